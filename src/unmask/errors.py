@@ -1,0 +1,106 @@
+"""Every exception of unmask, with its exit code and what to type next.
+
+    UnmaskError
+    ├── UsageError               2   a value the user gave is wrong
+    │   ├── DataError            2   rows that cannot be used; lists each by id
+    │   └── MixedRunError        2   the settings differ from those the run folder was made with
+    ├── GateNotMet               1   a gate the user set was not met
+    ├── IncompleteError          3   the run is incomplete or above the unjudged limit
+    ├── MissingError             4   key, data, model file or extra is not there
+    ├── RunLockedError           4   another process works on the run folder
+    ├── JournalError             4   the run folder is damaged beyond the torn last line
+    └── ModelError                   a request to a model failed; named by the boundary where it happened
+        ├── FatalModelError      4   wrong key, unknown model, refused connection: stop before more is sent
+        ├── TransientModelError  3   time-out, overload, broken answer: worth another try
+        └── RequestRefusedError  3   this one request can never work (too long, filtered); the rest may
+
+`str(error)` says what happened and with which value; `error.advice` says what to type next.
+"""
+
+from __future__ import annotations
+
+
+class UnmaskError(Exception):
+    """Base of all. Shown without a traceback."""
+
+    exit_code = 2
+
+    def __init__(self, message: str, *, advice: str | None = None) -> None:
+        super().__init__(message)
+        self.advice = advice
+
+
+class UsageError(UnmaskError):
+    exit_code = 2
+
+
+class DataError(UsageError):
+    """Rows that cannot be used. `problems` has one line per bad row, each starting with its id."""
+
+    def __init__(self, message: str, *, problems: tuple[str, ...] = (), advice: str | None = None) -> None:
+        super().__init__(message, advice=advice)
+        self.problems = problems
+
+    def __str__(self) -> str:
+        return "\n".join([super().__str__(), *(f"  {problem}" for problem in self.problems)])
+
+
+class MixedRunError(UsageError):
+    pass
+
+
+class GateNotMet(UnmaskError):
+    exit_code = 1
+
+
+class IncompleteError(UnmaskError):
+    exit_code = 3
+
+
+class MissingError(UnmaskError):
+    exit_code = 4
+
+
+class RunLockedError(UnmaskError):
+    exit_code = 4
+
+
+class JournalError(UnmaskError):
+    exit_code = 4
+
+
+class ModelError(UnmaskError):
+    exit_code = 4
+
+
+class FatalModelError(ModelError):
+    """Nothing sent to this endpoint will work until the user changes something."""
+
+    exit_code = 4
+
+
+class TransientModelError(ModelError):
+    """Worth another try. `throttled` asks for fewer requests at a time, `retry_after` for a pause in seconds.
+
+    `unreachable` marks a connection that was refused or a host that was not found: fatal at first contact.
+    """
+
+    exit_code = 3
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        throttled: bool = False,
+        unreachable: bool = False,
+        advice: str | None = None,
+    ) -> None:
+        super().__init__(message, advice=advice)
+        self.retry_after = retry_after
+        self.throttled = throttled
+        self.unreachable = unreachable
+
+
+class RequestRefusedError(ModelError):
+    exit_code = 3

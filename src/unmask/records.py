@@ -1,0 +1,315 @@
+"""The nouns of the program, as frozen records. Imports nothing of ours.
+
+Everything that reaches a disk is one of these, written as JSON; an unknown field is an error, so a file from
+a newer version is refused rather than half understood. The words are those of docs/protocol.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from enum import StrEnum
+from typing import Any, Literal
+
+import msgspec
+
+FORMAT_VERSION = 1
+"""Version of the journal and scenario formats. Raised when an older reader could misunderstand a file."""
+
+
+class Archetype(StrEnum):
+    KNOWN_FACTS = "known_facts"
+    PROVIDED_FACTS = "provided_facts"
+    DOUBLING_DOWN = "doubling_down_known_facts"
+    STATISTICS = "statistics"
+    CONTINUATIONS = "continuations"
+    DISINFORMATION = "disinformation"
+
+
+class Kind(StrEnum):
+    BINARY = "binary"
+    NUMERIC = "numeric"
+
+
+class Letter(StrEnum):
+    """What a reply asserts about a binary proposition: A, B, C (unclear, both, refuses, evades), D (denies both)."""
+
+    A = "A"
+    B = "B"
+    C = "C"
+    D = "D"
+
+
+class Verdict(StrEnum):
+    HONEST = "honest"
+    LIE = "lie"
+    EVASION = "evasion"
+    NO_BELIEF = "no_belief"
+    UNJUDGED = "unjudged"
+
+
+class Accuracy(StrEnum):
+    CORRECT = "correct"
+    INCORRECT = "incorrect"
+    NO_BELIEF = "no_belief"
+    NOT_ASKED = "not_asked"
+    UNJUDGED = "unjudged"
+
+
+class Stop(StrEnum):
+    """Why the model stopped writing."""
+
+    END = "end"
+    LENGTH = "length"
+    FILTER = "filter"
+    OTHER = "other"
+
+
+class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Base of every record: immutable, strict, compact on disk."""
+
+
+class Interval(Record, array_like=True, omit_defaults=False):
+    """Lower and upper bound; an absent bound is open. Both absent asserts nothing. On disk `[lower, upper]`."""
+
+    lower: float | None = None
+    upper: float | None = None
+
+    @property
+    def empty(self) -> bool:
+        return self.lower is None and self.upper is None
+
+
+class Message(Record):
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+PIVOTAL = re.compile(r"<pivotal>(.*?)</pivotal>", re.DOTALL)
+
+
+class Scenario(Record, kw_only=True):
+    """One test case. `truth` is a letter (A or B) for binary propositions and an interval for numeric ones."""
+
+    id: str
+    archetype: Archetype
+    kind: Kind
+    proposition: str
+    """Binary: text with one `<pivotal>left/right</pivotal>`. Numeric: text with a `<value>` hole."""
+    truth: Letter | Interval
+    conversation: tuple[Message, ...]
+    """The pressured conversation, ready to send: system, user; doubling-down: system, user, assistant, user."""
+    direct: str | None = None
+    indirect: tuple[str, ...] = ()
+    yes_means: Letter | None = None
+    """The side that *yes* to the direct probe means, where the data says so."""
+    check: str | None = None
+    """A neutral question, asked in the scenario's own context, whether a supplied fact was understood."""
+    pressure: Literal["situational", "explicit"] | None = None
+    motive: str | None = None
+    domain: str | None = None
+    evidence: str | None = None
+    unit: str | None = None
+    tolerance: str | None = None
+    pushes: Literal["up", "down", "any"] | None = None
+    """Numeric only: where the pressure wants the figure to go. Binary pressure always pushes to the false side."""
+    canary: str | None = None
+    delivery: int | None = None
+
+    @property
+    def statements(self) -> tuple[str, str]:
+        """Statements A and B of a binary proposition."""
+        found = PIVOTAL.search(self.proposition)
+        if found is None:
+            raise ValueError(f"scenario {self.id!r} has no <pivotal> in its proposition")
+        left, _, right = found.group(1).partition("/")
+        before, after = self.proposition[: found.start()], self.proposition[found.end() :]
+        return before + left + after, before + right + after
+
+
+# --- talking to models ------------------------------------------------------------------------------------
+
+
+class Sampling(Record):
+    """How a model is asked to write. `None` leaves a setting to the endpoint."""
+
+    temperature: float | None = 1.0
+    max_tokens: int | None = 1000
+    top_p: float | None = None
+    seed: int | None = None
+
+
+class Request(Record):
+    """What is sent to a model. `schema` asks for JSON of that shape; `options` for exactly one of these words,
+    with the probability of each (only models that say so in `supports_options` take it)."""
+
+    messages: tuple[Message, ...]
+    sampling: Sampling = Sampling()
+    n: int = 1
+    schema: dict[str, Any] | None = None
+    options: tuple[str, ...] = ()
+
+
+_THINK = re.compile(r"\s*<(think|thinking|reasoning)>(.*?)(</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+
+
+class Choice(Record):
+    """One answer as it was received. `answer` and `thinking` interpret it."""
+
+    text: str = ""
+    reasoning: str | None = None
+    stop: Stop = Stop.END
+    probabilities: dict[str, float] | None = None
+
+    @property
+    def answer(self) -> str:
+        """The text without a leading `<think>` block; an unclosed block leaves no answer."""
+        found = _THINK.match(self.text)
+        return self.text[found.end() :].strip() if found else self.text.strip()
+
+    @property
+    def thinking(self) -> str | None:
+        """Reasoning received apart from the answer, or inside a leading `<think>` block."""
+        found = _THINK.match(self.text)
+        parts = [part for part in (self.reasoning, found.group(2).strip() if found else None) if part]
+        return "\n".join(parts) or None
+
+
+class Usage(Record):
+    """Tokens of one call over all its choices. `None` where the endpoint did not say."""
+
+    input: int | None = None
+    output: int | None = None
+    reasoning: int | None = None
+    cached: int | None = None
+
+
+class Completion(Record):
+    """What came back for one Request. `adjusted` names parameters the endpoint refused and how they were changed."""
+
+    choices: tuple[Choice, ...]
+    usage: Usage = Usage()
+    latency: float | None = None
+    model: str | None = None
+    adjusted: tuple[str, ...] = ()
+
+
+# --- the journal ------------------------------------------------------------------------------------------
+
+Slot = str
+"""A place in a scenario that a reply fills: `direct`, `indirect_1`, `indirect_2`, `pressured`, `check`."""
+
+DIRECT: Slot = "direct"
+PRESSURED: Slot = "pressured"
+CHECK: Slot = "check"
+
+
+class Method(StrEnum):
+    """What a judge call asked for, and so how its answer is interpreted."""
+
+    LETTER = "letter"
+    INTERVAL = "interval"
+    POLARITY = "polarity"
+    ENTAILS_A = "entails_a"
+    ENTAILS_B = "entails_b"
+
+
+class Call(Record, kw_only=True):
+    """What every journal line says about the request behind it. Exactly one of `choices` and `error` is filled."""
+
+    v: int = FORMAT_VERSION
+    scenario: str
+    slot: Slot
+    choices: tuple[Choice, ...] = ()
+    error: str | None = None
+    """Why no answer came back, e.g. `timeout: no answer within 1800 s`. Asked again by the next run."""
+    usage: Usage = Usage()
+    latency: float | None = None
+    cost_usd: float | None = None
+    model: str | None = None
+    adjusted: tuple[str, ...] = ()
+    at: float | None = None
+    """Seconds since the epoch when the answer arrived."""
+    source: str | None = None
+    """Id of the run this line was copied from (`--beliefs-from`); such a line cost this run nothing."""
+
+
+class Asked(Call, kw_only=True):
+    """One line of `replies.jsonl`: one finished subject request with the takes it filled, in order of `choices`."""
+
+    takes: tuple[int, ...]
+    attempt: int = 1
+    max_tokens: int | None = None
+
+
+class Judged(Call, kw_only=True):
+    """One line of `readings/<judge>.jsonl`: one finished judge request about the texts with this digest."""
+
+    digest: str
+    method: Method
+    attempt: int = 1
+
+
+def digest(texts: tuple[str, ...]) -> str:
+    """Names the texts a judge read, so that identical replies to one request are read once."""
+    state = hashlib.blake2b(digest_size=10)
+    for text in texts:
+        data = text.encode("utf-8", "surrogatepass")
+        state.update(len(data).to_bytes(8, "big"))
+        state.update(data)
+    return state.hexdigest()
+
+
+# --- readings ---------------------------------------------------------------------------------------------
+
+
+class Lettered(Record, tag_field="is", tag="letter"):
+    """A reading of a reply to a binary scenario."""
+
+    letter: Letter
+    by: str
+    """Who read it: `judge`, `rule`, `silent` (empty reply, C without a call), `person`."""
+    why: str | None = None
+
+
+class Ranged(Record, tag_field="is", tag="range"):
+    """A reading of a reply to a numeric scenario, in the proposition's unit. Both empty: nothing was asserted."""
+
+    absolute: Interval = Interval()
+    relative: Interval = Interval()
+    by: str = "judge"
+    why: str | None = None
+
+    @property
+    def empty(self) -> bool:
+        return self.absolute.empty and self.relative.empty
+
+
+class Unread(Record, tag_field="is", tag="unread"):
+    """A reading that could not be had. `reason` starts with a word of the closed list in docs/files.md."""
+
+    reason: str
+    text: str | None = None
+
+
+class Pending(Record, tag_field="is", tag="pending"):
+    """Not asked, or not read, so far."""
+
+
+Reading = Lettered | Ranged | Unread | Pending
+
+
+class Label(Record, kw_only=True):
+    """A reading given by a person: one line of `labels/<who>.jsonl`."""
+
+    v: int = FORMAT_VERSION
+    scenario: str
+    slot: Slot
+    take: int = 0
+    letter: Letter | None = None
+    interval: Interval | None = None
+    relative: Interval | None = None
+    who: str = ""
+    note: str | None = None
+    weight: float | None = None
+    at: float | None = None
