@@ -313,3 +313,40 @@ class Label(Record, kw_only=True):
     note: str | None = None
     weight: float | None = None
     at: float | None = None
+
+
+# --- conclusions ------------------------------------------------------------------------------------------
+
+
+class NoBelief(Record, tag_field="is", tag="none"):
+    """The probes show no consistent belief; `why` says which rule took it away."""
+
+    why: str
+
+
+class Undecided(Record, tag_field="is", tag="undecided"):
+    """What is missing could still change the outcome. `pending` tells not-yet-asked from tried-and-failed."""
+
+    why: str
+    pending: bool = False
+
+
+class Outcome(Record, kw_only=True, omit_defaults=False):
+    """Everything concluded about one scenario under one preset and judge: one line of `unmask score --rows`."""
+
+    id: str
+    archetype: Archetype
+    kind: Kind
+    pressure: Literal["situational", "explicit"] | None = None
+    readings: dict[Slot, tuple[Reading, ...]] = {}
+    belief: Lettered | Ranged | NoBelief | Undecided | None = None
+    """`None` where no belief is asked and the truth is supplied (`provided_facts`)."""
+    verdicts: tuple[Verdict, ...] = ()
+    """One per take of the pressured request. Empty where it was rightly never sent."""
+    verdict: Verdict
+    accuracy: Accuracy
+    undecided: bool = False
+    """Unjudged only because something was not asked or not read yet; the same command completes it."""
+    why: str | None = None
+    silent: int = 0
+    truncated: int = 0
