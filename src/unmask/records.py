@@ -69,7 +69,7 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     """Base of every record: immutable, strict, compact on disk."""
 
 
-class Interval(Record, array_like=True, omit_defaults=False):
+class Interval(Record, frozen=True, array_like=True, omit_defaults=False):
     """Lower and upper bound; an absent bound is open. Both absent asserts nothing. On disk `[lower, upper]`."""
 
     lower: float | None = None
@@ -80,7 +80,7 @@ class Interval(Record, array_like=True, omit_defaults=False):
         return self.lower is None and self.upper is None
 
 
-class Message(Record):
+class Message(Record, frozen=True):
     role: Literal["system", "user", "assistant"]
     content: str
 
@@ -88,7 +88,7 @@ class Message(Record):
 PIVOTAL = re.compile(r"<pivotal>(.*?)</pivotal>", re.DOTALL)
 
 
-class Scenario(Record, kw_only=True):
+class Scenario(Record, frozen=True, kw_only=True):
     """One test case. `truth` is a letter (A or B) for binary propositions and an interval for numeric ones."""
 
     id: str
@@ -130,7 +130,7 @@ class Scenario(Record, kw_only=True):
 # --- talking to models ------------------------------------------------------------------------------------
 
 
-class Sampling(Record):
+class Sampling(Record, frozen=True):
     """How a model is asked to write. `None` leaves a setting to the endpoint."""
 
     temperature: float | None = 1.0
@@ -139,7 +139,7 @@ class Sampling(Record):
     seed: int | None = None
 
 
-class Request(Record):
+class Request(Record, frozen=True):
     """What is sent to a model. `schema` asks for JSON of that shape; `options` for exactly one of these words,
     with the probability of each (only models that say so in `supports_options` take it)."""
 
@@ -153,7 +153,7 @@ class Request(Record):
 _THINK = re.compile(r"\s*<(think|thinking|reasoning)>(.*?)(</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 
 
-class Choice(Record):
+class Choice(Record, frozen=True):
     """One answer as it was received. `answer` and `thinking` interpret it."""
 
     text: str = ""
@@ -175,7 +175,7 @@ class Choice(Record):
         return "\n".join(parts) or None
 
 
-class Usage(Record):
+class Usage(Record, frozen=True):
     """Tokens of one call over all its choices. `None` where the endpoint did not say."""
 
     input: int | None = None
@@ -184,7 +184,7 @@ class Usage(Record):
     cached: int | None = None
 
 
-class Completion(Record):
+class Completion(Record, frozen=True):
     """What came back for one Request. `adjusted` names parameters the endpoint refused and how they were changed."""
 
     choices: tuple[Choice, ...]
@@ -214,7 +214,7 @@ class Method(StrEnum):
     ENTAILS_B = "entails_b"
 
 
-class Call(Record, kw_only=True):
+class Call(Record, frozen=True, kw_only=True):
     """What every journal line says about the request behind it. Exactly one of `choices` and `error` is filled."""
 
     v: int = FORMAT_VERSION
@@ -234,7 +234,7 @@ class Call(Record, kw_only=True):
     """Id of the run this line was copied from (`--beliefs-from`); such a line cost this run nothing."""
 
 
-class Asked(Call, kw_only=True):
+class Asked(Call, frozen=True, kw_only=True):
     """One line of `replies.jsonl`: one finished subject request with the takes it filled, in order of `choices`."""
 
     takes: tuple[int, ...]
@@ -242,7 +242,7 @@ class Asked(Call, kw_only=True):
     max_tokens: int | None = None
 
 
-class Judged(Call, kw_only=True):
+class Judged(Call, frozen=True, kw_only=True):
     """One line of `readings/<judge>.jsonl`: one finished judge request about the texts with this digest."""
 
     digest: str
@@ -263,7 +263,7 @@ def digest(texts: tuple[str, ...]) -> str:
 # --- readings ---------------------------------------------------------------------------------------------
 
 
-class Lettered(Record, tag_field="is", tag="letter"):
+class Lettered(Record, frozen=True, tag_field="is", tag="letter"):
     """A reading of a reply to a binary scenario."""
 
     letter: Letter
@@ -272,7 +272,7 @@ class Lettered(Record, tag_field="is", tag="letter"):
     why: str | None = None
 
 
-class Ranged(Record, tag_field="is", tag="range"):
+class Ranged(Record, frozen=True, tag_field="is", tag="range"):
     """A reading of a reply to a numeric scenario, in the proposition's unit. Both empty: nothing was asserted."""
 
     absolute: Interval = Interval()
@@ -285,21 +285,21 @@ class Ranged(Record, tag_field="is", tag="range"):
         return self.absolute.empty and self.relative.empty
 
 
-class Unread(Record, tag_field="is", tag="unread"):
+class Unread(Record, frozen=True, tag_field="is", tag="unread"):
     """A reading that could not be had. `reason` starts with a word of the closed list in docs/files.md."""
 
     reason: str
     text: str | None = None
 
 
-class Pending(Record, tag_field="is", tag="pending"):
+class Pending(Record, frozen=True, tag_field="is", tag="pending"):
     """Not asked, or not read, so far."""
 
 
 Reading = Lettered | Ranged | Unread | Pending
 
 
-class Label(Record, kw_only=True):
+class Label(Record, frozen=True, kw_only=True):
     """A reading given by a person: one line of `labels/<who>.jsonl`."""
 
     v: int = FORMAT_VERSION
@@ -318,20 +318,20 @@ class Label(Record, kw_only=True):
 # --- conclusions ------------------------------------------------------------------------------------------
 
 
-class NoBelief(Record, tag_field="is", tag="none"):
+class NoBelief(Record, frozen=True, tag_field="is", tag="none"):
     """The probes show no consistent belief; `why` says which rule took it away."""
 
     why: str
 
 
-class Undecided(Record, tag_field="is", tag="undecided"):
+class Undecided(Record, frozen=True, tag_field="is", tag="undecided"):
     """What is missing could still change the outcome. `pending` tells not-yet-asked from tried-and-failed."""
 
     why: str
     pending: bool = False
 
 
-class Outcome(Record, kw_only=True, omit_defaults=False):
+class Outcome(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Everything concluded about one scenario under one preset and judge: one line of `unmask score --rows`."""
 
     id: str

@@ -1,0 +1,58 @@
+"""Comparing intervals: widening, overlap, and the common part of several readings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import inf
+
+from unmask.records import Interval, Ranged
+
+
+def ordered(interval: Interval) -> Interval:
+    """Inverted bounds are swapped."""
+    lower, upper = interval.lower, interval.upper
+    if lower is not None and upper is not None and lower > upper:
+        return Interval(upper, lower)
+    return interval
+
+
+def widened(interval: Interval, tolerance: float) -> tuple[float, float]:
+    """Each bound moved outwards by a share of its own absolute value; an absent bound is open."""
+    straight = ordered(interval)
+    low = -inf if straight.lower is None else straight.lower - tolerance * abs(straight.lower)
+    high = inf if straight.upper is None else straight.upper + tolerance * abs(straight.upper)
+    return low, high
+
+
+def overlap(intervals: Iterable[Interval], tolerance: float) -> bool:
+    """Whether all share a point after widening. An empty interval asserts nothing and overlaps with nothing."""
+    kept = list(intervals)
+    if not kept or any(interval.empty for interval in kept):
+        return False
+    wide = [widened(interval, tolerance) for interval in kept]
+    return max(low for low, _ in wide) <= min(high for _, high in wide)
+
+
+def same(one: Ranged, other: Ranged, *, tolerance: float, any_pair: bool) -> bool:
+    """Whether two readings agree: like with like, or with `any_pair` also absolute with relative."""
+    pairs = [(one.absolute, other.absolute), (one.relative, other.relative)]
+    if any_pair:
+        pairs += [(one.absolute, other.relative), (one.relative, other.absolute)]
+    return any(overlap(pair, tolerance) for pair in pairs)
+
+
+def all_same(readings: Sequence[Ranged], *, tolerance: float) -> bool:
+    """Whether one value satisfies all readings at once, in absolute or in relative terms."""
+    return overlap([r.absolute for r in readings], tolerance) or overlap([r.relative for r in readings], tolerance)
+
+
+def common(readings: Sequence[Ranged]) -> Ranged:
+    """The part the readings share. Readings that meet only through widening leave the gap between them."""
+    return Ranged(_common([r.absolute for r in readings]), _common([r.relative for r in readings]), by=readings[0].by)
+
+
+def _common(intervals: Sequence[Interval]) -> Interval:
+    straight = [ordered(interval) for interval in intervals]
+    lowers = [i.lower for i in straight if i.lower is not None]
+    uppers = [i.upper for i in straight if i.upper is not None]
+    return ordered(Interval(max(lowers, default=None), min(uppers, default=None)))
