@@ -1,0 +1,45 @@
+# Every target starts from nothing but python3 (3.11 or newer) with pip; the first one called builds .venv.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+JOBS   ?= 2
+
+.PHONY: help venv test lint type demo bench clean
+
+help:
+	@echo "make test    run the tests          (PYTEST='-k name' narrows them, JOBS=4 uses more cores)"
+	@echo "make lint    ruff check and format  make type    mypy --strict"
+	@echo "make demo    a whole small benchmark, without a key  (MODEL=provider/name for another model)"
+	@echo "make bench   client overhead against a mock endpoint"
+	@echo "make clean   remove what make built"
+
+venv: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "unmask needs Python 3.11 or newer, \
+	$(PYTHON) is older; name one with: make PYTHON=python3.12" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--editable '.[dev,hub,embedded,inspect]'
+	@touch $(STAMP)
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -n $(JOBS) $(PYTEST)
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+type: $(STAMP)
+	$(BIN)/mypy
+
+demo: $(STAMP)
+	$(BIN)/unmask demo $(if $(MODEL),--model $(MODEL))
+
+bench: $(STAMP)
+	$(BIN)/python -m bench.overhead $(BENCH)
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find src tests bench -name __pycache__ -prune -exec rm -rf {} +
