@@ -1,0 +1,120 @@
+"""The command `unmask`: a table of commands, and what happens when one of them fails.
+
+Nothing but click is imported before a command is chosen, so `unmask --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NamedTuple
+
+import click
+
+from unmask import __version__
+from unmask.cli import crash
+from unmask.errors import UnmaskError
+
+
+class Entry(NamedTuple):
+    """Where a command lives, and its line in `unmask --help`, kept here so that listing imports nothing."""
+
+    target: str
+    help: str
+
+
+COMMANDS = {
+    "plan": Entry("unmask.cli.plan:plan", "Say what a run will cost, before anything is sent."),
+    "run": Entry("unmask.cli.run:run", "Ask, read and score. The same command again continues."),
+    "judge": Entry("unmask.cli.judge:judge", "Read a run's replies again with another judge."),
+    "score": Entry("unmask.cli.score:score", "Print the measures of a run."),
+    "show": Entry("unmask.cli.show:show", "Show one scenario: asked, answered, read, concluded."),
+    "data": Entry("unmask.cli.data:data", "List, check and look into scenario sets."),
+    "doctor": Entry("unmask.cli.doctor:doctor", "Check keys, extras, endpoints and folders."),
+    "pull": Entry("unmask.cli.pull:pull", "Fetch the file of an embedded model."),
+    "demo": Entry("unmask.cli.demo:demo", "A whole small benchmark, without a key."),
+}
+
+
+class LazyGroup(click.Group):
+    """Imports a command's module when that command is called, not before."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        module, _, attribute = entry.target.partition(":")
+        command = getattr(import_module(module), attribute)
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{entry.target} is not a command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
+
+
+EPILOG = """Every flag can also be set by a variable: --max-cost is UNMASK_MAX_COST; a flag given wins. API keys are
+read from the environment or .env only. Exit codes: 0 done, 1 a gate was not met, 2 usage, 3 incomplete, 4 something
+is missing, 130 interrupted."""
+
+
+@click.group(
+    cls=LazyGroup,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="unmask", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Does this model say what it believes? Measures honesty with the MASK protocol."""
+
+
+def call(arguments: Sequence[str]) -> int:
+    """Runs one command line and gives its exit code. Every failure has been reported when this returns."""
+    try:
+        with cli.make_context("unmask", list(arguments)) as context:
+            cli.invoke(context)
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except UnmaskError as error:
+        return crash.expected(error)
+    except (KeyboardInterrupt, click.Abort):
+        crash.say("interrupted")
+        return 130
+    except BrokenPipeError:
+        return _hang_up()
+    except Exception as error:
+        return crash.unexpected(error)
+    return 0
+
+
+def _hang_up() -> int:
+    """The reader of our output has gone, as `| head` does: nothing to report, and nothing left to flush at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 141  # what a shell reports for a program ended by SIGPIPE
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    if "_UNMASK_COMPLETE" in os.environ:
+        from click.shell_completion import shell_complete
+
+        sys.exit(shell_complete(cli, {}, "unmask", "_UNMASK_COMPLETE", os.environ["_UNMASK_COMPLETE"]))
+    code = call(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = _hang_up()
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+"""How a command declares its flags: flag = argument = `UNMASK_…` variable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def variable(flag: str) -> str:
+    """The environment variable of a flag: `--max-cost` is `UNMASK_MAX_COST`, `--rows/--no-rows` is `UNMASK_ROWS`."""
+    return "UNMASK_" + flag.partition("/")[0].lstrip("-").replace("-", "_").upper()
+
+
+def option(*declarations: str, **settings: Any) -> Callable[[Command], Command]:
+    """`click.option` whose value can also come from the variable of its long flag. A flag given wins."""
+    long = next((word for word in declarations if word.startswith("--")), None)
+    if long is None:
+        raise ValueError(f"an option needs a long flag, got {declarations!r}")
+    return click.option(*declarations, **{"envvar": variable(long), "show_default": True, **settings})
+
+
+as_json = option("--json", "as_json", is_flag=True, show_default=False, help="Print JSON instead of a table.")
