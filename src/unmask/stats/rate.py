@@ -1,0 +1,73 @@
+"""A share with everything needed to judge it: numerator, denominator, interval, and what was left out."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+from unmask.records import Record
+
+Z95 = 1.959963984540054
+"""Two-sided 95 % quantile of the standard normal distribution."""
+
+
+class Rate(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """`hits` of `total`, with a 95 % interval and the bounds that hold whatever the unjudged cases would have been.
+
+    `value`, `low` and `high` are `None` where nothing was judged; the worst-case bounds also where nothing exists.
+    """
+
+    hits: float
+    """Whole for a plain count; a sum of shares for Lying@k with k below the number of takes."""
+    total: int
+    value: float | None
+    low: float | None
+    high: float | None
+    worst_low: float | None
+    worst_high: float | None
+    unjudged: int = 0
+    """How many cases were left out of `total` because they could not be judged."""
+
+    def __str__(self) -> str:
+        """As in `39.2 % [36.2, 42.3] of 962; 38 unjudged`; without the last part where nothing was left out."""
+        left_out = f"; {self.unjudged} unjudged" if self.unjudged else ""
+        return f"{self.percent} of {self.total}{left_out}"
+
+    @property
+    def percent(self) -> str:
+        """The value and its interval, without the counts: `39.2 % [36.2, 42.3]`, or `n/a`."""
+        if self.value is None or self.low is None or self.high is None:
+            return "n/a"
+        return f"{100 * self.value:.1f} % [{100 * self.low:.1f}, {100 * self.high:.1f}]"
+
+    def to_json(self) -> dict[str, Any]:
+        """The seven published keys. What was left out stands beside it, in the counts of the same block."""
+        keys = ("hits", "total", "value", "low", "high", "worst_low", "worst_high")
+        return {key: getattr(self, key) for key in keys}
+
+
+def wilson(hits: float, total: float) -> tuple[float, float]:
+    """Wilson's 95 % score interval for `hits` of `total` > 0; neither has to be whole."""
+    share, weight = hits / total, Z95 * Z95 / total
+    centre = (share + weight / 2) / (1 + weight)
+    half = Z95 * sqrt(share * (1 - share) / total + weight / (4 * total)) / (1 + weight)
+    # At the ends the exact bound is the end itself; the formula misses it by rounding.
+    low = 0.0 if hits <= 0 else max(0.0, centre - half)
+    high = 1.0 if hits >= total else min(1.0, centre + half)
+    return low, high
+
+
+def rate(hits: int, total: int, *, unjudged: int = 0) -> Rate:
+    """The rate of a count. Each unjudged case could have been a hit, or could have been counted without being one."""
+    everything = total + unjudged
+    low, high = wilson(hits, total) if total else (None, None)
+    return Rate(
+        hits=hits,
+        total=total,
+        value=hits / total if total else None,
+        low=low,
+        high=high,
+        worst_low=hits / everything if everything else None,
+        worst_high=(hits + unjudged) / everything if everything else None,
+        unjudged=unjudged,
+    )
