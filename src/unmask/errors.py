@@ -6,6 +6,7 @@
     │   └── MixedRunError        2   the settings differ from those the run folder was made with
     ├── GateNotMet               1   a gate the user set was not met
     ├── IncompleteError          3   the run is incomplete or above the unjudged limit
+    ├── Interrupted            130   stopped by Ctrl-C or SIGTERM; the same command continues
     ├── MissingError             4   key, data, model file or extra is not there
     ├── RunLockedError           4   another process works on the run folder
     ├── JournalError             4   the run folder is damaged beyond the torn last line
@@ -55,6 +56,10 @@ class GateNotMet(UnmaskError):
 
 class IncompleteError(UnmaskError):
     exit_code = 3
+
+
+class Interrupted(UnmaskError):
+    exit_code = 130
 
 
 class MissingError(UnmaskError):

@@ -1,0 +1,255 @@
+"""The planner: from a scenario and what the journal holds to the requests that can be sent now. Pure.
+
+Running, resuming, re-judging, dry runs and lazy evaluation are all this function. Lazy evaluation is exact by
+construction: a probe or pressured request is left out only where the belief is already decided to be none, whatever is
+still unknown, and where the preset gives such a scenario the same verdict whatever it states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+
+from unmask.ask.prompts import slots
+from unmask.read import gather, interpret
+from unmask.read.gather import POLARITY, Reader, Reads, Style
+from unmask.records import (
+    CHECK,
+    DIRECT,
+    PRESSURED,
+    Judged,
+    Kind,
+    Method,
+    NoBelief,
+    Pending,
+    Reading,
+    Record,
+    Sampling,
+    Scenario,
+    Slot,
+    Stop,
+    Verdict,
+    digest,
+)
+from unmask.resolve.presets import Preset, Rules, rules_of
+from unmask.resolve.verdict import belief_of, supplied, verdict_of
+from unmask.seen import Seen
+
+
+class Effort(StrEnum):
+    LAZY = "lazy"
+    FULL = "full"
+
+
+class Settings(Record, frozen=True, kw_only=True):
+    """Everything the planner needs to know about a run."""
+
+    direct: int = 3
+    takes: int = 1
+    effort: Effort = Effort.LAZY
+    preset: Preset = Preset.PAPER
+    reader: Reader = Reader.AUTO
+    style: Style = Style.LETTERS
+    stop_at_first_lie: bool = False
+    check: bool = False
+    ask: bool = True
+    """Whether the subject may be asked. Off when an existing run is judged again."""
+    sampling: Sampling = Sampling()
+    judge_sampling: Sampling = Sampling(temperature=0.0, max_tokens=1000)
+
+    @property
+    def rules(self) -> Rules:
+        return rules_of(self.preset)
+
+    @property
+    def reads(self) -> Reads:
+        return Reads(
+            direct=self.direct,
+            takes=self.takes,
+            style=self.style,
+            reader=self.reader,
+            joint=self.rules.joint,
+            check=self.check,
+        )
+
+
+class Ask(Record, frozen=True):
+    """Takes of one slot still to be asked. `depth` is how many rounds of calls the scenario needs from here."""
+
+    slot: Slot
+    takes: tuple[int, ...]
+    attempt: int = 1
+    max_tokens: int | None = None
+    depth: int = 1
+
+
+class Read(Record, frozen=True):
+    """Texts a judge has to read, or its question about polarity."""
+
+    slot: Slot
+    digest: str
+    texts: tuple[str, ...]
+    method: Method
+    attempt: int = 1
+    max_tokens: int | None = None
+    depth: int = 1
+
+
+Work = Ask | Read
+
+# Rounds of calls from here to the end of a lazy scenario: ask and read of direct, indirect, pressured.
+_ROUNDS = {DIRECT: 6, "indirect": 4, PRESSURED: 2, CHECK: 2}
+
+
+def plan(scenario: Scenario, seen: Seen, settings: Settings, *, whole_calls: bool = True) -> tuple[Work, ...]:
+    """What can be sent now. `whole_calls` says that several takes fit into one request."""
+    readings = gather.gather(scenario, seen, settings.reads)
+    work: list[Work] = []
+    for slot in needed(scenario, readings, settings):
+        work += _slot_work(scenario, seen, settings, slot, readings, whole_calls)
+    if not settings.ask:
+        return tuple(item for item in work if isinstance(item, Read))
+    return tuple(work)
+
+
+def needed(scenario: Scenario, readings: dict[Slot, tuple[Reading, ...]], settings: Settings) -> tuple[Slot, ...]:
+    """The slots whose requests can change a verdict, as far as that is known now."""
+    everything = slots(scenario) + ((CHECK,) if settings.check and scenario.check else ())
+    if settings.effort is Effort.FULL:
+        return everything
+    if supplied(scenario):
+        return tuple(slot for slot in everything if slot in {PRESSURED, CHECK})
+    belief = belief_of(scenario, readings, settings.rules)
+    if isinstance(belief, NoBelief):
+        # Nothing can bring the belief back: the probes are done, and the statement counts only where the preset says so.
+        return (PRESSURED,) if settings.rules.statement_matters_without_belief else ()
+    stages: list[tuple[Slot, ...]] = [
+        (DIRECT,),
+        tuple(slot for slot in everything if slot.startswith("indirect_")),
+    ]
+    for stage in stages:
+        if any(_open(reading) for slot in stage for reading in readings.get(slot, (Pending(),))):
+            return stage
+    return (PRESSURED,)
+
+
+def _open(reading: Reading) -> bool:
+    return isinstance(reading, Pending)
+
+
+def _slot_work(
+    scenario: Scenario,
+    seen: Seen,
+    settings: Settings,
+    slot: Slot,
+    readings: dict[Slot, tuple[Reading, ...]],
+    whole_calls: bool,
+) -> Iterator[Work]:
+    depth = _ROUNDS.get(slot, _ROUNDS["indirect"]) if settings.effort is Effort.LAZY else 2
+    count = {DIRECT: settings.direct, PRESSURED: settings.takes}.get(slot, 1)
+    takes = tuple(range(count))
+    reading = takes
+    if slot == PRESSURED and settings.stop_at_first_lie:
+        reading = _until_first_lie(scenario, readings, settings)
+        takes = takes if whole_calls and reading else reading
+    yield from _asks(seen, slot, takes, settings, depth)
+    yield from _reads(scenario, seen, settings, slot, reading, depth - 1)
+
+
+def _until_first_lie(
+    scenario: Scenario, readings: dict[Slot, tuple[Reading, ...]], settings: Settings
+) -> tuple[int, ...]:
+    """The takes worth looking at: none once a lie is known, else as many again as are known already.
+
+    Doubling keeps the chain short (1, 2, 4, … takes) while a frequent liar is found out after one.
+    """
+    belief = belief_of(scenario, readings, settings.rules)
+    stated = readings[PRESSURED]
+    known = [reading for reading in stated if not _open(reading)]
+    if any(verdict_of(belief, reading, settings.rules) is Verdict.LIE for reading in known):
+        return ()
+    return tuple(range(min(settings.takes, max(1, 2 * _prefix(stated)))))
+
+
+def _prefix(readings: tuple[Reading, ...]) -> int:
+    """How many takes from the first on are known."""
+    for number, reading in enumerate(readings):
+        if _open(reading):
+            return number
+    return len(readings)
+
+
+def _asks(seen: Seen, slot: Slot, takes: tuple[int, ...], settings: Settings, depth: int) -> Iterator[Ask]:
+    """Takes never asked, and those cut off before any answer, with double the room."""
+    base = settings.sampling.max_tokens
+    missing = tuple(take for take in takes if seen.reply(slot, take) is None)
+    if missing:
+        yield Ask(slot, missing, 1, base, depth)
+    again = tuple(take for take in takes if _cut_off(seen, slot, take))
+    if again:
+        yield Ask(slot, again, 2, None if base is None else base * 2, depth)
+
+
+def _cut_off(seen: Seen, slot: Slot, take: int) -> bool:
+    reply = seen.reply(slot, take)
+    if reply is None or reply.choice is None or reply.error is not None:
+        return False
+    return gather.needs_again(reply.choice, reply.attempt)
+
+
+def _reads(
+    scenario: Scenario, seen: Seen, settings: Settings, slot: Slot, takes: tuple[int, ...], depth: int
+) -> Iterator[Read]:
+    if settings.style is Style.RULES:
+        return
+    if scenario.kind is Kind.NUMERIC and slot == DIRECT and settings.rules.joint:
+        texts = gather.joint_texts(seen, settings.reads)
+        if isinstance(texts, tuple) and texts and isinstance(gather.jointly(scenario, seen, settings.reads), Pending):
+            yield from _judge(scenario, seen, settings, slot, texts, depth)
+        return
+    done: set[str] = set()
+    for take in takes:
+        text = gather.answer(seen, slot, take)
+        if not isinstance(text, str) or not text or text in done:
+            continue
+        done.add(text)
+        if not isinstance(gather.one(scenario, seen, slot, take, settings.reads), Pending):
+            continue
+        if isinstance(gather.ruled(scenario, seen, slot, text, settings.reads), Pending):
+            if POLARITY not in done:
+                yield from _polarity(scenario, seen, settings, depth + 1)
+            done.add(POLARITY)
+        else:
+            yield from _judge(scenario, seen, settings, slot, (text,), depth)
+
+
+def _judge(
+    scenario: Scenario, seen: Seen, settings: Settings, slot: Slot, texts: tuple[str, ...], depth: int
+) -> Iterator[Read]:
+    key = digest(texts)
+    calls = seen.calls(slot, key)
+    for method in methods(scenario.kind, settings.style):
+        own = [call for call in calls if call.method is method]
+        attempt = interpret.next_attempt(own)
+        if attempt is not None:
+            yield Read(slot, key, texts, method, attempt, _room(own, attempt, settings), depth)
+
+
+def _polarity(scenario: Scenario, seen: Seen, settings: Settings, depth: int) -> Iterator[Read]:
+    key = gather.polarity_digest(scenario)
+    calls = seen.calls(POLARITY, key)
+    attempt = interpret.next_attempt(calls)
+    if attempt is not None:
+        yield Read(POLARITY, key, (), Method.POLARITY, attempt, _room(calls, attempt, settings), depth)
+
+
+def _room(calls: Sequence[Judged], attempt: int, settings: Settings) -> int | None:
+    cut_off = any(choice.stop is Stop.LENGTH for call in calls[-1:] for choice in call.choices)
+    return interpret.room(settings.judge_sampling.max_tokens, attempt=attempt, cut_off=cut_off)
+
+
+def methods(kind: Kind, style: Style) -> tuple[Method, ...]:
+    """The questions a judge of this style answers about one reply."""
+    if kind is Kind.NUMERIC:
+        return (Method.INTERVAL,)
+    return (Method.ENTAILS_A, Method.ENTAILS_B) if style is Style.ENTAILMENT else (Method.LETTER,)

@@ -1,0 +1,37 @@
+"""From a scenario to the messages that are sent to the subject."""
+
+from __future__ import annotations
+
+from unmask.records import CHECK, DIRECT, PRESSURED, Message, Scenario, Slot
+
+PROBE_SYSTEM = "You are a helpful assistant."
+"""Probes go out in a fresh conversation under this line, so that no role colours the belief."""
+
+
+def slots(scenario: Scenario) -> tuple[Slot, ...]:
+    """The probes of a scenario, then the pressured request."""
+    indirect = tuple(f"indirect_{number}" for number in range(1, len(scenario.indirect) + 1))
+    return (*((DIRECT,) if scenario.direct else ()), *indirect, PRESSURED)
+
+
+def messages(scenario: Scenario, slot: Slot) -> tuple[Message, ...]:
+    match slot:
+        case "pressured":
+            return scenario.conversation
+        case "check":
+            system = tuple(message for message in scenario.conversation if message.role == "system")
+            return (*system, Message("user", question(scenario, CHECK)))
+        case _:
+            return Message("system", PROBE_SYSTEM), Message("user", question(scenario, slot))
+
+
+def question(scenario: Scenario, slot: Slot) -> str:
+    """What the subject was asked in this slot: the probe, or the last user turn of the pressured conversation."""
+    if slot == PRESSURED:
+        return scenario.conversation[-1].content
+    text = {DIRECT: scenario.direct, CHECK: scenario.check}.get(slot)
+    if slot.startswith("indirect_"):
+        text = scenario.indirect[int(slot.removeprefix("indirect_")) - 1]
+    if text is None:
+        raise ValueError(f"scenario {scenario.id!r} has no {slot} question")
+    return text

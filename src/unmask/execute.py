@@ -1,0 +1,216 @@
+"""The executor: sends what the planner names within the limits of each endpoint, and writes down what comes back.
+
+It knows nothing about beliefs. Per scenario it asks the planner again after every answer. Among the scenarios that are
+open it serves the longest remaining chain first, so the tail of a run is one call, not five; it opens new scenarios only
+while there is room, so that most scenarios of a stopped run are finished ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from heapq import heappop, heappush
+from typing import Protocol
+
+from unmask.errors import FatalModelError, IncompleteError, ModelError, UnmaskError
+from unmask.models.base import Model
+from unmask.models.limits import Endpoint
+from unmask.records import Completion, Record, Request
+
+PATIENCE = 25
+"""Requests that fail in a row, after all retries and with no success between, before the run stops by itself."""
+
+
+class Job(Record, frozen=True, kw_only=True):
+    """One request to one model, with what it is for. `key` tells jobs of one scenario apart."""
+
+    scenario: int
+    role: str
+    depth: int
+    keys: tuple[object, ...]
+    work: object
+    n: int = 1
+
+
+class Course(Protocol):
+    """What the executor drives: something that knows what to send next for each scenario and keeps what comes back."""
+
+    def jobs(self, scenario: int, busy: set[object]) -> Iterable[Job]:
+        """Requests of this scenario that can be sent now and are not under way."""
+
+    def request(self, job: Job) -> Request: ...
+
+    def keep(self, job: Job, outcome: Completion | ModelError) -> None:
+        """Write down an answer, or why there is none."""
+
+    def finished(self, scenario: int) -> None: ...
+
+    def halt(self) -> str | None:
+        """A reason to send nothing more, such as a spent budget."""
+
+
+class Line(Record, frozen=True):
+    """The model of one role and the endpoint it is reached through."""
+
+    model: Model
+    endpoint: Endpoint
+
+
+class Executor:
+    """Runs a course over a number of scenarios. One use, one event loop."""
+
+    def __init__(self, course: Course, lines: dict[str, Line], *, scenarios: int) -> None:
+        self.course = course
+        self.lines = lines
+        self.total = scenarios
+        self.stopping: UnmaskError | None = None
+        self.crash: BaseException | None = None
+        self.tick: Callable[[], None] = lambda: None
+        self._next = 0
+        self._sequence = 0
+        self._queues: dict[str, list[tuple[int, int, Job]]] = {role: [] for role in lines}
+        self._busy: dict[int, set[object]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._wake = asyncio.Event()
+        self._failed_in_a_row = 0
+        self._pending_pump = False
+
+    async def run(self, *, grace: float) -> None:
+        """Until everything is done, or until `stop` was called and what is in flight has come back or `grace` is over."""
+        self.pump()
+        while self.stopping is None and self.crash is None and self._unfinished():
+            self._wake.clear()
+            await self._wake.wait()
+        failure = self.crash or self.stopping
+        if failure is not None:
+            await self._drain(grace)
+            raise failure
+
+    def stop(self, why: UnmaskError) -> None:
+        """Send nothing more. The first reason stands."""
+        self.stopping = self.stopping or why
+        self._wake.set()
+
+    def abandon(self) -> None:
+        """Give up what is in flight as well."""
+        for task in self._tasks:
+            task.cancel()
+
+    def wake(self) -> None:
+        """An endpoint has room again. Several calls in one turn of the loop lead to one look at the queues."""
+        if not self._pending_pump:
+            self._pending_pump = True
+            asyncio.get_running_loop().call_soon(self.pump)
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._tasks)
+
+    def _unfinished(self) -> bool:
+        return self._next < self.total or bool(self._busy)
+
+    async def _drain(self, grace: float) -> None:
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=grace)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late)
+
+    def pump(self) -> None:
+        """Start whatever may start now."""
+        self._pending_pump = False
+        reason = self.course.halt() if self.stopping is None else None
+        if reason is not None:
+            self.stop(IncompleteError(reason, advice="Raise the limit and run the same command again: it continues."))
+        while self.stopping is None:
+            job = self._pick()
+            if job is None:
+                break
+            task = asyncio.get_running_loop().create_task(self._send(job))
+            self._tasks.add(task)
+            task.add_done_callback(self._done)
+        if not self._unfinished():
+            self._wake.set()
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.crash = self.crash or error
+            self._wake.set()
+
+    def _pick(self) -> Job | None:
+        """The job with the longest chain behind it among those whose endpoint has room."""
+        while len(self._busy) < self._window() and self._open_one():
+            pass
+        best: str | None = None
+        for role, line in self.lines.items():
+            queue = self._queues[role]
+            if queue and line.endpoint.free(line.model) > 0 and (best is None or queue[0] < self._queues[best][0]):
+                best = role
+        return heappop(self._queues[best])[2] if best is not None else None
+
+    def _window(self) -> int:
+        """How many scenarios are open at a time: enough that the last ones reach their ends together."""
+        endpoints = {id(line.endpoint): line.endpoint for line in self.lines.values()}
+        return 3 * sum(endpoint.limit for endpoint in endpoints.values())
+
+    def _open_one(self) -> bool:
+        """Bring in the next scenario that has something to send. False when there is none left."""
+        while self._next < self.total:
+            scenario = self._next
+            self._next += 1
+            self._busy[scenario] = set()
+            if self._enqueue(scenario):
+                return True
+        return False
+
+    def _enqueue(self, scenario: int) -> bool:
+        """Queue what the planner names for a scenario; a scenario with nothing left is finished."""
+        busy = self._busy[scenario]
+        for job in self.course.jobs(scenario, busy):
+            busy.update(job.keys)
+            self._sequence += 1
+            heappush(self._queues[job.role], (-job.depth, self._sequence, job))
+        if busy:
+            return True
+        del self._busy[scenario]
+        self.course.finished(scenario)
+        return False
+
+    async def _send(self, job: Job) -> None:
+        line = self.lines[job.role]
+        outcome: Completion | ModelError
+        try:
+            outcome = await line.endpoint.send(line.model, self.course.request(job))
+            self._failed_in_a_row = 0
+        except FatalModelError as error:
+            self.stop(error)
+            return
+        except ModelError as error:
+            outcome = error
+            self._failed_in_a_row += 1
+        try:
+            self.course.keep(job, outcome)
+            self._busy[job.scenario].difference_update(job.keys)
+            self._enqueue(job.scenario)
+        except UnmaskError as error:  # the disk is full, the folder is gone
+            self.stop(error)
+            return
+        if self._failed_in_a_row >= PATIENCE:
+            self.stop(_keeps_failing(self._failed_in_a_row, outcome))
+        self.tick()
+        self.wake()
+
+
+def _keeps_failing(count: int, outcome: Completion | ModelError) -> UnmaskError:
+    return IncompleteError(
+        f"{count} requests in a row failed, the last with: {outcome}",
+        advice="What was answered is kept. Run the same command again once the endpoint is well: it continues.",
+    )
+
+
+def in_chunks(takes: tuple[int, ...], size: int) -> Iterator[tuple[int, ...]]:
+    """Takes in groups that fit one request."""
+    for start in range(0, len(takes), size):
+        yield takes[start : start + size]

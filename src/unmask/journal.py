@@ -1,0 +1,202 @@
+"""The run folder: an append-only journal, and nothing else is state.
+
+    run.json               what defines the run, hashes included; replaced whole, atomically
+    scenarios.jsonl        the scenarios as they were asked, so that a run can be judged and shown without its data source
+    replies.jsonl          one finished subject request per line (records.Asked)
+    readings/<judge>.jsonl one finished judge request per line (records.Judged)
+    labels/<who>.jsonl     readings by people (records.Label)
+    lock                   held by the process that writes
+
+A line is written with one system call before it is interpreted. What a kill can tear is the last line of a file;
+the next writer sets it aside in `<file>.torn`, a reader ignores it. Any other damage is an error that names the line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, TypeVar
+
+import msgspec
+
+from unmask.errors import JournalError, RunLockedError
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+_encoder = msgspec.json.Encoder()
+
+
+class Lines:
+    """An append-only JSONL file. `append` returns only after the whole line is with the operating system."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._handle: int | None = None
+        self._size = 0
+
+    def append(self, record: msgspec.Struct) -> None:
+        handle = self._open()
+        data = _encoder.encode(record) + b"\n"
+        try:
+            written = 0
+            while written < len(data):
+                written += os.write(handle, data[written:])
+        except OSError as error:
+            # A half line would be taken for damage later: go back to the last whole one.
+            with contextlib.suppress(OSError):
+                os.ftruncate(handle, self._size)
+            raise _cannot_write(self.path, error) from error
+        self._size += len(data)
+
+    def _open(self) -> int:
+        if self._handle is None:
+            try:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self._handle = os.open(self.path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644)
+            except OSError as error:
+                raise _cannot_write(self.path, error) from error
+            self._size = os.fstat(self._handle).st_size
+        return self._handle
+
+    def close(self) -> None:
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+    def sync(self) -> None:
+        """Through to the disk; a kill needs no more than `append`, a power cut does."""
+        if self._handle is not None:
+            os.fsync(self._handle)
+
+
+def _cannot_write(path: Path, error: OSError) -> JournalError:
+    full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+    advice = "Free some space and run the same command again: it continues." if full else "Check the folder's rights."
+    return JournalError(f"cannot write {path}: {os.strerror(error.errno or 0)}", advice=advice)
+
+
+def read_lines(path: Path, kind: type[T]) -> Iterator[T]:
+    """Every record of a journal file. A torn last line is left out; a damaged earlier one is an error."""
+    decoder = msgspec.json.Decoder(kind)
+    held: tuple[int, Exception] | None = None
+    with _opened(path) as file:
+        for number, line in enumerate(file, 1):
+            if held is not None:
+                raise _damaged(path, *held)
+            if not line.strip():
+                continue
+            try:
+                yield decoder.decode(line)
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                held = number, error
+
+
+def _opened(path: Path) -> contextlib.AbstractContextManager[IO[bytes] | tuple[()]]:
+    return path.open("rb") if path.exists() else contextlib.nullcontext(())
+
+
+def _damaged(path: Path, number: int, error: Exception) -> JournalError:
+    return JournalError(
+        f"line {number} of {path} is damaged: {error}",
+        advice="Only the last line can be torn by a kill. Restore the file, or delete that line to ask it again.",
+    )
+
+
+def mend(path: Path, kind: type[msgspec.Struct]) -> bytes | None:
+    """Set a torn last line aside in `<file>.torn`, so that appending is safe. Returns what was set aside."""
+    if not path.exists() or not path.stat().st_size:
+        return None
+    with path.open("rb+") as file:
+        start = _last_line_start(file)
+        file.seek(start)
+        tail = file.read()
+        try:
+            msgspec.json.decode(tail, type=kind)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            with path.with_name(path.name + ".torn").open("ab") as torn:
+                torn.write(tail.rstrip(b"\n") + b"\n")
+            file.truncate(start)
+            return tail
+        if not tail.endswith(b"\n"):
+            file.write(b"\n")
+    return None
+
+
+def _last_line_start(file: IO[bytes], block: int = 65536) -> int:
+    end = file.seek(0, os.SEEK_END)
+    position, tail = end, b""
+    while position > 0:
+        step = min(block, position)
+        position -= step
+        file.seek(position)
+        tail = file.read(step) + tail
+        cut = tail.rstrip(b"\n").rfind(b"\n")
+        if cut >= 0:
+            return position + cut + 1
+    return 0
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Replace a file in one step: a reader sees the old or the new one, never half."""
+    beside = path.with_name(path.name + ".new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with beside.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError as error:
+        raise _cannot_write(path, error) from error
+
+
+class Lock:
+    """At most one process writes a run folder. The operating system drops the lock when its holder dies."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "lock"
+        self._file: IO[str] | None = None
+
+    def __enter__(self) -> Lock:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            file = self.path.open("a+", encoding="utf-8")
+        except OSError as error:
+            raise _cannot_write(self.path, error) from error
+        if not _try_lock(file):
+            file.seek(0)
+            holder = file.read().strip() or "unknown"
+            file.close()
+            raise RunLockedError(
+                f"{self.path.parent} is in use by process {holder}",
+                advice="Wait for it to finish, or choose another --out.",
+            )
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        self._file = file
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _try_lock(file: IO[str]) -> bool:
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        import msvcrt
+
+        with contextlib.suppress(OSError):
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore]
+            return True
+        return False
+    with contextlib.suppress(OSError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False

@@ -1,0 +1,200 @@
+"""From what the journal holds to readings: one place that says how every reply is read. Pure.
+
+The order of resort: a reply that is missing is pending, one that failed is unread, an empty one that ended normally is
+silent (C). Then the rule for tagged yes/no answers, then the offline rules where they are in use, then the judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from functools import partial
+
+from unmask.read import interpret, rules
+from unmask.records import (
+    CHECK,
+    DIRECT,
+    PRESSURED,
+    Choice,
+    Interval,
+    Judged,
+    Kind,
+    Letter,
+    Lettered,
+    Pending,
+    Ranged,
+    Reading,
+    Record,
+    Scenario,
+    Slot,
+    Unread,
+    digest,
+)
+from unmask.resolve.numeric import all_same, common
+from unmask.seen import Seen
+
+POLARITY: Slot = "polarity"
+"""The slot under which the judge's answer to 'which side does yes mean' stands in the journal."""
+
+
+class Style(StrEnum):
+    """What stands behind a judge."""
+
+    LETTERS = "letters"
+    ENTAILMENT = "entailment"
+    RULES = "rules"
+
+
+class Reader(StrEnum):
+    AUTO = "auto"
+    LLM = "llm"
+
+
+class Reads(Record, frozen=True, kw_only=True):
+    """How replies are read: everything `gather` needs besides scenario and journal."""
+
+    direct: int = 3
+    takes: int = 1
+    style: Style = Style.LETTERS
+    reader: Reader = Reader.AUTO
+    joint: bool = True
+    check: bool = False
+
+
+def gather(scenario: Scenario, seen: Seen, reads: Reads) -> dict[Slot, tuple[Reading, ...]]:
+    """Every reading of a scenario, pending and unread ones in their places."""
+    found: dict[Slot, tuple[Reading, ...]] = {}
+    if scenario.direct is not None:
+        found[DIRECT] = direct(scenario, seen, reads)
+    for number in range(1, len(scenario.indirect) + 1):
+        slot = f"indirect_{number}"
+        found[slot] = (one(scenario, seen, slot, 0, reads),)
+    if reads.check and scenario.check is not None:
+        found[CHECK] = (one(scenario, seen, CHECK, 0, reads),)
+    found[PRESSURED] = tuple(one(scenario, seen, PRESSURED, take, reads) for take in range(reads.takes))
+    return found
+
+
+def direct(scenario: Scenario, seen: Seen, reads: Reads) -> tuple[Reading, ...]:
+    if scenario.kind is Kind.NUMERIC and reads.joint:
+        return (jointly(scenario, seen, reads),)
+    return tuple(one(scenario, seen, DIRECT, take, reads) for take in range(reads.direct))
+
+
+def jointly(scenario: Scenario, seen: Seen, reads: Reads) -> Reading:
+    """All direct takes of a numeric scenario as one belief. A missing or failed take leaves it open."""
+    texts = joint_texts(seen, reads)
+    if not isinstance(texts, tuple):
+        return texts
+    if not texts:
+        return Ranged(by="silent")
+    if reads.style is not Style.LETTERS:
+        offline = _agreed([_by_rules(scenario, DIRECT, text, None) for text in texts])
+        if reads.style is Style.RULES or not isinstance(offline, Unread):
+            return offline
+    return seen.read(DIRECT, digest(texts), _PARSERS[scenario.kind])
+
+
+def joint_texts(seen: Seen, reads: Reads) -> tuple[str, ...] | Pending | Unread:
+    """The answers of all direct takes, silent ones left out, or what keeps them from being complete."""
+    states = [answer(seen, DIRECT, take) for take in range(reads.direct)]
+    for kind in (Unread, Pending):
+        for state in states:
+            if isinstance(state, kind):
+                return state
+    return tuple(state for state in states if isinstance(state, str) and state)
+
+
+def _agreed(readings: Sequence[Reading]) -> Reading:
+    """Several rule readings as one: their common part, nothing where they differ, unread where one is."""
+    unread = [reading for reading in readings if isinstance(reading, Unread)]
+    if unread:
+        return unread[0]
+    figures = [reading for reading in readings if isinstance(reading, Ranged) and not reading.empty]
+    if len(figures) < len(readings) or not all_same(figures, tolerance=0.05):
+        return Ranged(by="rule")
+    return common(figures)
+
+
+def one(scenario: Scenario, seen: Seen, slot: Slot, take: int, reads: Reads) -> Reading:
+    """The reading of one take of one slot."""
+    state = answer(seen, slot, take)
+    if not isinstance(state, str):
+        return state
+    if not state:
+        return silent(scenario)
+    by_rule = ruled(scenario, seen, slot, state, reads)
+    if by_rule is not None:
+        return by_rule
+    return seen.read(slot, digest((state,)), _PARSERS[scenario.kind])
+
+
+def answer(seen: Seen, slot: Slot, take: int) -> str | Pending | Unread:
+    """The text to be read; the empty string is a silent reply."""
+    reply = seen.reply(slot, take)
+    if reply is None:
+        return Pending()
+    if reply.error is not None or reply.choice is None:
+        return Unread(f"failed: {reply.error}")
+    match interpret.reply_state(reply.choice, attempt=reply.attempt):
+        case interpret.ReplyState.READABLE:
+            return reply.choice.answer
+        case interpret.ReplyState.SILENT:
+            return ""
+        case interpret.ReplyState.AGAIN:
+            return Pending()
+        case Unread() as unread:
+            return unread
+
+
+def needs_again(choice: Choice, attempt: int) -> bool:
+    """Whether a reply was cut off before any answer and is worth one more try with more room."""
+    return interpret.reply_state(choice, attempt=attempt) is interpret.ReplyState.AGAIN
+
+
+def ruled(scenario: Scenario, seen: Seen, slot: Slot, text: str, reads: Reads) -> Reading | None:
+    """A reading that needs no judge call, or None where the judge has to look."""
+    yes_means = polarity(scenario, seen)
+    side = yes_means if isinstance(yes_means, Letter) and yes_means in {Letter.A, Letter.B} else None
+    if reads.reader is Reader.AUTO and tagged(scenario, slot, text):
+        if side is not None:
+            return rules.read_direct(text, yes_means=side)
+        if reads.style is Style.LETTERS and isinstance(yes_means, Pending):
+            return yes_means
+    if reads.style is Style.LETTERS:
+        return None
+    offline = _by_rules(scenario, slot, text, side)
+    return offline if reads.style is Style.RULES or not isinstance(offline, Unread) else None
+
+
+def tagged(scenario: Scenario, slot: Slot, text: str) -> bool:
+    """Whether a bare yes or no in tags answers a question whose polarity can be known."""
+    return scenario.kind is Kind.BINARY and slot in {DIRECT, CHECK} and rules.final_answer(text) is not None
+
+
+def polarity(scenario: Scenario, seen: Seen) -> Letter | Pending:
+    """The side *yes* means: from the scenario, else from the judge (C: cannot tell), else pending."""
+    if scenario.yes_means is not None:
+        return scenario.yes_means
+    return interpret.polarity(seen.calls(POLARITY, polarity_digest(scenario)))
+
+
+def polarity_digest(scenario: Scenario) -> str:
+    return digest((scenario.direct or "", scenario.proposition))
+
+
+def silent(scenario: Scenario) -> Reading:
+    if scenario.kind is Kind.NUMERIC:
+        return Ranged(Interval(), Interval(), by="silent")
+    return Lettered(Letter.C, by="silent")
+
+
+def _by_rules(scenario: Scenario, slot: Slot, text: str, yes_means: Letter | None) -> Reading:
+    from unmask.read import offline
+
+    return offline.read(scenario, slot, text, yes_means=yes_means)
+
+
+_PARSERS: dict[Kind, Callable[[Sequence[Judged]], Reading]] = {
+    kind: partial(interpret.reading, kind=kind) for kind in Kind
+}

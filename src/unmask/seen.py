@@ -1,0 +1,70 @@
+"""What a journal holds about one scenario, in memory: the input of the planner and of every reading."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from unmask.records import Asked, Choice, Judged, Reading, Record, Slot
+
+
+class Reply(Record, frozen=True):
+    """The latest answer to one take of one slot, with the error of the last attempt if that one failed."""
+
+    choice: Choice | None
+    attempt: int = 1
+    error: str | None = None
+
+
+class Seen:
+    """Replies and judge calls of one scenario, in the order they arrived. An answer outlives any error line."""
+
+    __slots__ = ("_read", "judged", "replies")
+
+    def __init__(self) -> None:
+        self.replies: dict[Slot, dict[int, Reply]] = {}
+        self.judged: dict[tuple[Slot, str], list[Judged]] = {}
+        self._read: dict[tuple[Slot, str], Reading] = {}
+
+    def add_asked(self, line: Asked) -> None:
+        takes = self.replies.setdefault(line.slot, {})
+        if line.error is not None:
+            for take in line.takes:
+                before = takes.get(take, Reply(None))
+                takes[take] = Reply(before.choice, before.attempt, line.error)
+            return
+        for take, choice in zip(line.takes, line.choices, strict=False):
+            takes[take] = Reply(choice, line.attempt)
+
+    def add_judged(self, line: Judged) -> None:
+        key = line.slot, line.digest
+        self.judged.setdefault(key, []).append(line)
+        self._read.pop(key, None)
+
+    def forget_errors(self) -> None:
+        """Failures of earlier sessions are data for a score, and asked again by a run."""
+        for slot, takes in self.replies.items():
+            self.replies[slot] = {
+                take: Reply(reply.choice, reply.attempt) for take, reply in takes.items() if reply.choice is not None
+            }
+        answered = {key: [line for line in lines if line.error is None] for key, lines in self.judged.items()}
+        self.judged = {key: lines for key, lines in answered.items() if lines}
+        self._read.clear()
+
+    def reply(self, slot: Slot, take: int) -> Reply | None:
+        return self.replies.get(slot, {}).get(take)
+
+    def calls(self, slot: Slot, digest: str) -> Sequence[Judged]:
+        return self.judged.get((slot, digest), ())
+
+    def read(self, slot: Slot, digest: str, parse: Callable[[Sequence[Judged]], Reading]) -> Reading:
+        """The judge's reading of these texts: each answer is parsed once, not once per look."""
+        key = slot, digest
+        if key not in self._read:
+            self._read[key] = parse(self.calls(slot, digest))
+        return self._read[key]
+
+    def choices(self) -> Iterator[tuple[tuple[Slot, int], Choice]]:
+        for slot, takes in self.replies.items():
+            for take, reply in sorted(takes.items()):
+                if reply.choice is not None:
+                    yield (slot, take), reply.choice
