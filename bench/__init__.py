@@ -1,0 +1,1 @@
+"""Measurements of unmask, and the mock endpoint they run against. Not part of the installed package."""

@@ -1,0 +1,332 @@
+"""A mock OpenAI-compatible endpoint with planted behaviour, fast enough to measure a client with.
+
+    python -m bench.endpoint --scenarios 1000 --latency 0.5 --port 0
+
+prints `{"url": "http://127.0.0.1:PORT/v1", …}` once it listens. A model whose name starts with `judge` reads, every
+other model is the subject. A request does not say which take it is, so takes are handed out in the order in which
+answers leave, per scenario and slot; a request nobody waits for any more uses none up.
+
+    POST /v1/chat/completions   GET /v1/models   GET /stats   POST /reset
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping
+from hashlib import blake2b
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import msgspec
+
+from bench import prose, replies
+from bench.planted import Plant, plant
+
+LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+CHUNKED = re.compile(rb"\r\ntransfer-encoding: *chunked", re.IGNORECASE)
+
+
+class Turn(msgspec.Struct):
+    role: str
+    content: str
+
+
+class Body(msgspec.Struct):
+    """The part of a chat request that this endpoint looks at."""
+
+    model: str
+    messages: list[Turn]
+    n: int | None = None
+    stream: bool | None = None
+
+
+class Seen(NamedTuple):
+    """One chat request, as a fault schedule sees it."""
+
+    number: int
+    """Counts from 0 in the order of arrival."""
+    role: str
+    """`subject` or `judge`."""
+    model: str
+    scenario: str
+    slot: str
+    """The slot asked or read; `polarity` for the question which side yes means."""
+    repeat: int
+    """How many requests with the very same body came before."""
+    headers: bytes
+
+
+class Fault(NamedTuple):
+    """What happens to a request instead of its answer."""
+
+    status: int = 503
+    body: bytes = b'{"error": {"message": "overloaded", "type": "server_error", "code": null}}'
+    headers: tuple[str, ...] = ()
+    """Whole header lines, such as `Retry-After: 2`."""
+    delay: float | None = None
+    """Seconds until it happens; the usual latency if not said. `inf` leaves the client waiting."""
+    drop: bool = False
+    """Close the connection without an answer."""
+
+
+Faults = Callable[[Seen], Fault | None]
+
+
+class Asked(NamedTuple):
+    """A chat request that waits for its answer."""
+
+    role: str
+    key: tuple[str, str]
+    n: int
+    size: int
+    tokens: tuple[tuple[bytes, bytes, bytes], ...]
+    digest: bytes
+
+
+class Endpoint:
+    """The state behind all connections: what is planted, what was asked, what left."""
+
+    def __init__(self, plants: tuple[Plant, ...], *, latency: float, planned: tuple[int, int], faults: Faults | None):
+        self.plants: Mapping[str, Plant] = {item.scenario.id: item for item in plants}
+        self.latency = latency
+        self.planned = {"direct": planned[0], "pressured": planned[1]}
+        self.faults = faults
+        self.in_flight = 0
+        self.reset()
+
+    def reset(self) -> None:
+        self.takes: Counter[tuple[str, str]] = Counter()
+        self.arrived: Counter[str] = Counter()
+        self.answered: Counter[str] = Counter()
+        self.slots: Counter[str] = Counter()
+        self.faulted = self.abandoned = self.max_in_flight = self.leaked = self.unknown = 0
+        self.tokens_in = self.tokens_out = 0
+        self.bodies: Counter[bytes] = Counter()
+        self.judged: Counter[bytes] = Counter()
+
+    def stats(self) -> dict[str, Any]:
+        """Everything counted since the last reset."""
+        beyond = sum(max(0, count - self.planned.get(slot, 1)) for (_, slot), count in self.takes.items())
+        return {
+            "calls": {role: self.arrived[role] for role in ("subject", "judge")},
+            "answered": {role: self.answered[role] for role in ("subject", "judge")},
+            "slots": dict(sorted(self.slots.items())),
+            "duplicates": {"subject": beyond, "judge": sum(count - 1 for count in self.judged.values())},
+            "distinct_bodies": len(self.bodies),
+            "abandoned": self.abandoned,
+            "faulted": self.faulted,
+            "leaked_reasoning": self.leaked,
+            "unknown": self.unknown,
+            "max_in_flight": self.max_in_flight,
+            "in_flight": self.in_flight,
+            "tokens": {"input": self.tokens_in, "output": self.tokens_out},
+        }
+
+    def take(self, head: bytes, body: bytes) -> tuple[Asked | None, Fault | None]:
+        """Counts a chat request; gives what to answer, or the fault to show instead."""
+        try:
+            given = msgspec.json.decode(body, type=Body)
+        except msgspec.MsgspecError as error:
+            return None, Fault(400, json.dumps({"error": {"message": f"bad request: {error}"}}).encode(), delay=0.0)
+        role = "judge" if given.model.startswith("judge") else "subject"
+        digest = blake2b(body, digest_size=12).digest()
+        tokens = tuple(prose.TOKEN.findall(body)) if role == "judge" else ()
+        marks = prose.MARK.findall(body) if not tokens else []
+        name, slot = (part.decode() for part in (tokens[0][:2] if tokens else marks[-1] if marks else (b"", b"")))
+        kind = slot if role == "subject" or tokens else "polarity"
+        seen = Seen(self.arrived.total(), role, given.model, name, kind, self.bodies[digest], head)
+        self.arrived[role] += 1
+        self.slots[f"{role} {kind}"] += 1
+        self.bodies[digest] += 1
+        self.tokens_in += len(body) // 4
+        if role == "judge" and prose.THOUGHT in body:
+            self.leaked += 1
+        fault = self.faults(seen) if self.faults else None
+        if fault is None and (
+            name not in self.plants or (role == "subject" and slot not in self.plants[name].readings)
+        ):
+            self.unknown += 1
+            fault = Fault(400, b'{"error": {"message": "no planted scenario in this request"}}')
+        return Asked(role, (name, kind), given.n or 1, len(body), tokens, digest), fault
+
+    def answer(self, asked: Asked) -> bytes:
+        """The JSON of a completion. Hands out the takes, so it must run only for a client that is still there."""
+        self.answered[asked.role] += 1
+        if asked.role == "subject":
+            first = self.takes[asked.key]
+            self.takes[asked.key] += asked.n
+            name, slot = asked.key
+            said = [replies.reply(self.plants[name], slot, take) for take in range(first, first + asked.n)]
+        else:
+            self.judged[asked.digest] += 1
+            plants, name = self.plants, asked.key[0]
+            text = replies.judgement(plants, asked.tokens) if asked.tokens else replies.polarity(plants[name])
+            said = [replies.Said(text)] * asked.n
+        written = sum(len(one.text) + len(one.reasoning or "") for one in said) // 4
+        self.tokens_out += written
+        return msgspec.json.encode(
+            {
+                "id": f"mock-{self.answered.total()}",
+                "object": "chat.completion",
+                "created": 0,
+                "model": "mock",
+                "choices": [
+                    {"index": i, "message": _message(one), "finish_reason": "stop"} for i, one in enumerate(said)
+                ],
+                "usage": {
+                    "prompt_tokens": asked.size // 4,
+                    "completion_tokens": written,
+                    "total_tokens": asked.size // 4 + written,
+                },
+            }
+        )
+
+
+def _message(said: replies.Said) -> dict[str, str]:
+    message = {"role": "assistant", "content": said.text}
+    return message | {"reasoning_content": said.reasoning} if said.reasoning else message
+
+
+class Connection(asyncio.Protocol):
+    """HTTP/1.1 with keep-alive, one request at a time: just enough of it, and no more work than that."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self.buffer = bytearray()
+        self.transport: asyncio.Transport | None = None
+        self.waiting: asyncio.TimerHandle | None = None
+        self.busy = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.transport = None
+        if self.waiting is not None:
+            self.waiting.cancel()
+        if self.busy:
+            self.endpoint.abandoned += 1
+            self.endpoint.in_flight -= 1
+
+    def data_received(self, data: bytes) -> None:
+        self.buffer += data
+        if not self.busy:
+            self._next()
+
+    def _next(self) -> None:
+        end = self.buffer.find(b"\r\n\r\n")
+        if end < 0:
+            return
+        head = bytes(self.buffer[:end])
+        if CHUNKED.search(head):
+            self._send(411, b'{"error": {"message": "send a Content-Length"}}')
+            return
+        found = LENGTH.search(head)
+        stop = end + 4 + (int(found[1]) if found else 0)
+        if len(self.buffer) < stop:
+            return
+        body = bytes(self.buffer[end + 4 : stop])
+        del self.buffer[:stop]
+        self._serve(head, body)
+
+    def _serve(self, head: bytes, body: bytes) -> None:
+        method, path, *_ = head.split(b" ", 2)
+        match method, path:
+            case b"POST", b"/v1/chat/completions":
+                self._chat(head, body)
+            case b"GET", b"/stats":
+                self._send(200, msgspec.json.encode(self.endpoint.stats()))
+            case b"POST", b"/reset":
+                self.endpoint.reset()
+                self._send(200, b"{}")
+            case ((b"GET" | b"HEAD"), b"/v1/models"):
+                known = [{"id": name, "object": "model"} for name in ("mock", "judge")]
+                self._send(200, msgspec.json.encode({"object": "list", "data": known}), hide=method == b"HEAD")
+            case _:
+                self._send(404, b'{"error": {"message": "no such path"}}')
+
+    def _chat(self, head: bytes, body: bytes) -> None:
+        endpoint = self.endpoint
+        asked, fault = endpoint.take(head, body)
+        self.busy = True
+        endpoint.in_flight += 1
+        endpoint.max_in_flight = max(endpoint.max_in_flight, endpoint.in_flight)
+        delay = endpoint.latency if fault is None or fault.delay is None else fault.delay
+        if delay != float("inf"):
+            self.waiting = asyncio.get_running_loop().call_later(delay, self._finish, asked, fault)
+
+    def _finish(self, asked: Asked | None, fault: Fault | None) -> None:
+        self.busy, self.waiting = False, None
+        self.endpoint.in_flight -= 1
+        if fault is None and asked is not None:
+            self._send(200, self.endpoint.answer(asked))
+            return
+        self.endpoint.faulted += 1
+        assert fault is not None
+        assert self.transport is not None
+        if fault.drop:
+            self.transport.abort()
+        else:
+            self._send(fault.status, fault.body, lines=fault.headers)
+
+    def _send(self, status: int, body: bytes, *, lines: tuple[str, ...] = (), hide: bool = False) -> None:
+        extra = "".join(f"{line}\r\n" for line in lines)
+        head = f"HTTP/1.1 {status} .\r\nContent-Type: application/json\r\n{extra}Content-Length: {len(body)}\r\n\r\n"
+        assert self.transport is not None
+        self.transport.write(head.encode() + (b"" if hide else body))
+        if self.buffer:
+            self._next()
+
+
+async def serve(endpoint: Endpoint, *, host: str, port: int) -> None:
+    """Listens until cancelled. The line with the URL is printed once connections are accepted."""
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: Connection(endpoint), host, port, backlog=1024)
+    chosen = server.sockets[0].getsockname()[1]
+    print(
+        json.dumps({"url": f"http://{host}:{chosen}/v1", "root": f"http://{host}:{chosen}", "pid": os.getpid()}),
+        flush=True,
+    )
+    async with server:
+        await server.serve_forever()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--host", default="127.0.0.1")
+    for flag, default in (("--port", 0), ("--scenarios", 1000), ("--seed", 1), ("--takes", 1), ("--direct", 3)):
+        parser.add_argument(flag, type=int, default=default)
+    parser.add_argument("--latency", type=float, default=0.0, help="seconds between request and answer")
+    parser.add_argument("--profile", choices=("mixed", "steady"), default="mixed")
+    parser.add_argument("--cpu", type=int, help="run on this core only")
+    parser.add_argument("--faults", metavar="MODULE:NAME", help="a callable Seen -> Fault | None")
+    given = parser.parse_args()
+    if given.cpu is not None and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {given.cpu})
+    faults: Faults | None = None
+    if given.faults:
+        module, _, name = given.faults.partition(":")
+        faults = getattr(import_module(module), name)
+    planned = (given.direct, given.takes)
+    plants = plant(given.scenarios, seed=given.seed, takes=given.takes, direct=given.direct, profile=given.profile)
+    try:
+        asyncio.run(
+            serve(
+                Endpoint(plants, latency=given.latency, planned=planned, faults=faults),
+                host=given.host,
+                port=given.port,
+            )
+        )
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()
