@@ -1,0 +1,88 @@
+"""The loaded scenarios as one frozen value, and the hash that names their content."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable
+
+import msgspec
+
+from unmask.data.form import faults
+from unmask.errors import DataError
+from unmask.records import Archetype, Record, Scenario
+
+_ORDER = {archetype: place for place, archetype in enumerate(Archetype)}
+
+
+class LoadOptions(Record, frozen=True, kw_only=True):
+    """What to load and which part of it to use. The defaults use everything and refuse bad rows."""
+
+    skip_bad_rows: bool = False
+    revision: str | None = None
+    """A commit, tag or branch of the hub repository; `None` is the pinned commit. Only for hub data."""
+    archetypes: tuple[Archetype, ...] = ()
+    ids: tuple[str, ...] = ()
+    limit: int | None = None
+    """At most this many scenarios, spread over the archetypes in proportion."""
+    seed: int = 0
+    """Decides which scenarios a limit keeps."""
+
+
+class Dataset(Record, frozen=True, kw_only=True):
+    """Scenarios in canonical order: by archetype, then id, whatever the order of rows and files."""
+
+    name: str
+    source: str
+    """What the user typed, without credentials."""
+    scenarios: tuple[Scenario, ...]
+    """After selection."""
+    hash: str
+    """Of `scenarios`. The same rows as CSV, parquet or JSONL, in any order, give the same hash."""
+    full_hash: str
+    """Of everything that was loaded, before selection."""
+    revision: str | None = None
+    skipped: tuple[str, ...] = ()
+    """One line per row left out by `skip_bad_rows`."""
+    home: str | None = None
+    """Folder or file on disk beside which side files are kept; `None` for bundled, hub and in-memory data."""
+
+    @property
+    def counts(self) -> dict[Archetype, int]:
+        """Selected scenarios per archetype, in the order of `Archetype`, without the absent ones."""
+        return count(self.scenarios)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(scenario.id for scenario in self.scenarios)
+
+
+def count(scenarios: Iterable[Scenario]) -> dict[Archetype, int]:
+    found = Counter(scenario.archetype for scenario in scenarios)
+    return {archetype: found[archetype] for archetype in Archetype if found[archetype]}
+
+
+def in_order(scenarios: Iterable[Scenario]) -> tuple[Scenario, ...]:
+    return tuple(sorted(scenarios, key=lambda scenario: (_ORDER[scenario.archetype], scenario.id)))
+
+
+def content_hash(scenarios: Iterable[Scenario]) -> str:
+    """Names the scenarios by what they say. Order does not count; fields left at their default do not either, so a
+    field added to the format later leaves old hashes as they are."""
+    encode = msgspec.json.Encoder().encode
+    rows = sorted(hashlib.blake2b(encode(scenario), digest_size=16).digest() for scenario in scenarios)
+    return hashlib.blake2b(b"".join(rows), digest_size=16).hexdigest()
+
+
+def from_scenarios(scenarios: Iterable[Scenario], *, name: str = "memory") -> Dataset:
+    """A dataset of scenarios made in Python, held to the same rules as a file."""
+    given = tuple(scenarios)
+    bad = tuple(f"{s.id}: {'; '.join(f.message for f in found)}" for s in given if (found := faults(s)))
+    twice = tuple(f"{name}: the id is used {n} times" for name, n in Counter(s.id for s in given).items() if n > 1)
+    if bad or twice:
+        raise DataError(f"{len(bad) + len(twice)} scenarios of {name} cannot be used", problems=bad + twice)
+    # Through JSON and back, so that 1 and 1.0 in a truth interval hash alike.
+    decode, encode = msgspec.json.Decoder(Scenario).decode, msgspec.json.Encoder().encode
+    ready = in_order(decode(encode(scenario)) for scenario in given)
+    digest = content_hash(ready)
+    return Dataset(name=name, source=name, scenarios=ready, hash=digest, full_hash=digest)

@@ -1,0 +1,120 @@
+"""Our scenarios as the reference code's folder of CSV files, so that others can run them."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from unmask.data import rows
+from unmask.data.dataset import Dataset
+from unmask.data.form import asks_belief
+from unmask.data.text import plain
+from unmask.errors import UsageError
+from unmask.records import Archetype, Interval, Scenario
+
+_TYPE_OF = {kind: word for word, kind in rows.TYPES.items()}
+
+
+def export_reference(dataset: Dataset, *, out_dir: Path) -> tuple[Path, ...]:
+    """Write one CSV per archetype into a new or empty folder; `load` of that folder gives the same scenarios.
+
+    The columns are the reference code's. Where they cannot say everything, a last column `unmask` holds the rest as
+    JSON; readers that do not know it lose nothing they could have used.
+    """
+    _make_room(out_dir)
+    written = []
+    for archetype in dataset.counts:
+        table = [cells(scenario) for scenario in dataset.scenarios if scenario.archetype is archetype]
+        path = out_dir / f"{archetype}.csv"
+        _write(path, table, columns=columns(archetype, extra=any(row[rows.EXTRA] for row in table)))
+        written.append(path)
+    return tuple(written)
+
+
+def columns(archetype: Archetype, *, extra: bool) -> tuple[str, ...]:
+    """The reference columns of an archetype, in the dataset's order."""
+    turns = rows.TURN_COLUMNS if archetype is Archetype.DOUBLING_DOWN else ()
+    probes: tuple[str, ...] = (rows.DIRECT_COLUMN,) if asks_belief(archetype) else ()
+    if probes and archetype is not Archetype.STATISTICS:
+        probes += rows.INDIRECT_COLUMNS
+    head = ("task_id", "system_prompt", *turns, "user_prompt", "type", "proposition")
+    tail = ("ground_truth", "formatted_ground_truth", *probes, "delivery", "canary")
+    return head + tail + ((rows.EXTRA,) if extra else ())
+
+
+def cells(scenario: Scenario) -> dict[str, str]:
+    """One row, every column filled in, those the archetype lacks included."""
+    turns = [message.content for message in scenario.conversation]
+    first, answer = (turns[1], turns[2]) if len(turns) == 4 else ("", "")
+    probes = dict(zip(rows.INDIRECT_COLUMNS, (*scenario.indirect, "", ""), strict=False))
+    row = {
+        "task_id": scenario.id,
+        "system_prompt": turns[0],
+        "user_prompt": turns[-1],
+        "type": _TYPE_OF[scenario.kind],
+        "proposition": scenario.proposition,
+        "ground_truth": _ground_truth(scenario),
+        "formatted_ground_truth": _formatted(scenario),
+        rows.DIRECT_COLUMN: scenario.direct or "",
+        **probes,
+        **dict(zip(rows.TURN_COLUMNS, (first, answer), strict=True)),
+        "delivery": "" if scenario.delivery is None else str(scenario.delivery),
+        "canary": scenario.canary or "",
+    }
+    beyond = _beyond(scenario, row)
+    return row | {rows.EXTRA: msgspec.json.encode(beyond).decode() if beyond else ""}
+
+
+def _beyond(scenario: Scenario, row: dict[str, str]) -> dict[str, Any]:
+    """The fields a reader of the reference columns alone would get wrong: found by reading them."""
+    said = rows.base(row, archetype=scenario.archetype, kind=scenario.kind)
+    have = said if isinstance(said, dict) else {}
+    wanted = {field: msgspec.to_builtins(getattr(scenario, field)) for field in rows.OPEN_FIELDS}
+    wanted["indirect"] = list(scenario.indirect)
+    wanted["conversation"] = [msgspec.to_builtins(message) for message in scenario.conversation]
+    # Fewer than two is fine for us, but an empty cell where the layout has a probe is a bad row unless it is said.
+    fewer = rows.has_indirect(scenario.archetype, scenario.kind) and len(scenario.indirect) < 2
+    return {f: wanted[f] for f in rows.OPEN_FIELDS if wanted[f] != have.get(f) or (f == "indirect" and fewer)}
+
+
+def _ground_truth(scenario: Scenario) -> str:
+    match scenario.truth:
+        case Interval() as truth:
+            return f"{_number(truth.lower)} to {_number(truth.upper)} {scenario.unit or ''}".strip()
+        case letter:
+            return scenario.statements["AB".index(letter)]
+
+
+def _formatted(scenario: Scenario) -> str:
+    match scenario.truth:
+        case Interval() as truth:
+            return f"[{truth.lower!r}, {truth.upper!r}]"
+        case letter:
+            return letter.value
+
+
+def _number(bound: float | None) -> str:
+    return "open" if bound is None else f"{bound:g}"
+
+
+def _make_room(out_dir: Path) -> None:
+    try:
+        out_dir.mkdir(parents=True, exist_ok=True)
+        occupied = any(out_dir.iterdir())
+    except OSError as error:
+        raise UsageError(f"cannot write into {plain(str(out_dir))}: {error.strerror or error}") from error
+    if occupied:
+        # A file left from another export would be read as part of this one.
+        raise UsageError(f"{plain(str(out_dir))} is not empty", advice="Choose a new folder with --out.")
+
+
+def _write(path: Path, table: Iterable[dict[str, str]], *, columns: tuple[str, ...]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        # Everything quoted: older Python leaves a lone carriage return bare, and then it ends the row.
+        writer = csv.DictWriter(file, columns, extrasaction="ignore", quoting=csv.QUOTE_ALL, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(table)

@@ -1,0 +1,85 @@
+"""The public MASK data on the Hugging Face hub: one parquet folder per archetype, at a pinned commit."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from unmask.data.text import plain, without_credentials
+from unmask.errors import MissingError
+from unmask.records import Archetype
+
+REPOSITORY = "cais/MASK"
+PINNED = "4602b84dd9e2ca05c6e1eafbc14e556e908ac1bb"
+"""The commit the project's facts about the data were gathered from; `--revision` chooses another."""
+
+_PAGE = f"https://huggingface.co/datasets/{REPOSITORY}"
+_ELSEWHERE = "or pass a folder that already holds the data: --data FOLDER."
+
+
+def is_hub_name(source: str) -> bool:
+    return source.lower() == REPOSITORY.lower()
+
+
+def download(revision: str | None = None) -> tuple[Path, str]:
+    """The folder with the parquet files, and the commit they are of. What is cached already is not fetched again."""
+    try:
+        from huggingface_hub import errors, snapshot_download
+    except ImportError:
+        raise MissingError(f"{REPOSITORY} needs huggingface_hub", advice="pip install 'unmask[hub]'") from None
+    wanted = revision or PINNED
+    try:
+        folder = snapshot_download(
+            REPOSITORY,
+            repo_type="dataset",
+            revision=wanted,
+            allow_patterns=[f"{archetype}/test-*.parquet" for archetype in Archetype],
+            token=os.environ.get("HF_TOKEN") or None,
+            # The library reads HF_ENDPOINT when it is first imported, which may be before the user's .env was read.
+            endpoint=os.environ.get("HF_ENDPOINT") or None,
+        )
+    except errors.GatedRepoError as error:
+        raise _gated() from error
+    except errors.RevisionNotFoundError as error:
+        raise _no_revision(wanted) from error
+    except errors.RepositoryNotFoundError as error:
+        raise _refused() from error
+    # Which exceptions a lost connection raises depends on the HTTP client of the installed version of the library.
+    except Exception as error:
+        raise _refused() if _status(error) in (401, 403) else _unreachable(error) from error
+    return Path(folder), Path(folder).name
+
+
+def _status(error: Exception) -> int | None:
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    return status if isinstance(status, int) else None
+
+
+def _gated() -> MissingError:
+    return MissingError(
+        f"the hub gives {REPOSITORY} only to accounts that accepted its terms",
+        advice=f"Accept them at {_PAGE}, then set HF_TOKEN to a token of that account, {_ELSEWHERE}",
+    )
+
+
+def _refused() -> MissingError:
+    token = "the token in HF_TOKEN" if os.environ.get("HF_TOKEN") else "a request without HF_TOKEN"
+    return MissingError(
+        f"the hub does not show {REPOSITORY} to {token}",
+        advice=f"Check access at {_PAGE} and set HF_TOKEN to a valid token, {_ELSEWHERE}",
+    )
+
+
+def _no_revision(revision: str) -> MissingError:
+    return MissingError(
+        f"{REPOSITORY} has no revision {plain(revision)!r}",
+        advice=f"Leave --revision out for the pinned commit, or choose one from {_PAGE}/commits/main.",
+    )
+
+
+def _unreachable(error: Exception) -> MissingError:
+    reason = plain(without_credentials(str(error)) or type(error).__name__)
+    return MissingError(
+        f"{REPOSITORY} could not be fetched: {reason}",
+        advice=f"Check the connection (and HF_ENDPOINT, HF_HUB_OFFLINE, proxies), {_ELSEWHERE}",
+    )

@@ -1,0 +1,53 @@
+"""Our own format: one scenario per line, as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from unmask.data.form import Fault, faults
+from unmask.data.text import plain, tidy_tree
+from unmask.records import Scenario
+
+
+def parse_lines(data: bytes) -> Iterator[tuple[int, str, Scenario | tuple[Fault, ...]]]:
+    """Line number, id as far as it can be told, and the scenario or what is wrong with it. Blank lines are skipped."""
+    decoder = msgspec.json.Decoder(Scenario)
+    # Only b"\n" ends a line: bytes.splitlines and str.splitlines would also split inside a text.
+    for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
+        if line.strip():
+            result = _parse(line, decoder)
+            yield number, (result.id if isinstance(result, Scenario) else _id_of(line)), _judge(result)
+
+
+def dump(scenarios: Iterable[Scenario]) -> bytes:
+    encode = msgspec.json.Encoder().encode
+    return b"".join(encode(scenario) + b"\n" for scenario in scenarios)
+
+
+def write_jsonl(scenarios: Iterable[Scenario], *, path: Path) -> None:
+    path.write_bytes(dump(scenarios))
+
+
+def _judge(result: Scenario | tuple[Fault, ...]) -> Scenario | tuple[Fault, ...]:
+    return faults(result) or result if isinstance(result, Scenario) else result
+
+
+def _parse(line: bytes, decoder: msgspec.json.Decoder[Scenario]) -> Scenario | tuple[Fault, ...]:
+    try:
+        if b"\\r" in line or b"\\u000d" in line.lower():
+            line = msgspec.json.encode(tidy_tree(msgspec.json.decode(line)))
+        return decoder.decode(line)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        return (Fault("schema", plain(str(error) or "nested too deeply")),)
+
+
+def _id_of(line: bytes) -> str:
+    try:
+        value = msgspec.json.decode(line)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return ""
+    name = value.get("id") if isinstance(value, dict) else None
+    return name if isinstance(name, str) else ""

@@ -1,0 +1,102 @@
+"""Which side *yes* means, for data that does not say. Asked of a judge once per question, kept for every later run.
+
+The answers are lines of JSON in a side file: `unmask-polarity.jsonl` in the data folder, `FILE.polarity.jsonl` beside a
+single file, and `polarity.jsonl` in the user's cache folder for data that has no writable place of its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from unmask.data.dataset import Dataset
+from unmask.records import FORMAT_VERSION, Kind, Letter, Record, Scenario, digest
+
+SIDE_FILE = "unmask-polarity.jsonl"
+SIDE_SUFFIX = ".polarity.jsonl"
+CACHE_FILE = "polarity.jsonl"
+
+
+class Polarity(Record, frozen=True, kw_only=True):
+    """One answer. Letter C is "cannot tell": then every reply to this question goes to the judge."""
+
+    v: int = FORMAT_VERSION
+    key: str
+    letter: Letter
+    judge: str
+    scenario: str
+    """For people reading the file; the key alone decides."""
+
+
+def key(scenario: Scenario) -> str:
+    """Names the question together with the proposition: a change of either is a new question."""
+    return digest((scenario.direct or "", scenario.proposition))
+
+
+def known(dataset: Dataset) -> dict[str, Letter]:
+    """What is stored about the questions of this dataset, by `key`. The latest line wins, and the data's own side
+    file wins over the cache. Lines that cannot be read are passed over: the worst they cost is one judge call."""
+    keys = {key(scenario) for scenario in dataset.scenarios if scenario.kind is Kind.BINARY and scenario.direct}
+    return {line.key: line.letter for path in _places(dataset)[::-1] for line in _lines(path) if line.key in keys}
+
+
+def remember(dataset: Dataset, *, scenario: Scenario, letter: Letter | None, judge: str) -> None:
+    """Store one answer; `None` is "cannot tell". Where nothing can be written it is forgotten without an error: the
+    run's journal has the judge's answer anyway."""
+    line = Polarity(key=key(scenario), letter=letter or Letter.C, judge=judge, scenario=scenario.id)
+    data = msgspec.json.encode(line) + b"\n"
+    for path in _places(dataset):
+        if _append(path, data):
+            return
+
+
+def _places(dataset: Dataset) -> tuple[Path, ...]:
+    """Where answers may be, the preferred place first."""
+    from platformdirs import user_cache_dir
+
+    cache = Path(user_cache_dir("unmask")) / CACHE_FILE
+    if dataset.home is None:
+        return (cache,)
+    home = Path(dataset.home)
+    return (home / SIDE_FILE if home.is_dir() else home.with_name(home.name + SIDE_SUFFIX), cache)
+
+
+def _lines(path: Path) -> Iterator[Polarity]:
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return
+    decoder = msgspec.json.Decoder(Polarity)
+    for line in data.split(b"\n"):
+        try:
+            found = decoder.decode(line)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            continue
+        if found.letter in (Letter.A, Letter.B, Letter.C):
+            yield found
+
+
+def _append(path: Path, data: bytes) -> bool:
+    """One write to a file opened for appending, so that lines of several processes do not mix."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o644)
+    except OSError:
+        return False
+    try:
+        # A torn last line, left by a killed process, must not take this one with it.
+        torn = os.lseek(handle, 0, os.SEEK_END) > 0 and _last_byte(handle) != b"\n"
+        whole = b"\n" + data if torn else data
+        return os.write(handle, whole) == len(whole)
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+
+
+def _last_byte(handle: int) -> bytes:
+    os.lseek(handle, -1, os.SEEK_END)
+    return os.read(handle, 1)

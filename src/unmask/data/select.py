@@ -1,0 +1,89 @@
+"""Choosing a part of the data. Pure: the same scenarios, options and seed give the same part in any row order."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+from unmask.data.dataset import LoadOptions, count, in_order
+from unmask.data.text import plain
+from unmask.errors import UsageError
+from unmask.records import Archetype, Scenario
+
+
+def select(scenarios: Sequence[Scenario], *, options: LoadOptions) -> tuple[Scenario, ...]:
+    """The scenarios that meet every option, in canonical order. A choice that names nothing is an error."""
+    chosen = in_order(scenarios)
+    if options.ids:
+        chosen = _by_id(chosen, ids=options.ids)
+    if options.archetypes:
+        chosen = _by_archetype(chosen, archetypes=options.archetypes)
+    if options.limit is not None:
+        chosen = _sample(chosen, limit=options.limit, seed=options.seed)
+    return chosen
+
+
+def _by_id(scenarios: tuple[Scenario, ...], *, ids: Sequence[str]) -> tuple[Scenario, ...]:
+    known = {scenario.id for scenario in scenarios}
+    for name in ids:
+        if name not in known:
+            raise UsageError(f"no scenario has the id {plain(name)!r}", advice=_suggest(name, known))
+    wanted = set(ids)
+    return tuple(scenario for scenario in scenarios if scenario.id in wanted)
+
+
+def _suggest(name: str, known: set[str]) -> str | None:
+    import difflib
+
+    close = difflib.get_close_matches(name, sorted(known), n=3)
+    return f"Did you mean {' or '.join(map(plain, close))}?" if close else None
+
+
+def _by_archetype(scenarios: tuple[Scenario, ...], *, archetypes: Sequence[Archetype]) -> tuple[Scenario, ...]:
+    present = count(scenarios)
+    for archetype in archetypes:
+        if archetype not in present:
+            raise UsageError(
+                f"the selected data has no {archetype} scenario",
+                advice=f"It has {', '.join(present)}.",
+            )
+    return tuple(scenario for scenario in scenarios if scenario.archetype in archetypes)
+
+
+def _sample(scenarios: tuple[Scenario, ...], *, limit: int, seed: int) -> tuple[Scenario, ...]:
+    if limit < 1:
+        raise UsageError(f"the limit is {limit}", advice="--limit takes a whole number from 1.")
+    if limit >= len(scenarios):
+        return scenarios
+    taken: list[Scenario] = []
+    for archetype, places in quotas(count(scenarios), limit=limit).items():
+        rows = [scenario for scenario in scenarios if scenario.archetype is archetype]
+        # A prefix of one shuffle per archetype: a larger limit keeps what a smaller one took from it.
+        random.Random(f"{seed}/{archetype}").shuffle(rows)
+        taken += rows[:places]
+    return in_order(taken)
+
+
+def quotas(sizes: Mapping[Archetype, int], *, limit: int) -> dict[Archetype, int]:
+    """`limit` places in proportion to `sizes` by largest remainder; every archetype gets one if there are enough.
+
+    Needs `limit` at most the sum of sizes; then no archetype gets more places than it has scenarios.
+    """
+    sure: set[Archetype] = set()
+    while True:
+        shares = _shares({a: n for a, n in sizes.items() if a not in sure}, limit - len(sure))
+        short = {archetype for archetype, share in shares.items() if share < 1}
+        if not short or limit < len(sizes):
+            break
+        sure |= short
+    whole = {archetype: int(share) for archetype, share in shares.items()}
+    left = limit - len(sure) - sum(whole.values())
+    by_remainder = sorted(shares, key=lambda a: (whole[a] - shares[a], -sizes[a]))
+    extra = set(by_remainder[:left])
+    return {a: 1 if a in sure else whole[a] + (a in extra) for a in sizes}
+
+
+def _shares(sizes: Mapping[Archetype, int], places: int) -> dict[Archetype, Fraction]:
+    total = sum(sizes.values())
+    return {archetype: Fraction(places * size, total) for archetype, size in sizes.items()}
