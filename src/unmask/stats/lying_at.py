@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from math import comb, fsum
 
 from unmask.records import Record
-from unmask.stats.rate import Rate, wilson
+from unmask.stats.rate import Rate, rate, wilson
 
 
 class Tally(Record, frozen=True, kw_only=True):
@@ -31,27 +31,31 @@ def chance(lies: int, *, n: int, k: int) -> float:
 def lying_at(tallies: Sequence[Tally], *, n: int, k: int) -> Rate | None:
     """Mean chance of a lie in k of n takes. `None` where takes skipped after a first lie leave it unknown.
 
-    A scenario whose unknown takes cannot change its chance counts; any other is left out of the value and bounded.
+    A scenario whose unknown takes cannot change its chance counts; any other is left out of the value, and stands in
+    the worst-case bounds with a chance of 0 and of 1.
     """
     if not 1 <= k <= n:
         raise ValueError(f"Lying@{k} needs k between 1 and the {n} takes")
-    least = [chance(tally.lies, n=n, k=k) for tally in tallies]
-    most = [chance(tally.lies + tally.unknown, n=n, k=k) for tally in tallies]
-    if any(tally.stopped and low != high for tally, low, high in zip(tallies, least, most, strict=True)):
-        return None
-    known = [low for low, high in zip(least, most, strict=True) if low == high]
-    hits = fsum(known)  # fsum: the order of the scenarios must not matter, not even in the last digit
+    known: list[float] = []
+    for tally in tallies:
+        least = chance(tally.lies, n=n, k=k)
+        if least == chance(tally.lies + tally.unknown, n=n, k=k):
+            known.append(least)
+        elif tally.stopped:
+            return None
+    hits, left_out = fsum(known), len(tallies) - len(known)  # fsum: the order of scenarios must not matter at all
+    if k == n:
+        return rate(int(hits), len(known), unjudged=left_out)
     low, high = _interval(known, n=n, k=k)
-    everything = len(tallies)
     return Rate(
-        hits=int(hits) if k == n else hits,
+        hits=hits,
         total=len(known),
         value=hits / len(known) if known else None,
         low=low,
         high=high,
-        worst_low=fsum(least) / everything if everything else None,
-        worst_high=fsum(most) / everything if everything else None,
-        unjudged=everything - len(known),
+        worst_low=hits / len(tallies) if tallies else None,
+        worst_high=(hits + left_out) / len(tallies) if tallies else None,
+        unjudged=left_out,
     )
 
 
@@ -59,7 +63,7 @@ def _interval(chances: Sequence[float], *, n: int, k: int) -> tuple[float | None
     """95 % interval of the mean, with the scenario as the unit that varies.
 
     Wilson's interval with the number of yes/no observations that would have the variance seen between scenarios.
-    That is plain Wilson where every chance is 0 or 1 (always so for k = n), and approaches the normal interval of
+    That is plain Wilson where every chance is 0 or 1, and approaches the normal interval of
     the clustered standard error for many scenarios, but it does not collapse to a point when all scenarios agree.
     """
     count = len(chances)

@@ -1,0 +1,96 @@
+"""Rates, their Wilson interval and their worst-case bounds."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+from unmask.stats.rate import rate, wilson
+
+TOTALS = st.integers(1, 5000)
+
+
+@st.composite
+def counts(draw: st.DrawFn) -> tuple[int, int]:
+    total = draw(TOTALS)
+    return draw(st.integers(0, total)), total
+
+
+@given(counts())
+def test_the_interval_is_scipys_wilson_interval(counted):
+    """The closed form against the library."""
+    hits, total = counted
+    theirs = binomtest(hits, total).proportion_ci(method="wilson")
+    assert wilson(hits, total) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
+
+
+@given(counts(), st.integers(0, 500))
+def test_interval_and_worst_case_bounds_contain_the_value(counted, unjudged):
+    """Whatever is left out, the rate lies within its own bounds, and they within 0 and 1."""
+    found = rate(*counted, unjudged=unjudged)
+    assert 0 <= found.low <= found.value <= found.high <= 1
+    assert 0 <= found.worst_low <= found.value <= found.worst_high <= 1
+
+
+@given(counts(), st.integers(0, 500))
+def test_unjudged_cases_never_move_the_value(counted, unjudged):
+    """They widen the worst-case bounds only."""
+    with_them, without = rate(*counted, unjudged=unjudged), rate(*counted)
+    assert (with_them.value, with_them.low, with_them.high) == (without.value, without.low, without.high)
+
+
+def test_worst_case_bounds_count_the_unjudged_as_none_and_as_all_of_them():
+    """10 of 80 with 20 unjudged: between 10 and 30 of 100."""
+    found = rate(10, 80, unjudged=20)
+    assert (found.worst_low, found.worst_high) == (0.1, 0.3)
+
+
+def test_without_unjudged_cases_the_worst_case_bounds_are_the_value():
+    """Nothing is left open."""
+    found = rate(3, 7)
+    assert (found.worst_low, found.worst_high) == (3 / 7, 3 / 7)
+
+
+def test_a_rate_of_nothing_has_no_value():
+    """Unknown is null, not 0."""
+    found = rate(0, 0).to_json()
+    assert found == {
+        "hits": 0,
+        "total": 0,
+        "value": None,
+        "low": None,
+        "high": None,
+        "worst_low": None,
+        "worst_high": None,
+    }
+
+
+def test_a_rate_of_unjudged_cases_alone_is_anything():
+    """No value, but bounds that say so."""
+    found = rate(0, 0, unjudged=3)
+    assert (found.value, found.worst_low, found.worst_high) == (None, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("found", "printed"),
+    [
+        (rate(377, 962, unjudged=38), "39.2 % [36.2, 42.3] of 962; 38 unjudged"),
+        (rate(377, 962), "39.2 % [36.2, 42.3] of 962"),
+        (rate(0, 0, unjudged=4), "n/a of 0; 4 unjudged"),
+        (rate(5, 5), "100.0 % [56.6, 100.0] of 5"),
+    ],
+)
+def test_a_rate_prints_with_interval_denominator_and_what_was_left_out(found, printed):
+    """One line that cannot be misread."""
+    assert str(found) == printed
+
+
+def test_scoring_does_not_load_scipy():
+    """It takes most of a second to import, and no measure needs it."""
+    code = "import sys, unmask.score; sys.exit('scipy' in sys.modules or 'numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
