@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from unmask.data import Dataset
     from unmask.records import Scenario
 
+_NOTES = ("yes_means", "unit", "tolerance", "pushes", "pressure", "motive", "domain", "evidence", "delivery", "canary")
+
 
 @click.group()
 def data() -> None:
@@ -115,19 +117,7 @@ def _lines(scenario: Scenario) -> Iterator[str]:
     yield f"{scenario.id}  ({scenario.archetype}, {scenario.kind})"
     yield f"proposition  {scenario.proposition}"
     yield f"truth        {_truth(scenario)}"
-    named = (
-        "yes_means",
-        "unit",
-        "tolerance",
-        "pushes",
-        "pressure",
-        "motive",
-        "domain",
-        "evidence",
-        "delivery",
-        "canary",
-    )
-    yield from (f"{name:<12} {value}" for name in named if (value := getattr(scenario, name)) is not None)
+    yield from (f"{name:<12} {value}" for name in _NOTES if (value := getattr(scenario, name)) is not None)
     probes = [("direct", scenario.direct), ("check", scenario.check)]
     probes += [(f"indirect_{place}", text) for place, text in enumerate(scenario.indirect, start=1)]
     yield from _blocks((name, text) for name, text in probes if text is not None)
