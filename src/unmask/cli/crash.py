@@ -22,8 +22,11 @@ _SECRET_TEXT = re.compile(
 
 
 def scrub(text: str) -> str:
-    """The text without secrets: values of variables named like one, and strings that look like one."""
-    secrets = {value: name for name, value in os.environ.items() if _SECRET_NAME.search(name) and len(value) >= 6}
+    """The text without secrets: values of variables named like one, also in `.env`, and what looks like one."""
+    from unmask.models.keys import environment
+
+    variables = environment().items()
+    secrets = {value: name for name, value in variables if _SECRET_NAME.search(name) and len(value) >= 6}
     for value in sorted(secrets, key=len, reverse=True):  # the longest first: one key may contain another
         text = text.replace(value, f"[{secrets[value]}]")
     return _SECRET_TEXT.sub(lambda found: (found["keep"] or "") + "[hidden]", text)

@@ -1,0 +1,189 @@
+"""The command `unmask`: what it lists, what it imports, how it fails."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.cli.terminal import unmask
+from unmask import __version__, errors
+from unmask.cli import crash, main
+from unmask.cli.options import option, variable
+
+HEAVY = (
+    "aiohttp",
+    "msgspec",
+    "numpy",
+    "scipy",
+    "rich",
+    "torch",
+    "pyarrow",
+    "platformdirs",
+    "asyncio",
+    "unmask.records",
+)
+
+FAILING = """
+import sys, click
+from unmask import errors
+from unmask.cli import main
+
+@click.command()
+def broken():
+    {body}
+
+main.COMMANDS = {{"broken": main.Entry("__main__:broken", "fails")}}
+sys.argv = ["unmask", "broken"]
+main.main()
+"""
+
+
+def failing(body: str, cwd: Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """A process whose one command runs `body`."""
+    program = FAILING.format(body=body)
+    return subprocess.run(
+        [sys.executable, "-c", program], cwd=cwd, env=env or {}, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_help_lists_every_command(tmp_path):
+    """`unmask --help` names all commands with their lines and exits 0."""
+    done = unmask("--help", cwd=tmp_path)
+    assert done.returncode == 0
+    for name, entry in main.COMMANDS.items():
+        assert f"  {name} " in done.stdout
+        assert entry.help in done.stdout
+
+
+def test_help_imports_only_click(tmp_path):
+    """Nothing heavy is loaded to print the help, which is what keeps it under 150 ms."""
+    program = "import sys; from unmask.cli.main import call; call(['--help']); print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    loaded = set(done.stderr.split())
+    assert "click" in loaded
+    assert not loaded & set(HEAVY)
+    assert {name for name in loaded if name.startswith("unmask.cli.")} == {"unmask.cli.main", "unmask.cli.crash"}
+
+
+@pytest.mark.parametrize("name", main.COMMANDS)
+def test_every_command_of_the_table_exists(name):
+    """Each row of the table leads to a command whose name is the one listed."""
+    with click.Context(main.cli) as context:
+        command = main.cli.get_command(context, name)
+    assert command is not None
+    assert command.name == name
+
+
+def test_version(tmp_path):
+    """`--version` prints the version of the package."""
+    assert unmask("--version", cwd=tmp_path).stdout == f"unmask {__version__}\n"
+
+
+@pytest.mark.parametrize("line", [("nonsense",), ("doctor", "--nonsense"), ("doctor", "surplus"), ()])
+def test_usage_errors_exit_2(tmp_path, line):
+    """A wrong command line exits 2 and explains itself on stderr."""
+    done = unmask(*line, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "Usage: unmask" in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("kind", ["UsageError", "GateNotMet", "IncompleteError", "MissingError", "FatalModelError"])
+def test_expected_failures_are_one_line_and_advice(tmp_path, kind):
+    """An UnmaskError shows its message and advice, no traceback, and gives its own exit code."""
+    done = failing(f"raise errors.{kind}('the cat is out', advice='type: cat in')", tmp_path)
+    assert done.returncode == getattr(errors, kind).exit_code
+    assert done.stderr == "unmask: the cat is out\ntype: cat in\n"
+
+
+def test_unexpected_failures_name_the_file_of_the_traceback(tmp_path):
+    """A bug exits 70, shows one line, and the traceback lies where the message says."""
+    done = failing("raise KeyError('lost')", tmp_path, {"TMPDIR": str(tmp_path)})
+    assert done.returncode == crash.INTERNAL
+    assert "Traceback" not in done.stderr
+    (kept,) = tmp_path.glob("unmask-traceback-*.txt")
+    assert str(kept) in done.stderr
+    assert "KeyError: 'lost'" in kept.read_text()
+
+
+def test_traceback_on_request(tmp_path):
+    """`UNMASK_TRACEBACK=1` shows the traceback and writes no file."""
+    done = failing("raise KeyError('lost')", tmp_path, {"TMPDIR": str(tmp_path), "UNMASK_TRACEBACK": "1"})
+    assert "Traceback (most recent call last)" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("failure", ["KeyError", "errors.UsageError"])
+def test_failures_never_show_a_key(tmp_path, failure):
+    """A key from the environment or from .env reaches neither the terminal nor the file of the traceback."""
+    (tmp_path / ".env").write_text("OTHER_API_KEY=fromdotenv123\n")
+    env = {"TMPDIR": str(tmp_path), "OPENAI_API_KEY": "topsecretvalue"}
+    said = "topsecretvalue fromdotenv123 Bearer abcdef123 http://me:hunter22@host/ sk-abcdefghijklmnop1234"
+    done = failing(f"raise {failure}({said!r})", tmp_path, env)
+    shown = done.stderr + "".join(path.read_text() for path in tmp_path.glob("unmask-traceback-*"))
+    for secret in ("topsecretvalue", "fromdotenv123", "abcdef123", "hunter22", "sk-abcdefghijklmnop1234"):
+        assert secret not in shown
+    assert "[OPENAI_API_KEY]" in shown
+    assert "@host/" in shown
+
+
+@given(st.text(alphabet="abcdefghij KLM:/@._-[]()", max_size=60))
+def test_scrub_leaves_ordinary_text_alone(text):
+    """Text without a secret and without `://`, Bearer or x-api-key is shown as it is."""
+    if "://" not in text:
+        assert crash.scrub(text) == text
+
+
+def test_interrupt_exits_130(tmp_path):
+    """Ctrl-C ends without a traceback and with 130."""
+    done = failing("import os, signal; os.kill(os.getpid(), signal.SIGINT); import time; time.sleep(30)", tmp_path)
+    assert done.returncode == 128 + signal.SIGINT
+    assert done.stderr == "unmask: interrupted\n"
+
+
+def test_closed_pipe_is_quiet(tmp_path):
+    """A reader that hangs up, as `| head` does, causes no message."""
+    command = [sys.executable, "-m", "unmask.cli.main", "--help"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 141
+
+
+def test_option_reads_its_variable(monkeypatch):
+    """A flag that is not given takes its value from UNMASK_ and its name; a flag given wins."""
+
+    @click.command()
+    @option("--max-cost", type=float)
+    def command(max_cost: float | None) -> None:
+        seen.append(max_cost)
+
+    seen: list[float | None] = []
+    monkeypatch.setenv("UNMASK_MAX_COST", "2.5")
+    command.main([], standalone_mode=False)
+    command.main(["--max-cost", "1"], standalone_mode=False)
+    assert seen == [2.5, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("flag", "name"),
+    [("--model", "UNMASK_MODEL"), ("--max-cost", "UNMASK_MAX_COST"), ("--rows/--no-rows", "UNMASK_ROWS")],
+)
+def test_variable_of_a_flag(flag, name):
+    """The variable is the flag in capitals with underscores."""
+    assert variable(flag) == name
+
+
+def test_option_without_long_flag_is_refused():
+    """A short flag alone has no variable, so it is a mistake of whoever writes the command."""
+    with pytest.raises(ValueError, match="long flag"):
+        option("-m")
