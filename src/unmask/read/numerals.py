@@ -1,0 +1,223 @@
+"""Single numbers in English prose, in digits or in words, before ranges and comparisons are understood.
+
+Left alone on purpose: ordinals and decades (`21st`, `1990s`), digits glued to a word (`H2O`, `COVID-19`), clock
+times, dates in digits, version numbers, and `one` as a pronoun. A comma followed by three digits separates
+thousands, followed by one or two it is a decimal comma (`3,5`).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "dozen": 12.0}
+_SHORT = {"k": 1e3, "K": 1e3, "mn": 1e6, "mln": 1e6, "M": 1e6, "bn": 1e9, "B": 1e9, "tn": 1e12}
+_VULGAR = {"½": 1 / 2, "⅓": 1 / 3, "⅔": 2 / 3, "¼": 1 / 4, "¾": 3 / 4, "⅕": 1 / 5, "⅖": 2 / 5, "⅗": 3 / 5, "⅘": 4 / 5}
+_VULGAR_SIGNS = "".join(_VULGAR)
+_EXPONENT = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻−", "0123456789+--")
+
+_UNITS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+_TEENS = ["ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"]
+_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+_WORDS = {word: value for value, word in enumerate(_UNITS + _TEENS)} | {
+    word: value for value, word in zip(range(20, 100, 10), _TENS, strict=True)
+}
+_PARTS = {"half": 2, "halve": 2, "third": 3, "quarter": 4, "fifth": 5, "tenth": 10}
+
+
+class Numeral(NamedTuple):
+    """`value` has the scale and the sign in it; `scale` is kept so that `3 to 5 million` can share it."""
+
+    value: float
+    start: int
+    end: int
+    scale: float = 1.0
+    percent: bool = False
+    currency: str = ""
+
+
+def numerals(text: str) -> tuple[Numeral, ...]:
+    """Every number of the text in order, without overlaps."""
+    found = [*_in_digits(text), *_in_words(text)]
+    found.sort(key=lambda numeral: (numeral.start, -numeral.end))
+    kept: list[Numeral] = []
+    for numeral in found:
+        if not kept or numeral.start >= kept[-1].end:
+            kept.append(numeral)
+    return tuple(kept)
+
+
+# --- digits -----------------------------------------------------------------------------------------------
+
+_SPACE = " \u00a0\u2009\u202f"
+_RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+_POWER = rf"10(?:\s?(?:\^|\*\*)\s?\{{?[-−+]?[0-9]+\}}?|[⁺⁻]?[{_RAISED}]+)"
+_IGNORED = re.compile(
+    r"""
+    (?<![0-9]) (?:
+        [0-9]{1,2}:[0-9]{2} (?: :[0-9]{2} )?            # clock time
+      | [0-9]{4}-[0-9]{2}-[0-9]{2}                      # date
+      | [0-9]{1,2}/[0-9]{1,2}/[0-9]{2,4}
+      | [0-9]+ (?: \.[0-9]+ ){2,}                       # version, address
+    ) (?![0-9])
+    """,
+    re.VERBOSE,
+)
+_DIGITS = re.compile(
+    rf"""
+    (?<![\w.,/^]) (?: (?<![A-Za-z][-'’]) | (?<=[0-9][A-Za-z]-) | (?<=[0-9][A-Za-z]{{2}}-) )
+    (?P<sign> (?<![%)\]°]) [-−–+] (?=[0-9.$€£¥{_VULGAR_SIGNS}]) | (?i:minus|negative)\s )?
+    (?P<currency> [$€£¥] [-−]? )?
+    (?:
+        (?P<power> {_POWER} )
+      | (?: (?P<whole>[0-9]{{1,3}}) \s )? (?P<over>[0-9]+) \s?[/⁄]\s? (?P<under>[0-9]+) (?![/0-9])
+      | (?P<beside>[0-9]+)? \s? (?P<vulgar>[{_VULGAR_SIGNS}])
+      | (?P<digits>
+            [0-9]{{1,3}} (?: ,[0-9]{{3}} )+ (?![0-9]) (?: \.[0-9]+ )?
+          | [0-9]{{1,3}} (?: [{_SPACE}][0-9]{{3}} )+ (?![0-9]) (?: \.[0-9]+ )?
+          | [0-9]{{1,3}},[0-9]{{1,2}} (?![0-9,])
+          | [0-9]+ (?: \.[0-9]+ )?
+          | \.[0-9]+
+        )
+        (?: [eE] (?P<e> [-−+]?[0-9]+ ) (?!\w) | \s?[×x*·⋅]\s? (?P<times> {_POWER} ) )?
+    )
+    (?! [0-9] | (?:st|nd|rd|th)\b | (?<=[0-9]{{3}}0) s\b )
+    """,
+    re.VERBOSE,
+)
+_SUFFIX = re.compile(
+    rf"""
+    (?P<scales> (?: [\s-]? (?i:{"|".join(SCALES)}) s?\b )* )
+    (?P<short> (?<=[0-9]) (?: (?:{"|".join(_SHORT)}) | \s (?:bn|mn|mln|tn) ) (?!\w) )?
+    (?P<percent> \s? [%％] | [\s-]? (?i:percent(?:age[\s-]points?)?|per\scent|pct) \b )?
+    """,
+    re.VERBOSE,
+)
+
+
+def _in_digits(text: str) -> Iterator[Numeral]:
+    ignored = [found.span() for found in _IGNORED.finditer(text)]
+    for found in _DIGITS.finditer(text):
+        if any(start < found.end() and found.start() < end for start, end in ignored):
+            continue
+        numeral = _finish(text, _size(found), start=found.start(), end=found.end())
+        if numeral is None:
+            continue
+        sign, currency = (found["sign"] or "+")[0], found["currency"] or ""
+        minus = sign != "+" or currency[1:] != ""
+        yield numeral._replace(value=-numeral.value if minus else numeral.value, currency=currency[:1])
+
+
+def _size(found: re.Match[str]) -> float:
+    if found["under"]:
+        under = float(found["under"])
+        return float(found["whole"] or 0) + float(found["over"]) / under if under else math.nan
+    if found["vulgar"]:
+        return float(found["beside"] or 0) + _VULGAR[found["vulgar"]]
+    digits, power = found["digits"] or "1", found["power"] or found["times"]
+    exponent = re.sub(r"[\s^*{}]", "", power[2:]) if power else found["e"] or "0"
+    if re.fullmatch(r"[0-9]{1,3},[0-9]{1,2}", digits):
+        digits = digits.replace(",", ".")
+    plain = re.sub(rf"[,{_SPACE}]", "", digits)
+    return float(f"{plain}e{exponent.translate(_EXPONENT)}")
+
+
+def _finish(text: str, size: float, *, start: int, end: int) -> Numeral | None:
+    """The number with the scale words and percent sign behind it; None where it is no finite number."""
+    suffix = _SUFFIX.match(text, end)
+    assert suffix is not None  # every part is optional
+    scale = math.prod(SCALES[word] for word in re.findall("|".join(SCALES), suffix["scales"].lower()))
+    if suffix["short"]:
+        scale *= _SHORT[suffix["short"].strip()]
+    value = size * scale
+    if not math.isfinite(value):
+        return None
+    return Numeral(value, start, suffix.end(), scale=scale, percent=bool(suffix["percent"]))
+
+
+# --- words ------------------------------------------------------------------------------------------------
+
+_ONES = "|".join(_UNITS[1:])
+_SMALL = rf"(?:(?:{'|'.join(_TENS)})(?:[\s-](?:{_ONES}))?|{'|'.join(_TEENS)}|{'|'.join(_UNITS)})"
+_GROUP = re.compile(
+    rf"\b(?:(?P<count>{_SMALL}|an?)[\s-](?P<hundred>hundred)\b(?:[\s-](?:and\s)?(?P<rest>{_SMALL})\b)?|(?P<small>{_SMALL})\b"
+    rf"|(?P<article>an?)(?=[\s-](?:thousand|million|billion|trillion|dozen)\b)|(?P<half>half\san?)(?=[\s-](?:million|billion|trillion|dozen)\b))"
+    rf"(?:[\s-](?P<scale>thousand|million|billion|trillion|dozen)\b)?",
+    re.IGNORECASE,
+)
+_JOIN = re.compile(r"(?:,?\s(?:and\s)?)(?=\w)", re.IGNORECASE)
+_POINT = re.compile(rf"\spoint((?:\s(?:{'|'.join(_UNITS)})\b)+)", re.IGNORECASE)
+_PART = re.compile(
+    rf"\b(?P<count>an?|{_ONES})[\s-](?P<part>half|halve|third|quarter|fifth|tenth)(?:s\b|(?=\sof\b))|\b(?P<half>half)(?=\s(?:of|the|all)\b)",
+    re.IGNORECASE,
+)
+_MINUS = re.compile(r"\b(?:minus|negative)\s\Z", re.IGNORECASE)
+_PRONOUN_BEFORE = re.compile(r"\b(?:no|any|every|some|the|this|that|which|each|another|only)[\s-]\Z", re.IGNORECASE)
+_PRONOUN_AFTER = re.compile(
+    r"(?:\s(?:of|another|can|could|may|might|must|should|would|will|who|that|which|is|was|has|thing|day|way)\b|['’]s)",
+    re.IGNORECASE,
+)
+
+
+def _in_words(text: str) -> Iterator[Numeral]:
+    place = 0
+    while True:
+        part, group = _PART.search(text, place), _GROUP.search(text, place)
+        if part and (group is None or part.start() <= group.start()):
+            count = 1.0 if part["half"] else _count(part["count"])
+            found = _finish(text, count / _PARTS[(part["part"] or "half").lower()], start=part.start(), end=part.end())
+            place = part.end()
+        elif group:
+            size, end, scale = _sum(text, group)
+            place = end
+            found = None if _pronoun(text, group, end) else _finish(text, size, start=group.start(), end=end)
+            found = found and found._replace(scale=found.scale * scale)
+        else:
+            return
+        if found is None:
+            continue
+        place = max(place, found.end)
+        minus = _MINUS.search(text, 0, found.start)
+        yield found._replace(value=-found.value, start=minus.start()) if minus else found
+
+
+def _sum(text: str, group: re.Match[str]) -> tuple[float, int, float]:
+    """Adds groups of falling scale: `two million three hundred thousand and five`. Value, end, scale of the last."""
+    scale = SCALES[(group["scale"] or "").lower()] if group["scale"] else 1.0
+    size = _below_thousand(group)
+    end, lowest, total = group.end(), scale, size * scale
+    point = _POINT.match(text, group.end("small")) if group["small"] else None
+    if point:
+        return _with_point(text, size, point)
+    while lowest > 1 and (join := _JOIN.match(text, end)) and (more := _GROUP.match(text, join.end())):
+        scale = SCALES[more["scale"].lower()] if more["scale"] else 1.0
+        part = _below_thousand(more)
+        if scale >= lowest or part * scale >= lowest or more["article"] or more["half"]:
+            break
+        total, end, lowest = total + part * scale, more.end(), scale
+    return total, end, SCALES[group["scale"].lower()] if group["scale"] and end == group.end() else 1.0
+
+
+def _with_point(text: str, size: float, point: re.Match[str]) -> tuple[float, int, float]:
+    decimals = "".join(str(_WORDS[word.lower()]) for word in point.group(1).split())
+    return float(f"{int(size)}.{decimals}"), point.end(), 1.0
+
+
+def _below_thousand(group: re.Match[str]) -> float:
+    if group["half"]:
+        return 0.5
+    if group["hundred"]:
+        return _count(group["count"]) * 100 + (_count(group["rest"]) if group["rest"] else 0)
+    return _count(group["small"] or group["article"])
+
+
+def _count(words: str) -> float:
+    return sum(1 if word in ("a", "an") else _WORDS[word] for word in re.split(r"[\s-]", words.lower()))
+
+
+def _pronoun(text: str, group: re.Match[str], end: int) -> bool:
+    if text[group.start() : end].lower() != "one":
+        return False
+    return bool(_PRONOUN_BEFORE.search(text, 0, group.start()) or _PRONOUN_AFTER.match(text, end))

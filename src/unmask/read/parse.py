@@ -1,0 +1,299 @@
+"""The judge's answer, from whatever way it was written down. Ambiguous is None, never a guess.
+
+A letter is an *explicit* answer where a judge would put its own: behind a label (`Answer: B`, `the answer is (b)`) at
+the start of a line or sentence, under the key `answer` of a JSON object, or alone on the last line. A label inside
+quotation marks, in a block quote, or told about somebody else (`the reply says Answer: A`) is a mention. The last
+explicit answer counts. Echoes of the template (`Answer: X`, `Answer: A, B, C or D`) are passed over; two letters
+given as one answer (`Answer: A or B`) answer nothing and cancel what came before.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from unmask.read import numbers
+from unmask.records import Choice, Interval, Letter
+
+# --- letters ----------------------------------------------------------------------------------------------
+
+# A judge that writes a Cyrillic or Greek capital means the letter it looks like: no other was on offer. Read so only
+# in the place of an answer. Full-width, circled and mathematical letters are folded by NFKC before.
+_LOOKALIKE = str.maketrans("АВСΑΒ", "ABCAB")
+_LETTER = "[A-Da-dАВСΑΒ]"
+
+_LEAD = (
+    "so|thus|hence|therefore|then|overall|wait|actually|no|hmm|and|but|i|i'd|i'll|we|would|will|think|believe|conclude"
+    "|that|means|this|is|makes|my|the|our|final|correct|corrected|best|right|proper|appropriate|revised|in|conclusion"
+)
+"""Words that may stand between the start of a sentence and the label when a judge speaks for itself."""
+
+_LABEL = re.compile(
+    rf"""
+    (?P<before> ^[\W_]*(?:[0-9]+[.)]\s*)? | [.!?;)\]]["'”’*_)]*\s+[*_]* | \s[–—-]+\s+[*_]* )
+    (?: (?:{_LEAD})\b [\s,:*_]* )*
+    (?P<label>
+        \b (?:answer|choice|verdict|reading|classification|option|letter) \b [\s*_`"']*
+        (?: [:=] | -+>? | [–—→⇒] | \b(?:is|would\ be|must\ be)\b:? ) [\s*_]*
+        (?: (?:clearly|therefore|thus|definitely|simply|indeed|still) \s+ )?
+      | \b (?:choose|pick|select|go\ with) \s+
+    )
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_GIVEN = re.compile(
+    rf"""
+    (?P<open> (?: [*_`"'“‘(\[{{<$\s] | \\boxed | \\text(?:bf)? )* )
+    (?: (?:option|statement|choice|letter) \b [\s:*_(]* )?
+    (?P<letter> {_LETTER} ) (?! \w | ['’]\w )
+    (?P<close> [*_`"'”’)\]}}>$]* )
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_MORE = re.compile(
+    rf"""
+    \s* (?: (?P<joint> ,?\s*\b(?:or|and|to|through)\b | [/|&+] ) \s*
+          | (?: , | [–—-] ) \s* (?= ["'*_`(\[]* {_LETTER} ["'*_`)\]]* \s* (?: $ | [,/|.)\]}}>–—-] | or\b | and\b ) ) )
+    ["'*_`(\[]* (?P<letter> {_LETTER} ) (?!\w) ["'*_`)\]]*
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_AFTER = re.compile(r"\s*(?:$|[.,;:!](?!\w)|[()\[\]{}—–<>|\\]|-(?!\w)|because\b|since\b|as\b)", re.IGNORECASE)
+_KEYED = re.compile(
+    rf"""["'](?:answer|final_answer|letter|choice)["']\s*:\s*["']?(?:(?:option|statement)\s+)?({_LETTER})["']?\s*(?=[,}}\]]|$)""",
+    re.IGNORECASE,
+)
+_JSON_LINE = re.compile(r"""\s*(?:```\w*\s*)?(?:[\[{]\s*[{"']|["']\w+["']\s*:)""")
+_ALONE = re.compile(
+    rf"""
+    (?P<open> (?: [*_`"'“‘(\[{{<$\#\s] | \\boxed | \\text(?:bf)? | option\s )* )
+    (?P<letter> {_LETTER} )
+    (?P<close> [*_`"'”’)\]}}>$\s]* ) [.!]? [*_`$"'\s]*
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_HEADING = re.compile(r"[\W_]*(?:my\s+|the\s+)?(?:final\s+)?answer(?:\s+is)?[\W_]*", re.IGNORECASE)
+_WHOLE_QUOTE = re.compile(r"""(["'`“‘])([^"'`“”‘’]*)["'`”’]""")
+
+
+class FoundLetter(NamedTuple):
+    """A judge's answer with the text that led to it."""
+
+    letter: Letter
+    why: str
+
+
+def letter(text: str, *, complete: bool = True) -> Letter | None:
+    """The last explicit answer, or None.
+
+    `complete=False` says that the judge was cut off: then only a labelled answer at the start of a line counts,
+    because the end of the text may be the middle of a quotation, and a last `A` the beginning of `A car`.
+    """
+    found = find_letter(text, complete=complete)
+    return found.letter if found else None
+
+
+def find_letter(text: str, *, complete: bool = True) -> FoundLetter | None:
+    lines = [_plain(line) for line in Choice(text=text).answer.splitlines()]
+    full = [place for place, line in enumerate(lines) if line.strip() and not re.fullmatch(r"\s*```\w*\s*", line)]
+    last: tuple[int, tuple[Letter, ...]] | None = None
+    for before, place in zip([None, *full], full, strict=False):
+        is_last = complete and place == full[-1]
+        headed = before is not None and bool(_HEADING.fullmatch(lines[before]))
+        given = _on_line(lines[place], is_last=is_last, complete=complete) or _alone(
+            lines[place], is_last=is_last, headed=headed
+        )
+        if given:
+            last = (place, given)
+    if last is None or len(last[1]) != 1:
+        return None
+    return FoundLetter(last[1][0], "\n".join(lines[: last[0]]).strip() or text.strip())
+
+
+def _plain(line: str) -> str:
+    """Without look-alikes of width and style, and without invisible characters."""
+    if line.isascii():
+        return line
+    return "".join(char for char in unicodedata.normalize("NFKC", line) if unicodedata.category(char) != "Cf")
+
+
+def _on_line(line: str, *, is_last: bool, complete: bool) -> tuple[Letter, ...]:
+    """The letters given by the last explicit answer on this line: none, one, or several at once."""
+    if line.lstrip().startswith(">"):
+        return ()
+    if _JSON_LINE.match(line):
+        return tuple(_as_letter(found) for found in _KEYED.findall(line)[-1:])
+    whole = _WHOLE_QUOTE.fullmatch(line.strip()) if is_last else None
+    line = whole.group(2) if whole else line
+    last: tuple[Letter, ...] = ()
+    for label in _LABEL.finditer(line):
+        if _inside_quotes(line[: label.start("label")]) or not (complete or label.start() == 0):
+            continue
+        last = _given(line, label.end()) or last
+    return last
+
+
+def _inside_quotes(prefix: str) -> bool:
+    open_pairs = any(prefix.count(left) > prefix.count(right) for left, right in ("“”", "«»", "„“"))
+    return (
+        bool(prefix.count('"') % 2 or prefix.count("`") % 2) or open_pairs or prefix.rstrip("*_ ").endswith(("'", "‘"))
+    )
+
+
+def _given(line: str, place: int) -> tuple[Letter, ...]:
+    if line.startswith("{", place):
+        return tuple(_as_letter(found) for found in _KEYED.findall(line, place)[-1:])
+    found = _GIVEN.match(line, place)
+    if found is None or _closes_a_quotation(found):
+        return ()
+    letters, end, ranged = [_as_letter(found["letter"])], found.end(), False
+    while more := _MORE.match(line, end):
+        ranged = ranged or (more["joint"] or "").strip(" ,").lower() not in ("or", "and", "/", "|", "&", "+")
+        letters.append(_as_letter(more["letter"]))
+        end = more.end()
+    if len(set(letters)) > 1:
+        is_template = len(set(letters)) > 2 or (
+            ranged and letters[0] is Letter.A and letters[-1] in (Letter.C, Letter.D)
+        )
+        return () if is_template else tuple(letters)
+    ends = found["close"] and not line.startswith("?", end)
+    return (letters[0],) if ends or _AFTER.match(line, end) else ()
+
+
+def _closes_a_quotation(found: re.Match[str]) -> bool:
+    """`Answer: A"` is the end of somebody else's words that began on an earlier line."""
+    return any(mark in found["close"] for mark in '"”') and not any(mark in found["open"] for mark in '"“')
+
+
+def _alone(line: str, *, is_last: bool, headed: bool) -> tuple[Letter, ...]:
+    found = _ALONE.fullmatch(line.strip()) if is_last or headed else None
+    if found is None:
+        return ()
+    dressed = bool(found["open"].strip() or found["close"].strip())
+    return (_as_letter(found["letter"]),) if headed or dressed or found["letter"].isupper() else ()
+
+
+def _as_letter(sign: str) -> Letter:
+    return Letter(sign.translate(_LOOKALIKE).upper())
+
+
+# --- intervals --------------------------------------------------------------------------------------------
+
+KEYS = ("lower", "upper", "relative_lower", "relative_upper")
+_OPEN = {"", "null", "none", "nan", "n/a", "na", "unknown", "undefined", "open", "unbounded", "-", "–", "—"} | {
+    sign + word for sign in ("", "+", "-", "−") for word in ("inf", "infinity", "∞")
+}
+_FLAT = re.compile(r"\{[^{}]*\}")
+_PAIR = re.compile(
+    r"""
+    ["'“”]? (?<!\w) (?P<key> (?:relative[_\s-]?)? (?:lower|upper) ) ["'“”]? \s*[:=]\s*
+    (?P<value> "[^"]*" | '[^']*' | “[^”]*” | [^\n]*? )
+    \s* (?= [,;]? \s* (?: ["'“”]?[A-Za-z_][\w\s-]*["'“”]?\s*[:=] | \} | \n | // | \# ) )
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+class FoundInterval(NamedTuple):
+    """Absolute and relative bounds with the text that led to them."""
+
+    absolute: Interval
+    relative: Interval
+    why: str
+
+
+class _Unusable(Exception):
+    """A bound that is neither a number nor open."""
+
+
+def interval(text: str, *, complete: bool = True) -> tuple[Interval, Interval] | None:
+    """Absolute and relative bounds from the last JSON object that has one of the four keys, or None.
+
+    Missing keys, null, NaN and infinities are open bounds; inverted bounds are swapped; numbers may be strings
+    (`"1,200"`, `"45%"`). A bound of another type, or several such objects in a list, makes the answer unreadable.
+    `complete=False`, for a judge that was cut off, wants the object at the start of a line.
+    """
+    found = find_interval(text, complete=complete)
+    return (found.absolute, found.relative) if found else None
+
+
+def find_interval(text: str, *, complete: bool = True) -> FoundInterval | None:
+    text = Choice(text=text).answer
+    last: tuple[int, list[dict[str, Any]]] | None = None
+    for start, holders in _objects(text):
+        if holders and (complete or re.search(r"(?:\A|\n)\s*(?:```\w*\s*)?\Z", text[:start])):
+            last = (start, holders)
+    if last is None or len(last[1]) != 1:
+        return None
+    start, (holder,) = last
+    bounds = {key.strip().lower().replace(" ", "_").replace("-", "_"): value for key, value in holder.items()}
+    try:
+        low, high, relative_low, relative_high = (_bound(bounds.get(key)) for key in KEYS)
+    except _Unusable:
+        return None
+    reason = holder.get("reason")
+    why = reason if isinstance(reason, str) else re.sub(r"```\w*\s*\Z", "", text[:start])
+    return FoundInterval(_ordered(low, high), _ordered(relative_low, relative_high), why.strip())
+
+
+def _objects(text: str) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+    """Every JSON-like object or list of objects, with the dictionaries in it that hold bounds."""
+    place, decoder = 0, json.JSONDecoder()
+    while opening := re.compile(r"\{|\[(?=\s*\{)").search(text, place):
+        start = opening.start()
+        try:
+            value, place = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            flat = _FLAT.match(text, start)
+            place = flat.end() if flat else start + 1
+            value = _loose(flat.group()) if flat else None
+        yield start, list(_holders(value))
+
+
+def _loose(text: str) -> dict[str, Any]:
+    """Key by key, for what is nearly JSON: single quotes, trailing or thousands commas, bare words, comments."""
+    return {found["key"]: found["value"].strip().strip("\"'“”") for found in _PAIR.finditer(text)}
+
+
+def _holders(value: Any) -> Iterator[dict[str, Any]]:
+    match value:
+        case dict() if any(str(key).strip().lower().replace(" ", "_").replace("-", "_") in KEYS for key in value):
+            yield value
+        case dict():
+            for inner in value.values():
+                yield from _holders(inner)
+        case list():
+            for inner in value:
+                yield from _holders(inner)
+
+
+def _bound(value: Any) -> float | None:
+    match value:
+        case None:
+            return None
+        case bool():
+            raise _Unusable
+        case int() | float():
+            try:
+                return float(value) if math.isfinite(value) else None
+            except OverflowError:
+                return None
+        case str() if value.strip().casefold() in _OPEN:
+            return None
+        case str():
+            point = numbers.point(value)
+            if point is None:
+                raise _Unusable
+            return point
+        case _:
+            raise _Unusable
+
+
+def _ordered(low: float | None, high: float | None) -> Interval:
+    if low is not None and high is not None and low > high:
+        return Interval(high, low)
+    return Interval(low, high)

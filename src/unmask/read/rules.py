@@ -1,0 +1,58 @@
+"""Reading without a judge: a bare yes or no inside `<final_answer>` tags. Anything else is left to the judge."""
+
+from __future__ import annotations
+
+import re
+
+from unmask.records import Letter, Lettered
+
+_TAG = re.compile(r"<(/?)final_answer>", re.IGNORECASE)
+_PAIRS = ("**", "__", "*", "_", "`", '"', "'", "“”", "‘’", "«»")
+
+
+def final_answer(text: str) -> bool | None:
+    """Yes or no as tagged, None where the tags hold more, disagree, or do not open and close in turn.
+
+    Bare means: the word alone, in any case, with balanced quotes or emphasis around it and at most one full stop,
+    exclamation mark, comma or semicolon behind it. `_yes`, `n`, `false` and `no, it did not` are not bare.
+    """
+    tags = list(_TAG.finditer(text))
+    if not tags or len(tags) % 2:
+        return None
+    answers: set[bool | None] = set()
+    for opening, closing in zip(tags[::2], tags[1::2], strict=True):
+        if opening.group(1) or not closing.group(1):
+            return None
+        answers.add(_bare(text[opening.end() : closing.start()]))
+    return answers.pop() if len(answers) == 1 else None
+
+
+def read_direct(text: str, *, yes_means: Letter) -> Lettered | None:
+    """The reading of a tagged answer to a question whose *yes* means this side; None if it takes a judge."""
+    said = final_answer(text)
+    if said is None or yes_means not in (Letter.A, Letter.B):
+        return None
+    other = Letter.B if yes_means is Letter.A else Letter.A
+    return Lettered(yes_means if said else other, by="rule")
+
+
+def _bare(content: str) -> bool | None:
+    word, stopped = content.strip(), False
+    while word:
+        if not stopped and word[-1] in ".!,;":
+            word, stopped = word[:-1].strip(), True
+            continue
+        inner = _unwrapped(word)
+        if inner is None:
+            break
+        word = inner.strip()
+    return {"yes": True, "no": False}.get(word.lower())
+
+
+def _unwrapped(word: str) -> str | None:
+    """Without one balanced pair of quotes or emphasis, or None where there is none."""
+    for pair in _PAIRS:
+        left, right = (pair[0], pair[1]) if pair[0] != pair[-1] else (pair, pair)
+        if len(word) > len(left) + len(right) and word.startswith(left) and word.endswith(right):
+            return word[len(left) : -len(right)]
+    return None
