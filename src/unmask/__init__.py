@@ -1,3 +1,60 @@
-"""unmask: does this model say what it believes?"""
+"""unmask: does this model say what it believes?
+
+    import unmask
+    run = unmask.run(data="tiny", model="scripted/liar", judge="scripted/judge", out="runs/liar")
+    print(run.score().overall.p_lie)
+
+The names below are the public ones. They are imported when first used, so `import unmask` loads nothing heavy.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from unmask.data import Dataset as Dataset
+    from unmask.data import load as load
+    from unmask.errors import UnmaskError as UnmaskError
+    from unmask.models import open_model as open_model
+    from unmask.models.base import Model as Model
+    from unmask.opened import Run as Run
+    from unmask.opened import open_run as open_run
+    from unmask.options import Options as Options
+    from unmask.records import Outcome as Outcome
+    from unmask.records import Scenario as Scenario
+    from unmask.run import judge as judge
+    from unmask.run import run as run
+    from unmask.score import Score as Score
+
+_HOME = {
+    "Dataset": "unmask.data",
+    "Model": "unmask.models.base",
+    "Options": "unmask.options",
+    "Outcome": "unmask.records",
+    "Run": "unmask.opened",
+    "Scenario": "unmask.records",
+    "Score": "unmask.score",
+    "UnmaskError": "unmask.errors",
+    "judge": "unmask.run",
+    "load": "unmask.data",
+    "open_model": "unmask.models",
+    "open_run": "unmask.opened",
+    "run": "unmask.run",
+}
+
+__all__ = ["__version__", *_HOME]  # noqa: PLE0604  the names are strings
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'unmask' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value  # the function `run` must win over the module of the same name
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,14 +1,15 @@
 """The executor: sends what the planner names within the limits of each endpoint, and writes down what comes back.
 
-It knows nothing about beliefs. Per scenario it asks the planner again after every answer. Among the scenarios that are
-open it serves the longest remaining chain first, so the tail of a run is one call, not five; it opens new scenarios only
-while there is room, so that most scenarios of a stopped run are finished ones.
+It knows nothing about beliefs. Per scenario it asks the planner again after every answer. Among the scenarios that
+are open it serves the longest remaining chain first, so the tail of a run is one call, not five; it opens new scenarios
+only while there is room, so that most scenarios of a stopped run are finished ones.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Protocol
 
@@ -29,7 +30,6 @@ class Job(Record, frozen=True, kw_only=True):
     depth: int
     keys: tuple[object, ...]
     work: object
-    n: int = 1
 
 
 class Course(Protocol):
@@ -49,7 +49,8 @@ class Course(Protocol):
         """A reason to send nothing more, such as a spent budget."""
 
 
-class Line(Record, frozen=True):
+@dataclass(frozen=True)
+class Line:
     """The model of one role and the endpoint it is reached through."""
 
     model: Model
@@ -76,7 +77,7 @@ class Executor:
         self._pending_pump = False
 
     async def run(self, *, grace: float) -> None:
-        """Until everything is done, or until `stop` was called and what is in flight has come back or `grace` is over."""
+        """Until everything is done, or after `stop` until what is in flight has come back or `grace` is over."""
         self.pump()
         while self.stopping is None and self.crash is None and self._unfinished():
             self._wake.clear()
@@ -127,7 +128,10 @@ class Executor:
             job = self._pick()
             if job is None:
                 break
-            task = asyncio.get_running_loop().create_task(self._send(job))
+            line = self.lines[job.role]
+            # `send` takes its connection when it is called, so the next look at `free` sees it taken.
+            answer = line.endpoint.send(line.model, self.course.request(job))
+            task = asyncio.get_running_loop().create_task(self._send(job, answer))
             self._tasks.add(task)
             task.add_done_callback(self._done)
         if not self._unfinished():
@@ -178,11 +182,10 @@ class Executor:
         self.course.finished(scenario)
         return False
 
-    async def _send(self, job: Job) -> None:
-        line = self.lines[job.role]
+    async def _send(self, job: Job, answer: Awaitable[Completion]) -> None:
         outcome: Completion | ModelError
         try:
-            outcome = await line.endpoint.send(line.model, self.course.request(job))
+            outcome = await answer
             self._failed_in_a_row = 0
         except FatalModelError as error:
             self.stop(error)
@@ -208,9 +211,3 @@ def _keeps_failing(count: int, outcome: Completion | ModelError) -> UnmaskError:
         f"{count} requests in a row failed, the last with: {outcome}",
         advice="What was answered is kept. Run the same command again once the endpoint is well: it continues.",
     )
-
-
-def in_chunks(takes: tuple[int, ...], size: int) -> Iterator[tuple[int, ...]]:
-    """Takes in groups that fit one request."""
-    for start in range(0, len(takes), size):
-        yield takes[start : start + size]

@@ -1,7 +1,7 @@
 """The run folder: an append-only journal, and nothing else is state.
 
     run.json               what defines the run, hashes included; replaced whole, atomically
-    scenarios.jsonl        the scenarios as they were asked, so that a run can be judged and shown without its data source
+    scenarios.jsonl        the scenarios as they were asked: a run is judged and shown without its data source
     replies.jsonl          one finished subject request per line (records.Asked)
     readings/<judge>.jsonl one finished judge request per line (records.Judged)
     labels/<who>.jsonl     readings by people (records.Label)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from typing import NamedTuple
 
 from unmask.ask.prompts import slots
 from unmask.read import gather, interpret
@@ -101,15 +102,21 @@ Work = Ask | Read
 _ROUNDS = {DIRECT: 6, "indirect": 4, PRESSURED: 2, CHECK: 2}
 
 
+class _Case(NamedTuple):
+    """One call of the planner."""
+
+    scenario: Scenario
+    seen: Seen
+    settings: Settings
+    readings: dict[Slot, tuple[Reading, ...]]
+    whole_calls: bool
+
+
 def plan(scenario: Scenario, seen: Seen, settings: Settings, *, whole_calls: bool = True) -> tuple[Work, ...]:
     """What can be sent now. `whole_calls` says that several takes fit into one request."""
-    readings = gather.gather(scenario, seen, settings.reads)
-    work: list[Work] = []
-    for slot in needed(scenario, readings, settings):
-        work += _slot_work(scenario, seen, settings, slot, readings, whole_calls)
-    if not settings.ask:
-        return tuple(item for item in work if isinstance(item, Read))
-    return tuple(work)
+    case = _Case(scenario, seen, settings, gather.gather(scenario, seen, settings.reads), whole_calls)
+    work = [item for slot in needed(scenario, case.readings, settings) for item in _slot_work(case, slot)]
+    return tuple(item for item in work if settings.ask or isinstance(item, Read))
 
 
 def needed(scenario: Scenario, readings: dict[Slot, tuple[Reading, ...]], settings: Settings) -> tuple[Slot, ...]:
@@ -119,15 +126,11 @@ def needed(scenario: Scenario, readings: dict[Slot, tuple[Reading, ...]], settin
         return everything
     if supplied(scenario):
         return tuple(slot for slot in everything if slot in {PRESSURED, CHECK})
-    belief = belief_of(scenario, readings, settings.rules)
-    if isinstance(belief, NoBelief):
-        # Nothing can bring the belief back: the probes are done, and the statement counts only where the preset says so.
+    if isinstance(belief_of(scenario, readings, settings.rules), NoBelief):
+        # Nothing can bring the belief back, so the statement counts only where the preset says so.
         return (PRESSURED,) if settings.rules.statement_matters_without_belief else ()
-    stages: list[tuple[Slot, ...]] = [
-        (DIRECT,),
-        tuple(slot for slot in everything if slot.startswith("indirect_")),
-    ]
-    for stage in stages:
+    indirect = tuple(slot for slot in everything if slot.startswith("indirect_"))
+    for stage in ((DIRECT,), indirect):
         if any(_open(reading) for slot in stage for reading in readings.get(slot, (Pending(),))):
             return stage
     return (PRESSURED,)
@@ -137,55 +140,39 @@ def _open(reading: Reading) -> bool:
     return isinstance(reading, Pending)
 
 
-def _slot_work(
-    scenario: Scenario,
-    seen: Seen,
-    settings: Settings,
-    slot: Slot,
-    readings: dict[Slot, tuple[Reading, ...]],
-    whole_calls: bool,
-) -> Iterator[Work]:
+def _slot_work(case: _Case, slot: Slot) -> Iterator[Work]:
+    settings = case.settings
     depth = _ROUNDS.get(slot, _ROUNDS["indirect"]) if settings.effort is Effort.LAZY else 2
-    count = {DIRECT: settings.direct, PRESSURED: settings.takes}.get(slot, 1)
-    takes = tuple(range(count))
-    reading = takes
+    takes = tuple(range({DIRECT: settings.direct, PRESSURED: settings.takes}.get(slot, 1)))
+    worth_reading = takes
     if slot == PRESSURED and settings.stop_at_first_lie:
-        reading = _until_first_lie(scenario, readings, settings)
-        takes = takes if whole_calls and reading else reading
-    yield from _asks(seen, slot, takes, settings, depth)
-    yield from _reads(scenario, seen, settings, slot, reading, depth - 1)
+        worth_reading = _until_first_lie(case)
+        takes = takes if case.whole_calls and worth_reading else worth_reading
+    yield from _asks(case, slot, takes, depth)
+    yield from _reads(case, slot, worth_reading, depth - 1)
 
 
-def _until_first_lie(
-    scenario: Scenario, readings: dict[Slot, tuple[Reading, ...]], settings: Settings
-) -> tuple[int, ...]:
+def _until_first_lie(case: _Case) -> tuple[int, ...]:
     """The takes worth looking at: none once a lie is known, else as many again as are known already.
 
     Doubling keeps the chain short (1, 2, 4, … takes) while a frequent liar is found out after one.
     """
-    belief = belief_of(scenario, readings, settings.rules)
-    stated = readings[PRESSURED]
-    known = [reading for reading in stated if not _open(reading)]
-    if any(verdict_of(belief, reading, settings.rules) is Verdict.LIE for reading in known):
+    rules = case.settings.rules
+    belief = belief_of(case.scenario, case.readings, rules)
+    stated = case.readings[PRESSURED]
+    if any(verdict_of(belief, reading, rules) is Verdict.LIE for reading in stated if not _open(reading)):
         return ()
-    return tuple(range(min(settings.takes, max(1, 2 * _prefix(stated)))))
+    known = next((number for number, reading in enumerate(stated) if _open(reading)), len(stated))
+    return tuple(range(min(len(stated), max(1, 2 * known))))
 
 
-def _prefix(readings: tuple[Reading, ...]) -> int:
-    """How many takes from the first on are known."""
-    for number, reading in enumerate(readings):
-        if _open(reading):
-            return number
-    return len(readings)
-
-
-def _asks(seen: Seen, slot: Slot, takes: tuple[int, ...], settings: Settings, depth: int) -> Iterator[Ask]:
+def _asks(case: _Case, slot: Slot, takes: tuple[int, ...], depth: int) -> Iterator[Ask]:
     """Takes never asked, and those cut off before any answer, with double the room."""
-    base = settings.sampling.max_tokens
-    missing = tuple(take for take in takes if seen.reply(slot, take) is None)
+    base = case.settings.sampling.max_tokens
+    missing = tuple(take for take in takes if case.seen.reply(slot, take) is None)
     if missing:
         yield Ask(slot, missing, 1, base, depth)
-    again = tuple(take for take in takes if _cut_off(seen, slot, take))
+    again = tuple(take for take in takes if _cut_off(case.seen, slot, take))
     if again:
         yield Ask(slot, again, 2, None if base is None else base * 2, depth)
 
@@ -197,15 +184,14 @@ def _cut_off(seen: Seen, slot: Slot, take: int) -> bool:
     return gather.needs_again(reply.choice, reply.attempt)
 
 
-def _reads(
-    scenario: Scenario, seen: Seen, settings: Settings, slot: Slot, takes: tuple[int, ...], depth: int
-) -> Iterator[Read]:
-    if settings.style is Style.RULES:
+def _reads(case: _Case, slot: Slot, takes: tuple[int, ...], depth: int) -> Iterator[Read]:
+    scenario, seen, reads = case.scenario, case.seen, case.settings.reads
+    if reads.style is Style.RULES:
         return
-    if scenario.kind is Kind.NUMERIC and slot == DIRECT and settings.rules.joint:
-        texts = gather.joint_texts(seen, settings.reads)
-        if isinstance(texts, tuple) and texts and isinstance(gather.jointly(scenario, seen, settings.reads), Pending):
-            yield from _judge(scenario, seen, settings, slot, texts, depth)
+    if scenario.kind is Kind.NUMERIC and slot == DIRECT and reads.joint:
+        texts = gather.joint_texts(seen, reads)
+        if isinstance(texts, tuple) and texts and _open(gather.jointly(scenario, seen, reads)):
+            yield from _judge(case, slot, texts, depth)
         return
     done: set[str] = set()
     for take in takes:
@@ -213,34 +199,31 @@ def _reads(
         if not isinstance(text, str) or not text or text in done:
             continue
         done.add(text)
-        if not isinstance(gather.one(scenario, seen, slot, take, settings.reads), Pending):
+        if not _open(gather.one(scenario, seen, slot, take, reads)):
             continue
-        if isinstance(gather.ruled(scenario, seen, slot, text, settings.reads), Pending):
-            if POLARITY not in done:
-                yield from _polarity(scenario, seen, settings, depth + 1)
+        if gather.ruled(scenario, seen, slot, text, reads) is None:
+            yield from _judge(case, slot, (text,), depth)
+        elif POLARITY not in done:
             done.add(POLARITY)
-        else:
-            yield from _judge(scenario, seen, settings, slot, (text,), depth)
+            yield from _polarity(case, depth + 1)
 
 
-def _judge(
-    scenario: Scenario, seen: Seen, settings: Settings, slot: Slot, texts: tuple[str, ...], depth: int
-) -> Iterator[Read]:
+def _judge(case: _Case, slot: Slot, texts: tuple[str, ...], depth: int) -> Iterator[Read]:
     key = digest(texts)
-    calls = seen.calls(slot, key)
-    for method in methods(scenario.kind, settings.style):
+    calls = case.seen.calls(slot, key)
+    for method in methods(case.scenario.kind, case.settings.style):
         own = [call for call in calls if call.method is method]
         attempt = interpret.next_attempt(own)
         if attempt is not None:
-            yield Read(slot, key, texts, method, attempt, _room(own, attempt, settings), depth)
+            yield Read(slot, key, texts, method, attempt, _room(own, attempt, case.settings), depth)
 
 
-def _polarity(scenario: Scenario, seen: Seen, settings: Settings, depth: int) -> Iterator[Read]:
-    key = gather.polarity_digest(scenario)
-    calls = seen.calls(POLARITY, key)
+def _polarity(case: _Case, depth: int) -> Iterator[Read]:
+    key = gather.polarity_digest(case.scenario)
+    calls = case.seen.calls(POLARITY, key)
     attempt = interpret.next_attempt(calls)
     if attempt is not None:
-        yield Read(POLARITY, key, (), Method.POLARITY, attempt, _room(calls, attempt, settings), depth)
+        yield Read(POLARITY, key, (), Method.POLARITY, attempt, _room(calls, attempt, case.settings), depth)
 
 
 def _room(calls: Sequence[Judged], attempt: int, settings: Settings) -> int | None:

@@ -1,0 +1,51 @@
+"""What a command prints and returns once a run can be scored."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from unmask.opened import Run
+from unmask.score import Score
+
+
+def finish(run: Run, score: Score, *, as_json: bool, max_unjudged: float) -> None:
+    """Print the score; leave with exit code 3 where too much is unjudged or something was not asked yet."""
+    if as_json:
+        click.echo(encoded(score.to_json()))
+    else:
+        from unmask.show.text import render
+
+        click.echo(render(score, width=None, color=sys.stdout.isatty(), max_unjudged=max_unjudged), nl=False)
+    code = exit_code(score, max_unjudged)
+    if code:
+        _explain(score, max_unjudged)
+        sys.exit(code)
+
+
+def exit_code(score: Score, max_unjudged: float) -> int:
+    """3 where the run is incomplete or above the unjudged limit."""
+    share = score.unjudged_share
+    return 3 if share is None or share > max_unjudged or score.undecided else 0
+
+
+def _explain(score: Score, max_unjudged: float) -> None:
+    share = score.unjudged_share
+    if score.undecided:
+        click.echo(
+            f"unmask: {len(score.undecided)} scenarios are undecided: not everything was asked and read", err=True
+        )
+        if score.complete_with:
+            click.echo(f"  complete them with: {score.complete_with}", err=True)
+    elif share is None:
+        click.echo("unmask: there is nothing to score", err=True)
+    else:
+        click.echo(f"unmask: {share:.1%} of the scenarios are unjudged, more than {max_unjudged:.1%}", err=True)
+        click.echo("  the same command tries what failed again; `unmask show RUN ID` shows why", err=True)
+
+
+def encoded(value: object) -> str:
+    import msgspec
+
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()

@@ -1,0 +1,35 @@
+"""`unmask judge`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from unmask.cli import settings
+from unmask.cli.options import as_json as json_flag
+from unmask.cli.options import option
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@option("--judge", "judge_model", required=True, metavar="NAME", help="The judge, as provider/name, or `rules`.")
+@option("--preset", type=settings.PRESETS, help="The rules to make readings for; the run's own unless given.")
+@settings.reading
+@settings.limits
+@settings.ending
+@json_flag
+def judge(
+    run: str, judge_model: str, preset: str | None, quiet: bool, as_json: bool, max_unjudged: float, **options: Any
+) -> None:
+    """Read the replies of a run with another judge, or complete its readings. The subject is not asked."""
+    from unmask.cli.finish import finish
+    from unmask.definition import judge_file
+    from unmask.run import judge as judge_it
+    from unmask.show.progress import ProgressLine
+
+    if preset is not None:
+        options["preset"] = preset
+    name = options.get("judge_name") or judge_file(judge_model)
+    done = judge_it(run, judge=judge_model, progress=None if quiet else ProgressLine(), **options)
+    finish(done, done.score(judge=name, preset=preset), as_json=as_json, max_unjudged=max_unjudged)

@@ -1,0 +1,59 @@
+"""`unmask plan`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from unmask.cli import settings
+from unmask.cli.options import as_json as json_flag
+from unmask.cli.options import option
+
+if TYPE_CHECKING:
+    from unmask.estimate import Estimate
+    from unmask.models.prices import Price
+
+
+@click.command()
+@settings.subject
+@option("--judge", required=True, metavar="NAME", help="The judge, as provider/name, or `rules`.")
+@option("--out", metavar="DIR", help="A run folder that may exist: only what is still missing is counted.")
+@option("--preset", type=settings.PRESETS, default="paper", help="The rules that make verdicts of readings.")
+@settings.reading
+@settings.selection
+@settings.limits
+@settings.ending
+@json_flag
+def plan(data: str, model: str, judge: str, out: str | None, as_json: bool, quiet: bool, **options: Any) -> None:
+    """Say what a run will cost, in calls, tokens and money, before anything is sent."""
+    from unmask.estimate import to_json
+    from unmask.foresee import foresee
+
+    found, prices = foresee(data=data, model=model, judge=judge, out=out, **options)
+    if as_json:
+        from unmask.cli.finish import encoded
+
+        click.echo(encoded(to_json(found, prices)))
+        return
+    click.echo(table(found, prices))
+
+
+def table(found: Estimate, prices: dict[str, Price | None]) -> str:
+    """Two columns: a subject without beliefs, and one that believes everything."""
+    from unmask.estimate import to_json
+
+    rows: dict[str, Any] = to_json(found, prices)
+    lines = [f"{found.scenarios} scenarios", f"{'':<22}{'at least':>14}{'at most':>14}"]
+    for role in ("subject", "judge"):
+        for field in ("calls", "input", "output"):
+            label = f"{role} {field}" + ("" if field == "calls" else " tokens")
+            lines.append(f"{label:<22}{rows['least'][role][field]:>14,}{rows['most'][role][field]:>14,}")
+    lines.append(f"{'cost':<22}{_money(rows['least']['cost_usd']):>14}{_money(rows['most']['cost_usd']):>14}")
+    lines.append("At least: a subject without beliefs. At most: one that believes everything. Tokens are estimates;")
+    lines.append("a price that is not known can be given with --price and --judge-price.")
+    return "\n".join(lines)
+
+
+def _money(cost: float | None) -> str:
+    return "unknown" if cost is None else f"${cost:,.2f}"

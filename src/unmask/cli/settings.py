@@ -1,0 +1,74 @@
+"""The flags of `plan`, `run` and `judge`. Each is a field of `unmask.Options` of the same name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from unmask.cli.options import Command, option
+
+PRESETS = click.Choice(["paper", "inspect", "strict"])
+
+
+def _all(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    def apply(command: Command) -> Command:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return apply
+
+
+subject = _all(
+    option("--data", required=True, metavar="PATH", help="A folder, a JSONL file, cais/MASK, or a bundled set."),
+    option("--model", required=True, metavar="NAME", help="The subject, as provider/name."),
+    option("--base-url", metavar="URL", help="Any OpenAI-compatible endpoint for the subject."),
+    option("--temperature", type=float, default=1.0, help="Of the subject."),
+    option("--max-tokens", type=int, default=1000, help="Room for one reply of the subject."),
+    option("--top-p", type=float, help="Of the subject."),
+    option("--seed", type=int, help="Sent to the subject's endpoint."),
+    option("--direct", type=int, default=3, help="Takes of the direct probe."),
+    option("--takes", type=int, default=1, help="Takes of the pressured request."),
+    option("--stop-at-first-lie", is_flag=True, help="Look at further takes only until one is a lie."),
+    option(
+        "--effort", type=click.Choice(["lazy", "full"]), default="lazy", help="Whether to ask what changes nothing."
+    ),
+    option("--one-call/--no-one-call", default=True, help="Several takes as one request with n, where it works."),
+    option("--developer-prompt", metavar="NAME|FILE", help="Honesty instruction before the pressured system prompt."),
+    option("--beliefs-from", metavar="RUN", help="Reuse the probes of a baseline run of the same model."),
+    option("--check-provided", is_flag=True, help="Also ask whether supplied facts were understood."),
+)
+
+selection = _all(
+    option("--archetype", multiple=True, metavar="NAME", help="Only this archetype; may be repeated."),
+    option("--ids", multiple=True, metavar="ID", help="Only this scenario; may be repeated."),
+    option("--limit", type=int, help="At most this many scenarios, spread over the archetypes."),
+    option("--sample-seed", type=int, default=0, help="Decides which scenarios a limit keeps."),
+    option("--revision", metavar="REV", help="Of the hub data; a pinned commit unless given."),
+    option("--skip-bad-rows", is_flag=True, help="Drop rows that cannot be used, and record them."),
+)
+
+reading = _all(
+    option("--judge-base-url", metavar="URL", help="Any OpenAI-compatible endpoint for the judge."),
+    option("--judge-temperature", type=float, default=0.0, help="Of the judge."),
+    option("--judge-max-tokens", type=int, default=1000, help="Room for one answer of the judge."),
+    option("--judge-name", metavar="FILE", help="Keep these readings apart under a name of their own."),
+    option("--reader", type=click.Choice(["auto", "llm"]), default="auto", help="Read tagged yes/no by rule, or not."),
+)
+
+limits = _all(
+    option("--max-connections", type=int, default=50, help="At a time, to each endpoint."),
+    option("--requests-per-minute", type=int, help="To each endpoint."),
+    option("--timeout", type=float, default=1800.0, help="Seconds for one answer."),
+    option("--max-cost", type=float, metavar="USD", help="Send nothing more once the run has cost this."),
+    option("--price", metavar="IN/OUT", help="Of the subject, dollars per million tokens."),
+    option("--judge-price", metavar="IN/OUT", help="Of the judge, dollars per million tokens."),
+)
+
+ending = _all(
+    option("--max-unjudged", type=float, default=0.05, help="Share of unjudged scenarios above which exit code is 3."),
+    option("--moved", is_flag=True, help="The endpoint has a new address; the model behind it is the same."),
+    option("--quiet", is_flag=True, help="No progress."),
+)

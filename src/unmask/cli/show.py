@@ -1,0 +1,34 @@
+"""`unmask show`."""
+
+from __future__ import annotations
+
+import click
+
+from unmask.cli import settings
+from unmask.cli.options import as_json as json_flag
+from unmask.cli.options import option
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@click.argument("scenario_id", metavar="SCENARIO_ID")
+@option("--preset", type=settings.PRESETS, help="The rules that make verdicts; the run's own unless given.")
+@option("--judge", metavar="NAME", help="Whose readings; those of the run's first judge unless given.")
+@json_flag
+def show(run: str, scenario_id: str, preset: str | None, judge: str | None, as_json: bool) -> None:
+    """Show one scenario: everything asked, answered, read and concluded."""
+    from unmask.opened import open_run
+
+    opened = open_run(run)
+    scenario = opened.scenario(scenario_id)
+    outcome = opened.outcome(scenario_id, preset=preset, judge=judge)
+    replies = opened.replies(scenario_id)
+    if as_json:
+        from unmask.cli.finish import encoded
+
+        listed = [{"slot": slot, "take": take, "choice": choice} for (slot, take), choice in replies.items()]
+        click.echo(encoded({"scenario": scenario, "replies": listed, "outcome": outcome}))
+        return
+    from unmask.show.text import transcript
+
+    click.echo(transcript(scenario, outcome, replies), nl=False)

@@ -1,0 +1,175 @@
+"""The course of a run: asks the planner what to send, builds the request, keeps the answer. Driven by the executor."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from unmask.ask import prompts as ask_prompts
+from unmask.ask.plan import Ask, Read, Settings, Work, plan
+from unmask.ask.treat import DeveloperPrompt, instructed
+from unmask.errors import ModelError
+from unmask.execute import Job
+from unmask.journal import Lines
+from unmask.models.base import Model
+from unmask.models.prices import Price
+from unmask.read import gather
+from unmask.read import prompts as read_prompts
+from unmask.records import (
+    PRESSURED,
+    Asked,
+    Completion,
+    Judged,
+    Letter,
+    Message,
+    Method,
+    Request,
+    Scenario,
+    Verdict,
+)
+from unmask.resolve.verdict import resolve
+from unmask.seen import Seen
+
+SUBJECT, JUDGE = "subject", "judge"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Means:
+    """What a course works with besides scenarios and settings."""
+
+    replies: Lines
+    readings: Lines
+    subject: Model | None
+    """None where only the judge works."""
+    prices: dict[str, Price | None]
+    developer_prompt: DeveloperPrompt | None = None
+    one_call: bool = True
+    """Whether several takes may go out as one request."""
+    max_cost: float | None = None
+    learned: Callable[[Scenario, Letter], None] | None = None
+    """Told which side *yes* means when a judge has said so."""
+
+
+class Course:
+    """One pass over the scenarios. Holds counters the progress line shows."""
+
+    def __init__(self, scenarios: tuple[Scenario, ...], seen: list[Seen], settings: Settings, means: Means) -> None:
+        self.scenarios = scenarios
+        self.seen = seen
+        self.settings = settings
+        self.means = means
+        self.calls: Counter[str] = Counter()
+        self.failed: Counter[str] = Counter()
+        self.verdicts: Counter[Verdict] = Counter()
+        self.done = 0
+        self.cost = 0.0
+        self.cost_known = True
+
+    # --- what the executor calls
+
+    def jobs(self, scenario: int, busy: set[object]) -> Iterator[Job]:
+        model = self.means.subject
+        size = model.max_n if model is not None and self.means.one_call else 1
+        for work in plan(self.scenarios[scenario], self.seen[scenario], self.settings, whole_calls=size > 1):
+            if isinstance(work, Ask):
+                takes = tuple(take for take in work.takes if (work.slot, take) not in busy)
+                for start in range(0, len(takes), size):
+                    yield _ask_job(scenario, work, takes[start : start + size])
+            elif (key := (work.slot, work.digest, work.method)) not in busy:
+                yield Job(scenario=scenario, role=JUDGE, depth=work.depth, keys=(key,), work=work)
+
+    def request(self, job: Job) -> Request:
+        return request(self.scenarios[job.scenario], job.work, self.settings, self.means.developer_prompt)
+
+    def keep(self, job: Job, outcome: Completion | ModelError) -> None:
+        scenario, seen = self.scenarios[job.scenario], self.seen[job.scenario]
+        common = _line(scenario, job.role, outcome, self.means.prices)
+        self._count(job.role, outcome, common["cost_usd"])
+        if isinstance(job.work, Ask):
+            line = _asked(job.work, outcome, common)
+            self.means.replies.append(line)
+            seen.add_asked(line)
+        elif isinstance(job.work, Read):
+            work = job.work
+            judged = Judged(slot=work.slot, digest=work.digest, method=work.method, attempt=work.attempt, **common)
+            self.means.readings.append(judged)
+            seen.add_judged(judged)
+            if work.method is Method.POLARITY:
+                self._learn(scenario, seen)
+
+    def finished(self, scenario: int) -> None:
+        self.done += 1
+        readings = gather.gather(self.scenarios[scenario], self.seen[scenario], self.settings.reads)
+        self.verdicts[resolve(self.scenarios[scenario], readings, preset=self.settings.preset).verdict] += 1
+
+    def halt(self) -> str | None:
+        limit = self.means.max_cost
+        if limit is not None and self.cost >= limit:
+            return f"the run has cost ${self.cost:.4f}, and --max-cost is ${limit:g}"
+        return None
+
+    # --- inside
+
+    def _count(self, role: str, outcome: Completion | ModelError, cost: float | None) -> None:
+        self.calls[role] += 1
+        if isinstance(outcome, ModelError):
+            self.failed[role] += 1
+        elif cost is None:
+            self.cost_known = False
+        else:
+            self.cost += cost
+
+    def _learn(self, scenario: Scenario, seen: Seen) -> None:
+        side = gather.polarity(scenario, seen)
+        if isinstance(side, Letter) and self.means.learned is not None:
+            self.means.learned(scenario, side)
+
+
+def request(scenario: Scenario, work: Work | object, settings: Settings, prompt: DeveloperPrompt | None) -> Request:
+    """The request behind a piece of work."""
+    if isinstance(work, Read):
+        sampling = msgspec.structs.replace(settings.judge_sampling, max_tokens=work.max_tokens)
+        return read_prompts.request(work.method, scenario, work.slot, work.texts, sampling=sampling)
+    if not isinstance(work, Ask):
+        raise TypeError(f"{work!r} is no work")
+    sampling = msgspec.structs.replace(settings.sampling, max_tokens=work.max_tokens)
+    if sampling.seed is not None:  # takes asked one by one must not all come out the same
+        sampling = msgspec.structs.replace(sampling, seed=sampling.seed + work.takes[0])
+    messages: tuple[Message, ...] = ask_prompts.messages(scenario, work.slot)
+    if prompt is not None and work.slot == PRESSURED:
+        messages = instructed(messages, prompt)
+    return Request(messages, sampling, n=len(work.takes))
+
+
+def _ask_job(scenario: int, work: Ask, takes: tuple[int, ...]) -> Job:
+    keys = tuple((work.slot, take) for take in takes)
+    part = msgspec.structs.replace(work, takes=takes)
+    return Job(scenario=scenario, role=SUBJECT, depth=work.depth, keys=keys, work=part)
+
+
+def _line(
+    scenario: Scenario, role: str, outcome: Completion | ModelError, prices: dict[str, Price | None]
+) -> dict[str, Any]:
+    if isinstance(outcome, ModelError):
+        return {"scenario": scenario.id, "error": str(outcome), "cost_usd": None, "at": round(time.time(), 3)}
+    price = prices.get(role)
+    return {
+        "scenario": scenario.id,
+        "choices": outcome.choices,
+        "usage": outcome.usage,
+        "latency": outcome.latency,
+        "cost_usd": price.cost(outcome.usage) if price else None,
+        "model": outcome.model,
+        "adjusted": outcome.adjusted,
+        "at": round(time.time(), 3),
+    }
+
+
+def _asked(work: Ask, outcome: Completion | ModelError, common: dict[str, Any]) -> Asked:
+    takes = work.takes if isinstance(outcome, ModelError) else work.takes[: len(outcome.choices)]
+    return Asked(slot=work.slot, takes=takes, attempt=work.attempt, max_tokens=work.max_tokens, **common)

@@ -1,0 +1,163 @@
+"""What defines a run: the content of `run.json`, and the comparison that keeps two different runs apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from unmask.ask.plan import Effort, Settings
+from unmask.ask.treat import DeveloperPrompt
+from unmask.errors import MixedRunError
+from unmask.read.gather import Reader, Style
+from unmask.records import FORMAT_VERSION, Record, Sampling
+from unmask.resolve.presets import Preset
+
+
+class DataSpec(Record, frozen=True, kw_only=True, omit_defaults=False):
+    name: str
+    source: str
+    revision: str | None
+    hash: str
+    """Over the selected scenarios."""
+    full_hash: str
+    """Over all scenarios of the source, before selection."""
+    counts: dict[str, int]
+    skipped: tuple[str, ...] = ()
+    limit: int | None = None
+    seed: int = 0
+
+
+class SubjectSpec(Record, frozen=True, kw_only=True, omit_defaults=False):
+    model: str
+    base_url: str | None
+    sampling: Sampling
+
+
+class JudgeSpec(Record, frozen=True, kw_only=True, omit_defaults=False):
+    model: str
+    base_url: str | None
+    sampling: Sampling
+    prompts: str
+    """Hash of the judge prompts."""
+    style: Style
+
+
+class Borrowed(Record, frozen=True, omit_defaults=False):
+    """The baseline whose probes this run reuses."""
+
+    run: str
+    path: str
+
+
+class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """`run.json`. The first group may not change once replies exist; the second may, and is what was last used."""
+
+    v: int = FORMAT_VERSION
+    id: str
+    created: str
+    unmask: str
+    data: DataSpec
+    subject: SubjectSpec
+    prompts: str
+    """Hash of what the probes are wrapped in."""
+    developer_prompt: DeveloperPrompt | None
+    beliefs_from: Borrowed | None
+
+    direct: int
+    takes: int
+    effort: Effort
+    preset: Preset
+    reader: Reader
+    stop_at_first_lie: bool
+    check: bool
+    judge: str | None
+    """File name, without ending, of the judge used last."""
+    judges: dict[str, JudgeSpec]
+
+    def settings(self, judge: str | None = None, *, preset: Preset | None = None) -> Settings:
+        """How to plan and read this run with one of its judges."""
+        spec = self.judges.get(judge or self.judge or "")
+        return Settings(
+            direct=self.direct,
+            takes=self.takes,
+            effort=self.effort,
+            preset=preset or self.preset,
+            reader=self.reader,
+            style=spec.style if spec else Style.LETTERS,
+            stop_at_first_lie=self.stop_at_first_lie,
+            check=self.check,
+            sampling=self.subject.sampling,
+            judge_sampling=spec.sampling if spec else Sampling(temperature=0.0),
+        )
+
+
+def judge_file(name: str) -> str:
+    """The file name of a judge: `openai/gpt-4o` is kept in `readings/openai_gpt-4o.jsonl`."""
+    return re.sub(r"[^A-Za-z0-9.@+-]+", "_", name).strip("._") or "judge"
+
+
+def public_url(url: str | None) -> str | None:
+    """A URL fit to be written down: no user, password, query or fragment."""
+    if url is None:
+        return None
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    port = f":{parts.port}" if parts.port else ""
+    return f"{parts.scheme}://{host}{port}{parts.path.rstrip('/')}"
+
+
+def same_run(old: Definition, new: Definition, *, moved: bool = False) -> None:
+    """Refuse to mix two different runs in one folder; the message names every difference."""
+    found = list(_differences(old, new, moved))
+    if not found:
+        return
+    rows = "\n".join(f"  {name}: the run has {before}, the command says {after}" for name, before, after in found)
+    advice = "Use the same settings to continue this run, or another --out for a new one."
+    if any(name.endswith("base-url") for name, _, _ in found):
+        advice += " If only the address changed and the model behind it is the same, add --moved."
+    raise MixedRunError(f"this folder holds a different run:\n{rows}", advice=advice)
+
+
+def _differences(old: Definition, new: Definition, moved: bool) -> Iterator[tuple[str, object, object]]:
+    rows: list[tuple[str, object, object]] = [
+        ("data", _data(old), _data(new)),
+        ("model", old.subject.model, new.subject.model),
+        ("prompts", old.prompts, new.prompts),
+        ("developer-prompt", _prompt(old), _prompt(new)),
+        ("beliefs-from", old.beliefs_from and old.beliefs_from.run, new.beliefs_from and new.beliefs_from.run),
+    ]
+    if not moved:
+        rows.append(("base-url", old.subject.base_url, new.subject.base_url))
+    rows += _sampling("", old.subject.sampling, new.subject.sampling)
+    for file, spec in new.judges.items():
+        if file in old.judges:
+            rows += _judge(old.judges[file], spec, moved)
+    yield from (row for row in rows if row[1] != row[2])
+    for name, before, after in (("direct", old.direct, new.direct), ("takes", old.takes, new.takes)):
+        if after < before:  # more takes extend a run; fewer would leave paid replies out of sight
+            yield name, before, after
+
+
+def _data(run: Definition) -> str:
+    return f"{sum(run.data.counts.values())} scenarios with hash {run.data.hash[:12]}"
+
+
+def _prompt(run: Definition) -> str | None:
+    return None if run.developer_prompt is None else f"{run.developer_prompt.name} ({run.developer_prompt.text[:40]}…)"
+
+
+def _judge(old: JudgeSpec, new: JudgeSpec, moved: bool) -> list[tuple[str, object, object]]:
+    rows: list[tuple[str, object, object]] = [
+        ("judge", old.model, new.model),
+        ("judge prompts", old.prompts, new.prompts),
+        ("judge style", old.style, new.style),
+    ]
+    if not moved:
+        rows.append(("judge-base-url", old.base_url, new.base_url))
+    return rows + _sampling("judge-", old.sampling, new.sampling)
+
+
+def _sampling(prefix: str, old: Sampling, new: Sampling) -> list[tuple[str, object, object]]:
+    names = ("temperature", "max_tokens", "top_p", "seed")
+    return [(prefix + name.replace("_", "-"), getattr(old, name), getattr(new, name)) for name in names]

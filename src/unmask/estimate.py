@@ -1,0 +1,141 @@
+"""What a run will cost, by running the planner itself against imagined answers. Sends nothing."""
+
+from __future__ import annotations
+
+import msgspec
+
+from unmask.ask.plan import Ask, Read, Settings, plan
+from unmask.course import request
+from unmask.models.prices import Price
+from unmask.records import (
+    DIRECT,
+    PRESSURED,
+    Asked,
+    Choice,
+    Judged,
+    Kind,
+    Letter,
+    Method,
+    Record,
+    Request,
+    Scenario,
+    Slot,
+)
+from unmask.seen import Seen
+
+CHARACTERS_PER_TOKEN = 4.0
+"""A usual ratio for English; an estimate, not a bill."""
+REPLY_TOKENS = {DIRECT: 150, PRESSURED: 250}
+PROBE_TOKENS = 250
+JUDGE_TOKENS = 80
+
+
+class Amount(Record, frozen=True, omit_defaults=False):
+    """Requests and tokens of one role."""
+
+    calls: int = 0
+    input: int = 0
+    output: int = 0
+
+    def plus(self, other: Amount) -> Amount:
+        return Amount(self.calls + other.calls, self.input + other.input, self.output + other.output)
+
+    def cost(self, price: Price | None) -> float | None:
+        return None if price is None else (self.input * price.input + self.output * price.output) / 1e6
+
+
+class Estimate(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """`least` is a subject without any belief, `most` one that believes everything and never repeats itself."""
+
+    scenarios: int
+    least: dict[str, Amount]
+    most: dict[str, Amount]
+
+
+def estimate(
+    scenarios: tuple[Scenario, ...], settings: Settings, *, seen: list[Seen] | None = None, whole_calls: bool = True
+) -> Estimate:
+    """What is still to be sent, given what the journal holds. `seen` is not changed."""
+    bounds: dict[bool, dict[str, Amount]] = {}
+    for believes in (False, True):
+        total = {"subject": Amount(), "judge": Amount()}
+        for number, scenario in enumerate(scenarios):
+            held = _copy(seen[number]) if seen else Seen()
+            for role, amount in _simulate(scenario, held, settings, believes, whole_calls).items():
+                total[role] = total[role].plus(amount)
+        bounds[believes] = total
+    return Estimate(scenarios=len(scenarios), least=bounds[False], most=bounds[True])
+
+
+def _copy(seen: Seen) -> Seen:
+    other = Seen()
+    other.replies = {slot: dict(takes) for slot, takes in seen.replies.items()}
+    other.judged = {key: list(lines) for key, lines in seen.judged.items()}
+    return other
+
+
+def _simulate(
+    scenario: Scenario, seen: Seen, settings: Settings, believes: bool, whole_calls: bool
+) -> dict[str, Amount]:
+    total = {"subject": Amount(), "judge": Amount()}
+    while work := plan(scenario, seen, settings, whole_calls=whole_calls):
+        for item in work:
+            built = request(scenario, item, settings, None)
+            if isinstance(item, Ask):
+                groups = [item.takes] if whole_calls else [(take,) for take in item.takes]
+                for takes in groups:
+                    choices = tuple(Choice(_text(scenario, item.slot, take, believes)) for take in takes)
+                    seen.add_asked(Asked(scenario=scenario.id, slot=item.slot, takes=takes, attempt=2, choices=choices))
+                    amount = Amount(1, _tokens(built), len(takes) * REPLY_TOKENS.get(item.slot, PROBE_TOKENS))
+                    total["subject"] = total["subject"].plus(amount)
+            else:
+                seen.add_judged(_judged(scenario, item, believes))
+                total["judge"] = total["judge"].plus(Amount(1, _tokens(built), JUDGE_TOKENS))
+    return total
+
+
+def _text(scenario: Scenario, slot: Slot, take: int, believes: bool) -> str:
+    """A reply of typical length, different for every take so that nothing is read once only."""
+    yes = scenario.yes_means is Letter.A or scenario.yes_means is None
+    side = yes if believes or take % 2 == 0 else not yes
+    tag = f"<final_answer>{'yes' if side else 'no'}</final_answer>" if slot == DIRECT else ""
+    if scenario.kind is Kind.NUMERIC:
+        tag = ""
+    length = int(REPLY_TOKENS.get(slot, PROBE_TOKENS) * CHARACTERS_PER_TOKEN)
+    return f"{slot} {take} ".ljust(length - len(tag), ".") + tag
+
+
+def _judged(scenario: Scenario, read: Read, believes: bool) -> Judged:
+    match read.method:
+        case Method.INTERVAL:
+            figure = "1" if believes or read.slot != DIRECT else "null"
+            text = f'{{"lower": {figure}, "upper": {figure}, "relative_lower": null, "relative_upper": null}}'
+        case Method.ENTAILS_A | Method.ENTAILS_B:
+            text = "yes" if (read.method is Method.ENTAILS_A) is believes else "no"
+        case _:
+            text = "Answer: A" if believes else "Answer: C"
+    if read.method is Method.POLARITY:
+        text = "Answer: A"
+    probabilities = {"yes": 1.0, "no": 0.0} if text == "yes" else {"yes": 0.0, "no": 1.0}
+    choice = Choice(text, probabilities=probabilities if text in {"yes", "no"} else None)
+    return Judged(
+        scenario=scenario.id, slot=read.slot, digest=read.digest, method=read.method, attempt=2, choices=(choice,)
+    )
+
+
+def _tokens(built: Request) -> int:
+    return round(sum(len(message.content) for message in built.messages) / CHARACTERS_PER_TOKEN)
+
+
+def to_json(found: Estimate, prices: dict[str, Price | None]) -> dict[str, object]:
+    """The estimate with money where prices are known."""
+    built: dict[str, object] = {"scenarios": found.scenarios}
+    for name, bound in (("least", found.least), ("most", found.most)):
+        costs = [amount.cost(prices.get(role)) for role, amount in bound.items() if amount.calls]
+        known = [cost for cost in costs if cost is not None]
+        built[name] = {
+            **{role: msgspec.to_builtins(amount) for role, amount in bound.items()},
+            "calls": sum(amount.calls for amount in bound.values()),
+            "cost_usd": round(sum(known), 6) if len(known) == len(costs) else None,
+        }
+    return built

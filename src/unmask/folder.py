@@ -1,0 +1,107 @@
+"""A run folder opened: its definition, its scenarios, and what its journal says about each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from unmask.definition import Definition
+from unmask.errors import JournalError, MissingError, UsageError
+from unmask.journal import Lines, mend, read_lines, write_whole
+from unmask.records import FORMAT_VERSION, Asked, Judged, Scenario
+from unmask.seen import Seen
+
+
+class Folder:
+    """Paths and files of one run. Reading never writes; `mend` and the two `Lines` do."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self.replies = Lines(self.path / "replies.jsonl")
+
+    @property
+    def exists(self) -> bool:
+        return (self.path / "run.json").exists()
+
+    def definition(self) -> Definition:
+        file = self.path / "run.json"
+        try:
+            data = file.read_bytes()
+        except OSError:
+            raise MissingError(
+                f"{self.path} is not a run folder: it has no run.json", advice="Make one with `unmask run … --out DIR`."
+            ) from None
+        try:
+            return msgspec.json.decode(data, type=Definition)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise _unreadable(file, data, error) from None
+
+    def write(self, definition: Definition) -> None:
+        write_whole(self.path / "run.json", msgspec.json.format(msgspec.json.encode(definition), indent=2) + b"\n")
+
+    def scenarios(self) -> tuple[Scenario, ...]:
+        return tuple(read_lines(self.path / "scenarios.jsonl", Scenario))
+
+    def write_scenarios(self, scenarios: tuple[Scenario, ...]) -> None:
+        lines = b"".join(msgspec.json.encode(scenario) + b"\n" for scenario in scenarios)
+        write_whole(self.path / "scenarios.jsonl", lines)
+
+    def readings(self, judge: str) -> Path:
+        return self.path / "readings" / f"{judge}.jsonl"
+
+    def asked(self) -> Iterator[Asked]:
+        return read_lines(self.replies.path, Asked)
+
+    def judged(self, judge: str | None) -> Iterator[Judged]:
+        return read_lines(self.readings(judge), Judged) if judge else iter(())
+
+    def mend(self, judge: str | None) -> tuple[Path, ...]:
+        """Make the journal safe to append to. Returns the files of which a torn line was set aside."""
+        files: list[tuple[Path, type[msgspec.Struct]]] = [(self.replies.path, Asked)]
+        if judge:
+            files.append((self.readings(judge), Judged))
+        return tuple(path for path, kind in files if mend(path, kind) is not None)
+
+    def judge(self, wanted: str | None, definition: Definition) -> str | None:
+        """The file name of a judge the user named, or of the one used last. None where the run has no judge yet."""
+        if wanted is None:
+            return definition.judge
+        for file, spec in definition.judges.items():
+            if wanted in {file, spec.model}:
+                return file
+        known = ", ".join(sorted(spec.model for spec in definition.judges.values())) or "none"
+        raise UsageError(
+            f"{self.path} has no readings by {wanted!r}; it has: {known}",
+            advice=f"Read the replies with it first: unmask judge {self.path} --judge {wanted}",
+        )
+
+
+def load_seen(folder: Folder, judge: str | None, scenarios: tuple[Scenario, ...]) -> list[Seen]:
+    """What the journal holds, scenario by scenario. Lines about other scenarios are an error: the folder was mixed."""
+    seen = {scenario.id: Seen() for scenario in scenarios}
+    for asked in folder.asked():
+        _of(seen, asked.scenario, folder).add_asked(asked)
+    for judged in folder.judged(judge):
+        _of(seen, judged.scenario, folder).add_judged(judged)
+    return [seen[scenario.id] for scenario in scenarios]
+
+
+def _of(seen: dict[str, Seen], scenario: str, folder: Folder) -> Seen:
+    if scenario not in seen:
+        raise JournalError(
+            f"the journal in {folder.path} has a line about scenario {scenario!r}, which the run does not contain",
+            advice="The folder holds files of two runs. Restore it from a copy.",
+        )
+    return seen[scenario]
+
+
+def _unreadable(file: Path, data: bytes, error: Exception) -> JournalError:
+    try:
+        version = msgspec.json.decode(data, type=dict).get("v")
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        version = None
+    if isinstance(version, int) and version > FORMAT_VERSION:
+        return JournalError(f"{file} was written by a newer unmask (format {version})", advice="pip install -U unmask")
+    return JournalError(f"{file} cannot be read: {error}", advice="Restore it from a copy of the run folder.")

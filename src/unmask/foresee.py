@@ -1,0 +1,45 @@
+"""The estimate of a whole command: data, models, prices and an existing folder, but no request."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from unmask.course import JUDGE, SUBJECT
+from unmask.data import Dataset
+from unmask.definition import same_run
+from unmask.estimate import Estimate, estimate
+from unmask.folder import Folder, load_seen
+from unmask.models.base import Model
+from unmask.models.prices import Price, lookup
+from unmask.options import Options, checked
+from unmask.prepare import define, judge_spec, with_polarity
+from unmask.run import load_data, opened, reading
+
+
+def foresee(
+    *, data: str | Path | Dataset, model: str | Model, judge: str | Model, out: str | Path | None, **settings: Any
+) -> tuple[Estimate, dict[str, Price | None]]:
+    """What `run` with the same arguments would still send, and the prices it would pay."""
+    options = checked(msgspec.convert(settings, Options))
+    dataset = load_data(data, options)
+    subject, reader = opened(model, options), reading(judge, options)
+    wanted = define(dataset, subject, judge_spec(reader, options), options)
+    scenarios, seen = with_polarity(dataset), None
+    if out is not None and Folder(out).exists:
+        folder = Folder(out)
+        same_run(folder.definition(), wanted, moved=options.moved)
+        scenarios = folder.scenarios()
+        seen = load_seen(folder, wanted.judge, scenarios)
+        for held in seen:
+            held.forget_errors()
+    found = estimate(scenarios, wanted.settings(), seen=seen, whole_calls=options.one_call and subject.max_n > 1)
+    return found, {SUBJECT: _price(subject, options.price), JUDGE: _price(reader, options.judge_price)}
+
+
+def _price(model: Model | str, given: str | None) -> Price | None:
+    if given:
+        return Price.parse(given)
+    return Price(0.0, 0.0) if isinstance(model, str) else lookup(model.name, endpoint=model.endpoint)

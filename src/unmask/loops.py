@@ -1,0 +1,54 @@
+"""Running a coroutine from plain code, whether or not an event loop is running; ending it cleanly on a signal."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def blocking(work: Callable[[], Coroutine[object, object, T]]) -> T:
+    """Run to the end and return the result. Inside a running loop (a notebook) the work gets a thread of its own."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work())
+    found: list[T] = []
+    failed: list[BaseException] = []
+
+    def target() -> None:
+        try:
+            found.append(asyncio.run(work()))
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=target, name="unmask", daemon=True)
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+    return found[0]
+
+
+@contextlib.contextmanager
+def on_signals(handler: Callable[[signal.Signals], None]) -> Iterator[None]:
+    """Call `handler` on SIGINT and SIGTERM while the body runs. Only the main thread can; elsewhere nothing changes."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    caught = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with contextlib.suppress(NotImplementedError):  # Windows has no loop signals: Ctrl-C raises there
+            loop.add_signal_handler(number, handler, number)
+            caught.append(number)
+    try:
+        yield
+    finally:
+        for number in caught:
+            loop.remove_signal_handler(number)

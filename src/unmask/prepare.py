@@ -1,0 +1,201 @@
+"""Before anything is sent: the definition of a run, its folder, and what is borrowed from another run."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from unmask import __version__
+from unmask.ask.prompts import PROBE_SYSTEM
+from unmask.ask.treat import developer_prompt
+from unmask.data import Dataset
+from unmask.data import polarity as polarity_store
+from unmask.definition import Borrowed, DataSpec, Definition, JudgeSpec, SubjectSpec, judge_file, same_run
+from unmask.errors import MissingError, UsageError
+from unmask.folder import Folder, load_seen
+from unmask.journal import Lines
+from unmask.models.base import Model
+from unmask.options import Options
+from unmask.read.gather import Style
+from unmask.read.prompts import prompts_hash
+from unmask.records import PRESSURED, Letter, Scenario, digest
+from unmask.seen import Seen
+
+RULES_JUDGE = "rules"
+
+
+def judge_spec(judge: Model | str, options: Options) -> JudgeSpec:
+    """What defines a judge. The name `rules` stands for the deterministic reader, which has no model behind it."""
+    style = Style.RULES if isinstance(judge, str) else Style.ENTAILMENT if judge.supports_options else Style.LETTERS
+    return JudgeSpec(
+        model=judge if isinstance(judge, str) else judge.name,
+        base_url=None if isinstance(judge, str) else judge.endpoint,
+        sampling=options.judge_sampling,
+        prompts=prompts_hash(),
+        style=style,
+    )
+
+
+def define(dataset: Dataset, model: Model, judge: JudgeSpec, options: Options) -> Definition:
+    """The definition this command asks for."""
+    file = options.judge_name or judge_file(judge.model)
+    baseline = _baseline(options.beliefs_from)
+    return Definition(
+        id=secrets.token_hex(8),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        unmask=__version__,
+        data=DataSpec(
+            name=dataset.name,
+            source=dataset.source,
+            revision=dataset.revision,
+            hash=dataset.hash,
+            full_hash=dataset.full_hash,
+            counts={archetype.value: count for archetype, count in dataset.counts.items()},
+            skipped=dataset.skipped,
+            limit=options.limit,
+            seed=options.sample_seed,
+        ),
+        subject=SubjectSpec(model=model.name, base_url=model.endpoint, sampling=options.sampling),
+        prompts=digest((PROBE_SYSTEM,)),
+        developer_prompt=developer_prompt(options.developer_prompt) if options.developer_prompt else None,
+        beliefs_from=baseline and Borrowed(baseline[1].id, str(baseline[0].path)),
+        direct=options.direct,
+        takes=options.takes,
+        effort=options.effort,
+        preset=options.preset,
+        reader=options.reader,
+        stop_at_first_lie=options.stop_at_first_lie,
+        check=options.check_provided,
+        judge=file,
+        judges={file: judge},
+    )
+
+
+def settle(folder: Folder, wanted: Definition, dataset: Dataset, *, moved: bool = False) -> Definition:
+    """Make the folder, or continue the run it holds. The caller holds the lock. All is checked before a write."""
+    if not folder.exists:
+        if folder.replies.path.exists():
+            raise MissingError(
+                f"{folder.path} has replies but no run.json", advice="Restore run.json, or choose another --out."
+            )
+        _check_baseline(wanted, dataset)
+        folder.write_scenarios(with_polarity(dataset))
+        folder.write(wanted)
+        definition = wanted
+    else:
+        old = folder.definition()
+        same_run(old, wanted, moved=moved)
+        definition = msgspec.structs.replace(
+            wanted, id=old.id, created=old.created, unmask=old.unmask, judges={**old.judges, **wanted.judges}
+        )
+        if definition != old:
+            folder.write(definition)
+    folder.mend(definition.judge)
+    if definition.beliefs_from is not None:
+        _borrow(folder, definition)
+    return definition
+
+
+def add_judge(folder: Folder, file: str, spec: JudgeSpec, *, moved: bool = False) -> Definition:
+    """Record one more judge of an existing run. The caller holds the lock. The run's first judge stays its own."""
+    old = folder.definition()
+    wanted = msgspec.structs.replace(old, judge=old.judge or file, judges={**old.judges, file: spec})
+    same_run(old, wanted, moved=moved)
+    if wanted != old:
+        folder.write(wanted)
+    folder.mend(file)
+    return wanted
+
+
+def with_polarity(dataset: Dataset) -> tuple[Scenario, ...]:
+    """The scenarios with what earlier runs on the same data learned about their yes/no questions."""
+    known = polarity_store.known(dataset)
+    filled = []
+    for scenario in dataset.scenarios:
+        side = known.get(polarity_store.key(scenario)) if scenario.yes_means is None and scenario.direct else None
+        filled.append(msgspec.structs.replace(scenario, yes_means=side) if isinstance(side, Letter) else scenario)
+    return tuple(filled)
+
+
+# --- --beliefs-from ---------------------------------------------------------------------------------------
+
+
+def _baseline(path: str | None) -> tuple[Folder, Definition] | None:
+    if path is None:
+        return None
+    folder = Folder(Path(path))
+    return folder, folder.definition()
+
+
+def _check_baseline(wanted: Definition, dataset: Dataset) -> None:
+    """Probes may be reused only where they would have been the same requests to the same model."""
+    if wanted.beliefs_from is None:
+        return
+    folder = Folder(wanted.beliefs_from.path)
+    old = folder.definition()
+    for name, before, after in (
+        ("model", old.subject.model, wanted.subject.model),
+        ("temperature", old.subject.sampling.temperature, wanted.subject.sampling.temperature),
+        ("max-tokens", old.subject.sampling.max_tokens, wanted.subject.sampling.max_tokens),
+        ("top-p", old.subject.sampling.top_p, wanted.subject.sampling.top_p),
+        ("probe prompts", old.prompts, wanted.prompts),
+    ):
+        if before != after:
+            raise UsageError(
+                f"--beliefs-from {folder.path}: its {name} is {before}, this run's is {after}",
+                advice="Beliefs can only be reused from a run of the same model under the same settings.",
+            )
+    theirs = {scenario.id: _probes(scenario) for scenario in folder.scenarios()}
+    strangers = [scenario.id for scenario in dataset.scenarios if theirs.get(scenario.id) != _probes(scenario)]
+    if strangers:
+        raise UsageError(
+            f"--beliefs-from {folder.path}: {len(strangers)} scenarios are not in it or differ, first {strangers[0]!r}",
+            advice="Choose the same data and selection as the baseline.",
+        )
+
+
+def _probes(scenario: Scenario) -> tuple[object, ...]:
+    return scenario.direct, scenario.indirect, scenario.check, scenario.proposition, scenario.kind
+
+
+def _borrow(folder: Folder, definition: Definition) -> None:
+    """Copy the baseline's probes and their readings into this journal, once; a kill between two lines does no harm."""
+    source = definition.beliefs_from
+    if source is None or definition.judge is None:
+        return
+    baseline = Folder(source.path)
+    if not baseline.exists:  # moved away since: what was copied is here, what was not is asked
+        return
+    scenarios = folder.scenarios()
+    have = {s.id: seen for s, seen in zip(scenarios, load_seen(folder, definition.judge, scenarios), strict=True)}
+    for asked in baseline.asked():
+        here = have.get(asked.scenario)
+        if here is None or asked.slot == PRESSURED or asked.error or _has_takes(here, asked.slot, asked.takes):
+            continue
+        folder.replies.append(msgspec.structs.replace(asked, source=source.run))
+    readings = Lines(folder.readings(definition.judge))
+    theirs = baseline.definition().judges.get(definition.judge)
+    if theirs == definition.judges[definition.judge]:
+        for judged in baseline.judged(definition.judge):
+            here = have.get(judged.scenario)
+            if here is None or judged.slot == PRESSURED or judged.error or here.calls(judged.slot, judged.digest):
+                continue
+            readings.append(msgspec.structs.replace(judged, source=source.run))
+    readings.close()
+
+
+def _has_takes(seen: Seen, slot: str, takes: tuple[int, ...]) -> bool:
+    return all(seen.reply(slot, take) is not None for take in takes)
+
+
+def learner(dataset: Dataset, judge: str) -> Callable[[Scenario, Letter], None]:
+    """Stores what a judge says about a question's polarity beside the data, for every later run."""
+
+    def learned(scenario: Scenario, side: Letter) -> None:
+        polarity_store.remember(dataset, scenario=scenario, letter=side, judge=judge)
+
+    return learned

@@ -1,0 +1,98 @@
+"""A run from end to end: load, define, ask and read, score. The file to read first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from unmask.data import Dataset, LoadOptions, load
+from unmask.definition import judge_file
+from unmask.drive import Progress, Session, drive
+from unmask.folder import Folder
+from unmask.journal import Lock
+from unmask.loops import blocking
+from unmask.models import open_model
+from unmask.models.base import Model
+from unmask.opened import Run
+from unmask.options import Options, checked
+from unmask.prepare import RULES_JUDGE, add_judge, define, judge_spec, settle
+from unmask.records import Archetype
+
+
+def run(
+    *,
+    data: str | Path | Dataset,
+    model: str | Model,
+    judge: str | Model,
+    out: str | Path,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> Run:
+    """Run the benchmark, or continue it, and return the finished run. Also works inside a running event loop.
+
+    `settings` are the fields of `unmask.Options`. Raises an `UnmaskError`; what was answered before is kept.
+    """
+    options = checked(msgspec.convert(settings, Options))
+    dataset = load_data(data, options)
+    subject = opened(model, options)
+    reader = reading(judge, options)
+    folder = Folder(out)
+    wanted = define(dataset, subject, judge_spec(reader, options), options)
+    with Lock(folder.path):
+        definition = settle(folder, wanted, dataset, moved=options.moved)
+        session = Session(
+            folder=folder,
+            definition=definition,
+            options=options,
+            judge_file=definition.judge or RULES_JUDGE,
+            subject=subject,
+            judge=reader,
+            dataset=dataset,
+        )
+        blocking(lambda: drive(session, progress))
+    return Run(folder.path)
+
+
+def judge(path: str | Path, *, judge: str | Model, progress: Progress | None = None, **settings: Any) -> Run:
+    """Read the replies of a run with another judge, or complete its readings, without asking the subject."""
+    folder = Folder(path)
+    before = folder.definition()
+    options = checked(msgspec.convert({"preset": before.preset, **settings}, Options))
+    reader = reading(judge, options)
+    spec = judge_spec(reader, options)
+    file = options.judge_name or judge_file(spec.model)
+    with Lock(folder.path):
+        definition = add_judge(folder, file, spec, moved=options.moved)
+        session = Session(folder=folder, definition=definition, options=options, judge_file=file, judge=reader)
+        blocking(lambda: drive(session, progress))
+    return Run(folder.path)
+
+
+def load_data(data: str | Path | Dataset, options: Options) -> Dataset:
+    if isinstance(data, Dataset):
+        return data
+    selection = LoadOptions(
+        skip_bad_rows=options.skip_bad_rows,
+        revision=options.revision,
+        archetypes=tuple(Archetype(name) for name in options.archetype),
+        ids=options.ids,
+        limit=options.limit,
+        seed=options.sample_seed,
+    )
+    return load(data, options=selection)
+
+
+def opened(model: str | Model, options: Options) -> Model:
+    """The subject."""
+    if not isinstance(model, str):
+        return model
+    return open_model(model, role="subject", base_url=options.base_url, timeout=options.timeout)
+
+
+def reading(judge: str | Model, options: Options) -> Model | str:
+    """The model behind a judge, or the name of a judge that needs none."""
+    if not isinstance(judge, str) or judge == RULES_JUDGE:
+        return judge
+    return open_model(judge, role="judge", base_url=options.judge_base_url, timeout=options.timeout)

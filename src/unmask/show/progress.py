@@ -1,0 +1,95 @@
+"""How a run looks while it runs: a live line on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, TextIO
+
+from unmask.records import Verdict
+from unmask.stats.rate import rate
+
+if TYPE_CHECKING:
+    from unmask.course import Course
+    from unmask.execute import Executor
+
+LIVE_EVERY = 0.2
+PLAIN_EVERY = 15.0
+"""Seconds between two lines in a log; a run that waits says so within 30."""
+
+
+class ProgressLine:
+    """Shows done/total, calls per second, running P(lie), cost and time left. Writes to standard error."""
+
+    def __init__(self, stream: TextIO | None = None, *, live: bool | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self._live = self._stream.isatty() if live is None else live
+        self._started = time.monotonic()
+        self._last = self._started
+        self._width = 0
+        self._done_before: int | None = None
+
+    def __call__(self, course: Course, executor: Executor) -> None:
+        now = time.monotonic()
+        if self._done_before is None:
+            self._done_before = max(0, course.done - 1)
+        finished = course.done >= executor.total
+        if not finished and now - self._last < (LIVE_EVERY if self._live else PLAIN_EVERY):
+            return
+        self._last = now
+        self._write(self.text(course, executor, now - self._started), end=finished)
+
+    def text(self, course: Course, executor: Executor, elapsed: float) -> str:
+        """The line itself; pure but for its arguments."""
+        calls = sum(course.calls.values())
+        counts = course.verdicts
+        judged = sum(counts.values()) - counts[Verdict.UNJUDGED]
+        parts = [f"{course.done}/{executor.total} scenarios", f"{calls} calls", f"{calls / max(elapsed, 1e-9):.0f}/s"]
+        if judged:
+            parts.append(f"P(lie) {rate(counts[Verdict.LIE], judged, unjudged=counts[Verdict.UNJUDGED])}")
+        if course.cost_known and course.cost:
+            parts.append(f"${course.cost:.2f}")
+        if failed := sum(course.failed.values()):
+            parts.append(f"{failed} failed")
+        parts += _pressure(executor)
+        parts.append(self._left(course, executor, elapsed))
+        return " · ".join(part for part in parts if part)
+
+    def _left(self, course: Course, executor: Executor, elapsed: float) -> str:
+        here = course.done - (self._done_before or 0)
+        if course.done >= executor.total:
+            return f"{_duration(elapsed)} in all"
+        return f"about {_duration(elapsed / here * (executor.total - course.done))} left" if here else ""
+
+    def _write(self, text: str, *, end: bool) -> None:
+        if not self._live:
+            print(text, file=self._stream, flush=True)
+            return
+        width = _columns()
+        shown = text if len(text) < width else text[: width - 2] + "…"
+        print("\r" + shown.ljust(self._width), end="\n" if end else "", file=self._stream, flush=True)
+        self._width = len(shown)
+
+
+def _pressure(executor: Executor) -> list[str]:
+    """Says so when endpoints hold the run back."""
+    endpoints = {id(line.endpoint): line.endpoint for line in executor.lines.values()}.values()
+    retries = sum(endpoint.retries for endpoint in endpoints)
+    held = [
+        endpoint for endpoint in endpoints if endpoint.throttles and endpoint.limit < endpoint.limits.max_connections
+    ]
+    found = [f"{retries} retries"] if retries else []
+    return found + [f"slowed to {endpoint.limit} connections" for endpoint in held]
+
+
+def _columns() -> int:
+    import shutil
+
+    return shutil.get_terminal_size().columns
+
+
+def _duration(seconds: float) -> str:
+    whole = round(seconds)
+    if whole < 90:
+        return f"{whole} s"
+    return f"{whole // 60} min" if whole < 5400 else f"{whole / 3600:.1f} h"
