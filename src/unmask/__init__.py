@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from unmask.options import Options as Options
     from unmask.records import Outcome as Outcome
     from unmask.records import Scenario as Scenario
-    from unmask.run import judge as judge
-    from unmask.run import run as run
     from unmask.score import Score as Score
+    from unmask.stages import judge as judge
+    from unmask.stages import run as run
 
 _HOME = {
     "Dataset": "unmask.data",
@@ -38,11 +38,11 @@ _HOME = {
     "Scenario": "unmask.records",
     "Score": "unmask.score",
     "UnmaskError": "unmask.errors",
-    "judge": "unmask.run",
+    "judge": "unmask.stages",
     "load": "unmask.data",
     "open_model": "unmask.models",
     "open_run": "unmask.opened",
-    "run": "unmask.run",
+    "run": "unmask.stages",
 }
 
 __all__ = ["__version__", *_HOME]  # noqa: PLE0604  the names are strings
@@ -52,7 +52,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'unmask' has no attribute {name!r}")
     value = getattr(import_module(_HOME[name]), name)
-    globals()[name] = value  # the function `run` must win over the module of the same name
+    globals()[name] = value
     return value
 
 

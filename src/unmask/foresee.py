@@ -16,7 +16,7 @@ from unmask.models.base import Model
 from unmask.models.prices import Price, lookup
 from unmask.options import Options, checked
 from unmask.prepare import define, judge_spec, with_polarity
-from unmask.run import load_data, opened, reading
+from unmask.stages import load_data, opened, reading
 
 
 def foresee(

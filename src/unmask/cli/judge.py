@@ -25,8 +25,8 @@ def judge(
     """Read the replies of a run with another judge, or complete its readings. The subject is not asked."""
     from unmask.cli.finish import finish
     from unmask.definition import judge_file
-    from unmask.run import judge as judge_it
     from unmask.show.progress import ProgressLine
+    from unmask.stages import judge as judge_it
 
     if preset is not None:
         options["preset"] = preset

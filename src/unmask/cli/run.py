@@ -26,8 +26,8 @@ def run(
 ) -> None:
     """Ask, read and score. The same command again continues where it stopped and asks nothing twice."""
     from unmask.cli.finish import finish
-    from unmask.run import run as run_it
     from unmask.show.progress import ProgressLine
+    from unmask.stages import run as run_it
 
     done = run_it(
         data=data,

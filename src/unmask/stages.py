@@ -1,4 +1,7 @@
-"""A run from end to end: load, define, ask and read, score. The file to read first."""
+"""A run from end to end: load, define, ask and read, score. The file to read first.
+
+Not called run.py, because importing a submodule of that name would hide the public function `unmask.run`.
+"""
 
 from __future__ import annotations
 
