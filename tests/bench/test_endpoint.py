@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+
 from bench.endpoint import Fault, Seen
 from bench.planted import Plant, plant
 from bench.process import DIRECT, Served, serving
-
 from unmask.records import Archetype, Letter
 
 SIZE = 60

@@ -7,9 +7,9 @@ from collections import Counter
 
 import msgspec
 import pytest
-from bench.planted import PUBLIC_COUNTS, Plant
 
 from bench import planted, prose
+from bench.planted import PUBLIC_COUNTS, Plant
 from unmask.data import load
 from unmask.records import Accuracy, Archetype, Interval, Kind, Letter, Ranged, Scenario, Verdict
 

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+
 from bench.process import Served, serving
 from tests.cli.terminal import unmask
 

@@ -11,8 +11,8 @@ import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.cli.terminal import unmask
 
+from tests.cli.terminal import unmask
 from unmask import __version__, errors
 from unmask.cli import crash, main
 from unmask.cli.options import option, variable
