@@ -1,0 +1,126 @@
+"""Parameters an endpoint refuses: dropped or renamed once, remembered, and told with every answer they touch."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from unmask.models.failures import Problem
+from unmask.records import Message
+
+MAX_TOKENS = "max_tokens"
+MAX_COMPLETION_TOKENS = "max_completion_tokens"
+RESPONSE_FORMAT = "response_format"
+SYSTEM = "system"
+
+_DROPPABLE = ("temperature", "top_p", "seed", "n", RESPONSE_FORMAT)
+
+_UNSUPPORTED = re.compile(
+    r"unsupported|not supported|n[o']t support|unrecogni[sz]ed|unknown|unexpected|not permitted|not allowed|extra[_ ]"
+    r"|forbidden|cannot (?:both )?be|can't be|only the default|may only be|not available|unavailable|deprecated"
+    r"|not accept|not a valid|invalid parameter|incompatible|instead\b",
+    re.IGNORECASE,
+)
+_SCHEMA = re.compile(r"response_?format|response_?schema|json_?schema", re.IGNORECASE)
+_ONE_ONLY = re.compile(r"""(?:['"`]n['"`]|\bn\b)\W.{0,40}\b(?:at most|equal to|less than|must be|only)\b.{0,20}\b1\b""")
+_SYSTEM = re.compile(
+    r"system (?:role|message|prompt|instruction)s?\b.{0,40}(?:not|n't)\b|(?:not|n't)\b.{0,40}[`'\"]?system['`\"]?"
+    r"|developer instruction is not enabled",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def refused_parameter(problem: Problem, sent: frozenset[str]) -> str | None:
+    """Which of the parameters we sent this endpoint will not take; `None` if it complains about something else.
+
+    A prompt that is too long often names `max_tokens` too: that is this request's trouble, not the parameter's.
+    """
+    if problem.status not in (400, 422) or problem.too_long:
+        return None
+    words = problem.words
+    if RESPONSE_FORMAT in sent and (_SCHEMA.search(words) or problem.param.startswith(RESPONSE_FORMAT)):
+        return RESPONSE_FORMAT
+    if "n" in sent and (_ONE_ONLY.search(words) or (problem.param == "n" and _UNSUPPORTED.search(words))):
+        return "n"
+    if not _UNSUPPORTED.search(words):
+        return None
+    if problem.param in sent:
+        return problem.param
+    if SYSTEM in sent and _SYSTEM.search(words) and (not problem.param or problem.param.startswith("messages")):
+        return SYSTEM
+    named = [(found.start(), name) for name in sent if (found := _mention(name).search(problem.message))]
+    if not named:
+        return None
+    # "temperature and top_p cannot both be specified": the one we can better do without is the other.
+    names = {name for _, name in named}
+    return "top_p" if names == {"temperature", "top_p"} else min(named)[1]
+
+
+def _mention(name: str) -> re.Pattern[str]:
+    """A one-letter name counts only where it is set off as a name."""
+    return re.compile(r"""['"`.]n['"`:]|\bn:""" if name == "n" else rf"(?<![\w-]){name}(?![\w-])")
+
+
+class Adjustments:
+    """What one endpoint has taught us about the parameters of one model. Grows, never shrinks."""
+
+    def __init__(self, *, dropped: frozenset[str] = frozenset(), limit_name: str = MAX_TOKENS) -> None:
+        self.dropped = dropped
+        self.limit_name = limit_name
+        self._limit_names_refused: set[str] = set()
+        self._notes: dict[str, str] = {name: f"{name}: not sent" for name in dropped}
+        if limit_name != MAX_TOKENS:
+            self._notes[MAX_TOKENS] = f"{MAX_TOKENS}: sent as {limit_name}"
+
+    def learn(self, name: str) -> None:
+        """Never send `name` again; the token limit changes its name first and is dropped only if both are refused."""
+        if name in (MAX_TOKENS, MAX_COMPLETION_TOKENS):
+            self._limit_names_refused.add(name)
+            other = MAX_COMPLETION_TOKENS if name == MAX_TOKENS else MAX_TOKENS
+            if other in self._limit_names_refused:
+                self.dropped |= {MAX_TOKENS}
+                self._notes[MAX_TOKENS] = f"{MAX_TOKENS}: refused, not sent"
+            else:
+                self.limit_name = other
+                self._notes[MAX_TOKENS] = f"{MAX_TOKENS}: sent as {other}"
+            return
+        self.dropped |= {name}
+        sent = "refused, sent inside the first user message" if name == SYSTEM else "refused, not sent"
+        self._notes[name] = f"{name}: {sent}"
+
+    def apply(self, payload: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """The payload this endpoint takes, and what was changed about it."""
+        if not self._notes:
+            return payload, ()
+        notes = []
+        changed: dict[str, Any] = {}
+        for name, value in payload.items():
+            note = self._notes.get(name)
+            if note is not None:
+                notes.append(note)
+            if name in self.dropped:
+                continue
+            changed[self.limit_name if name == MAX_TOKENS else name] = value
+        if SYSTEM in self.dropped and any(message.role == SYSTEM for message in payload["messages"]):
+            changed["messages"] = without_system(payload["messages"])
+            notes.append(self._notes[SYSTEM])
+        return changed, tuple(notes)
+
+
+def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The same conversation for a model whose template has no system role."""
+    system = "\n\n".join(message.content for message in messages if message.role == SYSTEM)
+    rest = [message for message in messages if message.role != SYSTEM]
+    for at, message in enumerate(rest):
+        if message.role == "user":
+            rest[at] = Message("user", f"{system}\n\n{message.content}")
+            return tuple(rest)
+    return (Message("user", system), *rest)
+
+
+def parameters(payload: dict[str, Any]) -> frozenset[str]:
+    """The names in a payload that an endpoint may refuse without refusing the request."""
+    names = {name for name in payload if name in (*_DROPPABLE, MAX_TOKENS, MAX_COMPLETION_TOKENS)}
+    if any(message.role == SYSTEM for message in payload["messages"]):
+        names.add(SYSTEM)
+    return frozenset(names)

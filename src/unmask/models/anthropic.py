@@ -1,0 +1,112 @@
+"""Anthropic's messages API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from unmask.errors import TransientModelError
+from unmask.models.adjust import Adjustments, parameters, refused_parameter
+from unmask.models.failures import failure, problem_of
+from unmask.models.http import Answer, Channel, decode
+from unmask.models.openai import count, filtered, stop_of, texts
+from unmask.models.target import Target
+from unmask.records import Choice, Completion, Request, Usage
+
+MAX_TOKENS = 4096
+"""Sent when the caller left the limit to the endpoint: this one insists on having it named."""
+
+
+class _Body(msgspec.Struct):
+    content: list[Any] | None = None
+    stop_reason: Any = None
+    usage: Any = None
+    model: Any = None
+
+
+_DECODER = msgspec.json.Decoder(_Body)
+
+
+class Anthropic:
+    """A model behind `/v1/messages`. One choice a call; a schema or a seed cannot be sent and is left out."""
+
+    supports_options = False
+    max_n = 1
+
+    def __init__(self, target: Target, *, model: str, timeout: float = 1800.0) -> None:
+        self.name = target.name
+        self.endpoint = target.endpoint
+        self._target = target
+        self._model = model
+        self._channel = Channel(target, timeout=timeout)
+        self._adjustments = Adjustments()
+
+    def __repr__(self) -> str:
+        return f"Anthropic({self._target!r})"
+
+    async def complete(self, request: Request) -> Completion:
+        wanted, fixed = _payload(request, model=self._model)
+        while True:
+            payload, notes = self._adjustments.apply(wanted)
+            answer = await self._channel.post(payload)
+            if 200 <= answer.status < 300:
+                return self._read(answer, notes=fixed + notes)
+            problem = problem_of(answer.status, answer.body, answer.headers)
+            name = refused_parameter(problem, parameters(payload) & {"temperature", "top_p"})
+            if name is not None:
+                self._adjustments.learn(name)
+            elif problem.filtered:
+                return filtered(request, answer=answer, notes=fixed + notes)
+            else:
+                raise failure(problem, self._target)
+
+    async def close(self) -> None:
+        await self._channel.close()
+
+    def _read(self, answer: Answer, *, notes: tuple[str, ...]) -> Completion:
+        body = decode(answer, _DECODER, self._target)
+        if body.content is None:
+            raise TransientModelError(f"{self.name} at {self._target.shown}: the answer holds no content")
+        text, thinking = texts(body.content)
+        return Completion(
+            choices=(Choice(text=text, reasoning=thinking or None, stop=stop_of(body.stop_reason)),),
+            usage=_usage(body.usage),
+            latency=answer.latency,
+            model=body.model if isinstance(body.model, str) else None,
+            adjusted=notes,
+        )
+
+
+def _payload(request: Request, *, model: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    sampling = request.sampling
+    payload: dict[str, Any] = {
+        "model": model,
+        "max_tokens": sampling.max_tokens or MAX_TOKENS,
+        "messages": tuple([message for message in request.messages if message.role != "system"]),
+    }
+    if system := "\n\n".join(message.content for message in request.messages if message.role == "system"):
+        payload["system"] = system
+    if sampling.temperature is not None:
+        payload["temperature"] = sampling.temperature
+    if sampling.top_p is not None:
+        payload["top_p"] = sampling.top_p
+    notes = []
+    if sampling.max_tokens is None:
+        notes.append(f"max_tokens: sent as {MAX_TOKENS}")
+    if sampling.seed is not None:
+        notes.append("seed: not sent")
+    return payload, tuple(notes)
+
+
+def _usage(counts: Any) -> Usage:
+    """Input includes what was read from and written to the cache, as other providers count it."""
+    if not isinstance(counts, dict):
+        return Usage()
+    fresh, cached = count(counts, "input_tokens"), count(counts, "cache_read_input_tokens")
+    stored = count(counts, "cache_creation_input_tokens")
+    return Usage(
+        input=None if fresh is None else fresh + (cached or 0) + (stored or 0),
+        output=count(counts, "output_tokens"),
+        cached=cached,
+    )

@@ -1,0 +1,196 @@
+"""What an HTTP answer that is no answer means: stop, try again, or give up this one request."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Mapping
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from unmask.errors import FatalModelError, ModelError, RequestRefusedError, TransientModelError
+from unmask.models.target import Target
+from unmask.records import Record
+
+THROTTLED = frozenset({429, 503, 529})
+TRY_AGAIN = frozenset({408, 409, 425, *THROTTLED})
+
+_UNKNOWN_MODEL = re.compile(
+    r"model_not_found|not a valid model|(?:invalid|unknown|unsupported) model\b|no such model"
+    r"|\bmodels?\b.{0,120}?(?:\bnot found\b|(?:do|does|did)(?: not|n't) exist|\bnot exist\b)",
+    re.IGNORECASE | re.DOTALL,
+)
+_NO_MONEY = re.compile(
+    r"insufficient_quota|insufficient (?:balance|credits?|funds)|billing_hard_limit|credit balance is too low"
+    r"|requires more credits",
+    re.IGNORECASE,
+)
+_FILTERED = re.compile(
+    r"content_filter|content[ _-](?:management )?policy|content_policy_violation|responsibleai|prohibited_content"
+    r"|flagged|moderation|safety (?:filter|system|settings)|usage (?:guidelines|policies)|data_inspection_failed"
+    r"|content exists risk",
+    re.IGNORECASE,
+)
+TOO_LONG = re.compile(
+    r"context[ _](?:length|window|size)|maximum (?:context|input|prompt)|too many tokens|prompt is too long"
+    r"|input (?:is too long|token count|length)|longer than the (?:maximum|model)|reduce the length",
+    re.IGNORECASE,
+)
+_WAIT = re.compile(r"(?:retry|try again)\s+(?:after|in)\s+(?:(\d+)m)?(\d+(?:\.\d+)?)\s*(ms|s)\b", re.IGNORECASE)
+
+
+class Problem(Record, frozen=True):
+    """What a provider said went wrong, whatever shape it said it in. Not yet scrubbed."""
+
+    status: int
+    message: str = ""
+    code: str = ""
+    param: str = ""
+    retry_after: float | None = None
+
+    @property
+    def words(self) -> str:
+        return f"{self.code} {self.message}"
+
+    @property
+    def filtered(self) -> bool:
+        """The provider would not look at this prompt: an answer of a kind, not a failure."""
+        return self.status in (400, 403, 422, 451) and bool(_FILTERED.search(self.words)) and not self.too_long
+
+    @property
+    def too_long(self) -> bool:
+        return bool(TOO_LONG.search(self.words))
+
+
+def problem_of(status: int, body: bytes, headers: Mapping[str, str]) -> Problem:
+    """Reads the error shapes of OpenAI, Anthropic, Google, FastAPI servers, or plain text."""
+    text = body.decode("utf-8", "replace")
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    message, code, param = describe(found)
+    if not message:
+        message = "an HTML page" if looks_like_html(body) else text.strip()
+    wait = retry_after(headers)
+    return Problem(status, message, code, param, _wait_in(message) if wait is None else wait)
+
+
+def looks_like_html(body: bytes) -> bool:
+    return body.lstrip()[:14].lower().startswith((b"<!doctype", b"<html", b"<head", b"<body"))
+
+
+def describe(found: Any) -> tuple[str, str, str]:
+    """Message, code and parameter of an error object, empty where it has none."""
+    if isinstance(found, list) and found:
+        found = found[0]
+    if not isinstance(found, dict):
+        return (found if isinstance(found, str) else ""), "", ""
+    inner = found.get("error") or found.get("detail") or found.get("errors") or found
+    if isinstance(inner, list):
+        return "; ".join(_detail(item) for item in inner[:4]), "", ""
+    if not isinstance(inner, dict):
+        return str(inner), "", ""
+    message = inner.get("message") or inner.get("msg") or inner.get("error") or ""
+    if not message and inner is not found:
+        message = found.get("message") or ""
+    # OpenRouter keeps what the upstream provider said one level down, and it is the part that helps.
+    metadata = inner.get("metadata")
+    raw = metadata.get("raw") if isinstance(metadata, dict) else None
+    code = " ".join(str(inner[name]) for name in ("code", "type", "status") if isinstance(inner.get(name), str))
+    param = inner.get("param")
+    return f"{message}: {raw}" if raw else str(message), code, param if isinstance(param, str) else ""
+
+
+def _detail(item: Any) -> str:
+    """FastAPI lists one object per bad field: where it is, and what is wrong with it."""
+    if not isinstance(item, dict):
+        return str(item)
+    where = item.get("loc")
+    place = ".".join(str(part) for part in where) if isinstance(where, list) else ""
+    return f"{place}: {item.get('msg') or item.get('message') or item.get('type') or ''}"
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds a server asks us to wait: `retry-after-ms`, or `Retry-After` as seconds or as a date."""
+    for name, scale in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        written = headers.get(name)
+        if written is None:
+            continue
+        try:
+            seconds = float(written) / scale
+        except ValueError:
+            seconds = _until(written, now=headers.get("Date"))
+        # The comparison is false for nan, so an unusable figure is no figure.
+        if seconds >= 0:
+            return seconds
+    return None
+
+
+def _until(written: str, *, now: str | None) -> float:
+    """Seconds until an HTTP date, by the server's own clock where it shows one, so that ours may be wrong."""
+    try:
+        then = _stamp(written)
+    except ValueError:
+        return float("nan")
+    try:
+        start = _stamp(now) if now else time.time()
+    except ValueError:
+        start = time.time()
+    return max(0.0, then - start)
+
+
+def _stamp(written: str) -> float:
+    moment = parsedate_to_datetime(written)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _wait_in(message: str) -> float | None:
+    found = _WAIT.search(message)
+    if found is None:
+        return None
+    minutes, number, unit = found.groups()
+    return int(minutes or 0) * 60 + float(number) / (1000 if unit.lower() == "ms" else 1)
+
+
+def failure(problem: Problem, target: Target) -> ModelError:
+    """The exception for a status that is not 200, after the parameters and the filter have been looked at."""
+    said = target.scrub(problem.message)
+    what = f"{target.name} at {target.shown}: HTTP {problem.status}" + (f": {said}" if said else "")
+    status = problem.status
+    if status in (400, 402, 403, 404, 422, 429) and (status == 402 or _NO_MONEY.search(problem.words)):
+        return FatalModelError(what, advice=f"the account behind {_key(target)} has no credit left; top it up")
+    if status in (401, 403, 407):
+        return FatalModelError(what, advice=_key_advice(target))
+    if status in (404, 405, 410) or (status in (400, 422) and _UNKNOWN_MODEL.search(problem.words)):
+        return FatalModelError(what, advice=_address_advice(target))
+    if 300 <= status < 400:
+        return FatalModelError(
+            what, advice=f"the server redirects; give the base URL it really serves, not {target.shown}"
+        )
+    if status in TRY_AGAIN or status >= 500 or status < 300:
+        throttled = status in THROTTLED
+        return TransientModelError(what, retry_after=problem.retry_after, throttled=throttled)
+    return RequestRefusedError(what, advice="make the request shorter" if problem.too_long else None)
+
+
+def _key(target: Target) -> str:
+    return f"the key from {target.key_source}" if target.key_source else target.endpoint
+
+
+def _key_advice(target: Target) -> str:
+    wanted = " or ".join(dict.fromkeys(reversed(target.variables)))
+    if target.key_source is None:
+        return f"no key was sent; set {wanted}"
+    if target.key_source == "the URL":
+        return f"check the credentials in the base URL, or leave them out and set {wanted}"
+    return f"the key came from {target.key_source}; check that it is right for {target.endpoint}"
+
+
+def _address_advice(target: Target) -> str:
+    model = target.name.partition("/")[2]
+    return (
+        f"check that {target.endpoint} serves {model!r} and that {target.shown} is its path; most base URLs end in /v1"
+    )

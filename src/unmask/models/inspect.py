@@ -1,0 +1,191 @@
+"""Any provider of Inspect as a model: `inspect/PROVIDER/NAME`. Needs the extra `inspect`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+from unmask.errors import (
+    FatalModelError,
+    MissingError,
+    ModelError,
+    RequestRefusedError,
+    TransientModelError,
+    UnmaskError,
+    UsageError,
+)
+from unmask.models.failures import THROTTLED, TRY_AGAIN
+from unmask.models.keys import Key
+from unmask.models.target import origin, scrub
+from unmask.records import Choice, Completion, Request, Stop, Usage
+
+CONNECTIONS = 100_000
+"""Inspect's own limit is put out of the way: ours decides, and two would only hide each other."""
+
+_STOPS = {
+    "stop": Stop.END,
+    "max_tokens": Stop.LENGTH,
+    "model_length": Stop.LENGTH,
+    "content_filter": Stop.FILTER,
+}
+_MARKUP = re.compile(r"\[/?[a-z][a-z ]*\]")
+
+
+def open_inspect(
+    name: str,
+    *,
+    timeout: float = 1800.0,
+    base_url: str | None = None,
+    key: Key | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> InspectModel:
+    """The model Inspect calls `name`. What `environ` has beyond the real environment (`.env`) is lent to Inspect
+    while it looks for its key."""
+    try:
+        inspect = import_module("inspect_ai.model")
+    except ImportError:
+        raise MissingError(
+            f"inspect/{name} needs Inspect, which is not installed", advice="pip install 'unmask[inspect]'"
+        ) from None
+    if "/" not in name.strip("/"):
+        raise UsageError(f"inspect/{name} names no provider of Inspect", advice="write inspect/PROVIDER/NAME")
+    config = inspect.GenerateConfig(max_retries=0, max_connections=CONNECTIONS)
+    secrets = (key.value,) if key is not None else ()
+    try:
+        with _lent(environ or {}):
+            model = inspect.get_model(
+                name, config=config, base_url=base_url, api_key=key.value if key else None, memoize=False
+            )
+    except Exception as error:
+        raise _not_opened(name, error, secrets=secrets) from None
+    return InspectModel(model, name=name, timeout=timeout, base_url=base_url, secrets=secrets)
+
+
+@contextmanager
+def _lent(environ: Mapping[str, str]) -> Iterator[None]:
+    extra = [name for name in environ if name not in os.environ]
+    os.environ.update({name: environ[name] for name in extra})
+    try:
+        yield
+    finally:
+        for name in extra:
+            os.environ.pop(name, None)
+
+
+def _not_opened(name: str, error: Exception, *, secrets: tuple[str, ...]) -> UnmaskError:
+    said = scrub(_MARKUP.sub("", str(error)), secrets=secrets)
+    if type(error).__name__ == "PrerequisiteError":
+        return MissingError(f"inspect/{name}: {said}", advice="do what Inspect asks for, then try again")
+    return UsageError(f"inspect/{name}: {said}", advice="see https://inspect.aisi.org.uk/providers.html for its names")
+
+
+class InspectModel:
+    """One choice a call. A schema is not passed on: which of Inspect's providers take one differs by version."""
+
+    max_n = 1
+    supports_options = False
+
+    def __init__(
+        self, model: Any, *, name: str, timeout: float, base_url: str | None = None, secrets: tuple[str, ...] = ()
+    ) -> None:
+        self.name = f"inspect/{name}"
+        self.endpoint = (origin(base_url) if base_url else "") or f"inspect/{name.partition('/')[0]}"
+        self._model = model
+        self._timeout = timeout
+        self._secrets = secrets
+
+    def __repr__(self) -> str:
+        return f"InspectModel({self.name})"
+
+    async def complete(self, request: Request) -> Completion:
+        begin = time.perf_counter()
+        try:
+            async with asyncio.timeout(self._timeout):
+                output = await self._model.generate(_messages(request), config=_config(request))
+        except TimeoutError:
+            raise TransientModelError(f"timeout: no answer within {self._timeout:g} s from {self.name}") from None
+        except Exception as error:
+            raise self._explain(_cause(error)) from None
+        if not output.choices:
+            said = f": {scrub(output.error, secrets=self._secrets)}" if output.error else ""
+            raise TransientModelError(f"{self.name}: the answer holds no choices{said}")
+        return Completion(
+            choices=tuple(_choice(choice) for choice in output.choices[: request.n]),
+            usage=_usage(output.usage),
+            latency=time.perf_counter() - begin,
+            model=output.model or None,
+        )
+
+    async def close(self) -> None:
+        await self._model.api.aclose()
+
+    def _explain(self, error: Exception) -> ModelError:
+        """Inspect's providers know which of their exceptions pass; the rest is told by the HTTP status they carry."""
+        said = f"{self.name}: {scrub(_MARKUP.sub('', str(error)) or type(error).__name__, secrets=self._secrets)}"
+        decision = self._model.api.should_retry(error)
+        status = getattr(error, "status_code", None) or getattr(error, "status", None) or getattr(error, "code", None)
+        if decision:
+            limited = getattr(decision, "kind", None) == "rate_limit" or status in THROTTLED
+            return TransientModelError(said, throttled=limited, retry_after=getattr(decision, "retry_after", None))
+        if self._model.api.is_auth_failure(error) or status in (401, 402, 403):
+            return FatalModelError(said, advice=f"check the key that Inspect reads for {self.endpoint}")
+        if status == 404:
+            return FatalModelError(said, advice="check the model's name")
+        if isinstance(status, int) and (status in TRY_AGAIN or status >= 500):
+            return TransientModelError(said, throttled=status in THROTTLED)
+        return RequestRefusedError(said)
+
+
+def _cause(error: Exception) -> Exception:
+    """Inspect wraps what happened in tenacity's RetryError, also when it was told not to retry."""
+    attempt = getattr(error, "last_attempt", None)
+    inner = attempt.exception() if attempt is not None else None
+    return inner if isinstance(inner, Exception) else error
+
+
+def _messages(request: Request) -> list[Any]:
+    inspect = import_module("inspect_ai.model")
+    kinds = {
+        "system": inspect.ChatMessageSystem,
+        "user": inspect.ChatMessageUser,
+        "assistant": inspect.ChatMessageAssistant,
+    }
+    return [kinds[message.role](content=message.content) for message in request.messages]
+
+
+def _config(request: Request) -> Any:
+    sampling = request.sampling
+    return import_module("inspect_ai.model").GenerateConfig(
+        temperature=sampling.temperature,
+        max_tokens=sampling.max_tokens,
+        top_p=sampling.top_p,
+        seed=sampling.seed,
+    )
+
+
+def _choice(choice: Any) -> Choice:
+    content = choice.message.content
+    parts = [] if isinstance(content, str) else content
+    text = content if isinstance(content, str) else "".join(part.text for part in parts if part.type == "text")
+    thoughts = [part.reasoning or getattr(part, "summary", None) for part in parts if part.type == "reasoning"]
+    reasoning = "\n".join(thought for thought in thoughts if thought)
+    return Choice(text=text, reasoning=reasoning or None, stop=_STOPS.get(choice.stop_reason, Stop.OTHER))
+
+
+def _usage(usage: Any) -> Usage:
+    """Inspect counts cached input apart from the rest; here input is all of it, as for every other model."""
+    if usage is None:
+        return Usage()
+    cached, stored = usage.input_tokens_cache_read, usage.input_tokens_cache_write
+    return Usage(
+        input=usage.input_tokens + (cached or 0) + (stored or 0),
+        output=usage.output_tokens,
+        reasoning=usage.reasoning_tokens,
+        cached=cached,
+    )

@@ -1,0 +1,314 @@
+"""How fast one endpoint may be asked, and what happens when it says no.
+
+An Endpoint is shared by every model with the same `Model.endpoint`. The executor asks `free` how many requests may
+start and calls `send` for each; retries, pauses and the number of connections are nobody else's business.
+
+Two kinds of trouble are told apart. A request that failed by itself (500, a broken body, a time-out) waits by itself,
+with full jitter, and occupies no connection while it does. An endpoint that is overloaded or gone makes everybody
+wait: new requests too, because they would only meet the same refusal. Requests that have waited go first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from unmask.errors import FatalModelError, RequestRefusedError, TransientModelError
+from unmask.models.base import Model
+from unmask.records import Completion, Record, Request
+
+LONGEST_PAUSE = 600.0
+"""What is left of an absurd Retry-After, in seconds."""
+
+HOPELESS = {TransientModelError: 3, RequestRefusedError: 20}
+"""Requests that may come to nothing before any has worked; then it is the setting, not the request."""
+
+
+class Limits(Record, frozen=True):
+    """What the user allows. `tries` counts the first one; a try refused for overload counts only if nothing else
+    got through meanwhile. No request is tried again `give_up_after` seconds after its first try."""
+
+    max_connections: int = 50
+    requests_per_minute: int | None = None
+    tries: int = 8
+    backoff_base: float = 1.0
+    backoff_cap: float = 60.0
+    give_up_after: float = 3600.0
+
+
+class _Course:
+    """One request on its way through the gate, over all its tries."""
+
+    __slots__ = ("begun", "failed", "model", "probe", "seen", "start")
+
+    def __init__(self, model: Model, now: float) -> None:
+        self.model = model
+        self.begun = self.start = now
+        self.failed = 0
+        self.seen = 0
+        """Successes of the endpoint when the current try began."""
+        self.probe = False
+        """Whether this is the one request that may be on its way before the model has answered for the first time."""
+
+
+class _Budget:
+    """Requests per minute as a bucket that holds one second's worth, so that no minute sees more than its number."""
+
+    def __init__(self, per_minute: int, now: float) -> None:
+        self.size = max(1.0, float(per_minute // 60))
+        self.rate = (per_minute - self.size if self.size > 1 else per_minute) / 60
+        self.level = self.size
+        self.at = now
+
+    def ready(self, now: float) -> int:
+        self.level = min(self.size, self.level + (now - self.at) * self.rate)
+        self.at = now
+        # A hair's breadth of rounding must not cost a whole further wait.
+        return int(self.level + 1e-6)
+
+    def wait(self) -> float:
+        """Seconds until the next request, counted from the last `ready`."""
+        return max(0.0, (1 - self.level) / self.rate)
+
+
+class Endpoint:
+    """The gate in front of one endpoint. Belongs to one event loop; `close` it when the run is over.
+
+    `limit`, `in_flight`, `retries` and `throttles` are there to be shown. `on_free` is called whenever a request could
+    start that could not before.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        limits: Limits,
+        *,
+        rng: random.Random | None = None,
+        on_free: Callable[[], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self.name = name
+        self.limits = limits
+        self.in_flight = 0
+        self.retries = 0
+        self.throttles = 0
+        self.on_free = on_free
+        self._rng = rng or random.Random()
+        self._clock = clock
+        self._sleep = sleep
+        self._limit = float(max(1, limits.max_connections))
+        self._budget = _Budget(limits.requests_per_minute, clock()) if limits.requests_per_minute else None
+        self._paused_until: float | None = None
+        self._eased_at = float("-inf")
+        self._troubles = 0
+        self._successes = 0
+        self._waiting: deque[tuple[asyncio.Future[None], _Course]] = deque()
+        self._proven: dict[int, Model] = {}
+        self._probing: dict[int, Model] = {}
+        self._fruitless: dict[tuple[int, type[Exception]], int] = {}
+        self._waker: asyncio.Task[None] | None = None
+
+    @property
+    def limit(self) -> int:
+        """Connections used at most at the moment: what the user allowed, less what overload has taken away."""
+        return int(self._limit)
+
+    def free(self, model: Model) -> int:
+        """How many requests to `model` may start now. One at a time until its first answer, so that a wrong key or
+        name is found out by one request; none while the endpoint has asked for a pause."""
+        room = int(self._limit) - self.in_flight - len(self._waiting)
+        if room <= 0 or (self._paused_until is not None and self._pause_left() > 0):
+            return 0
+        if id(model) not in self._proven:
+            room = 0 if id(model) in self._probing else 1
+        return room if self._budget is None else min(room, self._budgeted(self._budget))
+
+    def send(self, model: Model, request: Request) -> Coroutine[Any, Any, Completion]:
+        """Send `request`, again if that helps. The connection is taken at the call, not when the coroutine first
+        runs, so that `free` is right again at once; the coroutine must therefore be awaited or made a task.
+
+        Raises what `Model.complete` raises, a TransientModelError only when no try is left.
+        """
+        course = _Course(model, self._clock())
+        taken = self.free(model) > 0
+        if taken:
+            self._take(course)
+        return self._send(course, request, taken=taken)
+
+    async def close(self) -> None:
+        """Forget the timer that would have called `on_free`."""
+        if self._waker is not None:
+            self._waker.cancel()
+            self._waker = None
+
+    async def _send(self, course: _Course, request: Request, *, taken: bool) -> Completion:
+        try:
+            if not taken:
+                await self._turn(course)
+            while True:
+                course.seen = self._successes
+                try:
+                    completion = await course.model.complete(request)
+                    self._succeed(course.model)
+                    return completion
+                except TransientModelError as error:
+                    delay = self._setback(error, course)
+                except RequestRefusedError as error:
+                    self._come_to_nothing(error, course.model)
+                    raise
+                finally:
+                    self._release()
+                self.retries += 1
+                if delay > 0:
+                    await self._sleep(delay)
+                await self._turn(course)
+                course.start = self._clock()
+        finally:
+            if course.probe:
+                self._probing.pop(id(course.model), None)
+                self._wake()
+
+    # --- connections ------------------------------------------------------------------------------------------
+
+    def _take(self, course: _Course) -> None:
+        self.in_flight += 1
+        if self._budget is not None:
+            self._budget.level -= 1
+        if id(course.model) not in self._proven:
+            self._probing[id(course.model)] = course.model
+            course.probe = True
+
+    def _release(self) -> None:
+        self.in_flight -= 1
+        self._wake()
+
+    def _wake(self) -> None:
+        """Let those in who have waited, then tell the executor if there is room for more."""
+        if self._waiting:
+            self._admit()
+        if self.on_free is not None and int(self._limit) - self.in_flight > len(self._waiting):
+            self.on_free()
+
+    async def _turn(self, course: _Course) -> None:
+        """Wait for a connection."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        entry = (future, course)
+        self._waiting.append(entry)
+        self._admit()
+        try:
+            await future
+        except asyncio.CancelledError:
+            if future.cancelled():
+                self._waiting.remove(entry)
+            else:  # cancelled between being let in and noticing it
+                self._release()
+            raise
+
+    def _admit(self) -> None:
+        if self._paused_until is not None and self._pause_left() > 0:
+            return
+        kept = []
+        while self._waiting and self.in_flight < int(self._limit):
+            if self._budget is not None and self._budgeted(self._budget) < 1:
+                break
+            entry = self._waiting.popleft()
+            future, course = entry
+            if course.probe or id(course.model) in self._proven or id(course.model) not in self._probing:
+                self._take(course)
+                future.set_result(None)
+            else:
+                kept.append(entry)
+        self._waiting.extendleft(reversed(kept))
+
+    # --- time -------------------------------------------------------------------------------------------------
+
+    def _budgeted(self, budget: _Budget) -> int:
+        ready = budget.ready(self._clock())
+        if ready < 1:
+            self._wake_in(budget.wait())
+        return ready
+
+    def _pause_left(self) -> float:
+        left = 0.0 if self._paused_until is None else self._paused_until - self._clock()
+        if left <= 0:
+            self._paused_until = None
+        return max(0.0, left)
+
+    def _pause(self, seconds: float) -> None:
+        """Send nothing for so long; a longer pause already under way stays."""
+        until = self._clock() + min(seconds, LONGEST_PAUSE)
+        self._paused_until = max(until, self._paused_until or until)
+        self._wake_in(seconds)
+
+    def _wake_in(self, seconds: float) -> None:
+        if self._waker is None:
+            self._waker = asyncio.get_running_loop().create_task(self._wake_later(seconds))
+
+    async def _wake_later(self, seconds: float) -> None:
+        while seconds > 0:
+            await self._sleep(min(seconds, LONGEST_PAUSE))
+            seconds = self._pause_left()
+        self._waker = None
+        self._wake()
+
+    # --- what answers teach -----------------------------------------------------------------------------------
+
+    def _succeed(self, model: Model) -> None:
+        self._successes += 1
+        self._troubles = 0
+        if id(model) not in self._proven:
+            self._proven[id(model)] = model
+        most = max(1, self.limits.max_connections)
+        if self._limit < most:
+            # Additive: a sixteenth of the whole for every round trip of all connections.
+            self._limit = min(float(most), self._limit + max(1.0, most / 16) / self._limit)
+
+    def _setback(self, error: TransientModelError, course: _Course) -> float:
+        """Seconds this request has to wait by itself; raises when it is not to be tried again."""
+        if error.unreachable and id(course.model) not in self._proven:
+            raise FatalModelError(str(error), advice=error.advice) from None
+        if not error.throttled or self._successes == course.seen:
+            course.failed += 1
+        shared = self._hold_back(error, started=course.start)
+        if course.failed >= self.limits.tries or self._clock() - course.begun >= self.limits.give_up_after:
+            self._come_to_nothing(error, course.model)
+            raise error
+        return 0.0 if shared else self._jitter(course.failed)
+
+    def _hold_back(self, error: TransientModelError, *, started: float) -> bool:
+        """Make everybody wait if the trouble is everybody's. Answers to requests sent before the last time this was
+        done say nothing new, so connections are halved at most once a round trip."""
+        self.throttles += error.throttled
+        if error.retry_after is not None:
+            self._pause(error.retry_after)
+        if not (error.throttled or error.unreachable):
+            return error.retry_after is not None
+        if started >= self._eased_at:
+            self._eased_at = self._clock()
+            self._troubles += 1
+            if error.throttled:
+                self._limit = float(max(1, int(self._limit) // 2))
+            if error.retry_after is None:
+                self._pause(self._jitter(self._troubles))
+        return True
+
+    def _jitter(self, failed: int) -> float:
+        most = self.limits.backoff_base * 2.0 ** min(failed - 1, 30)
+        return self._rng.uniform(0.0, min(self.limits.backoff_cap, most))
+
+    def _come_to_nothing(self, error: TransientModelError | RequestRefusedError, model: Model) -> None:
+        """Count a lost request of a model that has never answered, and stop the run when it has lost too many."""
+        if id(model) in self._proven:
+            return
+        kind = type(error)
+        lost = self._fruitless[id(model), kind] = self._fruitless.get((id(model), kind), 0) + 1
+        if lost >= HOPELESS.get(kind, 3):
+            raise FatalModelError(
+                f"{lost} requests to {model.name} and not one answer; the last: {error}",
+                advice=error.advice or f"see that {self.name} works, then run the same command again",
+            ) from None

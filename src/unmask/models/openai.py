@@ -1,0 +1,211 @@
+"""Chat completions, as OpenAI and everybody compatible with it serve them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from unmask.errors import TransientModelError
+from unmask.models.adjust import MAX_COMPLETION_TOKENS, MAX_TOKENS, Adjustments, parameters, refused_parameter
+from unmask.models.failures import Problem, describe, failure, problem_of
+from unmask.models.http import Answer, Channel, decode
+from unmask.models.target import Target
+from unmask.records import Choice, Completion, Request, Stop, Usage
+
+_REASONS_BY_ITSELF = re.compile(r"(?:openai/)?(?:o\d(?:$|-)|gpt-5(?!.*chat))")
+"""Models of OpenAI known to refuse `temperature` and `max_tokens`: asking first would cost a call."""
+
+STOPS = {
+    "stop": Stop.END,
+    "eos": Stop.END,
+    "eos_token": Stop.END,
+    "end_turn": Stop.END,
+    "stop_sequence": Stop.END,
+    "length": Stop.LENGTH,
+    "max_tokens": Stop.LENGTH,
+    "model_length": Stop.LENGTH,
+    "model_context_window_exceeded": Stop.LENGTH,
+    "content_filter": Stop.FILTER,
+    "refusal": Stop.FILTER,
+    "safety": Stop.FILTER,
+}
+
+
+class _Said(msgspec.Struct):
+    content: Any = None
+    reasoning_content: Any = None
+    reasoning: Any = None
+    refusal: Any = None
+
+
+class _Option(msgspec.Struct):
+    message: _Said | None = None
+    finish_reason: Any = None
+    error: Any = None
+
+
+class _Body(msgspec.Struct):
+    """Only what is used, and strict only where nothing could be done with anything else."""
+
+    choices: list[_Option] | None = None
+    usage: Any = None
+    model: Any = None
+    error: Any = None
+
+
+_DECODER = msgspec.json.Decoder(_Body)
+
+
+class OpenAI:
+    """A model behind `{base}/chat/completions`. Remembers which parameters its endpoint refuses."""
+
+    supports_options = False
+
+    def __init__(self, target: Target, *, model: str, timeout: float = 1800.0, max_n: int = 1) -> None:
+        self.name = target.name
+        self.endpoint = target.endpoint
+        self.max_n = max_n
+        self._target = target
+        self._model = model
+        self._channel = Channel(target, timeout=timeout)
+        known = target.name.startswith("openai/") and _REASONS_BY_ITSELF.match(model)
+        self._adjustments = (
+            Adjustments(dropped=frozenset({"temperature", "top_p"}), limit_name=MAX_COMPLETION_TOKENS)
+            if known
+            else Adjustments()
+        )
+
+    def __repr__(self) -> str:
+        return f"OpenAI({self._target!r})"
+
+    async def complete(self, request: Request) -> Completion:
+        wanted = _payload(request, model=self._model, n=min(request.n, self.max_n))
+        while True:
+            payload, notes = self._adjustments.apply(wanted)
+            answer = await self._channel.post(payload)
+            if 200 <= answer.status < 300:
+                return self._read(answer, request, notes=notes)
+            problem = problem_of(answer.status, answer.body, answer.headers)
+            # Each round takes one parameter away for good, so there are only as many rounds as parameters.
+            name = refused_parameter(problem, parameters(payload))
+            if name is None:
+                return self._give_up(problem, request, answer=answer, notes=notes)
+            self._adjustments.learn(name)
+            if name == "n":
+                self.max_n = 1
+
+    async def close(self) -> None:
+        await self._channel.close()
+
+    def _give_up(self, problem: Problem, request: Request, *, answer: Answer, notes: tuple[str, ...]) -> Completion:
+        if not problem.filtered:
+            raise failure(problem, self._target)
+        return filtered(request, answer=answer, notes=notes)
+
+    def _read(self, answer: Answer, request: Request, *, notes: tuple[str, ...]) -> Completion:
+        body = decode(answer, _DECODER, self._target)
+        options = body.choices
+        if not options:
+            return self._read_error(body.error, request, answer=answer, notes=notes)
+        broken = next((option.error for option in options if option.error), None)
+        if broken is not None or any(option.message is None for option in options):
+            return self._read_error(broken, request, answer=answer, notes=notes)
+        if len(options) < min(request.n, self.max_n):
+            self.max_n = 1
+        return Completion(
+            choices=tuple([_choice(option) for option in options[: request.n]]),
+            usage=_usage(body.usage),
+            latency=answer.latency,
+            model=body.model if isinstance(body.model, str) else None,
+            adjusted=notes,
+        )
+
+    def _read_error(self, error: Any, request: Request, *, answer: Answer, notes: tuple[str, ...]) -> Completion:
+        """A 200 without an answer: OpenRouter reports upstream failures this way, with the status as `code`."""
+        if error is None:
+            where = f"{self.name} at {self._target.shown}"
+            raise TransientModelError(f"{where}: the answer holds no choices")
+        message, code, param = describe({"error": error})
+        status = error.get("code") if isinstance(error, dict) else None
+        if not isinstance(status, int) or not 400 <= status < 600:
+            status = 500
+        return self._give_up(Problem(status, message, code, param), request, answer=answer, notes=notes)
+
+
+def filtered(request: Request, *, answer: Answer, notes: tuple[str, ...]) -> Completion:
+    """The provider's filter answered in the model's place, for every take that was asked for."""
+    choices = (Choice(stop=Stop.FILTER),) * request.n
+    return Completion(choices=choices, latency=answer.latency, adjusted=notes)
+
+
+def _payload(request: Request, *, model: str, n: int) -> dict[str, Any]:
+    sampling = request.sampling
+    payload: dict[str, Any] = {"model": model, "messages": request.messages}
+    if sampling.temperature is not None:
+        payload["temperature"] = sampling.temperature
+    if sampling.max_tokens is not None:
+        payload[MAX_TOKENS] = sampling.max_tokens
+    if sampling.top_p is not None:
+        payload["top_p"] = sampling.top_p
+    if sampling.seed is not None:
+        payload["seed"] = sampling.seed
+    if n > 1:
+        payload["n"] = n
+    if request.schema is not None:
+        shape = {"name": "answer", "strict": True, "schema": request.schema}
+        payload["response_format"] = {"type": "json_schema", "json_schema": shape}
+    return payload
+
+
+def _choice(option: _Option) -> Choice:
+    said = option.message or _Said()
+    text, thoughts = texts(said.content)
+    if not text and isinstance(said.refusal, str):
+        text = said.refusal
+    reasoning = texts(said.reasoning_content)[0] or texts(said.reasoning)[0] or thoughts
+    return Choice(text=text, reasoning=reasoning or None, stop=stop_of(option.finish_reason))
+
+
+def stop_of(reason: Any) -> Stop:
+    return STOPS.get(reason.lower(), Stop.OTHER) if isinstance(reason, str) else Stop.OTHER
+
+
+def texts(content: Any) -> tuple[str, str]:
+    """Answer and reasoning of a message's content, which may be a string, a list of parts, or nothing."""
+    if isinstance(content, str):
+        return content, ""
+    answer, reasoning = [], []
+    for part in content if isinstance(content, list) else ():
+        if isinstance(part, str):
+            answer.append(part)
+        elif isinstance(part, dict):
+            if isinstance(text := part.get("text"), str):
+                answer.append(text)
+            if thinking := part.get("thinking"):
+                reasoning.append(texts(thinking)[0])
+            if isinstance(refusal := part.get("refusal"), str):
+                answer.append(refusal)
+    return "".join(answer), "".join(reasoning)
+
+
+def count(counts: Any, *path: str) -> int | None:
+    """A token count somewhere in a stranger's object; `None` where there is no whole number."""
+    for name in path:
+        counts = counts.get(name) if isinstance(counts, dict) else None
+    if isinstance(counts, float) and counts.is_integer():
+        counts = int(counts)
+    return counts if isinstance(counts, int) and not isinstance(counts, bool) and counts >= 0 else None
+
+
+def _usage(counts: Any) -> Usage:
+    if not isinstance(counts, dict):
+        return Usage()
+    cached = count(counts, "prompt_tokens_details", "cached_tokens")
+    return Usage(
+        input=count(counts, "prompt_tokens"),
+        output=count(counts, "completion_tokens"),
+        reasoning=count(counts, "completion_tokens_details", "reasoning_tokens"),
+        cached=count(counts, "prompt_cache_hit_tokens") if cached is None else cached,
+    )

@@ -1,0 +1,158 @@
+"""Where requests go and with which secrets, kept so that no secret can leave by a message, a name or a repr."""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import dataclass, field
+from typing import Literal
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit, urlunsplit
+
+from unmask import __version__
+from unmask.errors import UsageError
+from unmask.models.keys import Key
+
+ANTHROPIC_VERSION = "2023-06-01"
+SHOWN = 300
+"""Characters of a stranger's error text that are repeated to the user."""
+
+_TOKEN = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}")
+_KEY = re.compile(r"\b(?:(?:sk|rk|pk|gsk|xai|hf)[-_]|AIza)[-_A-Za-z0-9*.]{6,}")
+_USERINFO = re.compile(r"(://)[^/@\s]+@")
+
+
+def origin(url: str) -> str:
+    """Scheme, host and port without credentials; the default port is left out. Empty for what is no URL."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return ""
+    if not host:
+        return ""
+    host = f"[{host}]" if ":" in host else host
+    usual = {"http": 80, "https": 443}.get(parts.scheme)
+    return f"{parts.scheme}://{host}" + (f":{port}" if port not in (None, usual) else "")
+
+
+def scrub(text: str, *, secrets: tuple[str, ...] = ()) -> str:
+    """A stranger's text, fit to be shown: no key, no credentials, one line, cut to a readable length."""
+    for secret in secrets:
+        text = text.replace(secret, "***")
+    text = _TOKEN.sub(r"\1 ***", text)
+    text = _USERINFO.sub(r"\1", _KEY.sub("***", text))
+    text = " ".join(text.split())
+    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Target:
+    """One URL to post to. `shown` and `endpoint` are for people; `url` and `headers` may hold secrets."""
+
+    name: str
+    url: str
+    shown: str
+    endpoint: str
+    headers: dict[str, str]
+    key_source: str | None
+    """The variable the key came from, or `the URL`; `None` when nothing is sent."""
+    variables: tuple[str, ...]
+    secrets: tuple[str, ...] = field(default=())
+
+    def __repr__(self) -> str:
+        return f"Target({self.name} at {self.shown})"
+
+    @property
+    def authorised(self) -> bool:
+        return self.key_source is not None
+
+    def scrub(self, text: str) -> str:
+        return scrub(text, secrets=self.secrets)
+
+    @classmethod
+    def build(
+        cls,
+        name: str,
+        *,
+        url: str,
+        path: str,
+        key: Key | None,
+        variables: tuple[str, ...],
+        speaks: Literal["openai", "anthropic"] = "openai",
+    ) -> Target:
+        """Credentials in the URL go out as Basic authorisation and take the place of a Bearer key, which would
+        need the same header."""
+        parts = _checked(url)
+        basic = _basic(parts)
+        authority = parts.netloc.rpartition("@")[2]
+        full = _join(parts.path, path)
+        headers = _headers(key, basic=basic, speaks=speaks)
+        sent = key is not None and (speaks == "anthropic" or basic is None)
+        return cls(
+            name=name,
+            url=urlunsplit((parts.scheme, authority, full, parts.query, "")),
+            shown=urlunsplit((parts.scheme, authority, full, "", "")),
+            endpoint=origin(url),
+            headers=headers,
+            key_source=key.source if key is not None and sent else "the URL" if basic or parts.query else None,
+            variables=variables,
+            secrets=_secrets(key, basic=basic, parts=parts),
+        )
+
+
+def _checked(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url.strip())
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        usable = False
+    if usable and not re.search(r"\s", url.strip()):
+        return parts
+    shown = _USERINFO.sub(r"\1", url) if "://" in url else url.rpartition("@")[2]
+    raise UsageError(
+        f"base URL {shown!r} is not an http or https URL", advice="write it in full, as in http://localhost:8000/v1"
+    )
+
+
+def _join(base: str, path: str) -> str:
+    """The path of the API below the base, whether or not the base already has some of it."""
+    base = base.rstrip("/").removesuffix(path.rstrip("/"))
+    if path.startswith("/v1/") and base.endswith("/v1"):
+        base = base.removesuffix("/v1")
+    return base + path
+
+
+def _basic(parts: SplitResult) -> str | None:
+    if parts.username is None:
+        return None
+    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return base64.b64encode(pair.encode()).decode()
+
+
+def _headers(key: Key | None, *, basic: str | None, speaks: str) -> dict[str, str]:
+    headers = {
+        "Content-Type": "application/json",
+        "Accept": "application/json",
+        # Answers are a few kilobytes: unpacking them would cost more time than it saves.
+        "Accept-Encoding": "identity",
+        "User-Agent": f"unmask/{__version__}",
+    }
+    if speaks == "anthropic":
+        headers["anthropic-version"] = ANTHROPIC_VERSION
+        if key is not None:
+            headers["x-api-key"] = key.value
+    elif key is not None:
+        headers["Authorization"] = f"Bearer {key.value}"
+    if basic is not None:
+        headers["Authorization"] = f"Basic {basic}"
+    return headers
+
+
+def _secrets(key: Key | None, *, basic: str | None, parts: SplitResult) -> tuple[str, ...]:
+    """Everything that must never be shown, the longest first so that no part of a longer one survives."""
+    found = {basic or "", parts.query, *(value for _, value in parse_qsl(parts.query))}
+    if key is not None:
+        found |= {key.value, quote(key.value, safe="")}
+    for part in (parts.username, parts.password):
+        found |= {part or "", unquote(part or "")}
+    return tuple(sorted((secret for secret in found if len(secret) >= 4), key=len, reverse=True))
