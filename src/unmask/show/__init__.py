@@ -1,0 +1,1 @@
+"""What people see of a score: text for a terminal."""
