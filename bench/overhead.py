@@ -1,0 +1,152 @@
+"""What `unmask run` costs besides waiting: wall time against the ideal, client CPU per call, peak memory.
+
+    python -m bench.overhead [--scenarios 1000] [--latency 0.5] [--connections 200] [--json FILE] [--check]
+
+The mock endpoint has the second core, the client the first. The ideal wall time is calls × latency / connections: all
+connections busy from the first moment to the last, and no time spent on anything but waiting. CPU and memory are those
+of the whole client process, start-up and scoring included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bench.planted import expected, plant, write_jsonl
+from bench.process import ROOT, Served, serving
+
+LIMITS = {"ratio": 1.1, "cpu_ms_per_call": 0.5, "peak_mb": 150.0}
+"""What issue and docs promise; `--check` exits 1 above any of them."""
+
+
+class Overhead(msgspec.Struct, frozen=True, kw_only=True):
+    """One measurement. Times in seconds unless the name says otherwise."""
+
+    scenarios: int
+    latency: float
+    connections: int
+    calls: int
+    duplicates: int
+    max_in_flight: int
+    wall: float
+    ideal: float
+    ratio: float
+    cpu: float
+    cpu_ms_per_call: float
+    peak_mb: float
+    verdicts_as_planted: int
+
+
+def measure(*, scenarios: int, latency: float, connections: int, flags: tuple[str, ...] = ()) -> Overhead:
+    """Runs the whole benchmark once against a fresh endpoint and a fresh run folder."""
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    pinned: dict[str, Any] = {"cpu": cores[1]} if len(cores) > 1 else {}
+    plants = plant(scenarios)
+    with tempfile.TemporaryDirectory() as place, serving(scenarios=scenarios, latency=latency, **pinned) as endpoint:
+        data, out = write_jsonl(plants, Path(place, "planted.jsonl")), Path(place, "run")
+        command = _command(data, out, endpoint, ["--max-connections", str(connections), *flags])
+        wall, cpu, peak = _timed(command, core=cores[0] if pinned else None)
+        stats = endpoint.stats()
+        found = _verdicts(out)
+    calls = sum(stats["answered"].values())
+    ideal = calls * latency / connections
+    return Overhead(
+        scenarios=scenarios,
+        latency=latency,
+        connections=connections,
+        calls=calls,
+        duplicates=sum(stats["duplicates"].values()),
+        max_in_flight=stats["max_in_flight"],
+        wall=round(wall, 3),
+        ideal=round(ideal, 3),
+        ratio=round(wall / ideal, 4) if ideal else float("inf"),
+        cpu=round(cpu, 3),
+        cpu_ms_per_call=round(1000 * cpu / calls, 4),
+        peak_mb=round(peak, 1),
+        verdicts_as_planted=sum(found.get(item.scenario.id) == expected(item)[0] for item in plants),
+    )
+
+
+def _command(data: Path, out: Path, endpoint: Served, flags: list[str]) -> list[str]:
+    client = [sys.executable, "-m", "unmask.cli.main", "run", "--data", str(data), "--out", str(out), "--quiet"]
+    subject = ["--model", "openai/mock", "--base-url", endpoint.url]
+    judge = ["--judge", "openai/judge", "--judge-base-url", endpoint.url]
+    return [*client, *subject, *judge, *flags]
+
+
+def _timed(command: list[str], *, core: int | None) -> tuple[float, float, float]:
+    """Wall seconds, CPU seconds and peak MB of one process."""
+    if core is not None:
+        command = [sys.executable, "-c", _PIN, str(core), *command]
+    started = time.perf_counter()
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    assert process.stderr is not None
+    said = process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    wall = time.perf_counter() - started
+    process.returncode = os.waitstatus_to_exitcode(status)  # reaped here, so that Popen does not wait again
+    process.stderr.close()
+    if process.returncode:
+        raise SystemExit(f"the client failed with {process.returncode}:\n{said.decode(errors='replace')}")
+    unit = 1 if sys.platform == "darwin" else 1024
+    return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * unit / 1e6
+
+
+_PIN = "import os, sys; os.sched_setaffinity(0, {int(sys.argv[1])}); os.execv(sys.argv[2], sys.argv[2:])"
+"""Pins itself to a core and becomes the command, so that its CPU time and memory are the command's."""
+
+
+def _verdicts(out: Path) -> dict[str, str]:
+    command = [sys.executable, "-m", "unmask.cli.main", "score", str(out), "--rows"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return {row["id"]: row["verdict"] for row in map(json.loads, done.stdout.splitlines())}
+
+
+def table(found: Overhead) -> str:
+    rows = [
+        ("scenarios, verdicts as planted", f"{found.scenarios}, {found.verdicts_as_planted}", ""),
+        ("latency, connections", f"{found.latency:g} s, {found.connections}", ""),
+        ("calls, sent twice, most at a time", f"{found.calls}, {found.duplicates}, {found.max_in_flight}", ""),
+        ("wall", f"{found.wall:.2f} s", ""),
+        ("ideal (calls × latency / connections)", f"{found.ideal:.2f} s", ""),
+        ("wall / ideal", f"{found.ratio:.3f}", f"≤ {LIMITS['ratio']}"),
+        ("client CPU", f"{found.cpu:.2f} s", ""),
+        ("client CPU per call", f"{found.cpu_ms_per_call:.3f} ms", f"≤ {LIMITS['cpu_ms_per_call']}"),
+        ("peak memory", f"{found.peak_mb:.0f} MB", f"≤ {LIMITS['peak_mb']:g}"),
+    ]
+    return "\n".join(f"{name:<40} {value:>16}  {limit}".rstrip() for name, value, limit in rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scenarios", type=int, default=1000)
+    parser.add_argument("--latency", type=float, default=0.5)
+    parser.add_argument("--connections", type=int, default=200)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers there")
+    parser.add_argument("--check", action="store_true", help="exit 1 if a limit is not met")
+    parser.add_argument("flags", nargs="*", help="further flags of unmask run, after --")
+    given = parser.parse_args()
+    found = measure(
+        scenarios=given.scenarios, latency=given.latency, connections=given.connections, flags=tuple(given.flags)
+    )
+    print(table(found))
+    if given.json:
+        given.json.parent.mkdir(parents=True, exist_ok=True)
+        given.json.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
+    missed = [name for name, limit in LIMITS.items() if getattr(found, name) > limit]
+    wrong = found.verdicts_as_planted < found.scenarios or found.duplicates > 0
+    if given.check and (missed or wrong):
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()
