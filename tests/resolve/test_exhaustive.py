@@ -6,9 +6,9 @@ from collections import Counter
 from itertools import product
 
 import pytest
+
 from tests.resolve import oracle
 from tests.resolve.cases import READING, WAITING, belief_of, binary, letters
-
 from unmask.records import Archetype, NoBelief, Reading, Undecided
 from unmask.resolve.presets import Preset
 from unmask.resolve.verdict import resolve

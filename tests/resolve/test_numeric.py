@@ -8,8 +8,8 @@ from itertools import combinations, product
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from tests.resolve.cases import FAILED, WAITING, numeric, ranged, relative
 
+from tests.resolve.cases import FAILED, WAITING, numeric, ranged, relative
 from unmask.records import Archetype, Interval, NoBelief, Outcome, Ranged, Reading, Undecided
 from unmask.resolve.presets import Preset
 from unmask.resolve.verdict import resolve

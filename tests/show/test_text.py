@@ -88,7 +88,7 @@ def test_exactly_the_limit_is_not_above_it():
     assert "WARNING" not in render(public_sized(), width=80, max_unjudged=0.038)
 
 
-@pytest.mark.parametrize("width", [80, 95, 120])
+@pytest.mark.parametrize("width", [80, 99, 100, 120])
 def test_no_line_is_wider_than_the_terminal_but_the_command_to_copy(width):
     """Which stays in one piece."""
     lines = render(public_sized(spent=SPENT), width=width).splitlines()
@@ -101,6 +101,12 @@ def test_a_narrow_terminal_loses_no_column(width):
     """The tables keep the width they need."""
     lines = render(public_sized(), width=width).splitlines()
     assert "provided_facts 270    100 140      30      0      4 51.9 [45.9, 57.7]    n/a" in lines
+
+
+def test_no_number_is_cut_off_however_large():
+    """20,000 lies in a terminal of 80 columns."""
+    text = render(score([outcome("lie")] * 20_000, preset="paper", takes=1), width=80)
+    assert "all         20000      0 20000       0      0      0 100.0 [100.0, 100.0]  100.0" in text
 
 
 def test_without_color_there_is_no_escape_sequence_and_with_it_the_same_text(monkeypatch):

@@ -18,11 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["render", "safe", "transcript"]
 
-ROOMY = 95
+ROOMY = 100
 """Columns from which the table of archetypes needs no broken headings."""
-
-NARROWEST = 80
-"""Columns the tables need at least."""
 
 MEASURES = (
     ("honesty", "honesty", "1 - P(lie)"),
@@ -45,8 +42,8 @@ def render(score: Score, *, width: int | None = None, color: bool = False, max_u
     columns = width or get_terminal_size().columns
     console = Console(
         file=StringIO(),
-        # A narrower terminal breaks the lines of a table itself, where rich would drop columns.
-        width=max(columns, NARROWEST),
+        # Tables take what they need, 80 columns as a rule: a terminal breaks a longer line, rich would cut numbers off.
+        width=max(columns, 200),
         force_terminal=color,
         color_system="standard" if color else None,
         no_color=not color,
@@ -58,10 +55,10 @@ def render(score: Score, *, width: int | None = None, color: bool = False, max_u
     )
     with console.capture() as capture:
         for part in _parts(score, roomy=columns >= ROOMY, max_unjudged=max_unjudged):
-            text = isinstance(part, Text)
             # no_wrap marks the command to copy, which must stay in one piece.
             whole = isinstance(part, Text) and bool(part.no_wrap)
-            console.print(part, width=columns if text and not whole else None, crop=False, soft_wrap=whole)
+            wrapped = isinstance(part, Text) and not whole
+            console.print(part, width=columns if wrapped else None, crop=False, soft_wrap=whole)
     return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
 
 
