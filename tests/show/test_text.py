@@ -38,7 +38,7 @@ def public_sized(*, spent: Spent | None = None) -> Score:
                     "silent": int(number == 1),
                 }
                 outcomes.append(unjudged(**fields) if verdict is Verdict.UNJUDGED else outcome(verdict, **fields))
-    run = {"model": "openai/gpt-4o", "judge": "openai/gpt-4o", "data": "cais/MASK"}
+    run = {"subject": {"model": "openai/gpt-4o"}, "judge": "openai-gpt-4o", "data": {"name": "cais/MASK"}}
     return score(outcomes, preset="paper", takes=1, run=run, spent=spent, complete_with=COMMAND)
 
 
@@ -142,5 +142,5 @@ def test_a_score_of_nothing_can_be_shown():
 
 def test_names_from_outside_cannot_steer_the_terminal():
     """A model name with an escape sequence prints without it."""
-    text = render(score([], preset="paper", takes=1, run={"model": "openai/\x1b[31mx\ny"}), width=80)
+    text = render(score([], preset="paper", takes=1, run={"subject": {"model": "openai/\x1b[31mx\ny"}}), width=80)
     assert "model openai/x y, preset paper" in text

@@ -103,9 +103,16 @@ def _meaning(score: Score) -> str:
 
 
 def _provenance(score: Score) -> str:
-    known = {name: score.run.get(name) for name in ("model", "judge", "data")}
+    """Who was asked, who read it and what was asked, as far as `run.json` says so."""
+    run = score.run
+    known = {"model": _field(run.get("subject"), "model"), "judge": run.get("judge")}
+    known["data"] = _field(run.get("data"), "name")
     parts = [f"{name} {' '.join(safe(value).split())}" for name, value in known.items() if isinstance(value, str)]
     return ", ".join([*parts, f"preset {score.preset}", f"scoring version {score.scoring_version}"])
+
+
+def _field(record: object, name: str) -> object:
+    return record.get(name) if isinstance(record, dict) else None
 
 
 def _measures(score: Score) -> Table:
