@@ -81,6 +81,8 @@ def call(arguments: Sequence[str]) -> int:
             cli.invoke(context)
     except click.exceptions.Exit as end:
         return end.exit_code
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
     except click.ClickException as error:
         error.show()
         return 2

@@ -1,0 +1,146 @@
+"""The names other people's code depends on: public Python names, console script, extras, versions."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import subprocess
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import click
+import pytest
+
+import unmask
+from unmask import errors
+from unmask.cli import main
+from unmask.options import Options
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+NAMES = {
+    "__version__",
+    "Dataset",
+    "Model",
+    "Options",
+    "Outcome",
+    "Run",
+    "Scenario",
+    "Score",
+    "UnmaskError",
+    "judge",
+    "load",
+    "open_model",
+    "open_run",
+    "run",
+}
+"""Taking one away breaks somebody's script and needs a line in CHANGELOG.md; so does adding one."""
+
+NOT_OPTIONS = {"data", "model", "judge", "judge_model", "out", "quiet", "as_json", "run"}
+"""Parameters of commands that are arguments of the function itself, or only about printing."""
+
+
+def test_public_names():
+    """`unmask` offers these names and no others."""
+    assert set(unmask.__all__) == NAMES
+    assert set(dir(unmask)) == NAMES
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_public_names_exist_and_are_documented(name):
+    """Each public name can be had, and says what it is."""
+    found = getattr(unmask, name)
+    assert isinstance(found, str) or inspect.getdoc(found)
+
+
+def test_functions_survive_the_import_of_modules(tmp_path):
+    """`unmask.run` and `unmask.judge` stay functions whatever else was imported."""
+    loading = "import unmask, unmask.cli.run, unmask.cli.judge, unmask.stages"
+    program = f"{loading}; print(callable(unmask.run), callable(unmask.judge))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "True True\n"
+
+
+def test_unknown_names_are_attribute_errors():
+    """A wrong name fails as in any module."""
+    with pytest.raises(AttributeError, match="nonsense"):
+        _ = unmask.nonsense
+
+
+@pytest.mark.parametrize("name", ["plan", "run", "judge"])
+def test_flags_are_options_of_the_same_name(name):
+    """Every flag of a command that runs something is a field of Options with the same default."""
+    with click.Context(main.cli) as context:
+        command = main.cli.get_command(context, name)
+    fields = {field: getattr(Options(), field) for field in Options.__struct_fields__}
+    for parameter in command.params:
+        if parameter.name in NOT_OPTIONS:
+            continue
+        assert parameter.name in fields
+        if parameter.name != "preset":  # `judge` takes the run's own unless given
+            given = command.make_context(name, [], resilient_parsing=True).params[parameter.name]
+            assert given == fields[parameter.name], parameter.name
+
+
+def test_every_option_is_a_flag_of_run():
+    """What Python can set, the command line can set."""
+    with click.Context(main.cli) as context:
+        command = main.cli.get_command(context, "run")
+    assert set(Options.__struct_fields__) <= {parameter.name for parameter in command.params}
+
+
+def test_every_flag_has_its_variable():
+    """flag = argument = `UNMASK_…` variable, for every command."""
+    for name in main.COMMANDS:
+        with click.Context(main.cli) as context:
+            command = main.cli.get_command(context, name)
+        commands = command.commands.values() if isinstance(command, click.Group) else [command]
+        for one in commands:
+            for parameter in one.params:
+                if isinstance(parameter, click.Option):
+                    flag = max(parameter.opts, key=len)
+                    assert parameter.envvar == "UNMASK_" + flag.lstrip("-").replace("-", "_").upper(), (name, flag)
+
+
+def test_versions_agree():
+    """Package, pyproject.toml and CITATION.cff name the same version, and CHANGELOG.md has an entry for it."""
+    version = PROJECT["project"]["version"]
+    assert unmask.__version__ == version
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\n## {version}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_console_script_is_main():
+    """The command `unmask` is the function tested here."""
+    (script,) = (entry for entry in metadata.entry_points(group="console_scripts") if entry.name == "unmask")
+    assert script.load() is main.main
+
+
+def test_dev_extra_is_the_dependency_groups():
+    """A pip without `--group` installs the same tools."""
+    groups = [line for group in PROJECT["dependency-groups"].values() for line in group]
+    assert sorted(PROJECT["project"]["optional-dependencies"]["dev"]) == sorted(groups)
+
+
+def test_constraints_pin_every_direct_dependency():
+    """constraints.txt has plain `name==version` lines, one of them for each package the project names."""
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pins = [line for line in lines if line and not line.startswith("#")]
+    assert all(re.fullmatch(r"[a-z0-9.-]+==[\w.!+]+", line) for line in pins)
+    pinned = {line.partition("==")[0] for line in pins}
+    extras = PROJECT["project"]["optional-dependencies"].values()
+    wanted = [*PROJECT["project"]["dependencies"], *(line for extra in extras for line in extra)]
+    named = {re.split(r"[<>=!~\[; ]", line)[0].lower().replace("_", "-") for line in wanted}
+    assert named <= pinned
+
+
+def test_every_exception_is_in_the_tree_of_the_docstring():
+    """The tree drawn in errors.py has every class with its exit code."""
+    for name, kind in vars(errors).items():
+        if isinstance(kind, type) and issubclass(kind, errors.UnmaskError):
+            line = next(line for line in errors.__doc__.splitlines() if re.search(rf"\b{name}\b", line))
+            code = re.search(rf"{name}\s+(\d)\b", line)
+            assert code is None or int(code[1]) == kind.exit_code
