@@ -31,14 +31,41 @@ LAYERS = (
 RANK = {name: rank for rank, row in enumerate(LAYERS) for name in row}
 PURE = ("resolve", "stats", "score", "ask/plan", "ask/prompts")
 """Style rule 5: nothing here touches files, clocks, randomness or the network."""
-IMPURE = set(
-    "os io pathlib time datetime random secrets asyncio socket subprocess tempfile shutil urllib http aiohttp threading"
-    " logging".split()
-)
-HEAVY = set(
-    "aiohttp scipy numpy rich torch pyarrow matplotlib jinja2 huggingface_hub xllamacpp inspect_ai genai_prices"
-    " platformdirs transformers".split()
-)
+IMPURE = {
+    "aiohttp",
+    "asyncio",
+    "datetime",
+    "http",
+    "io",
+    "logging",
+    "os",
+    "pathlib",
+    "random",
+    "secrets",
+    "shutil",
+    "socket",
+    "subprocess",
+    "tempfile",
+    "threading",
+    "time",
+    "urllib",
+}
+HEAVY = {
+    "aiohttp",
+    "genai_prices",
+    "huggingface_hub",
+    "inspect_ai",
+    "jinja2",
+    "matplotlib",
+    "numpy",
+    "platformdirs",
+    "pyarrow",
+    "rich",
+    "scipy",
+    "torch",
+    "transformers",
+    "xllamacpp",
+}
 ALLOWED_AT_IMPORT = {"models/http", "models/openai", "models/anthropic"}
 """Modules that are themselves imported inside functions only, because speaking HTTP is all they do."""
 LONGEST_MODULE, LONGEST_FUNCTION = 400, 80
