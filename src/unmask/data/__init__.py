@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from unmask.data.dataset import Dataset, LoadOptions, content_hash, from_scenarios
-from unmask.data.sources import load
+from unmask.data.dataset import Dataset, LoadOptions, content_hash
+from unmask.data.sources import from_scenarios, load
 
 __all__ = ["Dataset", "LoadOptions", "content_hash", "from_scenarios", "load"]

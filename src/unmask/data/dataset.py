@@ -8,8 +8,6 @@ from collections.abc import Iterable
 
 import msgspec
 
-from unmask.data.form import faults
-from unmask.errors import DataError
 from unmask.records import Archetype, Record, Scenario
 
 _ORDER = {archetype: place for place, archetype in enumerate(Archetype)}
@@ -72,17 +70,3 @@ def content_hash(scenarios: Iterable[Scenario]) -> str:
     encode = msgspec.json.Encoder().encode
     rows = sorted(hashlib.blake2b(encode(scenario), digest_size=16).digest() for scenario in scenarios)
     return hashlib.blake2b(b"".join(rows), digest_size=16).hexdigest()
-
-
-def from_scenarios(scenarios: Iterable[Scenario], *, name: str = "memory") -> Dataset:
-    """A dataset of scenarios made in Python, held to the same rules as a file."""
-    given = tuple(scenarios)
-    bad = tuple(f"{s.id}: {'; '.join(f.message for f in found)}" for s in given if (found := faults(s)))
-    twice = tuple(f"{name}: the id is used {n} times" for name, n in Counter(s.id for s in given).items() if n > 1)
-    if bad or twice:
-        raise DataError(f"{len(bad) + len(twice)} scenarios of {name} cannot be used", problems=bad + twice)
-    # Through JSON and back, so that 1 and 1.0 in a truth interval hash alike.
-    decode, encode = msgspec.json.Decoder(Scenario).decode, msgspec.json.Encoder().encode
-    ready = in_order(decode(encode(scenario)) for scenario in given)
-    digest = content_hash(ready)
-    return Dataset(name=name, source=name, scenarios=ready, hash=digest, full_hash=digest)

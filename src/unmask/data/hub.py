@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from unmask.data.text import plain, without_credentials
 from unmask.errors import MissingError
@@ -13,6 +14,7 @@ REPOSITORY = "cais/MASK"
 PINNED = "4602b84dd9e2ca05c6e1eafbc14e556e908ac1bb"
 """The commit the project's facts about the data were gathered from; `--revision` chooses another."""
 
+_FILES = tuple(f"{archetype}/test-*.parquet" for archetype in Archetype)
 _PAGE = f"https://huggingface.co/datasets/{REPOSITORY}"
 _ELSEWHERE = "or pass a folder that already holds the data: --data FOLDER."
 
@@ -22,32 +24,60 @@ def is_hub_name(source: str) -> bool:
 
 
 def download(revision: str | None = None) -> tuple[Path, str]:
-    """The folder with the parquet files, and the commit they are of. What is cached already is not fetched again."""
+    """The folder with the parquet files, and the commit they are of. What is cached already is not fetched again, and
+    is used without the hub where the hub does not answer."""
     try:
-        from huggingface_hub import errors, snapshot_download
+        from huggingface_hub import HfApi, snapshot_download
     except ImportError:
         raise MissingError(f"{REPOSITORY} needs huggingface_hub", advice="pip install 'unmask[hub]'") from None
     wanted = revision or PINNED
+    token = os.environ.get("HF_TOKEN") or None
+    # The library reads HF_ENDPOINT when it is first imported, which may be before the user's .env was read.
+    endpoint = os.environ.get("HF_ENDPOINT") or None
+    what: dict[str, Any] = {
+        "repo_type": "dataset",
+        "allow_patterns": list(_FILES),
+        "token": token,
+        "endpoint": endpoint,
+    }
     try:
-        folder = snapshot_download(
-            REPOSITORY,
-            repo_type="dataset",
-            revision=wanted,
-            allow_patterns=[f"{archetype}/test-*.parquet" for archetype in Archetype],
-            token=os.environ.get("HF_TOKEN") or None,
-            # The library reads HF_ENDPOINT when it is first imported, which may be before the user's .env was read.
-            endpoint=os.environ.get("HF_ENDPOINT") or None,
-        )
-    except errors.GatedRepoError as error:
-        raise _gated() from error
-    except errors.RevisionNotFoundError as error:
-        raise _no_revision(wanted) from error
-    except errors.RepositoryNotFoundError as error:
-        raise _refused() from error
+        # Asked first because a download tries a dead connection again and again for half a minute.
+        commit = HfApi(endpoint=endpoint, token=token).dataset_info(REPOSITORY, revision=wanted, timeout=30).sha
+        folder = Path(snapshot_download(REPOSITORY, revision=commit or wanted, **what))
     # Which exceptions a lost connection raises depends on the HTTP client of the installed version of the library.
     except Exception as error:
-        raise _refused() if _status(error) in (401, 403) else _unreachable(error) from error
-    return Path(folder), Path(folder).name
+        cached = _cached(wanted, what)
+        if cached is None:
+            raise _explain(error, wanted) from error
+        folder = cached
+    return folder, folder.name
+
+
+def _cached(revision: str, what: dict[str, Any]) -> Path | None:
+    """An earlier download of all archetypes: some versions of the library also hand out one that was broken off."""
+    from huggingface_hub import snapshot_download
+
+    try:
+        folder = Path(snapshot_download(REPOSITORY, revision=revision, local_files_only=True, **what))
+    except Exception:
+        return None
+    return folder if all(any(folder.glob(pattern)) for pattern in _FILES) else None
+
+
+def _explain(error: Exception, revision: str) -> MissingError:
+    from huggingface_hub import errors
+
+    match error:
+        case errors.GatedRepoError():
+            return _gated()
+        case errors.RevisionNotFoundError():
+            return _no_revision(revision)
+        case errors.RepositoryNotFoundError():
+            return _refused()
+        case _ if _status(error) in (401, 403):
+            return _refused()
+        case _:
+            return _unreachable(error)
 
 
 def _status(error: Exception) -> int | None:

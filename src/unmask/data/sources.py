@@ -10,7 +10,7 @@ from unmask.data import hub, rows
 from unmask.data.bundled import bundled
 from unmask.data.dataset import Dataset, LoadOptions, content_hash
 from unmask.data.form import Fault, Problem
-from unmask.data.jsonl import parse_lines
+from unmask.data.jsonl import dump, parse_lines
 from unmask.data.select import select
 from unmask.data.tables import SUFFIXES, read_rows
 from unmask.data.text import plain, without_credentials
@@ -53,8 +53,21 @@ def load(source: str | Path, *, options: LoadOptions = LoadOptions()) -> Dataset
     A bundled name and `cais/MASK` win over a file of that name; write `./tiny` for the file. Rows that cannot be used
     raise DataError with all of them listed, unless `options.skip_bad_rows` drops and records them.
     """
-    shown = without_credentials(str(source))
     contents = read(source, revision=options.revision)
+    return _dataset(contents, shown=without_credentials(str(source)), options=options)
+
+
+def from_scenarios(scenarios: Iterable[Scenario], *, name: str = "memory") -> Dataset:
+    """A dataset of scenarios made in Python, held to the same rules as a file of ours with the same lines."""
+    try:
+        data = dump(scenarios)
+    except UnicodeEncodeError as error:
+        raise DataError(f"{plain(name)} holds text that no file can hold: {error.reason}") from None
+    contents = _sift(Place(name, tuple(_jsonl(data, name=name))))
+    return _dataset(contents, shown=name, options=LoadOptions())
+
+
+def _dataset(contents: Contents, *, shown: str, options: LoadOptions) -> Dataset:
     skipped = tuple(map(str, contents.problems))
     if skipped and not options.skip_bad_rows:
         raise DataError(
@@ -79,7 +92,11 @@ def load(source: str | Path, *, options: LoadOptions = LoadOptions()) -> Dataset
 
 def read(source: str | Path, *, revision: str | None = None) -> Contents:
     """Everything in a source, bad rows as problems instead of an exception."""
-    place = _locate(source, revision)
+    return _sift(_locate(source, revision))
+
+
+def _sift(place: Place) -> Contents:
+    """Good scenarios apart from problems. Of several rows with one id the first is kept."""
     scenarios: dict[str, Scenario] = {}
     problems: list[Problem] = []
     for entry in place.entries:
@@ -103,7 +120,7 @@ def _locate(source: str | Path, revision: str | None) -> Place:
     if isinstance(source, str) and (file := bundled().get(source)) is not None:
         return Place(source, tuple(_jsonl(file.read_bytes(), name=file.name)))
     path = Path(os.path.expanduser(source))
-    if path.is_dir():
+    if str(source).strip() and path.is_dir():
         return Place(path.resolve().name, tuple(_folder(path)), home=str(path.absolute()))
     if path.is_file():
         return Place(path.stem, tuple(_file(path)), home=str(path.absolute()))

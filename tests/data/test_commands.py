@@ -1,0 +1,105 @@
+"""`unmask data …` as a user types it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.data.made import row, write_csv
+from unmask.cli.data import data
+from unmask.data import load
+from unmask.errors import DataError, MissingError, UsageError
+
+
+def run(*arguments: str) -> str:
+    """The output of a command that must succeed; errors of ours pass through to the test."""
+    result = CliRunner().invoke(data, list(arguments), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_list_shows_the_bundled_sets():
+    """Name and size."""
+    assert "tiny" in run("list")
+
+
+def test_list_as_json_has_counts_and_hash():
+    """For programs."""
+    tiny = next(entry for entry in json.loads(run("list", "--json")) if entry["name"] == "tiny")
+    assert (tiny["scenarios"], tiny["hash"], tiny["archetypes"]["statistics"]) == (12, load("tiny").hash, 2)
+
+
+def test_check_of_a_good_set_says_so():
+    """Exit code 0 and one line."""
+    assert "12 scenarios, no problems" in run("check", "tiny")
+
+
+def test_check_lists_every_problem(tmp_path: Path):
+    """As an error of the data kind, so that scripts stop."""
+    write_csv(tmp_path, [row(task_id="a", type="?"), row(task_id="b", system_prompt="")])
+    with pytest.raises(DataError) as caught:
+        run("check", str(tmp_path))
+    assert [line.split(":")[0] for line in caught.value.problems] == ["a", "b"]
+
+
+def test_check_as_json_lists_problems_and_exits_2(tmp_path: Path):
+    """The listing is on stdout, whole, whatever the exit code."""
+    write_csv(tmp_path, [row(task_id="a", type="?"), row(task_id="b")])
+    result = CliRunner().invoke(data, ["check", str(tmp_path), "--json"])
+    assert result.exit_code == 2
+    found = json.loads(result.output)
+    assert (found["scenarios"], [p["id"] for p in found["problems"]]) == (1, ["a"])
+
+
+def test_show_prints_everything_a_scenario_says():
+    """Conversation, probes, truth and evidence."""
+    scenario = load("tiny").scenarios[0]
+    output = run("show", scenario.id)
+    texts = [m.content for m in scenario.conversation] + [*scenario.indirect, scenario.direct, scenario.evidence]
+    assert all(text in output for text in texts)
+
+
+def test_show_as_json_is_the_scenario():
+    """The same record as in the file."""
+    assert json.loads(run("show", "tiny-statistics-2", "--json"))["truth"] == [206.0, 206.0]
+
+
+def test_show_looks_into_other_data(tmp_path: Path):
+    """Also when other rows of it are bad."""
+    write_csv(tmp_path, [row(task_id="a", type="?"), row(task_id="b")])
+    assert "You sell kettles." in run("show", "b", "--data", str(tmp_path))
+
+
+def test_show_cannot_steer_the_terminal(tmp_path: Path):
+    """Escape sequences in a prompt are shown, not sent."""
+    write_csv(tmp_path, [row(system_prompt="hello \x1b[2J world")])
+    assert "\x1b" not in run("show", "one", "--data", str(tmp_path))
+
+
+def test_show_of_an_unknown_id_is_a_usage_error():
+    """With the way to say which set is meant."""
+    with pytest.raises(UsageError, match="nope") as caught:
+        run("show", "nope")
+    assert "--data" in (caught.value.advice or "")
+
+
+def test_export_writes_a_folder_that_loads_to_the_same_set(tmp_path: Path):
+    """`unmask data export tiny --layout reference --out DIR`."""
+    run("export", "tiny", "--layout", "reference", "--out", str(tmp_path / "out"))
+    assert load(tmp_path / "out").scenarios == load("tiny").scenarios
+
+
+def test_export_into_a_used_folder_is_refused(tmp_path: Path):
+    """Files of two sets would be read as one."""
+    (tmp_path / "old.csv").write_text("x")
+    with pytest.raises(UsageError, match="not empty"):
+        run("export", "tiny", "--out", str(tmp_path))
+
+
+def test_a_set_that_is_not_there_is_missing(tmp_path: Path):
+    """The error of `load`, unchanged."""
+    with pytest.raises(MissingError):
+        run("check", str(tmp_path / "nowhere"))

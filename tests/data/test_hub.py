@@ -1,0 +1,175 @@
+"""`cais/MASK` from a hub, over real HTTP on loopback.
+
+Each test runs a Python of its own: the hub client reads its settings when it is imported.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.data.hub_server import Hub, serving
+from tests.data.made import as_rows, many, write_parquet
+from unmask.data import LoadOptions, from_scenarios, load
+from unmask.data.hub import PINNED
+from unmask.errors import MissingError
+from unmask.records import Archetype
+
+MAIN = "a" * 40
+SETS = many(**dict.fromkeys(Archetype, 2))
+PROGRAM = """
+import json, sys
+from unmask.data import LoadOptions, load
+from unmask.errors import UnmaskError
+try:
+    data = load(sys.argv[1], options=LoadOptions(revision=sys.argv[2] or None))
+    found = {"ids": data.ids, "hash": data.hash, "revision": data.revision, "home": data.home, "source": data.source}
+except UnmaskError as error:
+    found = {"error": type(error).__name__, "message": str(error), "advice": error.advice}
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, bytes]:
+    """A repository: parquet by archetype, and things that are not data."""
+    for archetype, rows in as_rows(SETS).items():
+        write_parquet(tmp_path / "repo" / archetype / "test-00000-of-00001.parquet", rows)
+    root = tmp_path / "repo"
+    (root / "README.md").write_text("a card")
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*.*")}
+
+
+@pytest.fixture
+def hub(files: dict[str, bytes]) -> Hub:
+    smaller = {name: data for name, data in files.items() if name.startswith("known_facts")}
+    return Hub(commits={PINNED: files, MAIN: smaller}, branches={"main": MAIN})
+
+
+def fetch(tmp_path: Path, address: str, *, source: str = "cais/MASK", revision: str = "", token: str = "") -> Any:
+    """What a fresh process gets from the hub at this address."""
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith("HF_") and "PROXY" not in name.upper()
+    }
+    env = kept | {"HF_ENDPOINT": address, "HF_HOME": str(tmp_path / "hf"), "HF_TOKEN": token, "HOME": str(tmp_path)}
+    command = [sys.executable, "-c", PROGRAM, source, revision]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_the_hub_gives_the_same_data_as_a_folder(tmp_path: Path, hub: Hub):
+    """At the pinned commit by default; same scenarios, same hash; the hub's cache is not a home for side files."""
+    with serving(hub) as address:
+        found = fetch(tmp_path, address)
+    assert found["hash"] == from_scenarios(SETS).hash
+    assert (found["revision"], found["home"], found["source"]) == (PINNED, None, "cais/MASK")
+
+
+def test_only_the_parquet_files_are_fetched(tmp_path: Path, hub: Hub):
+    """Nothing else in the repository is downloaded."""
+    with serving(hub) as address:
+        fetch(tmp_path, address)
+    assert not [line for line in hub.asked if "README" in line]
+
+
+def test_a_second_load_fetches_no_file_again(tmp_path: Path, hub: Hub):
+    """The hub's cache is used."""
+    with serving(hub) as address:
+        fetch(tmp_path, address)
+        before = sum("/files/" in line for line in hub.asked)
+        fetch(tmp_path, address)
+    assert before == sum("/files/" in line for line in hub.asked) == len(Archetype)
+
+
+def test_cached_data_loads_without_a_network(tmp_path: Path, hub: Hub):
+    """A pinned commit that was fetched once needs no hub any more."""
+    with serving(hub) as address:
+        first = fetch(tmp_path, address)
+    assert fetch(tmp_path, address) == first
+
+
+def test_any_case_of_the_name_is_understood(tmp_path: Path, hub: Hub):
+    """The repository is asked for under its own spelling; the source is what was typed."""
+    with serving(hub) as address:
+        assert fetch(tmp_path, address, source="CAIS/mask")["source"] == "CAIS/mask"
+
+
+def test_a_branch_is_recorded_as_its_commit(tmp_path: Path, hub: Hub):
+    """`--revision main` moves; the run says which commit it was."""
+    with serving(hub) as address:
+        found = fetch(tmp_path, address, revision="main")
+    assert (found["revision"], len(found["ids"])) == (MAIN, 2)
+
+
+@pytest.mark.parametrize("listing_gated", [True, False])
+def test_gated_data_without_a_token_says_how_to_get_one(tmp_path: Path, hub: Hub, listing_gated: bool):
+    """Whether the hub hides the listing or only the files."""
+    hub.token, hub.listing_gated = "hf_secret", listing_gated
+    with serving(hub) as address:
+        found = fetch(tmp_path, address)
+    assert found["error"] == "MissingError"
+    assert "HF_TOKEN" in found["advice"]
+    assert "huggingface.co/datasets/cais/MASK" in found["advice"]
+
+
+def test_gated_data_loads_with_the_token(tmp_path: Path, hub: Hub):
+    """HF_TOKEN is sent."""
+    hub.token = "hf_secret"
+    with serving(hub) as address:
+        assert "hash" in fetch(tmp_path, address, token="hf_secret")
+
+
+def test_a_wrong_token_is_missing_access_and_is_not_repeated(tmp_path: Path, hub: Hub):
+    """The message names the variable, not its value."""
+    hub.token, hub.listing_gated = "hf_secret", True
+    with serving(hub) as address:
+        found = fetch(tmp_path, address, token="hf_wrong")
+    assert found["error"] == "MissingError"
+    assert "hf_wrong" not in json.dumps(found)
+
+
+def test_a_repository_that_is_gone_is_missing(tmp_path: Path, hub: Hub):
+    """404: renamed, deleted, or private."""
+    hub.repo = "somebody/else"
+    with serving(hub) as address:
+        found = fetch(tmp_path, address)
+    assert (found["error"], "--data FOLDER" in found["advice"]) == ("MissingError", True)
+
+
+def test_an_unknown_revision_is_named(tmp_path: Path, hub: Hub):
+    """With the way back to the pinned commit."""
+    with serving(hub) as address:
+        found = fetch(tmp_path, address, revision="v99")
+    assert (found["error"], "v99" in found["message"]) == ("MissingError", True)
+    assert "--revision" in found["advice"]
+
+
+def test_no_network_is_missing(tmp_path: Path):
+    """Nothing listens at the address, and nothing is cached."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        found = fetch(tmp_path, f"http://127.0.0.1:{taken.getsockname()[1]}")
+    assert (found["error"], "HF_ENDPOINT" in found["advice"]) == ("MissingError", True)
+
+
+def test_a_broken_hub_is_missing(tmp_path: Path, hub: Hub):
+    """500 to everything."""
+    hub.broken = True
+    with serving(hub) as address:
+        assert fetch(tmp_path, address)["error"] == "MissingError"
+
+
+def test_without_the_extra_the_install_line_is_named(monkeypatch: pytest.MonkeyPatch):
+    """The hub client is optional."""
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(MissingError) as caught:
+        load("cais/MASK", options=LoadOptions(revision="main"))
+    assert caught.value.advice == "pip install 'unmask[hub]'"
