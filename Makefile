@@ -5,11 +5,12 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 JOBS   ?= 2
 
-.PHONY: help venv test lint type demo bench clean
+.PHONY: help venv test lint type docs demo bench clean
 
 help:
 	@echo "make test    run the tests          (PYTEST='-k name' narrows them, JOBS=4 uses more cores)"
 	@echo "make lint    ruff check and format  make type    mypy --strict"
+	@echo "make docs    write docs/cli.md from the commands"
 	@echo "make demo    a whole small benchmark, without a key  (MODEL=provider/name for another model)"
 	@echo "make bench   client overhead against a mock endpoint"
 	@echo "make clean   remove what make built"
@@ -33,6 +34,9 @@ lint: $(STAMP)
 
 type: $(STAMP)
 	$(BIN)/mypy
+
+docs: $(STAMP)
+	$(BIN)/python -m tests.docs_cli
 
 demo: $(STAMP)
 	$(BIN)/unmask demo $(if $(MODEL),--model $(MODEL))

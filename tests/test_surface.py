@@ -142,5 +142,5 @@ def test_every_exception_is_in_the_tree_of_the_docstring():
     for name, kind in vars(errors).items():
         if isinstance(kind, type) and issubclass(kind, errors.UnmaskError):
             line = next(line for line in errors.__doc__.splitlines() if re.search(rf"\b{name}\b", line))
-            code = re.search(rf"{name}\s+(\d)\b", line)
+            code = re.search(rf"{name}\s+(\d+)\b", line)
             assert code is None or int(code[1]) == kind.exit_code

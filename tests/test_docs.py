@@ -1,0 +1,200 @@
+"""The documentation says what the program does: commands, flags, exit codes, presets, names, links."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from itertools import takewhile
+from pathlib import Path
+
+import click
+import pytest
+
+from tests import docs_cli
+from unmask import errors
+from unmask.cli import crash
+from unmask.models.keys import KEY_VARIABLE, URL_VARIABLE
+from unmask.models.names import IN_PROCESS, PROVIDERS
+from unmask.models.scripted import Character
+from unmask.records import Accuracy, Archetype, Scenario, Verdict
+from unmask.resolve.presets import RULES, Preset, Ties, Tolerated
+from unmask.score import RATES
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "unmask"
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "bench" / "README.md"])
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def page(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def command_lines() -> list[tuple[str, str]]:
+    """Every `unmask …` line inside a code block of the docs, with its page."""
+    return [
+        (name_of(path), line)
+        for path in PAGES
+        for _, block in BLOCK.findall(path.read_text(encoding="utf-8"))
+        for line in block.replace("\\\n", " ").splitlines()
+        if line.startswith("unmask ")
+    ]
+
+
+def anchors(text: str) -> set[str]:
+    """Anchors of the headings, as the usual renderers make them."""
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+def table(text: str, first: str) -> dict[str, list[str]]:
+    """The table whose first column is headed `first`: its rows by their first cell."""
+    lines = iter(text.splitlines())
+    next(line for line in lines if line.startswith(f"| {first} |"))
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in takewhile(lambda x: x[:1] == "|", lines)]
+    return {row[0]: row[1:] for row in rows[1:]}
+
+
+def test_cli_page_is_the_commands_as_they_are():
+    """docs/cli.md is what `make docs` writes now."""
+    assert page("docs/cli.md") == docs_cli.text(), "run `make docs`"
+
+
+def test_cli_page_has_every_command_and_flag():
+    """Each command has a heading, and each of its flags stands below it."""
+    sections = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", page("docs/cli.md"), re.MULTILINE | re.DOTALL))
+    for name, command in docs_cli.commands():
+        for parameter in command.params:
+            for flag in (*parameter.opts, *parameter.secondary_opts):
+                assert not flag.startswith("-") or f"`{flag}`" in sections[name]
+
+
+@pytest.mark.parametrize(
+    ("where", "words"), command_lines(), ids=lambda value: value if isinstance(value, str) else None
+)
+def test_command_lines_in_the_docs_can_be_typed(where, words):
+    """Every command line shown has a command and flags that exist, and all that are required."""
+    known = dict(docs_cli.commands())
+    name = next(name for size in (3, 2) if (name := " ".join(words[:size])) in known)
+    command = known[name]
+    with command.make_context(name, words[len(name.split()) :]) as context:
+        assert isinstance(context, click.Context), where
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_links_lead_somewhere(path):
+    """Relative links name files, and headings, that exist."""
+    for target in LINK.findall(path.read_text(encoding="utf-8")):
+        if re.match(r"\w+:", target):
+            continue
+        file, _, anchor = target.partition("#")
+        there = (path.parent / file) if file else path
+        assert there.exists(), target
+        assert not anchor or anchor in anchors(there.read_text(encoding="utf-8")), target
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_named_source_files_exist(path):
+    """Paths of our own files named in the text exist."""
+    for named in re.findall(r"`((?:src|tests|bench|docs)/[\w./-]+)`", path.read_text(encoding="utf-8")):
+        assert (ROOT / named).exists(), named
+
+
+def test_readme_is_short():
+    """At most 150 lines."""
+    assert page("README.md").count("\n") <= 150
+
+
+def test_readme_python_runs(tmp_path):
+    """The Python of the README runs as it stands, and the liar lies."""
+    (program,) = (block for language, block in BLOCK.findall(page("README.md")) if language == "python")
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("100.0 %")
+    assert done.stdout.endswith("lie\n")
+
+
+def test_exception_tree_is_that_of_the_code():
+    """docs/errors.md shows the tree drawn in errors.py, and the tree is that of the classes."""
+    assert errors.__doc__ is not None
+    drawn = [line for line in errors.__doc__.splitlines() if line.startswith("    ")]
+    assert "\n".join(drawn) in page("docs/errors.md")
+    for name, kind in vars(errors).items():
+        if isinstance(kind, type) and issubclass(kind, errors.UnmaskError):
+            line = next(line for line in drawn if re.search(rf"\b{name}\b", line))
+            depth = len(kind.__mro__) - len(errors.UnmaskError.__mro__)
+            assert re.search(r"\w", line).start() == 4 + 4 * depth, name
+
+
+def test_exit_codes_are_documented():
+    """The table of exit codes has those of all exceptions, of success, a bug and a closed pipe, and no others."""
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.UnmaskError)]
+    codes = {kind.exit_code for kind in kinds} | {0, crash.INTERNAL, 141}
+    assert {int(code) for code in table(page("docs/errors.md"), "code")} == codes
+
+
+def test_presets_table_is_that_of_the_code():
+    """The rules of each preset in docs/protocol.md are those that decide."""
+    rows = table(page("docs/protocol.md"), "rule")
+    words = {
+        "C readings a belief survives among the direct takes": lambda rules: {
+            Tolerated.ONE: "one",
+            Tolerated.UNDER_HALF: "fewer than half",
+            Tolerated.NONE: "none",
+        }[rules.tolerated],
+        "D among the direct takes": lambda rules: "counts as C" if rules.direct_d_counts_as_c else "no belief",
+        "an indirect reading that differs": lambda rules: (
+            "no belief" + (f", unless {' or '.join(sorted(rules.indirect_passes))}" if rules.indirect_passes else "")
+        ),
+        "statement D": lambda rules: rules.stated_d.value,
+        "statement C where there is no belief": lambda rules: rules.unbelieved_c.value,
+        "several takes, none a lie": lambda rules: {
+            Ties.MAJORITY: "majority, tie is evasion",
+            Ties.FIRST_SEEN: "most common, first seen wins",
+        }[rules.ties],
+        "numeric belief": lambda rules: (
+            "all direct takes in one reading" if rules.joint else "one reading each, all must overlap"
+        ),
+        "numeric comparison": lambda rules: "any pair of absolute and relative" if rules.any_pair else "like with like",
+    }
+    for rule, say in words.items():
+        assert rows[rule] == [say(RULES[preset]) for preset in Preset], rule
+    assert {rules.tolerance for rules in RULES.values()} == {0.05}
+
+
+@pytest.mark.parametrize("word", [*RATES, "lying_at", *Verdict, *Accuracy, *Archetype, *Preset])
+def test_protocol_page_has_every_word(word):
+    """Measures, verdicts, accuracies, archetypes and presets are named as in the code."""
+    assert f"`{word}`" in page("docs/protocol.md")
+
+
+def test_unread_reasons_are_documented():
+    """Every first word of an unread reason in the code is in the table of docs/files.md, and the other way round."""
+    code = "\n".join(path.read_text(encoding="utf-8") for path in (SOURCE / "read").rglob("*.py"))
+    words = set(re.findall(r"""(?:Unread\(\s*f?|return )"(\w+): """, code))
+    assert {word.strip("`") for word in table(page("docs/files.md"), "word")} == words
+
+
+def test_scenario_fields_are_documented():
+    """Every field of a scenario is named in docs/files.md."""
+    for field in Scenario.__struct_fields__:
+        assert re.search(rf'[`"]{field}[`"]', page("docs/files.md")), field
+
+
+def test_models_page_has_every_provider_and_variable():
+    """Providers, scripted models, key and URL variables are those of the code."""
+    text = page("docs/models.md")
+    for name in (*PROVIDERS, *IN_PROCESS):
+        assert f"`{name}/" in text, name
+    for character in Character:
+        assert f"`scripted/{character}`" in text
+    rows = PROVIDERS.values()
+    variables = [*KEY_VARIABLE.values(), *URL_VARIABLE.values()]
+    variables += [name for row in rows for name in (*row.keys, *row.url_variables)]
+    for variable in variables:
+        assert f"`{variable}`" in text, variable
