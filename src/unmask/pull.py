@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from unmask.errors import MissingError
-from unmask.models.catalogue import ENTRIES, Entry, Part, cache_folder, entry
+from unmask.models.catalogue import ENTRIES, Entry, Part, cache_folder, entry, pulled
 from unmask.records import Record
 
 CHUNK = 1024 * 1024
@@ -77,12 +77,6 @@ def listing(*, to: Path | None = None) -> tuple[Listed, ...]:
         )
         for known in ENTRIES
     )
-
-
-def pulled(known: Entry, *, to: Path | None = None) -> Path | None:
-    """Where the file of this entry lies, or `None`. Looks at the size only; `pull` looks at every byte."""
-    path = (to or cache_folder()) / known.file
-    return path if path.is_file() and path.stat().st_size == known.size else None
 
 
 def pull(name: str, *, to: Path | None = None, report: Report = lambda _: None) -> Path:

@@ -141,3 +141,9 @@ def cache_folder() -> Path:
     from platformdirs import user_cache_dir
 
     return Path(user_cache_dir("unmask", appauthor=False)) / "models"
+
+
+def pulled(known: Entry, *, to: Path | None = None) -> Path | None:
+    """Where the file of this entry lies, or `None`. Looks at the size only; `pull` looks at every byte."""
+    path = (to or cache_folder()) / known.file
+    return path if path.is_file() and path.stat().st_size == known.size else None

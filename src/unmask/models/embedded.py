@@ -1,0 +1,175 @@
+"""Models that run in this process: `embedded/NAME` from the catalogue, `gguf:PATH` for any other GGUF file.
+
+llama.cpp's server engine does the work (through xllamacpp): it answers several requests at a time by continuous
+batching. The defaults of `Setup` are measured by bench/embedded.py; docs/embedded.md has the table.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from unmask.errors import FatalModelError, MissingError, RequestRefusedError, TransientModelError, UsageError
+from unmask.models.catalogue import entry, pulled
+from unmask.models.gguf import Header, read_header
+from unmask.models.llamacpp import Answer, Setup, body_of, carries_system, engine, failure, parameters
+from unmask.records import Completion, Request
+
+MAX_THREADS = 8
+
+
+def cores() -> int:
+    """The processors this process may use: its affinity, and less where the container has a smaller share."""
+    try:
+        allowed = len(os.sched_getaffinity(0))
+    except AttributeError:  # macOS, Windows
+        allowed = os.cpu_count() or 1
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
+        return max(1, min(allowed, int(quota) // int(period)))
+    except (OSError, ValueError):
+        return allowed
+
+
+def default_setup() -> Setup:
+    """From UNMASK_EMBEDDED_THREADS, _SLOTS and _CONTEXT, where set, otherwise as measured."""
+    return Setup(
+        threads=_number("THREADS") or min(cores(), MAX_THREADS),
+        slots=_number("SLOTS") or 4,
+        context=_number("CONTEXT") or 4096,
+    )
+
+
+def _number(word: str) -> int | None:
+    variable = f"UNMASK_EMBEDDED_{word}"
+    value = os.environ.get(variable, "").strip()
+    if not value:
+        return None
+    if not value.isdecimal() or int(value) < 1:
+        raise UsageError(f"{variable} must be a whole number of at least 1, not {value!r}")
+    return int(value)
+
+
+def open_embedded(name: str, *, setup: Setup | None = None) -> Embedded:
+    """The model called `embedded/NAME` (or just `NAME`) or `gguf:PATH`.
+
+    Everything cheap is checked here (file, format, chat template, extra); the weights are loaded by the first request.
+    """
+    if name.startswith("gguf:"):
+        shown, path = name, Path(name.removeprefix("gguf:")).expanduser()
+    else:
+        shown, path = f"embedded/{name.removeprefix('embedded/')}", _catalogued(name)
+    header = read_header(path)
+    if not header.chat_template:
+        raise MissingError(
+            f"{path} has no chat template, so it cannot be sent a conversation",
+            advice="use an instruction-tuned model; its GGUF file holds tokenizer.chat_template",
+        )
+    engine()
+    return Embedded(path, name=shown, header=header, setup=setup or default_setup())
+
+
+def _catalogued(name: str) -> Path:
+    known = entry(name)
+    path = pulled(known)
+    if path is None:
+        raise MissingError(f"{known.name} is not on this machine", advice=f"unmask pull {known.name}")
+    return path
+
+
+class Embedded:
+    """A GGUF model in this process. Meets the Model protocol; at most `setup.slots` answers are written at a time."""
+
+    def __init__(self, path: Path, *, name: str, header: Header, setup: Setup) -> None:
+        context = min(setup.context, header.context_length or setup.context)
+        self._setup = Setup(threads=setup.threads, slots=setup.slots, context=context)
+        self._name, self._path = name, path
+        self._server: Any = None
+        self._loading = threading.Lock()
+        self._closed = threading.Event()
+        # Twice the slots, so that a freed slot finds the next request already waiting in the engine's own queue.
+        self._pool = ThreadPoolExecutor(max_workers=2 * setup.slots, thread_name_prefix="embedded")
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def endpoint(self) -> str:
+        return self._name
+
+    @property
+    def max_n(self) -> int:
+        """The engine refuses more choices than it has slots."""
+        return self._setup.slots
+
+    @property
+    def supports_options(self) -> bool:
+        return True
+
+    @property
+    def setup(self) -> Setup:
+        """The setup in force, with `context` cut to what the model was trained for."""
+        return self._setup
+
+    async def complete(self, request: Request) -> Completion:
+        if self._closed.is_set():
+            raise FatalModelError(f"{self._name} was closed")
+        body = body_of(request)
+        stopped = threading.Event()
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._pool, self._answer, request, body, stopped)
+        except asyncio.CancelledError:
+            stopped.set()  # the engine is told at its next token; otherwise it would write to the end for nobody
+            raise
+
+    async def close(self) -> None:
+        """Stops what is being written, then frees the weights."""
+        self._closed.set()
+        await asyncio.to_thread(self._free)
+
+    def _free(self) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._server = None
+
+    def _load(self) -> Any:
+        with self._loading:
+            if self._server is None:
+                self._server = self._started()
+            return self._server
+
+    def _started(self) -> Any:
+        try:
+            server = engine().Server(parameters(self._path, self._setup))
+        except (RuntimeError, ValueError, MemoryError) as error:
+            raise FatalModelError(
+                f"llama.cpp cannot load {self._path}: {error}",
+                advice="the file may be damaged, or its architecture newer than the installed xllamacpp",
+            ) from None
+        if not carries_system(server, context=self._setup.context):
+            raise FatalModelError(
+                f"the chat template of {self._path} drops the system prompt, where most scenarios put their pressure",
+                advice="use a model whose template has a system turn",
+            )
+        return server
+
+    def _answer(self, request: Request, body: dict[str, Any], stopped: threading.Event) -> Completion:
+        server = self._load()
+        answer = Answer(request, ended=lambda: stopped.is_set() or self._closed.is_set())
+        began = time.monotonic()
+        try:
+            if not answer.ended():
+                server.handle_chat_completions(body, answer.take)
+        except ValueError as error:
+            raise RequestRefusedError(f"{self._name} cannot answer this request: {error}") from None
+        except RuntimeError as error:
+            raise TransientModelError(f"{self._name} failed: {error}") from None
+        if answer.error is not None:
+            raise failure(answer.error, name=self._name)
+        return answer.completion(model=self._path.name, latency=time.monotonic() - began)
