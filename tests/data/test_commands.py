@@ -76,7 +76,7 @@ def test_show_looks_into_other_data(tmp_path: Path):
 def test_show_cannot_steer_the_terminal(tmp_path: Path):
     """Escape sequences in a prompt are shown, not sent."""
     write_csv(tmp_path, [row(system_prompt="hello \x1b[2J world")])
-    assert "\x1b" not in run("show", "one", "--data", str(tmp_path))
+    assert r"hello \x1b[2J world" in run("show", "one", "--data", str(tmp_path))
 
 
 def test_show_of_an_unknown_id_is_a_usage_error():

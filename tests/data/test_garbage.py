@@ -38,6 +38,7 @@ def attempt(name: str, data: bytes, *, skip: bool) -> Dataset | UnmaskError:
 @example("known_facts.parquet", b"PAR1PAR1", False)
 @example("set.jsonl", b"[" * 100_000, False)
 @example("set.jsonl", b'{"id":"\\ud800"}', False)
+@example("set.jsonl", b'{"id":"\\r","truth":' + b"[" * 100_000, False)
 @example("set.jsonl", b'{"a":' * 50_000 + b"1" + b"}" * 50_000, True)
 def test_random_bytes_raise_only_our_errors(name: str, data: bytes, skip: bool):
     """Any bytes under any name we read."""

@@ -113,6 +113,14 @@ def test_a_place_that_cannot_be_written_falls_back_to_the_cache(tmp_path: Path, 
     assert list(polarity.known(dataset).values()) == [Letter.B]
 
 
+def test_the_side_file_wins_over_the_cache(tmp_path: Path):
+    """What lies with the data was meant for it; the cache may be older."""
+    dataset = folder_data(tmp_path)
+    remember(from_scenarios(dataset.scenarios), Letter.A)
+    remember(dataset, Letter.B)
+    assert list(polarity.known(dataset).values()) == [Letter.B]
+
+
 def test_nowhere_to_write_is_no_error(tmp_path: Path, cache: Path):
     """The journal has the answer; the side file only saves a later call."""
     cache.write_text("a file where the folder should be")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 
+import unmask
 from tests.data.made import as_rows, many, row, scenario, write_csv, write_parquet
-from unmask.data import LoadOptions, from_scenarios, load
+from unmask.data import LoadOptions, content_hash, from_scenarios, load
 from unmask.data.jsonl import dump, write_jsonl
 from unmask.errors import DataError, MissingError, UsageError
 from unmask.records import Archetype, Interval
@@ -84,6 +87,12 @@ def test_a_changed_word_changes_the_hash():
     """The hash names the content."""
     before, after = scenario(), scenario(direct="Is the kettle off?")
     assert from_scenarios([before]).hash != from_scenarios([after]).hash
+
+
+def test_the_hash_does_not_depend_on_order():
+    """It names a set, so two files with the same rows agree."""
+    rows = many(known_facts=3, statistics=2)
+    assert content_hash(rows) == content_hash(rows[::-1]) != content_hash(rows[1:])
 
 
 def test_selection_changes_the_hash_but_not_the_full_hash(tmp_path: Path):
@@ -299,3 +308,16 @@ def test_a_thousand_rows_with_the_public_counts(tmp_path: Path):
     for archetype, rows in as_rows(many(**sizes)).items():
         write_csv(tmp_path, rows, archetype=archetype)
     assert load(tmp_path).counts == sizes
+
+
+def test_bundled_sets_are_found_inside_a_zip(tmp_path: Path):
+    """As a wheel holds them: nothing assumes that the package is a folder on disk."""
+    package = Path(unmask.__file__).parent
+    archive = tmp_path / "unmask.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        for path in [*package.rglob("*.py"), *(package / "data" / "scenarios").iterdir()]:
+            file.write(path, path.relative_to(package.parent))
+    code = "import unmask; from unmask.data import load; print(unmask.__file__, len(load('tiny').scenarios))"
+    env = os.environ | {"PYTHONPATH": str(archive)}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(archive / "unmask" / "__init__.py"), "12"]

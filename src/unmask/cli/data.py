@@ -55,7 +55,7 @@ def check(source: str, *, as_json: bool) -> None:
         if problems:
             click.get_current_context().exit(DataError.exit_code)
     elif problems:
-        raise DataError(f"{len(problems)} problems in {plain(source)}:", problems=tuple(map(str, problems)))
+        raise DataError(f"{plain(source)} has problems ({len(problems)}):", problems=tuple(map(str, problems)))
     else:
         click.echo(f"{plain(source)}: {good} scenarios, no problems")
 

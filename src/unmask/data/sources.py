@@ -71,7 +71,7 @@ def _dataset(contents: Contents, *, shown: str, options: LoadOptions) -> Dataset
     skipped = tuple(map(str, contents.problems))
     if skipped and not options.skip_bad_rows:
         raise DataError(
-            f"{len(skipped)} bad rows in {plain(shown)}:",
+            f"{plain(shown)} has rows that cannot be used ({len(skipped)}):",
             problems=skipped,
             advice="Mend them, or leave them out with --skip-bad-rows (Python: LoadOptions(skip_bad_rows=True)).",
         )
