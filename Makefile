@@ -2,8 +2,11 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
 STAMP  := $(VENV)/.installed
 JOBS   ?= 2
+# PIP_CONSTRAINT also reaches the environment in which pip builds the package.
+PIP    := PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: help venv test lint type docs demo bench clean
 
@@ -17,12 +20,16 @@ help:
 
 venv: $(STAMP)
 
-$(STAMP): pyproject.toml constraints.txt
+# What running needs, so that a first demo does not wait for the tools of developers.
+$(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "unmask needs Python 3.11 or newer, \
 	$(PYTHON) is older; name one with: make PYTHON=python3.12" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--editable '.[dev,hub,embedded,inspect]'
+	$(PIP) --editable '.[embedded]'
+	@touch $(READY)
+
+$(STAMP): $(READY)
+	$(PIP) --editable '.[dev,hub,embedded,inspect]'
 	@touch $(STAMP)
 
 test: $(STAMP)
@@ -38,10 +45,10 @@ type: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python -m tests.docs_cli
 
-demo: $(STAMP)
+demo: $(READY)
 	$(BIN)/unmask demo $(if $(MODEL),--model $(MODEL))
 
-bench: $(STAMP)
+bench: $(READY)
 	$(BIN)/python -m bench.overhead $(BENCH)
 
 clean:
