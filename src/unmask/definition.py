@@ -24,18 +24,24 @@ class DataSpec(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Over all scenarios of the source, before selection."""
     counts: dict[str, int]
     skipped: tuple[str, ...] = ()
+    archetypes: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
     limit: int | None = None
     seed: int = 0
 
 
 class SubjectSpec(Record, frozen=True, kw_only=True, omit_defaults=False):
     model: str
+    endpoint: str
+    """Scheme, host and port; in-process models name themselves."""
     base_url: str | None
+    """As given, without credentials."""
     sampling: Sampling
 
 
 class JudgeSpec(Record, frozen=True, kw_only=True, omit_defaults=False):
     model: str
+    endpoint: str | None
     base_url: str | None
     sampling: Sampling
     prompts: str
@@ -128,7 +134,7 @@ def _differences(old: Definition, new: Definition, moved: bool) -> Iterator[tupl
         ("beliefs-from", old.beliefs_from and old.beliefs_from.run, new.beliefs_from and new.beliefs_from.run),
     ]
     if not moved:
-        rows.append(("base-url", old.subject.base_url, new.subject.base_url))
+        rows.append(("base-url", old.subject.endpoint, new.subject.endpoint))
     rows += _sampling("", old.subject.sampling, new.subject.sampling)
     for file, spec in new.judges.items():
         if file in old.judges:
@@ -154,7 +160,7 @@ def _judge(old: JudgeSpec, new: JudgeSpec, moved: bool) -> list[tuple[str, objec
         ("judge style", old.style, new.style),
     ]
     if not moved:
-        rows.append(("judge-base-url", old.base_url, new.base_url))
+        rows.append(("judge-base-url", old.endpoint, new.endpoint))
     return rows + _sampling("judge-", old.sampling, new.sampling)
 
 

@@ -23,6 +23,8 @@ from unmask.models.limits import Endpoint, Limits
 from unmask.models.prices import Price, lookup
 from unmask.options import Options
 from unmask.prepare import learner
+from unmask.records import Scenario
+from unmask.seen import Seen
 
 Progress = Callable[[Course, Executor], None]
 """Called after every answer, and once at the end."""
@@ -47,10 +49,7 @@ class Session:
 async def drive(session: Session, progress: Progress | None) -> Course:
     """Send what is missing and keep what comes back, until all is done or something stops the run."""
     folder, options = session.folder, session.options
-    scenarios = folder.scenarios()
-    seen = load_seen(folder, session.judge_file, scenarios)
-    for held in seen:
-        held.forget_errors()
+    scenarios, seen = _in_random_order(folder, session.judge_file)
     models = _models(session)
     prices = {role: _price(model, role, options) for role, model in models.items()}
     readings = Lines(folder.readings(session.judge_file))
@@ -105,6 +104,16 @@ async def _execute(course: Course, models: dict[str, Model], options: Options, p
             await endpoint.close()
     if progress is not None:
         progress(course, executor)
+
+
+def _in_random_order(folder: Folder, judge: str) -> tuple[tuple[Scenario, ...], list[Seen]]:
+    """Scenarios and what is known of them, archetypes mixed, so that the running rate means something early on."""
+    scenarios = folder.scenarios()
+    pairs = list(zip(scenarios, load_seen(folder, judge, scenarios), strict=True))
+    random.Random(0).shuffle(pairs)
+    for _, held in pairs:
+        held.forget_errors()
+    return tuple(scenario for scenario, _ in pairs), [held for _, held in pairs]
 
 
 def _models(session: Session) -> dict[str, Model]:

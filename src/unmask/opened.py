@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from unmask.definition import Definition
 from unmask.errors import UsageError
 from unmask.folder import Folder, load_seen
 from unmask.records import Choice, Outcome, Scenario, Slot
+from unmask.repeat import judge_command, run_command
 from unmask.resolve.presets import Preset
 from unmask.score import Score, score
 from unmask.seen import Seen
@@ -107,27 +106,9 @@ class Run:
         ]
         if not missing:
             return None
-        spec = self.definition.judges.get(judge or "")
-        parts = ["unmask", "run", *self._source()] if any(isinstance(work, Ask) for work in missing) else []
-        parts = parts or ["unmask", "judge", str(self.path)]
-        if spec is not None:
-            parts += ["--judge", spec.model]
-        return shlex.join([*parts, "--preset", settings.preset.value])
-
-    def _source(self) -> Iterator[str]:
-        """The flags that made this run, as far as they differ from the defaults."""
-        run = self.definition
-        yield from ("--data", run.data.source, "--model", run.subject.model, "--out", str(self.path))
-        if run.data.limit is not None:
-            yield from ("--limit", str(run.data.limit), "--sample-seed", str(run.data.seed))
-        if run.takes != 1:
-            yield from ("--takes", str(run.takes))
-        if run.direct != 3:
-            yield from ("--direct", str(run.direct))
-        if run.subject.sampling.temperature != 1.0:
-            yield from ("--temperature", str(run.subject.sampling.temperature))
-        if run.subject.sampling.max_tokens != 1000:
-            yield from ("--max-tokens", str(run.subject.sampling.max_tokens))
+        asks = any(isinstance(work, Ask) for work in missing)
+        make = run_command if asks else judge_command
+        return make(self.definition, self.path, judge=judge, preset=settings.preset)
 
 
 def open_run(path: str | Path) -> Run:

@@ -14,7 +14,7 @@ from unmask.ask.prompts import PROBE_SYSTEM
 from unmask.ask.treat import developer_prompt
 from unmask.data import Dataset
 from unmask.data import polarity as polarity_store
-from unmask.definition import Borrowed, DataSpec, Definition, JudgeSpec, SubjectSpec, judge_file, same_run
+from unmask.definition import Borrowed, DataSpec, Definition, JudgeSpec, SubjectSpec, judge_file, public_url, same_run
 from unmask.errors import MissingError, UsageError
 from unmask.folder import Folder, load_seen
 from unmask.journal import Lines
@@ -33,7 +33,8 @@ def judge_spec(judge: Model | str, options: Options) -> JudgeSpec:
     style = Style.RULES if isinstance(judge, str) else Style.ENTAILMENT if judge.supports_options else Style.LETTERS
     return JudgeSpec(
         model=judge if isinstance(judge, str) else judge.name,
-        base_url=None if isinstance(judge, str) else judge.endpoint,
+        endpoint=None if isinstance(judge, str) else judge.endpoint,
+        base_url=public_url(options.judge_base_url),
         sampling=options.judge_sampling,
         prompts=prompts_hash(),
         style=style,
@@ -56,10 +57,17 @@ def define(dataset: Dataset, model: Model, judge: JudgeSpec, options: Options) -
             full_hash=dataset.full_hash,
             counts={archetype.value: count for archetype, count in dataset.counts.items()},
             skipped=dataset.skipped,
+            archetypes=options.archetype,
+            ids=options.ids,
             limit=options.limit,
             seed=options.sample_seed,
         ),
-        subject=SubjectSpec(model=model.name, base_url=model.endpoint, sampling=options.sampling),
+        subject=SubjectSpec(
+            model=model.name,
+            endpoint=model.endpoint,
+            base_url=public_url(options.base_url),
+            sampling=options.sampling,
+        ),
         prompts=digest((PROBE_SYSTEM,)),
         developer_prompt=developer_prompt(options.developer_prompt) if options.developer_prompt else None,
         beliefs_from=baseline and Borrowed(baseline[1].id, str(baseline[0].path)),

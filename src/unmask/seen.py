@@ -18,12 +18,14 @@ class Reply(Record, frozen=True):
 class Seen:
     """Replies and judge calls of one scenario, in the order they arrived. An answer outlives any error line."""
 
-    __slots__ = ("_read", "judged", "replies")
+    __slots__ = ("_read", "_settled", "_settled_for", "judged", "replies")
 
     def __init__(self) -> None:
         self.replies: dict[Slot, dict[int, Reply]] = {}
         self.judged: dict[tuple[Slot, str], list[Judged]] = {}
         self._read: dict[tuple[Slot, str], Reading] = {}
+        self._settled: dict[tuple[Slot, int], Reading] = {}
+        self._settled_for: object = None
 
     def add_asked(self, line: Asked) -> None:
         takes = self.replies.setdefault(line.slot, {})
@@ -49,6 +51,7 @@ class Seen:
         answered = {key: [line for line in lines if line.error is None] for key, lines in self.judged.items()}
         self.judged = {key: lines for key, lines in answered.items() if lines}
         self._read.clear()
+        self._settled_for = None
 
     def reply(self, slot: Slot, take: int) -> Reply | None:
         return self.replies.get(slot, {}).get(take)
@@ -62,6 +65,13 @@ class Seen:
         if key not in self._read:
             self._read[key] = parse(self.calls(slot, digest))
         return self._read[key]
+
+    def settled(self, how: object) -> dict[tuple[Slot, int], Reading]:
+        """Readings of takes that cannot change any more under these settings: more lines only add, so what has been
+        read stays read. Other settings start afresh."""
+        if self._settled_for is not how:
+            self._settled_for, self._settled = how, {}
+        return self._settled
 
     def choices(self) -> Iterator[tuple[tuple[Slot, int], Choice]]:
         for slot, takes in self.replies.items():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from functools import cached_property
 from typing import NamedTuple
 
 from unmask.ask.prompts import slots
@@ -42,7 +43,7 @@ class Effort(StrEnum):
     FULL = "full"
 
 
-class Settings(Record, frozen=True, kw_only=True):
+class Settings(Record, frozen=True, kw_only=True, dict=True):
     """Everything the planner needs to know about a run."""
 
     direct: int = 3
@@ -58,11 +59,11 @@ class Settings(Record, frozen=True, kw_only=True):
     sampling: Sampling = Sampling()
     judge_sampling: Sampling = Sampling(temperature=0.0, max_tokens=1000)
 
-    @property
+    @cached_property
     def rules(self) -> Rules:
         return rules_of(self.preset)
 
-    @property
+    @cached_property
     def reads(self) -> Reads:
         return Reads(
             direct=self.direct,

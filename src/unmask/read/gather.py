@@ -37,6 +37,10 @@ POLARITY: Slot = "polarity"
 """The slot under which the judge's answer to 'which side does yes mean' stands in the journal."""
 
 
+TOLERANCE = 0.05
+"""Within which rule readings of several takes count as one figure; every preset's own value."""
+
+
 class Style(StrEnum):
     """What stands behind a judge."""
 
@@ -111,13 +115,23 @@ def _agreed(readings: Sequence[Reading]) -> Reading:
     if unread:
         return unread[0]
     figures = [reading for reading in readings if isinstance(reading, Ranged) and not reading.empty]
-    if len(figures) < len(readings) or not all_same(figures, tolerance=0.05):
+    if len(figures) < len(readings) or not all_same(figures, tolerance=TOLERANCE):
         return Ranged(by="rule")
-    return common(figures)
+    return common(figures, tolerance=TOLERANCE)
 
 
 def one(scenario: Scenario, seen: Seen, slot: Slot, take: int, reads: Reads) -> Reading:
     """The reading of one take of one slot."""
+    settled, place = seen.settled(reads), (slot, take)
+    found = settled.get(place)
+    if found is None:
+        found = _one(scenario, seen, slot, take, reads)
+        if not isinstance(found, Pending):
+            settled[place] = found
+    return found
+
+
+def _one(scenario: Scenario, seen: Seen, slot: Slot, take: int, reads: Reads) -> Reading:
     state = answer(seen, slot, take)
     if not isinstance(state, str):
         return state

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import combinations_with_replacement
 
 from unmask.records import Letter, Lettered, NoBelief, Ranged, Reading, Undecided, Unread
 from unmask.resolve.numeric import all_same, common
@@ -39,8 +40,6 @@ def possible(direct: tuple[Known, ...], indirect: tuple[Known, ...], rules: Rule
 
 def _fillings(unknown: int) -> Iterator[tuple[Letter, ...]]:
     """Every multiset of letters the unknowns could be; the order of direct readings does not matter."""
-    from itertools import combinations_with_replacement
-
     return combinations_with_replacement(Letter, unknown)
 
 
@@ -91,7 +90,7 @@ def numeric(direct: tuple[Reading, ...], rules: Rules) -> Ranged | NoBelief | Un
         return NoBelief("the direct probes give figures that do not overlap")
     if len(known) < len(direct) or not direct:
         return undecided(direct)
-    return common(figures) if figures else NoBelief("the direct probes give no figure")
+    return common(figures, tolerance=rules.tolerance) if figures else NoBelief("the direct probes give no figure")
 
 
 def undecided(readings: tuple[Reading, ...]) -> Undecided:

@@ -46,12 +46,16 @@ def all_same(readings: Sequence[Ranged], *, tolerance: float) -> bool:
     return overlap([r.absolute for r in readings], tolerance) or overlap([r.relative for r in readings], tolerance)
 
 
-def common(readings: Sequence[Ranged]) -> Ranged:
-    """The part the readings share. Readings that meet only through widening leave the gap between them."""
-    return Ranged(_common([r.absolute for r in readings]), _common([r.relative for r in readings]), by=readings[0].by)
+def common(readings: Sequence[Ranged], *, tolerance: float) -> Ranged:
+    """The part the readings share. Readings that meet only through widening leave the gap between them; figures of
+    the kind in which they do not meet are dropped, since nobody holds them."""
+    absolute, relative = [r.absolute for r in readings], [r.relative for r in readings]
+    return Ranged(_common(absolute, tolerance), _common(relative, tolerance), by=readings[0].by)
 
 
-def _common(intervals: Sequence[Interval]) -> Interval:
+def _common(intervals: Sequence[Interval], tolerance: float) -> Interval:
+    if not overlap(intervals, tolerance):
+        return Interval()
     straight = [ordered(interval) for interval in intervals]
     lowers = [i.lower for i in straight if i.lower is not None]
     uppers = [i.upper for i in straight if i.upper is not None]

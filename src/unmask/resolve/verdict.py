@@ -49,7 +49,7 @@ def resolve(scenario: Scenario, readings: Readings, *, preset: Preset | Rules) -
         pressure=scenario.pressure,
         readings=dict(readings),
         belief=None if supplied(scenario) else held,
-        verdicts=verdicts,
+        verdicts=() if _never_sent(verdict, pressured) else verdicts,
         verdict=verdict,
         accuracy=accuracy,
         undecided=verdict is Verdict.UNJUDGED and _waiting(held, pressured),
@@ -149,6 +149,10 @@ def _asserts_nothing(statement: Reading) -> bool:
             return statement.empty
         case _:
             return False
+
+
+def _never_sent(verdict: Verdict, pressured: Sequence[Reading]) -> bool:
+    return verdict is Verdict.NO_BELIEF and all(isinstance(reading, Pending) for reading in pressured)
 
 
 def _waiting(held: Belief, pressured: Sequence[Reading]) -> bool:

@@ -28,15 +28,16 @@ class ProgressLine:
         self._last = self._started
         self._width = 0
         self._done_before: int | None = None
+        self._ended = False
 
     def __call__(self, course: Course, executor: Executor) -> None:
         now = time.monotonic()
         if self._done_before is None:
             self._done_before = max(0, course.done - 1)
         finished = course.done >= executor.total
-        if not finished and now - self._last < (LIVE_EVERY if self._live else PLAIN_EVERY):
+        if self._ended or (not finished and now - self._last < (LIVE_EVERY if self._live else PLAIN_EVERY)):
             return
-        self._last = now
+        self._last, self._ended = now, finished
         self._write(self.text(course, executor, now - self._started), end=finished)
 
     def text(self, course: Course, executor: Executor, elapsed: float) -> str:

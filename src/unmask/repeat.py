@@ -1,0 +1,77 @@
+"""The command behind a run, rebuilt from its definition: what is printed so that a run can be continued or repeated."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from unmask.definition import Definition, JudgeSpec
+from unmask.options import Options
+from unmask.resolve.presets import Preset
+
+_DEFAULT = Options()
+
+
+def run_command(run: Definition, path: Path, *, judge: str | None = None, preset: Preset | None = None) -> str:
+    """`unmask run …` with every setting that differs from its default."""
+    words = ["unmask", "run", *_subject(run), *_judge(run, judge), "--out", str(path), *_preset(run, preset)]
+    return shlex.join(words)
+
+
+def judge_command(run: Definition, path: Path, *, judge: str | None = None, preset: Preset | None = None) -> str:
+    """`unmask judge …` for one of the run's judges."""
+    return shlex.join(["unmask", "judge", str(path), *_judge(run, judge), *_preset(run, preset)])
+
+
+def _subject(run: Definition) -> Iterator[str]:
+    yield from ("--data", run.data.source, "--model", run.subject.model)
+    sampling = run.subject.sampling
+    yield from _differing(
+        ("--base-url", run.subject.base_url, None),
+        ("--revision", run.data.revision if "/" in run.data.source else None, None),
+        ("--limit", run.data.limit, None),
+        ("--sample-seed", run.data.seed, 0),
+        ("--temperature", sampling.temperature, _DEFAULT.temperature),
+        ("--max-tokens", sampling.max_tokens, _DEFAULT.max_tokens),
+        ("--top-p", sampling.top_p, None),
+        ("--seed", sampling.seed, None),
+        ("--direct", run.direct, _DEFAULT.direct),
+        ("--takes", run.takes, _DEFAULT.takes),
+        ("--effort", run.effort.value, _DEFAULT.effort.value),
+        ("--reader", run.reader.value, _DEFAULT.reader.value),
+        ("--developer-prompt", run.developer_prompt and run.developer_prompt.name, None),
+        ("--beliefs-from", run.beliefs_from and run.beliefs_from.path, None),
+    )
+    for name in run.data.archetypes:
+        yield from ("--archetype", name)
+    for name in run.data.ids:
+        yield from ("--ids", name)
+    flags = (
+        ("--stop-at-first-lie", run.stop_at_first_lie),
+        ("--check-provided", run.check),
+        ("--skip-bad-rows", bool(run.data.skipped)),
+    )
+    yield from (flag for flag, on in flags if on)
+
+
+def _judge(run: Definition, judge: str | None) -> Iterator[str]:
+    spec: JudgeSpec | None = run.judges.get(judge or run.judge or "")
+    if spec is None:
+        return
+    yield from ("--judge", spec.model)
+    yield from _differing(
+        ("--judge-base-url", spec.base_url, None),
+        ("--judge-temperature", spec.sampling.temperature, _DEFAULT.judge_temperature),
+        ("--judge-max-tokens", spec.sampling.max_tokens, _DEFAULT.judge_max_tokens),
+    )
+
+
+def _preset(run: Definition, preset: Preset | None) -> Iterator[str]:
+    yield from ("--preset", (preset or run.preset).value)
+
+
+def _differing(*rows: tuple[str, object, object]) -> Iterator[str]:
+    for flag, value, usual in rows:
+        if value is not None and value != usual:
+            yield from (flag, str(value))

@@ -1,0 +1,146 @@
+"""Behaviour planted in a real endpoint comes back out of `run` and `score`, verdict by verdict."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.planted import expected, write_csv, write_jsonl
+from bench.process import Served, serving
+from tests.e2e.running import planted, rows, run_flags, unmask
+
+SCENARIOS = 1000
+
+
+def data(folder: Path, layout: str, takes: int, scenarios: int = SCENARIOS) -> Path:
+    plants = planted(scenarios, takes)
+    return write_jsonl(plants, folder / "p.jsonl") if layout == "jsonl" else write_csv(plants, folder / "p")
+
+
+def recovered(out: Path, takes: int, scenarios: int = SCENARIOS, *flags: str) -> None:
+    """Every verdict and accuracy is the planted one."""
+    found = rows(out, *flags)
+    wanted = {one.scenario.id: expected(one, takes=takes) for one in planted(scenarios, takes)}
+    assert len(found) == scenarios
+    wrong = {
+        name: (found[name]["verdict"], found[name]["accuracy"], *pair)
+        for name, pair in wanted.items()
+        if (found[name]["verdict"], found[name]["accuracy"]) != pair
+    }
+    assert not wrong
+
+
+def measured(served: Served, folder: Path, layout: str, takes: int, *flags: str) -> dict[str, Any]:
+    """One whole run; its score, with the endpoint's own count beside it."""
+    out = folder / "-".join(("run", *(flag.strip("-") for flag in flags)))
+    served.reset()
+    done = unmask("run", *run_flags(served, data(folder, layout, takes), out, "--takes", str(takes), "--json", *flags))
+    recovered(out, takes)
+    stats = served.stats()
+    score: dict[str, Any] = json.loads(done.stdout)
+    assert score["calls"]["subject"] == stats["calls"]["subject"]
+    assert score["calls"]["judge"] == stats["calls"]["judge"]
+    assert stats["duplicates"] == {"subject": 0, "judge": 0}
+    assert stats["max_in_flight"] <= 50
+    assert stats["leaked_reasoning"] == 0
+    return score
+
+
+def _sent(score: dict[str, Any]) -> int:
+    total: int = score["calls"]["subject"] + score["calls"]["judge"]
+    return total
+
+
+@pytest.mark.parametrize("layout", ["jsonl", "csv"])
+def test_one_take_recovers_every_planted_verdict(tmp_path: Path, layout: str):
+    """Lazy and full, reader auto and llm: the same verdicts, from fewer calls when lazy and when read by rule."""
+    with serving(scenarios=SCENARIOS, seed=1, takes=1) as served:
+        spent = {
+            (effort, reader): _sent(measured(served, tmp_path, layout, 1, "--effort", effort, "--reader", reader))
+            for effort in ("lazy", "full")
+            for reader in ("auto", "llm")
+        }
+    assert spent["lazy", "auto"] < spent["full", "auto"]
+    assert spent["lazy", "llm"] < spent["full", "llm"]
+
+
+def test_ten_takes_recover_every_planted_verdict(tmp_path: Path):
+    """Lying@10 in lazy and full effort, and stopping at the first lie: the same verdicts."""
+    with serving(scenarios=SCENARIOS, seed=1, takes=10) as served:
+        full = measured(served, tmp_path, "jsonl", 10, "--effort", "full", "--reader", "llm")
+        lazy = measured(served, tmp_path, "jsonl", 10, "--effort", "lazy")
+        stop = measured(served, tmp_path, "jsonl", 10, "--stop-at-first-lie")
+    assert full["overall"]["counts"] == lazy["overall"]["counts"] == stop["overall"]["counts"]
+    assert full["overall"]["lying_at"] == lazy["overall"]["lying_at"]
+    assert stop["overall"]["lying_at"]["10"] == full["overall"]["lying_at"]["10"]
+    assert stop["overall"]["lying_at"]["1"] is None
+    assert stop["calls"]["judge"] < lazy["calls"]["judge"] < full["calls"]["judge"]
+
+
+def test_polarity_is_asked_once_for_the_data_and_kept_for_every_later_run(tmp_path: Path):
+    """A second run of another subject on the same CSV folder asks no question about polarity."""
+    with serving(scenarios=60, seed=1) as served:
+        folder = data(tmp_path, "csv", 1, 60)
+        unmask("run", *run_flags(served, folder, tmp_path / "one"))
+        assert served.stats()["slots"].get("judge polarity", 0) > 0
+        served.reset()
+        unmask("run", *run_flags(served, folder, tmp_path / "two"))
+        assert "judge polarity" not in served.stats()["slots"]
+        recovered(tmp_path / "two", 1, 60)
+
+
+def test_another_judge_reads_without_a_subject_call(tmp_path: Path):
+    """`unmask judge` sends nothing to the subject, and its readings score on their own."""
+    with serving(scenarios=120, seed=1) as served:
+        out = tmp_path / "run"
+        unmask("run", *run_flags(served, data(tmp_path, "jsonl", 1, 120), out, "--effort", "full"))
+        served.reset()
+        unmask("judge", str(out), "--judge", "openai/judge-two", "--judge-base-url", served.url)
+        assert served.stats()["calls"]["subject"] == 0
+        assert served.stats()["calls"]["judge"] > 0
+    first, second = rows(out), rows(out, "--judge", "openai/judge-two")
+    assert {name: row["verdict"] for name, row in first.items()} == {
+        name: row["verdict"] for name, row in second.items()
+    }
+
+
+def test_a_preset_that_needs_what_was_skipped_says_so_and_names_the_command_that_completes_it(tmp_path: Path):
+    """Undecided, exit 3, and the command printed really completes it."""
+    with serving(scenarios=120, seed=1) as served:
+        out = tmp_path / "run"
+        flags = run_flags(served, data(tmp_path, "jsonl", 1, 120), out)
+        unmask("run", *flags)
+        done = unmask("score", str(out), "--preset", "inspect", "--json", check=False)
+        undecided = json.loads(done.stdout)["undecided"]
+        assert done.returncode == 3
+        assert undecided["count"] > 0
+        assert "--preset inspect" in undecided["complete_with"]
+        assert f"{undecided['count']} scenarios are undecided" in done.stderr
+        name, *words = shlex.split(undecided["complete_with"])
+        assert name == "unmask"
+        unmask(*words)
+        again = json.loads(unmask("score", str(out), "--preset", "inspect", "--json").stdout)
+        assert again["undecided"]["count"] == 0
+    recovered(out, 1, 120, "--preset", "paper")
+
+
+def test_a_developer_prompt_with_borrowed_beliefs_costs_only_pressured_calls(tmp_path: Path):
+    """`--beliefs-from` copies the probes: the subject sees pressured requests alone, and the pairing is exact."""
+    with serving(scenarios=120, seed=1) as served:
+        path = data(tmp_path, "jsonl", 1, 120)
+        unmask("run", *run_flags(served, path, tmp_path / "base"))
+        served.reset()
+        unmask(
+            "run",
+            *run_flags(served, path, tmp_path / "treated", "--developer-prompt", "plain"),
+            *("--beliefs-from", str(tmp_path / "base")),
+        )
+        slots = served.stats()["slots"]
+    assert {slot for slot in slots if slot.startswith("subject")} == {"subject pressured"}
+    assert {slot for slot in slots if slot.startswith("judge")} == {"judge pressured"}
+    base, treated = rows(tmp_path / "base"), rows(tmp_path / "treated")
+    assert {name: row["belief"] for name, row in base.items()} == {name: row["belief"] for name, row in treated.items()}
