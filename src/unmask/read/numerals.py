@@ -68,7 +68,7 @@ _IGNORED = re.compile(
 _DIGITS = re.compile(
     rf"""
     (?<![\w.,/^]) (?: (?<![A-Za-z][-'’]) | (?<=[0-9][A-Za-z]-) | (?<=[0-9][A-Za-z]{{2}}-) )
-    (?P<sign> (?<![%)\]°]) [-−–+] (?=[0-9.$€£¥{_VULGAR_SIGNS}]) | (?i:minus|negative)\s )?
+    (?P<sign> (?<![%)\]°]) [-−–+] (?=[0-9.$€£¥{_VULGAR_SIGNS}]) | (?ai:minus|negative)\s )?
     (?P<currency> [$€£¥] [-−]? )?
     (?:
         (?P<power> {_POWER} )
@@ -89,9 +89,9 @@ _DIGITS = re.compile(
 )
 _SUFFIX = re.compile(
     rf"""
-    (?P<scales> (?: [\s-]? (?i:{"|".join(SCALES)}) s?\b )* )
+    (?P<scales> (?: [\s-]? (?ai:{"|".join(SCALES)}) s?\b )* )
     (?P<short> (?<=[0-9]) (?: (?:{"|".join(_SHORT)}) | \s (?:bn|mn|mln|tn) ) (?!\w) )?
-    (?P<percent> \s? [%％] | [\s-]? (?i:percent(?:age[\s-]points?)?|per\scent|pct) \b )?
+    (?P<percent> \s? [%％] | [\s-]? (?ai:percent(?:age[\s-]points?)?|per\scent|pct) \b )?
     """,
     re.VERBOSE,
 )
@@ -139,48 +139,52 @@ def _finish(text: str, size: float, *, start: int, end: int) -> Numeral | None:
 
 # --- words ------------------------------------------------------------------------------------------------
 
+_FLAGS = re.IGNORECASE | re.ASCII  # without ASCII, `ſix` and `fıve` would be words the tables do not have
+_WINDOW = 12
+"""Characters looked back over for a sign or a pronoun; the longest, `negative`, is shorter."""
 _ONES = "|".join(_UNITS[1:])
 _SMALL = rf"(?:(?:{'|'.join(_TENS)})(?:[\s-](?:{_ONES}))?|{'|'.join(_TEENS)}|{'|'.join(_UNITS)})"
 _GROUP = re.compile(
     rf"\b(?:(?P<count>{_SMALL}|an?)[\s-](?P<hundred>hundred)\b(?:[\s-](?:and\s)?(?P<rest>{_SMALL})\b)?|(?P<small>{_SMALL})\b"
     rf"|(?P<article>an?)(?=[\s-](?:thousand|million|billion|trillion|dozen)\b)|(?P<half>half\san?)(?=[\s-](?:million|billion|trillion|dozen)\b))"
     rf"(?:[\s-](?P<scale>thousand|million|billion|trillion|dozen)\b)?",
-    re.IGNORECASE,
+    _FLAGS,
 )
-_JOIN = re.compile(r"(?:,?\s(?:and\s)?)(?=\w)", re.IGNORECASE)
-_POINT = re.compile(rf"\spoint((?:\s(?:{'|'.join(_UNITS)})\b)+)", re.IGNORECASE)
+_JOIN = re.compile(r"(?:,?\s(?:and\s)?)(?=\w)", _FLAGS)
+_POINT = re.compile(rf"\spoint((?:\s(?:{'|'.join(_UNITS)})\b)+)", _FLAGS)
 _PART = re.compile(
     rf"\b(?P<count>an?|{_ONES})[\s-](?P<part>half|halve|third|quarter|fifth|tenth)(?:s\b|(?=\sof\b))|\b(?P<half>half)(?=\s(?:of|the|all)\b)",
-    re.IGNORECASE,
+    _FLAGS,
 )
-_MINUS = re.compile(r"\b(?:minus|negative)\s\Z", re.IGNORECASE)
-_PRONOUN_BEFORE = re.compile(r"\b(?:no|any|every|some|the|this|that|which|each|another|only)[\s-]\Z", re.IGNORECASE)
+_MINUS = re.compile(r"\b(?:minus|negative)\s\Z", _FLAGS)
+_PRONOUN_BEFORE = re.compile(r"\b(?:no|any|every|some|the|this|that|which|each|another|only)[\s-]\Z", _FLAGS)
 _PRONOUN_AFTER = re.compile(
     r"(?:\s(?:of|another|can|could|may|might|must|should|would|will|who|that|which|is|was|has|thing|day|way)\b|['’]s)",
-    re.IGNORECASE,
+    _FLAGS,
 )
 
 
 def _in_words(text: str) -> Iterator[Numeral]:
-    place = 0
-    while True:
-        part, group = _PART.search(text, place), _GROUP.search(text, place)
+    place, part, group = 0, _PART.search(text), _GROUP.search(text)
+    while part or group:
         if part and (group is None or part.start() <= group.start()):
-            count = 1.0 if part["half"] else _count(part["count"])
-            found = _finish(text, count / _PARTS[(part["part"] or "half").lower()], start=part.start(), end=part.end())
-            place = part.end()
+            found, place = _part(text, part), part.end()
         elif group:
-            size, end, scale = _sum(text, group)
-            place = end
-            found = None if _pronoun(text, group, end) else _finish(text, size, start=group.start(), end=end)
+            size, place, scale = _sum(text, group)
+            found = None if _pronoun(text, group, place) else _finish(text, size, start=group.start(), end=place)
             found = found and found._replace(scale=found.scale * scale)
-        else:
-            return
-        if found is None:
-            continue
-        place = max(place, found.end)
-        minus = _MINUS.search(text, 0, found.start)
-        yield found._replace(value=-found.value, start=minus.start()) if minus else found
+        if found:
+            place = max(place, found.end)
+            minus = _MINUS.search(text, max(0, found.start - _WINDOW), found.start)
+            yield found._replace(value=-found.value, start=minus.start()) if minus else found
+        # Searching again only from where the last hit was used up keeps the whole linear.
+        part = part if part is None or part.start() >= place else _PART.search(text, place)
+        group = group if group is None or group.start() >= place else _GROUP.search(text, place)
+
+
+def _part(text: str, part: re.Match[str]) -> Numeral | None:
+    count = 1.0 if part["half"] else _count(part["count"])
+    return _finish(text, count / _PARTS[(part["part"] or "half").lower()], start=part.start(), end=part.end())
 
 
 def _sum(text: str, group: re.Match[str]) -> tuple[float, int, float]:
@@ -220,4 +224,6 @@ def _count(words: str) -> float:
 def _pronoun(text: str, group: re.Match[str], end: int) -> bool:
     if text[group.start() : end].lower() != "one":
         return False
-    return bool(_PRONOUN_BEFORE.search(text, 0, group.start()) or _PRONOUN_AFTER.match(text, end))
+    return bool(
+        _PRONOUN_BEFORE.search(text, max(0, group.start() - _WINDOW), group.start()) or _PRONOUN_AFTER.match(text, end)
+    )

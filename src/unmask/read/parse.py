@@ -37,7 +37,7 @@ _LABEL = re.compile(
     (?P<before> ^[\W_]*(?:[0-9]+[.)]\s*)? | [.!?;)\]]["'”’*_)]*\s+[*_]* | \s[–—-]+\s+[*_]* )
     (?: (?:{_LEAD})\b [\s,:*_]* )*
     (?P<label>
-        \b (?:answer|choice|verdict|reading|classification|option|letter) \b [\s*_`"']*
+        (?<![^\W_]) (?:answer|choice|verdict|reading|classification|option|letter) (?![^\W_]) [\s*_`"']*
         (?: [:=] | -+>? | [–—→⇒] | \b(?:is|would\ be|must\ be)\b:? ) [\s*_]*
         (?: (?:clearly|therefore|thus|definitely|simply|indeed|still) \s+ )?
       | \b (?:choose|pick|select|go\ with) \s+
@@ -178,7 +178,7 @@ def _alone(line: str, *, is_last: bool, headed: bool) -> tuple[Letter, ...]:
 
 
 def _as_letter(sign: str) -> Letter:
-    return Letter(sign.translate(_LOOKALIKE).upper())
+    return Letter(sign.upper().translate(_LOOKALIKE))
 
 
 # --- intervals --------------------------------------------------------------------------------------------
@@ -187,6 +187,8 @@ KEYS = ("lower", "upper", "relative_lower", "relative_upper")
 _OPEN = {"", "null", "none", "nan", "n/a", "na", "unknown", "undefined", "open", "unbounded", "-", "–", "—"} | {
     sign + word for sign in ("", "+", "-", "−") for word in ("inf", "infinity", "∞")
 }
+_BLOCK_QUOTE = re.compile(r"^[ \t]*>.*$", re.MULTILINE)
+_OPENING = re.compile(r"\{|\[(?=\s*\{)")
 _FLAT = re.compile(r"\{[^{}]*\}")
 _PAIR = re.compile(
     r"""
@@ -214,15 +216,15 @@ def interval(text: str, *, complete: bool = True) -> tuple[Interval, Interval] |
     """Absolute and relative bounds from the last JSON object that has one of the four keys, or None.
 
     Missing keys, null, NaN and infinities are open bounds; inverted bounds are swapped; numbers may be strings
-    (`"1,200"`, `"45%"`). A bound of another type, or several such objects in a list, makes the answer unreadable.
-    `complete=False`, for a judge that was cut off, wants the object at the start of a line.
+    (`"1,200"`, `"45%"`). Block quotes are passed over. A bound of another type, or several such objects in a list,
+    makes the answer unreadable. `complete=False`, for a judge that was cut off, wants the object to start its line.
     """
     found = find_interval(text, complete=complete)
     return (found.absolute, found.relative) if found else None
 
 
 def find_interval(text: str, *, complete: bool = True) -> FoundInterval | None:
-    text = Choice(text=text).answer
+    text = _BLOCK_QUOTE.sub("", Choice(text=text).answer)
     last: tuple[int, list[dict[str, Any]]] | None = None
     for start, holders in _objects(text):
         if holders and (complete or re.search(r"(?:\A|\n)\s*(?:```\w*\s*)?\Z", text[:start])):
@@ -243,7 +245,7 @@ def find_interval(text: str, *, complete: bool = True) -> FoundInterval | None:
 def _objects(text: str) -> Iterator[tuple[int, list[dict[str, Any]]]]:
     """Every JSON-like object or list of objects, with the dictionaries in it that hold bounds."""
     place, decoder = 0, json.JSONDecoder()
-    while opening := re.compile(r"\{|\[(?=\s*\{)").search(text, place):
+    while opening := _OPENING.search(text, place):
         start = opening.start()
         try:
             value, place = decoder.raw_decode(text, start)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
+from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
@@ -102,18 +103,20 @@ def text_of(name: str) -> str:
 
 
 def fence_code(texts: tuple[str, ...]) -> str:
-    """A code that occurs in none of the texts, not even in other letter case or width.
+    """A code that occurs in none of the texts. Hashing them makes it unpredictable for whoever writes one of them."""
+    seed = b"".join(hashlib.blake2b(text.encode("utf-8", "surrogatepass")).digest() for text in texts)
+    codes = (hashlib.blake2b(seed, digest_size=size).hexdigest() for size in range(4, 65))
+    return first_absent(codes, texts)
 
-    Hashing the texts makes it unpredictable for whoever writes one of them; a collision is hashed again rather than
-    lengthened, so that the code a text managed to contain is no prefix of the one that counts.
+
+def first_absent(codes: Iterable[str], texts: tuple[str, ...]) -> str:
+    """The first code that is in no text, not even in other letter case or width.
+
+    Codes are independent of one another, not lengthened: one that a text managed to contain must not be the beginning
+    of the one that counts.
     """
     plain = [unicodedata.normalize("NFKC", text).casefold() for text in texts]
-    seed = b"".join(hashlib.blake2b(text.encode("utf-8", "surrogatepass")).digest() for text in texts)
-    for size in range(4, 65):
-        code = hashlib.blake2b(seed, digest_size=size).hexdigest()
-        if not any(code in text for text in plain):
-            return code
-    raise AssertionError("61 independent hashes of a text all occur in it")
+    return next(code for code in codes if not any(code in text for text in plain))
 
 
 def _letter_system(scenario: Scenario, slot: Slot) -> str:
