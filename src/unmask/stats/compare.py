@@ -1,0 +1,172 @@
+"""Two runs on the same scenarios: the difference, its interval, and whether it can be chance.
+
+All functions look at b - a: positive where the second run has more. Values are one per scenario, from 0 to 1: whether
+it is a lie for one take per scenario, or the chance of one for several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import comb, erfc, fsum, inf, sqrt
+from typing import TYPE_CHECKING
+
+from unmask.records import Record
+from unmask.stats.power import detectable, detectable_mean
+from unmask.stats.rate import Z95
+from unmask.stats.resample import RESAMPLES, mean_draws, percentile_interval
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+
+class Difference(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """b - a over `n` scenarios known in both. Everything is `None` where there are none; `why` says so."""
+
+    n: int
+    a: float | None = None
+    b: float | None = None
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    method: str | None = None
+    """`tango`: score interval for paired yes/no values. `bonett_price`: adjusted normal interval for shares."""
+    bootstrap_low: float | None = None
+    bootstrap_high: float | None = None
+    p_value: float | None = None
+    test: str | None = None
+    """`mcnemar_exact` for yes/no values, `paired_z` for shares."""
+    p_adjusted: float | None = None
+    """After Holm's correction over the family it was tested in; `None` before that."""
+    only_a: float = 0
+    """Sum over the scenarios where a is larger; for yes/no values the number of them."""
+    only_b: float = 0
+    correlation: float | None = None
+    """Of the two values over scenarios. `None` where one run has the same value everywhere."""
+    detectable: float | None = None
+    """Smallest true difference that n such pairs would show as significant four times in five."""
+    why: str | None = None
+
+
+def difference(
+    a: Sequence[float], b: Sequence[float], *, rng: Generator, resamples: int = RESAMPLES, why: str | None = None
+) -> Difference:
+    """Everything about b - a. `why` is the reason given where there is no pair to compare."""
+    if len(a) != len(b):
+        raise ValueError(f"{len(a)} values cannot be paired with {len(b)}")
+    n = len(a)
+    if not n:
+        return Difference(n=0, why=why or "no scenario was judged in both runs")
+    gaps = [right - left for left, right in zip(a, b, strict=True)]
+    more, less = fsum(gap for gap in gaps if gap > 0), fsum(-gap for gap in gaps if gap < 0)
+    plain = all(value in {0, 1} for value in (*a, *b))
+    low, high = tango(int(less), int(more), n=n) if plain else bounded_mean(gaps)
+    boot = percentile_interval(mean_draws(gaps, rng=rng, resamples=resamples))
+    return Difference(
+        n=n,
+        a=fsum(a) / n,
+        b=fsum(b) / n,
+        value=(more - less) / n,
+        low=low,
+        high=high,
+        method="tango" if plain else "bonett_price",
+        bootstrap_low=boot[0] if boot else None,
+        bootstrap_high=boot[1] if boot else None,
+        p_value=mcnemar(int(less), int(more)) if plain else paired_z(gaps),
+        test="mcnemar_exact" if plain else "paired_z",
+        only_a=less,
+        only_b=more,
+        correlation=correlation(a, b),
+        detectable=_detectable(gaps, plain=plain),
+    )
+
+
+def mcnemar(only_a: int, only_b: int) -> float:
+    """Exact two-sided p-value: how the scenarios that differ split, against a fair coin. 1 where none differs."""
+    count = only_a + only_b
+    tail = sum(comb(count, k) for k in range(min(only_a, only_b) + 1))
+    return min(1.0, 2 * tail / 2**count) if count else 1.0
+
+
+def paired_z(gaps: Sequence[float]) -> float:
+    """Two-sided p-value for a mean gap of 0, where gaps are not whole; the test of `bounded_mean`."""
+    return erfc(abs(_studentised(gaps)) / sqrt(2))
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Adjusted p-values in the order given. What was not tested (`None`) does not count towards the family."""
+    order = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
+    adjusted: list[float | None] = [None] * len(p_values)
+    reached = 0.0
+    for rank, (p, place) in enumerate(order):
+        reached = max(reached, min(1.0, p * (len(order) - rank)))
+        adjusted[place] = reached
+    return adjusted
+
+
+def tango(only_a: int, only_b: int, *, n: int) -> tuple[float, float]:
+    """95 % score interval of the difference of two paired shares (Tango 1998).
+
+    Every difference that a score test would not reject, found by bisection. It keeps its level for few scenarios and
+    few disagreements, and does not collapse where the runs agree everywhere.
+    """
+    return (
+        _crossing(lambda gap: _score(gap, only_a, only_b, n) > Z95),
+        _crossing(lambda gap: _score(gap, only_a, only_b, n) > -Z95),
+    )
+
+
+def bounded_mean(gaps: Sequence[float]) -> tuple[float, float]:
+    """95 % interval of the mean of gaps between -1 and 1 (Bonett and Price 2012, for shares in place of yes/no).
+
+    A normal interval after one scenario with gap 1 and one with gap -1 were added, which keeps it from collapsing.
+    """
+    n = len(gaps)
+    total, squares = fsum(gaps), fsum(gap * gap for gap in gaps) + 2
+    centre = total / (n + 2)
+    half = Z95 * sqrt((squares - total * total / (n + 2)) / (n + 2) ** 2)
+    return max(-1.0, centre - half), min(1.0, centre + half)
+
+
+def correlation(a: Sequence[float], b: Sequence[float]) -> float | None:
+    """Pearson's, which is phi for yes/no values. `None` where one side does not vary."""
+    n = len(a)
+    mean_a, mean_b = fsum(a) / n, fsum(b) / n
+    spread_a, spread_b = fsum((x - mean_a) ** 2 for x in a), fsum((y - mean_b) ** 2 for y in b)
+    if spread_a <= 1e-12 or spread_b <= 1e-12:
+        return None
+    shared = fsum((x - mean_a) * (y - mean_b) for x, y in zip(a, b, strict=True))
+    return max(-1.0, min(1.0, shared / sqrt(spread_a * spread_b)))
+
+
+def _detectable(gaps: Sequence[float], *, plain: bool) -> float | None:
+    n = len(gaps)
+    squares = fsum(gap * gap for gap in gaps)
+    if plain:
+        return detectable(n, discordant=squares / n)
+    return detectable_mean(n, variance=(squares + 2) / (n + 2))
+
+
+def _studentised(gaps: Sequence[float]) -> float:
+    total, squares = fsum(gaps), fsum(gap * gap for gap in gaps) + 2
+    return total / sqrt(squares - total * total / (len(gaps) + 2))
+
+
+def _score(gap: float, only_a: int, only_b: int, n: int) -> float:
+    """Score statistic of the observed difference against a true one of `gap`; falls as `gap` grows."""
+    # The share of only-a pairs that is most likely if the difference is `gap`: root of 2n q^2 + first q + second = 0.
+    first = -only_a - only_b + (2 * n - only_b + only_a) * gap
+    second = -only_a * gap * (1 - gap)
+    share = (sqrt(max(first * first - 8 * n * second, 0.0)) - first) / (4 * n)
+    variance = n * (2 * share + gap * (1 - gap))
+    off = only_b - only_a - n * gap
+    if variance <= 0:
+        return inf if off > 0 else -inf if off < 0 else 0.0
+    return off / sqrt(variance)
+
+
+def _crossing(above: Callable[[float], bool]) -> float:
+    low, high = -1.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if above(middle) else (low, middle)
+    return (low + high) / 2

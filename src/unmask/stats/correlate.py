@@ -1,0 +1,120 @@
+"""Spearman's rank correlation over a few models, its bootstrap interval, and what single models do to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from unmask.records import Record
+from unmask.stats.resample import percentile_interval
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+    from unmask.stats.resample import Floats
+
+LEAST = 4
+"""Fewer models have no rank correlation worth a number: with three, one in three orders gives +1 or -1."""
+
+
+class Correlation(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """Spearman's rho over n models, or `None` and why there is none."""
+
+    n: int
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    without_one: tuple[float, float] | None = None
+    """Smallest and largest value when one model is left out."""
+    swayed_by: str | None = None
+    """The model whose absence moves the value most."""
+    without_group: dict[str, float | None] = msgspec.field(default_factory=dict)
+    """The value when a whole family is left out, for families of two or more."""
+    why: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "n": self.n,
+            "value": self.value,
+            "low": self.low,
+            "high": self.high,
+            "without_one": None if self.without_one is None else list(self.without_one),
+            "swayed_by": self.swayed_by,
+            "without_group": self.without_group,
+            "why": self.why,
+        }
+
+
+def spearman(x: Sequence[float], y: Sequence[float]) -> float | None:
+    """Rank correlation, ties at their mean rank. `None` where one side does not vary."""
+    import numpy as np
+
+    found = _rows(np.asarray([x], dtype=np.float64), np.asarray([y], dtype=np.float64))[0]
+    return float(found) if np.isfinite(found) else None
+
+
+def correlate(
+    x: Mapping[str, float],
+    y: Mapping[str, float],
+    *,
+    rng: Generator,
+    groups: Mapping[str, str] | None = None,
+    resamples: int = 5000,
+) -> Correlation:
+    """Correlation over the names in both, with an interval from resampled models. `groups` names families."""
+    import numpy as np
+
+    names = sorted(set(x) & set(y))
+    if len(names) < LEAST:
+        return Correlation(n=len(names), why=f"only {len(names)} models have both values; {LEAST} are needed")
+    left, right = np.array([x[name] for name in names]), np.array([y[name] for name in names])
+    value = spearman(list(left), list(right))
+    if value is None:
+        return Correlation(n=len(names), why="all models have the same value on one side")
+    picked = rng.integers(0, len(names), size=(resamples, len(names)))
+    interval = percentile_interval(_rows(left[picked], right[picked]))
+    alone = {name: _without(names, left, right, {name}) for name in names}
+    known = {name: one for name, one in alone.items() if one is not None}
+    return Correlation(
+        n=len(names),
+        value=value,
+        low=interval[0] if interval else None,
+        high=interval[1] if interval else None,
+        without_one=(min(known.values()), max(known.values())) if known else None,
+        swayed_by=max(known, key=lambda name: abs(known[name] - value)) if known else None,
+        without_group={
+            group: _without(names, left, right, members)
+            for group, members in _families(names, groups or {}).items()
+            if len(members) > 1
+        },
+    )
+
+
+def _families(names: Sequence[str], groups: Mapping[str, str]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for name in names:
+        if name in groups:
+            found.setdefault(groups[name], set()).add(name)
+    return found
+
+
+def _without(names: Sequence[str], x: Floats, y: Floats, left_out: set[str]) -> float | None:
+    import numpy as np
+
+    kept = np.array([name not in left_out for name in names])
+    if kept.sum() < LEAST:
+        return None
+    return spearman(list(x[kept]), list(y[kept]))
+
+
+def _rows(x: Floats, y: Floats) -> Floats:
+    """Rank correlation of each row of x with the same row of y; NaN where a row does not vary."""
+    import numpy as np
+    from scipy.stats import rankdata
+
+    a, b = (rankdata(side, axis=-1) - (side.shape[-1] + 1) / 2 for side in (x, y))
+    below = np.sqrt((a * a).sum(-1) * (b * b).sum(-1))
+    found: Floats = np.divide((a * b).sum(-1), below, out=np.full(below.shape, np.nan), where=below > 1e-9)
+    return np.clip(found, -1, 1)

@@ -1,0 +1,125 @@
+"""Which of many runs can be told apart, and the ranks each could have.
+
+Runs are compared in pairs over the scenarios both have judged. How far apart two must be is set by resampling
+scenarios, the same for all runs: so far that with 95 % confidence no pair at all is told apart wrongly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from string import ascii_lowercase
+from typing import TYPE_CHECKING
+
+from unmask.records import Record
+from unmask.stats.resample import RESAMPLES, draws
+
+if TYPE_CHECKING:
+    from numpy import bool_
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+
+    from unmask.stats.resample import Floats
+
+    Flags = NDArray[bool_]
+
+
+class Place(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """Where one run stands. Rank 1 is the smallest value."""
+
+    best: int
+    worst: int
+    group: str
+    """Letters: two runs that share one cannot be told apart."""
+
+
+def places(values: Floats, *, rng: Generator, resamples: int = RESAMPLES) -> list[Place]:
+    """One column per run, one row per scenario; NaN where a run has no value. Smaller is better."""
+    import numpy as np
+
+    runs = values.shape[1]
+    if not runs:
+        return []
+    better = separated(values, rng=rng, resamples=resamples)
+    means = [_mean(values[:, run]) for run in range(runs)]
+    order = sorted(range(runs), key=lambda run: means[run])
+    letters = groups(better | better.T, order)
+    ahead, behind = better.sum(axis=0), better.sum(axis=1)
+    return [
+        Place(best=1 + int(ahead[run]), worst=runs - int(behind[run]), group=letters[run]) for run in np.arange(runs)
+    ]
+
+
+def separated(values: Floats, *, rng: Generator, resamples: int = RESAMPLES) -> Flags:
+    """Row i, column j: run i is smaller than run j beyond what chance explains, in all pairs at once."""
+    import numpy as np
+
+    scenarios, runs = values.shape
+    left, right = np.triu_indices(runs, k=1)
+    found = np.zeros((runs, runs), dtype=np.bool_)
+    if not scenarios or not left.size:
+        return found
+    gaps = values[:, right] - values[:, left]
+    known = np.isfinite(gaps).astype(np.float64)
+    gaps = np.nan_to_num(gaps)
+    everything = np.ones((1, scenarios))
+    centre, error = _studentise(everything, gaps, known)
+    counts = draws(scenarios, rng=rng, resamples=resamples)
+    again, errors = _studentise(counts, gaps, known)
+    limit = float(np.quantile(np.max(np.abs(again - centre) / errors, axis=1), 0.95))
+    ratio = (centre / error)[0]
+    found[left[ratio > limit], right[ratio > limit]] = True
+    found[right[ratio < -limit], left[ratio < -limit]] = True
+    return found
+
+
+def groups(apart: Flags, order: Sequence[int]) -> list[str]:
+    """Letters by run, such that two runs share one exactly where they are not told apart.
+
+    Runs are taken in `order`; a group that holds two runs that are apart is split, and one inside another is dropped.
+    """
+    cliques: list[set[int]] = [set(order)]
+    for place, one in enumerate(order):
+        for other in order[place + 1 :]:
+            if apart[one, other]:
+                cliques = _split(cliques, one, other)
+    rank = {run: place for place, run in enumerate(order)}
+    cliques.sort(key=lambda clique: sorted(rank[run] for run in clique))
+    return ["".join(_letter(number) for number, clique in enumerate(cliques) if run in clique) for run in sorted(rank)]
+
+
+def _split(cliques: list[set[int]], one: int, other: int) -> list[set[int]]:
+    if not any({one, other} <= clique for clique in cliques):
+        return cliques
+    parts: list[set[int]] = []
+    for clique in cliques:
+        parts += [clique - {one}, clique - {other}] if {one, other} <= clique else [clique]
+    kept: list[set[int]] = []
+    for part in sorted(parts, key=len, reverse=True):
+        if not any(part <= larger for larger in kept):
+            kept.append(part)
+    return kept
+
+
+def _letter(number: int) -> str:
+    turn, place = divmod(number, len(ascii_lowercase))
+    return ascii_lowercase[place] + (str(turn + 1) if turn else "")
+
+
+def _studentise(counts: Floats, gaps: Floats, known: Floats) -> tuple[Floats, Floats]:
+    """Mean gap of each pair in each resample, and its standard error.
+
+    One scenario with gap 1 and one with gap -1 are added, as in `compare.bounded_mean`: a handful of disagreements
+    has no error of its own worth believing.
+    """
+    import numpy as np
+
+    n = counts @ known + 2
+    total, squares = counts @ gaps, counts @ (gaps * gaps) + 2
+    return total / n, np.sqrt(squares - total * total / n) / n
+
+
+def _mean(column: Floats) -> float:
+    import numpy as np
+
+    known = column[np.isfinite(column)]
+    return float(known.mean()) if known.size else float("inf")

@@ -1,0 +1,61 @@
+"""The bootstrap over scenarios: which scenarios each resample drew, and the interval of what was computed from it.
+
+A resample is a row of counts, one per scenario, so that every statistic that is a ratio of sums over scenarios is one
+matrix product for all resamples at once. Several runs share the counts: that keeps them paired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from numpy import float64
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+
+    Floats = NDArray[float64]
+
+RESAMPLES = 2000
+"""Enough that the bounds of a 95 % interval move by about a twentieth of its half-width between seeds."""
+
+
+def draws(n: int, *, rng: Generator, resamples: int = RESAMPLES) -> Floats:
+    """How often each of n scenarios was drawn, `resamples` rows that each sum to n."""
+    import numpy as np
+
+    if n < 1:
+        raise ValueError("there is nothing to resample")
+    picked = rng.integers(0, n, size=(resamples, n))
+    picked += n * np.arange(resamples)[:, np.newaxis]
+    return np.bincount(picked.ravel(), minlength=resamples * n).reshape(resamples, n).astype(np.float64)
+
+
+def mean_draws(values: Sequence[float], *, rng: Generator, resamples: int = RESAMPLES) -> Floats:
+    """The mean of each resample. Draws how often each distinct value comes up, which is the same and much faster."""
+    import numpy as np
+
+    distinct, counts = np.unique(np.asarray(values, dtype=np.float64), return_counts=True)
+    n = int(counts.sum())
+    means: Floats = rng.multinomial(n, counts / n, size=resamples) @ distinct / n
+    return means
+
+
+def ratios(counts: Floats, numerator: Floats, denominator: Floats) -> Floats:
+    """Sum of the numerators over sum of the denominators in each resample; NaN where the latter is nothing."""
+    import numpy as np
+
+    below = counts @ denominator
+    found: Floats = np.divide(counts @ numerator, below, out=np.full(below.shape, np.nan), where=below > 0)
+    return found
+
+
+def percentile_interval(values: Floats, *, level: float = 0.95) -> tuple[float, float] | None:
+    """The middle `level` of the resampled values. `None` where more than one resample in twenty has no value."""
+    import numpy as np
+
+    known = values[np.isfinite(values)]
+    if known.size < 0.95 * values.size or not known.size:
+        return None
+    low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
