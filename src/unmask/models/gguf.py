@@ -1,7 +1,7 @@
 """Reads the header of a GGUF file: enough to refuse a wrong file before anything heavy is loaded.
 
 The format: `GGUF`, a version, the number of tensors and of metadata entries, then the entries as key, type, value,
-all little-endian. Arrays (vocabularies, mostly) are stepped over, not kept.
+then where each tensor lies; all little-endian. Arrays (vocabularies, mostly) are stepped over, not kept.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ VERSIONS = (2, 3)
 MAX_STRING = 16 * 1024 * 1024
 MAX_ENTRIES = 100_000
 MAX_DEPTH = 4
+MAX_DIMENSIONS = 8
 
 _STRING, _ARRAY = 8, 9
 _SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
@@ -31,6 +32,8 @@ class Header(Record, frozen=True, kw_only=True):
     version: int
     tensors: int
     metadata: dict[str, Value]
+    last_tensor: int
+    """Where in the file the last tensor begins; a file that ends before it was cut off."""
 
     def _text(self, key: str) -> str | None:
         value = self.metadata.get(key)
@@ -117,14 +120,27 @@ def _parse(file: BinaryIO) -> Header:
     version = int(_scalar(file, "I"))
     if version not in VERSIONS:
         raise _DamagedError(f"its version is {version}, this program reads 2 and 3")
-    tensors, entries = int(_scalar(file, "Q")), _count(file, MAX_ENTRIES)
+    tensors, entries = _count(file, MAX_ENTRIES), _count(file, MAX_ENTRIES)
     metadata: dict[str, Value] = {}
     for _ in range(entries):
         key = _string(file)
         value = _value(file)
         if value is not None:
             metadata[key] = value
-    return Header(version=version, tensors=tensors, metadata=metadata)
+    last = max((_tensor_offset(file) for _ in range(tensors)), default=0)
+    alignment = metadata.get("general.alignment")
+    step = alignment if isinstance(alignment, int) and alignment > 0 else 32
+    begin = -(-file.tell() // step) * step
+    return Header(version=version, tensors=tensors, metadata=metadata, last_tensor=begin + last)
+
+
+def _tensor_offset(file: BinaryIO) -> int:
+    file.seek(_count(file, MAX_STRING), 1)
+    dimensions = int(_scalar(file, "I"))
+    if dimensions > MAX_DIMENSIONS:
+        raise _DamagedError(f"it has a tensor of {dimensions} dimensions")
+    file.seek(8 * dimensions + 4, 1)
+    return int(_scalar(file, "Q"))
 
 
 def read_header(path: Path) -> Header:
@@ -132,7 +148,10 @@ def read_header(path: Path) -> Header:
     advice = "give the path of a GGUF file, or `unmask pull --list` for models that can be fetched"
     try:
         with path.open("rb") as file:
-            return _parse(file)
+            header = _parse(file)
+            if file.seek(0, 2) <= header.last_tensor:
+                raise _DamagedError("it ends before its last tensor")
+            return header
     except _DamagedError as error:
         raise MissingError(f"{path} is not a usable GGUF file: {error}", advice=advice) from None
     except OSError as error:
