@@ -18,7 +18,7 @@ _DROPPABLE = ("temperature", "top_p", "seed", "n", RESPONSE_FORMAT)
 _UNSUPPORTED = re.compile(
     r"unsupported|not supported|n[o']t support|unrecogni[sz]ed|unknown|unexpected|not permitted|not allowed|extra[_ ]"
     r"|forbidden|cannot (?:both )?be|can't be|only the default|may only be|not available|unavailable|deprecated"
-    r"|not accept|not a valid|invalid parameter|incompatible|instead\b",
+    r"|not accept|not enabled|not a valid|invalid parameter|incompatible|instead\b",
     re.IGNORECASE,
 )
 _SCHEMA = re.compile(r"response_?format|response_?schema|json_?schema", re.IGNORECASE)
@@ -58,7 +58,7 @@ def refused_parameter(problem: Problem, sent: frozenset[str]) -> str | None:
 
 def _mention(name: str) -> re.Pattern[str]:
     """A one-letter name counts only where it is set off as a name."""
-    return re.compile(r"""['"`.]n['"`:]|\bn:""" if name == "n" else rf"(?<![\w-]){name}(?![\w-])")
+    return re.compile(r"""['"`.]n['"`:]|\bn:|: ?n\W*$""" if name == "n" else rf"(?<![\w-]){name}(?![\w-])")
 
 
 class Adjustments:

@@ -20,7 +20,7 @@ import msgspec
 from multidict import CIMultiDict
 from yarl import URL
 
-from unmask.errors import ModelError, RequestRefusedError, TransientModelError
+from unmask.errors import FatalModelError, ModelError, RequestRefusedError, TransientModelError
 from unmask.models.failures import looks_like_html
 from unmask.models.target import Target
 
@@ -114,6 +114,8 @@ class Channel:
                 return TransientModelError(
                     f"{where}: cannot connect: {said}", unreachable=True, advice=_reach_advice(target)
                 )
+            case aiohttp.InvalidURL():
+                return FatalModelError(f"{where}: not an address one can connect to", advice=_reach_advice(target))
             case aiohttp.ServerDisconnectedError():
                 return TransientModelError(f"{where}: the server closed the connection before it answered")
             case aiohttp.ClientPayloadError():

@@ -50,7 +50,7 @@ class _Course:
         self.begun = self.start = now
         self.failed = 0
         self.seen = 0
-        """Successes of the endpoint when the current try began."""
+        """Successes of the endpoint when this request last failed, or began."""
         self.probe = False
         """Whether this is the one request that may be on its way before the model has answered for the first time."""
 
@@ -109,6 +109,7 @@ class Endpoint:
         self._successes = 0
         self._waiting: deque[tuple[asyncio.Future[None], _Course]] = deque()
         self._proven: dict[int, Model] = {}
+        self._condemned: dict[int, FatalModelError] = {}
         self._probing: dict[int, Model] = {}
         self._fruitless: dict[tuple[int, type[Exception]], int] = {}
         self._waker: asyncio.Task[None] | None = None
@@ -121,12 +122,15 @@ class Endpoint:
     def free(self, model: Model) -> int:
         """How many requests to `model` may start now. One at a time until its first answer, so that a wrong key or
         name is found out by one request; none while the endpoint has asked for a pause."""
-        room = int(self._limit) - self.in_flight - len(self._waiting)
-        if room <= 0 or (self._paused_until is not None and self._pause_left() > 0):
+        room = int(self._limit) - self.in_flight
+        if room <= 0 or (self._paused_until is not None and self._pause_left() > 0) or id(model) in self._condemned:
             return 0
-        if id(model) not in self._proven:
-            room = 0 if id(model) in self._probing else 1
-        return room if self._budget is None else min(room, self._budgeted(self._budget))
+        if self._budget is not None:
+            room = min(room, self._budgeted(self._budget))
+        room = max(0, room - len(self._waiting))
+        if id(model) in self._proven:
+            return room
+        return 0 if id(model) in self._probing else min(room, 1)
 
     def send(self, model: Model, request: Request) -> Coroutine[Any, Any, Completion]:
         """Send `request`, again if that helps. The connection is taken at the call, not when the coroutine first
@@ -150,8 +154,9 @@ class Endpoint:
         try:
             if not taken:
                 await self._turn(course)
+                course.begun = course.start = self._clock()
+            course.seen = self._successes
             while True:
-                course.seen = self._successes
                 try:
                     completion = await course.model.complete(request)
                     self._succeed(course.model)
@@ -160,6 +165,9 @@ class Endpoint:
                     delay = self._setback(error, course)
                 except RequestRefusedError as error:
                     self._come_to_nothing(error, course.model)
+                    raise
+                except FatalModelError as error:
+                    self._condemn(course.model, error)
                     raise
                 finally:
                     self._release()
@@ -196,16 +204,16 @@ class Endpoint:
 
     async def _turn(self, course: _Course) -> None:
         """Wait for a connection."""
+        if id(course.model) in self._condemned:
+            raise self._condemned[id(course.model)]
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        entry = (future, course)
-        self._waiting.append(entry)
+        self._waiting.append((future, course))
         self._admit()
         try:
             await future
         except asyncio.CancelledError:
-            if future.cancelled():
-                self._waiting.remove(entry)
-            else:  # cancelled between being let in and noticing it
+            # Let in, but not noticed yet; otherwise `_admit` drops the entry when it comes to it.
+            if not future.cancelled():
                 self._release()
             raise
 
@@ -218,6 +226,8 @@ class Endpoint:
                 break
             entry = self._waiting.popleft()
             future, course = entry
+            if future.done():
+                continue
             if course.probe or id(course.model) in self._proven or id(course.model) not in self._probing:
                 self._take(course)
                 future.set_result(None)
@@ -271,9 +281,10 @@ class Endpoint:
     def _setback(self, error: TransientModelError, course: _Course) -> float:
         """Seconds this request has to wait by itself; raises when it is not to be tried again."""
         if error.unreachable and id(course.model) not in self._proven:
-            raise FatalModelError(str(error), advice=error.advice) from None
+            raise self._condemn(course.model, FatalModelError(str(error), advice=error.advice)) from None
         if not error.throttled or self._successes == course.seen:
             course.failed += 1
+        course.seen = self._successes
         shared = self._hold_back(error, started=course.start)
         if course.failed >= self.limits.tries or self._clock() - course.begun >= self.limits.give_up_after:
             self._come_to_nothing(error, course.model)
@@ -308,7 +319,15 @@ class Endpoint:
         kind = type(error)
         lost = self._fruitless[id(model), kind] = self._fruitless.get((id(model), kind), 0) + 1
         if lost >= HOPELESS.get(kind, 3):
-            raise FatalModelError(
-                f"{lost} requests to {model.name} and not one answer; the last: {error}",
-                advice=error.advice or f"see that {self.name} works, then run the same command again",
-            ) from None
+            said = f"{lost} requests to {model.name} and not one answer; the last: {error}"
+            advice = error.advice or f"see that {self.name} works, then run the same command again"
+            raise self._condemn(model, FatalModelError(said, advice=advice)) from None
+
+    def _condemn(self, model: Model, error: FatalModelError) -> FatalModelError:
+        """Nothing more is sent to this model: whoever waits or comes later gets the same error."""
+        self._condemned[id(model)] = error
+        for entry in [entry for entry in self._waiting if entry[1].model is model]:
+            self._waiting.remove(entry)
+            if not entry[0].done():
+                entry[0].set_exception(error)
+        return error

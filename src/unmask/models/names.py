@@ -136,7 +136,7 @@ def _unknown(name: str, provider: str) -> str:
 
 def _did_you_mean(name: str, provider: str, rest: str, known: tuple[str, ...]) -> str:
     providers = f"providers: {', '.join(known)}; or gguf:PATH"
-    close = difflib.get_close_matches(provider.lower(), known, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(provider.lower(), known, n=1, cutoff=0.75)
     if close and rest:
         return f"did you mean {close[0]}/{rest}? {providers}"
     if "/" in name:

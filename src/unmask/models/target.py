@@ -16,7 +16,7 @@ ANTHROPIC_VERSION = "2023-06-01"
 SHOWN = 300
 """Characters of a stranger's error text that are repeated to the user."""
 
-_TOKEN = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}")
+_TOKEN = re.compile(r"(?i)\b(bearer|basic)\s+(?=\S*[\d=])[A-Za-z0-9._~+/=-]{6,}")
 _KEY = re.compile(r"\b(?:(?:sk|rk|pk|gsk|xai|hf)[-_]|AIza)[-_A-Za-z0-9*.]{6,}")
 _USERINFO = re.compile(r"(://)[^/@\s]+@")
 

@@ -1,0 +1,123 @@
+"""A real HTTP server on loopback that answers what a test tells it to, and remembers what it was sent."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+from aiohttp import web
+
+from unmask.records import Message, Request, Sampling
+
+
+class Sent(NamedTuple):
+    """One request as the server saw it."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: dict[str, Any]
+
+
+class Canned(NamedTuple):
+    """One answer. A dict or list is sent as JSON, bytes as they are."""
+
+    body: Any
+    status: int = 200
+    headers: Mapping[str, str] = {}
+
+
+Script = Callable[[Sent], Canned]
+
+
+class Loopback:
+    """`script` may be replaced while the server runs."""
+
+    def __init__(self, script: Script, port: int) -> None:
+        self.script = script
+        self.port = port
+        self.sent: list[Sent] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+
+@asynccontextmanager
+async def loopback(script: Script | Canned | list[Canned], *, port: int = 0) -> AsyncIterator[Loopback]:
+    """Serves a script, the same answer always, or a list of answers of which the last repeats."""
+    server = Loopback(_script(script), 0)
+
+    async def handle(request: web.Request) -> web.Response:
+        sent = Sent(request.path_qs, dict(request.headers), json.loads(await request.read()))
+        server.sent.append(sent)
+        answer = server.script(sent)
+        if isinstance(answer.body, bytes):
+            return web.Response(body=answer.body, status=answer.status, headers=dict(answer.headers))
+        return web.json_response(answer.body, status=answer.status, headers=dict(answer.headers))
+
+    app = web.Application()
+    app.router.add_post("/{path:.*}", handle)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", port, reuse_address=True)
+    await site.start()
+    server.port = runner.addresses[0][1]
+    try:
+        yield server
+    finally:
+        await runner.cleanup()
+
+
+def _script(script: Script | Canned | list[Canned]) -> Script:
+    if isinstance(script, Canned):
+        return lambda _: script
+    if isinstance(script, list):
+        left = list(script)
+        return lambda _: left.pop(0) if len(left) > 1 else left[0]
+    return script
+
+
+@asynccontextmanager
+async def raw(reply: bytes, *, reset: bool = False, silent: bool = False) -> AsyncIterator[str]:
+    """A server that writes these bytes, whatever they are, and closes or resets the connection."""
+    hold = asyncio.Event()
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(reply)
+        await writer.drain()
+        if silent:
+            await hold.wait()
+        if reset:
+            writer.transport.abort()
+        else:
+            writer.close()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    finally:
+        hold.set()
+        server.close()
+        await server.wait_closed()
+
+
+def request(text: str = "Is water wet?", **changes: Any) -> Request:
+    """A small request; `sampling` fields and `n` or `schema` by keyword."""
+    kept = {name: changes.pop(name) for name in ("n", "schema") if name in changes}
+    messages = (Message("system", "Be brief."), Message("user", text))
+    return Request(messages, Sampling(**changes), **kept)
+
+
+def chat(*texts: Any, finish: Any = "stop", usage: Any = None, **message: Any) -> dict[str, Any]:
+    """A chat completion with these contents as its choices."""
+    said = [{"role": "assistant", "content": text, **message} for text in texts]
+    return {
+        "id": "x",
+        "model": "served-model",
+        "choices": [{"index": at, "message": one, "finish_reason": finish} for at, one in enumerate(said)],
+        "usage": usage,
+    }

@@ -1,0 +1,304 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unmask.errors import FatalModelError, ModelError, RequestRefusedError, TransientModelError
+from unmask.models.adjust import Adjustments, parameters, refused_parameter, without_system
+from unmask.models.failures import Problem, failure, problem_of, retry_after
+from unmask.models.keys import Key
+from unmask.models.target import Target
+from unmask.records import Message
+
+KEY = Key("k-very-secret", "OPENAI_API_KEY")
+TARGET = Target.build(
+    "openai/gpt-x",
+    url="https://api.example.org/v1",
+    path="/chat/completions",
+    key=KEY,
+    variables=("UNMASK_API_KEY", "OPENAI_API_KEY"),
+)
+
+
+def raised(status: int, body: object = None, headers: dict[str, str] | None = None) -> ModelError:
+    data = body if isinstance(body, bytes) else json.dumps(body if body is not None else {}).encode()
+    return failure(problem_of(status, data, headers or {}), TARGET)
+
+
+def openai_error(message: str, **more: str) -> dict[str, object]:
+    return {"error": {"message": message, **more}}
+
+
+@pytest.mark.parametrize("status", [401, 403, 407])
+def test_a_refused_key_is_fatal_and_the_advice_names_its_variable(status):
+    """The run stops before anything else is sent, and says which variable to look at."""
+    error = raised(status, openai_error("bad key"))
+    assert isinstance(error, FatalModelError)
+    assert "OPENAI_API_KEY" in (error.advice or "")
+
+
+def test_a_refused_request_without_key_says_which_variable_to_set():
+    """Where no key was sent there is none to check."""
+    bare = Target.build("openai/x", url="http://h/v1", path="/p", key=None, variables=("UNMASK_API_KEY", "O_KEY"))
+    error = failure(Problem(401), bare)
+    assert "O_KEY" in (error.advice or "")
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (404, openai_error("no such route")),
+        (404, {"detail": "Not Found"}),
+        (405, {}),
+        (400, openai_error("The model `gpt-x` does not exist", code="model_not_found")),
+        (400, openai_error("gpt-x is not a valid model ID")),
+        (400, openai_error("Model Not Exist")),
+        (400, {"object": "error", "message": "model 'gpt-x' not found, try pulling it first", "code": 400}),
+    ],
+)
+def test_an_unknown_model_or_path_is_fatal_and_names_both(status, body):
+    """Model and URL are in front of the user at once."""
+    error = raised(status, body)
+    assert isinstance(error, FatalModelError)
+    assert "openai/gpt-x" in str(error)
+    assert "https://api.example.org/v1/chat/completions" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (402, openai_error("Insufficient credits")),
+        (429, openai_error("You exceeded your current quota", type="insufficient_quota", code="insufficient_quota")),
+        (400, {"type": "error", "error": {"type": "x", "message": "Your credit balance is too low to access"}}),
+    ],
+)
+def test_no_money_left_is_fatal(status, body):
+    """Waiting does not fill an account."""
+    assert isinstance(raised(status, body), FatalModelError)
+
+
+def test_a_quota_that_refills_is_not_fatal():
+    """Google says quota for a rate limit, and when to come back."""
+    error = raised(429, openai_error("You exceeded your current quota. Please retry in 36.5s.", status="EXHAUSTED"))
+    assert isinstance(error, TransientModelError)
+    assert error.retry_after == 36.5
+
+
+@pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 503, 504, 520, 529])
+def test_passing_trouble_is_transient(status):
+    """Worth another try; overload asks for fewer requests at a time."""
+    error = raised(status, openai_error("later"))
+    assert isinstance(error, TransientModelError)
+    assert error.throttled == (status in (429, 503, 529))
+    assert not error.unreachable
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+def test_other_refusals_are_about_this_request_only(status):
+    """Too long, or malformed in a way the next one is not."""
+    error = raised(status, openai_error("This model's maximum context length is 10 tokens", param="messages"))
+    assert isinstance(error, RequestRefusedError)
+
+
+def test_a_redirect_is_fatal():
+    """A POST that follows a redirect loses its body; the base URL is wrong."""
+    assert isinstance(raised(301, b""), FatalModelError)
+
+
+@given(st.integers(300, 599), st.binary(max_size=400))
+def test_any_answer_becomes_a_model_error(status, body):
+    """Whatever a server sends, it is classified, on one line, without the key."""
+    error = raised(status, body + b" k-very-secret")
+    assert isinstance(error, ModelError)
+    assert "k-very-secret" not in f"{error} {error.advice}"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=10),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["error", "detail", "message", "code", "param", "loc", "msg"]), inner, max_size=4
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(JSON)
+def test_error_objects_of_any_shape_are_described(found):
+    """No combination of the names providers use breaks the reading of an error."""
+    assert isinstance(raised(400, found), ModelError)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (openai_error("one"), "one"),
+        ({"error": "two"}, "two"),
+        ({"message": "three"}, "three"),
+        ({"detail": "four"}, "four"),
+        ({"detail": [{"loc": ["body", "seed"], "msg": "five"}]}, "body.seed: five"),
+        ([{"error": {"code": 400, "message": "six", "status": "INVALID"}}], "six"),
+        ({"type": "error", "error": {"type": "overloaded_error", "message": "seven"}}, "seven"),
+        ({"error": {"message": "Provider returned error", "metadata": {"raw": "eight"}}}, "eight"),
+        (b"plain nine", "plain nine"),
+        (b"<!DOCTYPE html><html><body>ten</body></html>", "an HTML page"),
+    ],
+)
+def test_the_message_is_found_in_every_providers_shape(body, said):
+    """Each of the shapes in use gives up its text."""
+    assert said in str(raised(500, body))
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "-3"}, None),
+        ({"retry-after": "nan"}, None),
+        ({}, None),
+    ],
+)
+def test_retry_after_in_numbers(headers, seconds):
+    """Milliseconds win, nonsense is nothing."""
+    assert retry_after(headers) == seconds
+
+
+def test_retry_after_as_a_date_is_counted_by_the_servers_clock():
+    """Twelve seconds after the server's own Date, however wrong our clock is."""
+    start = datetime(2001, 1, 1, tzinfo=UTC)
+    headers = {
+        "retry-after": format_datetime(start + timedelta(seconds=12), usegmt=True),
+        "Date": format_datetime(start, usegmt=True),
+    }
+    assert retry_after(headers) == 12.0
+
+
+def test_retry_after_as_a_date_without_the_servers_clock():
+    """Ours is used, and a date long past means now."""
+    assert retry_after({"retry-after": "Mon, 01 Jan 2001 00:00:00 GMT"}) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("message", "seconds"),
+    [
+        ("Please try again in 20ms.", 0.02),
+        ("Please try again in 1.5s.", 1.5),
+        ("try again in 6m3s", 363.0),
+        ("retry after 5 s", 5.0),
+        ("try again later", None),
+    ],
+)
+def test_a_wait_written_into_the_message_is_understood(message, seconds):
+    """Some providers put it there and nowhere else."""
+    assert problem_of(429, json.dumps(openai_error(message)).encode(), {}).retry_after == seconds
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (400, openai_error("The response was filtered", code="content_filter")),
+        (
+            400,
+            openai_error("Your prompt was flagged as potentially violating our usage policy.", code="invalid_prompt"),
+        ),
+        (403, openai_error("Your chosen model requires moderation and your input was flagged")),
+        (400, openai_error("Content Exists Risk")),
+    ],
+)
+def test_a_content_filter_is_recognised(status, body):
+    """It answers in the model's place and is no failure."""
+    assert problem_of(status, json.dumps(body).encode(), {}).filtered
+
+
+def test_a_wrong_key_is_not_a_filter():
+    """A 403 about permission stays a matter of the key."""
+    assert not problem_of(403, json.dumps(openai_error("You do not have access")).encode(), {}).filtered
+
+
+SENT = frozenset({"temperature", "top_p", "seed", "n", "max_tokens", "response_format", "system"})
+
+
+@pytest.mark.parametrize(
+    ("problem", "name"),
+    [
+        (Problem(400, "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
+                      "'max_completion_tokens' instead.", "unsupported_parameter", "max_tokens"), "max_tokens"),
+        (Problem(400, "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) "
+                      "value is supported.", "unsupported_value", "temperature"), "temperature"),
+        (Problem(400, "`temperature` and `top_p` cannot both be specified for this model."), "top_p"),
+        (Problem(400, "`temperature` is deprecated for this model."), "temperature"),
+        (Problem(422, "body.seed: Extra inputs are not permitted"), "seed"),
+        (Problem(400, "Unrecognized request argument supplied: seed"), "seed"),
+        (Problem(400, "'n' : number must be at most 1", "", ""), "n"),
+        (Problem(400, "Parameter 'n' is not supported"), "n"),
+        (Problem(400, "This response_format type is unavailable now"), "response_format"),
+        (Problem(400, "Invalid schema for json_schema 'answer'"), "response_format"),
+        (Problem(400, "System role not supported"), "system"),
+        (Problem(400, "Unsupported value: 'messages[0].role' does not support 'system' with this model.", "x",
+                 "messages[0].role"), "system"),
+        (Problem(400, "Developer instruction is not enabled for models/gemma"), "system"),
+        (Problem(400, "'max_tokens' is too large: 1000. This model's maximum context length is 512 tokens"), None),
+        (Problem(400, "messages must not be empty"), None),
+        (Problem(500, "temperature is not supported"), None),
+        (Problem(400, "The model does not support images"), None),
+    ],
+)  # fmt: skip
+def test_refused_parameters_are_told_from_other_refusals(problem, name):
+    """The providers' own sentences, each with the parameter it is about."""
+    assert refused_parameter(problem, SENT) == name
+
+
+def test_a_parameter_that_was_not_sent_is_not_blamed():
+    """Dropping what is not there would go round in circles."""
+    problem = Problem(400, "'temperature' is not supported", "unsupported_parameter", "temperature")
+    assert refused_parameter(problem, frozenset({"max_tokens"})) is None
+
+
+@given(st.lists(st.sampled_from(sorted(SENT | {"max_completion_tokens"})), max_size=12))
+def test_learning_ends(refusals):
+    """A server that refuses whatever it is sent runs out of parameters to refuse."""
+    adjustments = Adjustments()
+    wanted = {
+        "model": "x",
+        "messages": (Message("system", "s"), Message("user", "u")),
+        **dict.fromkeys(("temperature", "top_p", "seed", "n", "max_tokens", "response_format"), 1),
+    }
+    for name in refusals:
+        payload, _ = adjustments.apply(wanted)
+        if name in parameters(payload):
+            adjustments.learn(name)
+            assert name not in parameters(adjustments.apply(wanted)[0])
+
+
+def test_the_token_limit_is_renamed_before_it_is_dropped():
+    """Each of its two names is tried once."""
+    adjustments = Adjustments()
+    wanted = {"messages": (), "max_tokens": 9}
+    adjustments.learn("max_tokens")
+    assert adjustments.apply(wanted)[0]["max_completion_tokens"] == 9
+    adjustments.learn("max_completion_tokens")
+    assert set(adjustments.apply(wanted)[0]) == {"messages"}
+
+
+def test_only_what_a_request_wanted_is_reported():
+    """A request without a temperature is not adjusted by its refusal."""
+    adjustments = Adjustments()
+    adjustments.learn("temperature")
+    assert adjustments.apply({"messages": ()})[1] == ()
+    assert adjustments.apply({"messages": (), "temperature": 0})[1] == ("temperature: refused, not sent",)
+
+
+def test_a_system_prompt_moves_into_the_first_user_message():
+    """Nothing of the conversation is lost where there is no system role."""
+    messages = (Message("system", "s"), Message("user", "u"), Message("assistant", "a"), Message("user", "v"))
+    assert without_system(messages) == (Message("user", "s\n\nu"), Message("assistant", "a"), Message("user", "v"))

@@ -1,0 +1,219 @@
+"""`inspect/PROVIDER/NAME` through the real package, with the mock provider it ships."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tests.models.loopback import request
+from unmask.errors import FatalModelError, MissingError, RequestRefusedError, TransientModelError, UsageError
+from unmask.models import open_model
+from unmask.models.inspect import InspectModel
+from unmask.records import Message, Request, Sampling, Stop, Usage
+
+HERE = importlib.util.find_spec("inspect_ai") is not None
+needs_inspect = pytest.mark.skipif(not HERE, reason="the extra `inspect` is not installed")
+
+
+def test_without_the_extra_the_install_line_is_named():
+    """Where the package is missing, the error says what to type; no matter what is installed here."""
+    code = (
+        "import sys; sys.modules['inspect_ai'] = None\n"
+        "from unmask.models import open_model\n"
+        "from unmask.errors import MissingError\n"
+        "try: open_model('inspect/mockllm/model')\n"
+        "except MissingError as error: sys.exit(0 if \"pip install 'unmask[inspect]'\" in error.advice else 1)\n"
+        "sys.exit(2)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def wrapped(outputs: Any, *, timeout: float = 30.0) -> InspectModel:
+    """Inspect's mock model with outputs of its own kind behind our protocol."""
+    from inspect_ai.model import get_model
+
+    model = get_model("mockllm/model", custom_outputs=outputs)
+    return InspectModel(model, name="mockllm/model", timeout=timeout)
+
+
+def output(text: str = "x", stop: Any = "stop", **counts: int) -> Any:
+    """An output of Inspect's kind. It counts its tokens itself, or the mock would fetch a tokenizer to do so."""
+    from inspect_ai.model import ModelOutput, ModelUsage
+
+    made = ModelOutput.from_content("mock-1", text, stop_reason=stop)
+    made.usage = ModelUsage(**{"input_tokens": 5, "output_tokens": 7, **counts})
+    return made
+
+
+def raising(error: Exception) -> InspectModel:
+    def fail(*_: Any) -> Any:
+        raise error
+
+    return wrapped(fail)
+
+
+def complete(model: Any, one: Request | None = None) -> Any:
+    async def go() -> Any:
+        try:
+            return await model.complete(one or request())
+        finally:
+            await model.close()
+
+    return asyncio.run(go())
+
+
+@needs_inspect
+def test_the_mock_provider_answers():
+    """Opened by name, asked once, with text, usage and model in place."""
+    model = open_model("inspect/mockllm/model")
+    model._model.api.outputs = iter([output("hello")])
+    completion = complete(model)
+    assert (model.name, model.endpoint, model.max_n) == ("inspect/mockllm/model", "inspect/mockllm", 1)
+    assert (completion.choices[0].text, completion.choices[0].stop) == ("hello", Stop.END)
+    assert (completion.usage, completion.model) == (Usage(input=5, output=7), "mock-1")
+
+
+@needs_inspect
+def test_messages_and_settings_arrive():
+    """Roles in order, and each sampling setting under Inspect's name for it."""
+    seen: list[Any] = []
+
+    def listen(messages: Any, tools: Any, choice: Any, config: Any) -> Any:
+        seen.append(([message.role for message in messages], config))
+        return output()
+
+    turns = (Message("system", "s"), Message("user", "u"), Message("assistant", "a"), Message("user", "v"))
+    complete(wrapped(listen), Request(turns, Sampling(temperature=0.3, max_tokens=9, top_p=0.8, seed=4)))
+    roles, config = seen[0]
+    assert roles == ["system", "user", "assistant", "user"]
+    assert (config.temperature, config.max_tokens, config.top_p, config.seed) == (0.3, 9, 0.8, 4)
+
+
+@needs_inspect
+def test_reasoning_stop_and_usage_are_mapped():
+    """Reasoning apart from the text, the stop reason in our words, cached input counted in."""
+    from inspect_ai.model import (
+        ChatCompletionChoice,
+        ChatMessageAssistant,
+        ContentReasoning,
+        ContentText,
+        ModelOutput,
+        ModelUsage,
+    )
+
+    content = [ContentReasoning(reasoning="thought"), ContentText(text="the "), ContentText(text="answer")]
+    made = ModelOutput(
+        model="mock-1",
+        choices=[ChatCompletionChoice(message=ChatMessageAssistant(content=content), stop_reason="max_tokens")],
+        usage=ModelUsage(input_tokens=5, output_tokens=7, input_tokens_cache_read=10, reasoning_tokens=3),
+    )
+    completion = complete(wrapped([made]))
+    choice = completion.choices[0]
+    assert (choice.text, choice.reasoning, choice.stop) == ("the answer", "thought", Stop.LENGTH)
+    assert completion.usage == Usage(input=15, output=7, reasoning=3, cached=10)
+    assert completion.model == "mock-1"
+
+
+@needs_inspect
+@pytest.mark.parametrize(
+    ("reason", "stop"), [("stop", Stop.END), ("content_filter", Stop.FILTER), ("unknown", Stop.OTHER)]
+)
+def test_stop_reasons(reason, stop):
+    """Inspect's words for them."""
+    assert complete(wrapped([output(stop=reason)])).choices[0].stop is stop
+
+
+class _Http(Exception):
+    def __init__(self, status: int) -> None:
+        super().__init__(f"status {status} for key sk-abcdefghijk")
+        self.status_code = status
+
+
+@needs_inspect
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (401, FatalModelError),
+        (404, FatalModelError),
+        (400, RequestRefusedError),
+        (429, TransientModelError),
+        (500, TransientModelError),
+    ],
+)
+def test_errors_with_a_status_are_sorted_by_it(status, kind):
+    """Whatever the provider raises, with nothing secret in the message."""
+    with pytest.raises(kind) as caught:
+        complete(raising(_Http(status)))
+    assert "abcdefghijk" not in str(caught.value)
+    assert getattr(caught.value, "throttled", False) == (status == 429)
+
+
+@needs_inspect
+def test_an_error_of_no_known_kind_concerns_this_request():
+    """A bug in a provider is data about one request, not the end of the run."""
+    with pytest.raises(RequestRefusedError, match="odd"):
+        complete(raising(ValueError("odd")))
+
+
+@needs_inspect
+def test_a_slow_answer_times_out():
+    """By our clock, whatever Inspect's own settings are."""
+
+    async def dawdle(*_: Any) -> Any:
+        await asyncio.sleep(60)
+
+    with pytest.raises(TransientModelError, match=r"^timeout: no answer within 0\.1 s"):
+        complete(wrapped(dawdle, timeout=0.1))
+
+
+@needs_inspect
+@pytest.mark.parametrize(
+    ("name", "kind"), [("inspect/nosuch/x", UsageError), ("inspect/mockllm", UsageError), ("inspect/none/", UsageError)]
+)
+def test_what_inspect_does_not_know_is_a_usage_error(name, kind):
+    """Unknown provider, or none at all."""
+    with pytest.raises(kind):
+        open_model(name)
+
+
+@needs_inspect
+def test_a_key_in_dotenv_is_lent_and_taken_back(tmp_path, monkeypatch):
+    """Inspect reads keys from the environment only; `.env` counts for it too, and leaves no trace there."""
+    from unmask.models import inspect as ours
+
+    seen: list[str | None] = []
+    real = ours.import_module
+
+    class Spy:
+        def __init__(self, module: Any) -> None:
+            self._module = module
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._module, name)
+
+        def get_model(self, *args: Any, **kwargs: Any) -> Any:
+            seen.append(os.environ.get("MOCK_PROVIDER_KEY"))
+            return self._module.get_model(*args, **kwargs)
+
+    monkeypatch.setattr(ours, "import_module", lambda name: Spy(real(name)))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".env").write_text("MOCK_PROVIDER_KEY=abc\n")
+    open_model("inspect/mockllm/model")
+    assert seen == ["abc"]
+    assert "MOCK_PROVIDER_KEY" not in os.environ
+
+
+@needs_inspect
+def test_a_provider_whose_package_is_missing_is_a_missing_prerequisite(monkeypatch):
+    """Inspect's own sentence about what to install, without its markup."""
+    for name in ("OPENAI_API_KEY", "UNMASK_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(MissingError) as caught:
+        open_model("inspect/openai/gpt-4o")
+    assert "[bold]" not in str(caught.value)

@@ -1,0 +1,340 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.models.loopback import Canned, Loopback, Script, chat, loopback, request
+from unmask.errors import FatalModelError, RequestRefusedError, TransientModelError
+from unmask.models import open_model
+from unmask.models.base import Model
+from unmask.models.openai import count, stop_of, texts
+from unmask.records import Completion, Request, Stop, Usage
+
+SCHEMA = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+
+
+def ask(
+    script: Script | Canned | list[Canned], *requests: Request, name: str = "openai/m"
+) -> tuple[Any, Loopback, Model]:
+    """The completions of these requests one after the other, the server with what it saw, and the model."""
+
+    async def go() -> tuple[Any, Loopback, Model]:
+        async with loopback(script) as server:
+            model = open_model(name, base_url=server.url)
+            done = [await model.complete(one) for one in requests or (request(),)]
+            await model.close()
+            return done if len(done) > 1 else done[0], server, model
+
+    return asyncio.run(go())
+
+
+@pytest.fixture(autouse=True)
+def _no_keys(monkeypatch):
+    for name in ("UNMASK_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def refuse(name: str, message: str, **more: str) -> Script:
+    """A server that refuses requests with the parameter `name` and answers the others."""
+
+    def script(sent: Any) -> Canned:
+        if name in sent.body:
+            return Canned({"error": {"message": message, "param": name, **more}}, 400)
+        return Canned(chat("fine"))
+
+    return script
+
+
+def test_what_is_sent():
+    """Exactly the settings of the request, under the names of the API."""
+    full = request(temperature=0.5, max_tokens=7, top_p=0.9, seed=3, n=2, schema=SCHEMA)
+    _, server, _ = ask(Canned(chat("a", "b")), full, name="openai/org/m")
+    assert server.sent[0].path == "/v1/chat/completions"
+    assert server.sent[0].body == {
+        "model": "org/m",
+        "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Is water wet?"}],
+        "temperature": 0.5,
+        "max_tokens": 7,
+        "top_p": 0.9,
+        "seed": 3,
+        "n": 2,
+        "response_format": {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": SCHEMA}},
+    }
+
+
+def test_what_is_left_to_the_endpoint_is_not_sent():
+    """`None` means absent, and one choice needs no `n`."""
+    _, server, _ = ask(Canned(chat("a")), request(temperature=None, max_tokens=None))
+    assert set(server.sent[0].body) == {"model", "messages"}
+
+
+def test_a_key_is_sent_and_none_is_not(monkeypatch):
+    """Bearer with a key, no header without."""
+    _, server, _ = ask(Canned(chat("a")))
+    assert "Authorization" not in server.sent[0].headers
+    monkeypatch.setenv("OPENAI_API_KEY", "k-123456")
+    _, server, _ = ask(Canned(chat("a")))
+    assert server.sent[0].headers["Authorization"] == "Bearer k-123456"
+
+
+def test_our_key_beats_the_providers(monkeypatch):
+    """UNMASK_API_KEY is for the subject whatever else is set."""
+    monkeypatch.setenv("OPENAI_API_KEY", "k-provider")
+    monkeypatch.setenv("UNMASK_API_KEY", "k-ours-1")
+    _, server, _ = ask(Canned(chat("a")))
+    assert server.sent[0].headers["Authorization"] == "Bearer k-ours-1"
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("  kept \n exactly ", "  kept \n exactly "),
+        (None, ""),
+        ("", ""),
+        ([{"type": "text", "text": "two "}, {"type": "text", "text": "parts"}], "two parts"),
+        (["bare", {"type": "image"}, None, 7], "bare"),
+        ({"odd": 1}, ""),
+    ],
+)
+def test_content_in_every_form(content, text):
+    """String, nothing, or a list of parts; the text is not touched."""
+    completion, _, _ = ask(Canned(chat(content)))
+    assert completion.choices[0].text == text
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_reasoning_is_kept_apart(field):
+    """Both names in use, and the answer stays clean."""
+    completion, _, _ = ask(Canned(chat("answer", **{field: "thought"})))
+    assert (completion.choices[0].text, completion.choices[0].reasoning) == ("answer", "thought")
+
+
+def test_reasoning_among_the_parts_is_kept_apart():
+    """Thinking parts as Mistral sends them."""
+    parts = [
+        {"type": "thinking", "thinking": [{"type": "text", "text": "thought"}]},
+        {"type": "text", "text": "answer"},
+    ]
+    completion, _, _ = ask(Canned(chat(parts)))
+    assert (completion.choices[0].text, completion.choices[0].reasoning) == ("answer", "thought")
+
+
+def test_a_refusal_is_the_text_when_there_is_no_other():
+    """What the model said is what it said, whichever field it is in."""
+    completion, _, _ = ask(Canned(chat(None, refusal="I will not.")))
+    assert completion.choices[0].text == "I will not."
+
+
+@pytest.mark.parametrize(
+    ("reason", "stop"),
+    [
+        ("stop", Stop.END),
+        ("eos", Stop.END),
+        ("length", Stop.LENGTH),
+        ("content_filter", Stop.FILTER),
+        ("SAFETY", Stop.FILTER),
+        ("tool_calls", Stop.OTHER),
+        (None, Stop.OTHER),
+        (7, Stop.OTHER),
+    ],
+)
+def test_finish_reasons(reason, stop):
+    """Known ones are mapped, the rest is `other`."""
+    completion, _, _ = ask(Canned(chat("x", finish=reason)))
+    assert completion.choices[0].stop is stop
+
+
+def test_usage_with_its_details():
+    """All four counts."""
+    usage = {
+        "prompt_tokens": 10,
+        "completion_tokens": 20,
+        "completion_tokens_details": {"reasoning_tokens": 15},
+        "prompt_tokens_details": {"cached_tokens": 4},
+    }
+    completion, _, _ = ask(Canned(chat("x", usage=usage)))
+    assert completion.usage == Usage(input=10, output=20, reasoning=15, cached=4)
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        None,
+        {},
+        "lots",
+        {"prompt_tokens": None, "completion_tokens_details": None},
+        {"prompt_tokens": "10", "completion_tokens": -1, "prompt_tokens_details": []},
+    ],
+)
+def test_usage_that_says_nothing_is_unknown(usage):
+    """Absent, null or of an odd type: unknown, never zero, never a failure."""
+    completion, _, _ = ask(Canned(chat("x", usage=usage)))
+    assert completion.usage == Usage()
+
+
+@given(st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text()))
+def test_a_count_is_a_whole_number_or_nothing(value):
+    """No odd value passes for a number of tokens."""
+    found = count({"a": value}, "a")
+    assert found is None or (type(found) is int and found >= 0)
+
+
+@given(st.recursive(st.none() | st.integers() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)))
+def test_content_of_any_shape_gives_text(content):
+    """Nothing a server could send as content breaks the reading of it."""
+    assert all(isinstance(part, str) for part in texts(content))
+    assert isinstance(stop_of(content), Stop)
+
+
+def test_the_served_model_and_the_latency_are_kept():
+    """As the endpoint named it, and as we measured it."""
+    completion, _, _ = ask(Canned(chat("x")))
+    assert completion.model == "served-model"
+    assert completion.latency is not None
+    assert completion.latency > 0
+
+
+def test_several_choices_in_one_call():
+    """`n` choices come back in order."""
+    completion, _, model = ask(Canned(chat("a", "b", "c")), request(n=3))
+    assert [choice.text for choice in completion.choices] == ["a", "b", "c"]
+    assert model.max_n > 1
+
+
+def test_an_endpoint_that_ignores_n_is_found_out():
+    """What came is returned, and nobody asks it for several again."""
+    completion, _, model = ask(Canned(chat("only")), request(n=3))
+    assert [choice.text for choice in completion.choices] == ["only"]
+    assert model.max_n == 1
+
+
+def test_providers_known_to_ignore_n_are_not_asked():
+    """`max_n` of 1 keeps `n` out of the request."""
+    _, server, model = ask(Canned(chat("only")), request(n=3), name="openrouter/m")
+    assert "n" not in server.sent[0].body
+    assert model.max_n == 1
+
+
+@pytest.mark.parametrize("name", ["temperature", "top_p", "seed", "response_format"])
+def test_a_refused_parameter_is_dropped_at_once_remembered_and_recorded(name):
+    """Three sends for two requests, and both answers say what was changed."""
+    wanted = request(temperature=0.0, top_p=0.5, seed=1, schema=SCHEMA)
+    (first, second), server, _ = ask(refuse(name, f"Unsupported parameter: '{name}'"), wanted, wanted)
+    assert [name in sent.body for sent in server.sent] == [True, False, False]
+    assert first.adjusted == second.adjusted == (f"{name}: refused, not sent",)
+
+
+def test_a_refused_token_limit_is_renamed():
+    """The value goes out under the other name."""
+    (first, second), server, _ = ask(
+        refuse("max_tokens", "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."),
+        request(max_tokens=77),
+        request(max_tokens=78),
+    )
+    assert [sent.body.get("max_completion_tokens") for sent in server.sent] == [None, 77, 78]
+    assert first.adjusted == second.adjusted == ("max_tokens: sent as max_completion_tokens",)
+
+
+def test_a_refused_n_leaves_one_choice():
+    """The request is answered once, and `max_n` falls."""
+    completion, server, model = ask(refuse("n", "'n' is not supported"), request(n=4))
+    assert len(completion.choices) == 1
+    assert model.max_n == 1
+    assert [sent.body.get("n") for sent in server.sent] == [4, None]
+
+
+def test_a_model_without_system_role_gets_the_prompt_as_user():
+    """Templates that know no system role lose nothing, and it is recorded."""
+
+    def script(sent: Any) -> Canned:
+        if any(message["role"] == "system" for message in sent.body["messages"]):
+            return Canned({"object": "error", "message": "System role not supported", "code": 400}, 400)
+        return Canned(chat("fine"))
+
+    completion, server, _ = ask(script)
+    assert server.sent[-1].body["messages"] == [{"role": "user", "content": "Be brief.\n\nIs water wet?"}]
+    assert completion.adjusted == ("system: refused, sent inside the first user message",)
+
+
+def test_several_refusals_are_worked_off_one_by_one():
+    """A model that takes nothing but messages ends up with them."""
+
+    def script(sent: Any) -> Canned:
+        extra = next((name for name in sent.body if name not in ("model", "messages")), None)
+        if extra:
+            return Canned({"error": {"message": f"Unrecognized argument: {extra}"}}, 400)
+        return Canned(chat("fine"))
+
+    completion, server, _ = ask(script, request(top_p=0.5, seed=1, n=2, schema=SCHEMA))
+    assert set(server.sent[-1].body) == {"model", "messages"}
+    assert len(completion.adjusted) == 6
+
+
+@pytest.mark.parametrize("name", ["o1", "o3-mini", "o4-mini-2025-04-16", "gpt-5", "gpt-5-mini", "gpt-5.1"])
+def test_reasoning_models_of_openai_are_known_beforehand(name):
+    """No call is spent on finding out what they refuse."""
+    completion, server, _ = ask(Canned(chat("x")), request(temperature=0.0, max_tokens=9), name=f"openai/{name}")
+    assert len(server.sent) == 1
+    assert "temperature" not in server.sent[0].body
+    assert server.sent[0].body["max_completion_tokens"] == 9
+    assert completion.adjusted == ("temperature: not sent", "max_tokens: sent as max_completion_tokens")
+
+
+@pytest.mark.parametrize("name", ["openai/gpt-4o", "openai/gpt-5-chat-latest", "openai/o", "openai/olmo", "vllm/o3"])
+def test_other_models_are_not_taken_for_them(name):
+    """Their temperature is sent."""
+    _, server, _ = ask(Canned(chat("x")), name=name)
+    assert server.sent[0].body["temperature"] == 1.0
+
+
+def test_a_filtered_prompt_is_an_answer():
+    """Every take asked for comes back empty, stopped by the filter."""
+    answer = Canned({"error": {"message": "filtered", "code": "content_filter"}}, 400)
+    completion, _, _ = ask(answer, request(n=3))
+    assert [(choice.text, choice.stop) for choice in completion.choices] == [("", Stop.FILTER)] * 3
+
+
+def failing(answer: Canned) -> Exception:
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - the type is what the callers look at
+        ask(answer)
+    return caught.value
+
+
+def test_a_prompt_that_is_too_long_concerns_only_itself():
+    """No parameter is dropped for it."""
+    message = "max_tokens is too large: this model's maximum context length is 100 tokens"
+    assert isinstance(failing(Canned({"error": {"message": message}}, 400)), RequestRefusedError)
+
+
+def test_an_upstream_error_inside_a_200_counts_as_its_code():
+    """OpenRouter answers 200 and puts the real status into the body."""
+    error = failing(Canned({"error": {"code": 429, "message": "slow down"}}))
+    assert isinstance(error, TransientModelError)
+    assert error.throttled
+    assert isinstance(failing(Canned({"error": {"code": 401, "message": "who?"}})), FatalModelError)
+
+
+def test_an_error_in_place_of_a_choice_is_worth_another_try():
+    """A choice that carries an error is no choice."""
+    body = {"choices": [{"message": {"content": "ha"}, "finish_reason": "error", "error": {"message": "broke"}}]}
+    assert isinstance(failing(Canned(body)), TransientModelError)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"), [({"Retry-After": "3"}, 3.0), ({"retry-after-ms": "250"}, 0.25), ({}, None)]
+)
+def test_retry_after_travels_with_the_error(headers, seconds):
+    """Read from the real headers of a real answer."""
+    error = failing(Canned({"error": {"message": "slow down"}}, 429, headers))
+    assert isinstance(error, TransientModelError)
+    assert (error.throttled, error.retry_after) == (True, seconds)
+
+
+def test_more_choices_than_asked_are_left_out():
+    """A take is what was asked for, not what was thrown in."""
+    completion: Completion = ask(Canned(chat("a", "b")))[0]
+    assert len(completion.choices) == 1

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unmask.errors import UsageError
+from unmask.models.names import PROVIDERS
+from unmask.models.prices import Price, lookup
+from unmask.records import Usage
+
+
+def test_a_known_model_has_its_list_price():
+    """OpenAI's published price of gpt-4o, dollars per million tokens."""
+    assert lookup("openai/gpt-4o") == Price(2.5, 10.0, 1.25)
+
+
+@pytest.mark.parametrize("name", ["openai/no-such-model-9", "vllm/gpt-4o", "ollama/x", "nobody/x", "gpt-4o"])
+def test_an_unknown_price_is_none_and_not_zero(name):
+    """What the table does not have, or nobody can know, is `None`."""
+    assert lookup(name) is None
+
+
+@pytest.mark.parametrize("name", ["scripted/honest", "embedded/x", "gguf:/x.gguf"])
+def test_models_in_this_process_are_free(name):
+    """They cost nothing even when they count no tokens."""
+    price = lookup(name)
+    assert price is not None
+    assert price.cost(Usage()) == 0.0
+
+
+def test_a_familiar_name_at_another_address_has_no_known_price():
+    """What a proxy charges for `gpt-4o` is not what OpenAI charges."""
+    assert lookup("openai/gpt-4o", endpoint="http://127.0.0.1:8000") is None
+    assert lookup("openai/gpt-4o", endpoint="https://api.openai.com") is not None
+
+
+def test_inspect_models_cost_what_the_provider_asks():
+    """`inspect/openai/x` is priced as `openai/x`, unless it goes elsewhere."""
+    assert lookup("inspect/openai/gpt-4o", endpoint="inspect/openai") == lookup("openai/gpt-4o")
+    assert lookup("inspect/openai/gpt-4o", endpoint="http://127.0.0.1:1") is None
+
+
+@pytest.mark.parametrize("provider", [row.priced_as for row in PROVIDERS.values() if row.priced_as])
+def test_every_row_names_a_provider_of_the_price_table(provider):
+    """A mistyped id would silently make every price of that provider unknown."""
+    from genai_prices.data_snapshot import get_snapshot
+
+    assert provider in {known.id for known in get_snapshot().providers}
+
+
+def test_cost_counts_cached_input_at_its_own_price():
+    """A million tokens each way, half of the input from the cache."""
+    usage = Usage(input=1_000_000, output=1_000_000, cached=500_000)
+    assert Price(2.0, 10.0, 1.0).cost(usage) == pytest.approx(11.5)
+    assert Price(2.0, 10.0).cost(usage) == pytest.approx(12.0)
+
+
+@pytest.mark.parametrize("usage", [Usage(), Usage(input=3), Usage(output=3)])
+def test_unknown_tokens_make_the_cost_unknown(usage):
+    """A call that did not say what it used cost an unknown amount."""
+    assert Price(1.0, 1.0).cost(usage) is None
+
+
+@given(st.integers(0, 10**7), st.integers(0, 10**7), st.integers(0, 10**8))
+def test_cost_is_never_negative(sent, written, cached):
+    """Also when an endpoint claims more cached tokens than it was sent."""
+    cost = Price(2.5, 10.0, 1.25).cost(Usage(input=sent, output=written, cached=cached))
+    assert cost is not None
+    assert cost >= 0
+
+
+@pytest.mark.parametrize(("text", "price"), [("2.5/10", Price(2.5, 10)), ("0/0", Price(0, 0)), ("$1/$2", Price(1, 2))])
+def test_a_price_can_be_given(text, price):
+    """`IN/OUT`, with or without the dollar sign."""
+    assert Price.parse(text) == price
+
+
+@pytest.mark.parametrize("text", ["", "1", "1/2/3", "a/b", "-1/2", "nan/1", "inf/1"])
+def test_what_is_no_price_is_refused(text):
+    """The advice shows the form."""
+    with pytest.raises(UsageError) as caught:
+        Price.parse(text)
+    assert "2.5/10" in (caught.value.advice or "")
