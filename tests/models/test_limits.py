@@ -692,7 +692,7 @@ def test_against_a_real_server_with_a_wrong_key_one_request_is_sent(monkeypatch)
 
 
 def test_against_a_real_server_that_throttles_everything_gets_through():
-    """A server that takes four at a time and refuses the rest still answers all hundred."""
+    """A server that refuses every fifth request still answers all hundred."""
 
     async def go() -> tuple[int, int, int]:
         busy = 0
