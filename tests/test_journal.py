@@ -84,7 +84,8 @@ def test_damage_before_the_last_line_is_an_error_that_names_the_line(tmp_path: P
 def test_an_unknown_field_is_damage(tmp_path: Path):
     """A file of a newer version is refused, not half understood."""
     path = tmp_path / "x.jsonl"
-    path.write_bytes(b'{"scenario":"s","slot":"direct","takes":[0],"mood":"good"}\n' + msgspec.json.encode(line(1)) + b"\n")
+    newer = b'{"scenario":"s","slot":"direct","takes":[0],"mood":"good"}\n'
+    path.write_bytes(newer + msgspec.json.encode(line(1)) + b"\n")
     with pytest.raises(JournalError, match="mood"):
         list(read_lines(path, Asked))
 

@@ -18,7 +18,7 @@ from unmask.execute import Job
 from unmask.journal import Lines
 from unmask.models.base import Model
 from unmask.models.prices import Price
-from unmask.read import gather
+from unmask.read import gather, interpret
 from unmask.read import prompts as read_prompts
 from unmask.records import (
     PRESSURED,
@@ -70,8 +70,6 @@ class Course:
         self.cost = 0.0
         self.cost_known = True
 
-    # --- what the executor calls
-
     def jobs(self, scenario: int, busy: set[object]) -> Iterator[Job]:
         model = self.means.subject
         size = model.max_n if model is not None and self.means.one_call else 1
@@ -99,8 +97,10 @@ class Course:
             judged = Judged(slot=work.slot, digest=work.digest, method=work.method, attempt=work.attempt, **common)
             self.means.readings.append(judged)
             seen.add_judged(judged)
-            if work.method is Method.POLARITY:
-                self._learn(scenario, seen)
+            if work.method is Method.POLARITY and self.means.learned is not None:
+                side = interpret.polarity_said(judged)
+                if side is not None:
+                    self.means.learned(scenario, side)
 
     def finished(self, scenario: int) -> None:
         self.done += 1
@@ -113,8 +113,6 @@ class Course:
             return f"the run has cost ${self.cost:.4f}, and --max-cost is ${limit:g}"
         return None
 
-    # --- inside
-
     def _count(self, role: str, outcome: Completion | ModelError, cost: float | None) -> None:
         self.calls[role] += 1
         if isinstance(outcome, ModelError):
@@ -123,11 +121,6 @@ class Course:
             self.cost_known = False
         else:
             self.cost += cost
-
-    def _learn(self, scenario: Scenario, seen: Seen) -> None:
-        side = gather.polarity(scenario, seen)
-        if isinstance(side, Letter) and self.means.learned is not None:
-            self.means.learned(scenario, side)
 
 
 def request(scenario: Scenario, work: Work | object, settings: Settings, prompt: DeveloperPrompt | None) -> Request:

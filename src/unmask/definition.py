@@ -120,6 +120,10 @@ def same_run(old: Definition, new: Definition, *, moved: bool = False) -> None:
         return
     rows = "\n".join(f"  {name}: the run has {before}, the command says {after}" for name, before, after in found)
     advice = "Use the same settings to continue this run, or another --out for a new one."
+    if all(name.startswith("judge") for name, _, _ in found):
+        advice = (
+            "Use the same judge settings, or keep these readings apart under a name of their own: --judge-name NAME."
+        )
     if any(name.endswith("base-url") for name, _, _ in found):
         advice += " If only the address changed and the model behind it is the same, add --moved."
     raise MixedRunError(f"this folder holds a different run:\n{rows}", advice=advice)

@@ -157,7 +157,7 @@ class Executor:
     def _window(self) -> int:
         """How many scenarios are open at a time: enough that the last ones reach their ends together."""
         endpoints = {id(line.endpoint): line.endpoint for line in self.lines.values()}
-        return 3 * sum(endpoint.limit for endpoint in endpoints.values())
+        return max(1, 3 * sum(endpoint.limit for endpoint in endpoints.values()))
 
     def _open_one(self) -> bool:
         """Bring in the next scenario that has something to send. False when there is none left."""

@@ -36,7 +36,7 @@ def judge_spec(judge: Model | str, options: Options) -> JudgeSpec:
         endpoint=None if isinstance(judge, str) else judge.endpoint,
         base_url=public_url(options.judge_base_url),
         sampling=options.judge_sampling,
-        prompts=prompts_hash(),
+        prompts=RULES_JUDGE if style is Style.RULES else prompts_hash(),
         style=style,
     )
 

@@ -82,6 +82,14 @@ def polarity(calls: Sequence[Judged]) -> Letter | Pending:
             return Letter.C
 
 
+def polarity_said(call: Judged) -> Letter | None:
+    """What this one answer says about polarity: A, B or C in so many words. An outage says nothing worth keeping."""
+    found = _last_read([call])
+    if not isinstance(found, Lettered) or found.letter is Letter.D:
+        return None
+    return found.letter
+
+
 def next_attempt(calls: Sequence[Judged]) -> int | None:
     """Which attempt a judge call about these texts would be: 1, 2, or None where no call is due.
 
