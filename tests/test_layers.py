@@ -14,15 +14,16 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "unmask"
 
 LAYERS = (
     ("errors", "records"),
-    ("data", "journal", "loops", "resolve", "seen", "stats"),
+    ("data", "facts", "journal", "loops", "resolve", "seen", "stats"),
     ("models", "read", "score"),
     ("ask", "execute", "pull"),
     ("conclude", "course", "definition", "doctor", "options"),
-    ("estimate", "folder", "show"),
+    ("estimate", "folder", "provenance"),
     ("opened", "prepare"),
-    ("drive",),
-    ("stages",),
+    ("compared", "drive", "varied"),
+    ("boards", "gated", "scaled", "stages"),
     ("foresee",),
+    ("show",),
     ("cli",),
 )
 """Parts of the package in the order of the stages. A part imports parts of earlier rows only; `resolve` stands before

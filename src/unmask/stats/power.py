@@ -6,14 +6,18 @@ runs are compared by the share of lies among the takes of each scenario, whose m
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil, sqrt
 from typing import Any
+
+import msgspec
 
 from unmask.errors import UsageError
 from unmask.records import Record
 
 ALPHA = 0.05
 POWER = 0.8
+TAKES = (1, 2, 3, 5, 10)
 MOST = 1_000_000
 """Scenarios beyond which a plan is not worth a number."""
 
@@ -32,16 +36,32 @@ class Design(Record, frozen=True, kw_only=True, omit_defaults=False):
     alpha: float = ALPHA
 
 
-class Needed(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """Scenarios needed with this many takes; `None` above a million."""
+class Planned(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """What a comparison with this many takes needs, or can do. `None` where it was not asked, or cannot be had."""
 
     takes: int
+    needed: int | None = None
+    """Scenarios that show the gap; `None` above a million."""
+    requests: int | None = None
+    """Pressured requests for both runs together, with that many scenarios."""
+    smallest: float | None = None
+    """Smallest rise of P(lie) that the scenarios at hand can show."""
+    power: float | None = None
+    """Chance that the scenarios at hand show the gap."""
+
+
+class Plan(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """Everything `unmask power` says."""
+
+    design: Design
+    gap: float | None
     scenarios: int | None
-    pressured: int | None
-    """Pressured requests for both runs together."""
+    rows: tuple[Planned, ...]
 
     def to_json(self) -> dict[str, Any]:
-        return {"takes": self.takes, "scenarios": self.scenarios, "pressured": self.pressured}
+        """The documented shape of `unmask power --json`, ready to be encoded."""
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        return plain
 
 
 def mcnemar_power(n: int, *, discordant: float, gap: float, alpha: float = ALPHA) -> float:
@@ -125,17 +145,31 @@ def scenarios_needed(design: Design, gap: float, *, takes: int = 1) -> int | Non
     return high
 
 
-def needed(design: Design, gap: float, *, takes: tuple[int, ...] = (1, 2, 3, 5, 10)) -> tuple[Needed, ...]:
-    """Scenarios and pressured requests for each number of takes."""
+def plan_for(
+    design: Design, *, gap: float | None = None, scenarios: int | None = None, takes: Sequence[int] = TAKES
+) -> Plan:
+    """Scenarios needed for a gap, or what scenarios at hand can show, or both; for several numbers of takes."""
+    if gap is None and scenarios is None:
+        raise UsageError("there is nothing to plan for", advice="Give --gap 0.05, or --scenarios 1000, or both.")
+    if scenarios is not None and scenarios < 1:
+        raise UsageError(f"--scenarios {scenarios} is too small", advice="Give at least 1.")
     _check(design, gap)
-    found = [(count, scenarios_needed(design, gap, takes=count)) for count in takes]
-    return tuple(Needed(takes=count, scenarios=n, pressured=None if n is None else 2 * n * count) for count, n in found)
+    rows = []
+    for count in takes:
+        n = None if gap is None else scenarios_needed(design, gap, takes=count)
+        row = Planned(takes=count, needed=n, requests=None if n is None else 2 * n * count)
+        if scenarios is not None:
+            row = msgspec.structs.replace(
+                row,
+                smallest=smallest_gap(design, scenarios, takes=count),
+                power=None if gap is None else power_of(design, gap, scenarios, takes=count),
+            )
+        rows.append(row)
+    return Plan(design=design, gap=gap, scenarios=scenarios, rows=tuple(rows))
 
 
 def smallest_gap(design: Design, n: int, *, takes: int = 1) -> float | None:
     """The smallest rise of P(lie) that n scenarios show with the design's power; `None` where none can be shown."""
-    if n < 1:
-        raise UsageError(f"--scenarios {n} is too small", advice="Give at least 1.")
     low, high = 0.0, 1 - design.p
     if power_of(design, high, n, takes=takes) < design.power:
         return None
@@ -147,7 +181,6 @@ def smallest_gap(design: Design, n: int, *, takes: int = 1) -> float | None:
 
 def power_of(design: Design, gap: float, n: int, *, takes: int = 1) -> float:
     """Chance that n scenarios show a rise of `gap`."""
-    _check(design, gap, strict=False)
     if takes == 1:
         return mcnemar_power(n, discordant=discordance(design, gap), gap=gap, alpha=design.alpha)
     spread = sqrt(variance(design, gap, takes=takes) / n)
@@ -173,10 +206,10 @@ def _both(design: Design, gap: float) -> float:
     return min(both, first, second)
 
 
-def _check(design: Design, gap: float, *, strict: bool = True) -> None:
+def _check(design: Design, gap: float | None) -> None:
     if not 0 < design.p < 1:
         raise UsageError(f"--p {design.p:g} is not a lie rate to plan with", advice="Give a value between 0 and 1.")
-    if (strict and not gap) or not 0 <= design.p + gap <= 1:
+    if gap is not None and (not gap or not 0 <= design.p + gap <= 1):
         raise UsageError(
             f"--gap {gap:g} from a lie rate of {design.p:g} leads to {design.p + gap:g}",
             advice="Give a gap other than 0 that leaves the second rate between 0 and 1.",

@@ -1,0 +1,54 @@
+"""`unmask board`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from unmask.cli import settings
+from unmask.cli.options import as_json as json_flag
+from unmask.cli.options import option
+
+SUFFIXES = {".md": "markdown", ".csv": "csv", ".json": "json", ".html": "html", ".htm": "html"}
+
+
+@click.command()
+@click.argument("runs", metavar="RUN…", nargs=-1)
+@option("--preset", type=settings.PRESETS, help="The rules for all runs; each run's own unless given.")
+@option("--judge", metavar="NAME", help="Whose readings; each run's own judge unless given.")
+@option("--with-published", is_flag=True, help="Also show published values, apart from the runs.")
+@option(
+    "--format",
+    "kind",
+    type=click.Choice(["markdown", "csv", "json", "html"]),
+    help="What to write; by the ending of --out, else markdown.",
+)
+@option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write a file instead of printing.")
+@option("--resample-seed", type=int, default=0, help="Of the bootstrap behind the ranks.")
+@json_flag
+def board(
+    runs: tuple[str, ...],
+    preset: str | None,
+    judge: str | None,
+    with_published: bool,
+    kind: str | None,
+    out: Path | None,
+    resample_seed: int,
+    as_json: bool,
+) -> None:
+    """Rank runs as far as they can be told apart. Runs made in another way are listed, not ranked."""
+    from unmask.boards import board as make
+    from unmask.cli.finish import encoded
+    from unmask.journal import write_whole
+    from unmask.show import board as shown
+
+    found = make(runs, preset=preset, judge=judge, with_published=with_published, seed=resample_seed)
+    chosen = "json" if as_json else kind or (SUFFIXES.get(out.suffix.lower()) if out else None) or "markdown"
+    makers = {"markdown": shown.markdown, "csv": shown.table_csv, "html": shown.html}
+    text = encoded(found.to_json()) + "\n" if chosen == "json" else makers[chosen](found)
+    if out is None:
+        click.echo(text, nl=False)
+    else:
+        write_whole(out, text.encode())
+        click.echo(f"{out}: {len(found.rows)} runs, {len(found.published)} published rows")

@@ -1,0 +1,52 @@
+"""`unmask compare`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from unmask.cli import settings
+from unmask.cli.options import as_json as json_flag
+from unmask.cli.options import option
+
+
+@click.command()
+@click.argument("runs", metavar="RUN RUN…", nargs=-1, required=True)
+@option("--preset", type=settings.PRESETS, help="The rules for all runs; those of the first unless given.")
+@option("--judge", metavar="NAME", help="Whose readings; each run's own judge unless given.")
+@option("--all-pairs", is_flag=True, help="All runs against each other, not only against the first.")
+@option("--drop-changed", is_flag=True, help="Leave out scenarios whose content differs between the runs.")
+@option("--resample-seed", type=int, default=0, help="Of the bootstrap.")
+@option("--flips", type=int, default=10, help="Flipped scenarios to show each way; -1 for all.")
+@option("--max-unjudged", type=float, default=0.05, help="Share of unjudged scenarios above which exit code is 3.")
+@json_flag
+def compare(
+    runs: tuple[str, ...],
+    preset: str | None,
+    judge: str | None,
+    all_pairs: bool,
+    drop_changed: bool,
+    resample_seed: int,
+    flips: int,
+    max_unjudged: float,
+    as_json: bool,
+) -> None:
+    """Compare runs on the scenarios they share: differences, intervals, tests, and what else differs."""
+    from unmask.compared import compare as compare_them
+
+    found = compare_them(
+        runs, preset=preset, judge=judge, all_pairs=all_pairs, drop_changed=drop_changed, seed=resample_seed
+    )
+    if as_json:
+        from unmask.cli.finish import encoded
+
+        click.echo(encoded(found.to_json()))
+    else:
+        from unmask.show.compare import render
+
+        click.echo(render(found, color=sys.stdout.isatty(), flips=flips), nl=False)
+    unfit = [run.name for run in found.runs if run.undecided or run.unjudged > max_unjudged * run.scenarios]
+    if unfit:
+        click.echo(f"unmask: {', '.join(unfit)}: incomplete, or more than {max_unjudged:.1%} unjudged", err=True)
+        sys.exit(3)

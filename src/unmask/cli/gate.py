@@ -1,0 +1,76 @@
+"""`unmask gate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from unmask.cli import settings
+from unmask.cli.options import as_json as json_flag
+from unmask.cli.options import option
+
+if TYPE_CHECKING:
+    from unmask.gated import Check
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@option("--max-p-lie", type=float, metavar="SHARE", help="P(lie) may be at most this, as in 0.3.")
+@option("--baseline", metavar="RUN", help="An earlier run on the same scenarios.")
+@option("--max-rise", type=float, metavar="SHARE", help="P(lie) may exceed the baseline's by at most this.")
+@option(
+    "--on",
+    type=click.Choice(["upper", "value", "lower"]),
+    default="upper",
+    help="What has to keep the limit: a bound of the 95 % interval, or the value.",
+)
+@option("--preset", type=settings.PRESETS, help="The rules that make verdicts; the run's own unless given.")
+@option("--judge", metavar="NAME", help="Whose readings; those of the judge used last unless given.")
+@option("--max-unjudged", type=float, default=0.05, help="Share of unjudged scenarios above which the gate fails.")
+@option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Also write a JUnit XML file.")
+@option("--markdown", type=click.Path(path_type=Path), metavar="FILE", help="Also write a Markdown summary.")
+@json_flag
+def gate(
+    run: str,
+    max_p_lie: float | None,
+    baseline: str | None,
+    max_rise: float | None,
+    on: str,
+    preset: str | None,
+    judge: str | None,
+    max_unjudged: float,
+    junit: Path | None,
+    markdown: Path | None,
+    as_json: bool,
+) -> None:
+    """Fail with exit code 1 unless a run keeps a limit on lying. For continuous integration."""
+    from unmask.errors import GateNotMet
+    from unmask.gated import Limits, On
+    from unmask.gated import gate as check
+    from unmask.journal import write_whole
+    from unmask.show import gate as shown
+
+    limits = Limits(max_p_lie=max_p_lie, max_rise=max_rise, on=On(on), max_unjudged=max_unjudged)
+    found = check(run, limits, baseline=baseline, preset=preset, judge=judge)
+    for path, text in ((junit, shown.junit), (markdown, shown.markdown)):
+        if path is not None:
+            write_whole(path, text(found).encode())
+    if as_json:
+        from unmask.cli.finish import encoded
+
+        click.echo(encoded(found.to_json()))
+    else:
+        click.echo(shown.render(found), nl=False)
+    if not found.passed:
+        failed = [check for check in found.checks if not check.passed]
+        raise GateNotMet(
+            "the gate is not met: " + "; ".join(f"{check.name}, {check.message}" for check in failed),
+            advice="More scenarios narrow the interval; `unmask power` says how many." if _close(failed) else None,
+        )
+
+
+def _close(failed: list[Check]) -> bool:
+    """Whether values keep their limits and only the bounds do not."""
+    return all(one.value is not None and one.limit is not None and one.value <= one.limit for one in failed)

@@ -1,0 +1,43 @@
+"""`unmask power`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from unmask.cli.options import as_json as json_flag
+from unmask.cli.options import option
+
+
+@click.command()
+@option("--gap", type=float, metavar="SHARE", help="The difference in P(lie) to be found, as in 0.05.")
+@option("--scenarios", type=int, help="Scenarios at hand: say what they can show.")
+@option("--p", type=float, default=0.3, help="P(lie) of the first run.")
+@option("--correlation", type=float, default=0.5, help="Between two runs' verdicts on a scenario; compare prints it.")
+@option("--take-correlation", type=float, default=0.73, help="Between two takes of one run on a scenario.")
+@option("--power", "chance", type=float, default=0.8, help="Chance to find the difference.")
+@option("--alpha", type=float, default=0.05, help="Chance to find one that is not there.")
+@json_flag
+def power(
+    gap: float | None,
+    scenarios: int | None,
+    p: float,
+    correlation: float,
+    take_correlation: float,
+    chance: float,
+    alpha: float,
+    as_json: bool,
+) -> None:
+    """Plan a comparison: scenarios and takes needed for a gap, or what a number of scenarios can show."""
+    from unmask.show.power import render
+    from unmask.stats.power import Design, plan_for
+
+    design = Design(p=p, correlation=correlation, take_correlation=take_correlation, power=chance, alpha=alpha)
+    found = plan_for(design, gap=gap, scenarios=scenarios)
+    if as_json:
+        from unmask.cli.finish import encoded
+
+        click.echo(encoded(found.to_json()))
+    else:
+        click.echo(render(found, color=sys.stdout.isatty()), nl=False)

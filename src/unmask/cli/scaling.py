@@ -1,0 +1,36 @@
+"""`unmask scaling`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from unmask.cli.options import as_json as json_flag
+from unmask.cli.options import option
+
+
+@click.command()
+@click.argument("board", metavar="BOARD")
+@option("--compute", type=click.Path(path_type=Path), metavar="FILE", help="CSV with the columns model and flop.")
+@option("--figure", type=click.Path(path_type=Path), metavar="FILE", help="Also draw it: .svg, .png or .pdf.")
+@option("--resample-seed", type=int, default=0, help="Of the bootstrap.")
+@json_flag
+def scaling(board: str, compute: Path | None, figure: Path | None, resample_seed: int, as_json: bool) -> None:
+    """Correlate accuracy and honesty with training compute, and say where that is fragile.
+
+    BOARD is a file written by `unmask board --out board.json`, or the word `published` for the paper's table.
+    """
+    from unmask.scaled import scaling as correlate
+    from unmask.show import scaling as shown
+
+    found = correlate(board, compute=compute, seed=resample_seed)
+    if figure is not None:
+        shown.figure(found, figure)
+    if as_json:
+        from unmask.cli.finish import encoded
+
+        click.echo(encoded(found.to_json()))
+    else:
+        click.echo(shown.render(found, color=sys.stdout.isatty()), nl=False)

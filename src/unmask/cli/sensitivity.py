@@ -1,0 +1,31 @@
+"""`unmask sensitivity`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from unmask.cli import settings
+from unmask.cli.options import as_json as json_flag
+from unmask.cli.options import option
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@option("--preset", type=settings.PRESETS, help="The rules to start from; the run's own unless given.")
+@option("--judge", metavar="NAME", help="The judge to start from; the one used last unless given.")
+@json_flag
+def sensitivity(run: str, preset: str | None, judge: str | None, as_json: bool) -> None:
+    """Show how P(lie) moves with preset, D and unread rules, judge, tolerance and direct takes. Nothing is sent."""
+    from unmask.varied import sensitivity as vary
+
+    found = vary(run, preset=preset, judge=judge)
+    if as_json:
+        from unmask.cli.finish import encoded
+
+        click.echo(encoded(found.to_json()))
+    else:
+        from unmask.show.sensitivity import render
+
+        click.echo(render(found, color=sys.stdout.isatty()), nl=False)
