@@ -75,4 +75,4 @@ def test_a_source_lists_unreadable_rows_and_problems_together(tmp_path: Path):
     inverted = row(Archetype.STATISTICS, task_id="s", formatted_ground_truth="[3, 2]")
     write_csv(tmp_path, [row(task_id="k", type="?")])
     write_csv(tmp_path, [inverted], archetype="statistics")
-    assert [problem.id for problem in check_source(tmp_path).problems] == ["k", "s"]
+    assert [problem.id for problem in check_source(tmp_path).errors] == ["k", "s"]

@@ -51,7 +51,7 @@ def test_check_as_json_lists_problems_and_exits_2(tmp_path: Path):
     result = CliRunner().invoke(data, ["check", str(tmp_path), "--json"])
     assert result.exit_code == 2
     found = json.loads(result.output)
-    assert (found["scenarios"], [p["id"] for p in found["problems"]]) == (1, ["a"])
+    assert (found["scenarios"], [p["id"] for p in found["errors"]]) == (1, ["a"])
 
 
 def test_show_prints_everything_a_scenario_says():

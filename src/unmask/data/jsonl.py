@@ -9,6 +9,7 @@ import msgspec
 
 from unmask.data.form import Fault, faults
 from unmask.data.text import plain, tidy_tree
+from unmask.errors import UsageError
 from unmask.records import Scenario
 
 
@@ -29,6 +30,29 @@ def dump(scenarios: Iterable[Scenario]) -> bytes:
 
 def write_jsonl(scenarios: Iterable[Scenario], *, path: Path) -> None:
     path.write_bytes(dump(scenarios))
+
+
+def add(scenario: Scenario, *, path: Path) -> int:
+    """Append one scenario to a file, which is made if it is not there, and give the number it now holds. An id that is
+    already used, or a file with a line that is no scenario, is left alone."""
+    try:
+        data = path.read_bytes() if path.exists() else b""
+        found = list(parse_lines(data))
+        for number, name, result in found:
+            if not isinstance(result, Scenario):
+                raise UsageError(
+                    f"{plain(path.name)}, line {number}: {result[0].message}", advice="Mend that line first."
+                )
+            if name == scenario.id:
+                raise UsageError(
+                    f"{plain(path.name)} has a scenario {plain(name)!r} already", advice="Choose another id."
+                )
+        line = dump([scenario])
+        with path.open("ab") as file:
+            file.write(line if not data or data.endswith(b"\n") else b"\n" + line)
+    except OSError as error:
+        raise UsageError(f"cannot write {plain(str(path))}: {error.strerror or error}") from error
+    return len(found) + 1
 
 
 def _judge(result: Scenario | tuple[Fault, ...]) -> Scenario | tuple[Fault, ...]:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from unmask.data import hub, rows
+from unmask.data import hub, rows, seal
 from unmask.data.bundled import bundled
 from unmask.data.dataset import Dataset, LoadOptions, content_hash
 from unmask.data.form import Fault, Problem
@@ -47,8 +47,8 @@ class Contents(Record, frozen=True):
 
 
 def load(source: str | Path, *, options: LoadOptions = LoadOptions()) -> Dataset:  # noqa: B008 (frozen)
-    """Scenarios from a folder in the reference or hub layout, a JSONL, CSV or parquet file, a bundled name, or
-    `cais/MASK` on the hub.
+    """Scenarios from a folder in the reference or hub layout, a JSONL, CSV or parquet file, a sealed file whose
+    passphrase is in `UNMASK_PASSPHRASE`, a bundled name, or `cais/MASK` on the hub.
 
     A bundled name and `cais/MASK` win over a file of that name; write `./tiny` for the file. Rows that cannot be used
     raise DataError with all of them listed, unless `options.skip_bad_rows` drops and records them.
@@ -123,7 +123,8 @@ def _locate(source: str | Path, revision: str | None) -> Place:
     if str(source).strip() and path.is_dir():
         return Place(path.resolve().name, tuple(_folder(path)), home=str(path.absolute()))
     if path.is_file():
-        return Place(path.stem, tuple(_file(path)), home=str(path.absolute()))
+        stem = Path(path.stem).stem if path.suffix.lower() == seal.SUFFIX else path.stem
+        return Place(stem, tuple(_file(path)), home=str(path.absolute()))
     raise MissingError(
         f"no data at {plain(without_credentials(str(source)))}",
         advice=f"--data takes a folder, a .jsonl file, {hub.REPOSITORY}, or a bundled set: {', '.join(bundled())}.",
@@ -135,16 +136,22 @@ def _file(path: Path) -> Iterator[Entry]:
     if suffix in SUFFIXES:
         yield from _table(path, archetype_name=path.stem, label=path.name)
     elif suffix in _JSONL:
-        try:
-            data = path.read_bytes()
-        except OSError as error:
-            raise MissingError(f"cannot read {plain(str(path))}: {error.strerror or error}") from error
-        yield from _jsonl(data, name=path.name)
+        yield from _jsonl(_bytes(path), name=path.name)
+    elif suffix == seal.SUFFIX:
+        passphrase = seal.from_environment(path.name)
+        yield from _jsonl(seal.unseal(_bytes(path), passphrase=passphrase, name=path.name), name=path.name)
     else:
         raise UsageError(
             f"{plain(path.name)} is no data file",
-            advice="Data files end in .jsonl, or in .csv or .parquet and are named after their archetype.",
+            advice="Data files end in .jsonl or .sealed, or in .csv or .parquet and are named after their archetype.",
         )
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise MissingError(f"cannot read {plain(str(path))}: {error.strerror or error}") from error
 
 
 def _jsonl(data: bytes, *, name: str) -> Iterator[Entry]:

@@ -1,31 +1,24 @@
-"""`unmask data`: list, check, show and export scenario sets."""
+"""`unmask data list`, `check`, `stats` and `show`: everything that only looks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from unmask.cli.data.printing import print_json, print_table, summary
 from unmask.cli.options import as_json, option
 
 if TYPE_CHECKING:
-    from unmask.data import Dataset
+    from unmask.data.check import Checked
     from unmask.records import Scenario
 
 _NOTES = ("yes_means", "unit", "tolerance", "pushes", "pressure", "motive", "domain", "evidence", "delivery", "canary")
 
 
-@click.group()
-def data() -> None:
-    """List, check and look into scenario sets.
-
-    A set is a folder in the reference or hub layout, a .jsonl file, cais/MASK, or the name of a bundled set.
-    """
-
-
-@data.command("list")
+@click.command("list")
 @as_json
 def list_sets(*, as_json: bool) -> None:
     """The sets that ship with unmask, with their size."""
@@ -34,33 +27,84 @@ def list_sets(*, as_json: bool) -> None:
 
     sets = [load(name) for name in bundled()]
     if as_json:
-        _print_json([_summary(dataset) for dataset in sets])
-    else:
-        _print_table(sets)
+        print_json([summary(dataset) for dataset in sets])
+        return
+    rows = [
+        (
+            dataset.name,
+            str(len(dataset.scenarios)),
+            ", ".join(f"{archetype} {number}" for archetype, number in dataset.counts.items()),
+            dataset.hash[:12],
+        )
+        for dataset in sets
+    ]
+    print_table((("set", "scenarios", "archetypes", "hash"), *rows))
 
 
-@data.command()
+@click.command()
 @click.argument("source", metavar="PATH")
 @as_json
 def check(source: str, *, as_json: bool) -> None:
-    """Look for everything wrong with the set at PATH. Exits 2 if there is something."""
+    """Look for everything wrong with the set at PATH. Exits 2 if there is an error; warnings only ask for a look."""
     from unmask.data.check import check_source
-    from unmask.data.text import plain
     from unmask.errors import DataError
 
     checked = check_source(source)
-    problems, good = checked.problems, len(checked.contents.scenarios)
     if as_json:
-        _print_json({"source": source, "scenarios": good, "problems": problems})
-        if problems:
+        good = len(checked.contents.scenarios)
+        print_json({"source": source, "scenarios": good, "errors": checked.errors, "warnings": checked.warnings})
+        if checked.errors:
             click.get_current_context().exit(DataError.exit_code)
-    elif problems:
-        raise DataError(f"{plain(source)} has problems ({len(problems)}):", problems=tuple(map(str, problems)))
     else:
-        click.echo(f"{plain(source)}: {good} scenarios, no problems")
+        _say(source, checked)
 
 
-@data.command()
+def _say(source: str, checked: Checked) -> None:
+    """Warnings first, so that the errors, which stop a script, stand last."""
+    from unmask.data.text import escape, plain
+    from unmask.errors import DataError
+
+    found = f"{len(checked.warnings)} warning{'s' if len(checked.warnings) != 1 else ''}"
+    if checked.warnings:
+        click.echo(f"{plain(source)} has {found}:")
+        click.echo("\n".join(f"  {escape(str(warning))} [{warning.code}]" for warning in checked.warnings))
+    if checked.errors:
+        number = len(checked.errors)
+        lines = tuple(f"{error} [{error.code}]" for error in checked.errors)
+        raise DataError(f"{plain(source)} has {number} error{'s' if number != 1 else ''}:", problems=lines)
+    rest = f"no errors, {found}" if checked.warnings else "no problems"
+    click.echo(f"{plain(source)}: {len(checked.contents.scenarios)} scenarios, {rest}")
+
+
+@click.command()
+@click.argument("source", metavar="PATH")
+@option(
+    "--figure", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Draw it: .svg, .png or .pdf."
+)
+@option("--markdown", is_flag=True, help="Print tables for a dataset card.")
+@as_json
+def stats(source: str, *, figure: Path | None, markdown: bool, as_json: bool) -> None:
+    """What the set at PATH consists of: archetype × domain × pressure × where it pushes, motives, lengths."""
+    from unmask.data import load
+    from unmask.data import stats as counted
+
+    found = counted.describe(load(source))
+    if figure is not None:
+        from unmask.data.figure import draw
+
+        draw(found, path=figure)
+    if as_json:
+        print_json(found)
+        return
+    for table in counted.tables(found):
+        if markdown:
+            click.echo(counted.markdown(table) + "\n")
+        else:
+            print_table(table)
+            click.echo()
+
+
+@click.command()
 @click.argument("scenario_id", metavar="ID")
 @option("--data", "source", metavar="PATH", help="The set to look in. Default: all bundled sets.")
 @as_json
@@ -68,29 +112,11 @@ def show(scenario_id: str, *, source: str | None, as_json: bool) -> None:
     """Everything the scenario ID says: proposition, truth, probes and the pressured conversation."""
     scenario = _find(scenario_id, source)
     if as_json:
-        _print_json(scenario)
+        print_json(scenario)
     else:
         from unmask.data.text import escape
 
         click.echo(escape("\n".join(_lines(scenario))))
-
-
-@data.command()
-@click.argument("source", metavar="NAME")
-@option("--layout", type=click.Choice(["reference"]), default="reference", help="What to write.")
-@option("--out", type=click.Path(path_type=Path), required=True, metavar="DIR", help="A new or empty folder.")
-@as_json
-def export(source: str, *, layout: str, out: Path, as_json: bool) -> None:
-    """Write the set NAME as the reference code's folder, one CSV per archetype, so that others can run it."""
-    from unmask.data import load
-    from unmask.data.export import export_reference
-
-    dataset = load(source)
-    files = [str(path) for path in export_reference(dataset, out_dir=out)]
-    if as_json:
-        _print_json({"layout": layout, "out": str(out), "files": files, **_summary(dataset)})
-    else:
-        click.echo("\n".join([*files, f"{len(dataset.scenarios)} scenarios; use them with --data {out}"]))
 
 
 def _find(scenario_id: str, source: str | None) -> Scenario:
@@ -139,25 +165,3 @@ def _blocks(parts: Iterable[tuple[str, str]]) -> Iterator[str]:
     for title, text in parts:
         yield f"\n[{title}]"
         yield text
-
-
-def _summary(dataset: Dataset) -> dict[str, Any]:
-    counts = dataset.counts
-    return {"name": dataset.name, "scenarios": len(dataset.scenarios), "hash": dataset.hash, "archetypes": counts}
-
-
-def _print_json(value: Any) -> None:
-    import msgspec
-
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
-
-
-def _print_table(sets: Iterable[Dataset]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("set", "scenarios", "archetypes", "hash", box=None)
-    for dataset in sets:
-        counts = ", ".join(f"{archetype} {number}" for archetype, number in dataset.counts.items())
-        table.add_row(dataset.name, str(len(dataset.scenarios)), counts, dataset.hash[:12])
-    Console(soft_wrap=True).print(table)

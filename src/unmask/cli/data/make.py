@@ -1,0 +1,88 @@
+"""`unmask data new` and `export`: scenarios written down, and sets for other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from unmask.cli.data.printing import print_json, summary
+from unmask.cli.options import as_json, option
+
+_ARCHETYPES = (
+    "known_facts",
+    "provided_facts",
+    "doubling_down_known_facts",
+    "statistics",
+    "continuations",
+    "disinformation",
+)
+
+
+@click.command()
+@option("--archetype", type=click.Choice(_ARCHETYPES), default="known_facts", help="Which form to start from.")
+@option("--from", "form", type=click.Path(path_type=Path), metavar="FILE", help="A filled form: make a scenario of it.")
+@option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Where to write. Default: print it.")
+def new(*, archetype: str, form: Path | None, out: Path | None) -> None:
+    """A form with comments for a new scenario; with --from, the filled form becomes a line of the set --out."""
+    if form is None:
+        _write_form(archetype, out)
+    else:
+        _add_scenario(form, out)
+
+
+def _write_form(archetype: str, out: Path | None) -> None:
+    from unmask.data.template import render
+    from unmask.data.text import plain
+    from unmask.errors import UsageError
+    from unmask.records import Archetype
+
+    text = render(Archetype(archetype))
+    if out is None:
+        click.echo(text, nl=False)
+        return
+    try:
+        with out.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise UsageError(f"cannot write {plain(str(out))}: {error.strerror or error}") from error
+    click.echo(f"{out}: fill it in, then: unmask data new --from {out} --out my-set.jsonl")
+
+
+def _add_scenario(form: Path, out: Path | None) -> None:
+    from unmask.data.check import warn
+    from unmask.data.jsonl import add, dump
+    from unmask.data.template import fill
+    from unmask.data.text import escape, plain
+    from unmask.errors import MissingError
+
+    try:
+        text = form.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise MissingError(f"cannot read {plain(str(form))}: {getattr(error, 'strerror', None) or error}") from error
+    scenario = fill(text, name=form.name)
+    for warning in warn([scenario]):
+        click.echo(f"warning: {escape(str(warning))} [{warning.code}]", err=True)
+    if out is None:
+        click.echo(dump([scenario]).decode(), nl=False)
+    else:
+        number = add(scenario, path=out)
+        click.echo(f"{out}: {number} scenarios; look at them with: unmask data check {out}")
+
+
+@click.command()
+@click.argument("source", metavar="PATH")
+@option("--layout", type=click.Choice(["reference"]), default="reference", help="What to write.")
+@option("--out", type=click.Path(path_type=Path), required=True, metavar="DIR", help="A new or empty folder.")
+@as_json
+def export(source: str, *, layout: str, out: Path, as_json: bool) -> None:
+    """Write the set at PATH as the reference code's folder, one CSV per archetype, so that others can run it."""
+    from unmask.data import load
+    from unmask.data.export import export_reference
+
+    dataset = load(source)
+    files = [str(path) for path in export_reference(dataset, out_dir=out)]
+    if as_json:
+        print_json({"layout": layout, "out": str(out), "files": files, **summary(dataset)})
+    else:
+        click.echo("\n".join([*files, f"{len(dataset.scenarios)} scenarios; use them with --data {out}"]))

@@ -1,0 +1,66 @@
+"""`unmask data seal` and `open`: a set under a passphrase."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from unmask.cli.options import option
+
+_FILE = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("file", type=_FILE, metavar="FILE")
+@option("--out", type=_FILE, required=True, metavar="FILE.sealed", help="A new file.")
+def seal(file: Path, *, out: Path) -> None:
+    """Encrypt the .jsonl file FILE with a passphrase, asked for or from UNMASK_PASSPHRASE."""
+    from unmask.data.seal import SUFFIX, write_whole
+    from unmask.data.seal import seal as sealed
+    from unmask.data.text import plain
+    from unmask.errors import UsageError
+
+    if file.suffix.lower() not in (".jsonl", ".ndjson"):
+        raise UsageError(f"{plain(file.name)} is not a .jsonl file", advice="Only sets in our own format are sealed.")
+    if out.suffix.lower() != SUFFIX:
+        raise UsageError(f"{plain(out.name)} does not end in {SUFFIX}", advice=f"--data knows sealed sets by {SUFFIX}.")
+    data = _read(file)
+    write_whole(out, sealed(data, passphrase=_passphrase(confirm=True)))
+    click.echo(f"{out}: sealed. {file} is still there in the clear.")
+
+
+@click.command("open")
+@click.argument("file", type=_FILE, metavar="FILE.sealed")
+@option("--out", type=_FILE, required=True, metavar="FILE", help="A new file, readable by you only.")
+def open_(file: Path, *, out: Path) -> None:
+    """Decrypt FILE.sealed. To run on it this is not needed: --data takes it when UNMASK_PASSPHRASE is set."""
+    from unmask.data.seal import unseal, write_whole
+
+    data = _read(file)
+    write_whole(out, unseal(data, passphrase=_passphrase(confirm=False), name=file.name))
+    click.echo(f"{out}: opened. It is in the clear.")
+
+
+def _read(file: Path) -> bytes:
+    from unmask.data.text import plain
+    from unmask.errors import MissingError
+
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise MissingError(f"cannot read {plain(str(file))}: {error.strerror or error}") from error
+
+
+def _passphrase(*, confirm: bool) -> str:
+    """From the variable, or typed unseen. Never an argument: those can be read by everybody on the machine."""
+    from unmask.data.seal import VARIABLE
+    from unmask.errors import MissingError
+
+    if given := os.environ.get(VARIABLE):
+        return given
+    if not sys.stdin.isatty():
+        raise MissingError("there is no passphrase, and nobody to ask for it", advice=f"Set {VARIABLE}.")
+    return str(click.prompt("Passphrase", hide_input=True, confirmation_prompt=confirm, err=True))

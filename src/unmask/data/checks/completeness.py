@@ -1,0 +1,44 @@
+"""Warnings: what a scenario should have besides what it cannot do without, and texts that are too long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from unmask.data.checks.words import probes
+from unmask.data.form import Problem
+from unmask.records import Kind, Scenario
+
+CONVERSATION = 8000
+"""Characters of a whole pressured conversation, about 2,000 tokens: with the usual room for a reply of 1,000 tokens it
+fits a context of 4,096, the smallest still in use."""
+PROBE = 1000
+"""Characters of a probe. Longer ones argue."""
+TAG = "<final_answer>"
+
+
+def within_length(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
+    for scenario in scenarios:
+        said = sum(len(message.content) for message in scenario.conversation)
+        if said > CONVERSATION:
+            message = f"the conversation has {said:,} characters, more than {CONVERSATION:,}"
+            yield Problem(scenario.id, "too_long", message)
+        questions = [*probes(scenario), ("check", scenario.check or "")]
+        for name, text in questions:
+            if len(text) > PROBE:
+                yield Problem(scenario.id, "too_long", f"`{name}` has {len(text):,} characters, more than {PROBE:,}")
+
+
+def evidenced(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
+    """A truth nobody can look up cannot be checked. One line for a set that has no evidence at all."""
+    missing = [scenario.id for scenario in scenarios if not (scenario.evidence or "").strip()]
+    if len(missing) > 1 and len(missing) == len(scenarios):
+        yield Problem("all", "no_evidence", f"none of the {len(missing):,} scenarios says why its truth is the truth")
+        return
+    yield from (Problem(name, "no_evidence", "`evidence` does not say why the truth is the truth") for name in missing)
+
+
+def tagged(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
+    """A yes/no question without tags works, but every reply to it costs a judge call."""
+    for scenario in scenarios:
+        if scenario.kind is Kind.BINARY and scenario.direct is not None and TAG not in scenario.direct:
+            yield Problem(scenario.id, "untagged", f"`direct` does not ask for yes or no inside {TAG} tags")

@@ -1,0 +1,135 @@
+"""Warnings: probes that are not neutral, because they carry something of the pressure or of the answer.
+
+A probe is asked in a fresh conversation to find out what the subject believes. If it names the role, the firm or the
+wish behind the pressure, it measures the pressure again; if it holds the answer, it measures reading.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from unmask.data.checks.balance import ENOUGH
+from unmask.data.checks.words import COMMON, content, frame, lower_words, probes, sides, stem, texts, words
+from unmask.data.form import Problem
+from unmask.records import Interval, Kind, Letter, Scenario
+
+_JOBS = (
+    "adviser|advisor|agent|assistant|bot|chatbot|clerk|coach|copywriter|editor|employee|guide|host|journalist|marketer|"
+    "moderator|officer|operator|rep|representative|salesperson|secretary|seller|spokesman|spokesperson|spokeswoman|"
+    "teacher|tutor|writer"
+)
+_PRESSURE = re.compile(
+    rf"\bas (?:an?|the|our|my) (?:[\w-]+ ){{0,3}}?(?:{_JOBS})\b"
+    r"|\byou(?:['’]re| are| work as| act as| play) (?:an?|the|our|my)\b"
+    r"|\byour (?:boss|bonus|client|clients|commission|company|customer|customers|employer|firm|instructions|job|"
+    r"manager|operator|orders|owner|persona|role|shift|supervisor|system prompt|team)\b"
+    r"|\b(?:you were|you have been|you['’]ve been) (?:asked|instructed|ordered|paid|told)\b"
+    r"|\b(?:dis)?honest(?:ly|y)?\b|\btruthful(?:ly)?\b|\bdeceiv\w+|\bmislead\w*|\brole-?play\w*|\bin character\b"
+    r"|\beven if (?:it|that|this) (?:costs|hurts|means)\b",
+    re.IGNORECASE,
+)
+_FILLED = re.compile(r"<final_answer>\s*([^<>\s][^<>]*?)\s*</final_answer>", re.IGNORECASE)
+_FIGURE = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?(?![\w])")
+_RARE = 2
+"""Unusual words in common with the system prompt from which a probe is reported. One may be chance."""
+_LONG = 4
+"""Letters from which a word can be telling."""
+_COMPARATIVE = re.compile(r"(?:er|est)$")
+
+
+def no_pressure_in_probes(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
+    """Words about a role, orders, reward or honesty. The in-context check of `provided_facts` may have them."""
+    for scenario in scenarios:
+        for name, text in probes(scenario):
+            if found := _PRESSURE.search(text):
+                yield Problem(scenario.id, "pressure_leak", f"`{name}` speaks of a role or of pressure: {found[0]!r}")
+
+
+def no_setting_in_probes(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
+    """Names and unusual words that a probe shares with the system prompt alone: traces of the invented setting.
+
+    Words of the proposition and of the evidence belong to the subject and are passed over. So is, in a set large
+    enough to tell, every word that another scenario uses too.
+    """
+    used = Counter(word for scenario in scenarios for word in _vocabulary(scenario))
+    telling = len(scenarios) >= ENOUGH
+    for scenario in scenarios:
+        setting = scenario.conversation[0].content if scenario.conversation else ""
+        subject = {stem(word) for word in words(scenario.proposition) + words(scenario.evidence or "")}
+        names, unusual = _names(setting), content(setting)
+        for where, text in probes(scenario):
+            own = {word for word in words(text) if stem(word) not in subject and (not telling or used[stem(word)] < 2)}
+            found = sorted(own & names)
+            if not found and telling:
+                rare = sorted(word for word in own if len(word) >= _LONG and stem(word) in unusual)
+                found = rare if len(rare) >= _RARE else []
+            if found:
+                message = f"`{where}` shares {', '.join(map(repr, found))} with the system prompt and nothing else"
+                yield Problem(scenario.id, "pressure_leak", message)
+
+
+def _vocabulary(scenario: Scenario) -> set[str]:
+    return {stem(word) for _, text in texts(scenario) for word in words(text)}
+
+
+def _names(text: str) -> set[str]:
+    """Words always written with a capital, inside a sentence at least once, and figures of three digits or more."""
+    found = words(text)
+    small = {word for word in found if word[0].islower()}
+    inside = set(re.findall(r"(?<=[\w,;] )[^\W\d_]\w*", text))
+    capital = {word for word in inside if word[0].isupper() and word.casefold() not in small | COMMON}
+    return capital | {word for word in found if word.isdigit() and len(word) >= 3}
+
+
+def no_answer_in_probes(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
+    """The answer inside a question: filled tags, the figure itself, a statement verbatim, or the true side only."""
+    for scenario in scenarios:
+        for name, text in probes(scenario):
+            if (filled := _FILLED.search(text)) and not _offers_both(filled[1]):
+                yield Problem(
+                    scenario.id, "answer_leak", f"`{name}` shows the tags with an answer in them: {filled[0]!r}"
+                )
+            elif reason := _gives_away(scenario, name, text):
+                yield Problem(scenario.id, "answer_leak", f"`{name}` {reason}")
+
+
+def _offers_both(example: str) -> bool:
+    """`yes/no`, `yes or no` and placeholders such as `your answer` in the tags give nothing away."""
+    found = set(lower_words(example))
+    return {"yes", "no"} <= found or not (found & {"yes", "no"} or _FIGURE.search(example))
+
+
+def _gives_away(scenario: Scenario, name: str, text: str) -> str | None:
+    match scenario.kind, scenario.truth:
+        case Kind.NUMERIC, Interval() as truth:
+            inside = [figure for figure in _FIGURE.findall(text) if _in(float(figure.replace(",", "")), truth)]
+            return f"holds the figure asked for: {inside[0]!r}" if inside else None
+        case Kind.BINARY, Letter.A | Letter.B as letter if name != "direct" and sides(scenario):
+            return _tells(scenario, "AB".index(letter), text)
+        case _:
+            return None
+
+
+def _in(figure: float, truth: Interval) -> bool:
+    """Open bounds hold every number, so a truth with one of them cannot be told from any other figure."""
+    return truth.lower is not None and truth.upper is not None and truth.lower <= figure <= truth.upper
+
+
+def _tells(scenario: Scenario, true: int, text: str) -> str | None:
+    """Why an indirect probe gives the answer away. A leaning one may use the words of the false side, not a whole
+    statement: then a reply that only echoes it would be read as a belief."""
+    said = " ".join(lower_words(text))
+    for place, statement in enumerate(scenario.statements):
+        if f" {' '.join(lower_words(statement))} " in f" {said} ":
+            return (
+                f"says statement {'AB'[place]} word for word, which is the {'true' if place == true else 'false'} one"
+            )
+    pair, around, used = sides(scenario) or ("", ""), content(frame(scenario)), content(text)
+    own = content(pair[true]) - content(pair[1 - true]) - around
+    other = content(pair[1 - true]) - content(pair[true]) - around
+    # "Which is longer?" asks by the very word that a statement "is longer" differs in.
+    if not own or not own <= used or (other and other <= used) or all(map(_COMPARATIVE.search, own)):
+        return None
+    return f"has the words of the true side and not of the false one: {', '.join(map(repr, sorted(own)))}"

@@ -1,0 +1,89 @@
+"""Warnings: two scenarios that are nearly one. Exact, not sampled: no pair above a threshold is missed."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from unmask.data.checks.words import content, frame, lower_words, whole
+from unmask.data.form import Problem
+from unmask.data.text import plain
+from unmask.records import Scenario
+
+SIZE = 5
+"""Words in a shingle. Texts written apart from each other hardly ever share five words in a row."""
+CONVERSATIONS = 0.1
+"""Share of common shingles (Jaccard) from which two conversations count as one text with changes. In `core`, whose
+scenarios were written one by one, the closest two reach 0.02."""
+PROPOSITIONS = 0.6
+"""Share of common words (Jaccard) from which two propositions count as one."""
+_WORDS = 3
+"""Words of content a proposition must have outside its pivotal to be compared without it."""
+
+Features = frozenset[str]
+
+
+def no_near_duplicates(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
+    """Each scenario with the most similar one before it: by conversation, and by what is asked."""
+    yield from _report(
+        scenarios,
+        nearest([shingles(_said(scenario)) for scenario in scenarios], threshold=CONVERSATIONS),
+        f"the conversation repeats that of {{other}}: {{score:.0%}} of their {SIZE}-word sequences are shared",
+    )
+    asked = nearest([content(whole(scenario)) for scenario in scenarios], threshold=PROPOSITIONS)
+    framed = nearest([_framed(scenario) for scenario in scenarios], threshold=PROPOSITIONS)
+    both = {place: max(asked.get(place, (0.0, -1)), framed.get(place, (0.0, -1))) for place in {**asked, **framed}}
+    yield from _report(
+        scenarios, both, "the proposition is that of {other} again: {score:.0%} of their words are shared"
+    )
+
+
+def _report(scenarios: Sequence[Scenario], found: Mapping[int, tuple[float, int]], message: str) -> Iterator[Problem]:
+    for place, (score, earlier) in sorted(found.items()):
+        text = message.format(other=plain(scenarios[earlier].id), score=score)
+        yield Problem(scenarios[place].id, "near_duplicate", text)
+
+
+def _said(scenario: Scenario) -> str:
+    return "\n".join(message.content for message in scenario.conversation)
+
+
+def _framed(scenario: Scenario) -> Features:
+    words = content(frame(scenario))
+    return words if len(words) >= _WORDS else frozenset()
+
+
+def shingles(text: str) -> Features:
+    """Every run of five words; a shorter text is one run."""
+    found = lower_words(text)
+    starts = range(max(1, len(found) - SIZE + 1)) if found else range(0)
+    return frozenset(" ".join(found[start : start + SIZE]) for start in starts)
+
+
+def nearest(sets: Sequence[Features], *, threshold: float) -> dict[int, tuple[float, int]]:
+    """For each set the earlier one it shares most with, if their Jaccard index reaches the threshold: (index, place).
+
+    Prefix filtering: two sets that reach the threshold share one of their rarest members, so only those are looked
+    up. That keeps the number of comparisons small without missing a pair.
+    """
+    often = Counter(member for features in sets for member in features)
+    holders: defaultdict[str, list[int]] = defaultdict(list)
+    found: dict[int, tuple[float, int]] = {}
+    for place, features in enumerate(sets):
+        rarest = sorted(features, key=lambda member: (often[member], member))
+        # Nothing is lost to rounding: a little less than the exact product keeps at worst one member too many.
+        prefix = rarest[: len(rarest) - math.ceil(threshold * len(rarest) - 1e-9) + 1]
+        for earlier in sorted({other for member in prefix for other in holders[member]}):
+            score = jaccard(features, sets[earlier])
+            if score >= threshold and score > found.get(place, (0.0, -1))[0]:
+                found[place] = (score, earlier)
+        for member in prefix:
+            holders[member].append(place)
+    return found
+
+
+def jaccard(left: Features, right: Features) -> float:
+    """Shared members as a share of all; two empty sets share nothing."""
+    shared = len(left & right)
+    return shared / (len(left) + len(right) - shared) if shared else 0.0

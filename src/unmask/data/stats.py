@@ -1,0 +1,215 @@
+"""What a set consists of: archetype × domain × pressure × where the pressure pushes, and lengths. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import StrEnum
+
+from unmask.data.dataset import Dataset, count
+from unmask.records import Archetype, Kind, Letter, Record, Scenario
+
+UNSAID = "–"
+"""What a field says that the data does not fill in."""
+
+
+class Push(StrEnum):
+    """Where the pressure wants the answer: to yes or no of the direct probe (of the check question where there is
+    none), or the figure up, down or anywhere."""
+
+    YES = "yes"
+    NO = "no"
+    UP = "up"
+    DOWN = "down"
+    ANY = "any"
+    UNSAID = "unsaid"
+
+
+class Cell(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """How many scenarios agree in all of this."""
+
+    archetype: Archetype
+    domain: str
+    pressure: str
+    push: Push
+    truth: str
+    """A, B, or `number`."""
+    scenarios: int
+
+
+class Spread(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """Lengths in words: the least, the median, the most."""
+
+    least: int
+    median: float
+    most: int
+
+    def __str__(self) -> str:
+        return f"{self.least}–{self.median:g}–{self.most}"
+
+
+class Lengths(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """Per archetype, for the texts it has."""
+
+    archetype: Archetype
+    system: Spread | None
+    user: Spread | None
+    """The last user message, the one the subject answers."""
+    direct: Spread | None
+    indirect: Spread | None
+
+
+class Stats(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """Everything `unmask data stats` shows."""
+
+    name: str
+    hash: str
+    scenarios: int
+    cells: tuple[Cell, ...]
+    motives: dict[str, int]
+    lengths: tuple[Lengths, ...]
+
+
+def describe(dataset: Dataset) -> Stats:
+    """Counts in the order of archetypes, then domain, pressure, push and truth; absent combinations are left out."""
+    found = dataset.scenarios
+    return Stats(
+        name=dataset.name,
+        hash=dataset.hash,
+        scenarios=len(found),
+        cells=tuple(_cells(found)),
+        motives=dict(sorted(Counter(scenario.motive or UNSAID for scenario in found).items())),
+        lengths=tuple(_lengths(archetype, _of(archetype, found)) for archetype in count(found)),
+    )
+
+
+def push(scenario: Scenario) -> Push:
+    """Binary pressure pushes to the false side, which is *yes* where *yes* does not mean the truth."""
+    if scenario.kind is Kind.NUMERIC:
+        return Push(scenario.pushes) if scenario.pushes else Push.UNSAID
+    if scenario.yes_means is None:
+        return Push.UNSAID
+    return Push.NO if scenario.yes_means is scenario.truth else Push.YES
+
+
+def _cells(scenarios: Iterable[Scenario]) -> Iterator[Cell]:
+    numbers = Counter(
+        (
+            scenario.archetype,
+            scenario.domain or UNSAID,
+            scenario.pressure or UNSAID,
+            push(scenario),
+            scenario.truth.value if isinstance(scenario.truth, Letter) else "number",
+        )
+        for scenario in scenarios
+    )
+    places = {archetype: place for place, archetype in enumerate(Archetype)}
+    for key, number in sorted(numbers.items(), key=lambda item: (places[item[0][0]], *item[0][1:])):
+        archetype, domain, pressure, pushed, truth = key
+        yield Cell(archetype=archetype, domain=domain, pressure=pressure, push=pushed, truth=truth, scenarios=number)
+
+
+def _of(archetype: Archetype, scenarios: Iterable[Scenario]) -> list[Scenario]:
+    return [scenario for scenario in scenarios if scenario.archetype is archetype]
+
+
+def _lengths(archetype: Archetype, scenarios: Sequence[Scenario]) -> Lengths:
+    talks = [scenario.conversation for scenario in scenarios if scenario.conversation]
+    return Lengths(
+        archetype=archetype,
+        system=spread(talk[0].content for talk in talks),
+        user=spread(talk[-1].content for talk in talks),
+        direct=spread(scenario.direct for scenario in scenarios if scenario.direct),
+        indirect=spread(text for scenario in scenarios for text in scenario.indirect),
+    )
+
+
+def spread(texts: Iterable[str]) -> Spread | None:
+    """Of the numbers of words; `None` where there is no text."""
+    lengths = [len(text.split()) for text in texts]
+    if not lengths:
+        return None
+    return Spread(least=min(lengths), median=statistics.median(lengths), most=max(lengths))
+
+
+# --- as tables --------------------------------------------------------------------------------------------
+
+Table = tuple[tuple[str, ...], ...]
+"""A header and rows of text, for a terminal or a page."""
+
+WAYS = {
+    "yes/up": (Push.YES, Push.UP),
+    "no/down": (Push.NO, Push.DOWN),
+    "other": (Push.ANY, Push.UNSAID),
+}
+PRESSURES = ("situational", "explicit")
+_SHORT = {"situational": "sit.", "explicit": "expl."}
+
+
+def tables(stats: Stats) -> tuple[Table, ...]:
+    """All of them, from the widest view to the closest."""
+    return balance_table(stats), motive_table(stats), length_table(stats), domain_table(stats)
+
+
+def balance_table(stats: Stats) -> Table:
+    """One row per archetype and one for all: size, truth, pressure, and where each pressure pushes."""
+    archetypes = list(dict.fromkeys(cell.archetype for cell in stats.cells))
+    rows = [
+        (archetype.value, *_numbers([c for c in stats.cells if c.archetype is archetype])) for archetype in archetypes
+    ]
+    return (("archetype", *_COLUMNS), *rows, ("all", *_numbers(stats.cells)))
+
+
+def domain_table(stats: Stats) -> Table:
+    """One row per archetype and domain, with the same columns."""
+    keys = dict.fromkeys((cell.archetype, cell.domain) for cell in stats.cells)
+    rows = [
+        (archetype.value, domain, *_numbers([c for c in stats.cells if (c.archetype, c.domain) == (archetype, domain)]))
+        for archetype, domain in keys
+    ]
+    return (("archetype", "domain", *_COLUMNS), *rows)
+
+
+def length_table(stats: Stats) -> Table:
+    """Words of each kind of text: least, median, most."""
+    names = ("system", "user", "direct", "indirect")
+    rows = [
+        (entry.archetype.value, *(str(getattr(entry, name) or UNSAID) for name in names)) for entry in stats.lengths
+    ]
+    return (("archetype", *names), *rows)
+
+
+def motive_table(stats: Stats) -> Table:
+    return (("motive", "scenarios"), *((motive, str(number)) for motive, number in stats.motives.items()))
+
+
+def _measures() -> Iterator[tuple[str, Callable[[Cell], bool]]]:
+    yield "n", lambda cell: True
+    yield "truth A", lambda cell: cell.truth == "A"
+    yield "truth B", lambda cell: cell.truth == "B"
+    for pressure in PRESSURES:
+        for name, pushes in WAYS.items():
+            yield f"{_SHORT[pressure]} {name}", _pressed(pressure, pushes)
+
+
+def _pressed(pressure: str, pushes: tuple[Push, ...]) -> Callable[[Cell], bool]:
+    return lambda cell: cell.pressure == pressure and cell.push in pushes
+
+
+_COLUMNS = tuple(name for name, _ in _measures())
+
+
+def _numbers(cells: Sequence[Cell]) -> tuple[str, ...]:
+    found = (sum(cell.scenarios for cell in cells if counts(cell)) for _, counts in _measures())
+    return tuple(str(number) if number else UNSAID for number in found)
+
+
+def markdown(table: Table) -> str:
+    """The table for a page; numbers are set to the right."""
+    header, *rows = table
+    right = [all(row[place].isdigit() or row[place] == UNSAID for row in rows) for place in range(len(header))]
+    rule = ["--:" if side else "---" for side in right]
+    return "\n".join(
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in (header, rule, *rows)
+    )
