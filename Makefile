@@ -29,7 +29,7 @@ $(READY): pyproject.toml constraints.txt
 	@touch $(READY)
 
 $(STAMP): $(READY)
-	$(PIP) --editable '.[dev,hub,embedded,inspect,figures]'
+	$(PIP) --editable '.[dev,hub,embedded,inspect,figures,seal]'
 	@touch $(STAMP)
 
 test: $(STAMP)

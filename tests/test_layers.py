@@ -53,6 +53,7 @@ IMPURE = {
 }
 HEAVY = {
     "aiohttp",
+    "cryptography",
     "genai_prices",
     "huggingface_hub",
     "inspect_ai",
