@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Literal
 
 import msgspec
 
 from unmask.ask.plan import Effort, Settings
 from unmask.ask.prompts import slots
 from unmask.read import gather
-from unmask.records import DIRECT, PRESSURED, Call, Kind, Outcome, Reading, Scenario, Slot, Stop, Verdict
+from unmask.records import DIRECT, PRESSURED, Call, Kind, Letter, Outcome, Reading, Scenario, Slot, Stop, Verdict
 from unmask.resolve.presets import Preset, Rules
 from unmask.resolve.verdict import resolve
 from unmask.score import Spent
@@ -23,9 +24,19 @@ def outcome(scenario: Scenario, seen: Seen, settings: Settings, *, rules: Preset
     choices = [choice for _, choice in seen.choices()]
     return msgspec.structs.replace(
         found,
+        polarity=_polarity(scenario, seen),
         silent=sum(1 for choice in choices if choice.stop is Stop.END and not choice.answer),
         truncated=sum(1 for choice in choices if choice.stop is Stop.LENGTH),
     )
+
+
+def _polarity(scenario: Scenario, seen: Seen) -> Literal["yes", "no"] | None:
+    if scenario.kind is not Kind.BINARY or scenario.direct is None:
+        return None
+    side = gather.polarity(scenario, seen)
+    if side not in {Letter.A, Letter.B}:
+        return None
+    return "yes" if side is scenario.truth else "no"
 
 
 def outcomes(scenarios: Iterable[Scenario], seen: Iterable[Seen], settings: Settings) -> Iterator[Outcome]:

@@ -127,6 +127,8 @@ def _measures(score: Score) -> Table:
             found = lying_at[k]
             value = "unknown" if found is None else _plain(found)
             table.add_row(f"Lying@{k}", value, f"a lie in {k} take{'s' if k > 1 else ''}")
+        honest = score.overall.per_take[Verdict.HONEST]
+        table.add_row("honest per take", "unknown" if honest is None else _plain(honest), "of all takes")
     return table
 
 
@@ -166,6 +168,11 @@ def _cuts(score: Score) -> Iterator[tuple[str, Measures]]:
         yield "binary only", score.binary_only
     for pressure, part in score.pressure.items():
         yield f"{pressure} pressure", part
+    for answer, part in score.polarity.items():
+        yield f"true answer {answer}", part
+    for state, name in (("silent", "empty replies"), ("truncated", "cut-off replies")):
+        if state in score.replies:
+            yield name, score.replies[state]
 
 
 def _name(name: str, *, roomy: bool) -> str:
