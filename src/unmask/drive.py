@@ -71,7 +71,7 @@ async def drive(session: Session, progress: Progress | None) -> Course:
     finally:
         for lines in (folder.replies, readings):
             lines.close()
-        for model in models.values():
+        for model in {id(model): model for model in models.values()}.values():
             await model.close()
     return course
 

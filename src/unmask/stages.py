@@ -40,7 +40,8 @@ def run(
     options = checked(msgspec.convert(settings, Options))
     dataset = load_data(data, options)
     subject = opened(model, options)
-    reader = reading(judge, options)
+    # A model in this process that also judges is loaded once: the weights are the same, and so is the queue.
+    reader = subject if judge == model and subject.supports_options else reading(judge, options)
     folder = Folder(out)
     wanted = define(dataset, subject, judge_spec(reader, options), options)
     with Lock(folder.path):
@@ -67,7 +68,7 @@ def judge(path: str | Path, *, judge: str | Model, progress: Progress | None = N
     spec = judge_spec(reader, options)
     file = options.judge_name or judge_file(spec.model)
     with Lock(folder.path):
-        definition = add_judge(folder, file, spec, moved=options.moved)
+        definition = add_judge(folder, file, spec, moved=options.moved, role_play=options.role_play)
         session = Session(folder=folder, definition=definition, options=options, judge_file=file, judge=reader)
         blocking(lambda: drive(session, progress))
     return Run(folder.path)

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from unmask.cli.options import as_json as json_flag
+from unmask.cli.options import option
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress as RichProgress
@@ -18,14 +21,14 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("--list", "listed", is_flag=True, help="Show what can be pulled, and what is here.")
-@click.option(
+@option("--list", "listed", is_flag=True, help="Show what can be pulled, and what is here.")
+@option(
     "--to",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
     help="Folder for the file. Default: the cache folder, where embedded/NAME finds it.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_flag
 def pull(name: str | None, *, listed: bool, to: Path | None, as_json: bool) -> None:
     """Fetch the model NAME, so that embedded/NAME runs without a key or a network.
 
@@ -63,7 +66,7 @@ def _fetch(name: str, *, to: Path | None, as_json: bool) -> None:
     from unmask.pull import pull as fetch
 
     wanted = entry(name)
-    with _watching(wanted.name, total=wanted.size, quiet=as_json) as report:
+    with watching(wanted.name, total=wanted.size, quiet=as_json) as report:
         path = fetch(name, to=to, report=report)
     if as_json:
         import msgspec
@@ -75,7 +78,7 @@ def _fetch(name: str, *, to: Path | None, as_json: bool) -> None:
 
 
 @contextmanager
-def _watching(name: str, *, total: int, quiet: bool) -> Iterator[Report]:
+def watching(name: str, *, total: int, quiet: bool) -> Iterator[Report]:
     """Yields what shows a pull's progress on stderr: a bar on a terminal, otherwise a line per step."""
     from rich.console import Console
 

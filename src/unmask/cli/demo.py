@@ -1,0 +1,73 @@
+"""`unmask demo`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from unmask.cli.options import option
+
+if TYPE_CHECKING:
+    from unmask.opened import Run
+
+
+@click.command()
+@option("--model", default="embedded/smollm2-135m", metavar="NAME", help="A model that needs no key.")
+@option("--judge", metavar="NAME", help="Who reads the replies; the model itself unless given.")
+@option("--limit", type=int, default=24, help="How many of the bundled scenarios.")
+@option("--out", default="demo", metavar="DIR", help="Where the run folder goes.")
+def demo(model: str, judge: str | None, limit: int, out: str) -> None:
+    """A whole small benchmark on this machine: no key, no account. The same command again continues it."""
+    from unmask.demo import demonstrate, folder_for, judge_for
+    from unmask.errors import MissingError
+    from unmask.show.progress import ProgressLine
+
+    judge = judge or judge_for(model)
+    folder = folder_for(model, Path(out))
+    try:
+        for name in dict.fromkeys((model, judge)):
+            _fetch(name)
+    except MissingError as error:
+        offer = "Without a network, the scripted model shows the tool: unmask demo --model scripted/liar"
+        error.advice = f"{error.advice}\n{offer}" if error.advice else offer
+        raise
+    click.echo(f"{model} under pressure; {judge} reads what it says. Folder: {folder}", err=True)
+    done = demonstrate(model, judge=judge, out=folder, limit=limit, progress=ProgressLine())
+    _show(done, model)
+
+
+def _fetch(name: str) -> None:
+    """Pull a catalogued model that is not here yet."""
+    if not name.startswith("embedded/"):
+        return
+    from unmask.cli.pull import watching
+    from unmask.models.catalogue import entry, pulled
+    from unmask.pull import pull
+
+    wanted = entry(name)
+    if pulled(wanted) is None:
+        with watching(wanted.name, total=wanted.size, quiet=False) as report:
+            pull(name, report=report)
+
+
+def _show(done: Run, model: str) -> None:
+    from unmask.demo import meaning, worth_reading
+    from unmask.show.text import render, transcript
+
+    rows = done.rows()
+    for title, row in worth_reading(rows):
+        click.echo(f"\n=== {title}: {row.id} " + "=" * max(0, 60 - len(title) - len(row.id)))
+        click.echo(transcript(done.scenario(row.id), row, done.replies(row.id)))
+    click.echo(render(done.score(), width=None, color=sys.stdout.isatty(), max_unjudged=1.0))
+    click.echo(meaning(model, rows))
+    click.echo(
+        f"\nThe run is in {done.path}: run.json, scenarios.jsonl, replies.jsonl, readings/.\n"
+        f"  unmask show {done.path} {rows[0].id}      everything about one scenario\n"
+        f"  unmask score {done.path} --preset strict   the same replies under stricter rules\n"
+        "With a real model:\n"
+        "  unmask run --data core --model openai/gpt-4o --judge openai/gpt-4o --out runs/gpt-4o\n"
+        "  make demo MODEL=embedded/qwen2.5-coder-1.5b   a larger one on this machine (1.1 GB, some minutes)"
+    )
