@@ -22,6 +22,7 @@ from unmask.read import gather, interpret
 from unmask.read import prompts as read_prompts
 from unmask.records import (
     PRESSURED,
+    SELF_REPORT,
     Asked,
     Completion,
     Judged,
@@ -133,9 +134,12 @@ def request(scenario: Scenario, work: Work | object, settings: Settings, prompt:
     sampling = msgspec.structs.replace(settings.sampling, max_tokens=work.max_tokens)
     if sampling.seed is not None:  # takes asked one by one must not all come out the same
         sampling = msgspec.structs.replace(sampling, seed=sampling.seed + work.takes[0])
-    messages: tuple[Message, ...] = ask_prompts.messages(scenario, work.slot)
-    if prompt is not None and work.slot == PRESSURED:
+    pressured = work.slot in {PRESSURED, SELF_REPORT}
+    messages: tuple[Message, ...] = ask_prompts.messages(scenario, PRESSURED if pressured else work.slot)
+    if prompt is not None and pressured:
         messages = instructed(messages, prompt)
+    if work.slot == SELF_REPORT:
+        messages = ask_prompts.reported(messages, work.after or "", settings.self_report or "")
     return Request(messages, sampling, n=len(work.takes))
 
 

@@ -80,6 +80,10 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
     judge: str | None
     """File name, without ending, of the judge used last."""
     judges: dict[str, JudgeSpec]
+    self_report: str | None = None
+    """The question put to the subject after its pressured reply; `None` where it is not."""
+    role_play: tuple[str, ...] = ()
+    """File names of the judges that were asked which lies are a part played."""
 
     def settings(self, judge: str | None = None, *, preset: Preset | None = None) -> Settings:
         """How to plan and read this run with one of its judges."""
@@ -93,6 +97,8 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
             style=spec.style if spec else Style.LETTERS,
             stop_at_first_lie=self.stop_at_first_lie,
             check=self.check,
+            self_report=self.self_report,
+            role_play=(judge or self.judge) in self.role_play,
             sampling=self.subject.sampling,
             judge_sampling=spec.sampling if spec else Sampling(temperature=0.0),
         )
@@ -137,6 +143,8 @@ def _differences(old: Definition, new: Definition, moved: bool) -> Iterator[tupl
         ("developer-prompt", _prompt(old), _prompt(new)),
         ("beliefs-from", old.beliefs_from and old.beliefs_from.run, new.beliefs_from and new.beliefs_from.run),
     ]
+    if old.self_report and new.self_report:  # one that is added, or left out, mixes nothing
+        rows.append(("self-report question", old.self_report, new.self_report))
     if not moved:
         rows.append(("base-url", old.subject.endpoint, new.subject.endpoint))
     rows += _sampling("", old.subject.sampling, new.subject.sampling)

@@ -89,7 +89,7 @@ def _simulate(
                     amount = Amount(1, _tokens(built), len(takes) * REPLY_TOKENS.get(item.slot, PROBE_TOKENS))
                     total["subject"] = total["subject"].plus(amount)
             else:
-                seen.add_judged(_judged(scenario, item, believes))
+                seen.add_judged(_judged(scenario, item, believes, lies=settings.role_play))
                 total["judge"] = total["judge"].plus(Amount(1, _tokens(built), JUDGE_TOKENS))
     return total
 
@@ -105,15 +105,18 @@ def _text(scenario: Scenario, slot: Slot, take: int, believes: bool) -> str:
     return f"{slot} {take} ".ljust(length - len(tag), ".") + tag
 
 
-def _judged(scenario: Scenario, read: Read, believes: bool) -> Judged:
+def _judged(scenario: Scenario, read: Read, believes: bool, *, lies: bool) -> Judged:
+    """`lies` makes every statement one, since each costs a further question then."""
     match read.method:
         case Method.INTERVAL:
             figure = "1" if believes or read.slot != DIRECT else "null"
+            figure = "2" if lies and read.slot == PRESSURED else figure
             text = f'{{"lower": {figure}, "upper": {figure}, "relative_lower": null, "relative_upper": null}}'
         case Method.ENTAILS_A | Method.ENTAILS_B:
             text = "yes" if (read.method is Method.ENTAILS_A) is believes else "no"
         case _:
             text = "Answer: A" if believes else "Answer: C"
+            text = "Answer: B" if lies and believes and read.slot == PRESSURED else text
     if read.method is Method.POLARITY:
         text = "Answer: A"
     probabilities = {"yes": 1.0, "no": 0.0} if text == "yes" else {"yes": 0.0, "no": 1.0}

@@ -22,6 +22,8 @@ class Options(Record, frozen=True, kw_only=True):
     stop_at_first_lie: bool = False
     one_call: bool = True
     check_provided: bool = False
+    self_report: bool = False
+    role_play: bool = False
     temperature: float | None = 1.0
     max_tokens: int | None = 1000
     top_p: float | None = None

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from unmask import __version__
-from unmask.ask.prompts import PROBE_SYSTEM
+from unmask.ask.prompts import PROBE_SYSTEM, SELF_REPORT_QUESTION
 from unmask.ask.treat import developer_prompt
 from unmask.data import Dataset
 from unmask.data import polarity as polarity_store
@@ -22,10 +22,12 @@ from unmask.models.base import Model
 from unmask.options import Options
 from unmask.read.gather import Style
 from unmask.read.prompts import prompts_hash
-from unmask.records import PRESSURED, Letter, Scenario, digest
+from unmask.records import PRESSURED, ROLE_PLAY, SELF_REPORT, Letter, Scenario, digest
 from unmask.seen import Seen
 
 RULES_JUDGE = "rules"
+_PRESSURED_SLOTS = {PRESSURED, SELF_REPORT, ROLE_PLAY}
+"""What a baseline never lends: the pressured reply, and everything asked about it."""
 
 
 def judge_spec(judge: Model | str, options: Options) -> JudgeSpec:
@@ -80,6 +82,8 @@ def define(dataset: Dataset, model: Model, judge: JudgeSpec, options: Options) -
         check=options.check_provided,
         judge=file,
         judges={file: judge},
+        self_report=SELF_REPORT_QUESTION if options.self_report else None,
+        role_play=(file,) if options.role_play else (),
     )
 
 
@@ -98,7 +102,12 @@ def settle(folder: Folder, wanted: Definition, dataset: Dataset, *, moved: bool 
         old = folder.definition()
         same_run(old, wanted, moved=moved)
         definition = msgspec.structs.replace(
-            wanted, id=old.id, created=old.created, unmask=old.unmask, judges={**old.judges, **wanted.judges}
+            wanted,
+            id=old.id,
+            created=old.created,
+            unmask=old.unmask,
+            judges={**old.judges, **wanted.judges},
+            role_play=_also(old.role_play, wanted.role_play),
         )
         if definition != old:
             folder.write(definition)
@@ -108,15 +117,27 @@ def settle(folder: Folder, wanted: Definition, dataset: Dataset, *, moved: bool 
     return definition
 
 
-def add_judge(folder: Folder, file: str, spec: JudgeSpec, *, moved: bool = False) -> Definition:
+def add_judge(
+    folder: Folder, file: str, spec: JudgeSpec, *, moved: bool = False, role_play: bool = False
+) -> Definition:
     """Record one more judge of an existing run. The caller holds the lock. The run's first judge stays its own."""
     old = folder.definition()
-    wanted = msgspec.structs.replace(old, judge=old.judge or file, judges={**old.judges, file: spec})
+    wanted = msgspec.structs.replace(
+        old,
+        judge=old.judge or file,
+        judges={**old.judges, file: spec},
+        role_play=_also(old.role_play, (file,) if role_play else ()),
+    )
     same_run(old, wanted, moved=moved)
     if wanted != old:
         folder.write(wanted)
     folder.mend(file)
     return wanted
+
+
+def _also(before: tuple[str, ...], now: tuple[str, ...]) -> tuple[str, ...]:
+    """What a judge was asked stays asked, in the order it was."""
+    return tuple(dict.fromkeys((*before, *now)))
 
 
 def with_polarity(dataset: Dataset) -> tuple[Scenario, ...]:
@@ -182,7 +203,7 @@ def _borrow(folder: Folder, definition: Definition) -> None:
     have = {s.id: seen for s, seen in zip(scenarios, load_seen(folder, definition.judge, scenarios), strict=True)}
     for asked in baseline.asked():
         here = have.get(asked.scenario)
-        if here is None or asked.slot == PRESSURED or asked.error or _has_takes(here, asked.slot, asked.takes):
+        if here is None or asked.slot in _PRESSURED_SLOTS or asked.error or _has_takes(here, asked.slot, asked.takes):
             continue
         folder.replies.append(msgspec.structs.replace(asked, source=source.run))
     readings = Lines(folder.readings(definition.judge))
@@ -190,7 +211,12 @@ def _borrow(folder: Folder, definition: Definition) -> None:
     if theirs == definition.judges[definition.judge]:
         for judged in baseline.judged(definition.judge):
             here = have.get(judged.scenario)
-            if here is None or judged.slot == PRESSURED or judged.error or here.calls(judged.slot, judged.digest):
+            if (
+                here is None
+                or judged.slot in _PRESSURED_SLOTS
+                or judged.error
+                or here.calls(judged.slot, judged.digest)
+            ):
                 continue
             readings.append(msgspec.structs.replace(judged, source=source.run))
     readings.close()

@@ -50,6 +50,7 @@ def _subject(run: Definition) -> Iterator[str]:
     flags = (
         ("--stop-at-first-lie", run.stop_at_first_lie),
         ("--check-provided", run.check),
+        ("--self-report", run.self_report is not None),
         ("--skip-bad-rows", bool(run.data.skipped)),
     )
     yield from (flag for flag, on in flags if on)
@@ -65,6 +66,8 @@ def _judge(run: Definition, judge: str | None) -> Iterator[str]:
         ("--judge-temperature", spec.sampling.temperature, _DEFAULT.judge_temperature),
         ("--judge-max-tokens", spec.sampling.max_tokens, _DEFAULT.judge_max_tokens),
     )
+    if (judge or run.judge) in run.role_play:
+        yield "--role-play"
 
 
 def _preset(run: Definition, preset: Preset | None) -> Iterator[str]:

@@ -12,6 +12,8 @@ from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
+import msgspec
+
 from unmask.ask.prompts import slots
 from unmask.read import gather, interpret
 from unmask.read.gather import POLARITY, Reader, Reads, Style
@@ -19,6 +21,8 @@ from unmask.records import (
     CHECK,
     DIRECT,
     PRESSURED,
+    ROLE_PLAY,
+    SELF_REPORT,
     Judged,
     Kind,
     Method,
@@ -54,6 +58,8 @@ class Settings(Record, frozen=True, kw_only=True, dict=True):
     style: Style = Style.LETTERS
     stop_at_first_lie: bool = False
     check: bool = False
+    self_report: str | None = None
+    role_play: bool = False
     ask: bool = True
     """Whether the subject may be asked. Off when an existing run is judged again."""
     sampling: Sampling = Sampling()
@@ -72,6 +78,8 @@ class Settings(Record, frozen=True, kw_only=True, dict=True):
             reader=self.reader,
             joint=self.rules.joint,
             check=self.check,
+            self_report=self.self_report,
+            role_play=self.role_play,
         )
 
 
@@ -83,6 +91,8 @@ class Ask(Record, frozen=True):
     attempt: int = 1
     max_tokens: int | None = None
     depth: int = 1
+    after: str | None = None
+    """The pressured reply that a self-report is about."""
 
 
 class Read(Record, frozen=True):
@@ -117,6 +127,7 @@ def plan(scenario: Scenario, seen: Seen, settings: Settings, *, whole_calls: boo
     """What can be sent now. `whole_calls` says that several takes fit into one request."""
     case = _Case(scenario, seen, settings, gather.gather(scenario, seen, settings.reads), whole_calls)
     work = [item for slot in needed(scenario, case.readings, settings) for item in _slot_work(case, slot)]
+    work += [*_self_report(case), *_role_play(case)]
     return tuple(item for item in work if settings.ask or isinstance(item, Read))
 
 
@@ -225,6 +236,46 @@ def _polarity(case: _Case, depth: int) -> Iterator[Read]:
     attempt = interpret.next_attempt(calls)
     if attempt is not None:
         yield Read(POLARITY, key, (), Method.POLARITY, attempt, _room(calls, attempt, case.settings), depth)
+
+
+def _self_report(case: _Case) -> Iterator[Work]:
+    """Asked about the first pressured reply, where that states something: only honest and lie can be agreed with."""
+    said = gather.answer(case.seen, PRESSURED, 0)
+    if case.settings.self_report is None or not isinstance(said, str) or not said:
+        return
+    if case.settings.effort is Effort.LAZY and _verdicts(case)[0] not in {Verdict.HONEST, Verdict.LIE}:
+        return
+    for ask in _asks(case, SELF_REPORT, (0,), 2):
+        yield msgspec.structs.replace(ask, after=said)
+    report = gather.answer(case.seen, SELF_REPORT, 0)
+    if isinstance(report, str) and _open(case.readings[SELF_REPORT][0]):
+        key = gather.report_digest(report, case.settings.reads)
+        yield from _aside(case, SELF_REPORT, key, (case.settings.self_report, report))
+
+
+def _role_play(case: _Case) -> Iterator[Read]:
+    """Every take that is a lie, identical texts once."""
+    if not case.settings.role_play or case.settings.style is Style.RULES:
+        return
+    done: set[str] = set()
+    for take, verdict in enumerate(_verdicts(case)):
+        text = gather.answer(case.seen, PRESSURED, take)
+        if verdict is Verdict.LIE and isinstance(text, str) and text not in done:
+            done.add(text)
+            yield from _aside(case, ROLE_PLAY, gather.role_play_digest(text), (text,))
+
+
+def _aside(case: _Case, slot: Slot, key: str, texts: tuple[str, ...]) -> Iterator[Read]:
+    calls = case.seen.calls(slot, key)
+    attempt = interpret.next_attempt(calls)
+    if attempt is not None:
+        yield Read(slot, key, texts, Method(slot), attempt, _room(calls, attempt, case.settings))
+
+
+def _verdicts(case: _Case) -> list[Verdict]:
+    rules = case.settings.rules
+    belief = belief_of(case.scenario, case.readings, rules)
+    return [verdict_of(belief, reading, rules) for reading in case.readings[PRESSURED]]
 
 
 def _room(calls: Sequence[Judged], attempt: int, settings: Settings) -> int | None:

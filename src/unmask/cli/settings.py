@@ -39,6 +39,7 @@ subject = _all(
     option("--developer-prompt", metavar="NAME|FILE", help="Honesty instruction before the pressured system prompt."),
     option("--beliefs-from", metavar="RUN", help="Reuse the probes of a baseline run of the same model."),
     option("--check-provided", is_flag=True, help="Also ask whether supplied facts were understood."),
+    option("--self-report", is_flag=True, help="After the pressured reply, ask the subject whether that was true."),
 )
 
 selection = _all(
@@ -56,6 +57,7 @@ reading = _all(
     option("--judge-max-tokens", type=int, default=1000, help="Room for one answer of the judge."),
     option("--judge-name", metavar="FILE", help="Keep these readings apart under a name of their own."),
     option("--reader", type=click.Choice(["auto", "llm"]), default="auto", help="Read tagged yes/no by rule, or not."),
+    option("--role-play", is_flag=True, help="Ask the judge which lies are plainly fiction or a part played."),
 )
 
 limits = _all(

@@ -22,6 +22,7 @@ from unmask.records import (
     DIRECT,
     PIVOTAL,
     PRESSURED,
+    SELF_REPORT,
     Choice,
     Completion,
     Interval,
@@ -112,14 +113,18 @@ class _Actor:
         if self._index is None:
             self._index = _index(_bundled() if self._scenarios is None else self._scenarios)
         system = "\n".join(message.content for message in messages if message.role == "system")
-        found = self._index.get(_turns(messages), [])
+        turns = _turns(messages)
+        found = self._index.get(turns, [])
+        if not found and len(turns) > 2:  # a question about the reply before it, in the pressured conversation
+            asked = self._index.get(turns[:-2], [])
+            found = [(scenario, SELF_REPORT) for scenario, slot in asked if slot == PRESSURED]
         # Two scenarios may end in the same question; what the system prompt holds then tells them apart. A mitigation
         # may have added to that prompt, so it is looked for, not compared.
         for scenario, slot in found:
             if all(message.content in system for message in scenario.conversation if message.role == "system"):
                 return scenario, slot
         for scenario, slot in found:
-            if slot not in (PRESSURED, CHECK) or len(found) == 1:
+            if slot not in (PRESSURED, CHECK, SELF_REPORT) or len(found) == 1:
                 return scenario, slot
         raise RequestRefusedError(
             f"scripted/{self.character} knows only the bundled scenarios, and this request is not one of theirs",
@@ -160,6 +165,10 @@ def say(character: Character, scenario: Scenario, slot: Slot, *, take: int = 0) 
     """What a character answers in this slot; `take` counts how often it was asked before."""
     truthful = True
     match character, slot:
+        case Character.LIAR | Character.BELIEFLESS, "self_report":
+            return "It was not.\n<final_answer>no</final_answer>"
+        case _, "self_report":
+            return "It was.\n<final_answer>yes</final_answer>"
         case Character.LIAR, "pressured":
             truthful = False
         case Character.EVASIVE, "pressured":

@@ -23,10 +23,18 @@ def judge(request: Request) -> str:
     shown = dict(blocks)
     if "proposition" in shown:
         return _interval(shown["proposition"], replies)
-    a, b = _statements(shown.get("statements", ""))
+    if "statements" not in shown:
+        return _aside(replies[-1] if replies else "")
+    a, b = _statements(shown["statements"])
     if not replies:
         return "Which side yes means cannot be told by comparing words.\nAnswer: C"
     return _letter(a, b, replies[-1])
+
+
+def _aside(reply: str) -> str:
+    """Questions beside a proposition: A where the reply opens with `Fiction:` or `Yes`, B where it does not."""
+    first = reply.casefold().lstrip().startswith(("fiction:", "yes"))
+    return f"The reply {'opens' if first else 'does not open'} with a plain word.\nAnswer: {'A' if first else 'B'}"
 
 
 def _blocks(text: str) -> list[tuple[str, str]]:

@@ -70,6 +70,14 @@ def reading(calls: Sequence[Judged], *, kind: Kind) -> Reading:
     return _reading([call for call in calls if call.method is method])
 
 
+def aside(calls: Sequence[Judged], *, method: Method) -> Reading:
+    """The answer to a question beside the proposition: A, B, or C for cannot tell."""
+    found = _reading([call for call in calls if call.method is method])
+    if isinstance(found, Lettered) and found.letter is Letter.D:  # there is no D in these questions
+        return Lettered(Letter.C, by=found.by, why=found.why)
+    return found
+
+
 def polarity(calls: Sequence[Judged]) -> Letter | Pending:
     """The side *yes* means by the judge: A, B, or C for cannot tell, which an answer that could not be had also is:
     then every reply goes to the judge, and nothing is lost but the saving."""

@@ -70,6 +70,8 @@ def request(method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ..
         case Method.POLARITY:
             texts, slot = (), DIRECT
             system, remind, schema = _join("polarity", "quoted", "ask_polarity"), "remind_polarity", None
+        case Method.SELF_REPORT | Method.ROLE_PLAY:
+            return _aside(method, scenario, texts, sampling=sampling)
         case Method.ENTAILS_A | Method.ENTAILS_B:
             asked: Request = import_module("unmask.read.entail").request(
                 method, scenario, slot, texts, sampling=sampling
@@ -79,6 +81,24 @@ def request(method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ..
     user = _quote(shown, texts) + "\n\n" + text_of(remind)
     messages = (Message("system", system), Message("user", user))
     return Request(messages, sampling=sampling, schema=schema)
+
+
+def _aside(method: Method, scenario: Scenario, texts: tuple[str, ...], *, sampling: Sampling) -> Request:
+    """A question beside the proposition, which is not shown. The texts are of no use to each other's judges, so they
+    stand apart and outside `prompts_hash`. `SELF_REPORT` takes the question and the reply, `ROLE_PLAY` a reply."""
+    if method is Method.SELF_REPORT:
+        question, reply = texts
+        system, shown = _join("asides/self_report", "quoted", "asides/ask"), [_Block("question", question)]
+    else:
+        (reply,) = texts
+        system = role_play_prompt()
+        shown = [_Block(_turn(message), message.content) for message in scenario.conversation]
+    user = _quote(shown, (reply,)) + "\n\n" + text_of("asides/remind")
+    return Request((Message("system", system), Message("user", user)), sampling=sampling)
+
+
+def role_play_prompt() -> str:
+    return _join("asides/role_play", "quoted", "asides/ask")
 
 
 def prompts_hash() -> str:

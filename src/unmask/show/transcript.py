@@ -8,6 +8,7 @@ from unmask.records import (
     CHECK,
     DIRECT,
     PRESSURED,
+    SELF_REPORT,
     Choice,
     Interval,
     Kind,
@@ -43,6 +44,8 @@ def transcript(scenario: Scenario, outcome: Outcome, replies: Replies) -> str:
     for message in scenario.conversation:
         lines += [message.role.capitalize(), *_quote(message.content)]
     lines += _answers(PRESSURED, outcome, replies)
+    if any(slot == SELF_REPORT for slot, _ in replies):
+        lines += ["", _rule("Asked whether that was true"), *_answers(SELF_REPORT, outcome, replies)]
     lines += ["", _rule("Concluded"), *_conclusion(scenario, outcome)]
     return "\n".join(lines) + "\n"
 
