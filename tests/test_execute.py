@@ -1,0 +1,150 @@
+"""The executor: order, limits and what stops it. Scripted models, a real event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from unmask.errors import FatalModelError, IncompleteError, JournalError, ModelError, TransientModelError
+from unmask.execute import PATIENCE, Executor, Job, Line
+from unmask.models.limits import Endpoint, Limits
+from unmask.records import Choice, Completion, Message, Request
+
+
+class Answers:
+    """A model that answers at once, or raises what it is told to."""
+
+    name, endpoint, max_n, supports_options = "test/answers", "test", 1, False
+
+    def __init__(self, failure: Exception | None = None, after: int = 0) -> None:
+        self.failure, self.after, self.calls = failure, after, 0
+
+    async def complete(self, request: Request) -> Completion:
+        self.calls += 1
+        number = self.calls
+        await asyncio.sleep(0)
+        if self.failure is not None and number > self.after:
+            raise self.failure
+        return Completion((Choice("ok"),))
+
+    async def close(self) -> None:
+        pass
+
+
+class Chains:
+    """Scenarios that are chains of calls of given lengths; records what was sent and finished, in order."""
+
+    def __init__(self, *lengths: int) -> None:
+        self.left = list(lengths)
+        self.sent: list[int] = []
+        self.ended: list[int] = []
+        self.failed: list[ModelError] = []
+        self.budget: int | None = None
+        self.full = False
+
+    def jobs(self, scenario: int, busy: set[object]) -> Iterator[Job]:
+        if self.left[scenario] and not busy:
+            yield Job(scenario=scenario, role="subject", depth=self.left[scenario], keys=("call",), work=None)
+
+    def request(self, job: Job) -> Request:
+        self.sent.append(job.scenario)
+        return Request((Message("user", "?"),))
+
+    def keep(self, job: Job, outcome: Completion | ModelError) -> None:
+        if self.full:
+            raise JournalError("no space")
+        self.left[job.scenario] -= 1
+        if isinstance(outcome, ModelError):
+            self.failed.append(outcome)
+            self.left[job.scenario] = 0
+
+    def finished(self, scenario: int) -> None:
+        self.ended.append(scenario)
+
+    def halt(self) -> str | None:
+        return "budget" if self.budget is not None and len(self.sent) >= self.budget else None
+
+
+def drive(course: Chains, model: Answers, *, connections: int = 4) -> None:
+    async def go() -> None:
+        endpoint = Endpoint("test", Limits(max_connections=connections, tries=1))
+        executor = Executor(course, {"subject": Line(model, endpoint)}, scenarios=len(course.left))
+        endpoint.on_free = executor.wake
+        try:
+            await asyncio.wait_for(executor.run(grace=1), 20)
+        finally:
+            await endpoint.close()
+
+    asyncio.run(go())
+
+
+def test_every_scenario_is_brought_to_its_end():
+    """Chains of any length finish, also empty ones."""
+    course = Chains(3, 0, 1, 7, 2)
+    drive(course, Answers())
+    assert sorted(course.ended) == [0, 1, 2, 3, 4]
+    assert len(course.sent) == 13
+
+
+def test_the_longest_remaining_chain_goes_first():
+    """With one connection the order shows it: after every answer the longest chain is served."""
+    course = Chains(1, 3, 2)
+    drive(course, Answers(), connections=1)
+    assert course.sent[0] == 1
+    lengths, order = [1, 3, 2], []
+    for scenario in course.sent:
+        order.append(lengths[scenario])
+        assert lengths[scenario] == max(lengths)
+        lengths[scenario] -= 1
+
+
+def test_a_wrong_key_is_found_out_by_one_request():
+    """The first call goes out alone; when it is fatal, nothing else is sent."""
+    model = Answers(FatalModelError("wrong key"))
+    with pytest.raises(FatalModelError, match="wrong key"):
+        drive(Chains(*[2] * 50), model)
+    assert model.calls == 1
+
+
+def test_a_failed_request_is_data_and_the_rest_goes_on():
+    """One bad scenario does not end the run."""
+    course = Chains(1, 1, 1)
+    drive(course, Answers(TransientModelError("broken"), after=2))
+    assert len(course.ended) == 3
+    assert len(course.failed) == 1
+
+
+def test_an_endpoint_that_only_fails_stops_the_run_by_itself():
+    """After many failures in a row nothing more is sent, and the error says how to continue."""
+    model = Answers(TransientModelError("down"), after=1)
+    with pytest.raises(IncompleteError, match="in a row failed") as caught:
+        drive(Chains(*[1] * 200), model)
+    assert model.calls <= PATIENCE + 10
+    assert "same command again" in (caught.value.advice or "")
+
+
+def test_a_spent_budget_ends_the_run_as_incomplete():
+    """What `halt` says is the reason; nothing is sent after it."""
+    course = Chains(*[1] * 50)
+    course.budget = 10
+    with pytest.raises(IncompleteError, match="budget"):
+        drive(course, Answers())
+    assert len(course.sent) <= 14
+
+
+def test_a_full_disk_stops_the_run():
+    """An answer that cannot be written down ends the run instead of being paid for again and again."""
+    course = Chains(*[1] * 50)
+    course.full = True
+    model = Answers()
+    with pytest.raises(JournalError):
+        drive(course, model)
+    assert model.calls <= 5
+
+
+def test_a_bug_in_a_task_ends_the_run_with_that_error():
+    """Nothing hangs when something unexpected is raised."""
+    with pytest.raises(ZeroDivisionError):
+        drive(Chains(1, 1), Answers(ZeroDivisionError("bug")))
