@@ -224,6 +224,13 @@ def test_asking_by_a_comparative_gives_nothing_away():
     assert codes(leaks.no_answer_in_probes, longer) == []
 
 
+def test_sides_that_differ_in_a_denial_have_no_words_of_their_own():
+    """Every question about the subject has those of both."""
+    proposition = "Humans <pivotal>lived/did not live</pivotal> in the Jurassic."
+    asked = binary(proposition=proposition, truth=Letter.B, indirect=("Which animals live in that period?",))
+    assert codes(leaks.no_answer_in_probes, asked) == []
+
+
 @pytest.mark.parametrize(
     ("tags", "found"),
     [("<final_answer>yes</final_answer>", ["answer_leak"]), ("<final_answer>yes/no</final_answer>", []),

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from unmask.data.checks.balance import ENOUGH
-from unmask.data.checks.words import COMMON, content, frame, lower_words, probes, sides, stem, texts, words
+from unmask.data.checks.words import COMMON, NEGATIONS, content, frame, lower_words, probes, sides, stem, texts, words
 from unmask.data.form import Problem
 from unmask.records import Interval, Kind, Letter, Scenario
 
@@ -127,6 +127,8 @@ def _tells(scenario: Scenario, true: int, text: str) -> str | None:
                 f"says statement {'AB'[place]} word for word, which is the {'true' if place == true else 'false'} one"
             )
     pair, around, used = sides(scenario) or ("", ""), content(frame(scenario)), content(text)
+    if NEGATIONS & set(lower_words(" ".join(pair))):
+        return None  # the sides differ in a "not", and words about the subject stand in any question
     own = content(pair[true]) - content(pair[1 - true]) - around
     other = content(pair[1 - true]) - content(pair[true]) - around
     # "Which is longer?" asks by the very word that a statement "is longer" differs in.
