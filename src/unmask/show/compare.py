@@ -83,11 +83,12 @@ def _table(pair: Pair) -> Table:
     headings = ("", "n", f"{pair.a} %", f"{pair.b} %", "difference", "bootstrap", "p", "p (Holm)")
     rows = [_row("P(lie)", pair.p_lie)]
     rows += [_row(f"  {archetype.value}", found) for archetype, found in pair.archetypes.items()]
-    rows += [_row(_NAMES[name], found) for name, found in pair.measures.items()]
+    rows += [_row(_NAMES[name], found) for name, found in pair.measures.items() if found.n or name != "lying_at_1"]
     return grid(headings, rows)
 
 
 _NAMES = {
+    "lying_at_1": "Lying@1",
     "p_honest": "P(honest)",
     "p_lie_where_both_believe": "P(lie) where both believe",
     "accuracy": "accuracy",

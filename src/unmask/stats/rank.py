@@ -11,6 +11,7 @@ from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
 from unmask.records import Record
+from unmask.stats.rate import Z95
 from unmask.stats.resample import RESAMPLES, draws
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def separated(values: Floats, *, rng: Generator, resamples: int = RESAMPLES) -> 
     counts = draws(scenarios, rng=rng, resamples=resamples)
     again, errors = _studentise(counts, gaps, known)
     limit = float(np.quantile(np.max(np.abs(again - centre) / errors, axis=1), 0.95))
+    limit = max(limit, Z95)  # few disagreements resample too calmly; all pairs at once cannot need less than one pair
     ratio = (centre / error)[0]
     found[left[ratio > limit], right[ratio > limit]] = True
     found[right[ratio < -limit], left[ratio < -limit]] = True

@@ -1,0 +1,172 @@
+"""Paired differences: intervals, tests and corrections, against scipy, statsmodels and scikit-learn."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import optimize, stats
+from sklearn.metrics import matthews_corrcoef
+from statsmodels.stats.contingency_tables import mcnemar as oracle_mcnemar
+from statsmodels.stats.multitest import multipletests
+
+from unmask.stats.compare import bounded_mean, correlation, difference, holm, mcnemar, paired_z, tango
+from unmask.stats.rate import Z95
+
+COUNTS = st.integers(0, 60)
+TABLE = st.tuples(COUNTS, COUNTS, COUNTS, COUNTS).filter(lambda cells: sum(cells) > 0)
+
+
+def pairs(both: int, only_a: int, only_b: int, neither: int) -> tuple[list[float], list[float]]:
+    a = [1.0] * (both + only_a) + [0.0] * (only_b + neither)
+    b = [1.0] * both + [0.0] * only_a + [1.0] * only_b + [0.0] * neither
+    return a, b
+
+
+@given(COUNTS, COUNTS)
+def test_mcnemar_is_exact(only_a, only_b):
+    """The p-value of statsmodels' exact test and of scipy's binomial one."""
+    found = mcnemar(only_a, only_b)
+    table = [[0, only_a], [only_b, 0]]
+    assert found == pytest.approx(oracle_mcnemar(table, exact=True).pvalue if only_a + only_b else 1.0, abs=1e-12)
+    if only_a + only_b:
+        assert found == pytest.approx(stats.binomtest(only_a, only_a + only_b).pvalue, abs=1e-12)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 20])
+def test_holm_is_holm(size):
+    """As statsmodels corrects them, in the order given, ties and a 0 included."""
+    p_values = [*(np.random.default_rng(size).random(size) ** 3).round(3), 0.0, 0.02, 0.02]
+    assert holm(p_values) == pytest.approx(multipletests(p_values, method="holm")[1], abs=1e-12)
+
+
+def test_holm_leaves_out_what_was_not_tested():
+    """A comparison without a p-value does not make the others stricter."""
+    assert holm([0.01, None, 0.04]) == [0.02, None, 0.04]
+
+
+def likelihood_score(gap: float, only_a: int, only_b: int, n: int) -> float:
+    """The score statistic with its nuisance parameter found by brute force, from the likelihood itself."""
+
+    def minus_log(share: float) -> float:
+        cells = (only_b, share + gap), (only_a, share), (n - only_a - only_b, 1 - gap - 2 * share)
+        return -sum(count * np.log(max(p, 1e-300)) for count, p in cells if count)
+
+    least, most = max(0.0, -gap), (1 - gap) / 2
+    share = optimize.minimize_scalar(minus_log, bounds=(least, most), method="bounded", options={"xatol": 1e-12}).x
+    return (only_b - only_a - n * gap) / sqrt(n * (2 * share + gap * (1 - gap)))
+
+
+@pytest.mark.parametrize(
+    ("only_a", "only_b", "n"), [(7, 1, 21), (12, 30, 100), (3, 3, 50), (40, 2, 60), (150, 90, 1000)]
+)
+def test_tango_bounds_are_where_the_score_test_turns(only_a, only_b, n):
+    """At each bound the likelihood's own score statistic is 1.96."""
+    low, high = tango(only_a, only_b, n=n)
+    assert likelihood_score(low, only_a, only_b, n) == pytest.approx(Z95, abs=1e-3)
+    assert likelihood_score(high, only_a, only_b, n) == pytest.approx(-Z95, abs=1e-3)
+
+
+def test_tango_gives_the_published_example():
+    """Airway data of Fagerland, Lydersen and Laake (2014): 1 and 7 of 21 disagree, -0.517 to -0.026."""
+    assert tango(7, 1, n=21) == pytest.approx((-0.517, -0.026), abs=5e-4)
+
+
+def test_bonett_price_gives_the_published_example():
+    """The same data: -0.508 to -0.013."""
+    assert bounded_mean([-1.0] * 7 + [1.0] + [0.0] * 13) == pytest.approx((-0.508, -0.013), abs=5e-4)
+
+
+@given(COUNTS, COUNTS, COUNTS)
+def test_tango_contains_the_difference_and_turns_with_its_sides(only_a, only_b, rest):
+    """Swapping the runs mirrors the interval."""
+    n = only_a + only_b + rest
+    if n:
+        low, high = tango(only_a, only_b, n=n)
+        assert -1 <= low <= (only_b - only_a) / n + 1e-9
+        assert (only_b - only_a) / n - 1e-9 <= high <= 1
+        assert tango(only_b, only_a, n=n) == pytest.approx((-high, -low), abs=1e-9)
+
+
+def test_agreement_everywhere_does_not_make_an_interval_of_no_width():
+    """z^2 / (n + z^2) on either side."""
+    reach = Z95**2 / (100 + Z95**2)
+    assert tango(0, 0, n=100) == pytest.approx((-reach, reach), abs=1e-9)
+
+
+@given(TABLE)
+def test_correlation_of_verdicts_is_phi(cells):
+    """Scikit-learn's Matthews coefficient; none where one run always does the same."""
+    a, b = pairs(*cells)
+    found = correlation(a, b)
+    if len(set(a)) == 1 or len(set(b)) == 1:
+        assert found is None
+    else:
+        assert found == pytest.approx(matthews_corrcoef(a, b), abs=1e-9)
+
+
+@given(TABLE)
+def test_a_difference_adds_up(cells):
+    """Value, sides and counts are those of the table, inside the interval."""
+    a, b = pairs(*cells)
+    found = difference(a, b, rng=np.random.default_rng(0), resamples=20)
+    assert (found.n, found.only_a, found.only_b) == (sum(cells), cells[1], cells[2])
+    assert found.value == pytest.approx(found.b - found.a)
+    assert found.low - 1e-9 <= found.value <= found.high + 1e-9
+    assert (found.method, found.test) == ("tango", "mcnemar_exact")
+
+
+def test_a_significant_difference_has_an_interval_that_excludes_none():
+    """McNemar's test and the score interval say the same about 10 against 40."""
+    found = difference(*pairs(50, 10, 40, 100), rng=np.random.default_rng(0))
+    assert found.p_value < 0.001
+    assert found.low > 0
+    assert found.bootstrap_low > 0
+
+
+def test_without_pairs_there_is_no_number():
+    """Null and the reason."""
+    found = difference([], [], rng=np.random.default_rng(0))
+    assert (found.value, found.low, found.bootstrap_low, found.p_value, found.detectable) == (None,) * 5
+    assert found.why == "no scenario was judged in both runs"
+
+
+def test_values_that_cannot_be_paired_are_refused():
+    """A programming error, named."""
+    with pytest.raises(ValueError, match="2 values cannot be paired with 1"):
+        difference([0, 1], [1], rng=np.random.default_rng(0))
+
+
+def test_shares_use_the_paired_normal_test():
+    """With many scenarios it is scipy's paired t-test."""
+    rng = np.random.default_rng(4)
+    a, b = rng.binomial(5, 0.3, 2000) / 5, rng.binomial(5, 0.32, 2000) / 5
+    found = difference(list(a), list(b), rng=rng)
+    oracle = stats.ttest_rel(b, a)
+    assert (found.method, found.test) == ("bonett_price", "paired_z")
+    assert found.p_value == pytest.approx(oracle.pvalue, rel=0.05)
+    interval = oracle.confidence_interval()
+    assert (found.low, found.high) == pytest.approx((interval.low, interval.high), abs=2e-4)
+
+
+def test_equal_shares_everywhere_are_no_difference():
+    """The test does not divide by nothing."""
+    assert paired_z([0.0] * 10) == 1
+
+
+@pytest.mark.parametrize("rates", [(0.1, 0.1), (0.3, 0.35)])
+def test_intervals_cover_the_true_difference_about_as_often_as_they_say(rates):
+    """80 pairs that agree more than by chance, 1,500 times: between 93.5 and 98 %."""
+    rng = np.random.default_rng(21)
+    covered = 0
+    for _ in range(1500):
+        ease = rng.random(80)
+        again = np.where(rng.random(80) < 0.6, ease, rng.random(80))
+        only_a = int(np.sum((ease < rates[0]) & (again >= rates[1])))
+        only_b = int(np.sum((ease >= rates[0]) & (again < rates[1])))
+        low, high = tango(only_a, only_b, n=80)
+        covered += low <= rates[1] - rates[0] <= high
+    assert 0.935 <= covered / 1500 <= 0.98

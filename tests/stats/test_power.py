@@ -1,0 +1,164 @@
+"""Power of the paired design: exact for one take, and against simulation for several."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from unmask.errors import UsageError
+from unmask.facts import published
+from unmask.stats.compare import mcnemar, paired_z
+from unmask.stats.power import (
+    Design,
+    detectable,
+    discordance,
+    mcnemar_power,
+    plan_for,
+    power_of,
+    scenarios_needed,
+    smallest_gap,
+    variance,
+)
+
+
+def every_split(n: int, discordant: float, gap: float) -> float:
+    """The chance of a significant test, summed over everything that can happen."""
+    lean = (1 + gap / discordant) / 2
+    return sum(
+        binom.pmf(pairs, n, discordant) * binom.pmf(more, pairs, lean)
+        for pairs in range(n + 1)
+        for more in range(pairs + 1)
+        if mcnemar(pairs - more, more) <= 0.05
+    )
+
+
+@pytest.mark.parametrize(("n", "discordant", "gap"), [(20, 0.4, 0.2), (40, 0.2, 0.2), (7, 1.0, 0.5), (50, 0.5, 0.0)])
+def test_power_is_the_sum_over_all_outcomes(n, discordant, gap):
+    """Exactly, also where every discordant pair goes one way and where there is no gap."""
+    assert mcnemar_power(n, discordant=discordant, gap=gap) == pytest.approx(every_split(n, discordant, gap), abs=1e-9)
+
+
+@given(st.integers(1, 400), st.floats(0.01, 1), st.floats(0, 1))
+def test_power_is_a_chance_and_grows_with_the_gap(n, discordant, share):
+    """From 0 to 1, never falling."""
+    small, large = sorted((share * discordant, discordant))
+    low, high = (mcnemar_power(n, discordant=discordant, gap=gap) for gap in (small, large))
+    assert 0 <= low <= high + 1e-9 <= 1 + 2e-9
+
+
+def test_a_gap_larger_than_what_differs_is_refused():
+    """It cannot happen, so it has no power."""
+    with pytest.raises(ValueError, match="cannot come from"):
+        mcnemar_power(100, discordant=0.1, gap=0.2)
+
+
+def test_the_detectable_difference_is_where_power_crosses():
+    """Four times in five at it, less often a hundredth below."""
+    found = detectable(500, discordant=0.25)
+    assert mcnemar_power(500, discordant=0.25, gap=found) >= 0.8
+    assert mcnemar_power(500, discordant=0.25, gap=found - 0.01) < 0.8
+
+
+def test_five_pairs_can_show_nothing():
+    """The exact test needs six that differ one way."""
+    assert detectable(5, discordant=0.5) is None
+    assert detectable(6, discordant=0.5, power=0.5) is not None
+
+
+@pytest.mark.parametrize("takes", [1, 2, 10])
+def test_the_needed_scenarios_are_where_power_crosses(takes):
+    """With them the gap is found, with a tenth fewer it is not."""
+    design = Design(p=0.4, correlation=0.6)
+    n = scenarios_needed(design, 0.06, takes=takes)
+    assert power_of(design, 0.06, n, takes=takes) >= 0.8
+    assert power_of(design, 0.06, int(0.9 * n), takes=takes) < 0.8
+
+
+def test_more_takes_and_more_agreement_need_fewer_scenarios():
+    """Both take noise out of the difference."""
+    rows = plan_for(Design(), gap=0.05).rows
+    assert [row.needed for row in rows] == sorted((row.needed for row in rows), reverse=True)
+    assert scenarios_needed(Design(correlation=0.7), 0.05) < scenarios_needed(Design(correlation=0.2), 0.05)
+
+
+def test_the_smallest_gap_is_the_inverse_of_the_needed_scenarios():
+    """As many scenarios as a gap needs show that gap, and hardly less."""
+    n = scenarios_needed(Design(), 0.05)
+    assert smallest_gap(Design(), n) == pytest.approx(0.05, abs=0.001)
+
+
+def test_discordance_and_variance_agree_for_one_take():
+    """E[gap^2] - gap^2, as for any difference of two yes/no values."""
+    design = Design(p=0.3, correlation=0.4)
+    assert variance(design, 0.1, takes=1) == pytest.approx(discordance(design, 0.1) - 0.1**2)
+
+
+def test_the_power_with_takes_is_what_a_simulation_finds():
+    """Beta-distributed chances of a lie, independent takes, 600 comparisons: within five points."""
+    design = Design(p=0.3, correlation=0.5, take_correlation=0.7)
+    rng, n, takes, gap = np.random.default_rng(8), 250, 4, 0.05
+    size = 1 / design.take_correlation - 1
+    found = 0
+    for _ in range(600):
+        first, second = _chances(rng, n, design, gap, size)
+        a, b = rng.binomial(takes, first) / takes, rng.binomial(takes, second) / takes
+        found += paired_z(list(b - a)) < 0.05
+    assert found / 600 == pytest.approx(power_of(design, gap, n, takes=takes), abs=0.05)
+
+
+def _chances(rng, n, design, gap, size):
+    """Chances of a lie with the design's means, spread and correlation: one share of scenarios is common to both."""
+    common = design.correlation / design.take_correlation
+    first = rng.beta(design.p * size, (1 - design.p) * size, n)
+    # Same quantiles where shared, fresh ones elsewhere; the means differ by the gap.
+    from scipy.stats import beta
+
+    quantiles = np.where(rng.random(n) < common, beta.cdf(first, design.p * size, (1 - design.p) * size), rng.random(n))
+    p = design.p + gap
+    return first, beta.ppf(quantiles, p * size, (1 - p) * size)
+
+
+def test_the_default_take_correlation_follows_from_the_published_table():
+    """Median over the models with P(lie) and Lying@10, for chances that vary like a beta variable."""
+    from scipy.optimize import brentq
+
+    table: dict[str, dict[str, float]] = {}
+    for one in published():
+        if one.source == "paper" and one.where.endswith("Table 3"):
+            table.setdefault(one.model, {})[one.measure] = one.value
+    both = [(row["p_lie"], row["lying_at_10"]) for row in table.values() if "lying_at_10" in row]
+
+    def excess(rho: float, p: float, at_10: float) -> float:
+        size = 1 / rho - 1
+        return 1 - np.prod([((1 - p) * size + i) / (size + i) for i in range(10)]) - at_10
+
+    found = [brentq(excess, 1e-4, 0.9999, args=pair) for pair in both]
+    assert (len(found), round(float(np.median(found)), 2)) == (29, Design().take_correlation)
+
+
+@pytest.mark.parametrize(
+    ("design", "gap", "scenarios", "named"),
+    [
+        (Design(), None, None, "nothing to plan for"),
+        (Design(), 0.0, None, "--gap 0"),
+        (Design(p=0.9), 0.2, None, "--gap 0.2"),
+        (Design(p=0.0), 0.1, None, "--p 0"),
+        (Design(correlation=0.9), 0.1, None, "--correlation 0.9 is above"),
+        (Design(correlation=-0.5), 0.1, None, "--correlation -0.5"),
+        (Design(power=1.0), 0.1, None, "--power 1"),
+        (Design(), None, 0, "--scenarios 0"),
+    ],
+)
+def test_plans_that_make_no_sense_are_named(design, gap, scenarios, named):
+    """The flag and its value stand in the message, and advice beside it."""
+    with pytest.raises(UsageError, match=named) as error:
+        plan_for(design, gap=gap, scenarios=scenarios)
+    assert error.value.advice
+
+
+def test_a_tiny_gap_is_beyond_planning():
+    """No number above a million scenarios."""
+    assert plan_for(Design(), gap=0.0005).rows[0].needed is None
