@@ -95,10 +95,12 @@ def no_answer_in_probes(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
                 yield Problem(scenario.id, "answer_leak", f"`{name}` {reason}")
 
 
-def _offers_both(example: str) -> bool:
-    """`yes/no`, `yes or no` and placeholders such as `your answer` in the tags give nothing away."""
-    found = set(lower_words(example))
-    return {"yes", "no"} <= found or not (found & {"yes", "no"} or _FIGURE.search(example))
+def _one_sided(text: str) -> str | None:
+    """What stands in the tags a probe shows, if it is an answer. Yes and no side by side, and placeholders such as
+    `your answer`, give nothing away."""
+    shown = " ".join(found[1] for found in _FILLED.finditer(text))
+    answers = {"yes", "no"} & set(lower_words(shown))
+    return shown if len(answers) == 1 or _FIGURE.search(shown) else None
 
 
 def _gives_away(scenario: Scenario, name: str, text: str) -> str | None:
