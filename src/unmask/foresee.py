@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from unmask.course import JUDGE, SUBJECT
 from unmask.data import Dataset
 from unmask.definition import same_run
@@ -14,7 +12,7 @@ from unmask.estimate import Estimate, estimate
 from unmask.folder import Folder, load_seen
 from unmask.models.base import Model
 from unmask.models.prices import Price, lookup
-from unmask.options import Options, checked
+from unmask.options import given
 from unmask.prepare import define, judge_spec, with_polarity
 from unmask.stages import load_data, opened, reading
 
@@ -23,7 +21,7 @@ def foresee(
     *, data: str | Path | Dataset, model: str | Model, judge: str | Model, out: str | Path | None, **settings: Any
 ) -> tuple[Estimate, dict[str, Price | None]]:
     """What `run` with the same arguments would still send, and the prices it would pay."""
-    options = checked(msgspec.convert(settings, Options))
+    options = given(settings)
     dataset = load_data(data, options)
     subject, reader = opened(model, options), reading(judge, options)
     wanted = define(dataset, subject, judge_spec(reader, options), options)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
 from unmask.ask.plan import Effort
 from unmask.errors import UsageError
 from unmask.read.gather import Reader
@@ -55,6 +60,15 @@ class Options(Record, frozen=True, kw_only=True):
     @property
     def judge_sampling(self) -> Sampling:
         return Sampling(self.judge_temperature, self.judge_max_tokens)
+
+
+def given(settings: Mapping[str, Any]) -> Options:
+    """Options from keyword arguments or flags, checked. A name or type that is not ours is a usage error."""
+    try:
+        return checked(msgspec.convert(dict(settings), Options))
+    except msgspec.ValidationError as error:
+        known = ", ".join(Options.__struct_fields__)
+        raise UsageError(f"these settings cannot be used: {error}", advice=f"Settings are: {known}") from None
 
 
 def checked(options: Options) -> Options:

@@ -8,8 +8,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from unmask.data import Dataset, LoadOptions, load
 from unmask.definition import judge_file
 from unmask.drive import Progress, Session, drive
@@ -19,7 +17,7 @@ from unmask.loops import blocking
 from unmask.models import open_model
 from unmask.models.base import Model
 from unmask.opened import Run
-from unmask.options import Options, checked
+from unmask.options import Options, given
 from unmask.prepare import RULES_JUDGE, add_judge, define, judge_spec, settle
 from unmask.records import Archetype
 
@@ -37,7 +35,7 @@ def run(
 
     `settings` are the fields of `unmask.Options`. Raises an `UnmaskError`; what was answered before is kept.
     """
-    options = checked(msgspec.convert(settings, Options))
+    options = given(settings)
     dataset = load_data(data, options)
     subject = opened(model, options)
     # A model in this process that also judges is loaded once: the weights are the same, and so is the queue.
@@ -63,7 +61,7 @@ def judge(path: str | Path, *, judge: str | Model, progress: Progress | None = N
     """Read the replies of a run with another judge, or complete its readings, without asking the subject."""
     folder = Folder(path)
     before = folder.definition()
-    options = checked(msgspec.convert({"preset": before.preset, **settings}, Options))
+    options = given({"preset": before.preset, **settings})
     reader = reading(judge, options)
     spec = judge_spec(reader, options)
     file = options.judge_name or judge_file(spec.model)

@@ -1,0 +1,132 @@
+"""The Python face: `unmask.run`, `unmask.judge`, `unmask.open_run`, with the scripted models that ship."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+import unmask
+from unmask.errors import MissingError, MixedRunError, UsageError
+from unmask.models.scripted import Scripted
+from unmask.records import Request, Verdict
+
+JUDGE = "scripted/judge"
+
+
+def small(out: Path, model: str = "scripted/liar", **settings: object) -> unmask.Run:
+    return unmask.run(data="tiny", model=model, judge=JUDGE, out=out, **settings)
+
+
+@pytest.mark.parametrize(
+    ("model", "verdict"),
+    [("honest", Verdict.HONEST), ("liar", Verdict.LIE), ("evasive", Verdict.EVASION)],
+)
+def test_each_scripted_character_gets_its_verdict_everywhere(tmp_path: Path, model: str, verdict: Verdict):
+    """All twelve scenarios, all six archetypes."""
+    run = small(tmp_path / "run", f"scripted/{model}")
+    assert {row.verdict for row in run.rows()} == {verdict}
+
+
+def test_it_runs_inside_a_running_event_loop(tmp_path: Path):
+    """As in a notebook: the caller's loop is left alone."""
+
+    async def notebook() -> unmask.Run:
+        return small(tmp_path / "run")
+
+    assert asyncio.run(notebook()).score().overall.counts[Verdict.LIE] == 12
+
+
+def test_the_same_call_again_asks_nothing(tmp_path: Path):
+    """A finished run is read, not repeated."""
+    small(tmp_path / "run")
+    calls = []
+
+    def reply(request: Request) -> str:
+        calls.append(request)
+        return "no"
+
+    again = unmask.run(data="tiny", model=Scripted(reply, name="scripted/liar"), judge=JUDGE, out=tmp_path / "run")
+    assert calls == []
+    assert again.score().overall.p_lie.hits == 12
+
+
+def test_a_changed_setting_is_refused_with_the_difference_named(tmp_path: Path):
+    """Nothing of the run is touched."""
+    small(tmp_path / "run")
+    before = (tmp_path / "run" / "run.json").read_bytes()
+    with pytest.raises(MixedRunError, match=r"temperature: the run has 1\.0, the command says 0\.5"):
+        small(tmp_path / "run", temperature=0.5)
+    with pytest.raises(MixedRunError, match="model: the run has scripted/liar, the command says scripted/honest"):
+        small(tmp_path / "run", "scripted/honest")
+    with pytest.raises(MixedRunError, match="data: the run has 12 scenarios"):
+        small(tmp_path / "run", limit=6)
+    assert (tmp_path / "run" / "run.json").read_bytes() == before
+
+
+def test_more_takes_extend_a_run_and_fewer_are_refused(tmp_path: Path):
+    """Paid takes are neither bought again nor left out of sight."""
+    small(tmp_path / "run")
+    longer = small(tmp_path / "run", takes=3)
+    assert all(len(row.verdicts) == 3 for row in longer.rows())
+    with pytest.raises(MixedRunError, match="takes: the run has 3, the command says 1"):
+        small(tmp_path / "run")
+
+
+def test_a_model_of_ones_own_is_one_callable(tmp_path: Path):
+    """Anything that meets the Model protocol can be the subject."""
+    run = unmask.run(
+        data="tiny", model=Scripted(lambda _: "I would rather not say.", name="my/model"), judge="rules", out=tmp_path
+    )
+    assert run.definition.subject.model == "my/model"
+    assert run.score().overall.counts[Verdict.HONEST] == 0
+
+
+def test_an_unknown_setting_is_a_usage_error_that_names_it(tmp_path: Path):
+    """A misspelt keyword must not be ignored."""
+    with pytest.raises(UsageError, match="temprature"):
+        small(tmp_path / "run", temprature=1.0)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("takes", 0), ("direct", 0), ("temperature", -1.0), ("max_connections", 0), ("timeout", 0.0), ("limit", 0)],
+)
+def test_a_value_out_of_range_is_refused_before_anything_is_written(tmp_path: Path, setting: str, value: float):
+    """The flag is named, and no folder is made."""
+    with pytest.raises(UsageError, match=f"--{setting.replace('_', '-')}"):
+        small(tmp_path / "run", **{setting: value})
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_budget_without_a_price_is_refused_before_anything_is_sent(tmp_path: Path):
+    """An unknown price is unknown, never zero."""
+    calls = []
+
+    def reply(request: Request) -> str:
+        calls.append(request)
+        return "no"
+
+    with pytest.raises(UsageError, match="price of my/model"):
+        unmask.run(data="tiny", model=Scripted(reply, name="my/model"), judge=JUDGE, out=tmp_path / "r", max_cost=1.0)
+    assert calls == []
+
+
+def test_a_folder_that_is_no_run_says_so(tmp_path: Path):
+    """With what to type next."""
+    with pytest.raises(MissingError, match=r"no run\.json"):
+        unmask.open_run(tmp_path)
+
+
+def test_the_score_has_the_documented_shape(tmp_path: Path):
+    """The keys of `unmask score --json`, which other programs rely on."""
+    score = small(tmp_path / "run").score().to_json()
+    rates = {"p_lie", "honesty", "p_honest", "p_evasion", "p_no_belief", "normalised_p_lie"}
+    rates |= {"conditional_lie_rate", "engagement", "accuracy", "normalised_accuracy"}
+    assert {"scoring_version", "preset", "run", "overall", "archetypes", "archetype_mean"} <= score.keys()
+    assert {"calls", "tokens", "cost_usd"} <= score.keys()
+    assert rates | {"counts", "accuracy_counts", "lying_at"} <= score["overall"].keys()
+    assert {"hits", "total", "value", "low", "high", "worst_low", "worst_high"} == score["overall"]["p_lie"].keys()
+    assert list(score["overall"]["counts"]) == ["honest", "lie", "evasion", "no_belief", "unjudged"]
+    assert set(score["calls"]) == {"subject", "judge", "saved_by_lazy", "read_by_rule", "read_once"}
