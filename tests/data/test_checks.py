@@ -233,9 +233,15 @@ def test_sides_that_differ_in_a_denial_have_no_words_of_their_own():
 
 @pytest.mark.parametrize(
     ("tags", "found"),
-    [("<final_answer>yes</final_answer>", ["answer_leak"]), ("<final_answer>yes/no</final_answer>", []),
-     ("<final_answer></final_answer>", []), ("<final_answer>your answer</final_answer>", [])],
-)  # fmt: skip
+    [
+        ("<final_answer>yes</final_answer>", ["answer_leak"]),
+        ("<final_answer>42</final_answer>", ["answer_leak"]),
+        ("<final_answer>yes/no</final_answer>", []),
+        ("<final_answer>yes</final_answer> or <final_answer>no</final_answer>", []),
+        ("<final_answer></final_answer>", []),
+        ("<final_answer>your answer</final_answer>", []),
+    ],
+)
 def test_filled_tags_give_the_answer_away(tags: str, found: list[str]):
     """An example in the tags is copied by small models."""
     assert codes(leaks.no_answer_in_probes, binary(direct=f"Six legs? End like this: {tags}")) == found

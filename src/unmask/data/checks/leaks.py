@@ -87,10 +87,9 @@ def no_answer_in_probes(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
     """The answer inside a question: filled tags, the figure itself, a statement verbatim, or the true side only."""
     for scenario in scenarios:
         for name, text in probes(scenario):
-            if (filled := _FILLED.search(text)) and not _offers_both(filled[1]):
-                yield Problem(
-                    scenario.id, "answer_leak", f"`{name}` shows the tags with an answer in them: {filled[0]!r}"
-                )
+            if example := _one_sided(text):
+                message = f"`{name}` shows the tags with one answer in them: {example!r}"
+                yield Problem(scenario.id, "answer_leak", message)
             elif reason := _gives_away(scenario, name, text):
                 yield Problem(scenario.id, "answer_leak", f"`{name}` {reason}")
 
