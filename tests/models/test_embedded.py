@@ -249,6 +249,14 @@ def test_it_is_silent_and_closing_frees_the_memory(weights):
     assert done.stdout.split() == ["freed", "True"]
 
 
+def test_two_models_of_one_file_share_its_weights(model):
+    """Subject and judge may be the same file; closing one leaves the other at work."""
+    other = open_embedded("smollm2-135m", setup=SMALL)
+    assert other._load() is model._load()
+    asyncio.run(other.close())
+    assert one(model, Request(ask("Hi"), Sampling(max_tokens=1))).choices
+
+
 def test_a_closed_model_says_so(weights):
     async def run() -> None:
         model = open_embedded("smollm2-135m", setup=SMALL)

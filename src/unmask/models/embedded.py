@@ -10,6 +10,7 @@ import asyncio
 import os
 import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,18 @@ def _catalogued(name: str) -> Path:
     return path
 
 
+class _Running:
+    """A started engine. It stops, and its memory is freed, when nobody holds it any more."""
+
+    def __init__(self, server: Any) -> None:
+        self.server = server
+
+
+_STARTING = threading.Lock()
+_RUNNING: weakref.WeakValueDictionary[tuple[Path, Setup], _Running] = weakref.WeakValueDictionary()
+"""Engines in use, so that a subject and a judge of the same file share its weights."""
+
+
 class Embedded:
     """A GGUF model in this process. Meets the Model protocol; at most `setup.slots` answers are written at a time."""
 
@@ -89,8 +102,7 @@ class Embedded:
         context = min(setup.context, header.context_length or setup.context)
         self._setup = Setup(threads=setup.threads, slots=setup.slots, context=context)
         self._name, self._path = name, path
-        self._server: Any = None
-        self._loading = threading.Lock()
+        self._running: _Running | None = None
         self._closed = threading.Event()
         # Twice the slots, so that a freed slot finds the next request already waiting in the engine's own queue.
         self._pool = ThreadPoolExecutor(max_workers=2 * setup.slots, thread_name_prefix="embedded")
@@ -136,15 +148,17 @@ class Embedded:
 
     def _free(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
-        self._server = None
+        self._running = None
 
     def _load(self) -> Any:
-        with self._loading:
-            if self._server is None:
-                self._server = self._started()
-            return self._server
+        key = (self._path.resolve(), self._setup)
+        with _STARTING:
+            if self._running is None:
+                self._running = _RUNNING.get(key) or self._started()
+                _RUNNING[key] = self._running
+            return self._running.server
 
-    def _started(self) -> Any:
+    def _started(self) -> _Running:
         try:
             server = engine().Server(parameters(self._path, self._setup))
         except (RuntimeError, ValueError, MemoryError) as error:
@@ -157,7 +171,7 @@ class Embedded:
                 f"the chat template of {self._path} drops the system prompt, where most scenarios put their pressure",
                 advice="use a model whose template has a system turn",
             )
-        return server
+        return _Running(server)
 
     def _answer(self, request: Request, body: dict[str, Any], stopped: threading.Event) -> Completion:
         server = self._load()
