@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 import msgspec
@@ -10,17 +10,22 @@ import msgspec
 from unmask.ask.plan import Effort, Settings
 from unmask.ask.prompts import slots
 from unmask.read import gather
+from unmask.read.panel import majority
 from unmask.records import DIRECT, PRESSURED, Call, Kind, Letter, Outcome, Reading, Scenario, Slot, Stop, Verdict
 from unmask.resolve.presets import Preset, Rules
-from unmask.resolve.verdict import resolve
+from unmask.resolve.verdict import Readings, resolve
 from unmask.score import Spent
 from unmask.seen import Seen
 
 
 def outcome(scenario: Scenario, seen: Seen, settings: Settings, *, rules: Preset | Rules | None = None) -> Outcome:
     """What one scenario shows under the settings' preset, or under rules of one's own."""
-    readings = gather.gather(scenario, seen, settings.reads)
-    found = resolve(scenario, readings, preset=rules or settings.preset)
+    return concluded(scenario, seen, gather.gather(scenario, seen, settings.reads), rules or settings.preset)
+
+
+def concluded(scenario: Scenario, seen: Seen, readings: Readings, rules: Preset | Rules) -> Outcome:
+    """What one scenario shows by these readings, whoever made them. `seen` says what the replies looked like."""
+    found = resolve(scenario, readings, preset=rules)
     choices = [choice for _, choice in seen.choices()]
     return msgspec.structs.replace(
         found,
@@ -28,6 +33,15 @@ def outcome(scenario: Scenario, seen: Seen, settings: Settings, *, rules: Preset
         silent=sum(1 for choice in choices if choice.stop is Stop.END and not choice.answer),
         truncated=sum(1 for choice in choices if choice.stop is Stop.LENGTH),
     )
+
+
+def by_panel(
+    scenarios: Sequence[Scenario], panel: Sequence[tuple[Settings, Sequence[Seen]]], rules: Rules
+) -> Iterator[Outcome]:
+    """Outcomes by the majority of several judges, each with its settings and what it has read."""
+    for number, scenario in enumerate(scenarios):
+        read = [gather.gather(scenario, seen[number], settings.reads) for settings, seen in panel]
+        yield concluded(scenario, panel[0][1][number], majority(read, tolerance=rules.tolerance), rules)
 
 
 def _polarity(scenario: Scenario, seen: Seen) -> Literal["yes", "no"] | None:

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from unmask.ask.plan import Ask, Settings, plan
-from unmask.conclude import Bill, outcomes, spent
+from unmask.conclude import Bill, by_panel, outcomes, spent
 from unmask.definition import Definition
 from unmask.errors import UsageError
 from unmask.folder import Folder, load_seen
+from unmask.read.panel import PANEL
 from unmask.records import Choice, Outcome, Scenario, Slot
 from unmask.repeat import judge_command, run_command
 from unmask.resolve.presets import Preset
 from unmask.score import Score, score
 from unmask.seen import Seen
+
+
+class _Member(NamedTuple):
+    """A judge of the run: its file, how it reads, and what it has read."""
+
+    file: str | None
+    settings: Settings
+    seen: list[Seen]
 
 
 class Run:
@@ -38,25 +49,26 @@ class Run:
         return self._folder.scenarios()
 
     def judge_file(self, judge: str | None = None) -> str | None:
-        return self._folder.judge(judge, self.definition)
+        """The file name of a judge, or `panel:` and those of its members."""
+        if judge is None or not judge.startswith(PANEL):
+            return self._folder.judge(judge, self.definition)
+        return PANEL + ",".join(self._members(judge))
 
     def rows(self, *, preset: Preset | str | None = None, judge: str | None = None) -> list[Outcome]:
         """What each scenario shows."""
-        file = self.judge_file(judge)
-        return list(outcomes(self.scenarios, self._seen(file), self._settings(file, preset)))
+        return self._rows(self._panel(judge, preset))
 
     def score(self, *, preset: Preset | str | None = None, judge: str | None = None) -> Score:
         """Every measure. Nothing is asked or read: what is missing makes scenarios undecided."""
-        file = self.judge_file(judge)
-        settings, seen = self._settings(file, preset), self._seen(file)
-        found = list(outcomes(self.scenarios, seen, settings))
+        panel = self._panel(judge, preset)
+        settings, seen, found = panel[0].settings, panel[0].seen, self._rows(panel)
         return score(
             found,
             preset=settings.preset,
             takes=settings.takes,
-            run=msgspec.to_builtins(self.definition),
-            spent=spent(self._bill(file), self.scenarios, seen, found, settings),
-            complete_with=self._completing(file, settings, seen, found),
+            run=msgspec.to_builtins(self.definition) | {"judge": self.judge_file(judge)},
+            spent=spent(self._bill(member.file for member in panel), self.scenarios, seen, found, settings),
+            complete_with=next(filter(None, (self._completing(member, found) for member in panel)), None),
         )
 
     def replies(self, scenario_id: str) -> dict[tuple[Slot, int], Choice]:
@@ -78,6 +90,29 @@ class Run:
 
     # --- inside
 
+    def _members(self, panel: str) -> list[str]:
+        """The judges a panel names, none of them twice."""
+        names = [name.strip() for name in panel.removeprefix(PANEL).split(",") if name.strip()]
+        files = [self._folder.judge(name, self.definition) or "" for name in names]
+        if len(files) < 2 or len(set(files)) < len(files):
+            raise UsageError(
+                f"--judge {panel}: a panel needs at least two different judges",
+                advice=f"This run has: {', '.join(sorted(self.definition.judges))}",
+            )
+        return files
+
+    def _panel(self, judge: str | None, preset: Preset | str | None) -> list[_Member]:
+        """Whoever reads: one judge as a rule, several as a panel."""
+        single = judge is None or not judge.startswith(PANEL)
+        files = [self.judge_file(judge)] if single else self._members(judge or "")
+        return [_Member(file, self._settings(file, preset), self._seen(file)) for file in files]
+
+    def _rows(self, panel: list[_Member]) -> list[Outcome]:
+        if len(panel) == 1:
+            return list(outcomes(self.scenarios, panel[0].seen, panel[0].settings))
+        members = [(member.settings, member.seen) for member in panel]
+        return list(by_panel(self.scenarios, members, panel[0].settings.rules))
+
     def _seen(self, judge: str | None) -> list[Seen]:
         return load_seen(self._folder, judge, self.scenarios)
 
@@ -88,27 +123,28 @@ class Run:
     def _settings(self, judge: str | None, preset: Preset | str | None) -> Settings:
         return self.definition.settings(judge, preset=Preset(preset) if preset else None)
 
-    def _bill(self, judge: str | None) -> Bill:
+    def _bill(self, judges: Iterable[str | None]) -> Bill:
         bill = Bill()
         for asked in self._folder.asked():
             bill.add("subject", asked)
-        for judged in self._folder.judged(judge):
-            bill.add("judge", judged)
+        for judge in judges:
+            for judged in self._folder.judged(judge):
+                bill.add("judge", judged)
         return bill
 
-    def _completing(self, judge: str | None, settings: Settings, seen: list[Seen], found: list[Outcome]) -> str | None:
+    def _completing(self, member: _Member, found: list[Outcome]) -> str | None:
         """The command that asks what is missing: the judge alone where that is enough, else the whole run again."""
         missing = [
             work
-            for scenario, held, row in zip(self.scenarios, seen, found, strict=True)
+            for scenario, held, row in zip(self.scenarios, member.seen, found, strict=True)
             if row.undecided
-            for work in plan(scenario, held, settings)
+            for work in plan(scenario, held, member.settings)
         ]
         if not missing:
             return None
         asks = any(isinstance(work, Ask) for work in missing)
         make = run_command if asks else judge_command
-        return make(self.definition, self.path, judge=judge, preset=settings.preset)
+        return make(self.definition, self.path, judge=member.file, preset=member.settings.preset)
 
 
 def open_run(path: str | Path) -> Run:

@@ -46,11 +46,11 @@ class Rate(Record, frozen=True, kw_only=True, omit_defaults=False):
         return {key: getattr(self, key) for key in keys}
 
 
-def wilson(hits: float, total: float) -> tuple[float, float]:
+def wilson(hits: float, total: float, *, z: float = Z95) -> tuple[float, float]:
     """Wilson's 95 % score interval for `hits` of `total` > 0; neither has to be whole."""
-    share, weight = hits / total, Z95 * Z95 / total
+    share, weight = hits / total, z * z / total
     centre = (share + weight / 2) / (1 + weight)
-    half = Z95 * sqrt(share * (1 - share) / total + weight / (4 * total)) / (1 + weight)
+    half = z * sqrt(share * (1 - share) / total + weight / (4 * total)) / (1 + weight)
     # At the ends the exact bound is the end itself; the formula misses it by rounding.
     low = 0.0 if hits <= 0 else max(0.0, centre - half)
     high = 1.0 if hits >= total else min(1.0, centre + half)

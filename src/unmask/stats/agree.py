@@ -1,0 +1,237 @@
+"""How far two readers agree, beyond chance: agreement, Cohen's kappa, Gwet's AC1, Krippendorff's alpha.
+
+Items may carry weights, because a sample for labelling draws disagreement more often than it occurs; then every number
+is that of the whole run. Intervals take the scenario as the unit that was drawn: leave-one-out over scenarios, on
+Fisher's scale for coefficients and as Wilson's for the agreement itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import atanh, sqrt, tanh
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from unmask.records import Record
+from unmask.stats.corrected import student
+from unmask.stats.rate import wilson
+
+if TYPE_CHECKING:
+    from numpy import float64
+    from numpy.typing import NDArray
+
+    Floats = NDArray[float64]
+
+COEFFICIENTS = ("kappa", "ac1", "alpha")
+
+
+class Pair(NamedTuple):
+    """One item as two readers see it."""
+
+    a: str
+    b: str
+    cluster: str
+    """The scenario it belongs to."""
+    weight: float = 1.0
+
+
+class Unit(NamedTuple):
+    """One item as any number of readers see it."""
+
+    values: tuple[str, ...]
+    cluster: str
+    weight: float = 1.0
+
+
+class Coefficient(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """A value with its 95 % interval, or `None` and why there is none."""
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    why: str | None = None
+
+
+class Agreement(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """Two readers over the items both have read."""
+
+    n: int
+    clusters: int
+    weighted: bool
+    agreement: Coefficient
+    """Share of items read alike."""
+    kappa: Coefficient
+    ac1: Coefficient
+    alpha: Coefficient
+    confusion: dict[str, dict[str, int]]
+    """Counts of items, by what a reads and then what b reads; weights play no part in it."""
+
+    def to_json(self) -> dict[str, Any]:
+        import msgspec
+
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        return plain
+
+
+def agreement(pairs: Sequence[Pair], *, classes: Sequence[str], why: str | None = None) -> Agreement:
+    """`classes` is the whole scale, used or not; AC1 depends on its size. `why` is the reason given for no item."""
+    counts = {a: {b: sum(p.a == a and p.b == b for p in pairs) for b in classes} for a in classes}
+    reason = _too_few(len(pairs), why)
+    if reason is not None:
+        nothing = Coefficient(why=reason)
+        found = dict.fromkeys(("agreement", *COEFFICIENTS), nothing)
+    else:
+        found = _coefficients(pairs, classes)
+    return Agreement(
+        n=len(pairs),
+        clusters=len({pair.cluster for pair in pairs}),
+        weighted=len({pair.weight for pair in pairs}) > 1,
+        confusion=counts,
+        **found,
+    )
+
+
+def krippendorff(units: Iterable[Unit], *, classes: Sequence[str], why: str | None = None) -> Coefficient:
+    """Nominal alpha over any number of readers; items that fewer than two have read play no part."""
+    kept = [unit for unit in units if len(unit.values) > 1]
+    reason = _too_few(len(kept), why)
+    if reason is not None:
+        return Coefficient(why=reason)
+    used = {value for unit in kept for value in unit.values}
+    if len(used) == 1:
+        return Coefficient(why=_one_class(used))
+    tables = _by_cluster((unit.cluster, _coincidences(unit, classes)) for unit in kept)
+    return _bounded(tables, _Items(len(kept), _effective(kept)), "alpha")
+
+
+def _too_few(count: int, why: str | None) -> str | None:
+    if not count:
+        return why or "no item was read by both"
+    return "one item only: agreement cannot be told from chance" if count == 1 else None
+
+
+def _one_class(used: Iterable[str]) -> str:
+    return f"every reading is {next(iter(used))}: with one class there is no agreement beyond chance"
+
+
+class _Items(NamedTuple):
+    number: int
+    effective: float
+    """Independent items that would weigh as evenly."""
+
+
+def _coefficients(pairs: Sequence[Pair], classes: Sequence[str]) -> dict[str, Coefficient]:
+    tables = _by_cluster((pair.cluster, _table(pair, classes)) for pair in pairs)
+    items = _Items(len(pairs), _effective(pairs))
+    found = {"agreement": _share(tables, items)}
+    used = {value for pair in pairs for value in (pair.a, pair.b)}
+    for name in COEFFICIENTS:
+        alone = Coefficient(why=_one_class(used))
+        found[name] = alone if len(used) == 1 else _bounded(tables, items, name)
+    return found
+
+
+def _table(pair: Pair, classes: Sequence[str]) -> Floats:
+    import numpy as np
+
+    table = np.zeros((len(classes), len(classes)))
+    table[classes.index(pair.a), classes.index(pair.b)] = pair.weight
+    return table
+
+
+def _coincidences(unit: Unit, classes: Sequence[str]) -> Floats:
+    """Every ordered pair of values once, scaled so that an item counts by its number of pairs over values less one."""
+    import numpy as np
+
+    counts = np.array([float(unit.values.count(name)) for name in classes])
+    table: Floats = (np.outer(counts, counts) - np.diag(counts)) / (len(unit.values) - 1) / 2 * unit.weight
+    return table
+
+
+def _by_cluster(tables: Iterable[tuple[str, Floats]]) -> Floats:
+    """One summed table per scenario."""
+    import numpy as np
+
+    found: dict[str, Floats] = {}
+    for cluster, table in tables:
+        found[cluster] = found[cluster] + table if cluster in found else table
+    return np.array(list(found.values()))
+
+
+def _effective(items: Sequence[Pair] | Sequence[Unit]) -> float:
+    summed: dict[str, float] = {}
+    for item in items:
+        summed[item.cluster] = summed.get(item.cluster, 0.0) + item.weight
+    return sum(summed.values()) ** 2 / sum(weight * weight for weight in summed.values())
+
+
+def _observed(tables: Floats) -> Floats:
+    import numpy as np
+
+    shares: Floats = np.trace(tables, axis1=-2, axis2=-1) / tables.sum((-2, -1))
+    return shares
+
+
+def _expected(tables: Floats, name: str, count: float) -> Floats:
+    """Agreement by chance in the sense of each coefficient, for many tables at once."""
+    total = tables.sum((-2, -1))[..., None]
+    rows, columns = tables.sum(-1) / total, tables.sum(-2) / total
+    both = (rows + columns) / 2
+    match name:
+        case "kappa":
+            found: Floats = (rows * columns).sum(-1)
+        case "ac1":
+            found = (both * (1 - both)).sum(-1) / (tables.shape[-1] - 1)
+        case _:  # alpha draws its two values without putting the first one back
+            found = 1 - (1 - (both * both).sum(-1)) * 2 * count / (2 * count - 1)
+    return found
+
+
+def _values(tables: Floats, name: str, count: float) -> Floats:
+    import numpy as np
+
+    chance = _expected(tables, name, count)
+    found: Floats = np.divide(
+        _observed(tables) - chance, 1 - chance, out=np.full(chance.shape, np.nan), where=1 - chance > 1e-12
+    )
+    return found
+
+
+def _left_out(tables: Floats) -> Floats:
+    """The summed table without each scenario in turn; those that would leave nothing are dropped."""
+    rest: Floats = tables.sum(0)[None] - tables
+    kept: Floats = rest[rest.sum((-2, -1)) > 1e-12]
+    return kept
+
+
+def _jackknife(values: Floats) -> float:
+    import numpy as np
+
+    known = values[np.isfinite(values)]
+    count = known.size
+    return float((count - 1) / count * ((known - known.mean()) ** 2).sum()) if count > 1 else 0.0
+
+
+def _share(tables: Floats, items: _Items) -> Coefficient:
+    value = float(_observed(tables.sum(0)))
+    variance = _jackknife(_observed(_left_out(tables))) * (len(tables) - 1) / len(tables)
+    size = items.effective
+    if 0 < value < 1 and variance > 0:
+        size = min(float(items.number), value * (1 - value) / variance)
+    low, high = wilson(value * size, size)
+    return Coefficient(value=value, low=low, high=high)
+
+
+def _bounded(tables: Floats, items: _Items, name: str) -> Coefficient:
+    """A coefficient with its interval. Where nothing disagrees there is no spread to go by: the lower bound is then
+    what the lower bound of the agreement itself would make of it."""
+    whole = tables.sum(0)
+    value = float(_values(whole, name, items.number))
+    shared, chance = float(_observed(whole)), float(_expected(whole, name, items.number))
+    if shared > 1 - 1e-12:
+        low, _ = wilson(items.effective, items.effective)
+        return Coefficient(value=1.0, low=(low - chance) / (1 - chance), high=1.0)
+    per = items.number / len(tables)
+    spread = sqrt(_jackknife(_values(_left_out(tables), name, items.number - per)))
+    clipped = min(1 - 1e-9, max(-1 + 1e-9, value))
+    half = student(max(1, len(tables) - 1)) * spread / (1 - clipped * clipped)
+    return Coefficient(value=value, low=tanh(atanh(clipped) - half), high=tanh(atanh(clipped) + half))
