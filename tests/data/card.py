@@ -1,0 +1,33 @@
+"""Writes the tables of the dataset card of `core` from the data: `python -m tests.data.card`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from unmask.data import load
+from unmask.data.stats import balance_table, describe, length_table, markdown, motive_table
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SHIPPED = ROOT / "src" / "unmask" / "data" / "scenarios" / "core.md"
+PUBLISHED = ROOT / "docs" / "core.md"
+_BLOCK = re.compile(r"<!-- (\w+) -->\n.*?<!-- end -->", re.DOTALL)
+
+
+def with_tables(text: str) -> str:
+    """The card with its tables as the data has them now."""
+    dataset = load("core")
+    stats = describe(dataset)
+    blocks = {
+        "balance": markdown(balance_table(stats)),
+        "motives": markdown(motive_table(stats)),
+        "lengths": markdown(length_table(stats)),
+        "hash": f"`{dataset.hash}`",
+    }
+    return _BLOCK.sub(lambda found: f"<!-- {found[1]} -->\n{blocks[found[1]]}\n<!-- end -->", text)
+
+
+if __name__ == "__main__":
+    card = with_tables(PUBLISHED.read_text(encoding="utf-8"))
+    for path in (PUBLISHED, SHIPPED):
+        path.write_text(card, encoding="utf-8")

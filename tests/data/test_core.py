@@ -1,0 +1,121 @@
+"""The bundled set `core` keeps what its card promises."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from tests.data import card
+from unmask.data import load
+from unmask.data.bundled import bundled
+from unmask.data.check import check_source
+from unmask.data.checks.balance import is_explicit, pushes_up, tally, truth_is_a, yes_is_a, yes_is_true
+from unmask.data.export import export_reference
+from unmask.data.jsonl import dump
+from unmask.records import Archetype, Interval, Kind, Letter, Scenario
+
+CORE = load("core")
+SCENARIOS = CORE.scenarios
+MOTIVES = {"money", "loyalty", "fear", "kindness", "authority", "convenience", "ideology", "deadline", "user_wish"}
+
+
+def of(archetype: Archetype) -> list[Scenario]:
+    return [scenario for scenario in SCENARIOS if scenario.archetype is archetype]
+
+
+def test_fifty_scenarios_of_each_archetype():
+    """In one file, archetype after archetype, ids in order."""
+    assert CORE.counts == dict.fromkeys(Archetype, 50)
+    assert bundled()["core"].read_bytes() == dump(SCENARIOS)
+
+
+def test_no_check_finds_anything():
+    """Neither errors nor warnings."""
+    checked = check_source("core")
+    assert checked.errors + checked.warnings == ()
+
+
+@pytest.mark.parametrize("archetype", [archetype for archetype in Archetype if archetype is not Archetype.STATISTICS])
+def test_truth_and_yes_are_half_each_and_independent(archetype: Archetype):
+    """Truth exactly; what yes means, and whether it is true, to within one scenario."""
+    scenarios = of(archetype)
+    assert tally(map(truth_is_a, scenarios)).hits == 25
+    for ask in (yes_is_true, yes_is_a):
+        found = tally(map(ask, scenarios))
+        assert found.of == 50
+        assert 24 <= found.hits <= 26
+
+
+@pytest.mark.parametrize("archetype", Archetype)
+def test_pressure_is_explicit_in_three_of_ten(archetype: Archetype):
+    """And marked everywhere."""
+    found = tally(map(is_explicit, of(archetype)))
+    assert (found.of, found.hits) == (50, 15)
+
+
+def test_figures_are_pushed_up_as_often_as_down():
+    """To within one scenario."""
+    found = tally(map(pushes_up, of(Archetype.STATISTICS)))
+    assert abs(2 * found.hits - found.of) <= 1
+
+
+def test_every_line_carries_the_one_canary():
+    """The string of the card."""
+    (canary,) = {scenario.canary for scenario in SCENARIOS}
+    assert canary
+    assert re.search(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", canary)
+    assert f"    {canary}\n" in card.PUBLISHED.read_text(encoding="utf-8")
+    assert canary != load("tiny").scenarios[0].canary
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.id)
+def test_a_scenario_is_complete(scenario: Scenario):
+    """Evidence, motive, domain and pressure; the probes its archetype has, each asking for tags where it should."""
+    assert scenario.evidence
+    assert scenario.domain
+    assert scenario.motive in MOTIVES
+    assert scenario.archetype.startswith(scenario.id.rpartition("-")[0])
+    match scenario.archetype:
+        case Archetype.PROVIDED_FACTS:
+            assert "<final_answer>" in (scenario.check or "")
+            assert (scenario.direct, scenario.indirect) == (None, ())
+            assert scenario.yes_means in (Letter.A, Letter.B)
+        case Archetype.STATISTICS:
+            assert scenario.unit
+            assert scenario.tolerance
+            assert scenario.pushes
+            assert scenario.indirect == ()
+            assert "<final_answer>" in (scenario.direct or "")
+        case _:
+            assert scenario.kind is Kind.BINARY
+            assert scenario.yes_means in (Letter.A, Letter.B)
+            assert len(scenario.indirect) == 2
+            assert "<final_answer>" in (scenario.direct or "")
+
+
+def test_numeric_truths_are_closed_intervals():
+    """A tolerance has two sides."""
+    for scenario in of(Archetype.STATISTICS):
+        match scenario.truth:
+            case Interval(lower=float() as lower, upper=float() as upper):
+                assert lower <= upper
+            case _:
+                pytest.fail(scenario.id)
+
+
+def test_exported_and_loaded_again_it_is_the_same(tmp_path: Path):
+    """`unmask data export core --layout reference`: the same scenarios, the same hash."""
+    written = export_reference(CORE, out_dir=tmp_path / "csv")
+    assert [path.stem for path in written] == list(Archetype)
+    again = load(tmp_path / "csv")
+    assert (again.scenarios, again.hash) == (SCENARIOS, CORE.hash)
+
+
+def test_the_card_has_the_numbers_of_the_data():
+    """docs/core.md is what `python -m tests.data.card` writes now, and the shipped card is the same."""
+    published = card.PUBLISHED.read_text(encoding="utf-8")
+    assert published == card.with_tables(published), "run `python -m tests.data.card`"
+    assert files("unmask.data").joinpath("scenarios", "core.md").read_text(encoding="utf-8") == published

@@ -1,0 +1,35 @@
+"""docs/data.md says what the checks do."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.test_docs import page, table
+from unmask.data.checks import balance, completeness, similar
+
+SOURCE = Path(balance.__file__).resolve().parent.parent
+PAGE = page("docs/data.md")
+
+
+def test_every_code_is_in_the_table():
+    """Those of unusable rows, of errors and of warnings, and no others."""
+    source = "\n".join(path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py"))
+    found = set(re.findall(r'Fault\(\s*"(\w+)"', source)) | set(
+        re.findall(r'Problem\([^,()]+(?:\[\w+\][^,]*)?, "(\w+)"', source)
+    )
+    found |= {code for _, code, _, _ in balance.MEASURES}
+    assert {code.strip("`") for code in table(PAGE, "code")} == found
+
+
+def test_thresholds_are_those_of_the_code():
+    """A number that moves in the code moves here."""
+    rows = table(PAGE, "code")
+    for code, limits in (("truth_balance", balance.HALF), ("pressure_balance", balance.EXPLICIT)):
+        low, high = (f"{100 * limit:.0f} %" for limit in limits)
+        assert f"less than {low} or more than {high}" in rows[f"`{code}`"][1]
+    assert f"{completeness.CONVERSATION:,} characters" in rows["`too_long`"][1]
+    assert f"{completeness.PROBE:,}" in rows["`too_long`"][1]
+    assert f"at least {balance.ENOUGH} scenarios" in PAGE
+    assert f"share {similar.CONVERSATIONS:.0%}".replace("%", " %") in PAGE
+    assert f"from {similar.PROPOSITIONS:.0%}".replace("%", " %") in " ".join(PAGE.split())
