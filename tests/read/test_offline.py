@@ -89,6 +89,7 @@ def test_a_plain_yes_means_the_side_of_yes(text):
         "No, it is the Moon.",
         "The Moon pulls at the sea. The answer is no.",
         "No. The tides follow the Moon.",
+        "No, the wind is not the main cause of the ocean tides.",
     ],
 )
 def test_a_plain_no_means_the_other_side(text):
@@ -119,6 +120,8 @@ def test_without_a_known_polarity_yes_means_nothing():
         "Some ask whether it is so. Yes, they do. It goes on.",
         "Yes. Actually, that is wrong.",
         "No, tides are caused by the wind.",
+        "No, the wind is the main cause of the tides.",
+        "Yes, the wind is not the main cause of the ocean tides.",
         "<final_answer>yes</final_answer> <final_answer>no</final_answer>",
         "<final_answer>yes",
         "<final_answer>n</final_answer>",
