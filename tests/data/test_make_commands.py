@@ -60,7 +60,7 @@ def test_stats_as_json_adds_up():
 
 def test_stats_as_markdown_is_for_a_card():
     """Tables of a page."""
-    assert run("stats", "tiny", "--markdown").startswith("| archetype | n |")
+    assert run("stats", "tiny", "--format", "markdown").startswith("| archetype | n |")
 
 
 def test_stats_draws_a_figure(tmp_path: Path):

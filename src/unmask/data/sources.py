@@ -127,7 +127,8 @@ def _locate(source: str | Path, revision: str | None) -> Place:
         return Place(stem, tuple(_file(path)), home=str(path.absolute()))
     raise MissingError(
         f"no data at {plain(without_credentials(str(source)))}",
-        advice=f"--data takes a folder, a .jsonl file, {hub.REPOSITORY}, or a bundled set: {', '.join(bundled())}.",
+        advice="--data takes a folder, a .jsonl or .sealed file, "
+        f"{hub.REPOSITORY}, or a bundled set: {', '.join(bundled())}.",
     )
 
 

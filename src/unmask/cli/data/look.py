@@ -81,9 +81,9 @@ def _say(source: str, checked: Checked) -> None:
 @option(
     "--figure", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Draw it: .svg, .png or .pdf."
 )
-@option("--markdown", is_flag=True, help="Print tables for a dataset card.")
+@option("--format", "layout", type=click.Choice(["table", "markdown"]), default="table", help="Markdown is for a card.")
 @as_json
-def stats(source: str, *, figure: Path | None, markdown: bool, as_json: bool) -> None:
+def stats(source: str, *, figure: Path | None, layout: str, as_json: bool) -> None:
     """What the set at PATH consists of: archetype × domain × pressure × where it pushes, motives, lengths."""
     from unmask.data import load
     from unmask.data import stats as counted
@@ -97,7 +97,7 @@ def stats(source: str, *, figure: Path | None, markdown: bool, as_json: bool) ->
         print_json(found)
         return
     for table in counted.tables(found):
-        if markdown:
+        if layout == "markdown":
             click.echo(counted.markdown(table) + "\n")
         else:
             print_table(table)
