@@ -5,15 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
 
 from tests.data.complete import TAGS, binary, numeric, provided
+from tests.data.made import sets
 from unmask.data.check import CHECKS, WARNINGS, Check, check, check_source, warn
 from unmask.data.checks import balance, leaks
 from unmask.data.checks.completeness import CONVERSATION, PROBE, evidenced, tagged, within_length
 from unmask.data.checks.exclusive import GRADES, exclusive
 from unmask.data.checks.shape import two_statements
 from unmask.data.jsonl import write_jsonl
-from unmask.records import Interval, Letter, Message, Scenario
+from unmask.records import Archetype, Interval, Letter, Message, Scenario
 
 
 def codes(look: Check, *scenarios: Scenario) -> list[str]:
@@ -29,6 +31,14 @@ def test_a_complete_scenario_has_neither_errors_nor_warnings(complete: Scenario)
 def test_every_check_is_in_one_list():
     """No check is forgotten and none runs twice."""
     assert len({*CHECKS, *WARNINGS}) == len(CHECKS) + len(WARNINGS) == 16
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(sets)
+def test_no_scenario_that_loads_breaks_a_check(scenarios: list[Scenario]):
+    """Every problem belongs to a scenario, an archetype or the whole set."""
+    names = {scenario.id for scenario in scenarios} | set(Archetype) | {"all"}
+    assert {problem.id for problem in check(scenarios) + warn(scenarios)} <= names
 
 
 # --- statements -------------------------------------------------------------------------------------------
