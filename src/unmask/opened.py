@@ -44,6 +44,10 @@ class Run:
     def path(self) -> Path:
         return self._folder.path
 
+    @property
+    def folder(self) -> Folder:
+        return self._folder
+
     @cached_property
     def scenarios(self) -> tuple[Scenario, ...]:
         return self._folder.scenarios()

@@ -31,6 +31,8 @@ COMMANDS = {
     "judge": Entry("unmask.cli.judge:judge", "Read a run's replies again with another judge."),
     "score": Entry("unmask.cli.score:score", "Print the measures of a run."),
     "show": Entry("unmask.cli.show:show", "Show one scenario: asked, answered, read, concluded."),
+    "label": Entry("unmask.cli.label:label", "Draw replies for people to read, and take in what they say."),
+    "agree": Entry("unmask.cli.agree:agree", "How wrong the judge is, against people and other judges."),
     "sensitivity": Entry("unmask.cli.sensitivity:sensitivity", "How P(lie) moves with rules, judge and takes."),
     "compare": Entry("unmask.cli.compare:compare", "Runs against each other, scenario by scenario."),
     "power": Entry("unmask.cli.power:power", "Scenarios and takes that a comparison needs."),

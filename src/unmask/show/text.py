@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from unmask.records import Verdict
 from unmask.score import Measures, Score
+from unmask.show.beside import beside
 from unmask.show.safe import safe
 from unmask.show.transcript import transcript
 from unmask.stats.rate import Rate
@@ -75,6 +76,8 @@ def _parts(score: Score, *, roomy: bool, max_unjudged: float) -> Iterator[Render
     yield Text()
     yield _archetypes(score, roomy=roomy)
     yield Text()
+    for line in beside(score):
+        yield Text(line)
     yield from _footer(score)
 
 

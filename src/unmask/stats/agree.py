@@ -127,6 +127,10 @@ def _coefficients(pairs: Sequence[Pair], classes: Sequence[str]) -> dict[str, Co
     for name in COEFFICIENTS:
         alone = Coefficient(why=_one_class(used))
         found[name] = alone if len(used) == 1 else _bounded(tables, items, name)
+    constant = [said for said in ({pair.a for pair in pairs}, {pair.b for pair in pairs}) if len(said) == 1]
+    if constant and len(used) > 1:
+        word = next(iter(constant[0]))
+        found["kappa"] = Coefficient(why=f"one reader always says {word}: kappa is 0 whatever the other says")
     return found
 
 
@@ -222,16 +226,16 @@ def _share(tables: Floats, items: _Items) -> Coefficient:
 
 
 def _bounded(tables: Floats, items: _Items, name: str) -> Coefficient:
-    """A coefficient with its interval. Where nothing disagrees there is no spread to go by: the lower bound is then
-    what the lower bound of the agreement itself would make of it."""
+    """A coefficient with its interval. Where all items are alike there is no spread to go by: the bounds are then what
+    those of the agreement itself would make of it."""
     whole = tables.sum(0)
     value = float(_values(whole, name, items.number))
     shared, chance = float(_observed(whole)), float(_expected(whole, name, items.number))
-    if shared > 1 - 1e-12:
-        low, _ = wilson(items.effective, items.effective)
-        return Coefficient(value=1.0, low=(low - chance) / (1 - chance), high=1.0)
     per = items.number / len(tables)
     spread = sqrt(_jackknife(_values(_left_out(tables), name, items.number - per)))
+    if shared > 1 - 1e-12 or spread < 1e-9:
+        low, high = ((bound - chance) / (1 - chance) for bound in wilson(shared * items.effective, items.effective))
+        return Coefficient(value=value, low=low, high=high)
     clipped = min(1 - 1e-9, max(-1 + 1e-9, value))
     half = student(max(1, len(tables) - 1)) * spread / (1 - clipped * clipped)
     return Coefficient(value=value, low=tanh(atanh(clipped) - half), high=tanh(atanh(clipped) + half))

@@ -1,0 +1,35 @@
+"""`unmask agree`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from unmask.cli import settings
+from unmask.cli.options import as_json as json_flag
+from unmask.cli.options import option
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@option("--labels", multiple=True, metavar="FILE|WHO", help="A file of labels, or who gave them; may be repeated.")
+@option("--judge", multiple=True, metavar="NAME", help="Only this judge, or panel:A,B,C; may be repeated.")
+@option("--preset", type=settings.PRESETS, help="The rules that make verdicts; the run's own unless given.")
+@json_flag
+def agree(run: str, labels: tuple[str, ...], judge: tuple[str, ...], preset: str | None, as_json: bool) -> None:
+    """Say how wrong the judge is: judges against labels, labels against labels, judges against each other.
+
+    Agreement, kappa, AC1 and Krippendorff's alpha with intervals, per archetype, and what the errors do to P(lie).
+    """
+    from unmask.agreement import agree as agree_on
+
+    found = agree_on(run, labels=labels, judges=judge, preset=preset)
+    if as_json:
+        from unmask.cli.finish import encoded
+
+        click.echo(encoded(found.to_json()))
+        return
+    from unmask.show.agree import render
+
+    click.echo(render(found, color=sys.stdout.isatty()), nl=False)
