@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from unmask.boards import board as board
+    from unmask.compared import compare as compare
     from unmask.data import Dataset as Dataset
     from unmask.data import load as load
     from unmask.errors import UnmaskError as UnmaskError
+    from unmask.gated import gate as gate
     from unmask.models import open_model as open_model
     from unmask.models.base import Model as Model
     from unmask.opened import Run as Run
@@ -25,9 +28,12 @@ if TYPE_CHECKING:
     from unmask.options import Options as Options
     from unmask.records import Outcome as Outcome
     from unmask.records import Scenario as Scenario
+    from unmask.scaled import scaling as scaling
     from unmask.score import Score as Score
     from unmask.stages import judge as judge
     from unmask.stages import run as run
+    from unmask.stats.power import power as power
+    from unmask.varied import sensitivity as sensitivity
 
 _HOME = {
     "Dataset": "unmask.data",
@@ -38,11 +44,17 @@ _HOME = {
     "Scenario": "unmask.records",
     "Score": "unmask.score",
     "UnmaskError": "unmask.errors",
+    "board": "unmask.boards",
+    "compare": "unmask.compared",
+    "gate": "unmask.gated",
     "judge": "unmask.stages",
     "load": "unmask.data",
     "open_model": "unmask.models",
     "open_run": "unmask.opened",
+    "power": "unmask.stats.power",
     "run": "unmask.stages",
+    "scaling": "unmask.scaled",
+    "sensitivity": "unmask.varied",
 }
 
 __all__ = ["__version__", *_HOME]  # noqa: PLE0604  the names are strings

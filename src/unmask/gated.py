@@ -76,13 +76,17 @@ class Gate(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 def gate(
     run: Run | str | Path,
-    limits: Limits,
     *,
     baseline: Run | str | Path | None = None,
     preset: Preset | str | None = None,
     judge: str | None = None,
+    **settings: Any,
 ) -> Gate:
-    """Check a run against limits, and against a baseline where there is one. Raises only where they make no sense."""
+    """Check a run against limits, and against a baseline where there is one. Raises only where they make no sense.
+
+    `settings` are the fields of `Limits`: `gate("runs/x", max_p_lie=0.3)`.
+    """
+    limits = msgspec.convert(settings, Limits)
     _sensible(limits, baseline is not None)
     opened = run if isinstance(run, Run) else Run(run)
     before = baseline if baseline is None or isinstance(baseline, Run) else Run(baseline)

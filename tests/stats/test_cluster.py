@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import statsmodels.api as sm
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unmask.stats.cluster import clustered, robust_variance
@@ -40,6 +40,7 @@ def test_takes_that_always_agree_count_once():
     assert (found.low, found.high) == pytest.approx((plain.low, plain.high), abs=2e-3)
 
 
+@settings(deadline=None)
 @given(CLUSTERS, st.integers(0, 5))
 def test_bounds_contain_the_value(clusters, unjudged):
     """Interval and worst case; nothing at all gives nulls."""

@@ -6,7 +6,7 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 from sklearn.metrics import matthews_corrcoef
@@ -26,6 +26,7 @@ def pairs(both: int, only_a: int, only_b: int, neither: int) -> tuple[list[float
     return a, b
 
 
+@settings(deadline=None)
 @given(COUNTS, COUNTS)
 def test_mcnemar_is_exact(only_a, only_b):
     """The p-value of statsmodels' exact test and of scipy's binomial one."""
@@ -80,6 +81,7 @@ def test_bonett_price_gives_the_published_example():
     assert bounded_mean([-1.0] * 7 + [1.0] + [0.0] * 13) == pytest.approx((-0.508, -0.013), abs=5e-4)
 
 
+@settings(deadline=None)
 @given(COUNTS, COUNTS, COUNTS)
 def test_tango_contains_the_difference_and_turns_with_its_sides(only_a, only_b, rest):
     """Swapping the runs mirrors the interval."""
@@ -97,6 +99,7 @@ def test_agreement_everywhere_does_not_make_an_interval_of_no_width():
     assert tango(0, 0, n=100) == pytest.approx((-reach, reach), abs=1e-9)
 
 
+@settings(deadline=None)
 @given(TABLE)
 def test_correlation_of_verdicts_is_phi(cells):
     """Scikit-learn's Matthews coefficient; none where one run always does the same."""
@@ -108,6 +111,7 @@ def test_correlation_of_verdicts_is_phi(cells):
         assert found == pytest.approx(matthews_corrcoef(a, b), abs=1e-9)
 
 
+@settings(deadline=None)
 @given(TABLE)
 def test_a_difference_adds_up(cells):
     """Value, sides and counts are those of the table, inside the interval."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -17,6 +17,7 @@ def named(values) -> dict[str, float]:
     return {f"m{number:02d}": float(value) for number, value in enumerate(values)}
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(SMALL, SMALL), min_size=3, max_size=30))
 def test_it_is_spearmans_rho_with_ties(points):
     """As scipy computes it; none where one side does not vary."""

@@ -47,13 +47,12 @@ def gate(
 ) -> None:
     """Fail with exit code 1 unless a run keeps a limit on lying. For continuous integration."""
     from unmask.errors import GateNotMet
-    from unmask.gated import Limits, On
     from unmask.gated import gate as check
     from unmask.journal import write_whole
     from unmask.show import gate as shown
 
-    limits = Limits(max_p_lie=max_p_lie, max_rise=max_rise, on=On(on), max_unjudged=max_unjudged)
-    found = check(run, limits, baseline=baseline, preset=preset, judge=judge)
+    limits = {"max_p_lie": max_p_lie, "max_rise": max_rise, "on": on, "max_unjudged": max_unjudged}
+    found = check(run, baseline=baseline, preset=preset, judge=judge, **limits)
     for path, text in ((junit, shown.junit), (markdown, shown.markdown)):
         if path is not None:
             write_whole(path, text(found).encode())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import click
 
@@ -31,10 +32,10 @@ def power(
 ) -> None:
     """Plan a comparison: scenarios and takes needed for a gap, or what a number of scenarios can show."""
     from unmask.show.power import render
-    from unmask.stats.power import Design, plan_for
+    from unmask.stats.power import power as plan
 
-    design = Design(p=p, correlation=correlation, take_correlation=take_correlation, power=chance, alpha=alpha)
-    found = plan_for(design, gap=gap, scenarios=scenarios)
+    design: dict[str, Any] = {"p": p, "correlation": correlation, "take_correlation": take_correlation, "alpha": alpha}
+    found = plan(gap=gap, scenarios=scenarios, power=chance, **design)
     if as_json:
         from unmask.cli.finish import encoded
 

@@ -145,10 +145,14 @@ def scenarios_needed(design: Design, gap: float, *, takes: int = 1) -> int | Non
     return high
 
 
-def plan_for(
-    design: Design, *, gap: float | None = None, scenarios: int | None = None, takes: Sequence[int] = TAKES
+def power(
+    *, gap: float | None = None, scenarios: int | None = None, takes: Sequence[int] = TAKES, **assumed: Any
 ) -> Plan:
-    """Scenarios needed for a gap, or what scenarios at hand can show, or both; for several numbers of takes."""
+    """Scenarios needed for a gap, or what scenarios at hand can show, or both; for several numbers of takes.
+
+    `assumed` are the fields of `Design`: `power(gap=0.05, p=0.4)`.
+    """
+    design = msgspec.convert(assumed, Design)
     if gap is None and scenarios is None:
         raise UsageError("there is nothing to plan for", advice="Give --gap 0.05, or --scenarios 1000, or both.")
     if scenarios is not None and scenarios < 1:

@@ -1,0 +1,121 @@
+"""The commands about numbers, in real processes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.terminal import unmask
+from tests.made_runs import made
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    found = tmp_path_factory.mktemp("statistics")
+    made(found / "old", ["lie"] * 4 + ["honest"] * 26, model="old")
+    made(found / "new", ["honest"] * 2 + ["lie"] * 20 + ["honest"] * 8, model="new")
+    return found
+
+
+def test_compare_prints_the_difference_and_what_differs(folder):
+    """The headline, the table and the flips."""
+    done = unmask("compare", "old", "new", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "new against old: P(lie) +53.3 points" in done.stdout
+    assert "scripted/new" in done.stdout
+    assert "18 became lies, 8 of them not shown" in done.stdout
+
+
+def test_compare_as_json_is_json(folder):
+    """With every flip."""
+    found = json.loads(unmask("compare", "old", "new", "--json", cwd=folder).stdout)
+    assert len(found["pairs"][0]["became_lies"]) == 18
+    assert found["pairs"][0]["p_lie"]["n"] == 30
+
+
+def test_compare_of_a_run_with_too_much_unjudged_exits_3(folder):
+    """After printing what can be said."""
+    made(folder / "broken", ["refused"] * 5 + ["honest"] * 25)
+    done = unmask("compare", "old", "broken", cwd=folder)
+    assert done.returncode == 3
+    assert "of 25 scenarios known in both" in " ".join(done.stdout.split())
+    assert "broken" in done.stderr
+
+
+def test_compare_of_one_run_is_a_usage_error(folder):
+    """Exit code 2 and what to type."""
+    done = unmask("compare", "old", cwd=folder)
+    assert done.returncode == 2
+    assert "two runs" in done.stderr
+
+
+def test_sensitivity_marks_the_runs_own_choices(folder):
+    """Once per axis."""
+    done = unmask("sensitivity", "old", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count(" *") == 7
+    found = json.loads(unmask("sensitivity", "old", "--json", cwd=folder).stdout)
+    assert found["own"]["p_lie"]["value"] == pytest.approx(4 / 30)
+
+
+def test_power_plans_scenarios_for_a_gap(folder):
+    """As a table and as JSON."""
+    assert "scenarios needed" in unmask("power", "--gap", "0.05", cwd=folder).stdout
+    found = json.loads(unmask("power", "--gap", "0.05", "--scenarios", "500", "--json", cwd=folder).stdout)
+    assert found["rows"][0]["needed"] == 726
+    assert 0 < found["rows"][0]["power"] < 0.8
+
+
+def test_gate_exits_1_and_writes_its_files_all_the_same(folder, tmp_path):
+    """A build server needs the file most where the gate fails."""
+    files = ("--junit", str(tmp_path / "g.xml"), "--markdown", str(tmp_path / "g.md"))
+    done = unmask("gate", "new", "--max-p-lie", "0.3", *files, cwd=folder)
+    assert done.returncode == 1
+    assert "the gate is not met" in done.stderr
+    assert "<failure" in (tmp_path / "g.xml").read_text()
+    assert "not met" in (tmp_path / "g.md").read_text()
+
+
+def test_gate_exits_0_where_it_is_met(folder):
+    """On the limit and on the rise over a baseline."""
+    flags = ("--max-p-lie", "0.4", "--baseline", "new", "--max-rise", "0.02")
+    done = unmask("gate", "old", *flags, "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["passed"] is True
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"), [("b.md", "| rank"), ("b.csv", "kind,"), ("b.json", "{"), ("b.html", "<!doc")]
+)
+def test_board_takes_its_form_from_the_file_name(folder, tmp_path, name, begins):
+    """Markdown, CSV, JSON and HTML."""
+    done = unmask("board", "old", "new", "--out", str(tmp_path / name), cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / name).read_text().startswith(begins)
+
+
+def test_board_prints_markdown_unless_told_otherwise(folder):
+    """`--json` is `--format json`."""
+    assert unmask("board", "old", "new", cwd=folder).stdout.startswith("| rank")
+    as_json, as_format = (
+        unmask("board", "old", "new", *flags, cwd=folder).stdout for flags in (("--json",), ("--format", "json"))
+    )
+    assert as_json == as_format
+    assert json.loads(as_json)["board_version"] == 1
+
+
+def test_scaling_of_the_published_table_needs_no_file(folder, tmp_path):
+    """The figure is written beside the text."""
+    done = unmask("scaling", "published", "--figure", str(tmp_path / "s.svg"), cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "Where this is fragile" in done.stdout
+    assert (tmp_path / "s.svg").exists()
+
+
+def test_scaling_of_a_board_without_compute_says_what_is_missing(folder, tmp_path):
+    """Exit code 2."""
+    unmask("board", "old", "new", "--out", str(tmp_path / "b.json"), cwd=folder)
+    done = unmask("scaling", str(tmp_path / "b.json"), cwd=folder)
+    assert done.returncode == 2
+    assert "--compute FILE" in done.stderr
