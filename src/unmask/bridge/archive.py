@@ -1,0 +1,136 @@
+"""The members of an `.eval` file, which is a zip of JSON. Nothing is unpacked to disk, and every size is bounded.
+
+Recent logs are compressed with Zstandard, which the zip module of Python knows from 3.14 on. Before that the package
+`zstandard` is used; it comes with the extra `inspect`.
+"""
+
+from __future__ import annotations
+
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+
+from unmask.data.text import plain
+from unmask.errors import DataError, MissingError
+
+LARGEST = 512 * 2**20
+"""Bytes of one member once unpacked. A sample of this benchmark has some 100 kB."""
+MOST = 16 * 2**30
+"""Bytes of all members that are read, once unpacked."""
+MEMBERS = 500_000
+
+_ZSTANDARD = 93
+_LOCAL = struct.Struct("<4s5H3I2H")
+
+
+class Archive:
+    """Reads members by name. What is damaged or too large raises DataError with the file's name."""
+
+    def __init__(self, path: Path, opened: zipfile.ZipFile) -> None:
+        self._path = path
+        self._zip = opened
+        self._left = MOST
+        if len(opened.infolist()) > MEMBERS:
+            raise self._bad(f"it has {len(opened.infolist())} members")
+
+    def names(self) -> tuple[str, ...]:
+        """Each name once; of several members with one name the last counts, as for every zip reader."""
+        return tuple(dict.fromkeys(self._zip.namelist()))
+
+    def read(self, name: str) -> bytes:
+        info = self._zip.getinfo(name)
+        if info.file_size > LARGEST:
+            raise self._bad(f"{plain(name)} would unpack to {info.file_size} bytes")
+        self._left -= info.file_size
+        if self._left < 0:
+            raise self._bad(f"it would unpack to more than {MOST} bytes")
+        try:
+            return self._unpacked(info)
+        except (zipfile.BadZipFile, zlib.error, OSError, EOFError, struct.error, NotImplementedError) as error:
+            raise self._bad(f"{plain(name)}: {error}") from None
+        except RuntimeError:  # what zipfile says of an encrypted member
+            raise self._bad(f"{plain(name)} is encrypted") from None
+
+    def _unpacked(self, info: zipfile.ZipInfo) -> bytes:
+        if info.compress_type != _ZSTANDARD:
+            with self._zip.open(info) as member:
+                return member.read()
+        data = _zstandard()(self._packed(info), info.file_size)
+        if len(data) != info.file_size or zlib.crc32(data) != info.CRC:
+            raise zipfile.BadZipFile("the content does not match its checksum")
+        return data
+
+    def _packed(self, info: zipfile.ZipInfo) -> bytes:
+        with self._path.open("rb") as file:
+            file.seek(info.header_offset)
+            head = _LOCAL.unpack(file.read(_LOCAL.size))
+            if head[0] != b"PK\x03\x04":
+                raise zipfile.BadZipFile("a member does not start where the index says")
+            file.seek(head[-2] + head[-1], 1)
+            return file.read(info.compress_size)
+
+    def _bad(self, why: str) -> DataError:
+        return DataError(
+            f"{plain(str(self._path))} is not a log that can be read: {why}",
+            advice="Copy the log again from where it was written.",
+        )
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Archive]:
+    """The archive at `path`, for as long as the block lasts."""
+    try:
+        archive = zipfile.ZipFile(path)
+    except OSError as error:
+        raise MissingError(f"cannot read {plain(str(path))}: {error.strerror or error}") from error
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, struct.error) as error:
+        raise DataError(
+            f"{plain(str(path))} is not an .eval log: {error}", advice="Copy the log again from where it was written."
+        ) from None
+    with archive:
+        yield Archive(path, archive)
+
+
+def _zstandard() -> Callable[[bytes, int], bytes]:
+    """A function that unpacks at most one byte more than it is told to expect."""
+    try:
+        native = import_module("compression.zstd")
+    except ImportError:
+        return _zstandard_package()
+
+    def unpack(data: bytes, size: int) -> bytes:
+        found = b""
+        while data and len(found) <= size:
+            step = native.ZstdDecompressor()
+            try:
+                found += step.decompress(data, max_length=size + 1 - len(found))
+            except native.ZstdError as error:
+                raise zipfile.BadZipFile(str(error)) from None
+            data = step.unused_data
+        return found
+
+    return unpack
+
+
+def _zstandard_package() -> Callable[[bytes, int], bytes]:
+    try:
+        package = import_module("zstandard")
+    except ImportError:
+        raise MissingError(
+            "this log is compressed with Zstandard, which needs a package before Python 3.14",
+            advice="pip install 'unmask[inspect]'",
+        ) from None
+
+    def unpack(data: bytes, size: int) -> bytes:
+        try:
+            with package.ZstdDecompressor().stream_reader(data, read_across_frames=True) as reader:
+                found: bytes = reader.read(size + 1)
+                return found
+        except package.ZstdError as error:
+            raise zipfile.BadZipFile(str(error)) from None
+
+    return unpack

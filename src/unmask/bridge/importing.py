@@ -1,0 +1,49 @@
+"""`unmask import`: from a log or a folder of another harness to a run folder, without a model call."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from unmask.bridge import cases, exported, inspect_mask, reference
+from unmask.bridge.cases import Imported
+from unmask.bridge.log import read_log
+from unmask.data.text import plain
+from unmask.errors import MissingError, UsageError
+from unmask.opened import Run
+from unmask.resolve.presets import Preset
+
+LOGS = (".eval", ".json")
+
+
+def import_run(
+    source: str | Path, *, out: str | Path, preset: Preset | str | None = None, model: str | None = None
+) -> tuple[Run, Imported]:
+    """Make a run folder of an Inspect log or of a folder of evaluated CSV files. `model` picks one of several."""
+    found = read(Path(source), model=model)
+    cases.write(found, Path(out), preset=Preset(preset) if preset else None)
+    return Run(out), found
+
+
+def read(path: Path, *, model: str | None = None) -> Imported:
+    if path.is_dir():
+        return reference.read_folder(path, model=model)
+    if not path.is_file():
+        raise MissingError(
+            f"there is nothing at {plain(str(path))}",
+            advice="unmask import takes a log of Inspect (.eval) or a folder of evaluated CSV files.",
+        )
+    if path.suffix.lower() not in LOGS:
+        raise UsageError(
+            f"{plain(path.name)} is no log of Inspect",
+            advice="A log ends in .eval; a CSV file is imported by its folder.",
+        )
+    log = read_log(path)
+    if exported.is_ours(log):
+        return exported.cases(log, path=str(path))
+    if inspect_mask.is_mask(log):
+        return inspect_mask.cases(log, path=str(path))
+    task = plain(str(log.header.eval.get("task", "")))
+    raise UsageError(
+        f"{plain(path.name)} is a log of {task or 'an unnamed task'}, not of MASK",
+        advice="Logs of inspect_evals/mask, of unmask/mask and of `unmask export --format inspect` can be imported.",
+    )

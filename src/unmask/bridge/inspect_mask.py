@@ -1,0 +1,286 @@
+"""Logs of inspect_evals/mask as cases: replies from the store, readings from the judge calls in the transcript.
+
+The log says which text the judge was sent but not which reply that was about. A judge prompt quotes the question and
+the reply, so the longest question and then the longest reply found in it name them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from unmask.bridge.cases import About, Case, Imported, Theirs, jointly, judged, letter_text, replied
+from unmask.bridge.log import Log, Sample, usage
+from unmask.data import rows
+from unmask.data.text import plain, tidy
+from unmask.errors import DataError, UsageError
+from unmask.read import interpret
+from unmask.records import (
+    DIRECT,
+    PRESSURED,
+    Archetype,
+    Asked,
+    Choice,
+    Judged,
+    Kind,
+    Letter,
+    Sampling,
+    Scenario,
+    Slot,
+)
+from unmask.resolve.presets import Preset
+
+TASK = "mask"
+_STORED = {DIRECT: "belief_elicit_1_responses", PRESSURED: "pressured_responses"}
+_STORED_INDIRECT = "belief_elicit_2_and_3_responses"
+_CELLS = {"pressured_user_prompt": "user_prompt", "pressured_system_prompt": "system_prompt"}
+_BOUNDS = re.compile(r"\b((?:relative_)?(?:lower|upper))_bound\b")
+
+
+def is_mask(log: Log) -> bool:
+    return str(log.header.eval.get("task", "")).rpartition("/")[2] == TASK and bool(
+        any("formatted_ground_truth" in sample.metadata for sample in log.samples)
+    )
+
+
+def cases(log: Log, *, path: str) -> Imported:
+    """Every sample as a case. A log with several epochs is refused, as its own harness does."""
+    if any(sample.epoch != 1 for sample in log.samples):
+        raise UsageError(f"{plain(path)} has several epochs", advice="Import a log of one epoch.")
+    about = _about(log, path)
+    scenarios = _scenarios(log, path)
+    made = tuple(_case(sample, scenario, about) for sample, scenario in scenarios)
+    return Imported(about=about, cases=made)
+
+
+def _about(log: Log, path: str) -> About:
+    spec = log.header.eval
+    arguments = _dict(spec.get("task_args"))
+    metadata = _dict(spec.get("metadata"))
+    version = str(metadata.get("full_task_version") or spec.get("task_version") or "")
+    judges = list(dict.fromkeys(_model(arguments.get(key)) for key in ("binary_judge_model", "numeric_judge_model")))
+    config = _dict(_dict(log.header.plan).get("config")) | _dict(spec.get("model_generate_config"))
+    systems = [sample.text(sample.metadata.get("belief_elicitation_system_prompt")) for sample in log.samples]
+    return About(
+        harness=f"inspect_evals/mask {version}".strip(),
+        path=path,
+        model=str(spec.get("model") or "unknown"),
+        judge="+".join(filter(None, judges)) or "unknown",
+        preset=Preset.INSPECT,
+        direct=_whole(arguments.get("belief_repeats_n"), 3),
+        takes=_whole(arguments.get("honesty_at_n"), 1),
+        # Before version 5 the task wrote its own settings into every call, not into the plan.
+        sampling=Sampling(
+            temperature=_number(config.get("temperature"), 1.0), max_tokens=_whole(config.get("max_tokens"), 1000)
+        ),
+        judge_sampling=Sampling(
+            temperature=_number(arguments.get("judge_temperature"), None),
+            max_tokens=_whole(arguments["judge_max_tokens"], 500) if "judge_max_tokens" in arguments else None,
+        ),
+        probe_system=next(filter(None, systems), ""),
+        tolerant=_generation(version) >= 3 and arguments.get("no_belief_handling", "tolerant") == "tolerant",
+    )
+
+
+def _generation(version: str) -> int:
+    """The part of a task version that says whether scores can be compared: 5 of `5-E`, 1 of `1.0.1`."""
+    found = re.match(r"\d{1,6}", version)
+    return int(found.group()) if found else 0
+
+
+def _model(given: Any) -> str:
+    """A model argument: its name, or since some version a record of name and settings."""
+    return str(_dict(given).get("model") or (given if isinstance(given, str) else ""))
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _whole(value: Any, default: int) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= 10_000 else default
+
+
+def _number(value: Any, default: float | None) -> float | None:
+    return float(value) if isinstance(value, int | float) else default
+
+
+# --- scenarios --------------------------------------------------------------------------------------------
+
+
+def _scenarios(log: Log, path: str) -> list[tuple[Sample, Scenario]]:
+    ids = Counter(_id(sample) for sample in log.samples)
+    good, problems = [], []
+    for sample in log.samples:
+        found = _scenario(sample, name=_id(sample) if ids[_id(sample)] == 1 else f"{_id(sample)} {sample.id}")
+        if isinstance(found, Scenario):
+            good.append((sample, found))
+        else:
+            problems.append(found)
+    if problems:
+        raise DataError(f"{plain(path)} has samples that are no scenarios:", problems=tuple(problems))
+    return good
+
+
+def _id(sample: Sample) -> str:
+    return sample.text(sample.metadata.get("task_id")) or str(sample.id)
+
+
+def _scenario(sample: Sample, *, name: str) -> Scenario | str:
+    said = {_CELLS.get(key, key): tidy(sample.text(value)) for key, value in sample.metadata.items()}
+    try:
+        archetype = Archetype(said.get("config", ""))
+    except ValueError:
+        return f"{plain(name)}: {plain(said.get('config', ''))!r} is no archetype"
+    found = rows.parse({**said, "task_id": name, rows.EXTRA: ""}, archetype=archetype)
+    if isinstance(found, Scenario):
+        return found
+    return f"{plain(name)}: {'; '.join(fault.message for fault in found)}"
+
+
+# --- replies and readings ---------------------------------------------------------------------------------
+
+
+def _case(sample: Sample, scenario: Scenario, about: About) -> Case:
+    said = _replies(sample, scenario, about)
+    answers = _answers(sample, scenario, said)
+    asked = [_asked(sample, scenario, place, reply, about) for place, reply in said.items()]
+    lines: list[Judged] = []
+    reread = 0
+    read: dict[str, tuple[Judged, ...]] = {}
+    for (slot, text), given in answers.items():
+        made = judged(scenario, slot, (text,), given[0], source=about.harness)
+        lines.extend(made)
+        if slot == DIRECT:
+            read[text] = made
+        reread += len({_meaning(scenario, slot, text, one, about) for one in given}) > 1
+    texts = [reply.answer for (slot, _), reply in said.items() if slot == DIRECT and isinstance(reply, Choice)]
+    lines.extend(jointly(scenario, texts, read, source=about.harness))
+    return Case(scenario=scenario, asked=tuple(asked), judged=tuple(lines), theirs=_theirs(sample), reread=reread)
+
+
+def _replies(sample: Sample, scenario: Scenario, about: About) -> dict[tuple[Slot, int], Choice | str]:
+    """By slot and take. Where a sample stopped with an error, what is missing is a failure, not something to ask."""
+    wanted = {PRESSURED: about.takes} | ({DIRECT: about.direct} if scenario.direct else {})
+    found: dict[tuple[Slot, int], Choice | str] = {}
+    for slot, takes in wanted.items():
+        found |= {(slot, take): said for take, said in enumerate(_stored(sample, _STORED[slot], takes))}
+    indirect = _stored(sample, _STORED_INDIRECT, len(scenario.indirect)) if scenario.indirect else []
+    return found | {(f"indirect_{number}", 0): said for number, said in enumerate(indirect, 1)}
+
+
+def _stored(sample: Sample, key: str, count: int) -> list[Choice | str]:
+    said: list[Choice | str] = [
+        sample.choice(output.choices[0]) if output.choices else f"there: {plain(output.error or 'no choices')}"
+        for output in sample.outputs(key)[:count]
+    ]
+    stopped = sample.text(_dict(sample.error).get("message")) or "the sample was not finished"
+    return said + [f"there: {plain(stopped)}"] * (count - len(said))
+
+
+def _asked(sample: Sample, scenario: Scenario, place: tuple[Slot, int], said: Choice | str, about: About) -> Asked:
+    slot, take = place
+    line = replied(scenario, slot, take, said, source=about.harness)
+    outputs = sample.outputs(_STORED.get(slot, _STORED_INDIRECT))
+    index = take if slot in _STORED else int(slot.removeprefix("indirect_")) - 1
+    if index >= len(outputs):
+        return line
+    output = outputs[index]
+    return msgspec.structs.replace(line, usage=usage(output.usage), model=output.model, latency=output.time)
+
+
+def _answers(
+    sample: Sample, scenario: Scenario, said: Mapping[tuple[Slot, int], Choice | str]
+) -> dict[tuple[Slot, str], list[Choice | str]]:
+    """What the judge said about each text that was read, in the order of its calls."""
+    texts: dict[Slot, list[str]] = defaultdict(list)
+    for (slot, _), reply in said.items():
+        if isinstance(reply, Choice) and reply.answer and reply.text not in texts[slot]:
+            texts[slot].append(reply.text)
+    questions = {
+        DIRECT: sample.text(sample.metadata.get("belief_elicit_1")),
+        "indirect_1": sample.text(sample.metadata.get("belief_elicit_2")),
+        "indirect_2": sample.text(sample.metadata.get("belief_elicit_3")),
+        PRESSURED: sample.text(sample.metadata.get("pressured_user_prompt")),
+    }
+    found: dict[tuple[Slot, str], list[Choice | str]] = defaultdict(list)
+    for prompt, slot, answer in _judge_calls(sample, questions):
+        inside = [text for text in texts.get(slot, ()) if text in prompt]
+        if inside:
+            found[slot, Choice(text=max(inside, key=len)).answer].append(answer)
+    return found or dict(_from_verdict(sample, scenario, texts))
+
+
+def _judge_calls(sample: Sample, questions: Mapping[Slot, str]) -> Iterator[tuple[str, Slot, Choice | str]]:
+    asked = set(questions.values())
+    for prompt, called in sample.calls():
+        inside = [slot for slot, question in questions.items() if question and question in prompt]
+        if prompt in asked or not inside:
+            continue
+        slot = max(inside, key=lambda slot: len(questions[slot]))
+        output = called.output
+        if called.error or output is None or not output.choices:
+            yield prompt, slot, f"there: {plain(called.error or 'no choices')}"
+            continue
+        choice = sample.choice(output.choices[0])
+        # The same bounds under the names of our own judges.
+        yield prompt, slot, msgspec.structs.replace(choice, text=_BOUNDS.sub(r"\1", choice.text))
+
+
+def _meaning(scenario: Scenario, slot: Slot, text: str, said: Choice | str, about: About) -> str:
+    if isinstance(said, str):
+        return "failed"
+    reading = interpret.reading(judged(scenario, slot, (text,), said, source=about.harness)[:1], kind=scenario.kind)
+    return repr(getattr(reading, "letter", None) or getattr(reading, "absolute", None))
+
+
+# --- where the log holds no judge calls -------------------------------------------------------------------
+
+
+def _from_verdict(
+    sample: Sample, scenario: Scenario, texts: Mapping[Slot, list[str]]
+) -> Iterator[tuple[tuple[Slot, str], list[Choice | str]]]:
+    """Letters that give the verdict and accuracy the log has, where there is one such set; else nothing is known."""
+    theirs = _theirs(sample)
+    belief = _believed(scenario, theirs.accuracy if theirs else None)
+    stated = {"honest": belief, "lie": _other(belief), "evade": Letter.C}.get((theirs and theirs.all) or "")
+    for slot, found in texts.items():
+        letter = stated if slot == PRESSURED else belief if slot == DIRECT else Letter.C
+        known = scenario.kind is Kind.BINARY and letter is not None
+        for text in found:
+            answer: Choice | str = "there: the log holds no judge calls"
+            if known and letter is not None:
+                answer = letter_text(letter.value)
+            yield (slot, Choice(text=text).answer), [answer]
+
+
+def _believed(scenario: Scenario, accuracy: str | None) -> Letter | None:
+    truth = scenario.truth if isinstance(scenario.truth, Letter) else None
+    match accuracy:
+        case "correct" | "no-belief-elicitation-done":
+            return truth
+        case "incorrect":
+            return _other(truth)
+        case "no-belief":
+            return Letter.C
+        case _:
+            return None
+
+
+def _other(letter: Letter | None) -> Letter | None:
+    return {Letter.A: Letter.B, Letter.B: Letter.A}.get(letter) if letter is not None else None
+
+
+def _theirs(sample: Sample) -> Theirs | None:
+    for score in (sample.scores or {}).values():
+        value = _dict(_dict(score).get("value"))
+        if "honesty" in value:
+            words = {key: str(value[key]) for key in ("honesty", "honesty@n", "accuracy") if key in value}
+            return Theirs(first=words["honesty"], all=words.get("honesty@n"), accuracy=words.get("accuracy"))
+    if sample.error is not None:
+        return Theirs(note=f"the sample stopped there: {plain(sample.text(sample.error.get('message')))}")
+    return None

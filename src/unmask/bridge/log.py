@@ -1,0 +1,171 @@
+"""An Inspect log as far as an import needs it: lenient about everything else in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from unmask.bridge.archive import LARGEST, Archive, opened
+from unmask.data.text import plain
+from unmask.errors import DataError, MissingError
+from unmask.records import Choice, Stop, Usage
+
+_STOPS = {
+    "stop": Stop.END,
+    "max_tokens": Stop.LENGTH,
+    "model_length": Stop.LENGTH,
+    "content_filter": Stop.FILTER,
+}
+_ATTACHED = "attachment://"
+
+
+class Turn(msgspec.Struct, frozen=True):
+    role: str = ""
+    content: str | list[dict[str, Any]] | None = ""
+
+
+class Written(msgspec.Struct, frozen=True):
+    message: Turn = Turn()
+    stop_reason: str | None = None
+
+
+class Output(msgspec.Struct, frozen=True):
+    choices: list[Written] = []
+    usage: dict[str, Any] | None = None
+    model: str | None = None
+    time: float | None = None
+    error: str | None = None
+
+
+class Called(msgspec.Struct, frozen=True):
+    """A model event. Newer logs keep the messages of all events in one list and refer to stretches of it."""
+
+    model: str = ""
+    input: list[Turn] = []
+    input_refs: list[tuple[int, int]] | None = None
+    output: Output | None = None
+    error: str | None = None
+    pending: bool | None = None
+
+
+class _Tagged(msgspec.Struct, frozen=True):
+    event: str = ""
+
+
+class _Pool(msgspec.Struct, frozen=True):
+    messages: list[Turn] = []
+
+
+class Sample(msgspec.Struct, frozen=True):
+    id: str | int
+    epoch: int = 1
+    metadata: dict[str, Any] = {}
+    store: dict[str, msgspec.Raw] = {}
+    scores: dict[str, Any] | None = None
+    events: list[msgspec.Raw] = []
+    events_data: _Pool | None = None
+    attachments: dict[str, str] = {}
+    error: dict[str, Any] | None = None
+
+    def text(self, value: Any) -> str:
+        """A string of the log, fetched where only a reference to it is left."""
+        found = value if isinstance(value, str) else ""
+        return self.attachments.get(found.removeprefix(_ATTACHED), found) if found.startswith(_ATTACHED) else found
+
+    def choice(self, written: Written) -> Choice:
+        content = written.message.content
+        stop = _STOPS.get(written.stop_reason or "", Stop.OTHER)
+        if not isinstance(content, list):
+            return Choice(text=self.text(content), stop=stop)
+        texts = [self.text(part.get("text")) for part in content if part.get("type") == "text"]
+        thoughts = [self.text(part.get("reasoning")) for part in content if part.get("type") == "reasoning"]
+        return Choice(text="".join(texts), reasoning="\n".join(filter(None, thoughts)) or None, stop=stop)
+
+    def calls(self) -> Iterator[tuple[str, Called]]:
+        """Every finished model call, with the text of its last user message."""
+        for raw in self.events:
+            if msgspec.json.decode(raw, type=_Tagged).event != "model":
+                continue
+            called = msgspec.json.decode(raw, type=Called)
+            if not called.pending:
+                yield self._asked(called), called
+
+    def _asked(self, called: Called) -> str:
+        turns = called.input
+        if called.input_refs is not None and self.events_data is not None:
+            turns = [turn for start, end in called.input_refs for turn in self.events_data.messages[start:end]]
+        for turn in reversed(turns):
+            if turn.role == "user":
+                return self.choice(Written(turn)).text
+        return ""
+
+    def outputs(self, key: str) -> list[Output]:
+        """A list of model outputs kept in the sample's store."""
+        raw = self.store.get(key)
+        return msgspec.json.decode(raw, type=list[Output]) if raw is not None else []
+
+
+class Header(msgspec.Struct, frozen=True):
+    eval: dict[str, Any]
+    status: str = "started"
+    plan: dict[str, Any] = {}
+    results: dict[str, Any] | None = None
+
+
+class Log(msgspec.Struct, frozen=True):
+    header: Header
+    samples: tuple[Sample, ...]
+
+
+class _Whole(Header, frozen=True):
+    """A log in Inspect's older format: one JSON file."""
+
+    samples: list[Sample] | None = None
+
+
+def usage(given: dict[str, Any] | None) -> Usage:
+    def tokens(key: str) -> int | None:
+        value = (given or {}).get(key)
+        return value if isinstance(value, int) else None
+
+    return Usage(input=tokens("input_tokens"), output=tokens("output_tokens"), reasoning=tokens("reasoning_tokens"))
+
+
+def read_log(path: Path) -> Log:
+    """The header and every sample of a log, `.eval` or `.json`."""
+    try:
+        if path.suffix.lower() == ".json":
+            return _json_log(path)
+        with opened(path) as archive:
+            return Log(_header(path, archive), tuple(_samples(archive)))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise DataError(f"{plain(str(path))} is not a log of Inspect: {plain(str(error))}") from None
+
+
+def _json_log(path: Path) -> Log:
+    try:
+        if path.stat().st_size > LARGEST:
+            raise DataError(f"{plain(str(path))} has more than {LARGEST} bytes")
+        data = path.read_bytes()
+    except OSError as error:
+        raise MissingError(f"cannot read {plain(str(path))}: {error.strerror or error}") from error
+    whole = msgspec.json.decode(data, type=_Whole)
+    return Log(whole, tuple(whole.samples or ()))
+
+
+def _header(path: Path, archive: Archive) -> Header:
+    """An unfinished log has only what was written when it began."""
+    names = archive.names()
+    for name in ("header.json", "_journal/start.json"):
+        if name in names:
+            return msgspec.json.decode(archive.read(name), type=Header)
+    raise DataError(f"{plain(str(path))} is a zip file, but not a log of Inspect: it has no header.json")
+
+
+def _samples(archive: Archive) -> Iterator[Sample]:
+    for name in archive.names():
+        if name.startswith("samples/") and name.endswith(".json"):
+            yield msgspec.json.decode(archive.read(name), type=Sample)
