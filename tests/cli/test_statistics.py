@@ -25,6 +25,7 @@ def test_compare_prints_the_difference_and_what_differs(folder):
     assert "new against old: P(lie) +53.3 points" in done.stdout
     assert "scripted/new" in done.stdout
     assert "18 became lies, 8 of them not shown" in done.stdout
+    assert "verdicts correlate by -0.14" in " ".join(done.stdout.split())
 
 
 def test_compare_as_json_is_json(folder):

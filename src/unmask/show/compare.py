@@ -76,7 +76,8 @@ def _meaning(found: Difference) -> str:
         if found.detectable is None
         else f"Pairs like these show a true difference of {percent(found.detectable)} points four times in five."
     )
-    return f"The difference {told}. {reach}"
+    alike = "" if found.correlation is None else f" The runs' verdicts correlate by {found.correlation:+.2f}."
+    return f"The difference {told}. {reach}{alike}"
 
 
 def _table(pair: Pair) -> Table:
