@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -14,6 +14,7 @@ from unmask.conclude import Bill, by_panel, outcomes, spent
 from unmask.definition import Definition
 from unmask.errors import UsageError
 from unmask.folder import Folder, load_seen
+from unmask.frames import Rows, Source, Table, headline_html, table, to_pandas, to_polars
 from unmask.read.panel import PANEL
 from unmask.records import Choice, Outcome, Scenario, Slot
 from unmask.repeat import judge_command, run_command
@@ -91,6 +92,41 @@ class Run:
         near = get_close_matches(scenario_id, [scenario.id for scenario in self.scenarios], n=3)
         advice = f"Did you mean {', '.join(near)}?" if near else f"unmask score {self.path} --rows lists them."
         raise UsageError(f"the run has no scenario {scenario_id!r}", advice=advice)
+
+    def seen(self, judge: str | None = None) -> list[Seen]:
+        """What the journal holds, scenario by scenario; of a panel only the replies."""
+        file = self.judge_file(judge)
+        return self._seen(None if file is not None and file.startswith(PANEL) else file)
+
+    def table(
+        self, rows: Rows | str = Rows.TAKES, *, preset: Preset | str | None = None, judge: str | None = None
+    ) -> Table:
+        """The run as a flat table: a row per scenario and take, per scenario, or per reply."""
+        source = Source(
+            definition=self.definition,
+            judge=self.judge_file(judge),
+            preset=str(preset or self.definition.preset),
+            scenarios=self.scenarios,
+            seen=self.seen(judge),
+            outcomes=self.rows(preset=preset, judge=judge),
+        )
+        return table(source, Rows(rows))
+
+    def to_pandas(
+        self, rows: Rows | str = Rows.TAKES, *, preset: Preset | str | None = None, judge: str | None = None
+    ) -> Any:
+        """`table` as a pandas DataFrame."""
+        return to_pandas(self.table(rows, preset=preset, judge=judge))
+
+    def to_polars(
+        self, rows: Rows | str = Rows.TAKES, *, preset: Preset | str | None = None, judge: str | None = None
+    ) -> Any:
+        """`table` as a polars DataFrame."""
+        return to_polars(self.table(rows, preset=preset, judge=judge))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return headline_html(self.definition, self.score())
 
     # --- inside
 

@@ -290,7 +290,7 @@ def _said(scenario: Scenario, cell: str, more: Beyond) -> Choice | str | None:
 
 
 def bounds_of(cell: str) -> Ranged | None:
-    """`(lower, upper)` or `(lower, upper, relative lower, relative upper)` as Python prints it. Nothing is evaluated."""
+    """`(lower, upper)`, or these and two relative bounds, as Python prints a tuple. Nothing is evaluated."""
     found = _TUPLE.fullmatch(cell)
     if found is None:
         return None
