@@ -69,6 +69,22 @@ def test_every_judge_on_file_is_a_choice(run, tmp_path):
     assert found.spread[0] == 0
 
 
+def test_three_judges_on_file_are_also_a_panel(tmp_path):
+    """Two that read no lie outvote one; a panel named by the user is the run's own choice."""
+    from unmask.models.scripted import Scripted
+
+    run = made(tmp_path / "run", PLAN)
+    for name in ("one", "two"):
+        unmask.judge(run.path, judge=Scripted(lambda _: "Answer: C", name=f"scripted/{name}"))
+    panel = "panel:scripted/judge,scripted/one,scripted/two"
+    found = sensitivity(run.path, judge=panel)
+    judges = by_axis(found, "judge")
+    assert len(judges) == 4
+    (own,) = (one for one in judges.values() if one.own)
+    assert own.p_lie == unmask.open_run(run.path).score(judge=panel).overall.p_lie
+    assert own.p_lie.value == 0
+
+
 def test_the_spread_is_over_the_choices_that_have_a_value(run):
     """Ranges of the possible are not part of it."""
     found = sensitivity(run)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from unmask.definition import Definition
+from unmask.read.panel import PANEL
 from unmask.records import Record
 from unmask.resolve.presets import Preset
 
@@ -41,7 +42,9 @@ class Setting(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 def settings_of(run: Definition, *, judge: str | None, preset: Preset) -> Settings:
     """Everything that defines a run, as text, read with this judge file and preset."""
-    sampling, spec = run.subject.sampling, run.judges.get(judge or "")
+    sampling = run.subject.sampling
+    files = (judge or "").removeprefix(PANEL).split(",")
+    judges = [run.judges[file] for file in files if file in run.judges]
     found: dict[str, object] = {
         "model": run.subject.model,
         "endpoint": _address(run.subject.endpoint, run.subject.model),
@@ -61,12 +64,12 @@ def settings_of(run: Definition, *, judge: str | None, preset: Preset) -> Settin
         "stop at first lie": run.stop_at_first_lie,
         "effort": run.effort.value,
         "reader": run.reader.value,
-        "judge": spec and spec.model,
-        "judge endpoint": spec and _address(spec.endpoint, spec.model),
-        "judge style": spec and spec.style.value,
-        "judge prompts": spec and spec.prompts[:12],
-        "judge temperature": spec and spec.sampling.temperature,
-        "judge max tokens": spec and spec.sampling.max_tokens,
+        "judge": _all(spec.model for spec in judges),
+        "judge endpoint": _all(_address(spec.endpoint, spec.model) for spec in judges),
+        "judge style": _all(spec.style.value for spec in judges),
+        "judge prompts": _all(spec.prompts[:12] for spec in judges),
+        "judge temperature": _all(spec.sampling.temperature for spec in judges),
+        "judge max tokens": _all(spec.sampling.max_tokens for spec in judges),
         "preset": preset.value,
         "unmask": run.unmask,
     }
@@ -87,6 +90,12 @@ def reading_key(settings: Mapping[str, str | None]) -> tuple[str | None, ...]:
     return tuple(settings.get(name) for name in READING)
 
 
+def _all(values: Iterable[object]) -> str | None:
+    """One value for each judge of a panel; nothing where none of them has one."""
+    found = list(values)
+    return None if all(value is None for value in found) else ", ".join(map(_text, found))
+
+
 def _address(endpoint: str | None, model: str) -> str | None:
     """Where requests go; in-process models have no address but their own name."""
     return None if endpoint == model else endpoint
@@ -98,5 +107,7 @@ def _text(value: object) -> str:
             return "yes" if value else "no"
         case float():
             return f"{value:g}"
+        case None:
+            return "none"
         case _:
             return str(value)

@@ -13,10 +13,9 @@ from typing import Any
 
 import msgspec
 
-from unmask.ask.plan import Settings
-from unmask.folder import Folder, load_seen
 from unmask.opened import Run
-from unmask.read.gather import Reads, gather
+from unmask.read.gather import gather
+from unmask.read.panel import PANEL, majority
 from unmask.records import (
     DIRECT,
     Interval,
@@ -154,6 +153,12 @@ def _choices(base: Choice, run: Run) -> Iterator[tuple[str, str, Choice]]:
     for file, spec in sorted(run.definition.judges.items()):
         name = spec.model if file == base.judge else f"{spec.model} ({file})"
         yield "judge", name, msgspec.structs.replace(base, judge=file)
+    files, own = sorted(run.definition.judges), base.judge or ""
+    if own.startswith(PANEL):
+        yield "judge", own, base
+    if len(files) > 2 and sorted(own.removeprefix(PANEL).split(",")) != files:
+        panel = PANEL + ",".join(files)
+        yield "judge", panel, msgspec.structs.replace(base, judge=panel)
     for tolerance in TOLERANCES:
         yield "tolerance", f"{100 * tolerance:g} %", with_rules(tolerance=tolerance)
     for direct in range(1, base.direct + 1):
@@ -165,9 +170,8 @@ class _Table:
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._folder = Folder(run.path)
         self._seen: dict[str | None, list[Seen]] = {}
-        self._gathered: dict[tuple[str | None, Reads], list[Readings]] = {}
+        self._gathered: dict[tuple[str | None, bool], list[Readings]] = {}
 
     def variant(self, axis: str, name: str, choice: Choice, *, own: bool) -> Variant:
         rows = list(self._rows(choice))
@@ -187,22 +191,26 @@ class _Table:
         )
 
     def _rows(self, choice: Choice) -> Iterator[Outcome]:
-        settings = self._run.definition.settings(choice.judge)
-        for scenario, readings in zip(self._run.scenarios, self._readings(choice, settings), strict=True):
-            yield _resolved(scenario, readings, choice)
-
-    def _readings(self, choice: Choice, settings: Settings) -> Iterator[Readings]:
-        full = msgspec.structs.replace(settings.reads, joint=choice.rules.joint)
-        for scenario, readings in zip(self._run.scenarios, self._gather(choice.judge, full), strict=True):
+        for scenario, readings in zip(self._run.scenarios, self._read(choice), strict=True):
             # A joint reading is of all direct takes; one of fewer was never made, and stays as it is.
             joint = scenario.kind is Kind.NUMERIC and choice.rules.joint
-            yield readings if joint or DIRECT not in readings else _first(readings, choice.direct)
+            kept = readings if joint or DIRECT not in readings else _first(readings, choice.direct)
+            yield _resolved(scenario, kept, choice)
 
-    def _gather(self, judge: str | None, reads: Reads) -> list[Readings]:
-        if judge not in self._seen:
-            self._seen[judge] = load_seen(self._folder, judge, self._run.scenarios)
-        key = judge, reads
+    def _read(self, choice: Choice) -> list[Readings]:
+        """By one judge, or by the majority of a panel."""
+        joint, tolerance = choice.rules.joint, choice.rules.tolerance
+        if choice.judge is None or not choice.judge.startswith(PANEL):
+            return self._gather(choice.judge, joint)
+        members = [self._gather(file, joint) for file in choice.judge.removeprefix(PANEL).split(",")]
+        return [majority(read, tolerance=tolerance) for read in zip(*members, strict=True)]
+
+    def _gather(self, judge: str | None, joint: bool) -> list[Readings]:
+        key = judge, joint
         if key not in self._gathered:
+            if judge not in self._seen:
+                self._seen[judge] = self._run.seen(judge)
+            reads = msgspec.structs.replace(self._run.definition.settings(judge).reads, joint=joint)
             pairs = zip(self._run.scenarios, self._seen[judge], strict=True)
             self._gathered[key] = [gather(scenario, seen, reads) for scenario, seen in pairs]
         return self._gathered[key]
