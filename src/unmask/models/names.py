@@ -1,4 +1,4 @@
-"""From the name a user writes to a model: `provider/name`, `gguf:PATH`. One table, one row per HTTP provider."""
+"""From the name a user writes to a model: `provider/name`, `gguf:PATH`, `hf:PATH`. One table, a row a provider."""
 
 from __future__ import annotations
 
@@ -61,11 +61,15 @@ PROVIDERS: dict[str, Provider] = {
 
 IN_PROCESS = ("embedded", "scripted", "inspect")
 
+BY_PATH = ("gguf", "hf")
+"""Models that are named by where they lie: `gguf:PATH`, `hf:PATH`."""
+
 
 def provider_of(name: str) -> str | None:
     """The part of a model's name that decides who answers; `None` where the name has none."""
-    if name.startswith("gguf:"):
-        return "gguf"
+    before, colon, _ = name.partition(":")
+    if colon and before in BY_PATH:
+        return before
     provider, slash, _ = name.partition("/")
     return provider if slash else None
 
@@ -107,6 +111,10 @@ def _open_in_process(name: str, provider: str, *, base_url: str | None) -> Model
         from unmask.models.scripted import open_scripted
 
         return open_scripted(name)
+    if provider == "hf":
+        from unmask.models.hf import open_hf
+
+        return open_hf(name)
     from unmask.models.embedded import open_embedded
 
     return open_embedded(name)
@@ -114,17 +122,13 @@ def _open_in_process(name: str, provider: str, *, base_url: str | None) -> Model
 
 def _split(name: str) -> tuple[str, str]:
     """Provider and the rest, both known to be there."""
-    if name.startswith("gguf:"):
-        provider, rest = "gguf", name.removeprefix("gguf:")
-    else:
-        provider, _, rest = name.partition("/")
+    by_path = provider_of(name) in BY_PATH
+    provider, _, rest = name.partition(":" if by_path else "/")
     known = (*PROVIDERS, *IN_PROCESS)
-    if provider != "gguf" and provider not in known:
+    if not by_path and provider not in known:
         raise UsageError(_unknown(name, provider), advice=_did_you_mean(name, provider, rest, known))
     if not rest.strip("/ ") or name != name.strip() or not name.isprintable():
-        raise UsageError(
-            f"{name!r} is not a model's name", advice=f"write {provider}{':PATH' if provider == 'gguf' else '/NAME'}"
-        )
+        raise UsageError(f"{name!r} is not a model's name", advice=f"write {provider}{':PATH' if by_path else '/NAME'}")
     return provider, rest
 
 
@@ -135,7 +139,7 @@ def _unknown(name: str, provider: str) -> str:
 
 
 def _did_you_mean(name: str, provider: str, rest: str, known: tuple[str, ...]) -> str:
-    providers = f"providers: {', '.join(known)}; or gguf:PATH"
+    providers = f"providers: {', '.join(known)}; or gguf:PATH, hf:PATH"
     close = difflib.get_close_matches(provider.lower(), known, n=1, cutoff=0.75)
     if close and rest:
         return f"did you mean {close[0]}/{rest}? {providers}"

@@ -11,7 +11,7 @@ from unmask.errors import UsageError
 from unmask.models.names import PROVIDERS, provider_of
 from unmask.records import Record, Usage
 
-_FREE = ("scripted", "embedded", "gguf")
+_FREE = ("scripted", "embedded", "gguf", "hf")
 
 
 class Price(Record, frozen=True):

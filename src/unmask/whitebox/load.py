@@ -1,0 +1,251 @@
+"""Opening a transformers chat model: what can be refused is refused before a weight is read.
+
+A model is a folder, a hub name or a GGUF file. Its weights are bfloat16 on a GPU and float32 on a CPU.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from unmask.errors import FatalModelError, MissingError, UsageError
+from unmask.records import Record
+
+NEEDED = ("torch", "transformers", "safetensors")
+SPARE = 1.15
+"""What a model takes in memory, as a multiple of its weights, before the first token: buffers, the runtime itself."""
+DEVICE_VARIABLE = "UNMASK_HF_DEVICE"
+
+_INSTALL = "pip install 'unmask[whitebox]'"
+
+
+class Source(Record, frozen=True):
+    """Where a model comes from: `folder` is a folder or a hub name, `file` a GGUF file in it."""
+
+    folder: str
+    file: str | None = None
+
+    @property
+    def shown(self) -> str:
+        return str(Path(self.folder) / self.file) if self.file else self.folder
+
+
+class Checked:
+    """A model that can be loaded: its configuration and tokenizer are here, its weights are not."""
+
+    def __init__(self, source: Source, *, config: Any, tokenizer: Any, device: str) -> None:
+        self.source, self.config, self.tokenizer, self.device = source, config, tokenizer, device
+
+    @property
+    def context(self) -> int:
+        """The longest sequence the model was made for, in tokens."""
+        text = self.config.get_text_config()
+        return int(getattr(text, "max_position_embeddings", None) or 4096)
+
+
+def find(path: str) -> Source:
+    """The model a user wrote down. A name that is no file here is taken for a hub name."""
+    place = Path(path).expanduser()
+    if place.is_dir():
+        return Source(str(place))
+    if place.is_file():
+        if place.suffix.lower() != ".gguf":
+            raise UsageError(f"{place} is neither a model folder nor a GGUF file", advice="give the folder it lies in")
+        return Source(str(place.parent), place.name)
+    if path.startswith(("/", ".", "~")) or place.suffix.lower() == ".gguf" or path.count("/") != 1:
+        raise MissingError(f"there is no model at {place}", advice="give a model folder, a GGUF file or a hub name")
+    return Source(path)
+
+
+def require_extra(source: Source) -> None:
+    wanted = (*NEEDED, "gguf") if source.file else NEEDED
+    missing = [name for name in wanted if importlib.util.find_spec(name) is None]
+    if missing:
+        raise MissingError(f"hf: models need {', '.join(missing)}", advice=_INSTALL)
+
+
+def choose_device() -> str:
+    """From UNMASK_HF_DEVICE, otherwise a GPU where there is one."""
+    with _patient_threads():
+        import torch
+
+    asked = os.environ.get(DEVICE_VARIABLE, "").strip()
+    if not asked:
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(1, device=asked)
+    except (RuntimeError, AssertionError) as error:
+        said = str(error).splitlines()[0]
+        raise MissingError(f"{DEVICE_VARIABLE}={asked} cannot be used: {said}", advice="cuda, cuda:1 or cpu") from None
+    return asked
+
+
+def check(source: Source, *, template: str | None = None) -> Checked:
+    """Read configuration and tokenizer and see that the weights would fit. `template` stands in for a missing one."""
+    require_extra(source)
+    device = choose_device()
+    config, tokenizer = _described(source)
+    if not getattr(tokenizer, "chat_template", None):
+        if not template:
+            raise MissingError(
+                f"{source.shown} has no chat template, so it cannot be sent a conversation",
+                advice="use an instruction-tuned model, or add chat_template.jinja to its folder",
+            )
+        tokenizer.chat_template = template
+    checked = Checked(source, config=config, tokenizer=tokenizer, device=device)
+    _refuse_recurrent(checked)
+    _refuse_too_large(checked)
+    return checked
+
+
+def weights(checked: Checked) -> Any:
+    """The model itself, ready to answer."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    source, gpu = checked.source, not checked.device.startswith("cpu")
+    options: dict[str, Any] = {"gguf_file": source.file} if source.file else {}
+    try:
+        with _quiet():
+            model = AutoModelForCausalLM.from_pretrained(
+                source.folder, dtype=torch.bfloat16 if gpu else torch.float32, **options
+            )
+            model = model.to(checked.device)
+    except torch.OutOfMemoryError as error:
+        raise FatalModelError(f"{source.shown} does not fit into the memory of {checked.device}: {error}") from None
+    except (OSError, ValueError, RuntimeError, KeyError, ImportError, MemoryError) as error:
+        raise FatalModelError(
+            f"transformers cannot load {source.shown}: {_first_line(error)}",
+            advice="the files may be incomplete, or of an architecture newer than the installed transformers",
+        ) from None
+    return model.eval().requires_grad_(False)
+
+
+# --- what is refused --------------------------------------------------------------------------------------
+
+
+def _described(source: Source) -> tuple[Any, Any]:
+    from transformers import AutoConfig, AutoTokenizer
+
+    options: dict[str, Any] = {"gguf_file": source.file} if source.file else {}
+    try:
+        with _quiet():
+            config = AutoConfig.from_pretrained(source.folder, **options)
+            return config, AutoTokenizer.from_pretrained(source.folder, **options)
+    except (OSError, ValueError, RuntimeError, KeyError, ImportError, TypeError) as error:
+        raise MissingError(
+            f"transformers cannot open {source.shown}: {_first_line(error)}",
+            advice="give a folder with config.json and tokenizer files, a GGUF file, or a hub name you can reach",
+        ) from None
+
+
+def _refuse_recurrent(checked: Checked) -> None:
+    """Only attention with keys and values can be written in rows of different length, as here."""
+    kinds = set(getattr(checked.config.get_text_config(), "layer_types", None) or ())
+    odd = kinds - {"full_attention", "sliding_attention"}
+    if odd or checked.config.model_type in ("mamba", "mamba2", "rwkv", "falcon_mamba"):
+        raise UsageError(
+            f"{checked.source.shown} has layers of kind {', '.join(sorted(odd)) or checked.config.model_type}",
+            advice="hf: runs models of full or sliding attention; serve others and use vllm/NAME",
+        )
+
+
+def parameters(checked: Checked) -> int:
+    """How many weights the model has, counted without making any."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    try:
+        with _quiet(), torch.device("meta"):
+            empty = AutoModelForCausalLM.from_config(checked.config)
+    except (ValueError, RuntimeError, KeyError, ImportError, AttributeError) as error:
+        raise UsageError(f"transformers has no chat model for {checked.source.shown}: {_first_line(error)}") from None
+    return sum(parameter.numel() for parameter in empty.parameters())
+
+
+def _refuse_too_large(checked: Checked) -> None:
+    import torch
+
+    count, gpu = parameters(checked), not checked.device.startswith("cpu")
+    if gpu and torch.cuda.is_available():
+        _compare(checked, need=2 * count, have=torch.cuda.mem_get_info(checked.device)[0], where=checked.device)
+    if not gpu or checked.source.file:  # a GGUF file is unpacked to float32 in main memory, wherever it goes then
+        _compare(checked, need=4 * count, have=free_memory(), where="main memory")
+
+
+def _compare(checked: Checked, *, need: int, have: int | None, where: str) -> None:
+    if have is not None and need * SPARE > have:
+        needs, has = (f"{size / 2**30:.1f} GiB" for size in (need * SPARE, have))
+        raise MissingError(
+            f"{checked.source.shown} needs about {needs}, {where} has {has} free",
+            advice="use a smaller model or a larger machine; gguf:PATH runs quantised files in less",
+        )
+
+
+def free_memory() -> int | None:
+    """Bytes of main memory this process may still take, or `None` where the system does not say."""
+    found: list[int] = []
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        found.append(next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")))
+    with contextlib.suppress(OSError, ValueError):
+        limit = int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii"))
+        used = int(Path("/sys/fs/cgroup/memory.current").read_text(encoding="ascii"))
+        found.append(limit - used + _reclaimable())
+    return min(found, default=None)
+
+
+def _reclaimable() -> int:
+    """File pages count as used in a container and are given up when they are needed."""
+    for line in Path("/sys/fs/cgroup/memory.stat").read_text(encoding="ascii").splitlines():
+        name, _, value = line.partition(" ")
+        if name == "inactive_file":
+            return int(value)
+    return 0
+
+
+@contextlib.contextmanager
+def _patient_threads() -> Iterator[None]:
+    """OpenMP, which reads these variables once when torch is loaded, is told to wait without spinning.
+
+    On a busy machine threads that spin take the processor from those they wait for: writing took four times as long.
+    """
+    wanted = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0"}
+    set_here = [key for key in wanted if key not in os.environ]
+    os.environ.update({key: wanted[key] for key in set_here})
+    try:
+        yield
+    finally:
+        for key in set_here:
+            del os.environ[key]
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Progress bars and advice of transformers would run through our own display."""
+    from transformers import modeling_gguf_pytorch_utils as unpacking
+    from transformers.utils import logging
+
+    bar = unpacking.tqdm  # this one bar does not ask whether bars are wanted
+    unpacking.tqdm = lambda tensors, **_: tensors
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        unpacking.tqdm = bar
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:300]
