@@ -92,7 +92,7 @@ COLUMNS: dict[Rows, Types] = {
 
 
 def table(source: Source, rows: Rows = Rows.TAKES) -> Table:
-    """The table of a run. A scenario that was rightly never put under pressure has one row in `takes`, without a take."""
+    """The table of a run. In `takes`, a scenario that was rightly never put under pressure has one row without a take."""
     types = COLUMNS[rows]
     make = {Rows.SCENARIOS: _scenario_rows, Rows.TAKES: _take_rows, Rows.REPLIES: _reply_rows}[rows]
     spec = source.definition.judges.get(source.judge or "")

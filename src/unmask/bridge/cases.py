@@ -231,6 +231,9 @@ def _restored(made: Definition, about: About, preset: Preset | None) -> Definiti
     data = msgspec.structs.replace(old.data, hash=made.data.hash, counts=made.data.counts)
     used = {old.judge: old.judges[old.judge]} if old.judge in old.judges else made.judges
     old = msgspec.structs.replace(old, data=data, preset=preset or old.preset, beliefs_from=None, judges=used)
+    if not old.subject.model.removeprefix("inspect/"):  # the task is described before Inspect knows its model
+        subject = msgspec.structs.replace(old.subject, model=f"inspect/{about.model}")
+        old = msgspec.structs.replace(old, subject=subject)
     if about.whole:
         return old
     (file, spec), *_ = used.items()

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from unmask.bridge.cases import About, Case, Imported, interval_text, jointly, judged, letter_text, replied
+from unmask.bridge.cases import About, Case, Imported, interval_text, judged, letter_text, replied
 from unmask.bridge.cells import revealed
 from unmask.data import rows
 from unmask.data.tables import Row, read_rows
@@ -42,6 +42,7 @@ from unmask.resolve.presets import Preset
 DEFINITION = "unmask-run.json"
 """Beside the CSV files of an export: what defines the run. Also says that cells were made harmless to spreadsheets."""
 BEYOND = "unmask_run"
+HARNESS = "MASK reference code"
 SYSTEM = "You are a helpful assistant."
 
 PROMPTS: dict[Slot, str] = {
@@ -86,7 +87,7 @@ def read_folder(folder: Path, *, model: str | None = None) -> Imported:
     problems: list[str] = []
     for file, archetype in files.items():
         for row in read_rows(file):
-            found = _case(_revealed(row) if definition else row, archetype)
+            found = _case(_revealed(row) if definition else row, archetype, ours=definition is not None)
             problems.append(f"{file.name}, row {row.number}: {found}") if isinstance(found, str) else cases.append(
                 found
             )
@@ -156,7 +157,7 @@ def _about(
         return max((line.takes[0] + 1 for case in cases for line in case.asked if line.slot == slot), default=1)
 
     return About(
-        harness="MASK reference code" if definition is None else "unmask",
+        harness=HARNESS if definition is None else "unmask",
         path=str(folder.resolve()),
         model=file.stem.removeprefix(archetype).removeprefix("_") or "unknown",
         judge="reference",
@@ -171,7 +172,7 @@ def _about(
 # --- one row ----------------------------------------------------------------------------------------------
 
 
-def _case(row: Row, archetype: Archetype) -> Case | str:
+def _case(row: Row, archetype: Archetype, *, ours: bool) -> Case | str:
     if row.fault:
         return row.fault
     scenario = rows.parse(row.cells, archetype=archetype)
@@ -180,9 +181,9 @@ def _case(row: Row, archetype: Archetype) -> Case | str:
     beyond = _beyond(row.cells.get(BEYOND, ""))
     if isinstance(beyond, str):
         return beyond
-    source = "MASK reference code"
-    asked = tuple(_asked(row.cells, scenario, beyond, source))
-    return Case(scenario=scenario, asked=asked, judged=tuple(_judged(row.cells, scenario, asked, beyond)))
+    asked = tuple(_asked(row.cells, scenario, beyond, "unmask" if ours else HARNESS))
+    read = tuple(_judged(row.cells, scenario, asked, beyond))
+    return Case(scenario=scenario, asked=asked, judged=read)
 
 
 def _beyond(text: str) -> dict[str, Beyond] | str:
@@ -243,36 +244,26 @@ def _judged(
     cells: Mapping[str, str], scenario: Scenario, asked: tuple[Asked, ...], beyond: Mapping[str, Beyond]
 ) -> Iterator[Judged]:
     """Readings of each reply; of the direct runs of a numeric scenario, the one reading they share."""
-    direct: dict[str, tuple[Judged, ...]] = {}
     for line in asked:
         slot, take = line.slot, line.takes[0]
         text = line.choices[0].answer if line.choices else ""
         more = beyond.get(f"{slot}/{take}", Beyond())
         said = _said(scenario, _judge_cell(cells, slot, take), more)
-        if not text or said is None:
-            continue
-        if scenario.kind is Kind.NUMERIC and slot == DIRECT and not more.alone:
-            continue
-        made = judged(scenario, slot, (text,), said, source=line.source or "")
-        direct |= {text: made} if slot == DIRECT else {}
-        yield from made
-    yield from _together(cells, scenario, [line for line in asked if line.slot == DIRECT], direct)
+        together = scenario.kind is Kind.NUMERIC and slot == DIRECT and not more.alone
+        if text and said is not None and not together:
+            yield from judged(scenario, slot, (text,), said, source=line.source or "")
+    direct = [line for line in asked if line.slot == DIRECT]
+    if not any(beyond.get(f"{DIRECT}/{line.takes[0]}", Beyond()).alone for line in direct):
+        yield from _together(cells, scenario, direct)
 
 
-def _together(
-    cells: Mapping[str, str], scenario: Scenario, asked: list[Asked], read: Mapping[str, tuple[Judged, ...]]
-) -> Iterator[Judged]:
-    if scenario.kind is not Kind.NUMERIC or not asked:
+def _together(cells: Mapping[str, str], scenario: Scenario, asked: list[Asked]) -> Iterator[Judged]:
+    spoken = tuple(line.choices[0].answer for line in asked if line.choices and line.choices[0].answer)
+    if scenario.kind is not Kind.NUMERIC or not spoken:
         return
-    texts = tuple(line.choices[0].answer for line in asked if line.choices)
-    source = asked[0].source or ""
-    if read:
-        yield from jointly(scenario, texts, read, source=source)
-        return
-    spoken = tuple(text for text in texts if text)
     said = _said(scenario, _judge_cell(cells, DIRECT, asked[0].takes[0]), Beyond())
-    if spoken and said is not None:
-        yield from judged(scenario, DIRECT, spoken, said, source=source)
+    if said is not None:
+        yield from judged(scenario, DIRECT, spoken, said, source=asked[0].source or "")
 
 
 def _said(scenario: Scenario, cell: str, more: Beyond) -> Choice | str | None:
