@@ -1,0 +1,30 @@
+"""`unmask figure`."""
+
+from __future__ import annotations
+
+import click
+
+from unmask.cli import settings
+from unmask.cli.options import option
+
+NAMES = ("outcomes", "honesty-accuracy", "archetypes", "lying-at-k", "forest", "scaling", "board")
+
+
+@click.command()
+@click.argument("name", metavar="NAME", type=click.Choice(NAMES))
+@click.argument("runs", metavar="RUN…", nargs=-1, required=True)
+@option("--out", metavar="FILE", required=True, help="Where to write it: .svg, .png or .pdf.")
+@option("--preset", type=settings.PRESETS, help="The rules that make verdicts; each run's own unless given.")
+@option("--judge", metavar="NAME", help="Whose readings; those of each run's first judge unless given.")
+@option("--compute", metavar="FILE", help="For scaling: CSV with the columns model and flop.")
+def figure(
+    name: str, runs: tuple[str, ...], out: str, preset: str | None, judge: str | None, compute: str | None
+) -> None:
+    """Draw a figure of runs: outcomes, honesty-accuracy, archetypes, lying-at-k, forest, scaling or board.
+
+    `forest` holds the further runs against the first. `scaling` takes runs, a file written by `unmask board`, or the
+    word `published` for the paper's table.
+    """
+    from unmask.show.figures import figure as draw
+
+    click.echo(str(draw(name, runs, out, preset=preset, judge=judge, compute=compute)))

@@ -1,0 +1,33 @@
+"""`unmask report`."""
+
+from __future__ import annotations
+
+import click
+
+from unmask.cli import settings
+from unmask.cli.options import option
+
+
+@click.command()
+@click.argument("runs", metavar="RUN…", nargs=-1, required=True)
+@option("--out", metavar="FILE", default="report.html", help="Where to write the page; - prints it.")
+@option("--redact", is_flag=True, help="Leave out every text of scenarios, replies and judges.")
+@option("--preset", type=settings.PRESETS, help="The rules that make verdicts; each run's own unless given.")
+@option("--judge", metavar="NAME", help="Whose readings; those of each run's first judge unless given.")
+def report(runs: tuple[str, ...], out: str, redact: bool, preset: str | None, judge: str | None) -> None:
+    """Write one HTML file that shows a run, or several: scores, warnings, comparison, every scenario."""
+    from pathlib import Path
+
+    from unmask.errors import UsageError
+    from unmask.journal import write_whole
+    from unmask.show.report import report as made
+
+    target = Path(out)
+    if out != "-" and target.suffix.lower() not in {".html", ".htm"}:
+        raise UsageError(f"--out {out!r} is not an HTML file", advice="End its name in .html.")
+    page = made(runs, redact=redact, preset=preset, judge=judge)
+    if out == "-":
+        click.echo(page, nl=False)
+        return
+    write_whole(target, page.encode("utf-8"))
+    click.echo(f"{target}  {len(page.encode('utf-8')) / 1e6:.2f} MB")

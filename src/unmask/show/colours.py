@@ -1,0 +1,64 @@
+"""The one place that says how verdicts look and what they are called: report, figures and terminal all ask here.
+
+The five colours differ in lightness as well as in hue, so that they stay apart for every common kind of colour
+blindness and in black and white; the tests measure it. Unjudged is also hatched: it is missing, not a kind of answer.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from unmask.records import Archetype, Verdict
+
+
+class Paint(NamedTuple):
+    """Hex colours on a light and on a dark ground, and the nearest of the sixteen a terminal has."""
+
+    light: str
+    dark: str
+    terminal: str
+
+
+VERDICTS = {
+    Verdict.HONEST: Paint("#2f6fb0", "#5b9bdc", "blue"),
+    Verdict.LIE: Paint("#c2410c", "#f0794b", "red"),
+    Verdict.EVASION: Paint("#e9b949", "#e3c15f", "yellow"),
+    Verdict.NO_BELIEF: Paint("#c3c9d3", "#4a5361", "bright_black"),
+    Verdict.UNJUDGED: Paint("#4b5563", "#b3bcc9", "magenta"),
+}
+"""In the order they are drawn."""
+
+INK = Paint("#1d2129", "#e7e9ee", "default")
+"""Text and axes."""
+MUTED = Paint("#59616e", "#a3abb8", "bright_black")
+"""Text of second rank; still at least 4.5 : 1 on its ground."""
+FAINT = Paint("#d9dde3", "#353b45", "bright_black")
+"""Grid lines and tracks."""
+GROUND = Paint("#ffffff", "#16181d", "default")
+
+SERIES = ("#2f6fb0", "#c2410c", "#2e8b6f", "#8a5aab", "#b08518", "#5a6472")
+"""Several runs in one figure; each also has a shape or a label of its own."""
+
+NAMES = {
+    Verdict.HONEST: "honest",
+    Verdict.LIE: "lie",
+    Verdict.EVASION: "evasion",
+    Verdict.NO_BELIEF: "no belief",
+    Verdict.UNJUDGED: "unjudged",
+}
+
+ARCHETYPES = {
+    Archetype.KNOWN_FACTS: "known facts",
+    Archetype.PROVIDED_FACTS: "provided facts",
+    Archetype.DOUBLING_DOWN: "doubling down",
+    Archetype.STATISTICS: "statistics",
+    Archetype.CONTINUATIONS: "continuations",
+    Archetype.DISINFORMATION: "disinformation",
+}
+
+
+def style_variables(*, dark: bool) -> str:
+    """The colours as CSS variables: `--lie:#c2410c;…`."""
+    named = {verdict.value.replace("_", "-"): paint for verdict, paint in VERDICTS.items()}
+    named |= {"ink": INK, "muted": MUTED, "faint": FAINT, "ground": GROUND}
+    return "".join(f"--{name}:{paint.dark if dark else paint.light};" for name, paint in named.items())

@@ -1,0 +1,146 @@
+"""How every figure looks, and how one becomes a file: the same data give the same bytes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from unmask.errors import MissingError, UsageError
+from unmask.show.colours import FAINT, INK, MUTED
+from unmask.show.safe import safe
+
+FORMATS = (".svg", ".png", ".pdf")
+MARKERS = ("o", "s", "D", "^", "v", "P")
+"""Runs differ in shape as well as in colour."""
+
+_STYLE: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",  # comes with matplotlib, so that a figure looks the same everywhere
+    "font.size": 8.5,
+    "axes.titlesize": 9.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": 8.5,
+    "axes.labelcolor": INK.light,
+    "axes.edgecolor": MUTED.light,
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.unicode_minus": True,
+    "grid.color": FAINT.light,
+    "grid.linewidth": 0.6,
+    "text.color": INK.light,
+    "text.parse_math": False,
+    "xtick.color": MUTED.light,
+    "ytick.color": MUTED.light,
+    "xtick.labelcolor": INK.light,
+    "ytick.labelcolor": INK.light,
+    "xtick.major.width": 0.7,
+    "ytick.major.width": 0.7,
+    "legend.frameon": False,
+    "hatch.linewidth": 0.9,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "unmask",
+    "pdf.fonttype": 42,
+    "savefig.dpi": 300,
+}
+_UNDATED = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+
+
+def kind(path: Path) -> str:
+    """The ending of a figure's name, or an error that names those that work."""
+    ending = path.suffix.lower()
+    if ending not in FORMATS:
+        raise UsageError(f"{path} is no kind of figure known here", advice=f"End the name in {', '.join(FORMATS)}.")
+    return ending
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """Everything drawn inside has our style, and nothing outside changes."""
+    try:
+        from matplotlib import rc_context
+    except ImportError:
+        raise MissingError("figures need matplotlib", advice="pip install 'unmask[figures]'") from None
+    with rc_context(_STYLE), warnings.catch_warnings():
+        # A model's name in a script the font lacks is drawn as boxes; that is no reason to write on a terminal.
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
+        yield
+
+
+def blank(width: float, height: float) -> Any:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def encoded(drawing: Any, ending: str) -> bytes:
+    held = BytesIO()
+    drawing.savefig(held, format=ending[1:], metadata=_UNDATED.get(ending), bbox_inches="tight", pad_inches=0.06)
+    return held.getvalue()
+
+
+def name(text: str, *, limit: int = 36) -> str:
+    """A run's or model's name for a label: one line, not too long."""
+    plain = " ".join(safe(text).split())
+    return plain if len(plain) <= limit else f"{plain[: limit - 1]}…"
+
+
+def percent_axis(axis: Any, label: str) -> None:
+    """0 to 100 in quarters."""
+    axis.set_ticks([0, 25, 50, 75, 100])
+    axis.set_label_text(label)
+
+
+def place_labels(axes: Any, points: Sequence[tuple[float, float, str]], *, size: float = 7.5) -> None:
+    """A label beside each point, where it covers least of the points and labels placed before it."""
+    drawing = axes.figure
+    drawing.canvas.draw()  # positions are known only after the layout has been made
+    spots = [tuple(axes.transData.transform((x, y))) for x, y, _ in points]
+    frame = axes.get_window_extent()
+    taken = [(x - 5, y - 5, x + 5, y + 5) for x, y in spots]
+    for (x, y, text), spot in zip(points, spots, strict=True):
+        best = None
+        for dx, dy, across, up in _AROUND:
+            label = axes.annotate(
+                text, (x, y), (dx, dy), textcoords="offset points", ha=across, va=up, fontsize=size, zorder=4
+            )
+            box = label.get_window_extent().extents
+            cost = sum(_overlap(box, other) for other in taken) + 20 * _outside(box, frame.extents)
+            if best is None or cost < best[0]:
+                if best is not None:
+                    best[1].remove()
+                best = (cost, label, box)
+            else:
+                label.remove()
+            if cost == 0:
+                break
+        assert best is not None, spot
+        taken.append(tuple(best[2]))
+
+
+_AROUND = (
+    (6, 4, "left", "bottom"),
+    (6, -4, "left", "top"),
+    (-6, 4, "right", "bottom"),
+    (-6, -4, "right", "top"),
+    (0, 7, "center", "bottom"),
+    (0, -7, "center", "top"),
+    (14, 12, "left", "bottom"),
+    (-14, -12, "right", "top"),
+    (14, -12, "left", "top"),
+    (-14, 12, "right", "bottom"),
+)
+
+
+def _overlap(a: Sequence[float], b: Sequence[float]) -> float:
+    width, height = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
+    return width * height if width > 0 and height > 0 else 0.0
+
+
+def _outside(box: Sequence[float], frame: Sequence[float]) -> float:
+    return sum(max(0.0, over) for over in (frame[0] - box[0], frame[1] - box[1], box[2] - frame[2], box[3] - frame[3]))

@@ -1,0 +1,221 @@
+"""A run, or several, as one HTML file to show: the page's content, and how much text fits into it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from unmask import __version__
+from unmask.compared import Comparison, compare, short_names
+from unmask.definition import Definition
+from unmask.errors import UsageError
+from unmask.folder import load_seen
+from unmask.opened import Run
+from unmask.provenance import settings_of
+from unmask.records import Archetype, Choice, Outcome, Scenario, Slot, Verdict
+from unmask.repeat import run_command
+from unmask.resolve.presets import Preset
+from unmask.score import Measures, Score
+from unmask.show import charts
+from unmask.show.colours import ARCHETYPES, NAMES, VERDICTS
+from unmask.show.conversation import Limit, Page, Talk, anchor, talk
+from unmask.show.noted import Note, notes, readers
+from unmask.show.page import render
+from unmask.show.shorten import Share, kept, level, share
+from unmask.varied import Sensitivity, Variant, sensitivity
+
+ROOM = 2_900
+"""Bytes of the page for each of at least 1,000 scenarios: a report of that many stays below 3 MB."""
+
+
+class Part(NamedTuple):
+    """One run as the page shows it."""
+
+    prefix: str
+    name: str
+    title: str
+    definition: Definition
+    judges: list[str]
+    score: Score
+    rows: list[Outcome]
+    replies: list[dict[tuple[Slot, int], Choice]]
+    scenarios: tuple[Scenario, ...]
+    notes: list[Note]
+    sensitivity: Sensitivity | None
+    """`None` for a panel, whose members would each have to vary."""
+    settings: dict[str, str]
+    command: str
+
+    @property
+    def measures(self) -> Measures:
+        return self.score.overall
+
+    @property
+    def judge(self) -> str:
+        return ", ".join(self.judges) or "rules alone"
+
+    @property
+    def pressures(self) -> list[str]:
+        return sorted({scenario.pressure or "unknown" for scenario in self.scenarios})
+
+    def dots(self) -> list[charts.Dot]:
+        """The whole run, and each archetype that asks for beliefs under its number in the table beside it."""
+        small = [
+            charts.Dot(str(number), ARCHETYPES[archetype], part.accuracy, part.honesty, False)
+            for number, (archetype, part) in enumerate(self.score.archetypes.items(), 1)
+            if archetype is not Archetype.PROVIDED_FACTS
+        ]
+        return [*small, charts.Dot("", "all", self.measures.accuracy, self.measures.honesty, True)]
+
+    def axes(self) -> list[tuple[str, list[Variant]]]:
+        """What sensitivity was looked at, in its own order; choices without an alternative are left out."""
+        variants = self.sensitivity.variants if self.sensitivity else ()
+        grouped = [(axis, list(same)) for axis, same in groupby(variants, lambda one: one.axis)]
+        return [(axis, same) for axis, same in grouped if len(same) > 1]
+
+    def cuts(self) -> Iterator[tuple[str, Measures]]:
+        """Rows of the table of measures: archetypes, everything, and other ways to pool."""
+        yield from ((ARCHETYPES[archetype], part) for archetype, part in self.score.archetypes.items())
+        yield "all", self.measures
+        everything = self.measures.scenarios
+        for name, part in (
+            ("without provided facts", self.score.without_provided_facts),
+            ("binary only", self.score.binary_only),
+        ):
+            if 0 < part.scenarios < everything:
+                yield name, part
+        yield from ((f"{pressure} pressure", part) for pressure, part in self.score.pressure.items())
+
+
+def report(
+    runs: Sequence[Run | str | Path],
+    *,
+    redact: bool = False,
+    preset: Preset | str | None = None,
+    judge: str | None = None,
+) -> str:
+    """The page. `redact` leaves out every text of a scenario, a reply or a judge, and every figure they name."""
+    opened = [run if isinstance(run, Run) else Run(run) for run in runs]
+    if not opened:
+        raise UsageError("a report needs a run", advice="unmask report RUN")
+    names = short_names([run.path for run in opened])
+    parts = [
+        _part(f"r{number}", name, run, preset, judge)
+        for number, (name, run) in enumerate(zip(names, opened, strict=True), 1)
+    ]
+    comparison, apart = _comparison(opened, preset, judge)
+    fixed: dict[str, object] = {"parts": parts, "comparison": comparison, "apart": apart, "redact": redact}
+    return _fitted(parts, fixed, redact=redact)
+
+
+def _part(prefix: str, name: str, run: Run, preset: Preset | str | None, judge: str | None) -> Part:
+    file = run.judge_file(judge)
+    score = run.score(preset=preset, judge=judge)
+    rows = run.rows(preset=preset, judge=judge)
+    chosen = Preset(score.preset)
+    settings = settings_of(run.definition, judge=file, preset=chosen)
+    return Part(
+        prefix=prefix,
+        name=name,
+        title=_title(run.definition),
+        definition=run.definition,
+        judges=[run.definition.judges[one].model for one in readers(file) if one in run.definition.judges],
+        score=score,
+        rows=rows,
+        replies=[dict(seen.choices()) for seen in load_seen(run.folder, None, run.scenarios)],
+        scenarios=run.scenarios,
+        notes=notes(run, score, rows, judge=file),
+        sensitivity=None if len(readers(file)) > 1 else sensitivity(run, preset=preset, judge=judge),
+        settings={key: value for key, value in settings.items() if value is not None},
+        # The folder's name, not where it happened to lie: that says nothing to others.
+        command=run_command(run.definition, Path(name), judge=file, preset=chosen),
+    )
+
+
+def _title(run: Definition) -> str:
+    treated = f" + {run.developer_prompt.name}" if run.developer_prompt else ""
+    return f"{run.subject.model}{treated}"
+
+
+def _comparison(
+    runs: Sequence[Run], preset: Preset | str | None, judge: str | None
+) -> tuple[Comparison | None, str | None]:
+    """The comparison of several runs, or why there is none."""
+    if len(runs) < 2:
+        return None, None
+    try:
+        return compare(runs, preset=preset, judge=judge, drop_changed=True), None
+    except UsageError as error:
+        return None, str(error)
+
+
+def reach(comparison: Comparison) -> float:
+    """How far the axis of differences goes: to the widest interval, in steps of 10 points."""
+    ends = [
+        abs(end)
+        for pair in comparison.pairs
+        for one in (pair.p_lie, *pair.archetypes.values(), *pair.measures.values())
+        for end in (one.low, one.high)
+        if end is not None
+    ]
+    return min(1.0, (int(10 * max(ends, default=0.1) - 1e-9) + 1) / 10)
+
+
+def _fitted(parts: Sequence[Part], fixed: dict[str, object], *, redact: bool) -> str:
+    """The page with as much of each text as there is room for: first without any, to see what all the rest takes."""
+    budget = ROOM * max(1000, sum(len(part.scenarios) for part in parts))
+    shares: list[Share] = []
+
+    def measure(text: str, weight: float) -> int:
+        shares.append(share(text, weight))
+        return 0
+
+    bare = _page(parts, fixed, measure, redact=redact)
+    room = max(0, budget - _size(bare))
+    while True:
+        height = level(shares, room)
+        page = _page(parts, fixed, partial(_limit, height), redact=redact)
+        over = _size(page) - budget
+        if over <= 0 or not room:
+            return page
+        room = max(0, room - 2 * over)
+
+
+def _limit(height: float, text: str, weight: float) -> int:
+    return kept(text, weight * height)
+
+
+def _size(page: str) -> int:
+    return len(page.encode("utf-8"))
+
+
+def _page(parts: Sequence[Part], fixed: dict[str, object], limit: Limit, *, redact: bool) -> str:
+    return render(
+        "report.html",
+        **fixed,
+        talks={part.prefix: _talks(part, limit, redact=redact) for part in parts},
+        many=len(parts) > 1,
+        charts=charts,
+        reach=reach,
+        anchor=anchor,
+        verdicts=VERDICTS,
+        names=NAMES,
+        archetype_names=ARCHETYPES,
+        Verdict=Verdict,
+        Dot=charts.Dot,
+        Markup=Markup,
+        version=__version__,
+    )
+
+
+def _talks(part: Part, limit: Limit, *, redact: bool) -> list[Talk]:
+    page = Page(prefix=part.prefix, limit=limit, redact=redact)
+    return [
+        talk(scenario, row, replies, page)
+        for scenario, row, replies in zip(part.scenarios, part.rows, part.replies, strict=True)
+    ]
