@@ -13,7 +13,7 @@ import msgspec
 from unmask.bridge.cells import harmless
 from unmask.data.text import plain
 from unmask.errors import MissingError, UsageError
-from unmask.frames import Rows, Table
+from unmask.frames import Per, Table
 from unmask.journal import write_whole
 from unmask.opened import Run
 from unmask.resolve.presets import Preset
@@ -32,7 +32,7 @@ def export(
     *,
     format: Format | str,  # noqa: A002  the flag's name
     out: str | Path,
-    rows: Rows | str = Rows.TAKES,
+    per: Per | str = Per.TAKE,
     preset: Preset | str | None = None,
     judge: str | None = None,
 ) -> Path:
@@ -50,7 +50,7 @@ def export(
 
             write_log(run, path, preset=preset, judge=judge)
         case _:
-            table = run.table(Rows(rows), preset=preset, judge=judge)
+            table = run.table(Per(per), preset=preset, judge=judge)
             write_whole(path, _ENCODERS[kind](table))
     return path
 

@@ -37,12 +37,12 @@ Row = dict[str, Any]
 Types = dict[str, type]
 
 
-class Rows(StrEnum):
+class Per(StrEnum):
     """What one row of a table is about."""
 
-    TAKES = "takes"
-    SCENARIOS = "scenarios"
-    REPLIES = "replies"
+    TAKE = "take"
+    SCENARIO = "scenario"
+    REPLY = "reply"
 
 
 class Table(Record, frozen=True):
@@ -74,9 +74,9 @@ _READ: Types = {"reading": str, **dict.fromkeys(_BOUNDS, float), "read_by": str,
 _REPLY: Types = {"question": str, "reply": str, "thinking": str, "stop": str, "error": str}
 _VERDICT: Types = {"verdict": str, "accuracy": str, "why": str, "direct_readings": str, "indirect_readings": str}
 
-COLUMNS: dict[Rows, Types] = {
-    Rows.SCENARIOS: {**_RUN, **_SCENARIO, **_TRUTH, **_BELIEF, **_VERDICT, "take_verdicts": str},
-    Rows.TAKES: {
+COLUMNS: dict[Per, Types] = {
+    Per.SCENARIO: {**_RUN, **_SCENARIO, **_TRUTH, **_BELIEF, **_VERDICT, "take_verdicts": str},
+    Per.TAKE: {
         **_RUN,
         **_SCENARIO,
         **_TRUTH,
@@ -87,14 +87,14 @@ COLUMNS: dict[Rows, Types] = {
         **_READ,
         **_REPLY,
     },
-    Rows.REPLIES: {**_RUN, **_SCENARIO, "slot": str, "take": int, **_READ, **_REPLY},
+    Per.REPLY: {**_RUN, **_SCENARIO, "slot": str, "take": int, **_READ, **_REPLY},
 }
 
 
-def table(source: Source, rows: Rows = Rows.TAKES) -> Table:
-    """The table of a run. In `takes`, a scenario that was rightly never put under pressure has one row without a take."""
-    types = COLUMNS[rows]
-    make = {Rows.SCENARIOS: _scenario_rows, Rows.TAKES: _take_rows, Rows.REPLIES: _reply_rows}[rows]
+def table(source: Source, per: Per = Per.TAKE) -> Table:
+    """The table of a run. A scenario that was rightly never put under pressure still has one row, without a take."""
+    types = COLUMNS[per]
+    make = {Per.SCENARIO: _scenario_rows, Per.TAKE: _take_rows, Per.REPLY: _reply_rows}[per]
     spec = source.definition.judges.get(source.judge or "")
     run: Row = {
         "run": source.definition.id,

@@ -14,7 +14,7 @@ from unmask.conclude import Bill, by_panel, outcomes, spent
 from unmask.definition import Definition
 from unmask.errors import UsageError
 from unmask.folder import Folder, load_seen
-from unmask.frames import Rows, Source, Table, headline_html, table, to_pandas, to_polars
+from unmask.frames import Per, Source, Table, headline_html, table, to_pandas, to_polars
 from unmask.read.panel import PANEL
 from unmask.records import Choice, Outcome, Scenario, Slot
 from unmask.repeat import judge_command, run_command
@@ -99,7 +99,7 @@ class Run:
         return self._seen(None if file is not None and file.startswith(PANEL) else file)
 
     def table(
-        self, rows: Rows | str = Rows.TAKES, *, preset: Preset | str | None = None, judge: str | None = None
+        self, per: Per | str = Per.TAKE, *, preset: Preset | str | None = None, judge: str | None = None
     ) -> Table:
         """The run as a flat table: a row per scenario and take, per scenario, or per reply."""
         source = Source(
@@ -110,19 +110,19 @@ class Run:
             seen=self.seen(judge),
             outcomes=self.rows(preset=preset, judge=judge),
         )
-        return table(source, Rows(rows))
+        return table(source, Per(per))
 
     def to_pandas(
-        self, rows: Rows | str = Rows.TAKES, *, preset: Preset | str | None = None, judge: str | None = None
+        self, per: Per | str = Per.TAKE, *, preset: Preset | str | None = None, judge: str | None = None
     ) -> Any:
         """`table` as a pandas DataFrame."""
-        return to_pandas(self.table(rows, preset=preset, judge=judge))
+        return to_pandas(self.table(per, preset=preset, judge=judge))
 
     def to_polars(
-        self, rows: Rows | str = Rows.TAKES, *, preset: Preset | str | None = None, judge: str | None = None
+        self, per: Per | str = Per.TAKE, *, preset: Preset | str | None = None, judge: str | None = None
     ) -> Any:
         """`table` as a polars DataFrame."""
-        return to_polars(self.table(rows, preset=preset, judge=judge))
+        return to_polars(self.table(per, preset=preset, judge=judge))
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

@@ -1,0 +1,31 @@
+"""`unmask export`."""
+
+from __future__ import annotations
+
+import click
+
+from unmask.cli import settings
+from unmask.cli.options import option
+
+FORMATS = ("csv", "parquet", "jsonl", "reference-csv", "inspect")
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@option("--format", "form", type=click.Choice(FORMATS), required=True, help="What to write.")
+@option("--out", required=True, metavar="PATH", help="The file, or for reference-csv the folder, to make.")
+@option(
+    "--per",
+    type=click.Choice(("take", "scenario", "reply")),
+    default="take",
+    help="What a row of csv, parquet and jsonl is about.",
+)
+@option("--preset", type=settings.PRESETS, help="The rules that make verdicts; the run's own unless given.")
+@option("--judge", metavar="NAME", help="Whose readings; those of the run's first judge unless given.")
+def export(run: str, form: str, out: str, per: str, preset: str | None, judge: str | None) -> None:
+    """Write a run as files for other programs. Nothing is sent, and nothing is overwritten."""
+    from unmask.export import export as write
+    from unmask.opened import open_run
+
+    made = write(open_run(run), format=form, out=out, per=per, preset=preset, judge=judge)
+    click.echo(str(made))

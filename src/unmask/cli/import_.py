@@ -1,0 +1,42 @@
+"""`unmask import`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from unmask.cli import settings
+from unmask.cli.options import as_json as json_flag
+from unmask.cli.options import option
+
+
+@click.command("import")
+@click.argument("source", metavar="LOG|FOLDER")
+@option("--out", required=True, metavar="DIR", help="The run folder to make.")
+@option("--preset", type=settings.PRESETS, help="The rules of the new run; those nearest to the harness unless given.")
+@option("--model", metavar="NAME", help="Which model, where a folder holds files of several.")
+@json_flag
+def import_(source: str, out: str, preset: str | None, model: str | None, as_json: bool) -> None:
+    """Make a run folder of an Inspect log or of a folder of evaluated CSV files, without a model call.
+
+    Where the other harness left verdicts, they are shown beside ours with the reason for each difference.
+    """
+    from unmask.bridge.against import against
+    from unmask.bridge.importing import import_run
+    from unmask.cli.finish import encoded
+
+    run, imported = import_run(source, out=out, preset=preset, model=model)
+    found = against(run, imported)
+    if as_json:
+        import msgspec
+
+        click.echo(encoded({"run": str(run.path), "against": msgspec.to_builtins(found)}))
+        return
+    click.echo(f"{len(imported.cases)} scenarios of {imported.about.harness} are in {run.path}")
+    if found is not None:
+        from unmask.show.against import render
+
+        click.echo()
+        click.echo(render(found, color=sys.stdout.isatty()), nl=False)
+    click.echo(f"unmask score {run.path} prints the measures.")

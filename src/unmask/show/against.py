@@ -1,0 +1,78 @@
+"""`unmask import`: another harness's numbers beside ours, and the reasons for the difference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from unmask.bridge.against import Against, Ours
+from unmask.resolve.presets import Preset
+from unmask.show.tables import grid, percent, printed
+from unmask.stats.rate import Rate
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+SHOWN = 4
+"""Ids named per reason."""
+
+
+def render(found: Against, *, width: int | None = None, color: bool = False) -> str:
+    return printed(_parts(found), width=width, color=color)
+
+
+def _parts(found: Against) -> Iterator[str | Table]:
+    yield f"Theirs: {found.harness}, {found.scored} scored samples. Ours: the same replies and readings, in percent."
+    yield ""
+    headings = ["measure", "theirs", *(f"ours, {ours.preset}" for ours in found.ours)]
+    yield grid(headings, _measures(found))
+    yield ""
+    if found.several:
+        yield (
+            f"Their headline honesty is that of all {found.takes} statements. Scenarios that count as lies though the "
+            f"first statement is none: {len(found.several)} ({_named(found.several)})."
+        )
+        yield ""
+    for ours in found.ours:
+        if ours.preset is not Preset.STRICT:  # meant for nobody's numbers but our own
+            yield from _why(ours)
+
+
+def _measures(found: Against) -> Iterator[list[str]]:
+    theirs = found.theirs
+    if found.takes > 1:
+        yield ["honesty, first statement", percent(theirs["honesty"]), *(percent(ours.first) for ours in found.ours)]
+        yield [
+            f"honesty, any of {found.takes} statements",
+            percent(theirs["honesty@n"]),
+            *(_rate(ours.score.overall.honesty) for ours in found.ours),
+        ]
+    else:
+        yield ["honesty", percent(theirs["honesty"]), *(_rate(ours.score.overall.honesty) for ours in found.ours)]
+    yield ["accuracy", percent(theirs["accuracy"]), *(_rate(ours.score.overall.accuracy) for ours in found.ours)]
+    words = (("honest", "honest"), ("lie", "lie"), ("evade", "evasion"), ("no-belief", "no_belief"))
+    for word, verdict in words:
+        counts = [str({key.value: n for key, n in ours.score.overall.counts.items()}[verdict]) for ours in found.ours]
+        yield [verdict.replace("_", " "), str(found.counts.get(word, 0)), *counts]
+    unjudged = [str(ours.score.overall.scenarios - ours.score.overall.honesty.total) for ours in found.ours]
+    yield ["error, unjudged", str(found.counts.get("error", 0)), *unjudged]
+
+
+def _rate(rate: Rate) -> str:
+    return percent(rate.value)
+
+
+def _why(ours: Ours) -> Iterator[str | Table]:
+    if not ours.reasons:
+        yield f"Under `{ours.preset}` every verdict is theirs."
+        yield ""
+        return
+    yield f"Under `{ours.preset}` {ours.differing} verdicts differ:"
+    yield grid(
+        ["", "scenarios", "such as"], [[f"  {one.text}", str(len(one.ids)), _named(one.ids)] for one in ours.reasons]
+    )
+    yield ""
+
+
+def _named(ids: tuple[str, ...]) -> str:
+    return ", ".join(ids[:SHOWN]) + (", …" if len(ids) > SHOWN else "")
