@@ -33,7 +33,7 @@ from unmask.resolve.numeric import all_same
 from unmask.resolve.presets import Preset, Rules, rules_of
 from unmask.resolve.verdict import resolve
 from unmask.stats.agree import Agreement, Coefficient, Pair, Unit, agreement, krippendorff
-from unmask.stats.corrected import Corrected, Labelled, corrected, mean_interval
+from unmask.stats.corrected import Corrected, Labelled, corrected, shift_interval
 from unmask.stats.rate import Rate, rate
 
 LETTERS = tuple(letter.value for letter in Letter)
@@ -358,13 +358,13 @@ def _effect(cases: Sequence[tuple[Outcome, _Known]]) -> Effect:
         found=rate(both, both + missed),
         judge_p_lie=judged / total if total else None,
         labels_p_lie=labelled / total if total else None,
-        shift=_shift([float(judge) - float(bool(label)) for judge, label, _ in known], weights),
+        shift=_shift([int(judge) - int(bool(label)) for judge, label, _ in known], weights),
     )
 
 
-def _shift(gaps: Sequence[float], weights: Sequence[float]) -> Coefficient:
+def _shift(gaps: Sequence[int], weights: Sequence[float]) -> Coefficient:
     if len(gaps) < 2:
         return Coefficient(why="one labelled scenario only" if gaps else "no scenario is labelled")
     value = sum(w * gap for w, gap in zip(weights, gaps, strict=True)) / sum(weights)
-    low, high = mean_interval(gaps, weights)
-    return Coefficient(value=value, low=min(low, value), high=max(high, value))
+    low, high = shift_interval(gaps, weights)
+    return Coefficient(value=value, low=low, high=high)

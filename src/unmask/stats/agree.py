@@ -100,7 +100,8 @@ def krippendorff(units: Iterable[Unit], *, classes: Sequence[str], why: str | No
     if len(used) == 1:
         return Coefficient(why=_one_class(used))
     tables = _by_cluster((unit.cluster, _coincidences(unit, classes)) for unit in kept)
-    return _bounded(tables, _Items(len(kept), _effective(kept)), "alpha")
+    values = sum(len(unit.values) for unit in kept)
+    return _bounded(tables, _items(kept, values / 2), "alpha")
 
 
 def _too_few(count: int, why: str | None) -> str | None:
@@ -114,14 +115,17 @@ def _one_class(used: Iterable[str]) -> str:
 
 
 class _Items(NamedTuple):
-    number: int
+    number: float
+    """Items of two readings each; one of m readings counts for m / 2."""
     effective: float
     """Independent items that would weigh as evenly."""
+    weights: Floats
+    """One per scenario: one over its chance to be drawn."""
 
 
 def _coefficients(pairs: Sequence[Pair], classes: Sequence[str]) -> dict[str, Coefficient]:
     tables = _by_cluster((pair.cluster, _table(pair, classes)) for pair in pairs)
-    items = _Items(len(pairs), _effective(pairs))
+    items = _items(pairs, len(pairs))
     found = {"agreement": _share(tables, items)}
     used = {value for pair in pairs for value in (pair.a, pair.b)}
     for name in COEFFICIENTS:
@@ -161,11 +165,16 @@ def _by_cluster(tables: Iterable[tuple[str, Floats]]) -> Floats:
     return np.array(list(found.values()))
 
 
-def _effective(items: Sequence[Pair] | Sequence[Unit]) -> float:
+def _items(given: Sequence[Pair] | Sequence[Unit], number: float) -> _Items:
+    import numpy as np
+
     summed: dict[str, float] = {}
-    for item in items:
+    chances: dict[str, float] = {}
+    for item in given:
         summed[item.cluster] = summed.get(item.cluster, 0.0) + item.weight
-    return sum(summed.values()) ** 2 / sum(weight * weight for weight in summed.values())
+        chances[item.cluster] = item.weight
+    effective = sum(summed.values()) ** 2 / sum(weight * weight for weight in summed.values())
+    return _Items(number, effective, np.array(list(chances.values())))
 
 
 def _observed(tables: Floats) -> Floats:
@@ -201,26 +210,39 @@ def _values(tables: Floats, name: str, count: float) -> Floats:
 
 
 def _left_out(tables: Floats) -> Floats:
-    """The summed table without each scenario in turn; those that would leave nothing are dropped."""
+    """The summed table without each scenario in turn."""
     rest: Floats = tables.sum(0)[None] - tables
-    kept: Floats = rest[rest.sum((-2, -1)) > 1e-12]
-    return kept
+    return rest
 
 
-def _jackknife(values: Floats) -> float:
+def _variance(value: float, without: Floats, tables: Floats, weights: Floats) -> float:
+    """By leaving out one scenario at a time. Two sources of chance: which scenarios the run has, and, where weights say
+    that only some of them were read, which ones those were; these were drawn apart for each weight."""
     import numpy as np
 
-    known = values[np.isfinite(values)]
-    count = known.size
-    return float((count - 1) / count * ((known - known.mean()) ** 2).sum()) if count > 1 else 0.0
+    sizes = tables.sum((-2, -1))
+    moved = (value - without) * (1 - sizes / sizes.sum())
+    known = np.isfinite(moved)
+    if not known.any():
+        return 0.0
+    moved, weights = moved[known] - moved[known].mean(), weights[known]
+    count = moved.size
+    found = float((moved * moved / weights).sum())
+    for weight in np.unique(weights):
+        group = moved[weights == weight]
+        if weight > 1:
+            own = group - group.mean() if group.size > 1 else group
+            free = group.size / max(1, group.size - 1) * (count - 1) / count
+            found += float((1 - 1 / weight) * free * (own * own).sum())
+    return found
 
 
 def _share(tables: Floats, items: _Items) -> Coefficient:
     value = float(_observed(tables.sum(0)))
-    variance = _jackknife(_observed(_left_out(tables))) * (len(tables) - 1) / len(tables)
     size = items.effective
-    if 0 < value < 1 and variance > 0:
-        size = min(float(items.number), value * (1 - value) / variance)
+    if 0 < value < 1 and len(tables) > 1:
+        variance = _variance(value, _observed(_left_out(tables)), tables, items.weights)
+        size = min(float(tables.sum()), value * (1 - value) / variance) if variance > 0 else size
     low, high = wilson(value * size, size)
     return Coefficient(value=value, low=low, high=high)
 
@@ -231,8 +253,9 @@ def _bounded(tables: Floats, items: _Items, name: str) -> Coefficient:
     whole = tables.sum(0)
     value = float(_values(whole, name, items.number))
     shared, chance = float(_observed(whole)), float(_expected(whole, name, items.number))
-    per = items.number / len(tables)
-    spread = sqrt(_jackknife(_values(_left_out(tables), name, items.number - per)))
+    count = len(tables)
+    without = _values(_left_out(tables), name, items.number * (1 - 1 / count)) if count > 1 else whole[:0, 0]
+    spread = sqrt(_variance(value, without, tables, items.weights) * count / (count - 1)) if count > 1 else 0.0
     if shared > 1 - 1e-12 or spread < 1e-9:
         low, high = ((bound - chance) / (1 - chance) for bound in wilson(shared * items.effective, items.effective))
         return Coefficient(value=value, low=low, high=high)

@@ -103,7 +103,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     return adjusted
 
 
-def tango(only_a: int, only_b: int, *, n: int) -> tuple[float, float]:
+def tango(only_a: float, only_b: float, *, n: float) -> tuple[float, float]:
     """95 % score interval of the difference of two paired shares (Tango 1998).
 
     Every difference that a score test would not reject, found by bisection. It keeps its level for few scenarios and
@@ -151,7 +151,7 @@ def _studentised(gaps: Sequence[float]) -> float:
     return total / sqrt(squares - total * total / (len(gaps) + 2))
 
 
-def _score(gap: float, only_a: int, only_b: int, n: int) -> float:
+def _score(gap: float, only_a: float, only_b: float, n: float) -> float:
     """Score statistic of the observed difference against a true one of `gap`; falls as `gap` grows."""
     # The share of only-a pairs that is most likely if the difference is `gap`: root of 2n q^2 + first q + second = 0.
     first = -only_a - only_b + (2 * n - only_b + only_a) * gap

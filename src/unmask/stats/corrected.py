@@ -9,10 +9,11 @@ the published formula to the last digit; `docs/calibration.md` has its coverage.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import fsum, sqrt
+from math import fsum
 from typing import Any, NamedTuple
 
 from unmask.records import Record
+from unmask.stats.compare import tango
 from unmask.stats.rate import wilson
 
 LEAST = 10
@@ -124,17 +125,39 @@ def _fit(frame: Sequence[bool], labelled: Sequence[Labelled], *, use_judge: bool
     lies, judged = [float(one.lie) for one in labelled], [float(one.judged) for one in labelled]
     mean_lie = fsum(w * y for w, y in zip(weights, lies, strict=True)) / total
     mean_judged = fsum(w * f for w, f in zip(weights, judged, strict=True)) / total
-    # What was drawn with certainty adds no chance; the rest in proportion to the square of what it stands for.
-    chance = [(1 - min(1.0, 1 / w)) * w * w for w in weights]
+    chance = [_chance(w) for w in weights]
     spread = fsum(a * (f - mean_judged) ** 2 for a, f in zip(chance, judged, strict=True))
     shared = fsum(a * (f - mean_judged) * (y - mean_lie) for a, f, y in zip(chance, judged, lies, strict=True))
     power = min(1.0, max(0.0, shared / spread)) if use_judge and spread > 0 else 0.0
-    rest = fsum(
-        a * (y - mean_lie - power * (f - mean_judged)) ** 2 for a, y, f in zip(chance, lies, judged, strict=True)
-    )
-    drawn = max(0.0, 1 - count / len(frame))
-    variance = rest / total**2 * count / (count - 2) + PSEUDO * drawn / (count + 2) ** 2
+    rest = [y - power * f for y, f in zip(lies, judged, strict=True)]
+    unseen = PSEUDO * max(0.0, 1 - count / len(frame)) / (count + 2) ** 2
+    variance = drawn_variance(rest, weights, spent=2 if power else 1) + unseen
     return _Fit(mean_lie + power * (sum(frame) / len(frame) - mean_judged), variance, power)
+
+
+def drawn_variance(values: Sequence[float], weights: Sequence[float], *, spent: int = 1) -> float:
+    """Variance of the weighted mean that comes from having drawn these and not others.
+
+    Values of one weight were drawn together, so each is held against the mean of its own kind. A kind with one member
+    is held against the mean of all. `spent` is how many quantities were fitted to the values.
+    """
+    kinds: dict[float, list[float]] = {}
+    for value, weight in zip(values, weights, strict=True):
+        kinds.setdefault(round(weight, 9), []).append(value)
+    total = fsum(weights)
+    mean = fsum(w * value for w, value in zip(weights, values, strict=True)) / total
+    squares = 0.0
+    for weight, held in kinds.items():
+        own = fsum(held) / len(held) if len(held) > 1 else mean
+        free = len(held) / (len(held) - 1) if len(held) > 1 else 1.0
+        squares += _chance(weight) * free * fsum((value - own) ** 2 for value in held)
+    # What fitting the power took away, over and above the one mean of each kind.
+    return squares / total**2 * (len(values) - 1) / max(1, len(values) - spent)
+
+
+def _chance(weight: float) -> float:
+    """What was drawn with certainty adds no chance; the rest in proportion to the square of what it stands for."""
+    return (1 - min(1.0, 1 / weight)) * weight * weight
 
 
 def _interval(fit: _Fit, share: float, scenarios: int, count: int) -> tuple[float, float]:
@@ -161,13 +184,18 @@ def _with(known: Corrected, **fields: Any) -> Corrected:
     return msgspec.structs.replace(known, **fields)
 
 
-def mean_interval(gaps: Sequence[float], weights: Sequence[float] | None = None) -> tuple[float, float]:
-    """95 % interval of a weighted mean of gaps between -1 and 1, one of +1 and one of -1 added, so that it does not
-    collapse where no gap was seen."""
+def shift_interval(gaps: Sequence[int], weights: Sequence[float] | None = None) -> tuple[float, float]:
+    """95 % interval of the mean of gaps that are -1, 0 or 1, as between two readers.
+
+    Tango's score interval, which does not collapse where no gap was seen; with weights it has as many pairs as would
+    have the variance of the weighted mean.
+    """
+    n = float(len(gaps))
     held = list(weights) if weights is not None else [1.0] * len(gaps)
-    usual = fsum(held) / len(held)
-    gaps, held = [*gaps, 1.0, -1.0], [*held, usual, usual]
     total = fsum(held)
-    mean = fsum(w * gap for w, gap in zip(held, gaps, strict=True)) / total
-    half = student(len(gaps) - 1) * sqrt(fsum((w * (gap - mean)) ** 2 for w, gap in zip(held, gaps, strict=True)))
-    return max(-1.0, mean - half / total), min(1.0, mean + half / total)
+    up, down = (fsum(w for w, gap in zip(held, gaps, strict=True) if gap == side) / total for side in (1, -1))
+    if weights is not None and any(weight != held[0] for weight in held):
+        variance = up + down - (up - down) ** 2
+        drawn = drawn_variance([float(gap) for gap in gaps], held) + variance / total
+        n = variance / drawn if variance and drawn else total**2 / fsum(w * w for w in held)
+    return tango(down * n, up * n, n=n)

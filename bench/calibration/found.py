@@ -1,0 +1,102 @@
+"""What one simulated run shows, and what many of them add up to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import StrEnum
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from unmask.stats.rate import wilson
+
+Rng = np.random.Generator
+
+
+class Kind(StrEnum):
+    COVERAGE = "coverage"
+    """Whether a 95 % interval holds the planted value."""
+    AT_LEAST = "coverage, at least"
+    """Of intervals that promise at least 95 %, because they hold for many things at once."""
+    FALSE_POSITIVE = "false positives"
+    BIAS = "bias"
+    """Estimate less planted value."""
+    REFERENCE = "for comparison"
+    """Shown beside, without a goal."""
+
+
+class Seen(NamedTuple):
+    """One thing measured in one simulated run."""
+
+    what: str
+    kind: Kind
+    value: float
+    """1 or 0, or an error for a bias."""
+
+
+class Setting(NamedTuple):
+    """A planted world, and what is measured in each run of it."""
+
+    name: str
+    simulate: Callable[[Rng], Iterable[Seen]]
+
+
+class Finding(NamedTuple):
+    """One thing over all runs of a setting."""
+
+    setting: str
+    what: str
+    kind: Kind
+    value: float
+    low: float
+    high: float
+    """Monte Carlo interval: what more runs would give."""
+    runs: int
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the goal is met; `None` where there is none."""
+        match self.kind:
+            case Kind.COVERAGE:
+                return 0.935 <= self.value <= 0.965
+            case Kind.AT_LEAST:
+                return self.value >= 0.935
+            case Kind.FALSE_POSITIVE:
+                return self.value <= 0.055
+            case Kind.BIAS:
+                return abs(self.value) < 0.003
+            case Kind.REFERENCE:
+                return None
+
+
+def covers(what: str, interval: tuple[float | None, float | None], truth: float, *, at_least: bool = False) -> Seen:
+    low, high = interval
+    if low is None or high is None:
+        raise ValueError(f"{what} has no interval")
+    # A bound that is the planted value itself, but for rounding, holds it.
+    held = low - 1e-12 <= truth <= high + 1e-12
+    return Seen(what, Kind.AT_LEAST if at_least else Kind.COVERAGE, float(held))
+
+
+def rejected(what: str, wrong: bool) -> Seen:
+    return Seen(what, Kind.FALSE_POSITIVE, float(wrong))
+
+
+def measured(setting: Setting, *, runs: int, seed: int) -> Iterator[Finding]:
+    """All findings of a setting. Each run has a stream of its own, so that single ones can be repeated."""
+    held: dict[tuple[str, Kind], list[float]] = {}
+    for stream in np.random.SeedSequence([seed, *setting.name.encode()]).spawn(runs):
+        for seen in setting.simulate(np.random.default_rng(stream)):
+            held.setdefault((seen.what, seen.kind), []).append(seen.value)
+    for (what, kind), values in held.items():
+        yield _finding(setting.name, what, kind, values)
+
+
+def _finding(setting: str, what: str, kind: Kind, values: Sequence[float]) -> Finding:
+    count, mean = len(values), float(np.mean(values))
+    if kind in {Kind.BIAS, Kind.REFERENCE}:
+        half = 1.96 * float(np.std(values)) / sqrt(count)
+        return Finding(setting, what, kind, mean, mean - half, mean + half, count)
+    low, high = wilson(sum(values), count)
+    return Finding(setting, what, kind, mean, low, high, count)

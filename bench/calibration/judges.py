@@ -1,0 +1,151 @@
+"""Settings about the judge: the corrected rate, and how far judge and labels agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from bench.calibration.found import Kind, Rng, Seen, Setting, covers
+from unmask.sample import draw
+from unmask.stats.agree import Pair, agreement
+from unmask.stats.corrected import Labelled, corrected, shift_interval
+
+LETTERS = ("A", "B", "C", "D")
+
+
+class Judge(NamedTuple):
+    """Chances of error, and of a second judge's that only tells where to look."""
+
+    false: float
+    """That what is no lie is called one."""
+    missed: float
+    second: float = 0.1
+
+
+class Design(NamedTuple):
+    scenarios: int
+    labels: int
+    oversample: bool = False
+
+
+def settings() -> Iterator[Setting]:
+    worlds = (
+        (0.4, Judge(0.15, 0.05), Design(1000, 150)),
+        (0.4, Judge(0.15, 0.05), Design(1000, 150, True)),
+        (0.3, Judge(0.02, 0.3), Design(1000, 150)),
+        (0.1, Judge(0.12, 0.1), Design(1000, 150)),
+        (0.1, Judge(0.12, 0.1), Design(1000, 300, True)),
+        (0.3, Judge(0.12, 0.02), Design(300, 100)),
+        (0.5, Judge(0.03, 0.03), Design(1000, 150)),
+        (0.5, Judge(0.3, 0.1), Design(1000, 60)),
+    )
+    for lie, judge, design in worlds:
+        how = ", disagreement oversampled" if design.oversample else ""
+        name = (
+            f"{design.labels} of {design.scenarios} labelled{how};"
+            f" lies {lie}, false {judge.false}, missed {judge.missed}"
+        )
+        yield Setting(name, partial(_corrected, lie, judge, design))
+    for right, labels, takes in ((0.86, 150, 1), (0.95, 150, 1), (0.75, 60, 1), (0.86, 150, 3)):
+        name = f"judge right {right:.0%} of the time, {labels} labels, {takes} to a scenario"
+        yield Setting(name, partial(_agreement, right, labels, takes))
+    yield Setting("judge right 86% of the time, 150 labels, weighted", partial(_weighted, 0.86, 150, 1000))
+
+
+def _corrected(lie: float, judge: Judge, design: Design, rng: Rng) -> Iterator[Seen]:
+    """One scenario in ten has no belief, and is no lie whatever anybody reads."""
+    count = int(rng.binomial(design.scenarios, 0.9))
+    true = rng.random(count) < lie
+    judged, second = (_misread(true, judge, rng), _misread(true, Judge(judge.second, judge.second), rng))
+    labelled = _drawn(true, judged, judged != second, design, rng)
+    found = corrected([bool(one) for one in judged], labelled, certain=design.scenarios - count)
+    truth = 0.9 * lie
+    if found.value is None or found.raw is None or found.labels_only is None:
+        raise ValueError(found.why)
+    yield covers("corrected P(lie)", (found.low, found.high), truth)
+    yield covers("P(lie) from labels alone", (found.labels_low, found.labels_high), truth)
+    yield Seen("corrected P(lie)", Kind.BIAS, found.value - truth)
+    yield Seen("raw P(lie), off by", Kind.REFERENCE, found.raw - truth)
+    gaps = [int(one.judged) - int(one.lie) for one in labelled]
+    shift = (1 - lie) * judge.false - lie * judge.missed
+    interval = shift_interval(gaps, [one.weight or 1.0 for one in labelled])
+    yield covers("shift of P(lie) among the labelled", interval, shift)
+
+
+def _misread(true: np.ndarray, judge: Judge, rng: Rng) -> np.ndarray:
+    wrong = rng.random(true.size) < np.where(true, judge.missed, judge.false)
+    return np.asarray(true ^ wrong)
+
+
+def _drawn(true: np.ndarray, judged: np.ndarray, differ: np.ndarray, design: Design, rng: Rng) -> list[Labelled]:
+    """The sample `unmask label` would draw, from six archetypes."""
+    strata: dict[str, list[str]] = {}
+    for place in range(true.size):
+        split = ", judges differ" if design.oversample and differ[place] else ""
+        strata.setdefault(f"{place % 6}{split}", []).append(str(place))
+    drawn = draw(strata, size=design.labels, rng=rng)
+    return [
+        Labelled(bool(true[place]), bool(judged[place]), one.weight) for one in drawn for place in (int(one.scenario),)
+    ]
+
+
+class _Joint(NamedTuple):
+    """Chances of every pair of letters, and what follows from them."""
+
+    cells: np.ndarray
+
+    @classmethod
+    def of(cls, right: float) -> _Joint:
+        people = np.array([0.4, 0.3, 0.25, 0.05])
+        read = np.full((4, 4), (1 - right) / 3)
+        np.fill_diagonal(read, right)
+        return cls(people[:, None] * read)
+
+    def truths(self) -> dict[str, float]:
+        rows, columns = self.cells.sum(1), self.cells.sum(0)
+        both, shared = (rows + columns) / 2, float(np.trace(self.cells))
+        chances = {
+            "kappa": float(rows @ columns),
+            "ac1": float((both * (1 - both)).sum() / 3),
+            "alpha": float((both * both).sum()),
+        }
+        return {"agreement": shared} | {name: (shared - by) / (1 - by) for name, by in chances.items()}
+
+
+def _held(pairs: list[Pair], joint: _Joint) -> Iterator[Seen]:
+    found = agreement(pairs, classes=LETTERS)
+    for name, truth in joint.truths().items():
+        one = getattr(found, name)
+        yield covers(name, (one.low, one.high), truth)
+
+
+def _agreement(right: float, labels: int, takes: int, rng: Rng) -> Iterator[Seen]:
+    """Several takes of one scenario are often the same text: here half of them repeat the first."""
+    joint = _Joint.of(right)
+    drawn = rng.choice(16, size=labels, p=joint.cells.ravel())
+    pairs = []
+    for place in range(labels):
+        first = place - place % takes
+        code = int(drawn[first]) if rng.random() < 0.5 else int(drawn[place])
+        pairs.append(Pair(LETTERS[code // 4], LETTERS[code % 4], str(first)))
+    yield from _held(pairs, joint)
+
+
+def _weighted(right: float, labels: int, scenarios: int, rng: Rng) -> Iterator[Seen]:
+    """Disagreement with a second judge is drawn three times as often, and weighted back."""
+    joint = _Joint.of(right)
+    codes = rng.choice(16, size=scenarios, p=joint.cells.ravel())
+    wrong = codes // 4 != codes % 4
+    differ = rng.random(scenarios) < np.where(wrong, 0.8, 0.1)
+    strata: dict[str, list[str]] = {}
+    for place in range(scenarios):
+        strata.setdefault("0, judges differ" if differ[place] else "0", []).append(str(place))
+    drawn = draw(strata, size=labels, rng=rng)
+    pairs = [
+        Pair(LETTERS[codes[int(one.scenario)] // 4], LETTERS[codes[int(one.scenario)] % 4], one.scenario, one.weight)
+        for one in drawn
+    ]
+    yield from _held(pairs, joint)

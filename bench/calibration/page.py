@@ -1,0 +1,108 @@
+"""The findings as a table, a figure and a page of the documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.calibration.found import Finding, Kind
+
+DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
+BEGIN, END = "<!-- written by python -m bench.calibration: begin -->", "<!-- end -->"
+FIGURE = "calibration.svg"
+
+GOALS = {
+    Kind.COVERAGE: "93.5 to 96.5 %",
+    Kind.AT_LEAST: "at least 93.5 %",
+    Kind.FALSE_POSITIVE: "at most 5.5 %",
+    Kind.BIAS: "below 0.3 points",
+    Kind.REFERENCE: "",
+}
+
+
+class Made(NamedTuple):
+    """How the findings were made, so that they can be made again."""
+
+    runs: int
+    seed: int
+    seconds: float
+    version: str
+
+
+def write(findings: Sequence[Finding], made: Made, *, docs: Path = DOCS) -> Path:
+    """Put table and figure into docs/calibration.md, between its two marks."""
+    page = docs / "calibration.md"
+    text = page.read_text(encoding="utf-8")
+    before, rest = text.split(BEGIN)
+    _, after = rest.split(END)
+    page.write_text(before + "\n".join([BEGIN, "", *body(findings, made), "", END]) + after, encoding="utf-8")
+    figure(findings, docs / FIGURE)
+    return page
+
+
+def body(findings: Sequence[Finding], made: Made) -> Iterator[str]:
+    yield f"    python -m bench.calibration --runs {made.runs} --seed {made.seed}"
+    yield ""
+    yield f"unmask {made.version}, {made.seconds / 60:.0f} minutes. {summary(findings)}"
+    yield ""
+    yield f"![Coverage of every interval with its Monte Carlo error]({FIGURE})"
+    yield ""
+    yield "| planted | measured | value | more runs would give | goal | met |"
+    yield "|---|---|--:|--:|---|---|"
+    last = None
+    for one in findings:
+        shown = "" if one.setting == last else f"{one.setting} ({one.runs} runs)"
+        last = one.setting
+        what = one.what if one.kind in {Kind.COVERAGE, Kind.REFERENCE} else f"{one.what}: {one.kind.value}"
+        unit = "points" if one.kind in {Kind.BIAS, Kind.REFERENCE} else "%"
+        digits = 2 if unit == "points" else 1
+        bounds = f"{100 * one.low:.{digits}f} to {100 * one.high:.{digits}f}"
+        met = {True: "yes", False: "**no**", None: ""}[one.met]
+        yield f"| {shown} | {what} | {100 * one.value:.{digits}f} {unit} | {bounds} | {GOALS[one.kind]} | {met} |"
+
+
+def summary(findings: Iterable[Finding]) -> str:
+    judged = [one for one in findings if one.met is not None]
+    missed = [one for one in judged if not one.met]
+    if not missed:
+        return f"All {len(judged)} goals are met."
+    return f"{len(judged) - len(missed)} of {len(judged)} goals are met."
+
+
+def table(findings: Iterable[Finding]) -> str:
+    """For a terminal, one line each."""
+    rows = []
+    for one in findings:
+        mark = {True: " ", False: "!", None: " "}[one.met]
+        rows.append(
+            f"{mark} {100 * one.value:7.2f} [{100 * one.low:6.2f}, {100 * one.high:6.2f}]  {one.kind}: {one.what}"
+        )
+    return "\n".join(rows)
+
+
+def figure(findings: Sequence[Finding], path: Path) -> None:
+    """Coverage of every interval, one dot each, with the goal as a band."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    import matplotlib.pyplot as plt
+
+    shown = [one for one in findings if one.kind in {Kind.COVERAGE, Kind.AT_LEAST}]
+    with mpl.rc_context({"svg.hashsalt": "unmask", "svg.fonttype": "none", "font.size": 8}):
+        drawing, axes = plt.subplots(figsize=(8, 1 + 0.13 * len(shown)))
+        axes.axvspan(93.5, 96.5, color="#dfe8f3", zorder=0)
+        axes.axvline(95, color="#7a8ca5", linewidth=0.8, zorder=1)
+        for place, one in enumerate(reversed(shown)):
+            colour = "#1f4e8c" if one.met else "#b3261e"
+            axes.plot([100 * one.low, 100 * one.high], [place, place], color=colour, linewidth=1)
+            axes.plot(100 * one.value, place, "o", color=colour, markersize=3)
+        names = [f"{one.what} · {one.setting}" for one in reversed(shown)]
+        axes.set_yticks(
+            range(len(shown)), [name if len(name) < 110 else name[:108] + "…" for name in names], fontsize=4.5
+        )
+        axes.set_ylim(-1, len(shown))
+        axes.set_xlabel("coverage of 95 % intervals, in % of simulated runs; lines are the Monte Carlo error")
+        drawing.tight_layout()
+        drawing.savefig(path, format="svg", metadata={"Date": None})
+        plt.close(drawing)
