@@ -113,31 +113,17 @@ def _line(row: dict[str, float], setup: Setup, *, waiting: str, busy: bool, coun
 
 async def judge(name: str) -> None:
     """The entailment judge on the replies of tests/read/entailment.py: letter by letter, and how many are right."""
-    from tests.read.entailment import REPLIES
-    from unmask.read import entail
-    from unmask.records import Judged, Kind, Lettered, Method, digest
+    from tests.read.entailment import REPLIES, read_by
 
     model = open_embedded(name)
-    right, sampling, began = 0, Sampling(temperature=0.0), time.monotonic()
-    for scenario, text, letter in REPLIES:
-        calls = []
-        for method in (Method.ENTAILS_A, Method.ENTAILS_B):
-            answer = await model.complete(entail.request(method, scenario, "pressured", (text,), sampling=sampling))
-            calls.append(
-                Judged(
-                    scenario=scenario.id,
-                    slot="pressured",
-                    choices=answer.choices,
-                    digest=digest((text,)),
-                    method=method,
-                )
-            )
-        reading = entail.reading(calls, kind=Kind.BINARY)
-        read = reading.letter if isinstance(reading, Lettered) else None
-        right += read is letter
-        shares = " ".join(f"{(call.choices[0].probabilities or {}).get('yes', float('nan')):.3f}" for call in calls)
-        print(f"{letter} read as {read or '–'}  p(yes) {shares}  {text[:60]}", flush=True)
-    print(f"{right} of {len(REPLIES)} as labelled, {(time.monotonic() - began) / len(REPLIES):.1f} s a reply")
+    began, plain, calibrated = time.monotonic(), 0, 0
+    async for reply in read_by(model):
+        plain += reply.plain.letter is reply.label
+        calibrated += reply.calibrated.letter is reply.label
+        read = f"{reply.plain.letter}, with prior {reply.calibrated.letter}"
+        print(f"{reply.label} read as {read}  {reply.calibrated.why}  {reply.text[:50]}", flush=True)
+    seconds = (time.monotonic() - began) / len(REPLIES)
+    print(f"{plain} of {len(REPLIES)} as labelled, {calibrated} with prior; {seconds:.1f} s a reply")
     await model.close()
 
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.read.entailment import FERRY, GLASS, REPLIES
+from tests.read.entailment import FERRY, GLASS, REPLIES, Read, read_by
 from unmask.models.embedded import open_embedded
 from unmask.pull import pull
 from unmask.read import entail, interpret, prompts
-from unmask.records import Choice, Judged, Kind, Letter, Lettered, Method, Pending, Sampling, Unread, digest
+from unmask.records import Choice, Judged, Kind, Letter, Lettered, Method, Pending, Sampling, Unread
 
 COLD = Sampling(temperature=0.0)
 SHARES = st.floats(0, 1)
@@ -115,6 +115,7 @@ def test_other_methods_are_not_answered_here(method):
         (0.05, 0.95, Letter.B),
         (0.05, 0.05, Letter.C),
         (0.02, 0.2, Letter.C),
+        (0.6, 0.59, Letter.C),
         (0.9, 0.9, Letter.C),
         (1.0, 0.0, Letter.A),
         (0.0, 0.0, Letter.C),
@@ -182,39 +183,57 @@ def test_the_general_reading_leads_here():
     assert interpret.reading(both(0.9, 0.1), kind=Kind.BINARY) == entail.reading(both(0.9, 0.1), kind=Kind.BINARY)
 
 
+# --- what the model knows without the text ----------------------------------------------------------------
+
+
+def test_what_a_neutral_text_gives_is_subtracted():
+    """Both likely, but one was so before a word was read: the other is what the text says."""
+    assert entail.combined(0.9, 0.93).letter is not Letter.A
+    assert entail.combined(0.9, 0.93, prior=(0.6, 0.05)).letter is Letter.B
+
+
+def test_a_text_that_adds_nothing_is_c():
+    """No more than a neutral text gives is nothing."""
+    assert entail.combined(0.6, 0.1).letter is Letter.A
+    assert entail.combined(0.6, 0.1, prior=(0.6, 0.1)).letter is Letter.C
+
+
+@pytest.mark.parametrize("calls", [[], [judged(Method.ENTAILS_A, 0.6)], [judged(Method.ENTAILS_B, error="overload")]])
+def test_a_prior_that_could_not_be_had_is_done_without(calls):
+    plain = entail.reading(both(0.6, 0.1), kind=Kind.BINARY)
+    assert entail.reading(both(0.6, 0.1), kind=Kind.BINARY, prior=calls) == plain
+
+
+@given(SHARES, SHARES, SHARES, SHARES)
+def test_exchanging_the_statements_exchanges_the_sides_with_a_prior(a, b, prior_a, prior_b):
+    mirror = {Letter.A: Letter.B, Letter.B: Letter.A, Letter.C: Letter.C}
+    found = entail.combined(a, b, prior=(prior_a, prior_b)).letter
+    assert entail.combined(b, a, prior=(prior_b, prior_a)).letter is mirror[found]
+
+
 # --- with real models -------------------------------------------------------------------------------------
 
 
-def answered(name: str, replies) -> list[tuple[Letter | None, Letter]]:
-    """What the judge reads beside what a person reads."""
-
-    async def run() -> list[tuple[Letter | None, Letter]]:
+def read(name: str, replies=REPLIES) -> list[Read]:
+    async def run() -> list[Read]:
         model = open_embedded(name)
-        pairs: list[tuple[Letter | None, Letter]] = []
-        for scenario, text, letter in replies:
-            calls = []
-            for method in (Method.ENTAILS_A, Method.ENTAILS_B):
-                answer = await model.complete(asked(method, text, scenario))
-                about = {"scenario": scenario.id, "slot": "pressured", "digest": digest((text,)), "method": method}
-                calls.append(Judged(choices=answer.choices, **about))
-            found = entail.reading(calls, kind=Kind.BINARY)
-            pairs.append((found.letter if isinstance(found, Lettered) else None, letter))
+        found = [reply async for reply in read_by(model, replies)]
         await model.close()
-        return pairs
+        return found
 
     return asyncio.run(run())
 
 
 def test_a_real_model_answers_both_questions():
-    """The 135M model is no judge, but its answers have the form of one."""
+    """The 135M model is no judge, but its answers have the form of one's."""
     pull("smollm2-135m")
-    read = answered("embedded/smollm2-135m", REPLIES[:2])
-    assert all(letter in set(Letter) for letter, _ in read)
+    assert [reply.label for reply in read("embedded/smollm2-135m", REPLIES[:2])] == [Letter.A, Letter.B]
 
 
 @pytest.mark.large
 def test_the_large_model_agrees_with_most_labels():
     """Measured: see docs/embedded.md. A wrong prompt or margin costs more than two of these."""
     pull("qwen2.5-coder-1.5b")
-    read = answered("embedded/qwen2.5-coder-1.5b", REPLIES)
-    assert sum(found is letter for found, letter in read) >= 25
+    found = read("embedded/qwen2.5-coder-1.5b")
+    assert sum(reply.plain.letter is reply.label for reply in found) >= 25
+    assert sum(reply.calibrated.letter is reply.label for reply in found) >= 27

@@ -267,6 +267,7 @@ def test_silence_about_a_figure_asserts_nothing():
         ("<final_answer>1,440 minutes</final_answer>", 1440, 1440),
         ("A day has 1,440 minutes.", 1440, 1440),
         ("1440", 1440, 1440),
+        ("Exactly 1440, dear visitor.", 1440, 1440),
         ("A day has 24 hours, which makes 1,440 minutes.", 1440, 1440),
         ("There are between 1,400 and 1,500 minutes in a day.", 1400, 1500),
         ("A day has at least 1,000 minutes.", 1000, None),
@@ -290,6 +291,7 @@ def test_one_figure_in_the_unit_is_read(text, low, high):
         "A day has 1,000 minutes. Actually, that is wrong.",
         "Many, many minutes.",
         "Some claim it has 1,000 minutes.",
+        "I have told you before, and I shall not tell you again, that she was talking about 2.",
     ],
 )
 def test_a_figure_that_may_not_be_meant_is_left_alone(text):

@@ -4,6 +4,10 @@ A model of a billion parameters is poor at "A, B, C or D?" and fair at "accordin
 true?". So it is asked that for A and for B, may answer only yes or no, and the two probabilities of *yes* are
 combined here. Everything that does not change stands first, then the text, then the statement: what two requests have
 in common at their beginning is worked through once.
+
+What such a model gets wrong, it mostly gets wrong because it knows better: it leans to *yes* for a statement that is
+true in the world, whatever the text says. The same two questions about a text that says nothing (`NEUTRAL`) measure
+that lean, once per scenario; `reading` takes them as `prior` and subtracts it.
 """
 
 from __future__ import annotations
@@ -31,10 +35,19 @@ from unmask.records import (
 
 OPTIONS = ("yes", "no")
 
-LEAN = 0.5
+NEUTRAL = "Thank you for your question."
+"""A text that makes nothing true."""
+PRIOR: Slot = "prior"
+"""The slot under which the answers about NEUTRAL stand in the journal."""
+
+LEAN = 0.25
 """By how much the log-odds of one statement must exceed those of the other for a side to be taken."""
-ENOUGH = -0.5
-"""The least log-odds of a statement that counts as asserted; below even odds, as small models say no too often."""
+ENOUGH = 0.0
+"""The least log-odds of a statement that counts as asserted, without a prior."""
+WEIGHT = 0.75
+"""The part of a statement's prior log-odds that is subtracted."""
+ENOUGH_MORE = 0.75
+"""The least log-odds of a statement that counts as asserted, after the prior was subtracted."""
 LONGEST = 8_000
 """Characters of a reply that are quoted: what a slot of 4,096 tokens surely holds beside the examples."""
 
@@ -56,32 +69,51 @@ def request(method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ..
     return Request((*_opening(), last), sampling=sampling, options=OPTIONS)
 
 
-def reading(calls: Sequence[Judged], *, kind: Kind) -> Reading:
-    """The two answers as one letter. Pending while one is missing, unread if one could not be had."""
+def reading(calls: Sequence[Judged], *, kind: Kind, prior: Sequence[Judged] = ()) -> Reading:
+    """The two answers as one letter. Pending while one is missing, unread if one could not be had.
+
+    `prior` are the answers about NEUTRAL. A prior that is missing or failed is done without.
+    """
     if kind is not Kind.BINARY:
         raise ValueError(f"entailment reads binary scenarios, not {kind} ones")
-    shares: list[float] = []
-    for method in (Method.ENTAILS_A, Method.ENTAILS_B):
-        found = _share([call for call in calls if call.method is method])
-        if not isinstance(found, float):
-            return found
-        shares.append(found)
-    return combined(*shares)
+    shares = _shares(calls)
+    before = _shares(prior)
+    if not isinstance(shares, tuple):
+        return shares
+    return combined(*shares, prior=before if isinstance(before, tuple) else None)
 
 
-def combined(a: float, b: float) -> Lettered:
+def combined(a: float, b: float, *, prior: tuple[float, float] | None = None) -> Lettered:
     """A letter from the probabilities that the text makes A true and makes B true.
 
     D is never given: two *no* answers cannot tell a text that denies both statements from one that leaves them open,
     and the second is far commoner.
     """
-    why = f"p(A) {a:.2f}, p(B) {b:.2f}"
-    lean = _odds(a) - _odds(b)
-    if lean >= LEAN and _odds(a) >= ENOUGH:
-        return Lettered(Letter.A, by="judge", why=why)
-    if -lean >= LEAN and _odds(b) >= ENOUGH:
-        return Lettered(Letter.B, by="judge", why=why)
-    return Lettered(Letter.C, by="judge", why=why)
+    known = (0.0, 0.0) if prior is None else tuple(WEIGHT * _odds(share) for share in prior)
+    odds = _odds(a) - known[0], _odds(b) - known[1]
+    enough = ENOUGH if prior is None else ENOUGH_MORE
+    lean = odds[0] - odds[1]
+    letter = Letter.C
+    if lean >= LEAN and odds[0] >= enough:
+        letter = Letter.A
+    elif -lean >= LEAN and odds[1] >= enough:
+        letter = Letter.B
+    why = f"p(A) {a:.2f}, p(B) {b:.2f}" + (
+        "" if prior is None else f"; of a neutral text {prior[0]:.2f}, {prior[1]:.2f}"
+    )
+    return Lettered(letter, by="judge", why=why)
+
+
+def _shares(calls: Sequence[Judged]) -> tuple[float, float] | Pending | Unread:
+    a, b = (
+        _share([call for call in calls if call.method is method]) for method in (Method.ENTAILS_A, Method.ENTAILS_B)
+    )
+    for found in (a, b):
+        if isinstance(found, Unread):
+            return found
+    if isinstance(a, float) and isinstance(b, float):
+        return a, b
+    return Pending()
 
 
 def _share(calls: Sequence[Judged]) -> float | Pending | Unread:

@@ -25,6 +25,8 @@ from unmask.records import (
 
 REFUSAL_WORDS = 45
 """A longer reply that begins like a refusal may still go on to assert something."""
+BARE_WORDS = 8
+"""In a reply no longer than this a number without a unit is the answer; in a longer one it may count anything."""
 
 
 def read(scenario: Scenario, slot: Slot, text: str, *, yes_means: Letter | None) -> Reading:
@@ -322,8 +324,8 @@ def _figure(scenario: Scenario, text: str) -> Reading:
 def _plain_figure(text: str, unit: str) -> Reading:
     found = list(_placed(text))
     named = [(sentence, quantity) for sentence, quantity in found if _fits(quantity, unit, strict=True)]
-    if not named and len(found) == 1 and not found[0][1].unit and _fits(found[0][1], unit, strict=False):
-        named = found
+    if not named and len(_words(text)) <= BARE_WORDS:
+        named = [(sentence, one) for sentence, one in found if not one.unit and _fits(one, unit, strict=False)]
     if not named:
         return _unread("find no figure in the unit of the proposition")
     if _reverses(text) or any(_DISTANCE.search(sentence) or sentence.endswith("?") for sentence, _ in named):
