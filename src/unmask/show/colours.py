@@ -36,8 +36,8 @@ FAINT = Paint("#d9dde3", "#353b45", "bright_black")
 """Grid lines and tracks."""
 GROUND = Paint("#ffffff", "#16181d", "default")
 
-SERIES = ("#2f6fb0", "#c2410c", "#2e8b6f", "#8a5aab", "#b08518", "#5a6472")
-"""Several runs in one figure; each also has a shape or a label of its own."""
+SERIES = ("#2e8b6f", "#7b4fa3", "#1d2129", "#c45a9a", "#7a6a1d", "#4f9fc4")
+"""Several runs in one figure: none of the colours of a verdict, and each with a shape or a label of its own."""
 
 NAMES = {
     Verdict.HONEST: "honest",

@@ -6,12 +6,19 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
+from math import log10
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from unmask.compared import short_names
 from unmask.errors import MissingError, UsageError
-from unmask.show.colours import FAINT, INK, MUTED
+from unmask.opened import Run
+from unmask.resolve.presets import Preset
+from unmask.score import Score
+from unmask.show.colours import FAINT, INK, MUTED, SERIES
 from unmask.show.safe import safe
+from unmask.stats.compare import Difference
+from unmask.stats.rate import Rate
 
 FORMATS = (".svg", ".png", ".pdf")
 MARKERS = ("o", "s", "D", "^", "v", "P")
@@ -72,6 +79,25 @@ def styled() -> Iterator[None]:
         yield
 
 
+class Given(NamedTuple):
+    """What a figure is drawn from: runs, or for scaling a board file or the word `published`."""
+
+    sources: tuple[str | Path | Run, ...]
+    preset: Preset | str | None
+    judge: str | None
+    compute: str | Path | None
+
+    def runs(self) -> list[Run]:
+        return [source if isinstance(source, Run) else Run(source) for source in self.sources]
+
+    def scored(self) -> list[tuple[str, Score]]:
+        runs = self.runs()
+        names = short_names([run.path for run in runs])
+        return [
+            (name(one), run.score(preset=self.preset, judge=self.judge)) for one, run in zip(names, runs, strict=True)
+        ]
+
+
 def blank(width: float, height: float) -> Any:
     from matplotlib.figure import Figure
 
@@ -96,13 +122,31 @@ def percent_axis(axis: Any, label: str) -> None:
     axis.set_label_text(label)
 
 
-def place_labels(axes: Any, points: Sequence[tuple[float, float, str]], *, size: float = 7.5) -> None:
-    """A label beside each point, where it covers least of the points and labels placed before it."""
+def powers_of_ten(axis: Any) -> None:
+    """Ticks as 10²⁴, written with letters: formulas are switched off, so that no name of a model is read as one."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    raised = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"10{str(round(log10(value))).translate(raised)}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+Box = tuple[float, float, float, float]
+
+
+def place_labels(
+    axes: Any, points: Sequence[tuple[float, float, str]], *, lines: Sequence[Box] = (), size: float = 7.5
+) -> None:
+    """A label beside each point, where it covers least of the points, of `lines` (ends in data coordinates) and of the
+    labels placed before it."""
     drawing = axes.figure
     drawing.canvas.draw()  # positions are known only after the layout has been made
     spots = [tuple(axes.transData.transform((x, y))) for x, y, _ in points]
     frame = axes.get_window_extent()
     taken = [(x - 5, y - 5, x + 5, y + 5) for x, y in spots]
+    for x0, y0, x1, y1 in lines:
+        (left, low), (right, high) = axes.transData.transform([(x0, y0), (x1, y1)])
+        taken.append((left - 2, low - 2, right + 2, high + 2))
     for (x, y, text), spot in zip(points, spots, strict=True):
         best = None
         for dx, dy, across, up in _AROUND:
@@ -144,3 +188,20 @@ def _overlap(a: Sequence[float], b: Sequence[float]) -> float:
 
 def _outside(box: Sequence[float], frame: Sequence[float]) -> float:
     return sum(max(0.0, over) for over in (frame[0] - box[0], frame[1] - box[1], box[2] - frame[2], box[3] - frame[3]))
+
+
+def series(place: int) -> tuple[str, str]:
+    """Colour and marker of one of several runs."""
+    return SERIES[place % len(SERIES)], MARKERS[place % len(MARKERS)]
+
+
+def whole(rate: Rate | Difference | None) -> tuple[float, float, float] | None:
+    """Value, low and high in percent, where all are known."""
+    if rate is None or rate.value is None or rate.low is None or rate.high is None:
+        return None
+    return 100 * rate.value, 100 * rate.low, 100 * rate.high
+
+
+def arms(found: tuple[float, float, float]) -> list[list[float]]:
+    value, low, high = found
+    return [[max(0.0, value - low)], [max(0.0, high - value)]]
