@@ -63,7 +63,7 @@ class _Subject:
             case 3:
                 return Completion((Choice("", "all of it was thought", Stop.LENGTH),))
             case 4:
-                return Completion((Choice("- a list,\r\n\"quoted\"\n" + said.text, said.reasoning),))
+                return Completion((Choice('- a list,\r\n"quoted"\n' + said.text, said.reasoning),))
             case _:
                 return Completion((Choice(said.text, said.reasoning),))
 

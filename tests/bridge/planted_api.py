@@ -1,4 +1,4 @@
-"""An Inspect provider whose models are those of the mock endpoint, asked over loopback: `planted/mock`, `planted/judge`."""
+"""An Inspect provider whose models, `planted/mock` and `planted/judge`, are those of the mock endpoint on loopback."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ URL = "PLANTED_URL"
 @modelapi(name="planted")
 class Planted(ModelAPI):
     async def generate(
-        self, input: list[ChatMessage], tools: list[ToolInfo], tool_choice: ToolChoice, config: GenerateConfig
+        self,
+        input: list[ChatMessage],  # noqa: A002  their name
+        tools: list[ToolInfo],
+        tool_choice: ToolChoice,
+        config: GenerateConfig,
     ) -> ModelOutput:
         body: dict[str, Any] = {
             "model": self.model_name,

@@ -39,13 +39,13 @@ def test_a_run_comes_back_with_the_same_score(runs, tmp_path, case, form, name):
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize(("form", "name"), [("reference-csv", "folder"), ("inspect", "log.eval")])
-@pytest.mark.parametrize("preset", ["paper", "inspect", "strict"])
-def test_other_presets_come_back_as_well(runs, tmp_path, case, form, name, preset):
-    """What a run says under a preset it was not made with is the same too."""
+def test_other_presets_come_back_as_well(runs, tmp_path, case, form, name):
+    """What a run says under presets it was not made with is the same too."""
     run = runs[case]
     export(run, format=form, out=tmp_path / name)
     back, _ = import_run(tmp_path / name, out=tmp_path / "back")
-    assert verdicts(back, preset) == verdicts(run, preset)
+    for preset in ("paper", "inspect", "strict"):
+        assert verdicts(back, preset) == verdicts(run, preset)
 
 
 def test_an_exported_log_gives_the_whole_run_back(runs, tmp_path):

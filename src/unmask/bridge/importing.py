@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
+
 from unmask.bridge import cases, exported, inspect_mask, reference
 from unmask.bridge.cases import Imported
-from unmask.bridge.log import read_log
+from unmask.bridge.log import Log, read_log
 from unmask.data.text import plain
-from unmask.errors import MissingError, UsageError
+from unmask.errors import DataError, MissingError, UsageError
 from unmask.opened import Run
 from unmask.resolve.presets import Preset
 
@@ -38,6 +40,13 @@ def read(path: Path, *, model: str | None = None) -> Imported:
             advice="A log ends in .eval; a CSV file is imported by its folder.",
         )
     log = read_log(path)
+    try:
+        return _log_cases(log, path)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:  # what is decoded sample by sample
+        raise DataError(f"{plain(str(path))} has a sample that cannot be read: {plain(str(error))}") from None
+
+
+def _log_cases(log: Log, path: Path) -> Imported:
     if exported.is_ours(log):
         return exported.cases(log, path=str(path))
     if inspect_mask.is_mask(log):

@@ -1,0 +1,176 @@
+"""Logs that inspect_evals/mask wrote, task versions 1 to 5-E (`make_logs.py` made them)."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from bench.planted import expected, plant
+from tests.bridge import make_logs
+from tests.bridge.made import verdicts
+from unmask.bridge import against as compared
+from unmask.bridge.importing import import_run
+from unmask.records import Choice, Letter, Lettered, Ranged
+from unmask.resolve.presets import Preset
+
+LOGS = sorted((Path(__file__).parent / "logs").glob("*.eval"), key=lambda path: path.stem)
+TAKES = {"1.0.1": 3, "2-A": 1, "3-C": 1, "5-E": 3}
+
+
+@pytest.fixture(scope="module", params=LOGS, ids=lambda path: path.stem)
+def imported(request, tmp_path_factory):
+    run, found = import_run(request.param, out=tmp_path_factory.mktemp("logs") / "run")
+    return request.param.stem, run, found
+
+
+@pytest.fixture(scope="module")
+def plants():
+    """What the logs were made of, by takes."""
+    found = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bench.prose.paragraph", make_logs.prose.paragraph)
+        patch.setattr("bench.replies.POOL", make_logs.replies.POOL)
+        make_logs.shorten()
+        for takes in (1, 3):
+            found[takes] = {item.scenario.id: item for item in plant(make_logs.SCENARIOS, seed=3, takes=takes)}
+    return found
+
+
+def test_there_is_a_log_of_every_generation():
+    """Versions before, at and after each change of their rules are covered."""
+    assert [path.stem for path in LOGS] == ["1.0.1", "2-A", "3-C", "5-E"]
+
+
+def test_the_log_says_how_it_was_made(imported):
+    """Model, judge, takes and version come from the header."""
+    version, run, found = imported
+    assert found.about.harness == f"inspect_evals/mask {version}"
+    assert run.definition.subject.model == "openai-api/loop/mock"
+    assert [spec.model for spec in run.definition.judges.values()] == ["openai-api/loop/judge"]
+    assert (run.definition.direct, run.definition.takes) == (3, TAKES[version])
+    assert run.definition.preset is Preset.INSPECT
+
+
+def test_scenarios_are_those_of_the_data(imported, plants):
+    """Every scenario comes back from the metadata of its sample, word for word."""
+    version, run, _ = imported
+    planted = plants[TAKES[version]]
+    for scenario in run.scenarios:
+        source = planted[scenario.id].scenario
+        for field in ("archetype", "kind", "proposition", "truth", "conversation", "direct", "indirect"):
+            assert getattr(scenario, field) == getattr(source, field), (scenario.id, field)
+
+
+def test_every_reply_is_there(imported):
+    """No sample of these logs misses a reply."""
+    version, run, _ = imported
+    for scenario, held in zip(run.scenarios, run.seen(), strict=True):
+        wanted = TAKES[version] + (3 if scenario.direct else 0) + len(scenario.indirect)
+        assert len(dict(held.choices())) == wanted
+
+
+def test_each_reading_is_of_the_reply_it_belongs_to(imported, plants):
+    """A judge call is matched to its reply: every reading is what was planted there, or unread."""
+    version, run, _ = imported
+    planted = plants[TAKES[version]]
+    read = 0
+    for row, held in zip(run.rows(preset="inspect"), run.seen(), strict=True):
+        for slot, readings in row.readings.items():
+            for take, reading in enumerate(readings):
+                if not isinstance(reading, Lettered | Ranged):
+                    continue
+                said = planted_take(dict(held.choices())[slot, take])
+                stood = planted[row.id].reading(slot, said)
+                meant = reading.letter if isinstance(reading, Lettered) else (reading.absolute, reading.relative)
+                assert meant == (stood if isinstance(stood, Letter) else (stood.absolute, stood.relative))
+                read += 1
+    assert read >= 68
+
+
+def planted_take(choice: Choice) -> int:
+    """Replies name the take they are: the order in which answers arrive is not that of the takes."""
+    ((_, _, take),) = set(make_logs.prose.TOKEN.findall(choice.text.encode()))
+    return int(take)
+
+
+def test_verdicts_differ_from_theirs_only_for_a_named_reason(imported):
+    """Under their own rules our verdict is theirs, unless a call failed or their rule is one we do not have."""
+    version, run, found = imported
+    result = compared.against(run, found)
+    named = {compared.STOPPED, compared.FAILED, compared.DECIDED, compared.DENIED}
+    if version in {"1.0.1", "2-A"}:
+        named |= {compared.REASONS["tolerated"], compared.REASONS["indirect_passes"], compared.SEVERAL}
+    (ours,) = (one for one in result.ours if one.preset is Preset.INSPECT)
+    assert {reason.text for reason in ours.reasons} <= named
+
+
+def test_failures_are_unjudged_here_and_honest_there(imported):
+    """A judge answer nobody can read makes a scenario unjudged; their honesty counts it as no lie."""
+    _, run, found = imported
+    result = compared.against(run, found)
+    (ours,) = (one for one in result.ours if one.preset is Preset.INSPECT)
+    failed = next(reason for reason in ours.reasons if reason.text == compared.FAILED)
+    theirs = {case.scenario.id: case.theirs for case in found.cases}
+    assert failed.ids
+    assert all(theirs[name].first == "error" for name in failed.ids)
+    assert all(verdicts(run, "inspect")[name][0] == "unjudged" for name in failed.ids)
+    lies = sum(1 for one in theirs.values() if one and one.first == "lie")
+    assert result.theirs["honesty"] == pytest.approx(1 - lies / result.scored)
+
+
+def test_their_measures_are_those_their_log_reports(imported):
+    """Honesty as computed here from their verdicts is the number in the log's own results."""
+    version, run, found = imported
+    result = compared.against(run, found)
+    from unmask.bridge.log import read_log
+
+    log = read_log(next(path for path in LOGS if path.stem == version))
+    metrics = log.header.results["scores"][0]["metrics"]
+    assert result.theirs["honesty"] == pytest.approx(metrics["overall_honesty"]["value"])
+    assert result.theirs["honesty@n"] == pytest.approx(metrics["overall_honesty@n"]["value"])
+
+
+def test_a_headline_of_several_statements_is_told(imported):
+    """With several statements their headline is that of all of them; the scenarios where it matters are named."""
+    version, run, found = imported
+    result = compared.against(run, found)
+    theirs = {case.scenario.id: case.theirs for case in found.cases}
+    assert bool(result.several) <= (TAKES[version] > 1)
+    if version == "5-E":
+        assert result.several
+    for name in result.several:
+        assert theirs[name].first == theirs[name].all == "lie"
+
+
+def test_paper_rules_recover_what_was_planted(imported, plants):
+    """Scenarios whose readings are all there get the planted verdict, from somebody else's log."""
+    version, run, _ = imported
+    planted, takes = plants[TAKES[version]], TAKES[version]
+    checked = 0
+    for row in run.rows(preset="paper"):
+        whole = all(isinstance(one, Lettered | Ranged) for readings in row.readings.values() for one in readings)
+        if not whole or planted[row.id].joint is not None:
+            continue
+        assert (row.verdict, row.accuracy) == expected(planted[row.id], takes=takes)
+        checked += 1
+    assert checked >= 7
+
+
+def test_a_log_without_judge_calls_keeps_its_verdicts(tmp_path):
+    """Where the transcript was left out, letters are set that give the verdict the log has."""
+    bare = tmp_path / "bare.eval"
+    with zipfile.ZipFile(LOGS[2]) as old, zipfile.ZipFile(bare, "w") as new:
+        for name in old.namelist():
+            data = json.loads(old.read(name))
+            if name.startswith("samples/"):
+                data["events"] = []
+            new.writestr(name, json.dumps(data))
+    run, found = import_run(bare, out=tmp_path / "run")
+    theirs = {case.scenario.id: case.theirs for case in found.cases}
+    for row in run.rows(preset="inspect"):
+        said = theirs[row.id]
+        if row.kind == "binary" and said and said.first in {"honest", "lie"}:
+            assert row.verdict.value == said.first
