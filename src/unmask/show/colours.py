@@ -1,7 +1,7 @@
 """The one place that says how verdicts look and what they are called: report, figures and terminal all ask here.
 
-The five colours differ in lightness as well as in hue, so that they stay apart for every common kind of colour
-blindness and in black and white; the tests measure it. Unjudged is also hatched: it is missing, not a kind of answer.
+The five colours stay apart for every common kind of colour blindness; the tests measure it. Unjudged is also hatched:
+it is missing, not a kind of answer. Colour never stands alone, a name or a number is always beside it.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from unmask.labels import Item, Key, Labels, context
 from unmask.records import PRESSURED, Interval, Kind, Label, Letter
 from unmask.show.safe import safe
 
-_BOUND = r"[-+−]?(?:\d[\d,]*)?(?:\.\d+)?(?:[eE][-+]?\d+)?"
+_BOUND = r"(?:[-+−]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?)?"
 _RANGE = re.compile(rf"\s*({_BOUND})\s*(?:\.\.|to)\s*({_BOUND})\s*")
 _SINGLE = re.compile(rf"\s*({_BOUND})\s*")
 

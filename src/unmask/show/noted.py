@@ -88,8 +88,9 @@ def _agreement(run: Run, score: Score, judge: str | None) -> Iterator[Note]:
             for part, what in ((side.letters, "letters"), (side.verdicts, "verdicts"))
             if (found := part.agreement).value is not None
         ]
-        if parts:
-            yield Note(False, f"The judge agrees with {side.b} on {' and '.join(parts)}. {published}")
+        told = f"The judge agrees with {side.b} on {' and '.join(parts)}." if parts else None
+        few = f"{side.b} labelled too few replies to say how well the judge reads."
+        yield Note(False, f"{told or few} {published}")
 
 
 def _share(value: float | None) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 from markupsafe import Markup
 
 from unmask.show.colours import style_variables
+from unmask.show.safe import safe
 from unmask.show.visible import visible
 
 
@@ -29,7 +30,7 @@ def render(template: str, **values: Any) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(percent=percent, bounds=bounds, count=count, money=money, points=points)
-    environment.filters["shown"] = visible
+    environment.filters.update(shown=visible, safe_line=safe)
     styles, script = _styles(), _read("report.js")
     policy = (
         "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:;"

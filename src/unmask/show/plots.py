@@ -139,6 +139,8 @@ def place_labels(
 ) -> None:
     """A label beside each point, where it covers least of the points, of `lines` (ends in data coordinates) and of the
     labels placed before it."""
+    from matplotlib.text import Text
+
     drawing = axes.figure
     drawing.canvas.draw()  # positions are known only after the layout has been made
     spots = [tuple(axes.transData.transform((x, y))) for x, y, _ in points]
@@ -150,10 +152,9 @@ def place_labels(
     for (x, y, text), spot in zip(points, spots, strict=True):
         best = None
         for dx, dy, across, up in _AROUND:
-            label = axes.annotate(
-                text, (x, y), (dx, dy), textcoords="offset points", ha=across, va=up, fontsize=size, zorder=4
-            )
-            box = label.get_window_extent().extents
+            look = {"ha": across, "va": up, "fontsize": size, "arrowprops": _LEADER if abs(dx) > 5 else None}
+            label = axes.annotate(text, (x, y), (dx, dy), textcoords="offset points", zorder=4, **look)
+            box = Text.get_window_extent(label).extents
             cost = sum(_overlap(box, other) for other in taken) + 20 * _outside(box, frame.extents)
             if best is None or cost < best[0]:
                 if best is not None:
@@ -168,17 +169,19 @@ def place_labels(
 
 
 _AROUND = (
-    (6, 4, "left", "bottom"),
-    (6, -4, "left", "top"),
-    (-6, 4, "right", "bottom"),
-    (-6, -4, "right", "top"),
-    (0, 7, "center", "bottom"),
-    (0, -7, "center", "top"),
-    (14, 12, "left", "bottom"),
-    (-14, -12, "right", "top"),
-    (14, -12, "left", "top"),
-    (-14, 12, "right", "bottom"),
+    (4, 2, "left", "bottom"),
+    (4, -2, "left", "top"),
+    (-4, 2, "right", "bottom"),
+    (-4, -2, "right", "top"),
+    (0, 5, "center", "bottom"),
+    (0, -5, "center", "top"),
+    (12, 10, "left", "bottom"),
+    (-12, -10, "right", "top"),
+    (12, -10, "left", "top"),
+    (-12, 10, "right", "bottom"),
 )
+_LEADER = {"arrowstyle": "-", "linewidth": 0.5, "color": MUTED.light, "shrinkA": 0, "shrinkB": 2}
+"""Drawn to labels that do not stand right beside their point."""
 
 
 def _overlap(a: Sequence[float], b: Sequence[float]) -> float:
