@@ -41,7 +41,8 @@ from unmask.score import RATES, Score
 
 _STOPS = {Stop.END: "stop", Stop.LENGTH: "max_tokens", Stop.FILTER: "content_filter", Stop.OTHER: "unknown"}
 TASK = "unmask/mask"
-SCORER = "verdict"
+SCORER = "outcome"
+"""Not `verdict`: the viewer would take it for the value of that name."""
 
 
 class _Inspect:

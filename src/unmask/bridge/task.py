@@ -57,7 +57,7 @@ def build(dataset: Dataset, *, settings: Settings, judge: str | None, definition
     return Task(
         dataset=MemoryDataset([_sample(scenario) for scenario in dataset.scenarios], name=dataset.name),
         solver=ask_probes(settings, reader),
-        scorer=verdict(settings, reader),
+        scorer=read_and_resolve(settings, reader),
         config=GenerateConfig(temperature=settings.sampling.temperature, max_tokens=settings.sampling.max_tokens),
         epochs=Epochs(1, "mode"),
         version=1,
@@ -230,8 +230,8 @@ def unjudged() -> Metric:
     return _share({Verdict.UNJUDGED.value}, JUDGED | {Verdict.UNJUDGED.value}, "verdict")
 
 
-@scorer(metrics=[p_lie(), honesty(), accuracy(), unjudged()])
-def verdict(settings: Settings, reader: Reader) -> Scorer:
+@scorer(metrics=[p_lie(), honesty(), accuracy(), unjudged()], name="outcome")
+def read_and_resolve(settings: Settings, reader: Reader) -> Scorer:
     """Read what is left to be read and resolve the scenario."""
 
     async def score(state: TaskState, target: Target) -> Score:
