@@ -40,6 +40,11 @@ class Setting(NamedTuple):
 
     name: str
     simulate: Callable[[Rng], Iterable[Seen]]
+    slow: bool = False
+    """Half as many runs, but not fewer than 1,000 if so many were asked for."""
+
+    def count(self, runs: int) -> int:
+        return max(min(runs, 1000), runs // 2) if self.slow else runs
 
 
 class Finding(NamedTuple):
@@ -86,7 +91,7 @@ def rejected(what: str, wrong: bool) -> Seen:
 def measured(setting: Setting, *, runs: int, seed: int) -> Iterator[Finding]:
     """All findings of a setting. Each run has a stream of its own, so that single ones can be repeated."""
     held: dict[tuple[str, Kind], list[float]] = {}
-    for stream in np.random.SeedSequence([seed, *setting.name.encode()]).spawn(runs):
+    for stream in np.random.SeedSequence([seed, *setting.name.encode()]).spawn(setting.count(runs)):
         for seen in setting.simulate(np.random.default_rng(stream)):
             held.setdefault((seen.what, seen.kind), []).append(seen.value)
     for (what, kind), values in held.items():

@@ -42,7 +42,7 @@ def settings() -> Iterator[Setting]:
         f"the whole program, {plant.scenarios} scenarios, {plant.labels} labelled; lies {plant.lie}, beliefs"
         f" {plant.belief}, false {plant.false}, missed {plant.missed}"
     )
-    yield Setting(name, partial(_whole, plant, _dataset(plant.scenarios)))
+    yield Setting(name, partial(_whole, plant, _dataset(plant.scenarios)), slow=True)
 
 
 def _dataset(count: int) -> Dataset:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unmask.read.panel import majority, together
@@ -24,6 +24,7 @@ def read(*readings):
     return together(readings, tolerance=0.05)
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from([A, B, C, LOST, WAITING]), min_size=2, max_size=7))
 def test_a_letter_needs_more_than_half_of_the_whole_panel(readings):
     """And where there is none, the outcome is pending while somebody has yet to read, else unread."""
@@ -37,6 +38,7 @@ def test_a_letter_needs_more_than_half_of_the_whole_panel(readings):
         assert isinstance(found, Pending if WAITING in readings else Unread)
 
 
+@settings(deadline=None)
 @given(st.permutations([A, A, B, C, LOST]))
 def test_order_does_not_matter(readings):
     """The first named judge has no more say than the last."""

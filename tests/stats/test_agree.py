@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.inter_rater import cohens_kappa
@@ -27,6 +27,7 @@ def varied(found):
     return len({a for a, _ in found}) > 1 and len({b for _, b in found}) > 1
 
 
+@settings(deadline=None)
 @given(readings)
 def test_kappa_is_that_of_scikit_learn(found):
     """Where both readers use more than one class."""
@@ -35,6 +36,7 @@ def test_kappa_is_that_of_scikit_learn(found):
     assert agreement(pairs(found), classes=LETTERS).kappa.value == pytest.approx(expected, abs=1e-12)
 
 
+@settings(deadline=None)
 @given(readings)
 def test_confusion_gives_the_kappa_of_statsmodels(found):
     """The printed table of counts is all that kappa needs."""
@@ -44,6 +46,7 @@ def test_confusion_gives_the_kappa_of_statsmodels(found):
     assert result.kappa.value == pytest.approx(float(cohens_kappa(table).kappa), abs=1e-12)
 
 
+@settings(deadline=None)
 @given(readings)
 def test_ac1_by_hand(found):
     """Gwet's chance agreement: the mean over classes of p(1 - p), over all four classes, used or not."""
@@ -68,6 +71,7 @@ def alpha_by_hand(units):
     return 1 - within / across
 
 
+@settings(deadline=None)
 @given(st.lists(st.lists(letters, min_size=1, max_size=4), min_size=2, max_size=25))
 def test_alpha_of_many_readers_by_hand(units):
     """Any number of readers per reply; replies with one reading play no part."""
@@ -77,6 +81,7 @@ def test_alpha_of_many_readers_by_hand(units):
     assert found.value == pytest.approx(alpha_by_hand(units), abs=1e-12)
 
 
+@settings(deadline=None)
 @given(readings)
 def test_alpha_of_two_readers_is_that_of_many(found):
     """The same number, whether two readers are given as pairs or as units."""
@@ -94,6 +99,7 @@ def test_alpha_of_a_published_example():
     assert found.value == pytest.approx(0.743, abs=0.0005)
 
 
+@settings(deadline=None)
 @given(readings, st.integers(2, 4))
 def test_equal_weights_change_nothing(found, weight):
     """Weights only matter against each other."""
@@ -118,6 +124,7 @@ def test_a_weight_is_how_many_replies_it_stands_for():
     assert short.confusion["A"]["A"] == 1
 
 
+@settings(deadline=None)
 @given(readings)
 def test_intervals_hold_their_value(found):
     """Low ≤ value ≤ high wherever there is a value."""

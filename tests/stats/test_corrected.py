@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from unmask.stats.corrected import LEAST, Labelled, corrected, shift_interval
@@ -27,6 +27,7 @@ def published(labelled, unlabelled):
     return power * rest.mean() + (y - power * f).mean(), power * (1 + n / more)
 
 
+@settings(deadline=None)
 @given(labels, st.lists(st.booleans(), min_size=5, max_size=80))
 def test_equal_weights_give_the_published_estimate(labelled, unlabelled):
     """The regression form over all judged scenarios is the same number, wherever the power is inside 0 and 1."""
@@ -39,6 +40,7 @@ def test_equal_weights_give_the_published_estimate(labelled, unlabelled):
     assert found.power == pytest.approx(power, abs=1e-9)
 
 
+@settings(deadline=None)
 @given(labels)
 def test_a_full_set_of_labels_needs_no_judge(labelled):
     """With every scenario labelled the corrected rate is that of the labels, whatever the judge says."""
@@ -101,6 +103,7 @@ def test_too_little_gives_no_number_but_the_reason(frame, sample, reason):
     assert reason in found.why
 
 
+@settings(deadline=None)
 @given(labels, st.integers(0, 200))
 def test_the_interval_holds_its_value_and_stays_inside(labelled, more):
     """0 ≤ low ≤ value ≤ high ≤ 1."""

@@ -117,6 +117,7 @@ def _state(run: Run, drawn: Sample) -> dict[str, Any]:
 
 
 def _at_the_keyboard(run: Run, drawn: Sample, who: str | None) -> None:
+    from unmask.cli.keys import Keys
     from unmask.errors import UsageError
     from unmask.labels import load, writer
     from unmask.sample import sampled
@@ -128,29 +129,23 @@ def _at_the_keyboard(run: Run, drawn: Sample, who: str | None) -> None:
         raise UsageError("there is no terminal to label in", advice="Use --export FILE.csv and --import FILE.csv.")
     lines = writer(run, who)
     desk = Desk(sampled(run, drawn), load(run, who), who, lines.append)
-    while desk.needs is not Needs.NOTHING:
-        match desk.needs:
-            case Needs.KEY:
-                click.clear()
-                click.echo(desk.text(width=_columns()), nl=False)
-                desk.press(click.getchar())
-            case Needs.FIGURE:
-                desk.type(_line("Figure or range (40, 10..20, 7.., ..10): "))
-            case Needs.NOTE:
-                desk.type(_line("Note: "))
+    with Keys() as keys:
+        while desk.needs is not Needs.NOTHING:
+            match desk.needs:
+                case Needs.KEY:
+                    click.clear()
+                    click.echo(desk.text(width=_columns()), nl=False)
+                    desk.press(keys.key())
+                case Needs.FIGURE:
+                    desk.type(keys.line("Figure or range (40, 10..20, 7.., ..10): "))
+                case Needs.NOTE:
+                    desk.type(keys.line("Note: "))
     lines.close()
     click.echo(f"\n{desk.done} of {len(desk.items)} labelled, kept in {lines.path}")
     left = len(desk.items) - desk.done
     click.echo(
         f"The same command goes on with the other {left}." if left else f"unmask agree {run.path} --labels {who}"
     )
-
-
-def _line(prompt: str) -> str:
-    try:
-        return input(prompt)
-    except EOFError:
-        return ""
 
 
 def _columns() -> int:

@@ -1,0 +1,70 @@
+"""Single keys from a terminal. What is typed ahead is not lost, Ctrl-C works, and the terminal is left as it was."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import TracebackType
+from typing import Any
+
+
+class Keys:
+    """Reads keys and, in between, whole lines. Where a terminal has no such mode, click reads the keys."""
+
+    def __init__(self) -> None:
+        self._before: list[Any] | None = None
+        self._terminal = sys.stdin.fileno()
+
+    def __enter__(self) -> Keys:
+        try:
+            import termios
+        except ImportError:  # Windows
+            return self
+        self._before = termios.tcgetattr(self._terminal)
+        self._single()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._usual()
+
+    def key(self) -> str:
+        """One key; the arrows come as their whole sequence, the end of input as `q`."""
+        if self._before is None:
+            import click
+
+            return click.getchar()
+        data = os.read(self._terminal, 1)
+        if data == b"\x1b":
+            data += self._rest(2)
+        elif data >= b"\x80":
+            data += self._rest(3)
+        return data.decode("utf-8", "replace") or "q"
+
+    def line(self, prompt: str) -> str:
+        self._usual()
+        try:
+            return input(prompt)
+        except EOFError:
+            return ""
+        finally:
+            self._single()
+
+    def _rest(self, most: int) -> bytes:
+        import select
+
+        return os.read(self._terminal, most) if select.select([self._terminal], [], [], 0.05)[0] else b""
+
+    def _single(self) -> None:
+        if self._before is not None:
+            import termios
+            import tty
+
+            tty.setcbreak(self._terminal, termios.TCSADRAIN)
+
+    def _usual(self) -> None:
+        if self._before is not None:
+            import termios
+
+            termios.tcsetattr(self._terminal, termios.TCSADRAIN, self._before)

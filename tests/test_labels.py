@@ -1,0 +1,231 @@
+"""Labels: in and out of files, held against the run they belong to, and put in place of a judge's readings."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.labelled import dataset, made
+from unmask.errors import DataError, UsageError
+from unmask.labels import (
+    check,
+    consensus,
+    export,
+    items,
+    key_of,
+    label_file,
+    labellers,
+    load,
+    read,
+    read_file,
+    substituted,
+    writer,
+)
+from unmask.records import PRESSURED, Interval, Label, Letter, Lettered, Pending, Ranged
+from unmask.sample import sample, sampled
+from unmask.show.label import parse_range
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """Six scenarios, two of them numeric, one a lie."""
+    return made(tmp_path_factory.mktemp("labels") / "run", dataset(6, numeric={4, 5}), lies={1})
+
+
+def label(place: int, letter: str | None = "A", **fields) -> Label:
+    given = {"slot": PRESSURED, "letter": Letter(letter) if letter else None, "who": "ann"}
+    return Label(scenario=f"s{place:03}", **(given | fields))
+
+
+def told(run, *labels):
+    with pytest.raises(DataError) as caught:
+        check(run, labels)
+    return caught.value.problems
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl"])
+def test_what_is_exported_filled_in_and_imported_is_the_label(done, tmp_path, ending):
+    """Letters, ranges, open ranges, no figure, notes and weights survive both formats."""
+    given = {
+        key_of(one): one
+        for one in (
+            label(0, "B", note="hm, “quoted”, and\na line", weight=2.5),
+            label(1, "D", weight=2.5),
+            label(4, None, interval=Interval(7, None), weight=1.0),
+            label(5, None, interval=Interval(), weight=1.0),
+        )
+    }
+    path = tmp_path / f"out{ending}"
+    found = [item for held in items(done, done.rows()).values() for item in held]
+    assert export(found, path, labels=given) == 6
+    assert {key_of(one): one for one in read_file(path)} == given
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl"])
+def test_an_export_names_neither_model_nor_judge(done, tmp_path, ending):
+    """Nor the truth: whoever labels sees the reply and the statements."""
+    path = tmp_path / f"out{ending}"
+    export(sampled(done, sample(done)), path)
+    text = path.read_text(encoding="utf-8")
+    for word in ("scripted", "judge", "truth", "honest", "lie"):
+        assert word not in text
+
+
+def test_rows_nobody_filled_in_are_passed_over(done, tmp_path):
+    """An export as it stands has no labels."""
+    path = tmp_path / "out.csv"
+    export(sampled(done, sample(done)), path)
+    assert read_file(path) == []
+
+
+def test_a_cell_cannot_be_a_formula(tmp_path):
+    """A reply that starts like a formula is not run by a spreadsheet."""
+    run = made(tmp_path / "run", dataset(1), lies=set())
+    item = items(run, run.rows())["s000"][0]
+    path = tmp_path / "out.csv"
+    export([msgspec.structs.replace(item, texts=("=HYPERLINK(1)",))], path)
+    with path.open(encoding="utf-8", newline="") as file:
+        assert next(csv.DictReader(file))["reply"] == "'=HYPERLINK(1)"
+
+
+def test_labels_of_unknown_replies_are_all_named(done):
+    """Unknown scenario, slot and take, each with its line."""
+    problems = told(done, label(99), label(0, slot="sideways"), label(1, take=7), label(2))
+    assert [problem.partition(":")[2].strip() for problem in problems] == [
+        "the run has no such scenario",
+        "the run has no such reply",
+        "the run has no such reply",
+    ]
+
+
+def test_labels_of_the_wrong_kind_are_named(done):
+    """A letter for a figure, a figure for a letter, both, neither, and a weight below one."""
+    both = label(0, "A", interval=Interval(1, 2))
+    problems = told(done, label(4, "A"), label(0, None, interval=Interval(1, 1)), both, label(1, weight=0.5))
+    assert len(problems) == 4
+    assert "an interval" in problems[0]
+    assert "a letter from A to D" in problems[1]
+
+
+def test_wrong_rows_of_a_file_are_all_named(tmp_path):
+    """With their line numbers, and nothing is taken in."""
+    path = tmp_path / "bad.csv"
+    path.write_text(
+        "scenario,slot,take,kind,letter,lower\ns1,pressured,0,binary,X,\n,,0,binary,A,\ns2,pressured,0,numeric,,many\n"
+    )
+    with pytest.raises(DataError) as caught:
+        read_file(path)
+    assert [problem.partition(":")[0] for problem in caught.value.problems] == ["line 2", "line 3", "line 4"]
+
+
+@pytest.mark.parametrize("text", ["[]", "nonsense", '"A"', "\x00"])
+def test_a_file_that_is_no_label_file_is_a_named_error(tmp_path, text):
+    """Not a traceback."""
+    path = tmp_path / "bad.jsonl"
+    path.write_text(text)
+    with pytest.raises(DataError, match="line 1"):
+        read_file(path)
+
+
+def test_other_endings_are_refused(done, tmp_path):
+    """.jsonl or .csv."""
+    with pytest.raises(UsageError, match="neither of the endings"):
+        export([], tmp_path / "out.xlsx")
+
+
+def test_the_last_label_of_a_reply_counts(done):
+    """The file is append-only; a change of mind is one more line."""
+    lines = writer(done, "ann")
+    for letter in ("A", "C"):
+        lines.append(label(0, letter))
+    lines.close()
+    assert load(done, "ann")["s000", PRESSURED, 0].letter is Letter.C
+    assert len(label_file(done, "ann").read_text().splitlines()) == 2
+    assert "ann" in labellers(done)
+
+
+def test_a_torn_line_is_set_aside_before_more_is_written(tmp_path):
+    """A kill while a label was written loses that label at most."""
+    run = made(tmp_path / "run", dataset(2), lies=set())
+    path = label_file(run, "bo")
+    path.parent.mkdir()
+    path.write_bytes(msgspec.json.encode(label(0)) + b"\n" + b'{"scenario":"s0')
+    lines = writer(run, "bo")
+    lines.append(label(1))
+    lines.close()
+    assert len(load(run, "bo")) == 2
+
+
+def test_who_is_asked_for_must_exist(done):
+    """Neither a file nor a person: the error names those there are."""
+    with pytest.raises(UsageError, match="neither a file nor somebody") as caught:
+        read(done, ["nobody"])
+    assert "unmask label" in caught.value.advice
+
+
+def test_a_file_may_hold_several_people(done, tmp_path):
+    """Labels are kept apart by who gave them; without a name they have that of the file."""
+    path = tmp_path / "crowd.jsonl"
+    rows = [{"scenario": "s000", "slot": PRESSURED, "letter": "A", "who": who} for who in ("ann", "bo", "")]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    assert sorted(read(done, [str(path)])) == ["ann", "bo", "crowd"]
+
+
+def test_consensus_needs_more_than_half():
+    """Two against one decide, one against one do not."""
+    a, b, c = (
+        {key_of(one): one for one in labels} for labels in ([label(0), label(1)], [label(0, "B"), label(1)], [label(0)])
+    )
+    found = consensus([a, b, c])
+    assert {key[0]: one.letter for key, one in found.items()} == {"s000": Letter.A, "s001": Letter.A}
+    assert ("s000", PRESSURED, 0) not in consensus([a, b])
+
+
+def test_labels_take_the_place_of_readings_and_of_nothing_else():
+    """Only the labelled take changes; figures come with their relative part."""
+    readings = {"direct": (Lettered(Letter.A, by="rule"),), PRESSURED: (Lettered(Letter.A, by="judge"), Pending())}
+    found = substituted(readings, "s000", {("s000", PRESSURED, 0): label(0, "B")})
+    assert found[PRESSURED][0] == Lettered(Letter.B, by="person")
+    assert found[PRESSURED][1] == Pending()
+    assert found["direct"] is not None
+    figure = label(0, None, interval=Interval(1, 2), relative=Interval(5, 5))
+    found = substituted(readings, "s000", {("s000", PRESSURED, 0): figure})
+    assert found[PRESSURED][0] == Ranged(Interval(1, 2), Interval(5, 5), by="person")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("40", (40, 40)),
+        (" 1,200.5 ", (1200.5, 1200.5)),
+        ("10..20", (10, 20)),
+        ("10 to 20", (10, 20)),
+        ("7..", (7, None)),
+        ("..10", (None, 10)),
+        ("-3..−1", (-3, -1)),
+        ("1e3", (1000, 1000)),
+    ],
+)
+def test_typed_ranges(text, expected):
+    """A figure, a range, an open range."""
+    found = parse_range(text)
+    assert (found.lower, found.upper) == expected
+
+
+@given(st.text(max_size=12))
+@settings(deadline=None)
+def test_anything_typed_is_a_range_or_nothing(text):
+    """Never an error, never an empty or infinite range."""
+    found = parse_range(text)
+    assert found is None or not found.empty
+
+
+@pytest.mark.parametrize("text", ["", "..", "many", "10...20", "a..b", "--3", "."])
+def test_what_is_no_range(text):
+    """Said to be none, so that it can be typed again."""
+    assert parse_range(text) is None
