@@ -20,11 +20,11 @@ LAYERS = (
     ("score",),
     ("ask", "execute", "pull"),
     ("conclude", "course", "definition", "doctor", "options"),
-    ("estimate", "folder", "frames", "provenance"),
+    ("estimate", "folder", "frames", "provenance", "repeat"),
     ("opened", "prepare"),
     ("bridge", "compared", "drive", "labels", "varied"),
     ("agreement", "boards", "export", "gated", "sample", "scaled", "stages"),
-    ("foresee",),
+    ("demo", "foresee"),
     ("show",),
     ("cli",),
 )

@@ -165,7 +165,8 @@ def place_labels(
             if cost == 0:
                 break
         assert best is not None, spot
-        taken.append(tuple(best[2]))
+        left, bottom, right, top = best[2]
+        taken.append((left, bottom, right, top))
 
 
 _AROUND = (
