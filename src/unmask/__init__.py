@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from unmask.agreement import agree as agree
     from unmask.boards import board as board
     from unmask.compared import compare as compare
     from unmask.data import Dataset as Dataset
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from unmask.options import Options as Options
     from unmask.records import Outcome as Outcome
     from unmask.records import Scenario as Scenario
+    from unmask.sample import label as label
     from unmask.scaled import scaling as scaling
     from unmask.score import Score as Score
     from unmask.stages import judge as judge
@@ -44,10 +46,12 @@ _HOME = {
     "Scenario": "unmask.records",
     "Score": "unmask.score",
     "UnmaskError": "unmask.errors",
+    "agree": "unmask.agreement",
     "board": "unmask.boards",
     "compare": "unmask.compared",
     "gate": "unmask.gated",
     "judge": "unmask.stages",
+    "label": "unmask.sample",
     "load": "unmask.data",
     "open_model": "unmask.models",
     "open_run": "unmask.opened",

@@ -74,6 +74,14 @@ def sample(run: Run, *, size: int | None = None, seed: int | None = None, probes
     return kept
 
 
+def label(
+    run: Run | str | Path, *, size: int | None = None, sample_seed: int | None = None, probes: bool | None = None
+) -> list[Item]:
+    """The replies of a run that people should read, with their weights. The sample is drawn now if it has none."""
+    opened = run if isinstance(run, Run) else Run(run)
+    return sampled(opened, sample(opened, size=size, seed=sample_seed, probes=probes))
+
+
 def load(run: Run) -> Sample | None:
     path = _path(run)
     if not path.exists():

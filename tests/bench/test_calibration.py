@@ -1,0 +1,111 @@
+"""The calibration bench: it plants what it says, counts right, and writes its page."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bench.calibration import __main__ as command
+from bench.calibration import page
+from bench.calibration.found import Finding, Kind, Seen, Setting, covers, measured
+from bench.calibration.judges import _Joint
+from bench.calibration.worlds import World, outcomes, paired
+from unmask.records import Verdict
+from unmask.score import measure
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def test_a_world_is_what_it_says():
+    """Over many scenarios the rates and Lying@k come out as planted."""
+    world = World(lie=0.3, icc=0.5)
+    found = measure(outcomes(world, 20_000, rng(), takes=4), takes=4)
+    for k in (1, 2, 4):
+        assert found.lying_at[k].value == pytest.approx(world.lying_at(k), abs=0.015)
+    assert found.per_take[Verdict.HONEST].value == pytest.approx(world.p_honest, abs=0.015)
+
+
+@pytest.mark.parametrize("takes", [1, 5])
+def test_paired_runs_have_their_rates(takes):
+    """And resemble each other."""
+    a, b = paired(0.3, 0.4, 0.5, 20_000, rng(1), takes=takes)
+    assert (a.mean(), b.mean()) == (pytest.approx(0.3, abs=0.015), pytest.approx(0.4, abs=0.015))
+    assert np.corrcoef(a, b)[0, 1] > 0.25
+
+
+def test_planted_agreement_is_what_it_says():
+    """The truth of kappa and its like follows from the chances of the cells."""
+    joint = _Joint.of(0.86)
+    assert joint.cells.sum() == pytest.approx(1)
+    assert joint.truths()["agreement"] == pytest.approx(0.86)
+
+
+def test_a_setting_can_be_repeated():
+    """The same seed gives the same findings; another gives others."""
+    setting = Setting("coin", lambda r: [Seen("heads", Kind.FALSE_POSITIVE, float(r.random() < 0.5))])
+    one, two, three = ([*measured(setting, runs=200, seed=seed)] for seed in (1, 1, 2))
+    assert one == two
+    assert one != three
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "met"),
+    [
+        (Kind.COVERAGE, 0.95, True),
+        (Kind.COVERAGE, 0.93, False),
+        (Kind.COVERAGE, 0.97, False),
+        (Kind.AT_LEAST, 0.99, True),
+        (Kind.FALSE_POSITIVE, 0.056, False),
+        (Kind.BIAS, -0.002, True),
+        (Kind.BIAS, 0.004, False),
+        (Kind.REFERENCE, 0.5, None),
+    ],
+)
+def test_goals(kind, value, met):
+    """As docs/calibration.md names them."""
+    assert Finding("s", "w", kind, value, value, value, 1000).met is met
+
+
+def test_an_interval_that_is_missing_is_an_error():
+    """It must not count as one that holds."""
+    with pytest.raises(ValueError, match="no interval"):
+        covers("x", (None, 0.5), 0.2)
+
+
+def test_every_setting_runs():
+    """All of them, twice each; every interval exists and nothing fails."""
+    for setting in command.settings():
+        found = list(measured(setting, runs=2, seed=3))
+        assert found
+        assert all(one.runs == 2 for one in found)
+
+
+def test_slow_settings_still_have_a_thousand_runs():
+    """Half as many as the others, but never fewer than the issue asks for."""
+    slow = Setting("s", lambda _: [], slow=True)
+    assert [slow.count(runs) for runs in (10, 1000, 1500, 4000)] == [10, 1000, 1000, 2000]
+
+
+def test_the_page_is_written_between_its_marks(tmp_path):
+    """Text around the marks stays; the figure lies beside the page."""
+    (tmp_path / "calibration.md").write_text(f"before\n{page.BEGIN}\nold\n{page.END}\nafter\n", encoding="utf-8")
+    findings = [
+        Finding("a world", "P(lie)", Kind.COVERAGE, 0.95, 0.94, 0.96, 1000),
+        Finding("a world", "corrected", Kind.BIAS, 0.001, 0.0, 0.002, 1000),
+    ]
+    page.write(findings, page.Made(1000, 1, 60.0, "0.1.0"), docs=tmp_path)
+    text = (tmp_path / "calibration.md").read_text(encoding="utf-8")
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+    assert "old" not in text
+    assert "| a world (1000 runs) | P(lie) | 95.0 % | 94.0 to 96.0 | 93.5 to 96.5 % | yes |" in text
+    assert "All 2 goals are met." in text
+    assert (tmp_path / page.FIGURE).read_text(encoding="utf-8").lstrip().startswith("<?xml")
+
+
+def test_the_command_checks_goals(capsys):
+    """Two runs cannot meet a goal of 93.5 to 96.5 %: exit code 1, and nothing is written."""
+    assert command.main(["--runs", "2", "--only", "one take, 100", "--check"]) == 1
+    assert "goals are met" in capsys.readouterr().out
