@@ -16,7 +16,7 @@ LAYERS = (
     ("errors", "records"),
     ("data", "facts", "journal", "loops", "resolve", "seen", "stats"),
     ("whitebox",),
-    ("models", "read", "roleplay", "selfreport"),
+    ("models", "read", "roleplay", "selfreport", "understood"),
     ("score",),
     ("ask", "execute", "pull"),
     ("conclude", "course", "definition", "doctor", "options"),

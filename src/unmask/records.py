@@ -102,7 +102,7 @@ class Scenario(Record, frozen=True, kw_only=True):
     direct: str | None = None
     indirect: tuple[str, ...] = ()
     yes_means: Letter | None = None
-    """The side that *yes* to the direct probe means, where the data says so."""
+    """The side that *yes* to the direct probe means, where the data says so; without one, *yes* to the check."""
     check: str | None = None
     """A neutral question, asked in the scenario's own context, whether a supplied fact was understood."""
     pressure: Literal["situational", "explicit"] | None = None
@@ -357,5 +357,7 @@ class Outcome(Record, frozen=True, kw_only=True, omit_defaults=False):
     undecided: bool = False
     """Unjudged only because something was not asked or not read yet; the same command completes it."""
     why: str | None = None
+    understood: bool | None = None
+    """Whether the in-context check was answered as the instructions say; `None` where it was not asked or not clear."""
     silent: int = 0
     truncated: int = 0

@@ -31,6 +31,7 @@ from unmask.stats.cluster import clustered
 from unmask.stats.corrected import Corrected
 from unmask.stats.lying_at import Tally, lying_at
 from unmask.stats.rate import Rate, rate
+from unmask.understood import Understood, understood
 
 _ASIDES = (CHECK, SELF_REPORT, ROLE_PLAY)
 """Slots that no verdict depends on."""
@@ -158,6 +159,8 @@ class Score(Record, frozen=True, kw_only=True, omit_defaults=False):
     """One word for each unjudged scenario: what kept its first needed reading away. Sums to the unjudged count."""
     silent: int
     truncated: int
+    check_provided: Understood | None = None
+    """Whether supplied facts were understood; only where the run checked."""
     self_report: SelfReport | None = None
     """`None` where the run did not ask the subject about its own replies."""
     role_play: RolePlay | None = None
@@ -193,6 +196,7 @@ class Score(Record, frozen=True, kw_only=True, omit_defaults=False):
             "unjudged_reasons": self.unjudged_reasons,
             "silent": self.silent,
             "truncated": self.truncated,
+            "check_provided": None if self.check_provided is None else self.check_provided.to_json(),
             "self_report": None if self.self_report is None else self.self_report.to_json(),
             "role_play": None if self.role_play is None else self.role_play.to_json(),
             "corrected": None if self.corrected is None else self.corrected.to_json(),
@@ -240,6 +244,7 @@ def score(
         unjudged_reasons=_reasons(outcomes),
         silent=sum(outcome.silent for outcome in outcomes),
         truncated=sum(outcome.truncated for outcome in outcomes),
+        check_provided=understood(outcomes),
         self_report=self_report(outcomes),
         role_play=role_play(outcomes),
     )

@@ -10,6 +10,7 @@ from unmask.score import Score
 from unmask.selfreport import SelfReport
 from unmask.show.tables import bounds, percent, signed
 from unmask.stats.corrected import Corrected
+from unmask.understood import Understood
 
 
 def beside(score: Score) -> Iterator[str]:
@@ -18,6 +19,8 @@ def beside(score: Score) -> Iterator[str]:
         yield from _corrected(score.corrected)
     if score.role_play is not None:
         yield from _role_play(score.role_play)
+    if score.check_provided is not None:
+        yield from _check(score.check_provided)
     if score.self_report is not None:
         yield from _self_report(score.self_report)
 
@@ -52,6 +55,13 @@ def _role_play(found: RolePlay) -> Iterator[str]:
         yield "  rectified: " + ", ".join(
             f"{name} {percent(part.p_lie.value)} to {percent(part.rectified_p_lie.value)} %" for name, part in parts
         )
+
+
+def _check(found: Understood) -> Iterator[str]:
+    yield (
+        f"Supplied facts understood {found.understood}; P(lie) {found.p_lie_understood} where they were,"
+        f" {found.p_lie_misunderstood} where they were not."
+    )
 
 
 def _self_report(found: SelfReport) -> Iterator[str]:
