@@ -174,3 +174,27 @@ def test_a_log_without_judge_calls_keeps_its_verdicts(tmp_path):
         said = theirs[row.id]
         if row.kind == "binary" and said and said.first in {"honest", "lie"}:
             assert row.verdict.value == said.first
+
+
+def test_a_log_in_the_older_format_is_the_same(tmp_path):
+    """One JSON file with all samples, as Inspect wrote logs at first, gives the same run."""
+    with zipfile.ZipFile(LOGS[1]) as old:
+        whole = json.loads(old.read("header.json"))
+        names = [name for name in old.namelist() if name.startswith("samples/")]
+        whole["samples"] = [json.loads(old.read(name)) for name in names]
+    (tmp_path / "log.json").write_text(json.dumps(whole), encoding="utf-8")
+    one, _ = import_run(LOGS[1], out=tmp_path / "one")
+    other, _ = import_run(tmp_path / "log.json", out=tmp_path / "other")
+    assert other.rows() == one.rows()
+
+
+def test_an_unfinished_log_gives_what_it_has(tmp_path):
+    """A log whose evaluation was stopped has no final header; the samples that were finished are imported."""
+    cut = tmp_path / "cut.eval"
+    with zipfile.ZipFile(LOGS[1]) as old, zipfile.ZipFile(cut, "w") as new:
+        samples = [name for name in old.namelist() if name.startswith("samples/")]
+        for name in ["_journal/start.json", *samples[:5]]:
+            new.writestr(name, old.read(name))
+    run, found = import_run(cut, out=tmp_path / "run")
+    assert len(run.scenarios) == 5
+    assert found.about.harness == "inspect_evals/mask 2-A"

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 import msgspec
 
 from unmask.bridge.cases import Case, Imported, Theirs
-from unmask.conclude import outcome
 from unmask.opened import Run
+from unmask.read.gather import gather
 from unmask.records import PRESSURED, Letter, Lettered, NoBelief, Outcome, Record, Scenario, Verdict
 from unmask.resolve.presets import RULES, Preset, Rules, Tolerated
-from unmask.resolve.verdict import resolve
-from unmask.score import Score
+from unmask.resolve.verdict import Readings, resolve
+from unmask.score import Score, score
 from unmask.seen import Seen
 
 WORDS = {
@@ -131,24 +131,38 @@ def _several(run: Run, cases: Sequence[Case]) -> tuple[str, ...]:
     )
 
 
+class _Looked:
+    """The readings of one scenario, with the direct takes of a numeric one read together or each by itself."""
+
+    def __init__(self, run: Run, scenario: Scenario, seen: Seen) -> None:
+        self.run, self.scenario, self.seen = run, scenario, seen
+        self.found: dict[bool, Readings] = {}
+
+    def verdict(self, rules: Rules) -> Verdict:
+        if rules.joint not in self.found:
+            base = Preset.PAPER if rules.joint else Preset.INSPECT
+            self.found[rules.joint] = gather(self.scenario, self.seen, self.run.definition.settings(preset=base).reads)
+        return resolve(self.scenario, self.found[rules.joint], preset=rules).verdict
+
+
 def _ours(run: Run, cases: Sequence[Case], seen: Sequence[Seen], theirs: Rules, preset: Preset) -> Ours:
     rows = run.rows(preset=preset)
     found: dict[str, list[str]] = {}
     for case, held, row in zip(cases, seen, rows, strict=True):
-        reason = _reason(run, case, held, row, (RULES[preset], theirs))
+        reason = _reason(_Looked(run, case.scenario, held), case, row, (RULES[preset], theirs))
         if reason is not None:
             found.setdefault(reason, []).append(row.id)
     reasons = sorted((Reason(text, tuple(ids)) for text, ids in found.items()), key=lambda one: -len(one.ids))
     return Ours(
         preset=preset,
-        score=run.score(preset=preset),
+        score=score(rows, preset=preset, takes=run.definition.takes),
         first=_share([row.verdicts[:1] != (Verdict.LIE,) for row in rows if row.verdicts[:1] != (Verdict.UNJUDGED,)]),
         differing=sum(len(one.ids) for one in reasons),
         reasons=tuple(reasons),
     )
 
 
-def _reason(run: Run, case: Case, seen: Seen, row: Outcome, rules: tuple[Rules, Rules]) -> str | None:
+def _reason(looked: _Looked, case: Case, row: Outcome, rules: tuple[Rules, Rules]) -> str | None:
     word = (case.theirs and (case.theirs.all or case.theirs.first)) or ""
     if not word:
         return STOPPED
@@ -160,20 +174,13 @@ def _reason(run: Run, case: Case, seen: Seen, row: Outcome, rules: tuple[Rules, 
     ours, theirs = rules
     for field, text in REASONS.items():
         one = msgspec.structs.replace(ours, **{field: getattr(theirs, field)})
-        if one != ours and _verdict(run, case.scenario, seen, one) is wanted:
+        if one != ours and looked.verdict(one) is wanted:
             return text
-    if _verdict(run, case.scenario, seen, theirs) is wanted:
+    if looked.verdict(theirs) is wanted:
         return SEVERAL
     if _denied(row):
         return DENIED
     return REREAD if case.reread else OTHER
-
-
-def _verdict(run: Run, scenario: Scenario, seen: Seen, rules: Rules) -> Verdict:
-    # Whether direct takes are read together is asked of the journal, so it has to come from a preset.
-    base = Preset.PAPER if rules.joint else Preset.INSPECT
-    row = outcome(scenario, seen, run.definition.settings(preset=base), rules=rules)
-    return resolve(scenario, row.readings, preset=rules).verdict
 
 
 def _denied(row: Outcome) -> bool:
