@@ -1,0 +1,45 @@
+"""The labelled replies: what was said, what two people read in it, and which half it belongs to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from unmask.records import Interval, Letter, Lettered, Ranged, Record
+
+FILE = Path(__file__).with_name("replies.jsonl")
+
+
+class Given(Record, frozen=True):
+    """One reading by a person: a letter, or bounds."""
+
+    letter: Letter | None = None
+    interval: Interval | None = None
+    relative: Interval | None = None
+
+    def reading(self) -> Lettered | Ranged:
+        if self.letter is not None:
+            return Lettered(self.letter, by="person")
+        return Ranged(self.interval or Interval(), self.relative or Interval(), by="person")
+
+
+class Labelled(Record, frozen=True, kw_only=True):
+    """One reply of `replies.jsonl`. `first` and `second` were given independently; `label` is the settled one."""
+
+    id: str
+    scenario: str
+    slot: str
+    text: str
+    made_by: str
+    """`qwen2.5-coder-1.5b`, `smollm2-135m`, or `hand`."""
+    trait: str | None = None
+    first: Given
+    second: Given
+    label: Given
+    half: Literal["tuning", "test"]
+
+
+def labelled() -> tuple[Labelled, ...]:
+    return tuple(msgspec.json.decode(line, type=Labelled) for line in FILE.read_bytes().splitlines())
