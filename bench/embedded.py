@@ -95,7 +95,8 @@ def table(arguments: argparse.Namespace) -> None:
     )
     print("| beside it | threads | waiting | slots | context | wall s | CPU s | replies/min | out tokens/s | peak MB |")
     print("|---|--:|---|--:|--:|--:|--:|--:|--:|--:|")
-    for busy, threads, waiting in itertools.product((False, True), arguments.threads, ("passive", "active")):
+    besides = [beside == "busy" for beside in arguments.beside]
+    for busy, threads, waiting in itertools.product(besides, arguments.threads, ("passive", "active")):
         for slots, context in itertools.product(arguments.slots, arguments.context):
             if threads == 1 and waiting == "active":
                 continue  # one thread waits for nobody
@@ -135,6 +136,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=sorted({1, cores()}))
     parser.add_argument("--slots", type=int, nargs="+", default=[1, 4, 8])
     parser.add_argument("--context", type=int, nargs="+", default=[4096])
+    parser.add_argument("--beside", choices=("idle", "busy"), nargs="+", default=["idle", "busy"])
     parser.add_argument("--one", action="store_true", help="measure one setting in this process and print JSON")
     parser.add_argument("--judge", action="store_true", help="run the entailment judge instead")
     arguments = parser.parse_args()

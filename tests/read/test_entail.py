@@ -235,5 +235,5 @@ def test_the_large_model_agrees_with_most_labels():
     """Measured: see docs/embedded.md. A wrong prompt or margin costs more than two of these."""
     pull("qwen2.5-coder-1.5b")
     found = read("embedded/qwen2.5-coder-1.5b")
-    assert sum(reply.plain.letter is reply.label for reply in found) >= 25
-    assert sum(reply.calibrated.letter is reply.label for reply in found) >= 27
+    assert sum(reply.plain.letter is reply.label for reply in found) >= 24
+    assert sum(reply.calibrated.letter is reply.label for reply in found) >= 26
