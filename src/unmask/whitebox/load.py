@@ -113,12 +113,11 @@ def weights(checked: Checked) -> Any:
     try:
         with _quiet():
             model = AutoModelForCausalLM.from_pretrained(
-                source.folder, dtype=torch.bfloat16 if gpu else torch.float32, **options
-            )
-            model = model.to(checked.device)
+                source.folder, config=checked.config, dtype=torch.bfloat16 if gpu else torch.float32, **options
+            ).to(checked.device)
     except torch.OutOfMemoryError as error:
         raise FatalModelError(f"{source.shown} does not fit into the memory of {checked.device}: {error}") from None
-    except (OSError, ValueError, RuntimeError, KeyError, ImportError, MemoryError) as error:
+    except Exception as error:  # readers of weight files have exceptions of their own
         raise FatalModelError(
             f"transformers cannot load {source.shown}: {_first_line(error)}",
             advice="the files may be incomplete, or of an architecture newer than the installed transformers",
@@ -137,7 +136,7 @@ def _described(source: Source) -> tuple[Any, Any]:
         with _quiet():
             config = AutoConfig.from_pretrained(source.folder, **options)
             return config, AutoTokenizer.from_pretrained(source.folder, **options)
-    except (OSError, ValueError, RuntimeError, KeyError, ImportError, TypeError) as error:
+    except Exception as error:  # as above; a folder that is no model fails in many ways
         raise MissingError(
             f"transformers cannot open {source.shown}: {_first_line(error)}",
             advice="give a folder with config.json and tokenizer files, a GGUF file, or a hub name you can reach",

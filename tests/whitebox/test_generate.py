@@ -1,0 +1,182 @@
+"""The writer: whatever rows are written side by side, each says what it would say alone."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the extra whitebox")
+pytest.importorskip("transformers", reason="needs the extra whitebox")
+
+from tests.models import tiny_llama  # noqa: E402
+from unmask.errors import FatalModelError  # noqa: E402
+from unmask.whitebox.generate import End, Manner, Room, Row, Writer, _chosen, _chunks  # noqa: E402
+
+WIDE = Room(rows=16, tokens=16 * 256, reading=512)
+LENGTHS = (1, 2, 3, 17, 40, 41, 90, 5)
+
+
+def prompts(lengths=LENGTHS) -> list[list[int]]:
+    rng = random.Random(3)
+    return [[rng.randrange(256) for _ in range(length)] for length in lengths]
+
+
+def finish(writer: Writer, *, steps: int = 10_000) -> list[Row]:
+    done: list[Row] = []
+    while writer.busy:
+        steps -= 1
+        assert steps, "the writer does not come to an end"
+        done += writer.step()
+    return done
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        ("llama", {}),
+        ("llama", {"num_key_value_heads": 4}),
+        ("mistral", {"sliding_window": 12}),
+        ("qwen2", {"use_sliding_window": True, "sliding_window": 12, "max_window_layers": 1}),
+        ("llama", {"attn_implementation": "eager"}),
+    ],
+    ids=["shared-keys", "own-keys", "window", "mixed-windows", "eager"],
+)
+def test_rows_side_by_side_are_what_they_are_alone(kind, changes):
+    """Prompts of 1 to 90 tokens in one batch, against a reference without cache, mask or batch."""
+    model = tiny_llama.model(kind, **changes)
+    rows = [Row(prompt, Manner(30, temperature=0)) for prompt in prompts()]
+    writer = Writer(tiny_llama.model(kind, **changes), stops=(), room=WIDE)
+    writer.add(rows)
+    finish(writer)
+    assert [row.written for row in rows] == [tiny_llama.likeliest(model, row.prompt, row.written) for row in rows]
+    assert {len(row.written) for row in rows} == {30}
+
+
+def test_rows_that_come_later_and_leave_earlier_change_nothing():
+    """Limits from 3 to 24 tokens, a new row after every third step."""
+    model = tiny_llama.model()
+    rows = [Row(prompt, Manner(3 + 3 * place, temperature=0)) for place, prompt in enumerate(prompts())]
+    writer = Writer(tiny_llama.model(), stops=(), room=WIDE)
+    for row in rows:
+        writer.add([row])
+        for _ in range(3):
+            writer.step()
+    finish(writer)
+    assert [row.written for row in rows] == [tiny_llama.likeliest(model, row.prompt, row.written) for row in rows]
+    assert all(len(row.written) == row.manner.limit for row in rows)
+
+
+def test_rows_sent_back_for_want_of_room_say_the_same():
+    """Room for three rows at first and for fewer as they grow: the last ones wait and go on where they were."""
+    model = tiny_llama.model()
+    rows = [Row(prompt, Manner(200, temperature=0)) for prompt in prompts((20, 25, 30))]
+    writer = Writer(tiny_llama.model(), stops=(), room=Room(rows=4, tokens=3 * 192, reading=64))
+    writer.add(rows)
+    sent_back = 0
+    while writer.busy:
+        before = len(writer.rows)
+        ended = writer.step()
+        sent_back += before - len(writer.rows) > len(ended)
+    assert sent_back
+    assert [row.written for row in rows] == [tiny_llama.likeliest(model, row.prompt, row.written) for row in rows]
+    assert {len(row.written) for row in rows} == {200}
+
+
+def test_a_row_larger_than_all_room_is_written_alone():
+    rows = [Row(prompt, Manner(5, temperature=0)) for prompt in prompts((90, 100))]
+    writer = Writer(tiny_llama.model(), stops=(), room=Room(rows=4, tokens=64, reading=16))
+    writer.add(rows)
+    assert {len(row.written) for row in finish(writer)} == {5}
+
+
+def test_a_dropped_row_is_neither_written_on_nor_returned():
+    kept, gone = (Row(prompt, Manner(20, temperature=0)) for prompt in prompts((9, 9)))
+    writer = Writer(tiny_llama.model(), stops=(), room=WIDE)
+    writer.add([gone, kept])
+    writer.step()
+    gone.dropped = True
+    assert finish(writer) == [kept]
+    assert len(gone.written) == 1
+
+
+def test_a_stop_token_ends_a_row_and_is_not_part_of_it():
+    """The same row twice: once to the limit, once with one of its own tokens as the stop."""
+    (prompt,) = prompts((12,))
+    free, stopped = (Row(prompt, Manner(10, temperature=0)) for _ in range(2))
+    writer = Writer(tiny_llama.model(), stops=(), room=WIDE)
+    writer.add([free])
+    finish(writer)
+    place = next(place for place, token in enumerate(free.written) if place and token not in free.written[:place])
+    writer.stops = frozenset({free.written[place]})
+    writer.add([stopped])
+    finish(writer)
+    assert (free.end, stopped.end) == (End.LIMIT, End.STOPPED)
+    assert stopped.written == free.written[:place]
+
+
+def test_the_same_seed_gives_the_same_words_whoever_is_written_beside():
+    alone, beside = (Row(prompts((14,))[0], Manner(40, seed="11")) for _ in range(2))
+    for row, others in ((alone, []), (beside, prompts((3, 70, 20)))):
+        writer = Writer(tiny_llama.model(), stops=(), room=WIDE)
+        writer.add([*(Row(prompt, Manner(25, seed="x")) for prompt in others), row])
+        finish(writer)
+    assert alone.written == beside.written
+
+
+def test_weights_that_are_not_numbers_are_an_error():
+    model = tiny_llama.model()
+    torch.nn.init.constant_(model.model.norm.weight, math.nan)
+    writer = Writer(model, stops=(), room=WIDE)
+    writer.add([Row([1, 2], Manner(3))])
+    with pytest.raises(FatalModelError, match="not numbers"):
+        writer.step()
+
+
+# --- drawing ----------------------------------------------------------------------------------------------
+
+
+def drawn(logits: list[float], manner: Manner, *, count: int = 4000) -> list[float]:
+    """How often each token is drawn."""
+    rows = [Row([0], Manner(1, manner.temperature, manner.top_p, str(seed))) for seed in range(count)]
+    tokens = _chosen(torch.tensor([logits] * count), rows)
+    return [tokens.count(token) / count for token in range(len(logits))]
+
+
+def test_temperature_one_is_the_models_own_distribution():
+    """Rare words included: nothing is cut off unless it is asked for."""
+    shares = [0.6, 0.3, 0.08, 0.02, 0.0]
+    found = drawn([math.log(share) if share else -math.inf for share in shares], Manner(1))
+    assert found == pytest.approx(shares, abs=0.03)
+    assert found[3] > 0
+    assert found[4] == 0
+
+
+def test_a_lower_temperature_sharpens():
+    """At one half the shares are squared and scaled to one."""
+    assert drawn([math.log(0.8), math.log(0.2)], Manner(1, temperature=0.5)) == pytest.approx([0.941, 0.059], abs=0.015)
+
+
+def test_temperature_zero_is_the_likeliest():
+    assert drawn([0.0, 0.1, 0.0], Manner(1, temperature=0), count=50) == [0, 1, 0]
+
+
+def test_top_p_keeps_the_likeliest_that_reach_it():
+    found = drawn([math.log(share) for share in (0.5, 0.3, 0.15, 0.05)], Manner(1, top_p=0.7))
+    assert found == pytest.approx([0.625, 0.375, 0, 0], abs=0.03)
+
+
+def test_rows_of_different_manners_are_drawn_together():
+    rows = [Row([0], Manner(1, heat, 1.0, str(seed))) for heat in (0.0, 1.0) for seed in range(300)]
+    tokens = _chosen(torch.tensor([[0.0, 0.5]] * 600), rows)
+    assert set(tokens[:300]) == {1}
+    assert set(tokens[300:]) == {0, 1}
+
+
+def test_prompts_read_together_are_of_similar_length():
+    """No group is over the budget unless it is a single prompt, and little of it is filling."""
+    made = sorted((tuple([0] * length) for length in (1, 5, 700, 720, 900, 5000)), key=len)
+    groups = list(_chunks(made, 2000))
+    assert [len(prompt) for group in groups for prompt in group] == [1, 5, 700, 720, 900, 5000]
+    assert all(len(group) == 1 or len(group) * len(group[-1]) <= 2000 for group in groups)
