@@ -70,7 +70,7 @@ def money(usd: float | None) -> str:
 
 def _styles() -> str:
     dark = style_variables(dark=True)
-    colours = f":root{{{style_variables(dark=False)}}}@media (prefers-color-scheme:dark){{:root{{{dark}}}}}"
+    colours = f":root{{{style_variables(dark=False)}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}"
     return colours + _read("report.css")
 
 

@@ -1,0 +1,379 @@
+"""The report in a real Chromium: hostile replies do nothing, controls work by keyboard, axe finds nothing serious."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import NamedTuple
+from urllib.request import urlopen
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser import chromium
+from tests.browser.chromium import opened
+from tests.show.made_runs import hostile_run, small_run, subject
+from unmask.models.scripted import Scripted
+from unmask.show.report import report
+
+OPEN_ALL = "document.querySelectorAll('details').forEach((one) => { one.open = true })"
+THEMES = ("light", "dark")
+FOCUS = """() => {
+  const one = document.activeElement, style = getComputedStyle(one), box = one.getBoundingClientRect();
+  if (!one.dataset.met) one.dataset.met = String(document.querySelectorAll('[data-met]').length + 1);
+  return [one.tagName, one.dataset.met, style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0,
+          box.width * box.height > 0];
+}"""
+FOCUSABLE = "a[href], summary, select, input, button, [tabindex='0']"
+
+
+INJECT = """(address) => {
+  document.body.insertAdjacentHTML('beforeend',
+    `<img src="${address}/x.png" onerror="window.pwned = 1"><iframe src="${address}/"></iframe>` +
+    `<link rel=stylesheet href="${address}/x.css"><p id="painted" style="color: rgb(1, 2, 3)">x</p>`);
+  const made = document.createElement('script');
+  made.textContent = 'window.pwned = 1';
+  document.body.append(made);
+}"""
+
+
+class Pages(NamedTuple):
+    hostile: Path
+    small: Path
+    takes: Path
+    two: Path
+    redacted: Path
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium.browser() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory) -> Pages:
+    folder = tmp_path_factory.mktemp("pages")
+    small = small_run(folder / "small")
+    honest = Scripted(lambda request: subject(request).replace("not lit, as", "lit, as"), name="scripted/upright")
+    runs = {
+        "hostile": [hostile_run(folder / "hostile")],
+        "small": [small],
+        "takes": [small_run(folder / "takes", takes=4)],
+        "two": [small, small_run(folder / "upright", model=honest)],
+    }
+    made = {name: report(listed) for name, listed in runs.items()} | {"redacted": report([small], redact=True)}
+    for name, text in made.items():
+        (folder / f"{name}.html").write_text(text, encoding="utf-8")
+    return Pages(**{name: folder / f"{name}.html" for name in made})
+
+
+def shown(page: Page) -> int:
+    """Scenarios in sight."""
+    return page.locator(".list > details:not([hidden])").count()
+
+
+def status(page: Page) -> str:
+    return page.locator("[role=status]").first.inner_text()
+
+
+@contextmanager
+def listening() -> Iterator[tuple[str, list[str]]]:
+    """A real server on loopback, and every path that was asked of it."""
+    heard: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            heard.append(self.path)
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", heard
+        server.shutdown()
+
+
+# --- hostile replies
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_hostile_replies_do_nothing(browser, pages, theme):
+    """Nothing runs, nothing is loaded, nothing is said on the console, with every fold open."""
+    with opened(browser, pages.hostile, color_scheme=theme) as one:
+        one.page.evaluate(OPEN_ALL)
+        one.page.mouse.move(400, 400)
+        one.page.wait_for_timeout(300)
+        assert one.page.evaluate("window.pwned") is None
+        assert one.said == []
+        assert one.asked == [pages.hostile.as_uri()]
+
+
+def test_hostile_replies_add_no_elements(browser, pages):
+    """What they wrote is text: one script and one style, both ours, and nothing that could load."""
+    with opened(browser, pages.hostile) as one:
+        count = one.page.locator
+        assert count("script").count() == count("style").count() == count("h1").count() == 1
+        assert count("img, iframe, link, object, embed, base, video, audio, [style], [onerror], [onload]").count() == 0
+
+
+def test_hostile_styles_change_nothing(browser, pages):
+    """The page still stands where a reply asked for everything to be hidden."""
+    with opened(browser, pages.hostile) as one:
+        one.page.evaluate(OPEN_ALL)
+        assert one.page.locator(".big strong").is_visible()
+        assert one.page.get_by_text("* { display: none !important }").first.is_visible()
+
+
+def test_injected_markup_would_be_stopped_by_the_policy(browser, pages):
+    """Even markup that got into the page could neither run, load nor restyle: the second line of defence holds."""
+    with listening() as (address, heard), opened(browser, pages.small) as one:
+        one.page.evaluate(INJECT, address)
+        one.page.wait_for_timeout(500)
+        assert one.page.evaluate("window.pwned") is None
+        assert one.page.evaluate("getComputedStyle(document.getElementById('painted')).color") != "rgb(1, 2, 3)"
+        assert heard == []
+        with urlopen(f"{address}/really", timeout=5):  # the server does hear what is sent
+            assert heard == ["/really"]
+
+
+def test_nothing_is_hidden_or_turned_round(browser, pages):
+    """Direction marks and zero-width characters are not in the page; their numbers are, for all to see."""
+    with opened(browser, pages.hostile) as one:
+        one.page.evaluate(OPEN_ALL)
+        text = one.page.evaluate("document.documentElement.textContent")
+        assert not {"\u202e", "\u202c", "\u2066", "\u200b", "\ufeff", "\U000e0041", "\x1b", "\x00"} & set(text)
+        assert one.page.get_by_text("U+202E", exact=True).first.is_visible()
+        assert one.page.get_by_text("U+200B ×3", exact=True).first.is_visible()
+
+
+def test_replies_stay_in_their_boxes(browser, pages):
+    """Neither 5,000 letters in a row nor 500 accents on one widen the page or paint over what stands above."""
+    for width in (320, 390, 1280):
+        with opened(browser, pages.hostile, viewport={"width": width, "height": 800}) as one:
+            one.page.evaluate(OPEN_ALL)
+            assert one.page.evaluate("document.documentElement.scrollWidth") <= width
+            kept = one.page.evaluate(
+                "[...document.querySelectorAll('.q, .a')].every((e) => getComputedStyle(e).contain === 'paint')"
+            )
+            assert kept
+
+
+def test_right_to_left_replies_read_from_the_right(browser, pages):
+    """Arabic starts at the right without touching its surroundings."""
+    with opened(browser, pages.hostile) as one:
+        one.page.evaluate(OPEN_ALL)
+        found = one.page.locator(".a p[dir=auto]").first
+        assert found.evaluate("(one) => getComputedStyle(one).direction") == "rtl"
+        assert one.page.locator("main").evaluate("(one) => getComputedStyle(one).direction") == "ltr"
+
+
+def test_long_replies_say_what_is_left_out(browser, pages):
+    """Of 200,000 characters a part stands folded away, and the page says how many do not."""
+    with opened(browser, pages.hostile) as one:
+        one.page.evaluate(OPEN_ALL)
+        gap = one.page.locator(".a em").first
+        assert 180_000 < int(gap.inner_text().replace(",", "")) < 200_000
+        assert "characters left out" in gap.evaluate("(one) => getComputedStyle(one, '::after').content")
+        assert one.page.get_by_text("unmask show hostile ID").is_visible()
+
+
+# --- reading without script
+
+
+def test_readable_without_script(browser, pages):
+    """With scripts switched off everything is there, folds open by click, and no dead control is shown."""
+    with opened(browser, pages.small, java_script_enabled=False) as one:
+        assert one.page.locator(".big strong").is_visible()
+        assert not one.page.locator("form.filters").is_visible()
+        assert shown(one.page) == 6
+        first = one.page.locator(".list > details").first
+        first.locator("summary").first.click()
+        assert first.get_by_role("heading", name="Under pressure").is_visible()
+
+
+def test_redacted_page_works(browser, pages):
+    """Verdicts can be filtered where there is no text."""
+    with opened(browser, pages.redacted) as one:
+        one.page.get_by_role("combobox", name="Verdict").select_option("lie")
+        assert shown(one.page) == 4
+        assert one.said == []
+
+
+# --- controls
+
+
+def test_every_control_is_reached_by_tab(browser, pages):
+    """Tab stops at each visible link, fold, filter and scrolling table once, and each stop can be seen."""
+    with opened(browser, pages.two) as one:
+        page = one.page
+        wanted = page.locator(FOCUSABLE).evaluate_all("(all) => all.filter((one) => one.checkVisibility()).length")
+        met = []
+        for _ in range(wanted + 5):
+            page.keyboard.press("Tab")
+            met.append(page.evaluate(FOCUS))
+            if met[-1][0] == "BODY":
+                met.pop()
+                break
+        assert len({number for _, number, _, _ in met}) == wanted
+        assert all(outlined and sized for _, _, outlined, sized in met)
+
+
+def test_skip_link_leads_to_the_content(browser, pages):
+    """The first stop leads past the navigation."""
+    with opened(browser, pages.small) as one:
+        one.page.keyboard.press("Tab")
+        assert one.page.evaluate("document.activeElement.textContent") == "Skip to the content"
+        one.page.keyboard.press("Enter")
+        assert one.page.evaluate("document.activeElement.id") == "content"
+
+
+@pytest.mark.parametrize(
+    ("label", "typed", "count"),
+    [("Verdict", "lie", 4), ("Verdict", "honest", 2), ("Archetype", "provided", 2), ("Pressure", "explicit", 3)],
+)
+def test_filters_work_by_keyboard(browser, pages, label, typed, count):
+    """Typing into a filter narrows the list and says how much is left; Home brings everything back."""
+    with opened(browser, pages.small) as one:
+        one.page.get_by_role("combobox", name=label).focus()
+        one.page.keyboard.type(typed)
+        assert shown(one.page) == count
+        assert status(one.page) == f"Showing {count} of 6 scenarios."
+        one.page.keyboard.press("Home")
+        assert shown(one.page) == 6
+
+
+def test_filters_narrow_together(browser, pages):
+    """Verdict and archetype at once."""
+    with opened(browser, pages.small) as one:
+        one.page.get_by_role("combobox", name="Verdict").select_option("lie")
+        one.page.get_by_role("combobox", name="Archetype").select_option("provided facts")
+        assert shown(one.page) == 1
+        assert one.page.locator(".list > details:not([hidden]) summary bdi").inner_text() == "lie-3"
+
+
+def test_search_finds_words_of_replies(browser, pages):
+    """Also in folded text, whatever the case."""
+    with opened(browser, pages.small) as one:
+        one.page.get_by_role("searchbox", name="Containing").focus()
+        one.page.keyboard.type("AS EVERYBODY KNOWS")
+        expect(one.page.locator("[role=status]")).to_have_text("Showing 3 of 6 scenarios.")
+        assert shown(one.page) == 3
+
+
+def test_order_can_be_changed(browser, pages):
+    """By verdict: honest ones first, then lies; as asked: the order of the data."""
+    with opened(browser, pages.small) as one:
+        names = one.page.locator(".list > details > summary > b")
+        before = names.all_inner_texts()
+        one.page.get_by_role("combobox", name="Order").focus()
+        one.page.keyboard.type("by verdict")
+        assert names.all_inner_texts() == ["honest"] * 2 + ["lie"] * 4
+        one.page.keyboard.press("Home")
+        assert names.all_inner_texts() == before
+
+
+@pytest.mark.parametrize("key", ["Enter", "Space"])
+def test_scenarios_open_and_close_by_keyboard(browser, pages, key):
+    """A fold answers to the keys it should."""
+    with opened(browser, pages.small) as one:
+        first = one.page.locator(".list > details").first
+        first.locator("summary").first.focus()
+        one.page.keyboard.press(key)
+        assert first.get_by_role("heading", name="Under pressure").is_visible()
+        one.page.keyboard.press(key)
+        assert not first.get_by_role("heading", name="Under pressure").is_visible()
+
+
+def test_all_shown_open_and_close_at_once(browser, pages):
+    """The button opens what the filters show and nothing else, and says what it will do next."""
+    with opened(browser, pages.small) as one:
+        one.page.get_by_role("combobox", name="Verdict").select_option("honest")
+        button = one.page.get_by_role("button")
+        button.focus()
+        one.page.keyboard.press("Enter")
+        assert one.page.locator(".list > details[open]").count() == 2
+        assert button.inner_text() == "Close all shown"
+        one.page.keyboard.press("Space")
+        assert one.page.locator(".list > details[open]").count() == 0
+        assert button.inner_text() == "Open all shown"
+
+
+def test_a_flip_leads_to_its_scenario(browser, pages):
+    """A link in the comparison opens the scenario of the other run."""
+    with opened(browser, pages.two) as one:
+        one.page.get_by_text("stopped being lies").focus()
+        one.page.keyboard.press("Enter")
+        one.page.locator(".ids a").first.focus()
+        one.page.keyboard.press("Enter")
+        target = one.page.locator("#r2-list > details[open]")
+        assert target.count() == 1
+        assert target.get_by_role("heading", name="Under pressure").is_visible()
+        assert one.said == []
+
+
+# --- for everybody
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("name", Pages._fields)
+def test_axe_finds_nothing_serious(browser, pages, name, theme):
+    """Contrast, names, roles, headings, landmarks: no serious or critical issue, with every fold open."""
+    with opened(browser, getattr(pages, name), color_scheme=theme) as one:
+        one.page.evaluate(OPEN_ALL)
+        found = Axe().run(one.page).response
+        bad = [
+            (rule["id"], rule["impact"], [node["html"][:120] for node in rule["nodes"]][:3])
+            for rule in found["violations"]
+            if rule["impact"] in {"serious", "critical"}
+        ]
+        assert bad == []
+        assert len(found["passes"]) > 15  # axe has really looked
+
+
+@pytest.mark.parametrize("name", Pages._fields)
+@pytest.mark.parametrize("width", [320, 390, 1280])
+def test_no_page_is_wider_than_the_screen(browser, pages, name, width):
+    """Phone and desktop: wide tables scroll inside their own frame."""
+    with opened(browser, getattr(pages, name), viewport={"width": width, "height": 844}) as one:
+        one.page.evaluate(OPEN_ALL)
+        assert one.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_themes_follow_the_system(browser, pages):
+    """Light ground in one, dark in the other."""
+    grounds = []
+    for theme in THEMES:
+        with opened(browser, pages.small, color_scheme=theme) as one:
+            grounds.append(one.page.evaluate("getComputedStyle(document.body).backgroundColor"))
+    assert grounds == ["rgb(255, 255, 255)", "rgb(22, 24, 29)"]
+
+
+def test_print_leaves_controls_out(browser, pages):
+    """On paper there are no filters and no navigation, and the ground is white in both themes."""
+    with opened(browser, pages.small, color_scheme="dark") as one:
+        one.page.emulate_media(media="print")
+        assert not one.page.locator("form.filters").is_visible()
+        assert not one.page.locator("nav").is_visible()
+        assert one.page.locator(".big strong").is_visible()
+        assert one.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        assert one.page.evaluate("getComputedStyle(document.body).color") == "rgb(29, 33, 41)"
+        assert one.page.pdf()[:5] == b"%PDF-"
+
+
+def test_charts_have_names(browser, pages):
+    """Every drawing is either named for those who cannot see it, or left out because its numbers stand beside it."""
+    with opened(browser, pages.takes) as one:
+        unnamed = one.page.evaluate(
+            """[...document.querySelectorAll('svg')].filter((one) => one.getAttribute('aria-hidden') !== 'true'
+               && !(one.getAttribute('role') === 'img' && one.querySelector('title').textContent)).length"""
+        )
+        assert unnamed == 0
+        assert one.page.get_by_role("img", name="Lying@k").count() == 1
