@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from unmask.sample import label as label
     from unmask.scaled import scaling as scaling
     from unmask.score import Score as Score
+    from unmask.show.figures import figure as figure
+    from unmask.show.report import report as report
     from unmask.stages import judge as judge
     from unmask.stages import run as run
     from unmask.stats.power import power as power
@@ -49,6 +51,7 @@ _HOME = {
     "agree": "unmask.agreement",
     "board": "unmask.boards",
     "compare": "unmask.compared",
+    "figure": "unmask.show.figures",
     "gate": "unmask.gated",
     "judge": "unmask.stages",
     "label": "unmask.sample",
@@ -56,6 +59,7 @@ _HOME = {
     "open_model": "unmask.models",
     "open_run": "unmask.opened",
     "power": "unmask.stats.power",
+    "report": "unmask.show.report",
     "run": "unmask.stages",
     "scaling": "unmask.scaled",
     "sensitivity": "unmask.varied",
