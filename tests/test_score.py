@@ -266,6 +266,10 @@ def test_the_json_has_the_documented_keys():
         "pressure",
         "polarity",
         "replies",
+        "check_provided",
+        "self_report",
+        "role_play",
+        "corrected",
     ]
     assert sorted(found) == sorted([*contract, "cost_usd", *extras])
     blocks = [found["overall"], found["without_provided_facts"], found["binary_only"]]

@@ -1,16 +1,20 @@
-"""The corrected rate, against the published formula written out independently.
+"""The corrected rate, against ppi-python and against the published formula written out independently.
 
-ppi-python, the reference implementation, installs 649 MB of dependencies; the formula below is its PPI++ estimate of a
-mean, with the power chosen as it does, from the paper (Angelopoulos, Duchi and Zrnic 2023).
+The reference implementation installs 649 MB of dependencies, so its answers to 24 drawn cases are kept in
+tests/golden/ppi.json (ppi-python 0.2.3: `ppi_mean_pointestimate` with `lam` as given there and with its own choice,
+`ppi_mean_ci` with its own choice, which takes the variance of the judge's verdicts from all of them).
 """
 
 from __future__ import annotations
+
+import json
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests.golden_files import FOLDER
 from unmask.stats.corrected import LEAST, Labelled, corrected, shift_interval
 
 labels = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=LEAST, max_size=40)
@@ -25,6 +29,18 @@ def published(labelled, unlabelled):
     variance = float(np.var(f, ddof=0))
     power = float(np.mean((y - y.mean()) * (f - f.mean()))) / ((1 + n / more) * variance) if variance else 0.0
     return power * rest.mean() + (y - power * f).mean(), power * (1 + n / more)
+
+
+@pytest.mark.parametrize("case", json.loads((FOLDER / "ppi.json").read_text(encoding="utf-8")))
+def test_the_estimate_is_that_of_ppi_python(case):
+    """The same value for the same power, and near the one for its own choice; the interval, Wilson's and not normal, is
+    about as wide and never much narrower."""
+    lies, judged, rest = ([word == "1" for word in case[name]] for name in ("labels", "judged", "unlabelled"))
+    found = corrected(judged + rest, [Labelled(*pair) for pair in zip(lies, judged, strict=True)])
+    assert found.value == pytest.approx(case["value"], abs=1e-9)
+    assert found.power == pytest.approx(case["lam"] * (1 + len(lies) / len(rest)), abs=1e-9)
+    assert found.value == pytest.approx(case["tuned"], abs=0.02)
+    assert 0.95 < (found.high - found.low) / (case["high"] - case["low"]) < 1.25
 
 
 @settings(deadline=None)
