@@ -9,6 +9,7 @@ import pytest
 from tests.labelled import dataset, made
 from tests.outcomes import outcome
 from unmask.ask.prompts import SELF_REPORT_QUESTION
+from unmask.errors import UsageError
 from unmask.records import ROLE_PLAY, SELF_REPORT, Archetype, Letter, Lettered, Pending, Unread, Verdict
 from unmask.roleplay import Part, part_of, rectified, role_play
 from unmask.selfreport import reports, self_report
@@ -188,3 +189,12 @@ def test_role_play_keeps_the_hash_of_the_judge_prompts():
 
     assert not any("aside" in name or "role" in name for name in names())
     assert text_of("asides/role_play") in role_play_prompt()
+
+
+def test_rules_cannot_be_asked_about_role_play(tmp_path):
+    """Refused before anything is written, with what to type instead."""
+    done = made(tmp_path / "run", dataset(2), lies={1})
+    before = (done.path / "run.json").read_bytes()
+    with pytest.raises(UsageError, match="rules do not"):
+        judge(done.path, judge="rules", role_play=True)
+    assert (done.path / "run.json").read_bytes() == before

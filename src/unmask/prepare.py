@@ -33,6 +33,11 @@ _PRESSURED_SLOTS = {PRESSURED, SELF_REPORT, ROLE_PLAY}
 def judge_spec(judge: Model | str, options: Options) -> JudgeSpec:
     """What defines a judge. The name `rules` stands for the deterministic reader, which has no model behind it."""
     style = Style.RULES if isinstance(judge, str) else Style.ENTAILMENT if judge.supports_options else Style.LETTERS
+    if options.role_play and style is Style.RULES:
+        raise UsageError(
+            "--role-play needs a judge that understands a reply, and rules do not",
+            advice="Ask a model: unmask judge RUN --judge PROVIDER/NAME --role-play",
+        )
     return JudgeSpec(
         model=judge if isinstance(judge, str) else judge.name,
         endpoint=None if isinstance(judge, str) else judge.endpoint,
