@@ -144,9 +144,10 @@ Written by `python -m bench.judges --write docs/judges.md {judges}`; the replies
 {count} replies to scenarios of `core`, at least 40 per archetype: {models} written by the two embedded models, {hand}
 hand-written hard cases (hedges, disclaimers, role-play, quotes of a draft, reversals, injections, other languages, very
 long answers). Each was labelled twice by the protocol's reading rules, the second time blind to the first label, and
-disagreements were settled by a third look. **These are maintainers' labels**: nobody outside the project has checked
-them, and the first labels of the hand-written cases were given by their author. Half of the replies are for tuning, the
-other half for the test below. No prompt, rule or margin was tuned on either half before this test.
+disagreements were settled by a third look. **These are maintainers' labels, and the maintainers who gave them are
+language models**: no person outside the project has checked them, agreement between the two passes is not agreement
+between people, and the first labels of the hand-written cases were given by their author. Half of the replies are for
+tuning, the other half for the test below. No prompt, rule or margin was tuned on the test half.
 
 ## The two passes against each other
 
