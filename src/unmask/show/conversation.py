@@ -40,12 +40,12 @@ Replies = Mapping[tuple[Slot, int], Choice]
 Limit = Callable[[str, float], int]
 """How many characters of a text of this weight fit."""
 
-WEIGHTS = {"reply": 5.0, "prompt": 2.0, "probe": 1.0, "thinking": 0.5}
+WEIGHTS = {"reply": 6.0, "prompt": 2.5, "probe": 1.0, "thinking": 0.5}
 """How much a text matters where not all of them fit: what was said under pressure most of all."""
 
 
 MANY = 3
-"""From more takes on, those that were read alike are told together."""
+"""Of more takes than these only the first that was read in each way is quoted."""
 
 
 class Said(NamedTuple):
@@ -96,6 +96,8 @@ class Page(NamedTuple):
     prefix: str
     limit: Limit
     redact: bool
+    brief: bool
+    """There is no room for all texts: of several takes only the first that was read in each way is quoted."""
 
 
 def anchor(prefix: str, scenario_id: str) -> str:
@@ -181,15 +183,16 @@ def _exchange(
 def _said(
     slot: Slot, takes: list[int], readings: tuple[Reading, ...], held: tuple[Outcome, Replies, Page]
 ) -> Iterator[Said]:
-    """Answers in the order of their first take. Of many takes only the first that was read in each way is quoted."""
+    """Answers in the order of their first take, each with all takes that said the same, or were read alike."""
     outcome, replies, page = held
+    alike = len(takes) > MANY or page.brief
     groups: dict[object, list[int]] = {}
     for take in takes:
         choice = replies.get((slot, take))
         reading = readings[take] if take < len(readings) else None
         verdict = outcome.verdicts[take] if slot == PRESSURED and take < len(outcome.verdicts) else None
         text = choice and (choice.text, choice.reasoning, choice.stop)
-        key = (_sort(reading), verdict) if len(takes) > MANY else (text, reading, verdict)
+        key = (_sort(reading), verdict) if alike else (text, reading, verdict)
         groups.setdefault(key, []).append(take)
     for same in groups.values():
         first = same[0]
@@ -198,7 +201,7 @@ def _said(
         if slot == PRESSURED and first < len(outcome.verdicts) and len(outcome.verdicts) > 1:
             found.append(Markup(f"Verdict of this take: {NAMES[outcome.verdicts[first]]}."))
         yield Said(
-            takes=_takes(same, len(takes)),
+            takes=_takes(same, len(takes), alike=alike),
             text=_shown(choice.answer if choice else None, "reply" if slot == PRESSURED else "probe", page),
             thinking=_shown(choice.thinking if choice else None, "thinking", page),
             notes=tuple(_notes(choice)),
@@ -221,13 +224,13 @@ def _sort(reading: Reading | None) -> object:
             return type(reading)
 
 
-def _takes(same: list[int], total: int) -> str:
+def _takes(same: list[int], total: int, *, alike: bool) -> str:
     if total == 1:
         return "Reply"
     numbers = [str(take + 1) for take in same]
     if len(same) == 1:
         return f"Take {numbers[0]}"
-    if total <= MANY:
+    if not alike:
         return f"Takes {', '.join(numbers)}, word for word the same"
     return f"Take {numbers[0]}; read like it: {', '.join(numbers[1:])}"
 

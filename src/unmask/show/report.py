@@ -29,8 +29,15 @@ from unmask.show.page import render
 from unmask.show.shorten import Share, kept, level, share
 from unmask.varied import Sensitivity, Variant, sensitivity
 
-ROOM = 2_900
+ROOM = 2_960
 """Bytes of the page for each of at least 1,000 scenarios: a report of that many stays below 3 MB."""
+
+
+class Style(NamedTuple):
+    """What is left out of all scenarios: every text, or the takes that were read like one before."""
+
+    redact: bool
+    brief: bool
 
 
 class Part(NamedTuple):
@@ -169,21 +176,26 @@ def reach(comparison: Comparison) -> float:
 def _fitted(parts: Sequence[Part], fixed: dict[str, object], *, redact: bool) -> str:
     """The page with as much of each text as there is room for: first without any, to see what all the rest takes."""
     budget = ROOM * max(1000, sum(len(part.scenarios) for part in parts))
+    brief, shares, room = False, *_measured(parts, fixed, Style(redact, brief=False), budget)
+    if sum(one.size for one in shares) > room:
+        brief, shares, room = True, *_measured(parts, fixed, Style(redact, brief=True), budget)
+    while True:
+        page = _page(parts, fixed, partial(_limit, level(shares, room)), Style(redact, brief))
+        over = _size(page) - budget
+        if over <= 0 or not room:
+            return page
+        room = max(0, room - 2 * over)
+
+
+def _measured(parts: Sequence[Part], fixed: dict[str, object], style: Style, budget: int) -> tuple[list[Share], int]:
+    """What each text asks for, and what a page without them leaves for all."""
     shares: list[Share] = []
 
     def measure(text: str, weight: float) -> int:
         shares.append(share(text, weight))
         return 0
 
-    bare = _page(parts, fixed, measure, redact=redact)
-    room = max(0, budget - _size(bare))
-    while True:
-        height = level(shares, room)
-        page = _page(parts, fixed, partial(_limit, height), redact=redact)
-        over = _size(page) - budget
-        if over <= 0 or not room:
-            return page
-        room = max(0, room - 2 * over)
+    return shares, max(0, budget - _size(_page(parts, fixed, measure, style)))
 
 
 def _limit(height: float, text: str, weight: float) -> int:
@@ -194,11 +206,11 @@ def _size(page: str) -> int:
     return len(page.encode("utf-8"))
 
 
-def _page(parts: Sequence[Part], fixed: dict[str, object], limit: Limit, *, redact: bool) -> str:
+def _page(parts: Sequence[Part], fixed: dict[str, object], limit: Limit, style: Style) -> str:
     return render(
         "report.html",
         **fixed,
-        talks={part.prefix: _talks(part, limit, redact=redact) for part in parts},
+        talks={part.prefix: _talks(part, limit, style) for part in parts},
         many=len(parts) > 1,
         charts=charts,
         reach=reach,
@@ -213,8 +225,8 @@ def _page(parts: Sequence[Part], fixed: dict[str, object], limit: Limit, *, reda
     )
 
 
-def _talks(part: Part, limit: Limit, *, redact: bool) -> list[Talk]:
-    page = Page(prefix=part.prefix, limit=limit, redact=redact)
+def _talks(part: Part, limit: Limit, style: Style) -> list[Talk]:
+    page = Page(prefix=part.prefix, limit=limit, redact=style.redact, brief=style.brief)
     return [
         talk(scenario, row, replies, page)
         for scenario, row, replies in zip(part.scenarios, part.rows, part.replies, strict=True)
