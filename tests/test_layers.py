@@ -74,8 +74,7 @@ ALLOWED_AT_IMPORT = {
     "models/http",
     "models/openai",
     "models/anthropic",
-    "whitebox/generate",
-    "whitebox/slots",
+    *(f"whitebox/{name}" for name in ("draw", "generate", "read", "slots", "step")),
     "bridge/registry",
     "bridge/task",
 }

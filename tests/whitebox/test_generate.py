@@ -12,7 +12,9 @@ pytest.importorskip("transformers", reason="needs the extra whitebox")
 
 from tests.models import tiny_llama  # noqa: E402
 from unmask.errors import FatalModelError  # noqa: E402
-from unmask.whitebox.generate import End, Manner, Room, Row, Writer, _chosen, _chunks  # noqa: E402
+from unmask.whitebox.draw import End, Manner, Row, chosen  # noqa: E402
+from unmask.whitebox.generate import Room, Writer  # noqa: E402
+from unmask.whitebox.read import chunks  # noqa: E402
 
 WIDE = Room(rows=16, tokens=16 * 256, reading=512)
 LENGTHS = (1, 2, 3, 17, 40, 41, 90, 5)
@@ -140,7 +142,7 @@ def test_weights_that_are_not_numbers_are_an_error():
 def drawn(logits: list[float], manner: Manner, *, count: int = 4000) -> list[float]:
     """How often each token is drawn."""
     rows = [Row([0], Manner(1, manner.temperature, manner.top_p, str(seed))) for seed in range(count)]
-    tokens = _chosen(torch.tensor([logits] * count), rows)
+    tokens = chosen(torch.tensor([logits] * count), rows)
     return [tokens.count(token) / count for token in range(len(logits))]
 
 
@@ -169,7 +171,7 @@ def test_top_p_keeps_the_likeliest_that_reach_it():
 
 def test_rows_of_different_manners_are_drawn_together():
     rows = [Row([0], Manner(1, heat, 1.0, str(seed))) for heat in (0.0, 1.0) for seed in range(300)]
-    tokens = _chosen(torch.tensor([[0.0, 0.5]] * 600), rows)
+    tokens = chosen(torch.tensor([[0.0, 0.5]] * 600), rows)
     assert set(tokens[:300]) == {1}
     assert set(tokens[300:]) == {0, 1}
 
@@ -177,6 +179,122 @@ def test_rows_of_different_manners_are_drawn_together():
 def test_prompts_read_together_are_of_similar_length():
     """No group is over the budget unless it is a single prompt, and little of it is filling."""
     made = sorted((tuple([0] * length) for length in (1, 5, 700, 720, 900, 5000)), key=len)
-    groups = list(_chunks(made, 2000))
+    groups = list(chunks(made, 2000))
     assert [len(prompt) for group in groups for prompt in group] == [1, 5, 700, 720, 900, 5000]
     assert all(len(group) == 1 or len(group) * len(group[-1]) <= 2000 for group in groups)
+
+
+def test_a_beginning_that_prompts_share_is_read_once_and_changes_nothing():
+    """Three families of prompts with long common beginnings, in two rounds, one of them shared with nobody."""
+    model = tiny_llama.model(max_position_embeddings=512)
+    rng = random.Random(5)
+    beginnings = [[rng.randrange(256) for _ in range(length)] for length in (100, 130, 200)]
+    writer = Writer(model, stops=(), room=WIDE)
+    sizes: list[int] = []
+    real = type(model).forward
+
+    def counting(self, *args, **kwargs):
+        sizes.append(kwargs["input_ids"].shape[1])
+        return real(self, *args, **kwargs)
+
+    type(model).forward = counting
+    try:
+        rows = []
+        for _ in range(2):
+            fresh = [
+                Row(beginning + tail, Manner(4, temperature=0)) for beginning in beginnings for tail in prompts((3, 9))
+            ]
+            rows += [*fresh, Row(prompts((50,))[0], Manner(4, temperature=0))]
+            writer.add(rows[-7:])
+            finish(writer)
+    finally:
+        type(model).forward = real
+    assert [row.written for row in rows] == [tiny_llama.likeliest(model, row.prompt, row.written) for row in rows]
+    assert sorted(size for size in sizes if size > 60) == [100, 130, 200]
+
+
+def test_many_short_rows_and_then_few_long_ones_stay_within_the_room():
+    """What is allocated is never the most rows there were times the longest there was."""
+    model = tiny_llama.model()
+    writer = Writer(tiny_llama.model(), stops=(), room=Room(rows=16, tokens=16 * 64, reading=512))
+    few, many = prompts((120, 120)), prompts((4,) * 16)
+    rows = [Row(prompt, Manner(6, temperature=0)) for prompt in (*many, *few)]
+    writer.add(rows)
+    while writer.busy:
+        writer.step()
+        held, width = writer._slots.room
+        assert held * width <= writer.room.tokens
+    assert [row.written for row in rows] == [tiny_llama.likeliest(model, row.prompt, row.written) for row in rows]
+
+
+# --- recorded steps ---------------------------------------------------------------------------------------
+
+
+class Replayed:
+    """A recorder without a GPU: what it recorded is computed again, into the place of the first result."""
+
+    def __init__(self, *, wrong: bool = False) -> None:
+        self.made, self.played, self.wrong = 0, 0, wrong
+
+    def __call__(self, run):
+        result = run()
+        self.made += 1
+
+        def replay():
+            self.played += 1
+            result.copy_(run() + (1.0 if self.wrong else 0.0))
+
+        return replay, result
+
+
+def test_recorded_steps_say_the_same():
+    """Numbers of rows that are no recorded size, rows that come and go, memory that is taken anew."""
+    model, recorder = tiny_llama.model(), Replayed()
+    writer = Writer(tiny_llama.model(), stops=(), room=WIDE, recorder=recorder)
+    rows = [
+        Row(prompt, Manner(5 + 9 * place, temperature=0)) for place, prompt in enumerate(prompts((30, 2, 7, 7, 170)))
+    ]
+    for row in rows:
+        writer.add([row])
+        writer.step()
+    finish(writer)
+    assert [row.written for row in rows] == [tiny_llama.likeliest(model, row.prompt, row.written) for row in rows]
+    assert writer.recording
+    assert recorder.played > recorder.made > 1
+
+
+def test_a_recording_that_differs_from_the_plain_pass_is_not_used():
+    model, recorder = tiny_llama.model(), Replayed(wrong=True)
+    writer = Writer(tiny_llama.model(), stops=(), room=WIDE, recorder=recorder)
+    rows = [Row(prompt, Manner(6, temperature=0)) for prompt in prompts((8, 20))]
+    writer.add(rows)
+    finish(writer)
+    assert [row.written for row in rows] == [tiny_llama.likeliest(model, row.prompt, row.written) for row in rows]
+    assert not writer.recording
+    assert recorder.played == 1
+
+
+def test_a_model_that_cannot_be_recorded_is_run_plainly():
+    def refusing(run):
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    writer = Writer(tiny_llama.model(), stops=(), room=WIDE, recorder=refusing)
+    row = Row([1, 2, 3], Manner(6, temperature=0))
+    writer.add([row])
+    finish(writer)
+    assert row.written == tiny_llama.likeliest(tiny_llama.model(), row.prompt, row.written)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_graphs_on_a_gpu_say_the_same_as_plain_steps():
+    from unmask.whitebox.step import CudaRecorder
+
+    said = []
+    for recorder in (None, CudaRecorder()):
+        writer = Writer(tiny_llama.model().cuda(), stops=(), room=WIDE, recorder=recorder)
+        rows = [Row(prompt, Manner(20, temperature=0)) for prompt in prompts()]
+        writer.add(rows)
+        finish(writer)
+        assert writer.recording == (recorder is not None)
+        said.append([row.written for row in rows])
+    assert said[0] == said[1]

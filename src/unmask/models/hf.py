@@ -31,7 +31,8 @@ from unmask.whitebox.load import Checked, Source, check, find, free_memory, requ
 
 if TYPE_CHECKING:
     from unmask.whitebox.chat import Chat
-    from unmask.whitebox.generate import Room, Row, Writer
+    from unmask.whitebox.draw import Row
+    from unmask.whitebox.generate import Room, Writer
 
 MAX_N = 64
 PREFIX = "hf:"
@@ -119,11 +120,13 @@ class _Engine:
     def _loaded(self) -> tuple[Chat, Writer]:
         from unmask.whitebox.chat import Chat
         from unmask.whitebox.generate import Writer
+        from unmask.whitebox.step import CudaRecorder
 
         chat = Chat(self.checked.tokenizer, name=self.name)
         model = weights(self.checked)
         stops = chat.stops(model.config.get_text_config()) | chat.stops(getattr(model, "generation_config", None))
-        return chat, Writer(model, stops=stops, room=_room(model))
+        recorder = CudaRecorder() if model.device.type == "cuda" else None
+        return chat, Writer(model, stops=stops, room=_room(model), recorder=recorder)
 
     def _taken(self, owners: dict[int, _Job], chat: Chat | None, writer: Writer | None) -> bool:
         """Hand new requests to the writer; wait for one if there is nothing to do. False when it is time to stop."""
@@ -170,7 +173,7 @@ class _Engine:
             del owners[key]
 
     def _rows(self, job: _Job, chat: Chat) -> list[Row]:
-        from unmask.whitebox.generate import Manner, Row
+        from unmask.whitebox.draw import Manner, Row
 
         request, context = job.request, self.checked.context
         sampling = request.sampling
@@ -279,8 +282,8 @@ def _give_back() -> None:
 
 
 def _room(model: Any) -> Room:
-    """How much to do at once. On a GPU, keys and values may take 4 GiB, or half as much as the weights if that is more,
-    and never more than 80 % of what is free."""
+    """How much to do at once. On a GPU, keys and values may take 4 GiB, or 40 % of what the weights take if that is more,
+    and never more than 80 % of what is free: a batch as large as that is bound by arithmetic, not by memory."""
     import torch
 
     from unmask.whitebox.generate import Room
@@ -294,7 +297,7 @@ def _room(model: Any) -> Room:
         return Room(rows=16, tokens=max(4096, int(min(2**31, free / 4) / token)), reading=2048)
     held = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
     free = torch.cuda.mem_get_info(model.device)[0]
-    return Room(rows=256, tokens=max(4096, int(min(max(2**32, held / 2), 0.8 * free) / token)), reading=16384)
+    return Room(rows=256, tokens=max(4096, int(min(max(2**32, 0.4 * held), 0.8 * free) / token)), reading=8192)
 
 
 def _completion(job: _Job, chat: Chat, *, model: str) -> Completion:
@@ -310,7 +313,7 @@ def _completion(job: _Job, chat: Chat, *, model: str) -> Completion:
 
 
 def _choice(row: Row, chat: Chat, prompt: str) -> Choice:
-    from unmask.whitebox.generate import End
+    from unmask.whitebox.draw import End
 
     stop = Stop.LENGTH if row.end is End.LIMIT else Stop.END
     return Choice(text=chat.text(row.written, prompt=prompt), stop=stop)

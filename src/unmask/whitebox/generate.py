@@ -6,69 +6,25 @@ written beside, but for the rounding of the arithmetic.
 
 from __future__ import annotations
 
-import random
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from enum import Enum, auto
+from collections.abc import Iterable
 from typing import Any
 
 import torch
-from transformers import DynamicCache
 
 from unmask.errors import FatalModelError
 from unmask.records import Record
+from unmask.whitebox.draw import End, Row, chosen, odds
+from unmask.whitebox.read import Reader, Tokens
 from unmask.whitebox.slots import Slots, prepare
+from unmask.whitebox.step import Recorder, Stepper
 
 PATIENCE = 8
-"""Steps between two joinings of a batch that is already at work: reading prompts stops everybody else."""
+"""Steps between two joinings of a batch that is at work, if many wait: reading prompts stops everybody else."""
+LONG_PATIENCE = 32
+"""The same if few wait."""
 HEADROOM = 128
 """Tokens a row is given room for when it joins, beyond its prompt; more is found when it is needed."""
-STEP = 64
-"""Widths are multiples of this, so that memory is not taken anew for every token."""
-
-
-class Manner(Record, frozen=True):
-    """How a row is written. `limit` is in tokens; `seed` and what it seeds are the row's own."""
-
-    limit: int
-    temperature: float = 1.0
-    top_p: float = 1.0
-    seed: str = "0"
-
-
-class End(Enum):
-    """Why a row is finished."""
-
-    STOPPED = auto()
-    LIMIT = auto()
-    SCORED = auto()
-
-
-class Row:
-    """One answer in the making. With `choices` (token ids of each option) only the first token's odds are wanted."""
-
-    def __init__(
-        self, prompt: Sequence[int], manner: Manner, *, choices: tuple[tuple[int, ...], ...] | None = None
-    ) -> None:
-        self.prompt, self.manner, self.choices = list(prompt), manner, choices
-        self.written: list[int] = []
-        self.odds: list[float] | None = None
-        self.end: End | None = None
-        self.dropped = False
-        """Set from outside when nobody waits for the answer any more."""
-        self.draws = random.Random(manner.seed)
-
-    @property
-    def tokens(self) -> list[int]:
-        return self.prompt + self.written
-
-    @property
-    def last(self) -> int:
-        return self.written[-1] if self.written else self.prompt[-1]
-
-    @property
-    def length(self) -> int:
-        return len(self.prompt) + len(self.written)
 
 
 class Room(Record, frozen=True):
@@ -80,21 +36,27 @@ class Room(Record, frozen=True):
 
 
 class Writer:
-    """A model with the rows it is writing. Belongs to one thread."""
+    """A model with the rows it is writing. Belongs to one thread. `recorder`: see `unmask.whitebox.step`."""
 
-    def __init__(self, model: Any, *, stops: Iterable[int], room: Room) -> None:
+    def __init__(self, model: Any, *, stops: Iterable[int], room: Room, recorder: Recorder | None = None) -> None:
         prepare(model)
-        self.model, self.room = model, room
-        self.stops = frozenset(stops)
+        self.room, self.stops = room, frozenset(stops)
         self.waiting: deque[Row] = deque()
         self.rows: list[Row] = []
-        self._slots = Slots()
+        self._slots = Slots(most=room.tokens)
+        self._reader = Reader(model, budget=room.reading)
+        self._stepper = Stepper(model, self._slots, recorder=recorder)
+        self._grain = 256 if recorder else 64
         self._since = 0
-        self._layers = _layer_kinds(model.config)
 
     @property
     def busy(self) -> bool:
         return bool(self.rows or self.waiting)
+
+    @property
+    def recording(self) -> bool:
+        """Whether steps are recorded and recordings were found right."""
+        return self._stepper.recorder is not None and self._stepper.trusted
 
     def add(self, rows: Iterable[Row]) -> None:
         self.waiting.extend(rows)
@@ -104,12 +66,13 @@ class Writer:
         with torch.inference_mode():
             self._leave([row for row in self.rows if row.dropped])
             self._since += 1
-            if not self.rows or self._since >= PATIENCE:
+            if self._time_to_join():
                 self._join()
             if not self.rows:
                 return []
             self._make_room()
-            self._draw(self._logits())
+            ids, at = [row.last for row in self.rows], [row.length - 1 for row in self.rows]
+            self._draw(self._stepper.logits(ids, at, width=self._rounded(max(at) + 1)))
             done = [row for row in self.rows if row.end is not None]
             self._leave(done)
             return done
@@ -118,14 +81,20 @@ class Writer:
         """Give up every row and the memory of rows; the model stays."""
         self.rows = []
         self.waiting.clear()
+        self._stepper.forget()
+        self._reader.free()
         self._slots.free()
 
     def free(self) -> None:
         """Give up all memory, the model's too."""
         self.clear()
-        self.model = None
+        self._reader.model = self._stepper.model = None
 
     # --- joining and leaving --------------------------------------------------------------------------------
+
+    def _time_to_join(self) -> bool:
+        many = len(self.waiting) * 4 >= len(self.rows)
+        return not self.rows or self._since >= (PATIENCE if many else LONG_PATIENCE)
 
     def _join(self) -> None:
         """Take in waiting rows, in order, as many as there is room for. Rows with the same prompt have it read once."""
@@ -138,38 +107,26 @@ class Writer:
                 coming.append(row)
             self.waiting.popleft()
         self._since = 0
-        prompts: dict[tuple[int, ...], list[Row]] = {}
+        # All but the last token of a prompt: reading that one is the row's first step.
+        prompts: dict[Tokens, list[Row]] = {}
         for row in coming:
             prompts.setdefault(tuple(row.tokens[:-1]), []).append(row)
-        for chunk in _chunks(sorted(prompts, key=len), self.room.reading):
-            self._read([(prompt, prompts[prompt]) for prompt in chunk])
+        width = self._rounded(self._needed([*self.rows, *coming]))
+        rows = min(self.room.rows, 1 << (len(self.rows) + len(coming) - 1).bit_length()) if coming else 0
+        for group, layers in self._reader.read(list(prompts)):
+            self._slots.reserve(max(rows, len(self.rows) + len(coming)), width, layers)
+            for source, prompt in enumerate(group):
+                for row in prompts[prompt]:
+                    self._slots.put(len(self.rows), layers, source, len(prompt))
+                    self.rows.append(row)
+
+    def _needed(self, rows: list[Row]) -> int:
+        return max((row.length + min(row.manner.limit - len(row.written), HEADROOM) for row in rows), default=0)
 
     def _fits(self, rows: list[Row]) -> bool:
         if len(rows) == 1:  # a row that is larger than all the room is still written, by itself
             return True
-        width = max(row.length + min(row.manner.limit - len(row.written), HEADROOM) for row in rows)
-        return len(rows) <= self.room.rows and len(rows) * _rounded(width) <= self.room.tokens
-
-    def _read(self, prompts: list[tuple[tuple[int, ...], list[Row]]]) -> None:
-        """Work through prompts, all but the last token of each: that one is the row's first step.
-
-        Shorter prompts are filled up on the right, where no token of theirs looks.
-        """
-        longest = max(1, *(len(prompt) for prompt, _ in prompts))
-        filled = [[*prompt, *[0] * (longest - len(prompt))] for prompt, _ in prompts]
-        ids = torch.tensor(filled, device=self.model.device)
-        cache = DynamicCache()
-        places = torch.arange(longest, device=ids.device).expand_as(ids)
-        self.model(input_ids=ids, position_ids=places, past_key_values=cache, use_cache=True, logits_to_keep=1)
-        layers = [(layer.keys, layer.values) for layer in cache.layers]
-        joining = [row for _, rows in prompts for row in rows]
-        rows = len(self.rows) + len(joining)
-        width = max(row.length + min(row.manner.limit - len(row.written), HEADROOM) for row in (*self.rows, *joining))
-        self._slots.reserve(_power(rows, self.room.rows), _rounded(width), layers)
-        for source, (prompt, sharing) in enumerate(prompts):
-            for row in sharing:
-                self._slots.put(len(self.rows), layers, source, len(prompt))
-                self.rows.append(row)
+        return len(rows) <= self.room.rows and len(rows) * self._rounded(self._needed(rows)) <= self.room.tokens
 
     def _leave(self, gone: list[Row]) -> None:
         """Take rows out; the last row moves into each gap, so that those at work stay next to one another."""
@@ -187,130 +144,30 @@ class Writer:
             youngest = self.rows[-1]
             self._leave([youngest])
             self.waiting.appendleft(youngest)
-        self._slots.grow(len(self.rows), self._width())
+        self._slots.grow(self._stepper.rows_for(len(self.rows)), self._width())
 
     def _width(self) -> int:
-        return _rounded(max(row.length for row in self.rows))
+        return self._rounded(max(row.length for row in self.rows))
+
+    def _rounded(self, width: int) -> int:
+        """Widths in steps, so that memory is not taken anew for every token."""
+        return -(-width // self._grain) * self._grain
 
     # --- one token ------------------------------------------------------------------------------------------
 
-    def _logits(self) -> Any:
-        """Scores of the next token of every row, as float32."""
-        device = self.model.device
-        ids = torch.tensor([[row.last] for row in self.rows], device=device)
-        at = torch.tensor([row.length - 1 for row in self.rows], device=device)
-        width = self._width()
-        self._slots.aim(at, width=width)
-        found = self.model(
-            input_ids=ids,
-            position_ids=at[:, None],
-            attention_mask=self._masks(at, width),
-            past_key_values=self._slots,
-            use_cache=True,
-        )
-        return found.logits[:, -1].float()
-
-    def _masks(self, at: Any, width: int) -> Any:
-        kinds = {kind: _mask(at, width, window=window, dtype=self.model.dtype) for kind, window in self._layers.items()}
-        return kinds if len(kinds) > 1 else next(iter(kinds.values()))
-
     def _draw(self, logits: Any) -> None:
         """Choose the next token of every row, and see which rows are finished."""
-        tokens = _chosen(logits, self.rows)
-        for place, (row, token) in enumerate(zip(self.rows, tokens, strict=True)):
+        for place, (row, token) in enumerate(zip(self.rows, chosen(logits, self.rows), strict=True)):
             if token < 0:
                 raise FatalModelError(
                     "the model's scores are not numbers",
                     advice="its weights are damaged, or overflow in this precision",
                 )
             if row.choices is not None:
-                row.odds, row.end = _odds(logits[place], row.choices), End.SCORED
+                row.odds, row.end = odds(logits[place], row.choices), End.SCORED
             elif token in self.stops:
                 row.end = End.STOPPED
             else:
                 row.written.append(token)
             if row.end is None and len(row.written) >= row.manner.limit:
                 row.end = End.LIMIT
-
-
-def _chosen(logits: Any, rows: Sequence[Row]) -> list[int]:
-    """A token for each row: the likeliest at temperature 0, otherwise where the row's own draw falls. -1: no number."""
-    device = logits.device
-    heat = torch.tensor([row.manner.temperature for row in rows], device=device)
-    best = logits.argmax(dim=-1)
-    sound = torch.isfinite(logits.amax(dim=-1))
-    if any(row.manner.temperature > 0 for row in rows):
-        shares = (logits / heat.clamp_min(1e-4)[:, None]).softmax(dim=-1)
-        for place, row in enumerate(rows):
-            if row.manner.top_p < 1:
-                shares[place] = _nucleus(shares[place], row.manner.top_p)
-        # Doubles: the running sum of a large vocabulary would lose the rare words in single precision.
-        sums = shares.double().cumsum(dim=-1)
-        draws = torch.tensor([[row.draws.random()] for row in rows], dtype=torch.float64, device=device)
-        drawn = torch.searchsorted(sums, draws * sums[:, -1:], right=True)[:, 0]
-        best = torch.where(heat > 0, drawn.clamp_max(logits.shape[-1] - 1), best)
-    found: list[int] = torch.where(sound, best, -1).tolist()
-    return found
-
-
-def _nucleus(shares: Any, top_p: float) -> Any:
-    """The likeliest tokens that together reach `top_p`; the rest can not be drawn."""
-    ordered, places = shares.sort(descending=True)
-    ordered[ordered.cumsum(dim=-1) - ordered >= top_p] = 0
-    return torch.zeros_like(shares).scatter(0, places, ordered)
-
-
-def _odds(logits: Any, choices: tuple[tuple[int, ...], ...]) -> list[float] | None:
-    """How likely each choice is among the choices; `None` if none of them has a token."""
-    scores = [torch.logsumexp(logits[list(ids)].double(), dim=0).item() if ids else float("-inf") for ids in choices]
-    if max(scores) == float("-inf"):
-        return None
-    found: list[float] = torch.tensor(scores, dtype=torch.float64).softmax(dim=0).tolist()
-    return found
-
-
-# --- shapes -----------------------------------------------------------------------------------------------
-
-
-def _rounded(width: int) -> int:
-    return -(-width // STEP) * STEP
-
-
-def _power(rows: int, most: int) -> int:
-    """Rows to allocate: doubled each time, so that a growing batch is not copied at every joining."""
-    return max(rows, min(most, 1 << (rows - 1).bit_length()))
-
-
-def _chunks(prompts: Sequence[tuple[int, ...]], budget: int) -> Iterator[list[tuple[int, ...]]]:
-    """Prompts, sorted by length, in groups that are read together; little of a group is filling."""
-    group: list[tuple[int, ...]] = []
-    real = 0
-    for prompt in prompts:
-        padded = (len(group) + 1) * len(prompt)
-        if group and (padded > budget or padded > 1.25 * (real + len(prompt)) + 256):
-            yield group
-            group, real = [], 0
-        group.append(prompt)
-        real += len(prompt)
-    if group:
-        yield group
-
-
-def _layer_kinds(config: Any) -> dict[str, int | None]:
-    """Kinds of attention the model's layers have, with the window of each."""
-    text = config.get_text_config()
-    window = getattr(text, "sliding_window", None)
-    kinds = dict.fromkeys(getattr(text, "layer_types", None) or ())
-    if not kinds:
-        return {"full_attention": window}
-    return {kind: window if kind == "sliding_attention" else None for kind in kinds}
-
-
-def _mask(at: Any, width: int, *, window: int | None, dtype: Any) -> Any:
-    """What each row's new token sees: its own row up to itself, or the last `window` places of that."""
-    places = torch.arange(width, device=at.device)
-    seen = places <= at[:, None]
-    if window is not None:
-        seen &= places > at[:, None] - window
-    hidden = torch.zeros(seen.shape, dtype=dtype, device=at.device).masked_fill_(~seen, torch.finfo(dtype).min)
-    return hidden[:, None, None]

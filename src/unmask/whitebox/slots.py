@@ -20,12 +20,16 @@ ATTENTION = "unmask_grouped"
 
 
 class Slots(Cache):  # type: ignore[misc]
-    """Room for rows of tokens, layer by layer. `update` is called by the model, everything else by the writer."""
+    """Room for rows of tokens, layer by layer. `update` is called by the model, everything else by the writer.
 
-    def __init__(self) -> None:
+    `most` is how many tokens may be allocated, over all rows, unless a caller needs more than that at once.
+    """
+
+    def __init__(self, *, most: int) -> None:
         super().__init__(layers=[])
         self.keys: list[Any] = []
         self.values: list[Any] = []
+        self.most = most
         self.rows = 0
         self.width = 0
         self._index: Any = None
@@ -37,16 +41,20 @@ class Slots(Cache):  # type: ignore[misc]
         return (self.keys[0].shape[0], self.keys[0].shape[2]) if self.keys else (0, 0)
 
     def reserve(self, rows: int, width: int, like: Sequence[tuple[Any, Any]]) -> None:
-        """Allocate at least so much. `like` gives a key and a value of each layer, for shape and kind."""
+        """Allocate at least so much, keeping what is there. `like` gives a key and a value of each layer."""
+        have = self.room
+        if have[0] >= rows and have[1] >= width:
+            return
+        wanted = max(rows, have[0]), max(width, have[1])
+        if wanted[0] * wanted[1] > self.most:  # many short rows before, few long ones now
+            wanted = rows, width
         if not self.keys:
-            self.keys = [key.new_zeros(0) for key, _ in like]
-            self.values = [value.new_zeros(0) for _, value in like]
-        for held, examples in ((self.keys, [key for key, _ in like]), (self.values, [value for _, value in like])):
-            for layer, example in enumerate(examples):
-                held[layer] = _grown(held[layer], example, rows, width)
+            self.keys, self.values = [None] * len(like), [None] * len(like)
+        for layer, (key, value) in enumerate(like):  # one by one, so that only one is there twice
+            self.keys[layer] = _resized(self.keys[layer], key, *wanted)
+            self.values[layer] = _resized(self.values[layer], value, *wanted)
 
     def grow(self, rows: int, width: int) -> None:
-        """Allocate at least so much, keeping what is there."""
         self.reserve(rows, width, list(zip(self.keys, self.values, strict=True)))
 
     def put(self, row: int, layers: Sequence[tuple[Any, Any]], source: int, length: int) -> None:
@@ -82,13 +90,11 @@ class Slots(Cache):  # type: ignore[misc]
         return self.width, 0
 
 
-def _grown(held: Any, example: Any, rows: int, width: int) -> Any:
-    have = held.shape if held.dim() == 4 else (0, 0, 0, 0)
-    if have[0] >= rows and have[2] >= width:
-        return held
-    fresh = example.new_zeros((max(rows, have[0]), example.shape[1], max(width, have[2]), example.shape[3]))
-    if held.dim() == 4:
-        fresh[: have[0], :, : have[2]] = held
+def _resized(held: Any, example: Any, rows: int, width: int) -> Any:
+    fresh = example.new_zeros((rows, example.shape[1], width, example.shape[3]))
+    if held is not None:
+        kept, seen = min(rows, held.shape[0]), min(width, held.shape[2])
+        fresh[:kept, :, :seen] = held[:kept, :, :seen]
     return fresh
 
 

@@ -1,0 +1,151 @@
+"""One forward pass over all rows: plainly, or on a GPU as a recorded graph.
+
+A small model spends most of a step on being told what to do, kernel by kernel. A recorded graph is told once. Each
+recording is for a number of rows and a width; the first one is compared with the plain pass, and if they differ, or a
+model cannot be recorded, everything is done plainly.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from unmask.whitebox.slots import Slots
+
+BUCKETS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+"""Numbers of rows that are recorded; a batch takes the next larger one, with idle rows."""
+RECORDED = 48
+"""Recordings that are kept."""
+
+Recorder = Callable[[Callable[[], Any]], tuple[Callable[[], None], Any]]
+"""Records what a function computes: gives a function that does it again, and where its result then stands."""
+
+
+class CudaRecorder:
+    """Records CUDA graphs that share their memory, as only one runs at a time."""
+
+    def __init__(self) -> None:
+        self._pool = torch.cuda.graph_pool_handle()
+
+    def __call__(self, run: Callable[[], Any]) -> tuple[Callable[[], None], Any]:
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(2):  # whatever is set up on first use must not be part of a recording
+                run()
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=self._pool, stream=stream):
+            result = run()
+        return graph.replay, result
+
+
+class Stepper:
+    """Scores of the next token of every row. `slots` is aimed and filled along the way."""
+
+    def __init__(self, model: Any, slots: Slots, *, recorder: Recorder | None) -> None:
+        self.model, self.slots = model, slots
+        self.recorder = recorder
+        """Taken away for good at the first sign that a recording cannot be trusted."""
+        self.trusted = False
+        """Whether a recording was compared with the plain pass."""
+        self._windows = layer_windows(model.config)
+        self._recordings: OrderedDict[tuple[int, int], tuple[Callable[[], None], Any]] = OrderedDict()
+        self._room: tuple[int, int] = (0, 0)
+        self._inputs: tuple[Any, Any] | None = None
+
+    def rows_for(self, rows: int) -> int:
+        """How many rows of the cache a step over so many rows needs."""
+        return next((size for size in BUCKETS if size >= rows), rows) if self.recorder else rows
+
+    def logits(self, ids: list[int], at: list[int], *, width: int) -> Any:
+        """As float32, a line for each row: row r reads the token `ids[r]` at its place `at[r]`."""
+        if self.recorder and len(ids) <= BUCKETS[-1]:
+            try:
+                return self._recorded(self.recorder, ids, at, width)
+            except torch.OutOfMemoryError:
+                raise
+            except RuntimeError:
+                self.forget()
+                self.recorder = None
+        device = self.model.device
+        return self._plain(torch.tensor(ids, device=device), torch.tensor(at, device=device), width)
+
+    def forget(self) -> None:
+        """Drop all recordings and their memory."""
+        self._recordings.clear()
+        self._inputs, self._room = None, (0, 0)
+
+    def _plain(self, ids: Any, at: Any, width: int) -> Any:
+        self.slots.aim(at, width=width)
+        found = self.model(
+            input_ids=ids[:, None],
+            position_ids=at[:, None],
+            attention_mask=self._masks(at, width),
+            past_key_values=self.slots,
+            use_cache=True,
+        )
+        return found.logits[:, -1].float()
+
+    def _masks(self, at: Any, width: int) -> Any:
+        dtype = self.model.dtype
+        kinds = {kind: _mask(at, width, window=window, dtype=dtype) for kind, window in self._windows.items()}
+        return kinds if len(kinds) > 1 else next(iter(kinds.values()))
+
+    # --- recordings -----------------------------------------------------------------------------------------
+
+    def _recorded(self, recorder: Recorder, ids: list[int], at: list[int], width: int) -> Any:
+        if self._room != self.slots.room:  # a recording is bound to the memory it was made with
+            self.forget()
+            self._room = self.slots.room
+        rows = self.rows_for(len(ids))
+        read, places = self._filled(ids, at, rows)
+        key = (rows, width)
+        if key not in self._recordings:
+            self._recordings[key] = recorder(lambda: self._plain(read, places, width))
+            if len(self._recordings) > RECORDED:
+                self._recordings.popitem(last=False)
+        self._recordings.move_to_end(key)
+        replay, result = self._recordings[key]
+        replay()
+        found = result[: len(ids)]
+        if not self.trusted:
+            plain = self._plain(read, places, width)[: len(ids)]
+            # Rounding may differ; a recording that went wrong differs by as much as the scores themselves.
+            self.trusted = bool((found - plain).abs().max() <= 0.05 * plain.abs().max())
+            if not self.trusted:
+                raise RuntimeError("a recorded pass differs from the plain one")
+        return found
+
+    def _filled(self, ids: list[int], at: list[int], rows: int) -> tuple[Any, Any]:
+        """The inputs every recording reads, filled for `rows` rows; idle ones look at one token of their own."""
+        device, idle = self.model.device, [0] * (rows - len(ids))
+        if self._inputs is None:
+            read, places = (torch.zeros(BUCKETS[-1], dtype=torch.long, device=device) for _ in range(2))
+            self._inputs = read, places
+        for held, given in zip(self._inputs, (ids, at), strict=True):
+            held[:rows].copy_(torch.tensor([*given, *idle]))
+        return self._inputs[0][:rows], self._inputs[1][:rows]
+
+
+def layer_windows(config: Any) -> dict[str, int | None]:
+    """Kinds of attention the model's layers have, with the window of each."""
+    text = config.get_text_config()
+    window = getattr(text, "sliding_window", None)
+    kinds = dict.fromkeys(getattr(text, "layer_types", None) or ())
+    if not kinds:
+        return {"full_attention": window}
+    return {kind: window if kind == "sliding_attention" else None for kind in kinds}
+
+
+def _mask(at: Any, width: int, *, window: int | None, dtype: Any) -> Any:
+    """What each row's new token sees: its own row up to itself, or the last `window` places of that."""
+    places = torch.arange(width, device=at.device)
+    seen = places <= at[:, None]
+    if window is not None:
+        seen &= places > at[:, None] - window
+    hidden = torch.zeros(seen.shape, dtype=dtype, device=at.device).masked_fill_(~seen, torch.finfo(dtype).min)
+    return hidden[:, None, None]
