@@ -21,7 +21,7 @@ from unmask.errors import FatalModelError, MissingError, RequestRefusedError, Us
 from unmask.models import hf  # noqa: E402
 from unmask.models.base import Model  # noqa: E402
 from unmask.models.hf import HF, open_hf  # noqa: E402
-from unmask.models.names import open_model  # noqa: E402
+from unmask.models.names import open_model, provider_of  # noqa: E402
 from unmask.models.prices import lookup  # noqa: E402
 from unmask.pull import pull  # noqa: E402
 from unmask.records import Completion, Message, Request, Sampling, Stop  # noqa: E402
@@ -80,6 +80,17 @@ def test_it_is_a_model_that_costs_nothing(model, folder):
     again = open_model(f"hf:{folder}")
     assert again.name == model.name
     asyncio.run(again.close())
+
+
+@pytest.mark.parametrize(("name", "provider"), [("hf:org/name", "hf"), ("hf:/x/y", "hf"), ("hf/x", "hf")])
+def test_the_name_says_that_it_is_a_path(name, provider):
+    assert provider_of(name) == provider
+
+
+@pytest.mark.parametrize("name", ["hf:", "hf/x", "hf: "])
+def test_a_name_without_a_path_is_a_usage_error(name):
+    with pytest.raises(UsageError):
+        open_model(name)
 
 
 def test_the_answer_is_the_models_own(model):
@@ -162,7 +173,7 @@ def test_a_prompt_longer_than_the_context_is_refused(model):
 
 def test_an_answer_ends_with_the_context(model):
     """However many tokens are allowed, prompt and answer together are not longer than the context."""
-    answer = one(model, Request(ask("a" * 200), Sampling(max_tokens=None)))
+    answer = one(model, Request(ask("a" * 200), Sampling(temperature=0, max_tokens=None)))
     assert (answer.usage.input or 0) + (answer.usage.output or 0) == tiny_llama.CONTEXT
     assert answer.choices[0].stop is Stop.LENGTH
 
@@ -192,12 +203,13 @@ def test_a_cancelled_request_makes_room(tmp_path, opened):
     subject = opened(tiny_llama.saved(tmp_path, max_position_embeddings=100_000))
 
     async def run() -> Completion:
-        task = asyncio.create_task(subject.complete(Request(ask("Hi"), Sampling(max_tokens=90_000), n=3)))
+        long = Request(ask("Hi"), Sampling(temperature=0, max_tokens=90_000), n=3)
+        task = asyncio.create_task(subject.complete(long))
         await asyncio.sleep(0.3)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        return await subject.complete(Request(ask("Hi"), Sampling(max_tokens=2)))
+        return await subject.complete(Request(ask("Hi"), Sampling(temperature=0, max_tokens=2)))
 
     assert asyncio.run(run()).usage.output == 2
 
@@ -233,7 +245,7 @@ def test_requests_on_their_way_hear_of_the_closing(tmp_path):
     subject = open_hf(f"hf:{tiny_llama.saved(tmp_path, max_position_embeddings=100_000)}")
 
     async def run() -> None:
-        task = asyncio.create_task(subject.complete(Request(ask("Hi"), Sampling(max_tokens=90_000))))
+        task = asyncio.create_task(subject.complete(Request(ask("Hi"), Sampling(temperature=0, max_tokens=90_000))))
         await asyncio.sleep(0.3)
         await subject.close()
         with pytest.raises(FatalModelError, match="closed"):
@@ -397,3 +409,51 @@ def test_a_gguf_file_answers_with_its_own_template(real):
     assert told.choices[0].text == "The capital of France is Paris."
     assert (told.choices[0].stop, told.usage.input) == (Stop.END, 27)
     assert (chosen.choices[0].probabilities or {})["yes"] > 0.5
+
+
+# --- adapters ---------------------------------------------------------------------------------------------
+
+
+def adapter(folder: Path, made, *, scale: float) -> Path:
+    """A LoRA of rank 2 on the queries, its weights filled so that it does something."""
+    from peft import LoraConfig, get_peft_model
+
+    wrapped = get_peft_model(made, LoraConfig(r=2, lora_alpha=4, target_modules=["q_proj", "v_proj"]))
+    for name, weight in wrapped.named_parameters():
+        if "lora_" in name:
+            torch.nn.init.constant_(weight, scale)
+    wrapped.save_pretrained(folder)
+    return folder
+
+
+def test_an_adapter_changes_the_answer_and_is_recorded_by_hash(folder, model, tmp_path, opened):
+    """Against the same model without it; another adapter has another hash."""
+    request = Request(ask("Hi"), Sampling(temperature=0, max_tokens=12))
+    answers = [one(model, request)]
+    for scale in (0.3, 0.0):
+        place = adapter(tmp_path / str(scale), tiny_llama.model(), scale=scale)
+        answers.append(one(opened(f"{folder}+adapter={place}"), request))
+    plain, strong, idle = answers
+    assert strong.choices != plain.choices == idle.choices
+    names = {answer.model for answer in answers}
+    assert len(names) == 3
+    assert all("+adapter@" in (answer.model or "") for answer in (strong, idle))
+
+
+def test_an_adapter_of_another_model_is_refused(folder, tmp_path, opened):
+    place = adapter(tmp_path / "wide", tiny_llama.model(hidden_size=64), scale=0.1)
+    with pytest.raises(FatalModelError, match="does not fit this model") as caught:
+        one(opened(f"{folder}+adapter={place}"), Request(ask("Hi")))
+    assert "\n" not in str(caught.value)
+
+
+def test_an_adapter_with_more_layers_than_the_model_is_refused(folder, tmp_path, opened):
+    """PEFT would leave the layers out that it finds no place for."""
+    place = adapter(tmp_path / "deep", tiny_llama.model(num_hidden_layers=3), scale=0.1)
+    with pytest.raises(FatalModelError, match="no place for"):
+        one(opened(f"{folder}+adapter={place}"), Request(ask("Hi")))
+
+
+def test_a_folder_without_adapter_is_missing(folder, tmp_path):
+    with pytest.raises(MissingError, match="is no adapter"):
+        open_hf(f"hf:{folder}+adapter={tmp_path}")

@@ -23,7 +23,6 @@ from unmask.errors import (
     ModelError,
     RequestRefusedError,
     TransientModelError,
-    UsageError,
 )
 from unmask.models.gguf import read_header
 from unmask.records import Choice, Completion, Request, Stop, Usage
@@ -39,15 +38,11 @@ PREFIX = "hf:"
 
 
 def open_hf(name: str) -> HF:
-    """The model called `hf:PATH`: a folder, a hub name or a GGUF file.
+    """The model called `hf:PATH` (a folder, a hub name or a GGUF file), or `hf:PATH+adapter=DIR`.
 
     Configuration, tokenizer, chat template and memory are checked here; the weights are loaded by the first request.
     """
-    path = name.removeprefix(PREFIX)
-    for mark in ("+adapter=", "+steer="):
-        if mark in path:
-            raise UsageError(f"{name}: {mark[1:-1]} cannot be applied yet", advice=f"{PREFIX}{path.partition(mark)[0]}")
-    source = find(path)
+    source = find(name.removeprefix(PREFIX))
     require_extra(source)
     return HF(name, _engine(source))
 
@@ -168,7 +163,7 @@ class _Engine:
             job = owners.pop(id(row))
             job.left -= 1
             if job.left == 0 and not job.dropped:
-                job.done(_completion(job, chat, model=Path(self.name).name))
+                job.done(_completion(job, chat, model=self.checked.source.recorded))
         for key in [key for key, job in owners.items() if job.dropped]:
             del owners[key]
 
@@ -282,8 +277,8 @@ def _give_back() -> None:
 
 
 def _room(model: Any) -> Room:
-    """How much to do at once. On a GPU, keys and values may take 4 GiB, or 40 % of what the weights take if that is more,
-    and never more than 80 % of what is free: a batch as large as that is bound by arithmetic, not by memory."""
+    """How much to do at once. On a GPU, keys and values may take 4 GiB, or 40 % of what the weights take if that is
+    more, and never more than 80 % of what is free."""
     import torch
 
     from unmask.whitebox.generate import Room

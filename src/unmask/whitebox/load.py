@@ -15,6 +15,7 @@ from typing import Any
 
 from unmask.errors import FatalModelError, MissingError, UsageError
 from unmask.records import Record
+from unmask.whitebox.adapt import Adapter, adapted, find_adapter
 
 NEEDED = ("torch", "transformers", "safetensors")
 SPARE = 1.15
@@ -29,10 +30,17 @@ class Source(Record, frozen=True):
 
     folder: str
     file: str | None = None
+    adapter: Adapter | None = None
 
     @property
     def shown(self) -> str:
         return str(Path(self.folder) / self.file) if self.file else self.folder
+
+    @property
+    def recorded(self) -> str:
+        """What answers say of their model: its name without the way to it, its adapter by hash."""
+        name = self.shown if self.shown == self.folder and not Path(self.folder).is_dir() else Path(self.shown).name
+        return f"{name}+adapter@{self.adapter.hash}" if self.adapter else name
 
 
 class Checked:
@@ -48,8 +56,16 @@ class Checked:
         return int(getattr(text, "max_position_embeddings", None) or 4096)
 
 
-def find(path: str) -> Source:
-    """The model a user wrote down. A name that is no file here is taken for a hub name."""
+def find(name: str) -> Source:
+    """The model a user wrote down: `PATH` or `PATH+adapter=DIR`. A path that is not here is taken for a hub name."""
+    path, plus, adapter = name.partition("+adapter=")
+    if "+steer=" in name:
+        raise UsageError(f"{name}: steering cannot be applied here yet", advice=f"hf:{name.partition('+steer=')[0]}")
+    source = _find(path)
+    return Source(source.folder, source.file, find_adapter(adapter)) if plus else source
+
+
+def _find(path: str) -> Source:
     place = Path(path).expanduser()
     if place.is_dir():
         return Source(str(place))
@@ -122,7 +138,8 @@ def weights(checked: Checked) -> Any:
             f"transformers cannot load {source.shown}: {_first_line(error)}",
             advice="the files may be incomplete, or of an architecture newer than the installed transformers",
         ) from None
-    return model.eval().requires_grad_(False)
+    model = model.eval().requires_grad_(False)
+    return adapted(model, source.adapter) if source.adapter else model
 
 
 # --- what is refused --------------------------------------------------------------------------------------
