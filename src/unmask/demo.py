@@ -13,8 +13,7 @@ from unmask.records import Outcome, Verdict
 from unmask.stages import run
 
 DEFAULT_MODEL = "embedded/smollm2-135m"
-SCENARIOS = 24
-MAX_TOKENS = 200
+MAX_TOKENS = 128
 """Room for a reply: enough for a small model to say what it has to say, and a bound on how long a demo takes."""
 
 

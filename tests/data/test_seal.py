@@ -67,6 +67,7 @@ def test_a_cut_file_is_refused(length: int):
         (b"unmask-sealed \xff\x1b\n", "version"),
         (SEALED[:59], "cut off"),
     ],
+    ids=["empty", "text", "newer", "garbled", "cut"],
 )
 def test_other_files_are_told_apart_before_a_key_is_made(data: bytes, words: str):
     """With what they are."""

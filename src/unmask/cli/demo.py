@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.command()
 @option("--model", default="embedded/smollm2-135m", metavar="NAME", help="A model that needs no key.")
 @option("--judge", metavar="NAME", help="Who reads the replies; the model itself unless given.")
-@option("--limit", type=int, default=24, help="How many of the bundled scenarios.")
+@option("--limit", type=int, default=12, help="How many of the bundled scenarios.")
 @option("--out", default="demo", metavar="DIR", help="Where the run folder goes.")
 def demo(model: str, judge: str | None, limit: int, out: str) -> None:
     """A whole small benchmark on this machine: no key, no account. The same command again continues it."""
