@@ -28,8 +28,8 @@ MISSING = (
 
 
 def executable() -> str:
-    """The browser to start. Not finding one fails where it matters, in CI; elsewhere the tests are skipped in plain sight,
-    because `make test` promises to need nothing but Python."""
+    """The browser to start. Not finding one fails where it matters, in CI; elsewhere the tests are skipped in plain
+    sight, because `make test` promises to need nothing but Python."""
     named = os.environ.get("UNMASK_CHROMIUM")
     found = named or next(filter(None, map(shutil.which, NAMES)), None)
     if not found or not shutil.which(found):

@@ -314,6 +314,7 @@ def test_a_flip_leads_to_its_scenario(browser, pages):
         one.page.locator(".ids a").first.focus()
         one.page.keyboard.press("Enter")
         target = one.page.locator("#r2-list > details[open]")
+        target.first.wait_for()  # the page hears of the new address a moment later
         assert target.count() == 1
         assert target.get_by_role("heading", name="Under pressure").is_visible()
         assert one.said == []
