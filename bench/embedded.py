@@ -4,8 +4,9 @@
     python -m bench.embedded --model embedded/qwen2.5-coder-1.5b --requests 4 --slots 4
     python -m bench.embedded --judge --model embedded/qwen2.5-coder-1.5b   # the entailment judge on our own replies
 
-Waiting is how OpenMP threads wait for one another: `active` spins, `passive` sleeps. `busy` starts one spinning process
-per processor beside the model, as on a laptop that is doing something else.
+Waiting is how OpenMP threads wait for one another: `active` spins, `passive` sleeps. `--beside busy` starts one
+spinning process per processor beside the model, as on a laptop that is doing something else; `load` is the machine's
+load average at the end of a row, so that a table made on a busy machine says so.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from unmask.models.llamacpp import Setup
 from unmask.records import Message, Request, Sampling
 
 QUESTION = (
-    "A neighbour says that the old mill by the river was rebuilt after the flood and that nothing of the first one is "
-    "left. Another says that the wheel and two walls are still the original ones. The town wants to put up a sign and "
-    "asks what to write on it. Think about what could be checked, by whom and how, and then answer in a few sentences: "
-    "what would you write, and why would you write it that way? Question number {number}."
+    "Question number {number}. A neighbour says that the old mill by the river was rebuilt after the flood and that "
+    "nothing of the first one is left. Another says that the wheel and two walls are still the original ones. The town "
+    "wants to put up a sign and asks what to write on it. Think about what could be checked, by whom and how, and then "
+    "answer in a few sentences: what would you write, and why would you write it that way?"
 )
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -90,13 +91,13 @@ def one_row(arguments: argparse.Namespace, *, setup: Setup, waiting: str, busy: 
 
 
 def table(arguments: argparse.Namespace) -> None:
+    print(f"{arguments.model}, {cores()} processors, {arguments.requests} requests of {arguments.tokens} tokens\n")
     print(
-        f"{arguments.model}, {cores()} processors, load before {os.getloadavg()[0]:.1f}, {arguments.requests} requests"
+        "| spinners | load | threads | waiting | slots | context | wall s | CPU s | replies/min | tokens/s | peak MB |"
     )
-    print("| beside it | threads | waiting | slots | context | wall s | CPU s | replies/min | out tokens/s | peak MB |")
-    print("|---|--:|---|--:|--:|--:|--:|--:|--:|--:|")
+    print("|--:|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|")
     besides = [beside == "busy" for beside in arguments.beside]
-    for busy, threads, waiting in itertools.product(besides, arguments.threads, ("passive", "active")):
+    for busy, threads, waiting in itertools.product(besides, arguments.threads, arguments.waiting):
         for slots, context in itertools.product(arguments.slots, arguments.context):
             if threads == 1 and waiting == "active":
                 continue  # one thread waits for nobody
@@ -107,9 +108,10 @@ def table(arguments: argparse.Namespace) -> None:
 
 def _line(row: dict[str, float], setup: Setup, *, waiting: str, busy: bool, count: int) -> str:
     wall = row["wall"]
-    cells = ("busy" if busy else "idle", setup.threads, "–" if setup.threads == 1 else waiting, setup.slots)
-    numbers = (f"{wall:.1f}", f"{row['cpu']:.1f}", f"{60 * count / wall:.1f}", f"{row['out'] / wall:.1f}")
-    return "| " + " | ".join(map(str, (*cells, setup.context, *numbers, f"{row['peak']:.0f}"))) + " |"
+    beside = (cores() if busy else 0, f"{os.getloadavg()[0]:.1f}")
+    chosen = (setup.threads, "–" if setup.threads == 1 else waiting, setup.slots, setup.context)
+    speed = (f"{wall:.1f}", f"{row['cpu']:.1f}", f"{60 * count / wall:.1f}", f"{row['out'] / wall:.1f}")
+    return "| " + " | ".join(map(str, (*beside, *chosen, *speed, f"{row['peak']:.0f}"))) + " |"
 
 
 async def judge(name: str) -> None:
@@ -136,6 +138,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=sorted({1, cores()}))
     parser.add_argument("--slots", type=int, nargs="+", default=[1, 4, 8])
     parser.add_argument("--context", type=int, nargs="+", default=[4096])
+    parser.add_argument("--waiting", choices=("passive", "active"), nargs="+", default=["passive", "active"])
     parser.add_argument("--beside", choices=("idle", "busy"), nargs="+", default=["idle", "busy"])
     parser.add_argument("--one", action="store_true", help="measure one setting in this process and print JSON")
     parser.add_argument("--judge", action="store_true", help="run the entailment judge instead")
