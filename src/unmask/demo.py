@@ -34,7 +34,14 @@ def folder_for(model: str, parent: Path) -> Path:
 def demonstrate(model: str, *, judge: str, out: Path, limit: int, progress: Progress | None) -> Run:
     """Run a stratified sample of the bundled scenarios, or continue a run that was stopped."""
     return run(
-        data=best_set(), model=model, judge=judge, out=out, limit=limit, max_tokens=MAX_TOKENS, progress=progress
+        data=best_set(),
+        model=model,
+        judge=judge,
+        out=out,
+        limit=limit,
+        max_tokens=MAX_TOKENS,
+        judge_max_tokens=2 * MAX_TOKENS,
+        progress=progress,
     )
 
 
