@@ -28,8 +28,17 @@ def commands() -> Iterator[tuple[str, click.Command]]:
             command = main.cli.get_command(context, name)
             assert command is not None
             yield f"unmask {name}", command
-            if isinstance(command, click.Group):
-                yield from ((f"unmask {name} {inner}", found) for inner, found in command.commands.items())
+            yield from ((f"unmask {name} {inner}", found) for inner, found in inner_commands(command, context))
+
+
+def inner_commands(command: click.Command, context: click.Context) -> Iterator[tuple[str, click.Command]]:
+    """The commands of a group in its own order; of a command that is no group, none."""
+    names = command.entries if isinstance(command, main.LazyGroup) else getattr(command, "commands", ())
+    for name in names:
+        assert isinstance(command, click.Group)
+        found = command.get_command(context, name)
+        assert found is not None
+        yield name, found
 
 
 def section(name: str, command: click.Command) -> Iterator[str]:

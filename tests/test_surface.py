@@ -14,6 +14,7 @@ import click
 import pytest
 
 import unmask
+from tests.docs_cli import inner_commands
 from unmask import errors
 from unmask.cli import main
 from unmask.options import Options
@@ -107,8 +108,8 @@ def test_every_flag_has_its_variable():
     for name in main.COMMANDS:
         with click.Context(main.cli) as context:
             command = main.cli.get_command(context, name)
-        commands = command.commands.values() if isinstance(command, click.Group) else [command]
-        for one in commands:
+            inner = [found for _, found in inner_commands(command, context)]
+        for one in inner or [command]:
             for parameter in one.params:
                 if isinstance(parameter, click.Option):
                     flag = max(parameter.opts, key=len)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import NamedTuple
 
@@ -44,6 +44,7 @@ COMMANDS = {
     "export": Entry("unmask.cli.export:export", "Write a run as CSV, parquet, JSONL or an Inspect log."),
     "import": Entry("unmask.cli.import_:import_", "Make a run of an Inspect log or of evaluated CSV files."),
     "data": Entry("unmask.cli.data:data", "List, check and look into scenario sets."),
+    "mitigate": Entry("unmask.cli.mitigate:mitigate", "Make a local model more honest, and say what that costs."),
     "doctor": Entry("unmask.cli.doctor:doctor", "Check keys, extras, endpoints and folders."),
     "pull": Entry("unmask.cli.pull:pull", "Fetch the file of an embedded model."),
     "demo": Entry("unmask.cli.demo:demo", "A whole small benchmark, without a key."),
@@ -53,11 +54,15 @@ COMMANDS = {
 class LazyGroup(click.Group):
     """Imports a command's module when that command is called, not before."""
 
+    @property
+    def entries(self) -> Mapping[str, Entry]:
+        return COMMANDS
+
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return list(self.entries)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        entry = COMMANDS.get(cmd_name)
+        entry = self.entries.get(cmd_name)
         if entry is None:
             return None
         module, _, attribute = entry.target.partition(":")
@@ -68,7 +73,7 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
+            formatter.write_dl([(name, entry.help) for name, entry in self.entries.items()])
 
 
 EPILOG = """Every flag can also be set by a variable: --max-cost is UNMASK_MAX_COST; a flag given wins. API keys are
