@@ -74,7 +74,7 @@ ALLOWED_AT_IMPORT = {
     "models/http",
     "models/openai",
     "models/anthropic",
-    *(f"whitebox/{name}" for name in ("draw", "generate", "read", "slots", "step")),
+    *(f"whitebox/{name}" for name in ("activations", "draw", "generate", "read", "slots", "step")),
     "bridge/registry",
     "bridge/task",
 }

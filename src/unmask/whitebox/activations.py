@@ -1,0 +1,166 @@
+"""What a model's layers hold while it reads: the residual stream after each decoder layer, caught by hooks.
+
+Layers are numbered from 0. A conversation is read with an answer put into the assistant's mouth, word for word, so that
+two conversations can differ in nothing but their instructions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from unmask.errors import FatalModelError, LayersOutOfRange, RequestRefusedError, UsageError
+from unmask.records import Message, Record
+from unmask.whitebox.read import chunks
+
+if TYPE_CHECKING:
+    from unmask.whitebox.chat import Chat
+
+BUDGET = {"cpu": 2048, "cuda": 16384}
+"""Tokens read in one go, by kind of device."""
+
+
+class Said(Record, frozen=True):
+    """A conversation that ends with an answer. Without one it ends where the answer would begin."""
+
+    messages: tuple[Message, ...]
+    answer: str = ""
+
+
+class Tokens(Record, frozen=True):
+    """The same in tokens: `answer` holds the last of `all`."""
+
+    all: tuple[int, ...]
+    answer: int
+
+    @property
+    def places(self) -> range:
+        """Where the answer stands; the last token of the prompt if there is none."""
+        return range(len(self.all) - max(1, self.answer), len(self.all))
+
+
+class Pooling(StrEnum):
+    """Which tokens stand for a conversation: the mean over the answer, or its last token."""
+
+    MEAN = "mean"
+    LAST = "last"
+
+
+# --- layers -----------------------------------------------------------------------------------------------
+
+
+def layers_of(model: Any) -> list[Any]:
+    """The decoder layers in their order, inside a PEFT model too."""
+    bare = model.get_base_model() if hasattr(model, "get_base_model") else model
+    count = bare.config.get_text_config().num_hidden_layers
+    stacks = (module for module in bare.modules() if isinstance(module, torch.nn.ModuleList) and len(module) == count)
+    found = next(stacks, None)
+    if found is None:
+        raise UsageError(
+            f"{type(bare).__name__} has no stack of {count} decoder layers",
+            advice="use a decoder such as Llama or Qwen",
+        )
+    return list(found)
+
+
+def existing_layers(model: Any, asked: Sequence[int] | None = None) -> tuple[int, ...]:
+    """The layers asked for, sorted; all of them unless some are asked for."""
+    count = len(layers_of(model))
+    strange = tuple(layer for layer in asked or () if not 0 <= layer < count)
+    if strange:
+        raise LayersOutOfRange(strange, count=count)
+    return tuple(range(count)) if asked is None else tuple(sorted(set(asked)))
+
+
+@contextlib.contextmanager
+def watched(model: Any, layers: Sequence[int]) -> Iterator[dict[int, Any]]:
+    """While open, every pass of the model leaves what each layer gave, `[row, token, size]`, in the dictionary.
+
+    Nothing is detached or copied: whoever trains can go back through it. The hooks are gone when this is left, whatever
+    happened inside.
+    """
+    held: dict[int, Any] = {}
+    stack = layers_of(model)
+    with contextlib.ExitStack() as exits:
+        for layer in existing_layers(model, layers):
+
+            def keep(_module: Any, _given: Any, output: Any, layer: int = layer) -> None:
+                held[layer] = stream(output)
+
+            exits.callback(stack[layer].register_forward_hook(keep).remove)
+        yield held
+
+
+def stream(output: Any) -> Any:
+    """The residual stream in what a decoder layer returns, which in some models is the first of several things."""
+    return output[0] if isinstance(output, tuple) else output
+
+
+# --- conversations ----------------------------------------------------------------------------------------
+
+
+def tokenised(chat: Chat, said: Said, *, limit: int | None = None) -> Tokens:
+    """`limit` cuts the answer to so many tokens."""
+    prompt = chat.tokens(chat.prompt(said.messages, thinks=False))
+    answer = chat.tokens(said.answer)[:limit] if said.answer else []
+    return Tokens((*prompt, *answer), len(answer))
+
+
+def activations(
+    model: Any,
+    chat: Chat,
+    conversations: Sequence[Said],
+    *,
+    layers: Sequence[int],
+    pooling: Pooling = Pooling.MEAN,
+    limit: int | None = None,
+) -> Any:
+    """`[conversation, layer, size]` in float32 on the CPU, layers in the order of `existing_layers`."""
+    wanted = existing_layers(model, layers)
+    tokens = [tokenised(chat, said, limit=limit) for said in conversations]
+    _refuse_long(model, chat, tokens)
+    order = sorted(range(len(tokens)), key=lambda place: len(tokens[place].all))
+    size = model.config.get_text_config().hidden_size
+    found = torch.zeros(len(tokens), len(wanted), size)
+    done = 0
+    for group in chunks([tokens[place].all for place in order], BUDGET.get(model.device.type, 2048)):
+        places = order[done : done + len(group)]
+        done += len(group)
+        found[places] = _pooled(model, [tokens[place] for place in places], wanted, pooling)
+    _refuse_strange(found, wanted)
+    return found
+
+
+def _pooled(model: Any, group: Sequence[Tokens], layers: tuple[int, ...], pooling: Pooling) -> Any:
+    """Shorter conversations are filled up on the right, where no token of theirs looks."""
+    longest = max(len(one.all) for one in group)
+    ids = torch.tensor([[*one.all, *[0] * (longest - len(one.all))] for one in group], device=model.device)
+    weight = torch.zeros(len(group), longest, device=model.device)
+    for row, one in enumerate(group):
+        taken = one.places if pooling is Pooling.MEAN else one.places[-1:]
+        weight[row, taken.start : taken.stop] = 1 / len(taken)
+    with torch.inference_mode(), watched(model, layers) as held:
+        model(input_ids=ids, use_cache=False, logits_to_keep=1)
+        rows = [torch.einsum("rt,rts->rs", weight, held[layer].float()) for layer in layers]
+    return torch.stack(rows, dim=1).cpu()
+
+
+def _refuse_long(model: Any, chat: Chat, tokens: Sequence[Tokens]) -> None:
+    context = getattr(model.config.get_text_config(), "max_position_embeddings", None) or 4096
+    longest = max((len(one.all) for one in tokens), default=0)
+    if longest > context:
+        raise RequestRefusedError(f"{chat.name}: a conversation has {longest} tokens, the context holds {context}")
+
+
+def _refuse_strange(found: Any, layers: tuple[int, ...]) -> None:
+    sound = torch.isfinite(found).all(dim=2).all(dim=0)
+    if not sound.all():
+        first = layers[sound.tolist().index(False)]
+        raise FatalModelError(
+            f"the activations of layer {first} are not numbers",
+            advice="the model's weights are damaged, or overflow in this precision",
+        )
