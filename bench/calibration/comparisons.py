@@ -29,8 +29,8 @@ def settings() -> Iterator[Setting]:
     yield Setting("eight equal runs, 300 scenarios", partial(_ranks, (0.3,) * 8, 300))
     spread = (0.1, 0.15, 0.15, 0.25, 0.3, 0.3, 0.45, 0.6)
     yield Setting("eight runs from 0.1 to 0.6, 300 scenarios", partial(_ranks, spread, 300))
-    for rho in (-0.6, 0.85):
-        yield Setting(f"27 models, correlation {rho} with compute", partial(_scaling, rho, 27))
+    for rho, models in ((0.0, 27), (-0.6, 27), (0.85, 27), (0.95, 27), (-0.6, 12), (0.85, 50)):
+        yield Setting(f"{models} models, correlation {rho} with compute", partial(_scaling, rho, models))
 
 
 def _pair(p_a: float, p_b: float, count: int, takes: int, rng: Rng) -> Iterator[Seen]:
