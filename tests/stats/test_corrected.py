@@ -43,13 +43,20 @@ def ours(lies, judged, rest):
 
 @pytest.mark.parametrize(("lies", "judged", "rest"), [*drawn(24)])
 def test_the_estimate_is_that_of_ppi_python(lies, judged, rest):
-    """The same value for the same power, and near the one for its own choice of power."""
+    """The same value for the same power."""
     found = ours(lies, judged, rest)
     power = found.power / (1 + len(lies) / len(rest))
     sides = [side.astype(float) for side in (lies, judged, rest)]
     assert found.value == pytest.approx(float(np.ravel(ppi_mean_pointestimate(*sides, lam=power))[0]), abs=1e-9)
-    near = (found.high - found.low) / 8  # it takes the variance of the verdicts from all of them for its own choice
-    assert found.value == pytest.approx(float(np.ravel(ppi_mean_pointestimate(*sides))[0]), abs=near)
+
+
+def test_its_own_choice_of_power_gives_nearly_the_same():
+    """It takes the variance of the verdicts from all of them, not from the labelled: half a point on average."""
+    gaps = [
+        ours(*sides).value - float(np.ravel(ppi_mean_pointestimate(*(side.astype(float) for side in sides)))[0])
+        for sides in drawn(24)
+    ]
+    assert np.mean(np.abs(gaps)) < 0.01
 
 
 def test_the_interval_is_about_as_wide_as_that_of_ppi_python():
