@@ -18,7 +18,8 @@ from pathlib import Path
 import msgspec
 
 from bench.judges.labelled import Labelled, labelled
-from unmask.data import from_scenarios, load
+from bench.judges.labelled import scenarios as labelled_scenarios
+from unmask.data import from_scenarios
 from unmask.folder import Folder, load_seen
 from unmask.models.scripted import Scripted
 from unmask.options import Options
@@ -60,7 +61,7 @@ def kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
 
 def folder_of(items: Sequence[Labelled], path: Path) -> dict[str, Scenario]:
     """A run folder in which every labelled reply is the only reply of a scenario of its own."""
-    known = {scenario.id: scenario for scenario in load("core").scenarios}
+    known = labelled_scenarios()
     scenarios = {item.id: msgspec.structs.replace(known[item.scenario], id=item.id) for item in items}
     folder = Folder(path)
     options = Options(direct=1, effort="full")
@@ -101,11 +102,11 @@ def _percent(hits: int, total: int) -> str:
 
 def table(judge: str, items: Sequence[Labelled], found: dict[str, Reading]) -> list[str]:
     """Share read, agreement of what was read, kappa of letters; then the confusion of all archetypes together."""
-    known = {scenario.id: scenario.archetype for scenario in load("core").scenarios}
+    known = labelled_scenarios()
     lines = [f"### {judge}", "", "| archetype | replies | read | agrees, of what was read | kappa (letters) |"]
     lines.append("|---|--:|--:|--:|--:|")
     for archetype in Archetype:
-        part = [item for item in items if known[item.scenario] is archetype]
+        part = [item for item in items if known[item.scenario].archetype is archetype]
         lines.append(row(archetype.value, part, found))
     lines += [row("all", items, found), "", *confusion(items, found), ""]
     return lines

@@ -7,9 +7,11 @@ from typing import Literal
 
 import msgspec
 
-from unmask.records import Interval, Letter, Lettered, Ranged, Record
+from unmask.records import Interval, Letter, Lettered, Ranged, Record, Scenario
 
 FILE = Path(__file__).with_name("replies.jsonl")
+SCENARIOS = Path(__file__).with_name("scenarios.jsonl")
+"""The scenarios as they stood when the labels were given: a label is about a reply to these words. `core` may change."""
 
 
 class Given(Record, frozen=True):
@@ -43,3 +45,9 @@ class Labelled(Record, frozen=True, kw_only=True):
 
 def labelled() -> tuple[Labelled, ...]:
     return tuple(msgspec.json.decode(line, type=Labelled) for line in FILE.read_bytes().splitlines())
+
+
+def scenarios() -> dict[str, Scenario]:
+    """The scenarios of the labelled replies, by id."""
+    found = (msgspec.json.decode(line, type=Scenario) for line in SCENARIOS.read_bytes().splitlines())
+    return {scenario.id: scenario for scenario in found}
