@@ -42,7 +42,7 @@ class Compute(Record, frozen=True, kw_only=True, omit_defaults=False):
     flop: float
     family: str | None = None
     basis: str | None = None
-    """`disclosed` by the developer, `digitised` from a figure, `estimated` or `speculative`."""
+    """`disclosed`: six times parameters times tokens as the developer gives them; `estimated` or `speculative`."""
     source: str | None = None
 
 
