@@ -86,7 +86,10 @@ def _forest_title(pairs: Sequence[Pair]) -> str:
 
 def scaled(given: Given) -> Any:
     """Accuracy and honesty against training compute, one panel each, with the rank correlation."""
-    found = _scaling(given)
+    return scaling_panels(_scaling(given))
+
+
+def scaling_panels(found: Scaling) -> Any:
     shown = [measure for measure, scale in found.measures.items() if scale.correlation.value is not None]
     if not shown:
         raise UsageError("there is nothing to draw: no measure has a correlation", advice="unmask scaling says why.")

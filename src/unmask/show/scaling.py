@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from unmask.errors import MissingError, UsageError
 from unmask.journal import write_whole
 from unmask.scaled import Scale, Scaling
+from unmask.show.across import scaling_panels
+from unmask.show.plots import encoded, kind, styled
 from unmask.show.tables import grid, printed
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-FORMATS = (".svg", ".png", ".pdf")
 
 
 def render(found: Scaling, *, width: int | None = None, color: bool = False) -> str:
@@ -60,37 +58,8 @@ def _rho(value: float | None) -> str:
 
 
 def figure(found: Scaling, path: str | Path) -> None:
-    """Write the models as points, one panel per measure that has a correlation."""
+    """Write the models as points, one panel per measure that has a correlation: the figure `scaling`."""
     target = Path(path)
-    if target.suffix.lower() not in FORMATS:
-        raise UsageError(f"{target} is no kind of figure known here", advice=f"End the name in {', '.join(FORMATS)}.")
-    shown = [name for name, scale in found.measures.items() if scale.correlation.value is not None]
-    if not shown:
-        raise UsageError("there is nothing to draw: no measure has a correlation", advice="unmask scaling says why.")
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingError("figures need matplotlib", advice="pip install 'unmask[figures]'") from None
-    drawing: Any = Figure(figsize=(4.2 * len(shown), 3.8), layout="constrained")
-    for axes, name in zip(drawing.subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
-        _panel(axes, name, found)
-    held = BytesIO()
-    drawing.savefig(held, format=target.suffix[1:].lower(), metadata=_UNDATED.get(target.suffix.lower()))
-    write_whole(target, held.getvalue())
-
-
-_UNDATED = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-"""The same data give the same file."""
-
-
-def _panel(axes: Any, name: str, found: Scaling) -> None:
-    values = {model: value for model, value in found.points[name].items() if model in found.compute}
-    scale = found.measures[name]
-    axes.scatter([found.compute[model] for model in values], [100 * value for value in values.values()], s=18)
-    for model, value in values.items():
-        axes.annotate(model, (found.compute[model], 100 * value), fontsize=5, alpha=0.7, parse_math=False)
-    axes.set_xscale("log")
-    axes.set_xlabel("training compute (FLOP)")
-    axes.set_ylabel(f"{_label(name, found.takes)} (%)")
-    rho = scale.correlation
-    axes.set_title(f"rho = {_rho(rho.value)} [{_rho(rho.low)}, {_rho(rho.high)}], n = {rho.n}", fontsize=9)
+    ending = kind(target)
+    with styled():
+        write_whole(target, encoded(scaling_panels(found), ending))
