@@ -148,6 +148,13 @@ def test_finish_reasons(reason, stop):
     assert completion.choices[0].stop is stop
 
 
+@pytest.mark.parametrize(("content", "stop"), [(None, Stop.OTHER), ("", Stop.END)])
+def test_null_is_not_silence(content, stop):
+    """A model that says nothing says an empty string; null is an endpoint that lost what was said."""
+    completion, _, _ = ask(Canned(chat(content)))
+    assert completion.choices[0].stop is stop
+
+
 def test_usage_with_its_details():
     """All four counts."""
     usage = {

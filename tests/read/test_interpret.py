@@ -214,7 +214,8 @@ def test_every_kind_of_reply_has_one_state(text, stop, attempt):
         expected = ReplyState.READABLE
     else:
         cut = ReplyState.AGAIN if attempt == 1 else "truncated"
-        expected = {Stop.END: ReplyState.SILENT, Stop.LENGTH: cut, Stop.OTHER: "empty"}[stop]
+        thought = (ReplyState.AGAIN if attempt == 1 else "empty") if "think" in text else ReplyState.SILENT
+        expected = {Stop.END: thought, Stop.LENGTH: cut, Stop.OTHER: "empty"}[stop]
     state = reply_state(Choice(text, stop=stop), attempt=attempt)
     assert (state.reason.split(":")[0] if isinstance(state, Unread) else state) == expected
 

@@ -165,7 +165,10 @@ def _choice(option: _Option) -> Choice:
     if not text and isinstance(said.refusal, str):
         text = said.refusal
     reasoning = texts(said.reasoning_content)[0] or texts(said.reasoning)[0] or thoughts
-    return Choice(text=text, reasoning=reasoning or None, stop=stop_of(option.finish_reason))
+    stop = stop_of(option.finish_reason)
+    if said.content is None and not text and not reasoning and stop is Stop.END:
+        stop = Stop.OTHER  # a model that says nothing says ""; null is an endpoint that lost what it said
+    return Choice(text=text, reasoning=reasoning or None, stop=stop)
 
 
 def stop_of(reason: Any) -> Stop:

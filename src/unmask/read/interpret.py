@@ -39,7 +39,7 @@ class ReplyState(StrEnum):
     SILENT = "silent"
     """Ended normally without a word: read as C without a call."""
     AGAIN = "again"
-    """Cut off before any answer: worth one more try with more room."""
+    """Cut off before any answer, or all of it went into the reasoning: worth one more try with more room."""
 
 
 def reply_state(choice: Choice, *, attempt: int) -> ReplyState | Unread:
@@ -49,12 +49,14 @@ def reply_state(choice: Choice, *, attempt: int) -> ReplyState | Unread:
             return Unread("filtered: the endpoint withheld the reply", text=_excerpt(choice))
         case _, True:
             return ReplyState.READABLE
-        case Stop.END, _:
+        case Stop.END, _ if choice.thinking is None:
             return ReplyState.SILENT
-        case Stop.LENGTH, _ if attempt < ATTEMPTS:
+        case (Stop.END | Stop.LENGTH), _ if attempt < ATTEMPTS:
             return ReplyState.AGAIN
         case Stop.LENGTH, _:
             return Unread("truncated: cut off before any answer, twice", text=_excerpt(choice))
+        case Stop.END, _:
+            return Unread("empty: nothing but reasoning came back, twice", text=_excerpt(choice))
         case _:
             return Unread(
                 "empty: no text, and the endpoint did not say that the reply had ended", text=_excerpt(choice)
