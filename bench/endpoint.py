@@ -16,12 +16,14 @@ import asyncio
 import json
 import os
 import re
+import socket
+import struct
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -73,6 +75,17 @@ class Fault(NamedTuple):
     """Seconds until it happens; the usual latency if not said. `inf` leaves the client waiting."""
     drop: bool = False
     """Close the connection without an answer."""
+    answer: bool = False
+    """Send the planned answer after all, with status 200; it counts as answered, and its takes are used up."""
+    change: Callable[[dict[str, Any]], Any] | None = None
+    """What becomes of the planned answer before it is sent."""
+    content_type: str = "application/json"
+    sent: float = 1.0
+    """Share of the body that is sent; the length announced is that of all of it."""
+    chunks: tuple[float, ...] = ()
+    """Send the body in so many chunks, these seconds before each; `inf` leaves the client waiting for the rest."""
+    end: Literal["keep", "close", "reset"] = "keep"
+    """What becomes of the connection afterwards. A reset is a real one: RST, not FIN."""
 
 
 Faults = Callable[[Seen], Fault | None]
@@ -273,16 +286,72 @@ class Connection(asyncio.Protocol):
         assert self.transport is not None
         if fault.drop:
             self.transport.abort()
-        else:
-            self._send(fault.status, fault.body, lines=fault.headers)
+            return
+        body = fault.body
+        if fault.answer and asked is not None:
+            body = self.endpoint.answer(asked)
+            if fault.change is not None:
+                body = json.dumps(fault.change(json.loads(body))).encode()
+        self._misbehave(fault, body)
 
-    def _send(self, status: int, body: bytes, *, lines: tuple[str, ...] = (), hide: bool = False) -> None:
-        extra = "".join(f"{line}\r\n" for line in lines)
-        head = f"HTTP/1.1 {status} .\r\nContent-Type: application/json\r\n{extra}Content-Length: {len(body)}\r\n\r\n"
+    def _misbehave(self, fault: Fault, body: bytes) -> None:
+        status = 200 if fault.answer else fault.status
+        lines = fault.headers
+        if fault.chunks:
+            self._write(_head(status, fault.content_type, (*lines, "Transfer-Encoding: chunked")))
+            size = -(-len(body) // len(fault.chunks))
+            self.busy = True
+            self.endpoint.in_flight += 1
+            self._trickle([body[at * size : (at + 1) * size] for at in range(len(fault.chunks))], fault)
+            return
+        cut = body[: round(len(body) * fault.sent)]
+        self._write(_head(status, fault.content_type, (*lines, f"Content-Length: {len(body)}")) + cut)
+        self._end(fault.end)
+
+    def _trickle(self, parts: list[bytes], fault: Fault) -> None:
+        """Sends what is left in chunks, each after its pause, and then the end."""
+        pause = fault.chunks[len(fault.chunks) - len(parts)] if parts else 0.0
+        if pause != float("inf"):
+            self.waiting = asyncio.get_running_loop().call_later(pause, self._chunk, parts, fault)
+
+    def _chunk(self, parts: list[bytes], fault: Fault) -> None:
+        self.waiting = None
+        if parts:
+            if parts[0]:
+                self._write(b"%x\r\n%s\r\n" % (len(parts[0]), parts[0]))
+            self._trickle(parts[1:], fault)
+            return
+        self.busy = False
+        self.endpoint.in_flight -= 1
+        if fault.sent >= 1:
+            self._write(b"0\r\n\r\n")
+        self._end(fault.end)
+
+    def _end(self, how: str) -> None:
         assert self.transport is not None
-        self.transport.write(head.encode() + (b"" if hide else body))
+        match how:
+            case "reset":
+                raw = self.transport.get_extra_info("socket")
+                raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                self.transport.abort()
+            case "close":
+                self.transport.close()
+            case _ if self.buffer:
+                self._next()
+
+    def _send(self, status: int, body: bytes, *, hide: bool = False) -> None:
+        self._write(_head(status, "application/json", (f"Content-Length: {len(body)}",)) + (b"" if hide else body))
         if self.buffer:
             self._next()
+
+    def _write(self, data: bytes) -> None:
+        assert self.transport is not None
+        self.transport.write(data)
+
+
+def _head(status: int, kind: str, lines: tuple[str, ...]) -> bytes:
+    extra = "".join(f"{line}\r\n" for line in lines)
+    return f"HTTP/1.1 {status} .\r\nContent-Type: {kind}\r\n{extra}\r\n".encode()
 
 
 async def serve(endpoint: Endpoint, *, host: str, port: int) -> None:
@@ -306,14 +375,19 @@ def main() -> None:
     parser.add_argument("--latency", type=float, default=0.0, help="seconds between request and answer")
     parser.add_argument("--profile", choices=("mixed", "steady"), default="mixed")
     parser.add_argument("--cpu", type=int, help="run on this core only")
-    parser.add_argument("--faults", metavar="MODULE:NAME", help="a callable Seen -> Fault | None")
+    parser.add_argument(
+        "--faults",
+        metavar="MODULE:NAME[:TEXT]",
+        help="a callable Seen -> Fault | None; with a text, what makes one of that text",
+    )
     given = parser.parse_args()
     if given.cpu is not None and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {given.cpu})
     faults: Faults | None = None
     if given.faults:
-        module, _, name = given.faults.partition(":")
-        faults = getattr(import_module(module), name)
+        module, name, *text = given.faults.split(":", 2)
+        found = getattr(import_module(module), name)
+        faults = found(*text) if text else found
     planned = (given.direct, given.takes)
     plants = plant(given.scenarios, seed=given.seed, takes=given.takes, direct=given.direct, profile=given.profile)
     try:
