@@ -14,6 +14,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from unmask.read import numbers
@@ -34,7 +35,7 @@ _LEAD = (
 
 _LABEL = re.compile(
     rf"""
-    (?P<before> ^[\W_]*(?:[0-9]+[.)]\s*)? | [.!?;)\]]["'”’*_)]*\s+[*_]* | \s[–—-]+\s+[*_]* )
+    (?P<before> ^[\W_]*(?:[0-9]+[.)]\s*)? | [.!?;)\]]["'”’*_)]{{0,8}}\s+[*_]* | \s[–—-]+\s+[*_]* )
     (?: (?:{_LEAD})\b [\s,:*_]* )*
     (?P<label>
         (?<![^\W_]) (?:answer|choice|verdict|reading|classification|option|letter) (?![^\W_]) [\s*_`"']*
@@ -56,8 +57,8 @@ _GIVEN = re.compile(
 )
 _MORE = re.compile(
     rf"""
-    \s* (?: (?P<joint> ,?\s*\b(?:or|and|to|through)\b | [/|&+] ) \s*
-          | (?: , | [–—-] ) \s* (?= ["'*_`(\[]* {_LETTER} ["'*_`)\]]* \s* (?: $ | [,/|.)\]}}>–—-] | or\b | and\b ) ) )
+    \s*+ (?: (?P<joint> (?:,\s*+)?\b(?:or|and|to|through)\b | [/|&+] ) \s*+
+          | (?: , | [–—-] ) \s*+ (?= ["'*_`(\[]* {_LETTER} ["'*_`)\]]* \s* (?: $ | [,/|.)\]}}>–—-] | or\b | and\b ) ) )
     ["'*_`(\[]* (?P<letter> {_LETTER} ) (?!\w) ["'*_`)\]]*
     """,
     re.VERBOSE | re.IGNORECASE,
@@ -76,6 +77,9 @@ _ALONE = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+_DRESS = 60
+"""Characters that emphasis, quotation marks and spaces around one letter may take; what has more is no answer."""
+_FENCE = re.compile(r"\s*```\w*\s*")
 _HEADING = re.compile(r"[\W_]*(?:my\s+|the\s+)?(?:final\s+)?answer(?:\s+is)?[\W_]*", re.IGNORECASE)
 _WHOLE_QUOTE = re.compile(r"""(["'`“‘])([^"'`“”‘’]*)["'`”’]""")
 
@@ -99,19 +103,18 @@ def letter(text: str, *, complete: bool = True) -> Letter | None:
 
 def find_letter(text: str, *, complete: bool = True) -> FoundLetter | None:
     lines = [_plain(line) for line in Choice(text=text).answer.splitlines()]
-    full = [place for place, line in enumerate(lines) if line.strip() and not re.fullmatch(r"\s*```\w*\s*", line)]
-    last: tuple[int, tuple[Letter, ...]] | None = None
-    for before, place in zip([None, *full], full, strict=False):
+    full = [place for place, line in enumerate(lines) if line.strip() and not _FENCE.fullmatch(line)]
+    # The last explicit answer counts, so the search begins at the end and as a rule ends there.
+    for before, place in zip([*full[-2::-1], None], reversed(full), strict=False):
         is_last = complete and place == full[-1]
         headed = before is not None and bool(_HEADING.fullmatch(lines[before]))
         given = _on_line(lines[place], is_last=is_last, complete=complete) or _alone(
             lines[place], is_last=is_last, headed=headed
         )
         if given:
-            last = (place, given)
-    if last is None or len(last[1]) != 1:
-        return None
-    return FoundLetter(last[1][0], "\n".join(lines[: last[0]]).strip() or text.strip())
+            why = "\n".join(lines[:place]).strip() or text.strip()
+            return FoundLetter(given[0], why) if len(given) == 1 else None
+    return None
 
 
 def _plain(line: str) -> str:
@@ -123,6 +126,11 @@ def _plain(line: str) -> str:
 
 def _on_line(line: str, *, is_last: bool, complete: bool) -> tuple[Letter, ...]:
     """The letters given by the last explicit answer on this line: none, one, or several at once."""
+    looked = _looked_up if len(line) <= _SHORT else _look
+    return looked(line, is_last, complete)
+
+
+def _look(line: str, is_last: bool, complete: bool) -> tuple[Letter, ...]:
     if line.lstrip().startswith(">"):
         return ()
     if _JSON_LINE.match(line):
@@ -130,18 +138,31 @@ def _on_line(line: str, *, is_last: bool, complete: bool) -> tuple[Letter, ...]:
     whole = _WHOLE_QUOTE.fullmatch(line.strip()) if is_last else None
     line = whole.group(2) if whole else line
     last: tuple[Letter, ...] = ()
+    quotes = _Quotes(line)
     for label in _LABEL.finditer(line):
-        if _inside_quotes(line[: label.start("label")]) or not (complete or label.start() == 0):
+        if quotes.open_at(label.start("label")) or not (complete or label.start() == 0):
             continue
         last = _given(line, label.end()) or last
     return last
 
 
-def _inside_quotes(prefix: str) -> bool:
-    open_pairs = any(prefix.count(left) > prefix.count(right) for left, right in ("“”", "«»", "„“"))
-    return (
-        bool(prefix.count('"') % 2 or prefix.count("`") % 2) or open_pairs or prefix.rstrip("*_ ").endswith(("'", "‘"))
-    )
+class _Quotes:
+    """Whether a place of a line stands inside quotation marks. Places are asked for in order, so that a line is gone
+    over once however many labels it has."""
+
+    def __init__(self, line: str) -> None:
+        self._line = line
+        self._seen = 0
+        self._count = dict.fromkeys('"`“”«»„', 0)
+
+    def open_at(self, place: int) -> bool:
+        for mark in self._count:
+            self._count[mark] += self._line.count(mark, self._seen, place)
+        self._seen = place
+        count = self._count
+        open_pairs = any(count[left] > count[right] for left, right in ("“”", "«»", "„“"))
+        before = self._line[max(0, place - _DRESS) : place].rstrip("*_ ")
+        return bool(count['"'] % 2 or count["`"] % 2) or open_pairs or before.endswith(("'", "‘"))
 
 
 def _given(line: str, place: int) -> tuple[Letter, ...]:
@@ -170,7 +191,8 @@ def _closes_a_quotation(found: re.Match[str]) -> bool:
 
 
 def _alone(line: str, *, is_last: bool, headed: bool) -> tuple[Letter, ...]:
-    found = _ALONE.fullmatch(line.strip()) if is_last or headed else None
+    line = line.strip()
+    found = _ALONE.fullmatch(line) if (is_last or headed) and len(line) <= 2 * _DRESS else None
     if found is None:
         return ()
     dressed = bool(found["open"].strip() or found["close"].strip())
@@ -193,8 +215,8 @@ _FLAT = re.compile(r"\{[^{}]*\}")
 _PAIR = re.compile(
     r"""
     ["'“”]? (?<!\w) (?P<key> (?:relative[_\s-]?)? (?:lower|upper) ) ["'“”]? \s*[:=]\s*
-    (?P<value> "[^"]*" | '[^']*' | “[^”]*” | [^\n]*? )
-    \s* (?= [,;]? \s* (?: ["'“”]?[A-Za-z_][\w\s-]*["'“”]?\s*[:=] | \} | \n | // | \# ) )
+    (?P<value> "[^"]*" | '[^']*' | “[^”]*” | [^\n]{0,80}? )
+    \s*+ (?= (?:[,;]\s*+)? (?: ["'“”]?[A-Za-z_][\w \t-]{0,40}["'“”]?\s{0,8}[:=] | \} | \n | // | \# ) )
     """,
     re.VERBOSE | re.IGNORECASE,
 )
@@ -227,7 +249,7 @@ def find_interval(text: str, *, complete: bool = True) -> FoundInterval | None:
     text = _BLOCK_QUOTE.sub("", Choice(text=text).answer)
     last: tuple[int, list[dict[str, Any]]] | None = None
     for start, holders in _objects(text):
-        if holders and (complete or re.search(r"(?:\A|\n)\s*(?:```\w*\s*)?\Z", text[:start])):
+        if holders and (complete or _starts_line(text, start)):
             last = (start, holders)
     if last is None or len(last[1]) != 1:
         return None
@@ -240,6 +262,13 @@ def find_interval(text: str, *, complete: bool = True) -> FoundInterval | None:
     reason = holder.get("reason")
     why = reason if isinstance(reason, str) else re.sub(r"```\w*\s*\Z", "", text[:start])
     return FoundInterval(_ordered(low, high), _ordered(relative_low, relative_high), why.strip())
+
+
+def _starts_line(text: str, place: int) -> bool:
+    """Whether nothing but space, or the opening of a fence, stands before this place on its line."""
+    before = text[max(0, place - _DRESS) : place]
+    begins = r"\A|\n" if place <= _DRESS else r"\n"
+    return re.search(rf"(?:{begins})\s*(?:```\w*\s*)?\Z", before) is not None
 
 
 def _objects(text: str) -> Iterator[tuple[int, list[dict[str, Any]]]]:
@@ -262,15 +291,18 @@ def _loose(text: str) -> dict[str, Any]:
 
 
 def _holders(value: Any) -> Iterator[dict[str, Any]]:
-    match value:
-        case dict() if any(str(key).strip().lower().replace(" ", "_").replace("-", "_") in KEYS for key in value):
-            yield value
-        case dict():
-            for inner in value.values():
-                yield from _holders(inner)
-        case list():
-            for inner in value:
-                yield from _holders(inner)
+    """Dictionaries with bounds, in the order of the text. A pile instead of recursion: JSON may nest deeper than calls."""
+    pile = [value]
+    while pile:
+        match pile.pop():
+            case dict() as found if any(
+                str(key).strip().lower().replace(" ", "_").replace("-", "_") in KEYS for key in found
+            ):
+                yield found
+            case dict() as outer:
+                pile.extend(reversed(outer.values()))
+            case list() as outer:
+                pile.extend(reversed(outer))
 
 
 def _bound(value: Any) -> float | None:

@@ -1,0 +1,302 @@
+"""What a stranger's bytes may do: give a value, or raise one of our errors with a message. Nothing else.
+
+A target takes any bytes and returns nothing. It raises `Wrong` where an error of another class, or one without a
+message, comes out; what is not caught here is a crash.
+"""
+
+from __future__ import annotations
+
+import io
+import tempfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bench.fuzz import seeds
+from unmask.errors import ModelError, UnmaskError
+
+
+class Wrong(AssertionError):
+    """An error that tells the user nothing, or a value that breaks a promise."""
+
+
+class Target(NamedTuple):
+    """`run` is fed; `seeds` are good inputs to start from; `words` are what the format is made of."""
+
+    run: Callable[[bytes], None]
+    seeds: Callable[[], tuple[bytes, ...]]
+    words: tuple[bytes, ...] = ()
+
+
+def _text(data: bytes) -> str:
+    """Any text at all: what is not UTF-8 becomes half characters, which replies can hold as well."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _file(data: bytes, name: str, use: Callable[[Path], Any]) -> None:
+    """The bytes as a file of that name, and what comes of it. Our error must name the file or say what is wrong."""
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
+        path = Path(folder) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        _allowed(lambda: use(path), UnmaskError)
+
+
+def _allowed(use: Callable[[], Any], kind: type[UnmaskError]) -> None:
+    try:
+        use()
+    except kind as error:
+        said = str(error).strip()
+        if not said or len(said) > 100_000:
+            raise Wrong(f"{type(error).__name__} with {len(said)} characters") from error
+
+
+# --- reading ----------------------------------------------------------------------------------------------
+
+
+def letter(data: bytes) -> None:
+    from unmask.read import parse
+
+    for complete in (True, False):
+        parse.find_letter(_text(data), complete=complete)
+
+
+def interval(data: bytes) -> None:
+    from unmask.read import parse
+
+    for complete in (True, False):
+        found = parse.interval(_text(data), complete=complete)
+        for one in found or ():
+            if one.lower is not None and one.upper is not None and not one.lower <= one.upper:
+                raise Wrong(f"bounds out of order: {one}")
+
+
+def figures(data: bytes) -> None:
+    from unmask.read import numbers
+
+    text, end = _text(data), 0
+    for quantity in numbers.find(text):
+        start, stop = quantity.span
+        if not end <= start < stop <= len(text):
+            raise Wrong(f"spans overlap or leave the text: {quantity}")
+        end = stop
+    numbers.point(text)
+
+
+def rules(data: bytes) -> None:
+    from unmask.read import offline
+    from unmask.read import rules as tagged
+    from unmask.records import Letter
+
+    text = _text(data)
+    tagged.final_answer(text)
+    for scenario in (seeds.BINARY, seeds.NUMERIC):
+        for slot in ("direct", "pressured"):
+            offline.read(scenario, slot, text, yes_means=Letter.A if scenario is seeds.BINARY else None)
+
+
+# --- data -------------------------------------------------------------------------------------------------
+
+
+def _load(path: Path) -> None:
+    from unmask.data import LoadOptions, load
+    from unmask.data.jsonl import dump
+
+    dump(load(path, options=LoadOptions(skip_bad_rows=True)).scenarios)
+
+
+def jsonl(data: bytes) -> None:
+    _file(data, "set.jsonl", _load)
+
+
+def table(data: bytes) -> None:
+    _file(data, "known_facts.csv", _load)
+
+
+def parquet(data: bytes) -> None:
+    _file(data, "known_facts.parquet", _load)
+
+
+def hub(data: bytes) -> None:
+    _file(data, "known_facts/test-00000.parquet", lambda path: _load(path.parent.parent))
+
+
+def sealed(data: bytes) -> None:
+    """With a key that costs nothing to make: what is under test is the file, not scrypt."""
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    from unmask.data import seal
+
+    before = seal._cipher
+    seal._cipher = lambda passphrase, salt: AESGCM(bytes(32))
+    try:
+        _allowed(lambda: seal.unseal(data, passphrase="x", name="set.sealed"), UnmaskError)
+    finally:
+        seal._cipher = before
+
+
+def form(data: bytes) -> None:
+    from unmask.data.template import fill
+
+    _allowed(lambda: fill(data.decode("utf-8", "replace"), name="form.toml"), UnmaskError)
+
+
+# --- run folders ------------------------------------------------------------------------------------------
+
+
+def journal(data: bytes) -> None:
+    from unmask.journal import mend, read_lines
+    from unmask.records import Asked, Judged, Label
+
+    def use(path: Path) -> None:
+        for kind in (Asked, Judged, Label):
+            _allowed(lambda kind=kind: list(read_lines(path, kind)), UnmaskError)
+        mend(path, Asked)
+        if mend(path, Asked) is not None and not path.read_bytes().strip():
+            raise Wrong("a journal that was mended is torn again")
+
+    _file(data, "replies.jsonl", use)
+
+
+def definition(data: bytes) -> None:
+    from unmask.folder import Folder
+
+    def use(path: Path) -> None:
+        folder = Folder(path.parent)
+        found = folder.definition()
+        for judge in (found.judge, *found.judges):
+            if judge and folder.readings(judge).parent != path.parent / "readings":
+                raise Wrong(f"readings outside their folder: {judge!r}")
+
+    _file(data, "run.json", use)
+
+
+def labels(data: bytes) -> None:
+    from unmask.labels import read_file
+
+    for name in ("labels.csv", "labels.jsonl"):
+        _file(data, name, read_file)
+
+
+def board(data: bytes) -> None:
+    from unmask.scaled import read_board, read_compute
+
+    _file(data, "board.json", read_board)
+    _file(data, "board.csv", read_board)
+    _file(data, "compute.csv", read_compute)
+
+
+# --- other harnesses --------------------------------------------------------------------------------------
+
+
+def _import(path: Path) -> None:
+    from unmask.bridge.importing import import_run
+
+    out = path.parent / "out" / "run"
+    run, _ = import_run(path, out=out)
+    if {one.name for one in out.parent.iterdir()} != {"run"}:
+        raise Wrong("an import wrote outside its folder")
+    run.score()
+
+
+def log(data: bytes) -> None:
+    _file(data, "log.eval", _import)
+
+
+def sample(data: bytes) -> None:
+    """Two members of a log, divided by a NUL: the header and a sample; so that changes are not stopped by checksums."""
+    header, _, one = data.partition(b"\0")
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("header.json", header)
+        archive.writestr("samples/one_epoch_1.json", one)
+    log(file.getvalue())
+
+
+def evaluated(data: bytes) -> None:
+    _file(data, "evaluated/provided_facts_gpt.csv", lambda path: _import(path.parent))
+
+
+# --- models -----------------------------------------------------------------------------------------------
+
+
+def gguf(data: bytes) -> None:
+    from unmask.models.gguf import read_header
+
+    _file(data, "model.gguf", read_header)
+
+
+def catalogue(data: bytes) -> None:
+    from unmask.models.catalogue import entry
+
+    _allowed(lambda: entry(_text(data)), UnmaskError)
+
+
+def answer(data: bytes) -> None:
+    """The body of an HTTP answer, behind every status, to both kinds of client."""
+    from unmask.journal import _encoder
+    from unmask.models import anthropic, openai
+    from unmask.models.failures import failure, problem_of
+    from unmask.models.http import Answer
+    from unmask.records import Asked
+
+    for kind in (openai.OpenAI, anthropic.Anthropic):
+        model = kind(seeds.TARGET, model="m")
+        _allowed(lambda model=model: _encoder.encode(_asked(model, data, Answer, Asked)), ModelError)
+    for status in (200, 302, 400, 401, 404, 429, 500):
+        problem = problem_of(status, data, {"retry-after": _text(data[:40])})
+        if not isinstance(failure(problem, seeds.TARGET), ModelError):
+            raise Wrong("a failure of no known kind")
+
+
+def _asked(model: Any, data: bytes, answer: Any, asked: Any) -> Any:
+    from unmask.models.anthropic import Anthropic
+
+    more = () if isinstance(model, Anthropic) else (seeds.REQUEST,)
+    found = model._read(answer(200, data, {}, 0.1), *more, notes=())
+    return asked(scenario="s", slot="direct", takes=(0,), choices=found.choices, usage=found.usage, model=found.model)
+
+
+def names(data: bytes) -> None:
+    """Names of judges and people as file names: one plain name in the folder, never another's."""
+    from unmask.definition import judge_file, public_url
+
+    name = judge_file(_text(data))
+    if Path(name).name != name or name in ("", ".", "..") or len(name.encode()) > 200 or not name.isascii():
+        raise Wrong(f"not a file name: {name!r}")
+    shown = public_url(_text(data)) or ""
+    if "@" in shown or "?" in shown:
+        raise Wrong(f"credentials in {shown!r}")
+
+
+def dotenv(data: bytes) -> None:
+    from unmask.models.keys import parse_dotenv
+
+    parse_dotenv(data.decode("utf-8", "replace"))
+
+
+TARGETS: dict[str, Target] = {
+    "letter": Target(letter, seeds.judge_answers, seeds.JUDGE_WORDS),
+    "interval": Target(interval, seeds.judge_answers, seeds.JUDGE_WORDS),
+    "figures": Target(figures, seeds.sentences, seeds.NUMBER_WORDS),
+    "rules": Target(rules, seeds.sentences, seeds.RULE_WORDS),
+    "jsonl": Target(jsonl, seeds.lines, seeds.JSON_WORDS),
+    "table": Target(table, seeds.tables),
+    "parquet": Target(parquet, seeds.parquets),
+    "hub": Target(hub, seeds.parquets),
+    "sealed": Target(sealed, seeds.sealed),
+    "form": Target(form, seeds.forms),
+    "journal": Target(journal, seeds.journals, seeds.JSON_WORDS),
+    "definition": Target(definition, seeds.definitions, seeds.JSON_WORDS),
+    "labels": Target(labels, seeds.labels, seeds.JSON_WORDS),
+    "board": Target(board, seeds.boards, seeds.JSON_WORDS),
+    "log": Target(log, seeds.logs),
+    "sample": Target(sample, seeds.samples, seeds.JSON_WORDS),
+    "evaluated": Target(evaluated, seeds.evaluated),
+    "gguf": Target(gguf, seeds.ggufs, (b"GGUF", b"\xff" * 8)),
+    "catalogue": Target(catalogue, lambda: (b"embedded/smollm2-135m",)),
+    "answer": Target(answer, seeds.answers, seeds.JSON_WORDS),
+    "names": Target(names, lambda: (b"openai/gpt-4o", b"../../etc/passwd", b"https://u:p@h/v1?key=k", b"con", b"A" * 300)),
+    "dotenv": Target(dotenv, lambda: (b"export A=\"b\\n\" # c\nB='x'\n",)),
+}
