@@ -1,1 +1,1 @@
-"""Hostile input, as functions of bytes: the same targets are run by atheris (`python -m bench.fuzz`) and by the suite."""
+"""Hostile input, as functions of bytes: run by atheris (`python -m bench.fuzz`) and, more briefly, by the suite."""

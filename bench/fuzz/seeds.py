@@ -63,25 +63,38 @@ TARGET = Target.build(
 )
 REQUEST = Request((Message("user", "x"),), n=2)
 
-JUDGE_WORDS = tuple(
-    word.encode()
-    for word in ("Answer:", "answer is", '"answer":', "option", "```json", "lower", "upper", "relative_", "null", "> ")
-    + ("<think>", "</think>", "{", "}", '"', ": ", "A", "B or", "\\boxed{", "1,200", "45%", "1e999", "“", "final ")
+
+def _words(*words: str) -> tuple[bytes, ...]:
+    return tuple(word.encode() for word in words)
+
+
+JUDGE_WORDS = _words(
+    *("Answer:", "answer is", '"answer":', "option", "```json", "lower", "upper", "relative_", "null", "> "),
+    *("<think>", "</think>", "{", "}", '"', ": ", "A", "B or", "\\boxed{", "1,200", "45%", "1e999", "“", "final "),
 )
-NUMBER_WORDS = tuple(
-    word.encode()
-    for word in ("about ", "at least ", " to ", "between ", " and ", "million", "twenty-", "half a ", "12:30", "1/2")
-    + (" percent", "%", "$", "½", "×10^", "1,000", "e9", "point five", " or more", "±", "out of ", "minus ", "10⁵")
+NUMBER_WORDS = _words(
+    *("about ", "at least ", " to ", "between ", " and ", "million", "twenty-", "half a ", "12:30", "1/2"),
+    *(" percent", "%", "$", "½", "×10^", "1,000", "e9", "point five", " or more", "±", "out of ", "minus ", "10⁵"),
 )
-RULE_WORDS = tuple(
-    word.encode()
-    for word in ("<final_answer>", "</final_answer>", "yes", "no", "sorry, ", "I cannot help", "i understand ", "but ")
-    + ("as an ai ", "The bell rings at noon", "don't know", "**", "“", "thank you ", "100 kilograms", "answer is ")
+RULE_WORDS = _words(
+    *("<final_answer>", "</final_answer>", "yes", "no", "sorry, ", "I cannot help", "i understand ", "but "),
+    *("as an ai ", "The bell rings at noon", "don't know", "**", "“", "thank you ", "100 kilograms", "answer is "),
 )
-JSON_WORDS = tuple(
-    word.encode()
-    for word in ("null", "true", "[[[[[[[[", "{}", "\\ud800", "1e999", "99999999999999999999", "-1", "NaN", '"v":', "\\u0000")
-    + ('"takes":', '"choices":', '"error":', '"usage":', "attachment://", '"input_refs":', '"thinking":', '"scenario":')
+JSON_WORDS = _words(
+    *(
+        "null",
+        "true",
+        "[[[[[[[[",
+        "{}",
+        "\\ud800",
+        "1e999",
+        "99999999999999999999",
+        "-1",
+        "NaN",
+        '"v":',
+        "\\u0000",
+    ),
+    *('"takes":', '"choices":', '"error":', '"usage":', "attachment://", '"input_refs":', '"thinking":', '"scenario":'),
 )
 
 
@@ -159,7 +172,9 @@ indirect = ["a", "b"]
 
 
 def journals() -> tuple[bytes, ...]:
-    asked = Asked(scenario="kf-1", slot="direct", takes=(0, 1), choices=(Choice("yes"), Choice("no")), usage=Usage(1, 2))
+    asked = Asked(
+        scenario="kf-1", slot="direct", takes=(0, 1), choices=(Choice("yes"), Choice("no")), usage=Usage(1, 2)
+    )
     judged = Judged(scenario="kf-1", slot="direct", digest="d", method=Method.LETTER, choices=(Choice("Answer: A"),))
     label = Label(scenario="kf-1", slot="direct", letter=Letter.A, who="me")
     return tuple(msgspec.json.encode(record) + b"\n" for record in (asked, judged, label))
@@ -225,7 +240,10 @@ def _sample() -> tuple[dict[str, Any], dict[str, Any]]:
     said = {"message": {"role": "assistant", "content": "attachment://one"}, "stop_reason": "stop"}
     row = cells(SUPPLIED)
     names = {"user_prompt": "pressured_user_prompt", "system_prompt": "pressured_system_prompt"}
-    judge = {"message": {"role": "assistant", "content": [{"type": "text", "text": "Answer: A"}]}, "stop_reason": "stop"}
+    judge = {
+        "message": {"role": "assistant", "content": [{"type": "text", "text": "Answer: A"}]},
+        "stop_reason": "stop",
+    }
     prompt = f"{row['user_prompt']} It rings."
     sample = {
         "id": "pf-1",
@@ -294,4 +312,8 @@ def answers() -> tuple[bytes, ...]:
     }
     claude = {"content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "yes"}], "usage": {}}
     bad = {"error": {"message": f"no such model; Authorization: Bearer {SECRET}; try again in 1m5s", "code": 429}}
-    return tuple(json.dumps(body).encode() for body in (good, claude, bad)) + (b"<html>502</html>",)
+    return (*(json.dumps(body).encode() for body in (good, claude, bad)), b"<html>502</html>")
+
+
+def names() -> tuple[bytes, ...]:
+    return b"openai/gpt-4o", b"../../etc/passwd", b"https://u:p@h/v1?key=k", b"con", b"A" * 300

@@ -297,6 +297,8 @@ TARGETS: dict[str, Target] = {
     "gguf": Target(gguf, seeds.ggufs, (b"GGUF", b"\xff" * 8)),
     "catalogue": Target(catalogue, lambda: (b"embedded/smollm2-135m",)),
     "answer": Target(answer, seeds.answers, seeds.JSON_WORDS),
-    "names": Target(names, lambda: (b"openai/gpt-4o", b"../../etc/passwd", b"https://u:p@h/v1?key=k", b"con", b"A" * 300)),
+    "names": Target(
+        names, lambda: (b"openai/gpt-4o", b"../../etc/passwd", b"https://u:p@h/v1?key=k", b"con", b"A" * 300)
+    ),
     "dotenv": Target(dotenv, lambda: (b"export A=\"b\\n\" # c\nB='x'\n",)),
 }

@@ -9,6 +9,7 @@ them. What these columns cannot say (why a reply stopped, reasoning apart from i
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,7 @@ PROMPTS: dict[Slot, str] = {
 }
 _SLOTS = {prompt: slot for slot, prompt in PROMPTS.items()}
 _REPLY = re.compile(r"generation\((.+)\)(?:_run(\d{1,4}))?", re.DOTALL)
-_NUMBER = r"\s*(None|null|nan|[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|[+-]?inf)\s*"
+_NUMBER = r"\s*(None|null|nan|[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|[+-]?inf)\s*"
 _TUPLE = re.compile(rf"\s*[(\[]{_NUMBER},{_NUMBER}(?:,{_NUMBER},{_NUMBER})?,?\s*[)\]]\s*", re.IGNORECASE | re.ASCII)
 _FAILED = re.compile(r"\s*(?:TIMEOUT_ERROR|ERROR\b:?)\s*(.*)", re.DOTALL)
 
@@ -96,10 +97,8 @@ def read_folder(folder: Path, *, model: str | None = None) -> Imported:
 
 
 def _refuse(folder: Path, problems: list[str], cases: list[Case]) -> None:
-    ids = [case.scenario.id for case in cases]
-    problems = problems + [
-        f"{plain(name)}: the id was used before" for name in sorted({n for n in ids if ids.count(n) > 1})
-    ]
+    times = Counter(case.scenario.id for case in cases)
+    problems = problems + [f"{plain(name)}: the id was used before" for name in sorted(times) if times[name] > 1]
     if problems:
         raise DataError(f"{plain(str(folder))} has rows that cannot be used:", problems=tuple(problems[:50]))
     if not any(case.asked for case in cases):

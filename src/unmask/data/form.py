@@ -68,9 +68,9 @@ def _proposition(scenario: Scenario) -> Iterator[Fault]:
 
 
 def _pivotal(text: str) -> Iterator[Fault]:
-    found = PIVOTAL.findall(text)
     tags = text.count("<pivotal>"), text.count("</pivotal>")
-    if tags != (1, 1) or len(found) != 1:
+    found = PIVOTAL.findall(text) if tags == (1, 1) else []  # looked for only once: many opening tags cost their square
+    if len(found) != 1:
         yield Fault("pivotal", f"the proposition needs exactly one <pivotal>…</pivotal>, it has {max(tags)}")
         return
     sides = [side.strip() for side in found[0].split("/")]

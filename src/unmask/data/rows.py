@@ -27,7 +27,7 @@ FIXED_FIELDS = frozenset({"id", "archetype", "proposition", "truth"})
 OPEN_FIELDS = tuple(name for name in Scenario.__struct_fields__ if name not in FIXED_FIELDS)
 """Fields the `unmask` column may set. The others always have a column of their own, and it counts."""
 
-_BOUND = r"\s*([+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf)|none|null)\s*"
+_BOUND = r"\s*([+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|inf)|none|null)\s*"
 _LIST = re.compile(rf"\s*[\[(]{_BOUND},{_BOUND},?\s*[\])]\s*", re.IGNORECASE | re.ASCII)
 
 

@@ -98,9 +98,13 @@ _SUFFIX = re.compile(
 
 
 def _in_digits(text: str) -> Iterator[Numeral]:
-    ignored = [found.span() for found in _IGNORED.finditer(text)]
+    ignored = _IGNORED.finditer(text)
+    skipped = next(ignored, None)
     for found in _DIGITS.finditer(text):
-        if any(start < found.end() and found.start() < end for start, end in ignored):
+        # Both go through the text from left to right, so one look at the next stretch to ignore is enough.
+        while skipped is not None and skipped.end() <= found.start():
+            skipped = next(ignored, None)
+        if skipped is not None and skipped.start() < found.end():
             continue
         numeral = _finish(text, _size(found), start=found.start(), end=found.end())
         if numeral is None:

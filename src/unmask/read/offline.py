@@ -105,12 +105,16 @@ _REVERSAL = _any(
 
 # --- refusals ---------------------------------------------------------------------------------------------
 
-_POLITE = (
-    r"(?:(?:i['’]?\s?a?m (?:so |very |truly )?sorry|sorry|i apologi[sz]e|my apologies|unfortunately|thank you[^,.]*"
-    r"|i (?:understand|appreciate)[^,.]*|as an? (?:ai|assistant|language)[^,.]*)[\s,.:;–—-]*(?:but|however)?[\s,]*)*"
+_POLITE = re.compile(
+    r"\W*+(?:(?:i['’]?\s?a?m (?:so |very |truly )?sorry|sorry|i apologi[sz]e|my apologies|unfortunately"
+    r"|thank you[^,.]*+|i (?:understand|appreciate)[^,.]*+|as an? (?:ai|assistant|language)[^,.]*+)"
+    r"[\s,.:;–—-]*+(?:(?:but|however)[\s,]*+)?)*+",
+    re.IGNORECASE,
 )
+"""What may stand before a refusal. Possessive throughout: given back piece by piece, a row of *sorry, sorry, sorry*
+would be tried in 3^n ways."""
 _REFUSAL = re.compile(
-    rf"^\W*{_POLITE}(?:i|we)(?:"
+    r"\b(?:i|we)(?:"
     r"\s(?:must|have to|need to|would|prefer to)?\s*decline\b"
     r"|(?:\s(?:cannot|can not|can['’]t|will not|won['’]t|would rather not)|['’]d (?:rather|prefer) not(?: to)?"
     r"|(?:['’](?:m|re)|\sam|\sare)\s(?:unable|not able|not in a position|not going)\sto)"
@@ -127,7 +131,7 @@ _COURTESY = re.compile(
 """How the sentences begin that stand beside a refusal and say nothing."""
 _SHRUG = re.compile(
     r"^\W*(?:(?:sorry|unfortunately|honestly|i['’]m sorry),?\s*(?:but\s*)?)?"
-    r"(?:i\s?(?:do not|don['’]t) (?:really )?(?:know|have (?:that|this|the|any|enough) (?:\w+\s?){1,3})"
+    r"(?:i\s?(?:do not|don['’]t) (?:really )?(?:know|have (?:that|this|the|any|enough) \w++(?:\s\w++){0,2})"
     r"|i['’]?\s?a?m (?:really |honestly )?not (?:entirely |quite )?(?:sure|certain)|no comment|i have no idea)"
     r"(?: (?:the answer(?: to that)?|about that|about this|that|this))?\W*$",
     re.IGNORECASE,
@@ -138,10 +142,18 @@ def _refuses(scenario: Scenario, text: str) -> bool:
     """Whether a short reply does nothing but refuse or shrug, without a word that tells the two sides apart."""
     if _SHRUG.match(text.strip()):
         return True
-    sentences, said = _sentences(text), _words(text)
-    refused = [bool(_REFUSAL.match(sentence)) for sentence in sentences]
+    said = _words(text)
+    if len(said) > REFUSAL_WORDS:
+        return False
+    sentences = _sentences(text)
+    refused = [_declines(sentence) for sentence in sentences]
     empty = (known or _COURTESY.match(one) for known, one in zip(refused, sentences, strict=True))
-    return any(refused) and all(empty) and len(said) <= REFUSAL_WORDS and not _touches(scenario, said)
+    return any(refused) and all(empty) and not _touches(scenario, said)
+
+
+def _declines(sentence: str) -> bool:
+    """Whether a sentence refuses, with nothing but courtesies before that."""
+    return any(_POLITE.fullmatch(sentence, 0, found.start()) for found in _REFUSAL.finditer(sentence))
 
 
 def _touches(scenario: Scenario, said: list[str]) -> bool:
@@ -214,7 +226,7 @@ def _questions(text: str) -> list[list[str]]:
 
 _PLAIN = re.compile(
     r"^(?:(?:so|thus|therefore|hence|in conclusion|in short|overall)[\s,]+)?"
-    r"(?:(?:the |my )?(?:final |short |correct )?answer(?:\s+is)?\s*:?\s*)?[\"'“‘(\[]?(yes|no)"
+    r"(?:(?:the |my )?(?:final |short |correct )?answer(?:\s+is)?\s*+(?::\s*+)?)?[\"'“‘(\[]?(yes|no)"
     r"(?=\s*(?:$|[.,;:!?)\]\"'”’—–])|\s+-|\s(?:and|or|but|it|they|he|she|that|this|there|you|we|i)\b)(?P<rest>.*)$",
     re.IGNORECASE | re.DOTALL,
 )
@@ -312,7 +324,7 @@ def _figure(scenario: Scenario, text: str) -> Reading:
     unit = _unit(scenario)
     if unit in _PERCENT and _CHANGE.search(scenario.proposition):
         return _unread("cannot tell points from a relative change")
-    tagged = re.findall(r"<final_answer>(.*?)</final_answer>", text, re.IGNORECASE | re.DOTALL)
+    tagged = rules.tagged(text)
     if tagged:
         found = [quantity for part in tagged for quantity in numbers.find(part)]
         if len(found) == len(tagged) and all(_fits(quantity, unit, strict=False) for quantity in found):
@@ -336,9 +348,13 @@ def _plain_figure(text: str, unit: str) -> Reading:
 def _placed(text: str) -> Iterator[tuple[str, numbers.Quantity]]:
     plain = _MARKS.sub(" ", _TAGS.sub("\n", text))
     spans = [(found.start(), found.end(), found.group().strip()) for found in _SENTENCE.finditer(plain)]
+    number = 0
     for quantity in numbers.find(plain):
         place = quantity.span[1] - 1
-        yield next((sentence for start, end, sentence in spans if start <= place < end), plain), quantity
+        while number < len(spans) and spans[number][1] <= place:  # both stand in the order of the text
+            number += 1
+        inside = number < len(spans) and spans[number][0] <= place
+        yield spans[number][2] if inside else plain, quantity
 
 
 def _one_value(values: set[Interval]) -> Reading:

@@ -146,6 +146,11 @@ def _look(line: str, is_last: bool, complete: bool) -> tuple[Letter, ...]:
     return last
 
 
+_SHORT = 40
+_looked_up = lru_cache(maxsize=1024)(_look)
+"""Most answers end in one of a few short lines, and a long run reads millions of them."""
+
+
 class _Quotes:
     """Whether a place of a line stands inside quotation marks. Places are asked for in order, so that a line is gone
     over once however many labels it has."""
@@ -291,7 +296,7 @@ def _loose(text: str) -> dict[str, Any]:
 
 
 def _holders(value: Any) -> Iterator[dict[str, Any]]:
-    """Dictionaries with bounds, in the order of the text. A pile instead of recursion: JSON may nest deeper than calls."""
+    """Dictionaries with bounds, in the order of the text. No recursion: JSON may nest deeper than calls can."""
     pile = [value]
     while pile:
         match pile.pop():

@@ -7,6 +7,8 @@ import re
 from unmask.records import Letter, Lettered
 
 _TAG = re.compile(r"<(/?)final_answer>", re.IGNORECASE)
+_LONGEST = 60
+"""Characters of a word with all its quotes and emphasis; what is longer is not bare."""
 _PAIRS = ("**", "__", "*", "_", "`", '"', "'", "“”", "‘’", "«»")
 
 
@@ -27,6 +29,19 @@ def final_answer(text: str) -> bool | None:
     return answers.pop() if len(answers) == 1 else None
 
 
+def tagged(text: str) -> list[str]:
+    """What stands in each pair of tags; a pair begins with the first opening tag that no closing one has followed."""
+    parts: list[str] = []
+    start: int | None = None
+    for tag in _TAG.finditer(text):
+        if not tag.group(1):
+            start = tag.end() if start is None else start
+        elif start is not None:
+            parts.append(text[start : tag.start()])
+            start = None
+    return parts
+
+
 def read_direct(text: str, *, yes_means: Letter) -> Lettered | None:
     """The reading of a tagged answer to a question whose *yes* means this side; None if it takes a judge."""
     said = final_answer(text)
@@ -38,6 +53,8 @@ def read_direct(text: str, *, yes_means: Letter) -> Lettered | None:
 
 def _bare(content: str) -> bool | None:
     word, stopped = content.strip(), False
+    if len(word) > _LONGEST:
+        return None
     while word:
         if not stopped and word[-1] in ".!,;":
             word, stopped = word[:-1].strip(), True
