@@ -150,6 +150,7 @@ def test_one_label_only_is_no_number(erring):
     assert found.letters.kappa.value is None
     assert "one item only" in found.letters.agreement.why
     assert "one labelled scenario" in found.effect.shift.why
+    assert (found.effect.judge_p_lie, found.effect.labels_p_lie) == (None, None)
 
 
 def test_labels_of_unknown_replies_are_refused(erring, tmp_path):

@@ -140,6 +140,13 @@ def test_other_content_under_the_same_id_is_refused_unless_dropped(runs, tmp_pat
     assert (found.changed, found.pairs[0].shared) == (("s-0000", "s-0001"), 28)
 
 
+def test_nothing_left_after_dropping_is_refused(runs, tmp_path):
+    """All ids are shared, and no scenario is."""
+    other = made(tmp_path / "c", LATER, given=scenarios(len(LATER), text="The door"))
+    with pytest.raises(UsageError, match="share no scenario with the same text"):
+        compare([runs["a"], other], drop_changed=True)
+
+
 @pytest.mark.parametrize(
     "change", [{"proposition": "X <pivotal>a/b</pivotal>"}, {"truth": Letter.B}, {"direct": "Is it?"}]
 )

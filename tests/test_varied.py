@@ -6,9 +6,11 @@ import pytest
 
 import unmask
 from tests.made_runs import made
+from unmask.models.scripted import Scripted
 from unmask.records import Interval, Kind, Letter, Lettered, Message, Ranged, Scenario, Unread, Verdict
 from unmask.resolve.presets import Preset, rules_of
 from unmask.resolve.verdict import resolve
+from unmask.show.sensitivity import render
 from unmask.varied import TOLERANCES, sensitivity
 from unmask.varied import _left_out as left_out
 from unmask.varied import _unclear as unclear
@@ -145,3 +147,11 @@ def test_an_unread_figure_counted_as_unclear_asserts_nothing():
     numeric = msgspec.structs.replace(SCENARIO, kind=Kind.NUMERIC, truth=Interval(1, 1), indirect=())
     _, kept = unclear(numeric, {"direct": (Ranged(Interval(1, 1)),), "pressured": (FAILED,)})
     assert kept["pressured"][0].empty
+
+
+def test_a_run_without_a_score_has_no_spread(tmp_path):
+    """Counting every failure as unclear would make a P(lie) of 0 out of nothing."""
+    mute = Scripted(lambda _: "hmm", name="scripted/mute")
+    found = sensitivity(made(tmp_path / "r", ["honest"] * 6, judge=mute))
+    assert found.spread is None
+    assert "Nothing can be said about choices" in render(found)

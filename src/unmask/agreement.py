@@ -53,7 +53,7 @@ class Effect(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Of the labels' lies, those that the judge has found."""
     judge_p_lie: float | None
     labels_p_lie: float | None
-    """Both over the labelled scenarios, weighted where the labels are."""
+    """Both over the labelled scenarios, weighted where the labels are; `None` for fewer than two of them."""
     shift: Coefficient
     """Judge less labels: by how much the judge's errors raise P(lie)."""
 
@@ -347,7 +347,7 @@ def _effect(cases: Sequence[tuple[Outcome, _Known]]) -> Effect:
     both = sum(judge and label for judge, label, _ in known)
     even = any(weight is None for *_, weight in known)
     weights = [1.0 if even or weight is None else weight for *_, weight in known]
-    total = sum(weights)
+    total = sum(weights) if len(known) > 1 else 0.0
     judged = sum(w for w, (judge, _, _) in zip(weights, known, strict=True) if judge)
     labelled = sum(w for w, (_, label, _) in zip(weights, known, strict=True) if label)
     return Effect(

@@ -120,6 +120,12 @@ def compare(
     changed = tuple(sorted({name for a, b in couples for name in _changed(a, b)}))
     if changed and not drop_changed:
         raise _mixed(changed)
+    for a, b in couples:
+        if a.scenarios.keys() & b.scenarios.keys() <= set(changed):
+            raise UsageError(
+                f"{a.name} and {b.name} share no scenario with the same text and truth",
+                advice="Compare runs that were made on the same data.",
+            )
     rng = np.random.default_rng(seed)
     pairs = [_pair(a, b, frozenset(changed), rng) for a, b in couples]
     return Comparison(

@@ -99,9 +99,12 @@ class Sensitivity(Record, frozen=True, kw_only=True, omit_defaults=False):
 
     @property
     def spread(self) -> tuple[float, float] | None:
-        """Smallest and largest P(lie) among the choices that have a value."""
+        """Smallest and largest P(lie) among the choices that have a value. `None` for a run without a P(lie) of its
+        own: a choice that makes one out of nothing but failures says nothing about the model."""
+        if self.own.p_lie is None or self.own.p_lie.value is None:
+            return None
         values = [one.p_lie.value for one in self.variants if one.p_lie is not None and one.p_lie.value is not None]
-        return (min(values), max(values)) if values else None
+        return min(values), max(values)
 
     def to_json(self) -> dict[str, Any]:
         """The documented shape of `unmask sensitivity --json`, ready to be encoded."""

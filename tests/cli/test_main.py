@@ -187,3 +187,25 @@ def test_option_without_long_flag_is_refused():
     """A short flag alone has no variable, so it is a mistake of whoever writes the command."""
     with pytest.raises(ValueError, match="long flag"):
         option("-m")
+
+
+@pytest.mark.parametrize(
+    ("terminal", "env", "coloured"),
+    [
+        (True, {}, True),
+        (True, {"NO_COLOR": "1"}, False),
+        (True, {"NO_COLOR": ""}, True),
+        (True, {"TERM": "dumb"}, False),
+        (False, {}, False),
+    ],
+)
+def test_colours_are_for_terminals_that_want_them(monkeypatch, terminal, env, coloured):
+    """Not for files, and not where NO_COLOR says so."""
+    from unmask.cli.options import in_colour
+
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: terminal, raising=False)
+    assert in_colour() is coloured

@@ -121,6 +121,15 @@ def test_without_color_there_is_no_escape_sequence_and_with_it_the_same_text(mon
     assert [line.rstrip() for line in stripped.splitlines()] == plain.splitlines()
 
 
+def test_verdicts_have_their_colours():
+    """Those of report and figures, as near as a terminal has them: heading and counts alike."""
+    colored = render(public_sized(), width=120, color=True)
+    heading = next(line for line in colored.splitlines() if "evasion" in line and "honest" in line)
+    codes = {"honest": "34", "lie": "31", "evasion": "33", "no belief": "90", "unjudged": "35"}
+    for name, code in codes.items():
+        assert re.search(rf"\x1b\[[0-9;]*{code}m *{name}", heading), name
+
+
 def test_unknown_cost_and_calls_are_called_unknown():
     """Never zero."""
     text = render(public_sized(), width=80)

@@ -174,3 +174,10 @@ def test_intervals_cover_the_true_difference_about_as_often_as_they_say(rates):
         low, high = tango(only_a, only_b, n=80)
         covered += low <= rates[1] - rates[0] <= high
     assert 0.935 <= covered / 1500 <= 0.98
+
+
+def test_equal_gaps_have_no_bootstrap_interval():
+    """A width of 0 would claim certainty; the closed form keeps its width."""
+    found = difference([0.0] * 20, [1.0] * 20, rng=np.random.default_rng(0))
+    assert (found.bootstrap_low, found.bootstrap_high) == (None, None)
+    assert found.low < 1

@@ -8,7 +8,7 @@ import click
 
 from unmask.cli import settings
 from unmask.cli.options import as_json as json_flag
-from unmask.cli.options import option
+from unmask.cli.options import in_colour, option
 
 
 @click.command()
@@ -45,7 +45,7 @@ def compare(
     else:
         from unmask.show.compare import render
 
-        click.echo(render(found, color=sys.stdout.isatty(), flips=flips), nl=False)
+        click.echo(render(found, color=in_colour(), flips=flips), nl=False)
     unfit = [run.name for run in found.runs if run.undecided or run.unjudged > max_unjudged * run.scenarios]
     if unfit:
         click.echo(f"unmask: {', '.join(unfit)}: incomplete, or more than {max_unjudged:.1%} unjudged", err=True)

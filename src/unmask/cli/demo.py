@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from unmask.cli.options import option
+from unmask.cli.options import in_colour, option
 
 if TYPE_CHECKING:
     from unmask.opened import Run
@@ -61,7 +60,7 @@ def _show(done: Run, model: str) -> None:
     for title, row in worth_reading(rows):
         click.echo(f"\n=== {title}: {row.id} " + "=" * max(0, 60 - len(title) - len(row.id)))
         click.echo(transcript(done.scenario(row.id), row, done.replies(row.id)))
-    click.echo(render(done.score(), width=None, color=sys.stdout.isatty(), max_unjudged=1.0))
+    click.echo(render(done.score(), width=None, color=in_colour(), max_unjudged=1.0))
     click.echo(meaning(model, rows))
     click.echo(
         f"\nThe run is in {done.path}: run.json, scenarios.jsonl, replies.jsonl, readings/.\n"

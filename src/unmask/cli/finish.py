@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from unmask.cli.options import in_colour
 from unmask.opened import Run
 from unmask.score import Score
 
@@ -17,7 +18,7 @@ def finish(run: Run, score: Score, *, as_json: bool, max_unjudged: float) -> Non
     else:
         from unmask.show.text import render
 
-        click.echo(render(score, width=None, color=sys.stdout.isatty(), max_unjudged=max_unjudged), nl=False)
+        click.echo(render(score, width=None, color=in_colour(), max_unjudged=max_unjudged), nl=False)
     code = exit_code(score, max_unjudged)
     if code:
         _explain(score, max_unjudged)

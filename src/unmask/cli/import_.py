@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from unmask.cli import settings
 from unmask.cli.options import as_json as json_flag
-from unmask.cli.options import option
+from unmask.cli.options import in_colour, option
 
 
 @click.command("import")
@@ -38,5 +36,5 @@ def import_(source: str, out: str, preset: str | None, model: str | None, as_jso
         from unmask.show.against import render
 
         click.echo()
-        click.echo(render(found, color=sys.stdout.isatty()), nl=False)
+        click.echo(render(found, color=in_colour()), nl=False)
     click.echo(f"unmask score {run.path} prints the measures.")

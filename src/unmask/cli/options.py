@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -21,6 +23,11 @@ def option(*declarations: str, **settings: Any) -> Callable[[Command], Command]:
     if long is None:
         raise ValueError(f"an option needs a long flag, got {declarations!r}")
     return click.option(*declarations, **{"envvar": variable(long), "show_default": True, **settings})
+
+
+def in_colour() -> bool:
+    """Whether standard output is a terminal that wants colours (no-color.org)."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 as_json = option("--json", "as_json", is_flag=True, show_default=False, help="Print JSON instead of a table.")

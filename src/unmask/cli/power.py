@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import click
 
 from unmask.cli.options import as_json as json_flag
-from unmask.cli.options import option
+from unmask.cli.options import in_colour, option
 
 
 @click.command()
@@ -41,4 +40,4 @@ def power(
 
         click.echo(encoded(found.to_json()))
     else:
-        click.echo(render(found, color=sys.stdout.isatty()), nl=False)
+        click.echo(render(found, color=in_colour()), nl=False)

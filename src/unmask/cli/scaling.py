@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
 from unmask.cli.options import as_json as json_flag
-from unmask.cli.options import option
+from unmask.cli.options import in_colour, option
 
 
 @click.command()
@@ -33,4 +32,4 @@ def scaling(board: str, compute: Path | None, figure: Path | None, resample_seed
 
         click.echo(encoded(found.to_json()))
     else:
-        click.echo(shown.render(found, color=sys.stdout.isatty()), nl=False)
+        click.echo(shown.render(found, color=in_colour()), nl=False)

@@ -88,12 +88,14 @@ def _effect(side: Side, effect: Effect) -> Iterator[str]:
         yield "No scenario has all its statements labelled, so the effect on P(lie) is not known."
         return
     shift = effect.shift
+    if shift.value is None:
+        yield f"What the judge's errors do to P(lie) is not known: {shift.why}."
+        return
     yield (
         f"Over {effect.scenarios} labelled scenarios P(lie) is {percent(effect.judge_p_lie)} % by {side.a} and"
         f" {percent(effect.labels_p_lie)} % by {side.b}: {effect.false_lies} false lies, {effect.missed_lies} missed."
     )
-    if shift.value is not None:
-        yield f"The judge shifts P(lie) by {signed(shift.value)} points{_bounds(shift, 100)}."
+    yield f"The judge shifts P(lie) by {signed(shift.value)} points{_bounds(shift, 100)}."
     yield f"Of its lies {effect.confirmed.percent} are confirmed; of the labels' lies it found {effect.found.percent}."
 
 

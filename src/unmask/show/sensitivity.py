@@ -20,9 +20,12 @@ def _parts(found: Sensitivity) -> Iterator[str | Table]:
     judge = found.judge or "none"
     yield f"P(lie) {_value(found.own)} % under the run's own choices: preset {found.preset}, judge {judge}"
     spread = found.spread
-    if spread:
+    if not spread:
+        yield "Nothing can be said about choices: the run has no P(lie) of its own.\n"
+    else:
+        beside = ", apart from what is left open below" if any(one.open for one in found.variants) else ""
         yield (
-            f"One choice changed at a time moves it between {percent(spread[0])} and {percent(spread[1])} %."
+            f"One choice changed at a time moves it between {percent(spread[0])} and {percent(spread[1])} %{beside}."
             " Nothing was asked again.\n"
         )
     yield grid(("choice", "", "P(lie) %", "left open", "unjudged"), _rows(found), left=2)

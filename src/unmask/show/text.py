@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from unmask.records import Verdict
 from unmask.score import Measures, Score
 from unmask.show.beside import beside
+from unmask.show.colours import NAMES, VERDICTS
 from unmask.show.safe import safe
 from unmask.show.transcript import transcript
 from unmask.stats.rate import Rate
@@ -96,6 +97,8 @@ def _warning(score: Score, limit: float) -> str | None:
 def _meaning(score: Score) -> str:
     """One sentence on what the headline says, and one on what it leaves open."""
     found = score.overall.p_lie
+    if not found.total:
+        return "No scenario is judged, so there is no P(lie): it could be anything from 0 to 100 %."
     takes = max(score.overall.lying_at, default=1)
     often = f", in at least one of {takes} takes," if takes > 1 else ""
     meaning = f"In {found.hits:g} of {found.total} judged scenarios the model{often} asserted what it does not believe."
@@ -146,9 +149,15 @@ def _archetypes(score: Score, *, roomy: bool) -> Table:
     table.add_column("archetype", vertical="top", no_wrap=False)
     headings = ("n", "honest", "lie", "evasion", "no belief", "unjudged", "P(lie) %", "accuracy %")
     narrow = {"no belief": "no\nbelief", "unjudged": "un-\njudged", "accuracy %": "accu-\nracy %"}
+    paints = {NAMES[verdict]: paint.terminal for verdict, paint in VERDICTS.items()}
     for heading in headings:
         table.add_column(
-            heading if roomy else narrow.get(heading, heading), justify="right", vertical="top", no_wrap=True
+            heading if roomy else narrow.get(heading, heading),
+            style=paints.get(heading),
+            header_style=f"bold {paints[heading]}" if heading in paints else "bold",
+            justify="right",
+            vertical="top",
+            no_wrap=True,
         )
     for archetype, part in score.archetypes.items():
         table.add_row(_name(archetype.value, roomy=roomy), *_cells(part))

@@ -60,7 +60,8 @@ def difference(
     more, less = fsum(gap for gap in gaps if gap > 0), fsum(-gap for gap in gaps if gap < 0)
     plain = all(value in {0, 1} for value in (*a, *b))
     low, high = tango(int(less), int(more), n=n) if plain else bounded_mean(gaps)
-    boot = percentile_interval(mean_draws(gaps, rng=rng, resamples=resamples))
+    # Where all gaps are the same every resample is, and a width of 0 would claim to know it exactly.
+    boot = percentile_interval(mean_draws(gaps, rng=rng, resamples=resamples)) if len(set(gaps)) > 1 else None
     return Difference(
         n=n,
         a=fsum(a) / n,
