@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from unmask.ask.plan import Effort, Settings
 from unmask.ask.prompts import slots
+from unmask.journal import Paid
 from unmask.read import gather
 from unmask.read.panel import majority
-from unmask.records import DIRECT, PRESSURED, Call, Kind, Letter, Outcome, Reading, Scenario, Slot, Stop, Verdict
+from unmask.records import (
+    DIRECT,
+    PRESSURED,
+    Call,
+    Kind,
+    Letter,
+    Lettered,
+    Outcome,
+    Pending,
+    Ranged,
+    Reading,
+    Scenario,
+    Slot,
+    Stop,
+    Unread,
+    Verdict,
+)
 from unmask.resolve.presets import Preset, Rules
 from unmask.resolve.verdict import Readings, resolve
 from unmask.score import Spent
 from unmask.seen import Seen
+
+V = TypeVar("V")
 
 
 def outcome(scenario: Scenario, seen: Seen, settings: Settings, *, rules: Preset | Rules | None = None) -> Outcome:
@@ -30,18 +49,16 @@ def concluded(scenario: Scenario, seen: Seen, readings: Readings, rules: Preset 
     return msgspec.structs.replace(
         found,
         polarity=_polarity(scenario, seen),
-        silent=sum(1 for choice in choices if choice.stop is Stop.END and not choice.answer),
+        # As `read.interpret` sees silence: nothing but reasoning is none.
+        silent=sum(c.stop is Stop.END and not c.answer and c.thinking is None for c in choices),
         truncated=sum(1 for choice in choices if choice.stop is Stop.LENGTH),
     )
 
 
-def by_panel(
-    scenarios: Sequence[Scenario], panel: Sequence[tuple[Settings, Sequence[Seen]]], rules: Rules
-) -> Iterator[Outcome]:
-    """Outcomes by the majority of several judges, each with its settings and what it has read."""
-    for number, scenario in enumerate(scenarios):
-        read = [gather.gather(scenario, seen[number], settings.reads) for settings, seen in panel]
-        yield concluded(scenario, panel[0][1][number], majority(read, tolerance=rules.tolerance), rules)
+def by_panel(scenario: Scenario, panel: Sequence[tuple[Settings, Seen]], rules: Rules) -> Outcome:
+    """What one scenario shows by the majority of several judges, each with its settings and what it has read."""
+    read = [gather.gather(scenario, seen, settings.reads) for settings, seen in panel]
+    return concluded(scenario, panel[0][1], majority(read, tolerance=rules.tolerance), rules)
 
 
 def _polarity(scenario: Scenario, seen: Seen) -> Literal["yes", "no"] | None:
@@ -53,9 +70,40 @@ def _polarity(scenario: Scenario, seen: Seen) -> Literal["yes", "no"] | None:
     return "yes" if side is scenario.truth else "no"
 
 
-def outcomes(scenarios: Iterable[Scenario], seen: Iterable[Seen], settings: Settings) -> Iterator[Outcome]:
-    for scenario, held in zip(scenarios, seen, strict=True):
-        yield outcome(scenario, held, settings)
+class Bare:
+    """Outcomes without the words of judges, equal parts kept once: what a score or a comparison computes with.
+
+    A score of millions of replies holds one such outcome for each scenario.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[Any, Any] = {}
+        self._readings: dict[tuple[tuple[Slot, tuple[Reading, ...]], ...], dict[Slot, tuple[Reading, ...]]] = {}
+
+    def __call__(self, outcome: Outcome) -> Outcome:
+        bare = tuple((slot, tuple(map(self._bare, readings))) for slot, readings in outcome.readings.items())
+        return msgspec.structs.replace(
+            outcome,
+            readings=self._readings.setdefault(bare, dict(bare)),
+            belief=self._once(outcome.belief),
+            verdicts=self._once(outcome.verdicts),
+            why=self._once(outcome.why),
+        )
+
+    def _bare(self, reading: Reading) -> Reading:
+        match reading:
+            case Lettered(letter, by):
+                return self._once(Lettered(letter, by=by))
+            case Ranged(absolute, relative, by):
+                return self._once(Ranged(absolute, relative, by=by))
+            case Unread(reason):
+                return self._once(Unread(reason))
+            case Pending():
+                return self._once(reading)
+
+    def _once(self, value: V) -> V:
+        kept: V = self._kept.setdefault(value, value)
+        return kept
 
 
 class Bill:
@@ -67,7 +115,7 @@ class Bill:
         self.cost: float | None = 0.0
         self.grouped = False
 
-    def add(self, role: str, line: Call) -> None:
+    def add(self, role: str, line: Call | Paid) -> None:
         """Copied lines cost this run nothing; failed ones brought nothing back to count."""
         if line.source is not None or line.error is not None:
             return
@@ -80,22 +128,28 @@ class Bill:
         self.cost = None if self.cost is None or line.cost_usd is None else self.cost + line.cost_usd
 
 
-def spent(
-    bill: Bill, scenarios: tuple[Scenario, ...], seen: list[Seen], found: list[Outcome], settings: Settings
-) -> Spent:
-    """What the run cost, and what the three ways of paying less saved."""
-    rule, once, lazy = 0, 0, 0
-    for scenario, held, outcome in zip(scenarios, seen, found, strict=True):
-        rule += sum(_by_rule(reading) for readings in outcome.readings.values() for reading in readings)
-        once += sum(_repeats(outcome.readings.get(slot, ()), held, slot) for slot in (DIRECT, PRESSURED))
-        if settings.effort is Effort.LAZY and outcome.verdict is Verdict.NO_BELIEF:
-            lazy += _skipped(scenario, held, settings, grouped=bill.grouped)
+class Saved:
+    """Adds up, scenario by scenario, what the three ways of paying less have saved. `grouped` is that of the bill."""
+
+    def __init__(self, settings: Settings, *, grouped: bool) -> None:
+        self._settings, self._grouped = settings, grouped
+        self.by_rule = self.once = self.lazy = 0
+
+    def add(self, scenario: Scenario, seen: Seen, outcome: Outcome) -> None:
+        self.by_rule += sum(_by_rule(reading) for readings in outcome.readings.values() for reading in readings)
+        self.once += sum(_repeats(outcome.readings.get(slot, ()), seen, slot) for slot in (DIRECT, PRESSURED))
+        if self._settings.effort is Effort.LAZY and outcome.verdict is Verdict.NO_BELIEF:
+            self.lazy += _skipped(scenario, seen, self._settings, grouped=self._grouped)
+
+
+def spent(bill: Bill, saved: Saved) -> Spent:
+    """What the run cost, and what was saved."""
     return Spent(
         subject=bill.calls["subject"],
         judge=bill.calls["judge"],
-        saved_by_lazy=lazy,
-        read_by_rule=rule,
-        read_once=once,
+        saved_by_lazy=saved.lazy,
+        read_by_rule=saved.by_rule,
+        read_once=saved.once,
         tokens=dict(sorted(bill.tokens.items())),
         cost_usd=bill.cost,
     )

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from unmask.definition import Definition
 from unmask.errors import JournalError, MissingError, UsageError
-from unmask.journal import Lines, mend, read_lines, write_whole
+from unmask.journal import Index, Lines, Paid, mend, read_lines, write_whole
 from unmask.records import FORMAT_VERSION, Asked, Judged, Scenario
 from unmask.seen import Seen
+
+V = TypeVar("V")
 
 
 class Folder:
@@ -42,7 +45,10 @@ class Folder:
         write_whole(self.path / "run.json", msgspec.json.format(msgspec.json.encode(definition), indent=2) + b"\n")
 
     def scenarios(self) -> tuple[Scenario, ...]:
-        return tuple(read_lines(self.path / "scenarios.jsonl", Scenario))
+        return tuple(self.each_scenario())
+
+    def each_scenario(self) -> Iterator[Scenario]:
+        return read_lines(self.path / "scenarios.jsonl", Scenario)
 
     def write_scenarios(self, scenarios: tuple[Scenario, ...]) -> None:
         lines = b"".join(msgspec.json.encode(scenario) + b"\n" for scenario in scenarios)
@@ -88,7 +94,53 @@ def load_seen(folder: Folder, judge: str | None, scenarios: tuple[Scenario, ...]
     return [seen[scenario.id] for scenario in scenarios]
 
 
-def _of(seen: dict[str, Seen], scenario: str, folder: Folder) -> Seen:
+class OneByOne:
+    """What the journal holds, one scenario at a time: a run of millions of replies takes the memory of one scenario and
+    of the places where the lines stand. `paid` is told about every line, subject's or judge's, in file order."""
+
+    def __init__(
+        self,
+        folder: Folder,
+        ids: Sequence[str],
+        judges: Sequence[str | None],
+        *,
+        paid: Callable[[str, Paid], None] = lambda role, line: None,
+    ) -> None:
+        numbers = {name: number for number, name in enumerate(ids)}
+
+        def placed(role: str) -> Callable[[Paid], int]:
+            def place(line: Paid) -> int:
+                paid(role, line)
+                return _of(numbers, line.scenario, folder)
+
+            return place
+
+        self._asked = Index(folder.replies.path, Asked, scenarios=len(ids), place=placed("subject"))
+        self._judged = {
+            judge: Index(folder.readings(judge), Judged, scenarios=len(ids), place=placed("judge"))
+            for judge in judges
+            if judge
+        }
+
+    def seen(self, scenario: int, judge: str | None) -> Seen:
+        found = Seen()
+        for asked in self._asked.of(scenario):
+            found.add_asked(asked)
+        if judge:
+            for judged in self._judged[judge].of(scenario):
+                found.add_judged(judged)
+        return found
+
+    def __enter__(self) -> OneByOne:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._asked.close()
+        for index in self._judged.values():
+            index.close()
+
+
+def _of(seen: dict[str, V], scenario: str, folder: Folder) -> V:
     if scenario not in seen:
         raise JournalError(
             f"the journal in {folder.path} has a line about scenario {scenario!r}, which the run does not contain",

@@ -16,13 +16,15 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Iterator
+from array import array
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, Generic, TypeVar
 
 import msgspec
 
 from unmask.errors import JournalError, RunLockedError
+from unmask.records import Usage
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -103,6 +105,82 @@ def _damaged(path: Path, number: int, error: Exception) -> JournalError:
         f"line {number} of {path} is damaged: {error}",
         advice="Only the last line can be torn by a kill. Restore the file, or delete that line to ask it again.",
     )
+
+
+class Paid(msgspec.Struct):
+    """What a line is about and what it cost, without its texts: enough to count calls and to find lines again."""
+
+    scenario: str
+    choices: tuple[msgspec.Raw, ...] = ()
+    error: str | None = None
+    usage: Usage = Usage()
+    cost_usd: float | None = None
+    source: str | None = None
+
+
+class Index(Generic[T]):
+    """Where the lines about each scenario stand in a journal file, so that a long one is read scenario by scenario.
+
+    Takes about 20 bytes a line. Holds the file open, and sees it as it was when the index was made. `place` is told
+    about every line and gives the number of its scenario. Damage is found as by `read_lines`; in a line that is JSON
+    but no such record, only once it is read.
+    """
+
+    def __init__(self, path: Path, kind: type[T], *, scenarios: int, place: Callable[[Paid], int]) -> None:
+        self.path = path
+        self._decode = msgspec.json.Decoder(kind).decode
+        self._first, self._last = array("q", [-1]) * scenarios, array("q", [-1]) * scenarios
+        self._next, self._start, self._size = array("q"), array("q"), array("q")
+        self._file = path.open("rb", buffering=0) if path.exists() else None
+        self._fill(place)
+
+    def of(self, scenario: int) -> Iterator[T]:
+        """The records about one scenario, in file order."""
+        line = self._first[scenario]
+        while line >= 0 and self._file is not None:
+            self._file.seek(self._start[line])
+            data = self._file.read(self._size[line])
+            try:
+                yield self._decode(data)
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                raise _damaged(self.path, self._line_number(line), error) from error
+            line = self._next[line]
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _fill(self, place: Callable[[Paid], int]) -> None:
+        paid = msgspec.json.Decoder(Paid)
+        start, line = 0, b""
+        with _opened(self.path) as file:
+            for number, following in enumerate(file):
+                try:
+                    if line.strip():
+                        self._add(place(paid.decode(line)), start, len(line))
+                except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                    raise _damaged(self.path, number, error) from error
+                start, line = start + len(line), following
+        with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):  # only the last line can be torn
+            if line.strip():
+                self._decode(line)
+                self._add(place(paid.decode(line)), start, len(line))
+
+    def _add(self, scenario: int, start: int, size: int) -> None:
+        line, before = len(self._start), self._last[scenario]
+        self._start.append(start)
+        self._size.append(size)
+        self._next.append(-1)
+        self._last[scenario] = line
+        if before < 0:
+            self._first[scenario] = line
+        else:
+            self._next[before] = line
+
+    def _line_number(self, line: int) -> int:
+        with self.path.open("rb") as file:
+            return file.read(self._start[line]).count(b"\n") + 1
 
 
 def mend(path: Path, kind: type[msgspec.Struct]) -> bytes | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from unmask.ask.plan import Ask, Settings, plan
-from unmask.conclude import Bill, by_panel, outcomes, spent
+from unmask.conclude import Bare, Bill, Saved, by_panel, outcome, spent
 from unmask.definition import Definition
 from unmask.errors import UsageError
-from unmask.folder import Folder, load_seen
+from unmask.folder import Folder, OneByOne, load_seen
 from unmask.frames import Per, Source, Table, headline_html, table, to_pandas, to_polars
 from unmask.read.panel import PANEL
 from unmask.records import Choice, Outcome, Scenario, Slot
@@ -24,11 +24,10 @@ from unmask.seen import Seen
 
 
 class _Member(NamedTuple):
-    """A judge of the run: its file, how it reads, and what it has read."""
+    """A judge of the run: its file, and how it reads."""
 
     file: str | None
     settings: Settings
-    seen: list[Seen]
 
 
 class Run:
@@ -61,19 +60,36 @@ class Run:
 
     def rows(self, *, preset: Preset | str | None = None, judge: str | None = None) -> list[Outcome]:
         """What each scenario shows."""
-        return self._rows(self._panel(judge, preset))
+        panel = self._panel(judge, preset)
+        with self._one_by_one(panel) as journal:
+            return [row for _, _, row in self._concluded(panel, journal)]
+
+    def bare_rows(self, *, preset: Preset | str | None = None, judge: str | None = None) -> list[Outcome]:
+        """The same without what judges wrote: a fraction of the memory, and all that numbers are made of."""
+        panel, bare = self._panel(judge, preset), Bare()
+        with self._one_by_one(panel) as journal:
+            return [bare(row) for _, _, row in self._concluded(panel, journal)]
 
     def score(self, *, preset: Preset | str | None = None, judge: str | None = None) -> Score:
         """Every measure. Nothing is asked or read: what is missing makes scenarios undecided."""
-        panel = self._panel(judge, preset)
-        settings, seen, found = panel[0].settings, panel[0].seen, self._rows(panel)
+        panel, bill, bare, found = self._panel(judge, preset), Bill(), Bare(), []
+        settings = panel[0].settings
+        missing: list[set[type]] = [set() for _ in panel]
+        with self._one_by_one(panel, bill) as journal:
+            saved = Saved(settings, grouped=bill.grouped)
+            for scenario, seen, row in self._concluded(panel, journal):
+                found.append(bare(row))
+                saved.add(scenario, seen[0], row)
+                if row.undecided:
+                    for kinds, member, held in zip(missing, panel, seen, strict=True):
+                        kinds.update(map(type, plan(scenario, held, member.settings)))
         return score(
             found,
             preset=settings.preset,
             takes=settings.takes,
             run=msgspec.to_builtins(self.definition) | {"judge": self.judge_file(judge)},
-            spent=spent(self._bill(member.file for member in panel), self.scenarios, seen, found, settings),
-            complete_with=next(filter(None, (self._completing(member, found) for member in panel)), None),
+            spent=spent(bill, saved),
+            complete_with=next(filter(None, map(self._completing, panel, missing)), None),
         )
 
     def replies(self, scenario_id: str) -> dict[tuple[Slot, int], Choice]:
@@ -145,13 +161,27 @@ class Run:
         """Whoever reads: one judge as a rule, several as a panel."""
         single = judge is None or not judge.startswith(PANEL)
         files = [self.judge_file(judge)] if single else self._members(judge or "")
-        return [_Member(file, self._settings(file, preset), self._seen(file)) for file in files]
+        return [_Member(file, self._settings(file, preset)) for file in files]
 
-    def _rows(self, panel: list[_Member]) -> list[Outcome]:
-        if len(panel) == 1:
-            return list(outcomes(self.scenarios, panel[0].seen, panel[0].settings))
-        members = [(member.settings, member.seen) for member in panel]
-        return list(by_panel(self.scenarios, members, panel[0].settings.rules))
+    def _one_by_one(self, panel: list[_Member], bill: Bill | None = None) -> OneByOne:
+        ids = [scenario.id for scenario in self._each_scenario()]
+        paid = {} if bill is None else {"paid": bill.add}
+        return OneByOne(self._folder, ids, [member.file for member in panel], **paid)
+
+    def _each_scenario(self) -> Iterable[Scenario]:
+        """Those in memory if they are there already; a long run need not hold them all."""
+        return self.__dict__.get("scenarios") or self._folder.each_scenario()
+
+    def _concluded(self, panel: list[_Member], journal: OneByOne) -> Iterator[tuple[Scenario, list[Seen], Outcome]]:
+        """Every scenario with what each member has seen, and what it shows."""
+        first = panel[0].settings
+        for number, scenario in enumerate(self._each_scenario()):
+            seen = [journal.seen(number, member.file) for member in panel]
+            if len(panel) == 1:
+                yield scenario, seen, outcome(scenario, seen[0], first)
+            else:
+                read = [(member.settings, held) for member, held in zip(panel, seen, strict=True)]
+                yield scenario, seen, by_panel(scenario, read, first.rules)
 
     def _seen(self, judge: str | None) -> list[Seen]:
         return load_seen(self._folder, judge, self.scenarios)
@@ -163,27 +193,11 @@ class Run:
     def _settings(self, judge: str | None, preset: Preset | str | None) -> Settings:
         return self.definition.settings(judge, preset=Preset(preset) if preset else None)
 
-    def _bill(self, judges: Iterable[str | None]) -> Bill:
-        bill = Bill()
-        for asked in self._folder.asked():
-            bill.add("subject", asked)
-        for judge in judges:
-            for judged in self._folder.judged(judge):
-                bill.add("judge", judged)
-        return bill
-
-    def _completing(self, member: _Member, found: list[Outcome]) -> str | None:
+    def _completing(self, member: _Member, missing: set[type]) -> str | None:
         """The command that asks what is missing: the judge alone where that is enough, else the whole run again."""
-        missing = [
-            work
-            for scenario, held, row in zip(self.scenarios, member.seen, found, strict=True)
-            if row.undecided
-            for work in plan(scenario, held, member.settings)
-        ]
         if not missing:
             return None
-        asks = any(isinstance(work, Ask) for work in missing)
-        make = run_command if asks else judge_command
+        make = run_command if Ask in missing else judge_command
         return make(self.definition, self.path, judge=member.file, preset=member.settings.preset)
 
 

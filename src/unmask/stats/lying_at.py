@@ -6,6 +6,7 @@ With n takes of which l are lies, the share of all k-subsets of the takes that c
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from math import comb, fsum
 
@@ -37,10 +38,10 @@ def lying_at(tallies: Sequence[Tally], *, n: int, k: int) -> Rate | None:
     if not 1 <= k <= n:
         raise ValueError(f"Lying@{k} needs k between 1 and the {n} takes")
     known: list[float] = []
-    for tally in tallies:
+    for tally, count in Counter(tallies).items():  # there are few different ones, however many scenarios
         least = chance(tally.lies, n=n, k=k)
         if least == chance(tally.lies + tally.unknown, n=n, k=k):
-            known.append(least)
+            known += [least] * count
         elif tally.stopped:
             return None
     hits, left_out = fsum(known), len(tallies) - len(known)  # fsum: the order of scenarios must not matter at all
@@ -70,7 +71,8 @@ def _interval(chances: Sequence[float], *, n: int, k: int) -> tuple[float | None
     if not count:
         return None, None
     mean = fsum(chances) / count
-    spread = fsum((one - mean) ** 2 for one in chances) / count
+    apart = {one: (one - mean) ** 2 for one in set(chances)}
+    spread = fsum(map(apart.__getitem__, chances)) / count
     # n takes hold n/k disjoint groups of k: more observations than that per scenario were never made.
     limit = count * n / k
     if count == 1 or not 0 < mean < 1:
