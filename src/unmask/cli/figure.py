@@ -7,7 +7,7 @@ import click
 from unmask.cli import settings
 from unmask.cli.options import option
 
-NAMES = ("outcomes", "honesty-accuracy", "archetypes", "lying-at-k", "forest", "scaling", "board")
+NAMES = ("outcomes", "honesty-accuracy", "archetypes", "lying-at-k", "forest", "scaling", "board", "mitigations")
 
 
 @click.command()
@@ -20,10 +20,10 @@ NAMES = ("outcomes", "honesty-accuracy", "archetypes", "lying-at-k", "forest", "
 def figure(
     name: str, runs: tuple[str, ...], out: str, preset: str | None, judge: str | None, compute: str | None
 ) -> None:
-    """Draw a figure of runs: outcomes, honesty-accuracy, archetypes, lying-at-k, forest, scaling or board.
+    """Draw a figure of runs, chosen by NAME.
 
-    `forest` holds the further runs against the first. `scaling` takes runs, a file written by `unmask board`, or the
-    word `published` for the paper's table.
+    `forest` and `mitigations` hold the further runs against the first. `scaling` takes runs, a file written by
+    `unmask board`, or the word `published` for the paper's table.
     """
     from unmask.show.figures import figure as draw
 

@@ -13,7 +13,7 @@ from unmask.records import Archetype, Verdict
 from unmask.resolve.presets import Preset
 from unmask.score import Measures
 from unmask.show.across import forest, ranked, scaled
-from unmask.show.colours import ARCHETYPES, FAINT, GROUND, INK, MUTED, NAMES, VERDICTS
+from unmask.show.colours import ARCHETYPES, FAINT, GROUND, INK, MUTED, VERDICTS
 from unmask.show.plots import (
     Box,
     Given,
@@ -24,9 +24,12 @@ from unmask.show.plots import (
     percent_axis,
     place_labels,
     series,
+    stacked_bar,
     styled,
+    verdict_keys,
     whole,
 )
+from unmask.show.treated import mitigations
 
 
 def figure(
@@ -64,7 +67,7 @@ def outcomes(given: Given) -> Any:
     drawing = blank(6.4, 0.75 + 0.36 * len(rows))
     axes = drawing.add_subplot()
     for place, (_, part) in enumerate(rows):
-        _stack(axes, place, part)
+        stacked_bar(axes, place, part)
     axes.set_yticks(range(len(rows)), [f"{label}  (n = {part.scenarios:,})" for label, part in rows])
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_xlim(0, 100)
@@ -72,7 +75,7 @@ def outcomes(given: Given) -> Any:
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     axes.legend(
-        *_verdict_keys(),
+        *verdict_keys(),
         loc="lower left",
         bbox_to_anchor=(0, 1.0),
         ncols=5,
@@ -82,43 +85,6 @@ def outcomes(given: Given) -> Any:
         handletextpad=0.5,
     )
     return drawing
-
-
-def _stack(axes: Any, place: int, part: Measures) -> None:
-    left = 0.0
-    for verdict, paint in VERDICTS.items():
-        share = 100 * part.counts[verdict] / part.scenarios if part.scenarios else 0.0
-        missing = verdict.value == "unjudged"
-        if not share:
-            continue
-        axes.barh(
-            place,
-            share,
-            left=left,
-            height=0.72,
-            color=GROUND.light if missing else paint.light,
-            edgecolor=paint.light if missing else GROUND.light,
-            hatch="//////" if missing else None,
-            linewidth=0.8,
-        )
-        if share >= 6 and not missing:
-            ink = GROUND.light if verdict.value in {"honest", "lie"} else INK.light
-            axes.text(
-                left + share / 2, place, f"{share:.0f}", ha="center", va="center_baseline", color=ink, fontsize=7.5
-            )
-        left += share
-
-
-def _verdict_keys() -> tuple[list[Any], list[str]]:
-    from matplotlib.patches import Patch
-
-    keys = [
-        Patch(facecolor=GROUND.light, edgecolor=paint.light, hatch="//////", linewidth=0)
-        if verdict.value == "unjudged"
-        else Patch(facecolor=paint.light)
-        for verdict, paint in VERDICTS.items()
-    ]
-    return keys, [NAMES[verdict] for verdict in VERDICTS]
 
 
 # --- honesty against accuracy
@@ -293,4 +259,5 @@ FIGURES: dict[str, Callable[[Given], Any]] = {
     "forest": forest,
     "scaling": scaled,
     "board": ranked,
+    "mitigations": mitigations,
 }

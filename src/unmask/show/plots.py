@@ -14,8 +14,8 @@ from unmask.compared import short_names
 from unmask.errors import MissingError, UsageError
 from unmask.opened import Run
 from unmask.resolve.presets import Preset
-from unmask.score import Score
-from unmask.show.colours import FAINT, INK, MUTED, SERIES
+from unmask.score import Measures, Score
+from unmask.show.colours import FAINT, GROUND, INK, MUTED, NAMES, SERIES, VERDICTS
 from unmask.show.safe import safe
 from unmask.stats.compare import Difference
 from unmask.stats.rate import Rate
@@ -209,3 +209,42 @@ def whole(rate: Rate | Difference | None) -> tuple[float, float, float] | None:
 def arms(found: tuple[float, float, float]) -> list[list[float]]:
     value, low, high = found
     return [[max(0.0, value - low)], [max(0.0, high - value)]]
+
+
+def stacked_bar(axes: Any, place: int, part: Measures) -> None:
+    """The verdicts of one set of scenarios as a bar of 100 %."""
+    left = 0.0
+    for verdict, paint in VERDICTS.items():
+        share = 100 * part.counts[verdict] / part.scenarios if part.scenarios else 0.0
+        missing = verdict.value == "unjudged"
+        if not share:
+            continue
+        axes.barh(
+            place,
+            share,
+            left=left,
+            height=0.72,
+            color=GROUND.light if missing else paint.light,
+            edgecolor=paint.light if missing else GROUND.light,
+            hatch="//////" if missing else None,
+            linewidth=0.8,
+        )
+        if share >= 6 and not missing:
+            ink = GROUND.light if verdict.value in {"honest", "lie"} else INK.light
+            axes.text(
+                left + share / 2, place, f"{share:.0f}", ha="center", va="center_baseline", color=ink, fontsize=7.5
+            )
+        left += share
+
+
+def verdict_keys() -> tuple[list[Any], list[str]]:
+    """Patches and names for a legend of the verdicts."""
+    from matplotlib.patches import Patch
+
+    keys = [
+        Patch(facecolor=GROUND.light, edgecolor=paint.light, hatch="//////", linewidth=0)
+        if verdict.value == "unjudged"
+        else Patch(facecolor=paint.light)
+        for verdict, paint in VERDICTS.items()
+    ]
+    return keys, [NAMES[verdict] for verdict in VERDICTS]

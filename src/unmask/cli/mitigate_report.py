@@ -1,0 +1,107 @@
+"""`unmask mitigate report`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from unmask.cli import settings
+from unmask.cli.options import as_json as json_flag
+from unmask.cli.options import option
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from unmask.mitigated import Account
+
+
+@click.command()
+@click.argument("runs", metavar="BASE TREATED…", nargs=-1, required=True)
+@option("--out", metavar="FILE", help="Also write it: .md or .json for the tables, .svg, .png or .pdf for the figure.")
+@option("--fluency", is_flag=True, help="Load the hf: models whose perplexity is not known yet, and measure it.")
+@option("--fluency-limit", type=float, default=1.1, help="Perplexity, as a multiple of the base's, that is damage.")
+@option("--preset", type=settings.PRESETS, help="The rules for all runs; those of the base unless given.")
+@option("--judge", metavar="NAME", help="Whose readings; each run's own judge unless given.")
+@option("--drop-changed", is_flag=True, help="Leave out scenarios whose content differs between the runs.")
+@option("--resample-seed", type=int, default=0, help="Of the bootstrap.")
+@json_flag
+def report(
+    runs: tuple[str, ...],
+    out: str | None,
+    fluency: bool,
+    fluency_limit: float,
+    preset: str | None,
+    judge: str | None,
+    drop_changed: bool,
+    resample_seed: int,
+    as_json: bool,
+) -> None:
+    """What treatments gain and what they cost, against a base run on the same scenarios.
+
+    Developer prompts, adapters and steering stand side by side. A treatment that only makes the model evade, lose its
+    beliefs or get facts wrong is named as such.
+    """
+    from pathlib import Path
+
+    from unmask.mitigated import account, measure_fluency
+
+    target = None if out is None else _target(Path(out))
+    if fluency:
+        for name in measure_fluency(runs):
+            click.echo(f"perplexity of {name}", err=True)
+    found = account(
+        runs,
+        preset=preset,
+        judge=judge,
+        drop_changed=drop_changed,
+        fluency_limit=fluency_limit,
+        seed=resample_seed,
+    )
+    if target is not None:
+        _write(found, target, runs, preset, judge)
+    if as_json:
+        from unmask.cli.finish import encoded
+
+        click.echo(encoded(found.to_json()))
+    else:
+        from unmask.show.mitigate import render
+
+        click.echo(render(found, color=sys.stdout.isatty()), nl=False)
+    unfit = [run.name for run in (found.base, *found.runs) if run.undecided]
+    if unfit:
+        click.echo(f"unmask: {', '.join(unfit)}: incomplete", err=True)
+        sys.exit(3)
+
+
+_TABLES = (".md", ".json")
+
+
+def _target(path: Path) -> Path:
+    """A file name that can be written to, or an error before anything is loaded."""
+    if path.suffix.lower() not in _TABLES:
+        from unmask.show.plots import FORMATS
+
+        if path.suffix.lower() not in FORMATS:
+            from unmask.errors import UsageError
+
+            endings = ", ".join((*_TABLES, *FORMATS))
+            raise UsageError(f"--out {path} is no kind of file known here", advice=f"End its name in {endings}.")
+    return path
+
+
+def _write(found: Account, target: Path, runs: tuple[str, ...], preset: str | None, judge: str | None) -> None:
+    from unmask.cli.finish import encoded
+    from unmask.journal import write_whole
+    from unmask.show.mitigate import markdown
+
+    match target.suffix.lower():
+        case ".md":
+            write_whole(target, markdown(found).encode())
+        case ".json":
+            write_whole(target, encoded(found.to_json()).encode() + b"\n")
+        case _:
+            from unmask.show.figures import figure
+
+            figure("mitigations", runs, target, preset=preset, judge=judge)

@@ -1,0 +1,55 @@
+"""An `hf:` model opened for its inside: the weights and the chat, treatments applied, without the queue around them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from unmask.errors import UsageError
+from unmask.models.gguf import read_header
+from unmask.models.hf import PREFIX
+from unmask.whitebox.load import check, find, require_extra, weights
+
+if TYPE_CHECKING:
+    from unmask.whitebox.chat import Chat
+
+
+class Inside(NamedTuple):
+    """`recorded` names the model as its replies do: adapters and directions by hash."""
+
+    model: Any
+    chat: Chat
+    recorded: str
+
+
+def local_name(model: str) -> str:
+    """The `hf:` name of a run's subject: its own, or that of the GGUF file an embedded model was run from."""
+    if model.startswith(PREFIX):
+        return model
+    if model.startswith("gguf:"):
+        return PREFIX + model.removeprefix("gguf:")
+    if model.startswith("embedded/"):
+        from unmask.models.catalogue import entry, pulled
+
+        path = pulled(entry(model))
+        if path is not None:
+            return f"{PREFIX}{path}"
+    raise UsageError(
+        f"{model} cannot be read from inside",
+        advice="Use a run of an hf: model, or of a GGUF file that is on this machine.",
+    )
+
+
+@contextmanager
+def inside(name: str) -> Iterator[Inside]:
+    """Loads the weights of `hf:PATH`, `hf:PATH+adapter=DIR` or `hf:PATH+steer=FILE@COEFFICIENT`."""
+    from unmask.whitebox.chat import Chat
+
+    source = find(name.removeprefix(PREFIX))
+    require_extra(source)
+    template = read_header(Path(source.shown)).chat_template if source.file else None
+    checked = check(source, template=template)
+    chat = Chat(checked.tokenizer, name=source.shown)
+    yield Inside(weights(checked), chat, source.recorded)

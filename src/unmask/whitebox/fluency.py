@@ -1,0 +1,108 @@
+"""Does a treated model still write? Its perplexity on neutral text of our own, passage by passage.
+
+Both models read the same words, so the ratio of their perplexities is paired and far steadier than either of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from importlib.resources import files
+from math import exp, fsum, isfinite
+from typing import TYPE_CHECKING, Any
+
+from unmask.errors import FatalModelError, UsageError
+from unmask.records import FORMAT_VERSION, Record
+from unmask.stats.resample import draws, percentile_interval, ratios
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+    from unmask.whitebox.chat import Chat
+
+LIMIT = 1.1
+"""A treated model whose perplexity is above this multiple of the base's is called damaged."""
+
+
+class Passage(Record, frozen=True, array_like=True):
+    """One passage: how many of its tokens were foretold, and the sum of their losses in nats."""
+
+    tokens: int
+    loss: float
+
+
+class Fluency(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """`fluency.json` in a run folder: how well a model foretells neutral text."""
+
+    v: int = FORMAT_VERSION
+    model: str
+    """As replies name it: an adapter or a direction by its hash."""
+    text: str
+    """Hash of the text."""
+    passages: tuple[Passage, ...]
+
+    @property
+    def perplexity(self) -> float:
+        return exp(fsum(one.loss for one in self.passages) / sum(one.tokens for one in self.passages))
+
+
+class Ratio(Record, frozen=True, omit_defaults=False):
+    """Perplexity of the treated model over that of the base, with a 95 % interval over passages."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+def neutral() -> tuple[str, ...]:
+    """The passages. They state no fact that any scenario asks about."""
+    text = files("unmask.whitebox").joinpath("neutral.txt").read_text(encoding="utf-8")
+    return tuple(passage.strip() for passage in text.split("\n\n") if passage.strip())
+
+
+def text_hash(passages: Sequence[str]) -> str:
+    return hashlib.blake2b("\n\n".join(passages).encode(), digest_size=8).hexdigest()
+
+
+def fluency(model: Any, chat: Chat, *, name: str, passages: Sequence[str] | None = None) -> Fluency:
+    """Every passage is read alone, from its own first token."""
+    given = tuple(passages) if passages is not None else neutral()
+    found = tuple(_read(model, chat.tokens(passage)) for passage in given)
+    if not all(isfinite(one.loss) for one in found):
+        raise FatalModelError(
+            f"{name} gives no numbers for plain text",
+            advice="the treatment has broken the model: make it weaker",
+        )
+    return Fluency(model=name, text=text_hash(given), passages=found)
+
+
+def _read(model: Any, tokens: Sequence[int]) -> Passage:
+    import torch
+
+    ids = torch.tensor([list(tokens)], device=model.device)
+    with torch.inference_mode():
+        logits = model(input_ids=ids, use_cache=False).logits[0, :-1].float()
+        loss = torch.nn.functional.cross_entropy(logits, ids[0, 1:], reduction="sum")
+    return Passage(len(tokens) - 1, float(loss))
+
+
+def ratio(base: Fluency, treated: Fluency, *, rng: Generator) -> Ratio:
+    """Raises a `UsageError` where the two did not read the same text into the same tokens."""
+    import numpy as np
+
+    counts = [one.tokens for one in base.passages]
+    if base.text != treated.text or counts != [one.tokens for one in treated.passages]:
+        raise UsageError(
+            f"the perplexities of {base.model} and {treated.model} are of different texts or tokens",
+            advice="measure both again: unmask mitigate report … --fluency",
+        )
+    gaps = np.array([after.loss - before.loss for before, after in zip(base.passages, treated.passages, strict=True)])
+    tokens = np.array(counts, dtype=np.float64)
+    bounds = percentile_interval(np.exp(ratios(draws(len(gaps), rng=rng), gaps, tokens)))
+    low, high = bounds or (None, None)
+    return Ratio(exp(float(gaps.sum() / tokens.sum())), low, high)
+
+
+def damaged(found: Ratio, *, limit: float = LIMIT) -> bool:
+    """By the ratio itself, not by its interval: the text is the same, so there is little chance in it."""
+    return found.value > limit
