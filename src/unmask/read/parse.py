@@ -215,6 +215,8 @@ _OPEN = {"", "null", "none", "nan", "n/a", "na", "unknown", "undefined", "open",
     sign + word for sign in ("", "+", "-", "−") for word in ("inf", "infinity", "∞")
 }
 _BLOCK_QUOTE = re.compile(r"^[ \t]*>.*$", re.MULTILINE)
+_PATIENCE = 100_000
+"""Characters that may be gone over again in search of where broken JSON begins; then only flat objects are looked at."""
 _OPENING = re.compile(r"\{|\[(?=\s*\{)")
 _FLAT = re.compile(r"\{[^{}]*\}")
 _PAIR = re.compile(
@@ -279,11 +281,16 @@ def _starts_line(text: str, place: int) -> bool:
 def _objects(text: str) -> Iterator[tuple[int, list[dict[str, Any]]]]:
     """Every JSON-like object or list of objects, with the dictionaries in it that hold bounds."""
     place, decoder = 0, json.JSONDecoder()
+    patience = _PATIENCE + 4 * len(text)
     while opening := _OPENING.search(text, place):
         start = opening.start()
         try:
+            if patience < 0:
+                raise RecursionError
             value, place = decoder.raw_decode(text, start)
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError) as error:
+            # Objects that are opened one inside the other and never closed fail once for each of them.
+            patience -= getattr(error, "pos", start + _PATIENCE // 4) - start + 50
             flat = _FLAT.match(text, start)
             place = flat.end() if flat else start + 1
             value = _loose(flat.group()) if flat else None
