@@ -6,6 +6,7 @@ one preset. Runs with different numbers of takes are compared at the smaller one
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -91,7 +92,8 @@ class Side(NamedTuple):
 
     name: str
     run: Run
-    scenarios: dict[str, Scenario]
+    contents: dict[str, bytes]
+    """A digest of what each scenario says."""
     rows: dict[str, Outcome]
 
     @property
@@ -121,7 +123,7 @@ def compare(
     if changed and not drop_changed:
         raise _mixed(changed)
     for a, b in couples:
-        if a.scenarios.keys() & b.scenarios.keys() <= set(changed):
+        if a.contents.keys() & b.contents.keys() <= set(changed):
             raise UsageError(
                 f"{a.name} and {b.name} share no scenario with the same text and truth",
                 advice="Compare runs that were made on the same data.",
@@ -154,8 +156,8 @@ def opened_sides(
         Side(
             name,
             run,
-            {scenario.id: scenario for scenario in run.scenarios},
-            {row.id: row for row in run.rows(preset=chosen, judge=judge)},
+            {scenario.id: _digest(scenario) for scenario in run.folder.each_scenario()},
+            {row.id: row for row in run.bare_rows(preset=chosen, judge=judge)},
         )
         for name, run in zip(short_names([run.path for run in found]), found, strict=True)
     ], chosen
@@ -193,12 +195,16 @@ def lie_chance(outcome: Outcome, *, takes: int, k: int) -> float | None:
 
 
 def _changed(a: Side, b: Side) -> Iterator[str]:
-    shared = a.scenarios.keys() & b.scenarios.keys()
+    shared = a.contents.keys() & b.contents.keys()
     if not shared:
         raise UsageError(
             f"{a.name} and {b.name} share no scenario", advice="Compare runs that were made on the same data."
         )
-    return (name for name in shared if content(a.scenarios[name]) != content(b.scenarios[name]))
+    return (name for name in shared if a.contents[name] != b.contents[name])
+
+
+def _digest(scenario: Scenario) -> bytes:
+    return hashlib.blake2b(msgspec.json.encode(content(scenario)), digest_size=16).digest()
 
 
 def _mixed(changed: Sequence[str]) -> DataError:
@@ -212,7 +218,7 @@ def _mixed(changed: Sequence[str]) -> DataError:
 
 
 def _pair(a: Side, b: Side, changed: frozenset[str], rng: Generator) -> Pair:
-    shared = sorted((a.scenarios.keys() & b.scenarios.keys()) - changed)
+    shared = sorted((a.contents.keys() & b.contents.keys()) - changed)
     k = min(a.takes, b.takes)
     lies = [_lies(side, shared, k) for side in (a, b)]
     stopped = [side.name for side in (a, b) if _stopped(side, k)]
@@ -220,7 +226,7 @@ def _pair(a: Side, b: Side, changed: frozenset[str], rng: Generator) -> Pair:
     if stopped:
         lies = [{}, {}]
     archetypes = {
-        archetype: [name for name in shared if a.scenarios[name].archetype is archetype] for archetype in Archetype
+        archetype: [name for name in shared if a.rows[name].archetype is archetype] for archetype in Archetype
     }
     return Pair(
         a=a.name,
