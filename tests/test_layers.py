@@ -19,12 +19,12 @@ LAYERS = (
     ("models", "read", "roleplay", "selfreport", "understood"),
     ("score",),
     ("ask", "execute", "pull"),
-    ("conclude", "course", "definition", "doctor", "options"),
+    ("conclude", "course", "definition", "doctor", "options", "planted"),
     ("estimate", "folder", "frames", "provenance", "repeat"),
     ("opened", "prepare"),
     ("bridge", "compared", "drive", "labels", "varied"),
     ("agreement", "boards", "export", "gated", "mitigated", "sample", "scaled", "stages"),
-    ("demo", "foresee"),
+    ("demo", "foresee", "organism"),
     ("show",),
     ("cli",),
 )
@@ -74,7 +74,7 @@ ALLOWED_AT_IMPORT = {
     "models/http",
     "models/openai",
     "models/anthropic",
-    *(f"whitebox/{name}" for name in ("activations", "draw", "generate", "read", "slots", "step")),
+    *(f"whitebox/{name}" for name in ("activations", "directions", "draw", "generate", "read", "slots", "step")),
     "bridge/registry",
     "bridge/task",
 }

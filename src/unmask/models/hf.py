@@ -38,7 +38,8 @@ PREFIX = "hf:"
 
 
 def open_hf(name: str) -> HF:
-    """The model called `hf:PATH` (a folder, a hub name or a GGUF file), or `hf:PATH+adapter=DIR`.
+    """The model called `hf:PATH` (a folder, a hub name or a GGUF file), also with `+adapter=DIR` or
+    `+steer=FILE@COEFFICIENT` after it.
 
     Configuration, tokenizer, chat template and memory are checked here; the weights are loaded by the first request.
     """
@@ -292,7 +293,7 @@ def _room(model: Any) -> Room:
         return Room(rows=16, tokens=max(4096, int(min(2**31, free / 4) / token)), reading=2048)
     held = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
     free = torch.cuda.mem_get_info(model.device)[0]
-    return Room(rows=256, tokens=max(4096, int(min(max(2**32, 0.4 * held), 0.8 * free) / token)), reading=8192)
+    return Room(rows=256, tokens=max(4096, int(min(max(2**32, 0.4 * held), 0.8 * free) / token)), reading=4096)
 
 
 def _completion(job: _Job, chat: Chat, *, model: str) -> Completion:

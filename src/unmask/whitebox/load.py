@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 from unmask.errors import FatalModelError, MissingError, UsageError
 from unmask.records import Record
 from unmask.whitebox.adapt import Adapter, adapted, find_adapter
+from unmask.whitebox.steer import Steer, find_steer, load_steering, push, read_made, refuse_other_shape
 
 NEEDED = ("torch", "transformers", "safetensors")
 SPARE = 1.15
@@ -23,6 +25,7 @@ SPARE = 1.15
 DEVICE_VARIABLE = "UNMASK_HF_DEVICE"
 
 _INSTALL = "pip install 'unmask[whitebox]'"
+_TREATED = re.compile(r"\+(adapter|steer)=")
 
 
 class Source(Record, frozen=True):
@@ -31,6 +34,7 @@ class Source(Record, frozen=True):
     folder: str
     file: str | None = None
     adapter: Adapter | None = None
+    steer: Steer | None = None
 
     @property
     def shown(self) -> str:
@@ -38,9 +42,10 @@ class Source(Record, frozen=True):
 
     @property
     def recorded(self) -> str:
-        """What answers say of their model: its name without the way to it, its adapter by hash."""
+        """What answers say of their model: its name without the way to it, adapter and direction by hash."""
         name = self.shown if self.shown == self.folder and not Path(self.folder).is_dir() else Path(self.shown).name
-        return f"{name}+adapter@{self.adapter.hash}" if self.adapter else name
+        adapter = f"adapter@{self.adapter.hash}" if self.adapter else None
+        return "+".join(part for part in (name, adapter, self.steer and self.steer.recorded) if part)
 
 
 class Checked:
@@ -57,12 +62,19 @@ class Checked:
 
 
 def find(name: str) -> Source:
-    """The model a user wrote down: `PATH` or `PATH+adapter=DIR`. A path that is not here is taken for a hub name."""
-    path, plus, adapter = name.partition("+adapter=")
-    if "+steer=" in name:
-        raise UsageError(f"{name}: steering cannot be applied here yet", advice=f"hf:{name.partition('+steer=')[0]}")
-    source = _find(path)
-    return Source(source.folder, source.file, find_adapter(adapter)) if plus else source
+    """The model a user wrote down: `PATH`, with `+adapter=DIR` and `+steer=FILE@COEFFICIENT` after it, in any order.
+
+    A path that is not here is taken for a hub name.
+    """
+    path, *treated = _TREATED.split(name)
+    given = list(zip(treated[::2], treated[1::2], strict=True))
+    kinds = [kind for kind, _ in given]
+    if len(set(kinds)) < len(kinds):
+        raise UsageError(f"{name} has two of +{kinds[0]}=", advice=f"hf:{path}+{kinds[0]}={given[0][1]}")
+    source, wanted = _find(path), dict(given)
+    adapter = find_adapter(wanted["adapter"]) if "adapter" in wanted else None
+    steer = find_steer(wanted["steer"]) if "steer" in wanted else None
+    return Source(source.folder, source.file, adapter, steer)
 
 
 def _find(path: str) -> Source:
@@ -114,13 +126,15 @@ def check(source: Source, *, template: str | None = None) -> Checked:
             )
         tokenizer.chat_template = template
     checked = Checked(source, config=config, tokenizer=tokenizer, device=device)
+    if source.steer:
+        refuse_other_shape(read_made(Path(source.steer.file)), config)
     _refuse_recurrent(checked)
     _refuse_too_large(checked)
     return checked
 
 
 def weights(checked: Checked) -> Any:
-    """The model itself, ready to answer."""
+    """The model itself, ready to answer, with the adapter and the direction it was asked for with."""
     import torch
     from transformers import AutoModelForCausalLM
 
@@ -139,7 +153,11 @@ def weights(checked: Checked) -> Any:
             advice="the files may be incomplete, or of an architecture newer than the installed transformers",
         ) from None
     model = model.eval().requires_grad_(False)
-    return adapted(model, source.adapter) if source.adapter else model
+    if source.adapter:
+        model = adapted(model, source.adapter)
+    if source.steer:  # the hooks stay: the model is this source's own, and steps are recorded with them in place
+        push(model, load_steering(Path(source.steer.file)), source.steer.coefficient)
+    return model
 
 
 # --- what is refused --------------------------------------------------------------------------------------

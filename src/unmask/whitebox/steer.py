@@ -1,0 +1,287 @@
+"""Steering: a direction added to the residual stream while a model reads and writes. The file, and its use.
+
+A file holds a vector for every layer, as long as the way from untruthful to honest is there. A schedule shares a push
+among the layers with weights that add up to one, so a coefficient of 1 is one such way in all, however many layers
+take part, and a positive one is towards honesty.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.util
+import math
+import os
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from unmask.errors import FatalModelError, MissingError, UsageError
+from unmask.records import FORMAT_VERSION, Record
+
+KEY = "unmask"
+"""Where in the file's metadata its `Made` is."""
+
+
+class Method(StrEnum):
+    """How a direction is read from pairs: the mean of their differences, or the first principal component of these."""
+
+    DIFFERENCE = "difference"
+    PCA = "pca"
+
+
+class Schedule(StrEnum):
+    """Which layers take part: some around the chosen one alike, or all, weighted by a bell curve over their depth."""
+
+    CONSTANT = "constant"
+    GAUSSIAN = "gaussian"
+
+
+class LayerScore(Record, frozen=True, omit_defaults=False):
+    """How well a layer's direction tells held-out answers given honestly from those given untruthfully.
+
+    `right` of `of` lie on their side of the middle between the two; `paired` of `of` / 2 pairs lie in the right order;
+    `gap` is the distance between the two means in standard deviations.
+    """
+
+    layer: int
+    right: int
+    paired: int
+    of: int
+    gap: float
+
+    @property
+    def accuracy(self) -> float:
+        return self.right / self.of
+
+
+class SignCheck(Record, frozen=True, omit_defaults=False):
+    """What pushing does. Held-out facts, under an instruction to be untruthful: by how many nats a token the true
+    answer is likelier than the untrue one, on average, with the coefficients -1, 0 and 1."""
+
+    away: float
+    still: float
+    towards: float
+    facts: int
+
+    @property
+    def agrees(self) -> bool:
+        return self.towards > self.away
+
+
+class Made(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """Everything that made a steer file. Without a date: the same command gives the same bytes."""
+
+    v: int = FORMAT_VERSION
+    version: str
+    """Of unmask."""
+    model: str
+    model_hash: str
+    template_hash: str
+    facts_hash: str
+    instructions_hash: str
+    layers: int
+    """Of the model."""
+    size: int
+    considered: tuple[int, ...]
+    """Layers among which one was chosen."""
+    method: Method
+    pooling: str
+    layer: int
+    schedule: Schedule
+    width: float
+    seed: int
+    learnt: int
+    """Pairs the directions were read from."""
+    held_out: int
+    scores: tuple[LayerScore, ...]
+    sign: SignCheck | None = None
+
+
+class Steering(NamedTuple):
+    """`vectors[layer]` in float32."""
+
+    made: Made
+    vectors: Any
+
+
+class Steer(Record, frozen=True):
+    """A steer file as a model's name gives it. `hash` is over its bytes, so that a run says what it was made with."""
+
+    file: str
+    hash: str
+    coefficient: float
+
+    @property
+    def recorded(self) -> str:
+        return f"steer@{self.hash}*{self.coefficient:g}"
+
+
+# --- schedules --------------------------------------------------------------------------------------------
+
+
+def default_width(schedule: Schedule, layers: int) -> float:
+    """Constant: a third of the layers. Gaussian: a standard deviation of a tenth of them."""
+    return float(max(1, layers // 3)) if schedule is Schedule.CONSTANT else max(1.0, layers / 10)
+
+
+def shares(schedule: Schedule, *, layer: int, layers: int, width: float) -> tuple[float, ...]:
+    """The weight of every layer; they add up to one."""
+    match schedule:
+        case Schedule.CONSTANT:
+            first = min(max(0, layer - (round(width) - 1) // 2), layers - 1)
+            taken = [float(first <= place < first + round(width)) for place in range(layers)]
+        case Schedule.GAUSSIAN:
+            taken = [math.exp(-(((place - layer) / width) ** 2) / 2) for place in range(layers)]
+            taken = [weight if weight > 1e-3 else 0.0 for weight in taken]
+    return tuple(weight / math.fsum(taken) for weight in taken)
+
+
+def refuse_width(schedule: Schedule, width: float, *, layers: int) -> None:
+    least = 1.0 if schedule is Schedule.CONSTANT else 0.1
+    if not (math.isfinite(width) and least <= width <= layers):
+        raise UsageError(f"a width of {width:g} is not between {least:g} and the model's {layers} layers")
+
+
+# --- applying ---------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def steered(model: Any, steering: Steering, coefficient: float) -> Iterator[Any]:
+    """The model, pushed while this is open; afterwards it is what it was, whatever happened inside."""
+    with contextlib.ExitStack() as exits:
+        for handle in push(model, steering, coefficient):
+            exits.callback(handle.remove)
+        yield model
+
+
+def push(model: Any, steering: Steering, coefficient: float) -> list[Any]:
+    """Hooks that add the direction to every token, for as long as they stay; none for a coefficient of 0."""
+    from unmask.whitebox.activations import layers_of
+
+    refuse_other(steering.made, model)
+    stack = layers_of(model)
+    made = steering.made
+    weights = shares(made.schedule, layer=made.layer, layers=made.layers, width=made.width)
+    if coefficient == 0:
+        return []
+    handles = []
+    for layer, (weight, vector) in enumerate(zip(weights, steering.vectors, strict=True)):
+        if weight:
+            shift = (coefficient * weight * vector).to(device=model.device, dtype=model.dtype)
+            handles.append(stack[layer].register_forward_hook(_adding(shift)))
+    return handles
+
+
+def _adding(shift: Any) -> Any:
+    def add(_module: Any, _given: Any, output: Any) -> Any:
+        return (output[0] + shift, *output[1:]) if isinstance(output, tuple) else output + shift
+
+    return add
+
+
+def refuse_other(made: Made, model: Any) -> None:
+    """A direction of another model is noise at best."""
+    from unmask.whitebox.identity import model_hash
+
+    refuse_other_shape(made, model.config)
+    found = model_hash(model)
+    if found != made.model_hash:
+        raise _other_model(made, f"its weights were {made.model_hash}, these are {found}")
+
+
+def refuse_other_shape(made: Made, config: Any) -> None:
+    """What the configuration alone can tell, before a weight is read."""
+    text = config.get_text_config()
+    if (text.num_hidden_layers, text.hidden_size) != (made.layers, made.size):
+        had, has = f"{made.layers} layers of size {made.size}", f"{text.num_hidden_layers} of size {text.hidden_size}"
+        raise _other_model(made, f"that had {had}, this has {has}")
+
+
+def _other_model(made: Made, said: str) -> FatalModelError:
+    return FatalModelError(
+        f"the steer file was made from another model, {made.model}: {said}",
+        advice="make one for this model: unmask mitigate steer --model hf:… --out FILE",
+    )
+
+
+# --- the file ---------------------------------------------------------------------------------------------
+
+
+def refuse_existing(path: Path) -> None:
+    """Runs name a steer file by its hash: one that is there is not written over."""
+    if path.exists():
+        raise UsageError(f"{path} is there already", advice="give another --out, or remove it")
+    if not path.parent.is_dir():
+        raise UsageError(f"the folder {path.parent} is not there", advice=f"mkdir -p {path.parent}")
+
+
+def save(steering: Steering, path: Path) -> None:
+    """Written beside and renamed: the file is whole or not there."""
+    from safetensors.torch import save as encoded
+
+    refuse_existing(path)
+    data = encoded({"vectors": steering.vectors.contiguous()}, {KEY: msgspec.json.encode(steering.made).decode()})
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(data)
+        os.replace(part, path)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def find_steer(text: str) -> Steer:
+    """`FILE@COEFFICIENT` as it stands in a model's name. The vectors are not read yet."""
+    file, at, number = text.rpartition("@")
+    try:
+        coefficient = float(number)
+    except ValueError:
+        coefficient = math.nan
+    if not at or not math.isfinite(coefficient):
+        raise UsageError(f"+steer={text} has no coefficient", advice=f"write +steer={file or text}@1")
+    path = Path(file).expanduser()
+    if not path.is_file():
+        raise MissingError(f"there is no steer file {path}", advice="unmask mitigate steer --model hf:… --out FILE")
+    read_made(path)
+    return Steer(str(path), hashlib.blake2b(path.read_bytes(), digest_size=8).hexdigest(), coefficient)
+
+
+def read_made(path: Path) -> Made:
+    if importlib.util.find_spec("safetensors") is None:
+        raise MissingError("steering needs safetensors", advice="pip install 'unmask[whitebox]'")
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="np") as file:
+            return msgspec.json.decode((file.metadata() or {})[KEY], type=Made)
+    except (SafetensorError, KeyError, msgspec.DecodeError, OSError) as error:
+        raise _no_steer_file(path, error) from None
+
+
+def load_steering(path: Path) -> Steering:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    made = read_made(path)
+    try:
+        vectors = load_file(path)["vectors"].float()
+    except (SafetensorError, KeyError, OSError) as error:
+        raise _no_steer_file(path, error) from None
+    if tuple(vectors.shape) != (made.layers, made.size) or not bool(vectors.isfinite().all()):
+        raise _no_steer_file(path, ValueError(f"its vectors are not {made.layers} of {made.size} numbers"))
+    return Steering(made, vectors)
+
+
+def _no_steer_file(path: Path, error: Exception) -> UsageError:
+    said = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+    return UsageError(f"{path} is no steer file: {said}", advice="give a file that unmask mitigate steer has written")
+
+
+def strongest(scores: Sequence[LayerScore]) -> LayerScore:
+    """The layer whose direction tells most held-out answers apart; of equals, the one with the widest gap."""
+    return max(scores, key=lambda score: (score.right, score.gap))
