@@ -49,6 +49,7 @@ def config(kind: str = "llama", **changes: Any) -> Any:
         "llama": transformers.LlamaConfig,
         "mistral": transformers.MistralConfig,
         "qwen2": transformers.Qwen2Config,
+        "qwen3": transformers.Qwen3Config,
     }
     return classes[kind](**{**sizes, **changes})
 

@@ -247,10 +247,22 @@ class Replayed:
         return replay, result
 
 
-def test_recorded_steps_say_the_same():
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        ("llama", {}),
+        ("llama", {"num_key_value_heads": 4, "attention_bias": True}),
+        ("llama", {"rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 500.0}}),
+        ("mistral", {"sliding_window": 12}),
+        ("qwen2", {"use_sliding_window": True, "sliding_window": 12, "max_window_layers": 1}),
+        ("qwen3", {"head_dim": 16}),
+    ],
+    ids=["shared-keys", "own-keys-and-bias", "stretched", "window", "mixed-windows", "head-norms"],
+)
+def test_recorded_steps_say_the_same(kind, changes):
     """Numbers of rows that are no recorded size, rows that come and go, memory that is taken anew."""
-    model, recorder = tiny_llama.model(), Replayed()
-    writer = Writer(tiny_llama.model(), stops=(), room=WIDE, recorder=recorder)
+    model, recorder = tiny_llama.model(kind, **changes), Replayed()
+    writer = Writer(tiny_llama.model(kind, **changes), stops=(), room=WIDE, recorder=recorder)
     rows = [
         Row(prompt, Manner(5 + 9 * place, temperature=0)) for place, prompt in enumerate(prompts((30, 2, 7, 7, 170)))
     ]
@@ -259,8 +271,47 @@ def test_recorded_steps_say_the_same():
         writer.step()
     finish(writer)
     assert [row.written for row in rows] == [tiny_llama.likeliest(model, row.prompt, row.written) for row in rows]
-    assert writer.recording
+    assert (writer.recording, writer.way) == (True, "direct")
     assert recorder.played > recorder.made > 1
+
+
+@pytest.mark.parametrize(
+    "changes", [{"hidden_act": "gelu"}, {"rope_parameters": {"rope_type": "dynamic", "factor": 2}}]
+)
+def test_a_model_that_the_direct_pass_does_not_know_is_recorded_as_it_is(changes):
+    model = tiny_llama.model(**changes)
+    writer = Writer(tiny_llama.model(**changes), stops=(), room=WIDE, recorder=Replayed())
+    row = Row([1, 2, 3], Manner(6, temperature=0))
+    writer.add([row])
+    finish(writer)
+    assert (writer.recording, writer.way) == (True, "recorded")
+    assert row.written == tiny_llama.likeliest(model, row.prompt, row.written)
+
+
+def test_hooks_in_a_model_are_not_passed_by():
+    """A hook that turns the scores around must still turn them around."""
+    hooked = tiny_llama.model()
+    hooked.model.layers[1].register_forward_hook(lambda module, given, found: -found)
+    writer = Writer(hooked, stops=(), room=WIDE, recorder=Replayed())
+    row = Row([1, 2, 3], Manner(6, temperature=0))
+    writer.add([row])
+    finish(writer)
+    assert writer.way == "recorded"
+    assert row.written == tiny_llama.likeliest(hooked, row.prompt, row.written)
+
+
+def test_a_draw_that_rounding_pushes_past_the_end_is_the_last_token_with_a_share():
+    """The largest draw below one, over blocks that end in tokens of no share."""
+
+    class Highest:
+        def random(self) -> float:
+            return math.nextafter(1.0, 0.0)
+
+    scores = torch.full((1, 1300), -math.inf)
+    scores[0, [3, 600, 700]] = 0.0
+    row = Row([0], Manner(1))
+    row.draws = Highest()
+    assert chosen(scores, [row]) == [700]
 
 
 def test_a_recording_that_differs_from_the_plain_pass_is_not_used():
@@ -271,7 +322,7 @@ def test_a_recording_that_differs_from_the_plain_pass_is_not_used():
     finish(writer)
     assert [row.written for row in rows] == [tiny_llama.likeliest(model, row.prompt, row.written) for row in rows]
     assert not writer.recording
-    assert recorder.played == 1
+    assert recorder.played == 2  # the direct pass, then transformers' own
 
 
 def test_a_model_that_cannot_be_recorded_is_run_plainly():

@@ -11,6 +11,9 @@ import torch
 
 from unmask.records import Record
 
+BLOCK = 512
+"""Tokens that a draw looks at together."""
+
 
 class Manner(Record, frozen=True):
     """How a row is written. `limit` is in tokens; `seed` and what it seeds are the row's own."""
@@ -58,22 +61,34 @@ class Row:
 
 def chosen(logits: Any, rows: Sequence[Row]) -> list[int]:
     """A token for each row: the likeliest at temperature 0, otherwise where the row's own draw falls. -1: no number."""
-    device = logits.device
-    heat = torch.tensor([row.manner.temperature for row in rows], device=device)
-    best = logits.argmax(dim=-1)
-    sound = torch.isfinite(logits.amax(dim=-1))
-    if any(row.manner.temperature > 0 for row in rows):
-        shares = (logits / heat.clamp_min(1e-4)[:, None]).softmax(dim=-1)
+    top, best = logits.max(dim=-1)
+    heats = [row.manner.temperature for row in rows]
+    if any(heat > 0 for heat in heats):
+        told = torch.tensor([heats, [row.draws.random() for row in rows]], dtype=torch.float64)
+        heat, draws = told.to(logits.device, non_blocking=True)
+        shares = torch.softmax(logits / heat.float().clamp_min(1e-4)[:, None], dim=-1)
         for place, row in enumerate(rows):
             if row.manner.top_p < 1:
                 shares[place] = _nucleus(shares[place], row.manner.top_p)
-        # Doubles: the running sum of a large vocabulary would lose the rare words in single precision.
-        sums = shares.double().cumsum(dim=-1)
-        draws = torch.tensor([[row.draws.random()] for row in rows], dtype=torch.float64, device=device)
-        drawn = torch.searchsorted(sums, draws * sums[:, -1:], right=True)[:, 0]
-        best = torch.where(heat > 0, drawn.clamp_max(logits.shape[-1] - 1), best)
-    found: list[int] = torch.where(sound, best, -1).tolist()
+        best = torch.where(heat > 0, _drawn(shares, draws), best)
+    found: list[int] = torch.where(torch.isfinite(top), best, -1).tolist()
     return found
+
+
+def _drawn(shares: Any, draws: Any) -> Any:
+    """Where each row's draw falls, in doubles: the running sum of a large vocabulary would lose the rare words in
+    single precision. First the block of tokens, then the token in it: only one block a row is summed up one by one."""
+    rows, size = shares.shape
+    blocks = torch.nn.functional.pad(shares, (0, -size % BLOCK)).view(rows, -1, BLOCK)
+    sums = blocks.sum(dim=-1, dtype=torch.float64).cumsum(dim=-1)
+    wanted = draws[:, None] * sums[:, -1:]
+    block = torch.searchsorted(sums, wanted, right=True).clamp_max(sums.shape[1] - 1)
+    before = torch.where(block > 0, sums.gather(1, (block - 1).clamp_min(0)), 0.0)
+    inner = blocks.gather(1, block[:, :, None].expand(-1, -1, BLOCK))[:, 0].double().cumsum(dim=-1)
+    token = torch.searchsorted(inner, wanted - before, right=True).clamp_max(BLOCK - 1)
+    # Where rounding points past the last token that has a share, that token is meant.
+    last = inner.argmax(dim=-1, keepdim=True)
+    return (block * BLOCK + torch.minimum(token, last))[:, 0]
 
 
 def _nucleus(shares: Any, top_p: float) -> Any:

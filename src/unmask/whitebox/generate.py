@@ -58,6 +58,11 @@ class Writer:
         """Whether steps are recorded and recordings were found right."""
         return self._stepper.recorder is not None and self._stepper.trusted
 
+    @property
+    def way(self) -> str:
+        """`direct`, `recorded` or `plain`: see `unmask.whitebox.step`."""
+        return self._stepper.way
+
     def add(self, rows: Iterable[Row]) -> None:
         self.waiting.extend(rows)
 
@@ -115,10 +120,10 @@ class Writer:
         rows = min(self.room.rows, 1 << (len(self.rows) + len(coming) - 1).bit_length()) if coming else 0
         for group, layers in self._reader.read(list(prompts)):
             self._slots.reserve(max(rows, len(self.rows) + len(coming)), width, layers)
-            for source, prompt in enumerate(group):
-                for row in prompts[prompt]:
-                    self._slots.put(len(self.rows), layers, source, len(prompt))
-                    self.rows.append(row)
+            sources = [source for source, prompt in enumerate(group) for _ in prompts[prompt]]
+            self._slots.put(len(self.rows), layers, sources)
+            self.rows += [row for prompt in group for row in prompts[prompt]]
+            del layers  # before the next ones are made
 
     def _needed(self, rows: list[Row]) -> int:
         return max((row.length + min(row.manner.limit - len(row.written), HEADROOM) for row in rows), default=0)

@@ -57,11 +57,14 @@ class Slots(Cache):  # type: ignore[misc]
     def grow(self, rows: int, width: int) -> None:
         self.reserve(rows, width, list(zip(self.keys, self.values, strict=True)))
 
-    def put(self, row: int, layers: Sequence[tuple[Any, Any]], source: int, length: int) -> None:
-        """Copy the first `length` tokens of row `source` of a prompt's keys and values into a row."""
-        for layer, (key, value) in enumerate(layers):
-            self.keys[layer][row, :, :length] = key[source, :, :length]
-            self.values[layer][row, :, :length] = value[source, :, :length]
+    def put(self, row: int, layers: Sequence[tuple[Any, Any]], sources: Sequence[int]) -> None:
+        """Copy prompts into rows from `row` on: their keys and values are in the rows `sources` of `layers`. What fills
+        up a shorter prompt comes along, and is never looked at."""
+        whole = list(sources) == list(range(layers[0][0].shape[0]))
+        for held, given in zip(
+            (*self.keys, *self.values), (*(k for k, _ in layers), *(v for _, v in layers)), strict=True
+        ):
+            held[row : row + len(sources), :, : given.shape[2]] = given if whole else given[list(sources)]
 
     def move(self, source: int, target: int, length: int) -> None:
         for held in (*self.keys, *self.values):

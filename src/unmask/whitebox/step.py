@@ -1,8 +1,9 @@
 """One forward pass over all rows: plainly, or on a GPU as a recorded graph.
 
-A small model spends most of a step on being told what to do, kernel by kernel. A recorded graph is told once. Each
-recording is for a number of rows and a width; the first one is compared with the plain pass, and if they differ, or a
-model cannot be recorded, everything is done plainly.
+A small model spends most of a step on being told what to do, kernel by kernel. A recorded graph is told once. What is
+recorded is the direct pass where the model has one (`unmask.whitebox.direct`), otherwise transformers' own, for each
+number of rows and each width. The first recording is compared with the plain pass. If they differ, or a model cannot be
+recorded, the next simpler way is taken, and at last everything is done plainly.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 import torch
 
+from unmask.whitebox.direct import Direct, direct
 from unmask.whitebox.slots import Slots
 
 BUCKETS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256)
@@ -53,9 +55,15 @@ class Stepper:
         self.trusted = False
         """Whether a recording was compared with the plain pass."""
         self._windows = layer_windows(model.config)
+        self._direct: Direct | None = direct(model, slots, windows=self._windows) if recorder else None
         self._recordings: OrderedDict[tuple[int, int], tuple[Callable[[], None], Any]] = OrderedDict()
         self._room: tuple[int, int] = (0, 0)
-        self._inputs: tuple[Any, Any] | None = None
+        self._inputs: Any = None
+
+    @property
+    def way(self) -> str:
+        """How steps are done: `direct` or `recorded`, both recorded, or `plain`."""
+        return ("direct" if self._direct else "recorded") if self.recorder else "plain"
 
     def rows_for(self, rows: int) -> int:
         """How many rows of the cache a step over so many rows needs."""
@@ -63,14 +71,13 @@ class Stepper:
 
     def logits(self, ids: list[int], at: list[int], *, width: int) -> Any:
         """As float32, a line for each row: row r reads the token `ids[r]` at its place `at[r]`."""
-        if self.recorder and len(ids) <= BUCKETS[-1]:
+        while self.recorder and len(ids) <= BUCKETS[-1]:
             try:
                 return self._recorded(self.recorder, ids, at, width)
             except torch.OutOfMemoryError:
                 raise
-            except RuntimeError:
-                self.forget()
-                self.recorder = None
+            except Exception:  # compilers of kernels have exceptions of their own
+                self._fall_back()
         device = self.model.device
         return self._plain(torch.tensor(ids, device=device), torch.tensor(at, device=device), width)
 
@@ -78,6 +85,12 @@ class Stepper:
         """Drop all recordings and their memory."""
         self._recordings.clear()
         self._inputs, self._room = None, (0, 0)
+
+    def _fall_back(self) -> None:
+        """From the direct pass to transformers' own, from that to none that is recorded."""
+        self.forget()
+        self.recorder = self.recorder if self._direct else None
+        self._direct = None
 
     def _plain(self, ids: Any, at: Any, width: int) -> Any:
         self.slots.aim(at, width=width)
@@ -103,9 +116,11 @@ class Stepper:
             self._room = self.slots.room
         rows = self.rows_for(len(ids))
         read, places = self._filled(ids, at, rows)
-        key = (rows, width)
+        fast = self._direct
+        key = (rows, 0 if fast else width)  # the direct pass looks at what is there, whatever the width
         if key not in self._recordings:
-            self._recordings[key] = recorder(lambda: self._plain(read, places, width))
+            run = (lambda: fast(read, places)) if fast else (lambda: self._plain(read, places, width))
+            self._recordings[key] = recorder(run)
             if len(self._recordings) > RECORDED:
                 self._recordings.popitem(last=False)
         self._recordings.move_to_end(key)
@@ -122,13 +137,11 @@ class Stepper:
 
     def _filled(self, ids: list[int], at: list[int], rows: int) -> tuple[Any, Any]:
         """The inputs every recording reads, filled for `rows` rows; idle ones look at one token of their own."""
-        device, idle = self.model.device, [0] * (rows - len(ids))
         if self._inputs is None:
-            read, places = (torch.zeros(BUCKETS[-1], dtype=torch.long, device=device) for _ in range(2))
-            self._inputs = read, places
-        for held, given in zip(self._inputs, (ids, at), strict=True):
-            held[:rows].copy_(torch.tensor([*given, *idle]))
-        return self._inputs[0][:rows], self._inputs[1][:rows]
+            self._inputs = torch.zeros((2, BUCKETS[-1]), dtype=torch.long, device=self.model.device)
+        idle = [0] * (BUCKETS[-1] - len(ids))
+        self._inputs.copy_(torch.tensor([[*ids, *idle], [*at, *idle]]))
+        return self._inputs[0, :rows], self._inputs[1, :rows]
 
 
 def layer_windows(config: Any) -> dict[str, int | None]:
