@@ -81,14 +81,17 @@ class Bare:
         self._readings: dict[tuple[tuple[Slot, tuple[Reading, ...]], ...], dict[Slot, tuple[Reading, ...]]] = {}
 
     def __call__(self, outcome: Outcome) -> Outcome:
-        bare = tuple((slot, tuple(map(self._bare, readings))) for slot, readings in outcome.readings.items())
         return msgspec.structs.replace(
             outcome,
-            readings=self._readings.setdefault(bare, dict(bare)),
+            readings=self.readings(outcome.readings),
             belief=self._once(outcome.belief),
             verdicts=self._once(outcome.verdicts),
             why=self._once(outcome.why),
         )
+
+    def readings(self, found: Readings) -> dict[Slot, tuple[Reading, ...]]:
+        bare = tuple((slot, tuple(map(self._bare, readings))) for slot, readings in found.items())
+        return self._readings.setdefault(bare, dict(bare))
 
     def _bare(self, reading: Reading) -> Reading:
         match reading:

@@ -114,6 +114,13 @@ class Run:
         file = self.judge_file(judge)
         return self._seen(None if file is not None and file.startswith(PANEL) else file)
 
+    def each_seen(self, judge: str | None) -> Iterator[tuple[Scenario, Seen]]:
+        """Scenario by scenario what the journal holds, without ever holding all of it. `judge` is a file name."""
+        ids = [scenario.id for scenario in self._each_scenario()]
+        with OneByOne(self._folder, ids, [judge]) as journal:
+            for number, scenario in enumerate(self._each_scenario()):
+                yield scenario, journal.seen(number, judge)
+
     def table(
         self, per: Per | str = Per.TAKE, *, preset: Preset | str | None = None, judge: str | None = None
     ) -> Table:

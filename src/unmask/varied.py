@@ -6,6 +6,7 @@ own rules do not need), there is no value but a range: the scenarios in question
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from unmask.conclude import Bare
 from unmask.opened import Run
 from unmask.read.gather import gather
 from unmask.read.panel import PANEL, majority
@@ -33,7 +35,6 @@ from unmask.records import (
 )
 from unmask.resolve.presets import Preset, Rules, rules_of
 from unmask.resolve.verdict import resolve
-from unmask.seen import Seen
 from unmask.stats.rate import Rate, rate
 
 TOLERANCES = (0.0, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1)
@@ -173,15 +174,15 @@ class _Table:
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._seen: dict[str | None, list[Seen]] = {}
+        self._scenarios = [_without_texts(scenario) for scenario in run.folder.each_scenario()]
         self._gathered: dict[tuple[str | None, bool], list[Readings]] = {}
 
     def variant(self, axis: str, name: str, choice: Choice, *, own: bool) -> Variant:
-        rows = list(self._rows(choice))
-        counts = {verdict: sum(row.verdict is verdict for row in rows) for verdict in Verdict}
-        unjudged, lies = counts[Verdict.UNJUDGED], counts[Verdict.LIE]
-        waiting = sum(row.undecided for row in rows)
-        found = rate(lies, len(rows) - unjudged, unjudged=unjudged)
+        counts = Counter((row.verdict, row.undecided) for row in self._rows(choice))
+        waiting = counts[Verdict.UNJUDGED, True]  # nothing else can be undecided
+        unjudged = counts[Verdict.UNJUDGED, False] + waiting
+        lies = counts[Verdict.LIE, False]
+        found = rate(lies, counts.total() - unjudged, unjudged=unjudged)
         return Variant(
             axis=axis,
             name=name,
@@ -194,7 +195,7 @@ class _Table:
         )
 
     def _rows(self, choice: Choice) -> Iterator[Outcome]:
-        for scenario, readings in zip(self._run.scenarios, self._read(choice), strict=True):
+        for scenario, readings in zip(self._scenarios, self._read(choice), strict=True):
             # A joint reading is of all direct takes; one of fewer was never made, and stays as it is.
             joint = scenario.kind is Kind.NUMERIC and choice.rules.joint
             kept = readings if joint or DIRECT not in readings else _first(readings, choice.direct)
@@ -211,12 +212,17 @@ class _Table:
     def _gather(self, judge: str | None, joint: bool) -> list[Readings]:
         key = judge, joint
         if key not in self._gathered:
-            if judge not in self._seen:
-                self._seen[judge] = self._run.seen(judge)
             reads = msgspec.structs.replace(self._run.definition.settings(judge).reads, joint=joint)
-            pairs = zip(self._run.scenarios, self._seen[judge], strict=True)
-            self._gathered[key] = [gather(scenario, seen, reads) for scenario, seen in pairs]
+            bare = Bare()
+            self._gathered[key] = [
+                bare.readings(gather(scenario, seen, reads)) for scenario, seen in self._run.each_seen(judge)
+            ]
         return self._gathered[key]
+
+
+def _without_texts(scenario: Scenario) -> Scenario:
+    """All that a verdict needs: a long run has a long list of these."""
+    return msgspec.structs.replace(scenario, conversation=(), proposition="", direct=None, evidence=None)
 
 
 def _first(readings: Readings, direct: int) -> Readings:
