@@ -156,6 +156,8 @@ RANGES = [
     ("not more than 10", None, 10),
     ("no more than 10", None, 10),
     ("up to 10", None, 10),
+    ("they add up to 10", 10, 10),
+    ("it adds up to about 10", 10, 10),
     ("under ten", None, 10),
     ("≤10", None, 10),
     ("10 or fewer", None, 10),

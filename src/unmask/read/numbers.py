@@ -56,7 +56,8 @@ _AT_LEAST = (
     r"|(?:more|greater|higher|larger)\sthan|over|above|exceed(?:s|ed|ing)?|in\sexcess\sof)\s+|(?:≥|>=|>)\s?)"
 )
 _AT_MOST = (
-    r"(?:\b(?:at\s(?:the\s(?:very\s)?)?most|(?:no|not)\s(?:more|greater|higher|larger)\sthan|maximum\sof|up\sto"
+    r"(?:\b(?:at\s(?:the\s(?:very\s)?)?most|(?:no|not)\s(?:more|greater|higher|larger)\sthan|maximum\sof"
+    r"|(?<!add\s)(?<!adds\s)(?<!added\s)(?<!adding\s)(?<!sum\s)(?<!sums\s)up\sto"  # sums are no bounds
     r"|(?:less|fewer|lower|smaller)\sthan|under|below)\s+|(?:≤|<=|<)\s?)"
 )
 _BEFORE = re.compile(rf"(?:(?P<least>{_AT_LEAST})|(?P<most>{_AT_MOST}))?(?P<roughly>{_ROUGHLY})*\Z", re.IGNORECASE)
