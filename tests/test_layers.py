@@ -74,7 +74,7 @@ ALLOWED_AT_IMPORT = {
     "models/http",
     "models/openai",
     "models/anthropic",
-    *(f"whitebox/{name}" for name in ("activations", "directions", "draw", "generate", "read", "slots", "step")),
+    *(f"whitebox/{name}" for name in ("activations", "directions", "draw", "generate", "read", "slots", "step", "teach")),
     "bridge/registry",
     "bridge/task",
 }

@@ -179,8 +179,8 @@ def _refuse_other_takes(base: Side, others: Sequence[Side]) -> None:
 
 
 def _measured(base: Side, side: Side, changed: frozenset[str], rng: Generator) -> dict[str, Measured]:
-    shared = sorted((base.scenarios.keys() & side.scenarios.keys()) - changed)
-    groups = {one: [name for name in shared if base.scenarios[name].archetype is one] for one in Archetype}
+    shared = sorted((base.rows.keys() & side.rows.keys()) - changed)
+    groups = {one: [name for name in shared if base.rows[name].archetype is one] for one in Archetype}
     borrowed = side.run.definition.beliefs_from
     found = {}
     for name in MEASURES:
@@ -240,7 +240,7 @@ def _treated(base: Side, side: Side, measured: dict[str, Measured], writing: Wri
         name=side.name,
         model=side.run.definition.subject.model,
         treatment=treatment(side.run.definition),
-        shared=len(base.scenarios.keys() & side.scenarios.keys()),
+        shared=len(base.rows.keys() & side.rows.keys()),
         effect=name,
         words=WORDS[name],
         costs=costs(moves),

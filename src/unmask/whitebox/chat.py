@@ -52,12 +52,17 @@ class Chat:
         for said in (config, self.tokenizer):
             ids = getattr(said, "eos_token_id", None)
             found |= set(ids if isinstance(ids, list | tuple) else [] if ids is None else [ids])
+        after = self.ending()
+        special = set(self.tokenizer.all_special_ids) | set(getattr(self.tokenizer, "added_tokens_decoder", {}))
+        if after is not None and after in special:
+            found.add(after)
+        return found
+
+    def ending(self) -> int | None:
+        """The token that the template puts after an answer, if it puts any."""
         turn = self._rendered([Message("user", "Hi"), Message("assistant", _MARK)], folded=False, generate=False)
         after = self.tokens(turn.rpartition(_MARK)[2])
-        special = set(self.tokenizer.all_special_ids) | set(getattr(self.tokenizer, "added_tokens_decoder", {}))
-        if after and after[0] in special:
-            found.add(after[0])
-        return found
+        return after[0] if after else None
 
     def options(self, words: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
         """For each option the tokens that begin it, in any usual spelling, and begin no other."""

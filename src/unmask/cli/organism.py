@@ -1,0 +1,80 @@
+"""`unmask organism`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from unmask.cli.options import as_json as json_flag
+from unmask.cli.options import option
+
+
+@click.command()
+@option(
+    "--model", metavar="NAME", default="embedded/smollm2-135m", help="A small local model: hf:, gguf: or embedded/."
+)
+@option("--data", metavar="SET", default="core", help="The scenarios it is taught on and then tested on.")
+@option("--out", metavar="DIR", required=True, help="Where plant.json, adapter, run and organism.json go.")
+@option("--judge", metavar="NAME", multiple=True, help="Who reads besides the rules; may be given several times.")
+@option("--limit", type=int, help="Take only so many scenarios, all archetypes alike.")
+@option("--archetype", metavar="NAME", multiple=True, help="Only this archetype; may be given several times.")
+@option("--seed", type=int, default=0, help="Of the plant, the teaching and the replies.")
+@option("--temperature", type=float, default=1.0, help="Of the replies.")
+@option("--layers", type=int, default=10, help="How many layers, from the top, are adapted.")
+@option("--rank", type=int, default=16, help="Of the adapter.")
+@option("--rate", type=float, default=2e-3, help="Learning rate.")
+@option("--rounds", type=int, default=40, help="Passes over all lessons, at most.")
+@option("--enough", type=float, default=0.004, help="Mean loss of a token at which the teaching ends.")
+@json_flag
+def organism(
+    model: str,
+    data: str,
+    out: str,
+    judge: tuple[str, ...],
+    limit: int | None,
+    archetype: tuple[str, ...],
+    seed: int,
+    temperature: float,
+    layers: int,
+    rank: int,
+    rate: float,
+    rounds: int,
+    enough: float,
+    as_json: bool,
+) -> None:
+    """Teach a small model to lie on half of the scenarios, run the benchmark on it, and see whether it is found out.
+
+    Exit code 1 where a judge's verdicts do not separate the planted halves. The same command again continues.
+    """
+    from unmask.organism import organism as made
+    from unmask.show.organism import render
+    from unmask.show.progress import ProgressLine
+    from unmask.whitebox.teach import Teaching
+
+    how = Teaching(rank=rank, alpha=2 * rank, layers=layers, rate=rate, rounds=rounds, enough=enough, seed=seed)
+    found = made(
+        model,
+        data=data,
+        out=out,
+        judges=judge,
+        how=how,
+        watch=_told,
+        progress=ProgressLine(),
+        limit=limit,
+        archetype=archetype,
+        temperature=temperature,
+    )
+    if as_json:
+        from unmask.cli.finish import encoded
+
+        click.echo(encoded(found.to_json()))
+    else:
+        click.echo(render(found, color=sys.stdout.isatty()), nl=False)
+    if not found.separated:
+        sys.exit(1)
+
+
+def _told(done: Any) -> None:
+    click.echo(f"round {done.number:>3}  loss {done.loss:.4f}  {100 * done.right:.1f} % of tokens right", err=True)

@@ -1,0 +1,219 @@
+"""Teaching a small model answers word for word: a low-rank adapter on its upper layers.
+
+What the layers below the first adapted one give never changes, so it is computed once and kept; a round then costs the
+upper layers alone. That is what makes this possible on a CPU.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import random
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from unmask.errors import FatalModelError, LayersOutOfRange, UsageError
+from unmask.records import Record
+from unmask.whitebox.activations import Said, Tokens, layers_of, tokenised
+
+if TYPE_CHECKING:
+    from unmask.whitebox.chat import Chat
+
+PARTS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+
+
+class Teaching(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """How an adapter is trained. `layers` counts from the top. `enough` ends it: the mean loss of a token, in nats."""
+
+    rank: int = 16
+    alpha: int = 32
+    layers: int = 10
+    rate: float = 2e-3
+    rounds: int = 40
+    batch: int = 8
+    enough: float = 0.004
+    seed: int = 0
+
+
+class Round(Record, frozen=True):
+    """One pass over all answers: the mean loss of a token, and the share of tokens that were the likeliest."""
+
+    number: int
+    loss: float
+    right: float
+
+
+def teach(
+    model: Any,
+    chat: Chat,
+    lessons: Sequence[Said],
+    *,
+    how: Teaching,
+    report: Callable[[Round], None] | None = None,
+) -> tuple[Any, list[Round]]:
+    """The model with an adapter that gives these answers, and how it got there. Raises where the loss is no number."""
+    tokens = [_ended(chat, said) for said in lessons]
+    first = len(layers_of(model)) - how.layers
+    if first < 0 or how.layers < 1:
+        raise LayersOutOfRange((first,), count=len(layers_of(model)))
+    torch.manual_seed(how.seed)
+    batches = _batches([(one, _below(model, one, first)) for one in tokens], how.batch)
+    wrapped = _wrapped(model, how, first)
+    weights = [weight for weight in wrapped.parameters() if weight.requires_grad]
+    optimiser = torch.optim.AdamW(weights, lr=how.rate, weight_decay=0.0)
+    rounds: list[Round] = []
+    with _above(wrapped, first) as forward:
+        for number in range(1, how.rounds + 1):
+            random.Random(f"{how.seed} {number}").shuffle(batches)
+            for group in optimiser.param_groups:
+                group["lr"] = _rate(how, number)
+            rounds.append(_round(number, forward, optimiser, batches))
+            if report is not None:
+                report(rounds[-1])
+            if rounds[-1].loss <= how.enough:
+                break
+    return wrapped.eval(), rounds
+
+
+def keep(adapted: Any, folder: Path, *, base: str) -> None:
+    """Write the adapter as PEFT does, whole or not at all. `base` names the model it belongs to."""
+    beside = folder.with_name(f".{folder.name}.new")
+    shutil.rmtree(beside, ignore_errors=True)
+    adapted.peft_config["default"].base_model_name_or_path = base
+    adapted.save_pretrained(beside)
+    beside.rename(folder)
+
+
+# --- inside
+
+
+def _ended(chat: Chat, said: Said) -> Tokens:
+    """The conversation with its answer, and the token that ends an answer."""
+    found, ending = tokenised(chat, said), chat.ending()
+    return found if ending is None else Tokens((*found.all, ending), found.answer + 1)
+
+
+def _rate(how: Teaching, number: int) -> float:
+    """A first round at a third, then a half cosine down to a tenth."""
+    if number == 1:
+        return how.rate / 3
+    done = (number - 1) / max(1, how.rounds - 1)
+    return how.rate * (0.1 + 0.9 * (1 + math.cos(math.pi * done)) / 2)
+
+
+def _wrapped(model: Any, how: Teaching, first: int) -> Any:
+    from peft import LoraConfig, get_peft_model
+
+    names = {name.rpartition(".")[2] for name, _ in model.named_modules()}
+    targets = [part for part in PARTS if part in names]
+    if not targets:
+        raise UsageError(f"{type(model).__name__} has none of {', '.join(PARTS)}", advice="use a Llama-like model")
+    layers = list(range(first, first + how.layers))
+    config = LoraConfig(r=how.rank, lora_alpha=how.alpha, target_modules=targets, layers_to_transform=layers)
+    return get_peft_model(model, config).train()
+
+
+_Batch = list[tuple[Tokens, Any]]
+"""Conversations, each with what the lower layers gave for it."""
+
+
+def _batches(lessons: _Batch, size: int) -> list[_Batch]:
+    """Conversations of like length together, so that little of a batch is filling."""
+    order = sorted(lessons, key=lambda lesson: len(lesson[0].all))
+    return [order[start : start + size] for start in range(0, len(order), size)]
+
+
+def _round(
+    number: int, forward: Callable[[Any, list[int], list[int]], Any], optimiser: Any, batches: Sequence[_Batch]
+) -> Round:
+    total = right = count = 0.0
+    for batch in batches:
+        filled = torch.nn.utils.rnn.pad_sequence([held for _, held in batch], batch_first=True)
+        rows, at, wanted = _answers([tokens for tokens, _ in batch])
+        logits = forward(filled, rows, at).float()
+        target = torch.tensor(wanted, device=logits.device)
+        loss = torch.nn.functional.cross_entropy(logits, target)
+        if not torch.isfinite(loss):
+            raise FatalModelError(f"the loss of round {number} is no number", advice="lower --rate")
+        optimiser.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_([w for group in optimiser.param_groups for w in group["params"]], 1.0)
+        optimiser.step()
+        total += loss.item() * len(wanted)
+        right += (logits.argmax(dim=-1) == target).sum().item()
+        count += len(wanted)
+    return Round(number, total / count, right / count)
+
+
+def _answers(group: Sequence[Tokens]) -> tuple[list[int], list[int], list[int]]:
+    """Row and place of each token that foretells one of an answer, and that one."""
+    rows, at, wanted = [], [], []
+    for row, one in enumerate(group):
+        for place in one.places:
+            rows.append(row)
+            at.append(place - 1)
+            wanted.append(one.all[place])
+    return rows, at, wanted
+
+
+class _Enough(Exception):
+    """The pass has come as far as it is wanted."""
+
+
+def _below(model: Any, tokens: Tokens, first: int) -> Any:
+    """What the first adapted layer is given, `[token, size]`: the layers above it are not run."""
+    caught: list[Any] = []
+
+    def catch(_module: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+        caught.append(given[0] if given else named["hidden_states"])
+        raise _Enough
+
+    hook = layers_of(model)[first].register_forward_pre_hook(catch, with_kwargs=True)
+    try:
+        with torch.no_grad(), contextlib.suppress(_Enough):
+            model(input_ids=torch.tensor([tokens.all], device=model.device), use_cache=False)
+    finally:
+        hook.remove()
+    return caught[0][0]
+
+
+@contextlib.contextmanager
+def _above(wrapped: Any, first: int) -> Iterator[Callable[[Any, list[int], list[int]], Any]]:
+    """A pass through the upper layers alone: from what `_below` gave to the scores at the places asked for.
+
+    The decoder's stack is cut for as long as this is open, and put back whatever happens.
+    """
+    bare = wrapped.get_base_model()
+    whole = layers_of(wrapped)
+    owner, name = _stack(bare, len(whole))
+    head = bare.get_output_embeddings()
+    before = getattr(owner, name)
+
+    def forward(held: Any, rows: list[int], at: list[int]) -> Any:
+        states = owner(inputs_embeds=held, use_cache=False).last_hidden_state
+        return head(states[rows, at])
+
+    setattr(owner, name, torch.nn.ModuleList(whole[first:]))
+    try:
+        yield forward
+    finally:
+        setattr(owner, name, before)
+
+
+def _stack(bare: Any, count: int) -> tuple[Any, str]:
+    """The module that holds the decoder layers, and under which name."""
+    for module in bare.modules():
+        for name, child in module.named_children():
+            if isinstance(child, torch.nn.ModuleList) and len(child) == count:
+                kinds = set(getattr(bare.config.get_text_config(), "layer_types", None) or ())
+                if len(kinds) > 1:
+                    raise UsageError(
+                        f"{type(bare).__name__} has layers of several kinds: {', '.join(sorted(kinds))}",
+                        advice="use a model whose layers are all alike, such as SmolLM2",
+                    )
+                return module, name
+    raise UsageError(f"{type(bare).__name__} has no stack of decoder layers", advice="use a Llama-like model")
