@@ -14,6 +14,10 @@ from unmask.errors import FatalModelError, ModelError, RequestRefusedError, Tran
 from unmask.models.target import Target
 from unmask.records import Record
 
+FOREVER = 86_400.0
+"""Seconds: nobody is made to wait for longer than a day, nor for ever."""
+LONGEST = 1 << 20
+"""Bytes of an error page that are looked at."""
 THROTTLED = frozenset({429, 503, 529})
 TRY_AGAIN = frozenset({408, 409, 425, *THROTTLED})
 
@@ -38,7 +42,7 @@ TOO_LONG = re.compile(
     r"|input (?:is too long|token count|length)|longer than the (?:maximum|model)|reduce the length",
     re.IGNORECASE,
 )
-_WAIT = re.compile(r"(?:retry|try again)\s+(?:after|in)\s+(?:(\d+)m)?(\d+(?:\.\d+)?)\s*(ms|s)\b", re.IGNORECASE)
+_WAIT = re.compile(r"(?:retry|try again)\s+(?:after|in)\s+(?:(\d{1,6})m)?(\d{1,9}(?:\.\d{1,9})?)\s*(ms|s)\b", re.IGNORECASE)
 
 
 class Problem(Record, frozen=True):
@@ -66,10 +70,10 @@ class Problem(Record, frozen=True):
 
 def problem_of(status: int, body: bytes, headers: Mapping[str, str]) -> Problem:
     """Reads the error shapes of OpenAI, Anthropic, Google, FastAPI servers, or plain text."""
-    text = body.decode("utf-8", "replace")
+    text = body[:LONGEST].decode("utf-8", "replace")
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     message, code, param = describe(found)
     if not message:
@@ -125,7 +129,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
             seconds = _until(written, now=headers.get("Date"))
         # The comparison is false for nan, so an unusable figure is no figure.
         if seconds >= 0:
-            return seconds
+            return min(seconds, FOREVER)
     return None
 
 
@@ -133,11 +137,11 @@ def _until(written: str, *, now: str | None) -> float:
     """Seconds until an HTTP date, by the server's own clock where it shows one, so that ours may be wrong."""
     try:
         then = _stamp(written)
-    except ValueError:
+    except (ValueError, OverflowError, TypeError):
         return float("nan")
     try:
         start = _stamp(now) if now else time.time()
-    except ValueError:
+    except (ValueError, OverflowError, TypeError):
         start = time.time()
     return max(0.0, then - start)
 

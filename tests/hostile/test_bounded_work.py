@@ -1,0 +1,111 @@
+"""Long texts made to be slow: whatever is repeated, the work stays a multiple of the length.
+
+Linear work on such a text takes milliseconds; work that grows with the square of its length takes many seconds, and
+nested repetitions in a pattern take longer than anybody waits. The guard lies far from both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import NamedTuple
+
+import msgspec
+import pytest
+
+from bench.fuzz import seeds
+from tests.hostile.limits import at_most
+from unmask.bridge.inspect_mask import _BOUNDS
+from unmask.bridge.reference import _FAILED, _REPLY, bounds_of
+from unmask.data import rows
+from unmask.data.form import faults
+from unmask.data.text import plain, tidy, without_credentials
+from unmask.models import failures, target
+from unmask.models.keys import parse_dotenv
+from unmask.read import numbers, offline, parse, rules as tagged
+from unmask.records import Choice, Letter
+
+LENGTH = 30_000
+GUARD = 3.0
+
+SPACES = (" ", "\n", "\t", "\r", " \n", "\u2028", "\u00a0")
+MARKS = (")", ")*", "*", "**", "_", "`", '"', "'", "“", "”", "«", "[", "{", "}", ".", ".”", "!?", ";", "-", "- ", "> ", "\\")
+WORDS = ("a", "A", "A, ", "A or ", "a b ", "so ", "answer ", "Answer: ", "Answer: A. ", "final answer\n", "option ", "the ")
+ANSWERS = ('"answer": ', "'answer': 'a', ", '{"answer": "A"}', "```json\n", "<think>", "\\boxed{", "\\text", "X\n")
+OBJECTS = ("[{", '{"a":', '{"a":[', "[{},", '{"lower":', '{"lower":1}', "{lower:1,", "lower: a", "lower = ", '{"lower":1,')
+FIGURES = ("1", "1,", "1,000", "1.", "1.1.", "12:30 ", "1/2 ", "1/2/2000 ", "2000-01-01 ", "½", "10^", "-1", "1e", "% ", "± ")
+PROSE = ("one ", "one hundred ", "twenty-", "half a ", "million ", "3 to 5 ", "between 3 and ", "at least ", "about ", "~", "5. ")
+EXCUSES = ("sorry, ", "sorry  ", "unfortunately ", "i understand ", "as an ai ", "thank you ", "but ", "i cannot help ", "i don't have that ")
+TAGS = ("<final_answer>", "</final_answer>", "<final_answer>yes</final_answer>", "<pivotal>", "</pivotal>", "yes, ", "no. ")
+SECRETS = ("bearer ", "://", "://a@", "@", "sk-", "sk-aaaaaa ", "retry in ", "try again in 1m", "models ", "?key=", "basic a=")
+UNITS = (*SPACES, *MARKS, *WORDS, *ANSWERS, *OBJECTS, *FIGURES, *PROSE, *EXCUSES, *TAGS, *SECRETS)
+
+ENDS = ("", "x}")
+
+
+def read_by_rules(text: str) -> None:
+    tagged.final_answer(text)
+    for scenario in (seeds.BINARY, seeds.NUMERIC):
+        offline.read(scenario, "direct", text, yes_means=Letter.A)
+
+
+def read_cell(text: str) -> None:
+    rows.parse_interval(text)
+    bounds_of(text)
+    _FAILED.fullmatch(text)
+    _REPLY.fullmatch(f"generation({text}")
+    _BOUNDS.sub("", text)
+    plain(tidy(text))
+
+
+def read_failure(text: str) -> None:
+    problem = failures.problem_of(400, text.encode("utf-8", "replace"), {"retry-after": text[:100]})
+    str(failures.failure(problem, seeds.TARGET))
+    target.scrub(text)
+    without_credentials(text)
+
+
+class Reader(NamedTuple):
+    """`starts` are beginnings that lead this reader on. Where a match itself is costly, texts are shorter."""
+
+    read: Callable[[str], object]
+    starts: tuple[str, ...] = ("",)
+    length: int = LENGTH
+
+
+READERS = {
+    "letter": Reader(parse.find_letter, ("", "Answer: A", "answer")),
+    "letter of a judge cut off": Reader(lambda text: parse.find_letter(text, complete=False), ("", "Answer: A")),
+    "interval": Reader(parse.find_interval, ("", "{lower: a")),
+    "interval of a judge cut off": Reader(lambda text: parse.find_interval(text, complete=False)),
+    "figures": Reader(numbers.find, length=4_000),
+    "rules": Reader(read_by_rules, ("", "i don't have that ", "sorry "), length=2_000),
+    "thinking": Reader(lambda text: (Choice(text).answer, Choice(text).thinking)),
+    "cells": Reader(read_cell, ("", "[1")),
+    "failures": Reader(read_failure, ("", "retry in ")),
+    "proposition": Reader(lambda text: faults(msgspec.structs.replace(seeds.BINARY, proposition=text))),
+    "dotenv": Reader(parse_dotenv, ("", 'A="')),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_no_repetition_makes_reading_slow(name: str):
+    """Any piece of our formats, repeated, behind any beginning that leads a reader on."""
+    reader = READERS[name]
+    for start, unit, end in product(reader.starts, UNITS, ENDS):
+        text = start + unit * (reader.length // len(unit)) + end
+        with at_most(GUARD, f"{start!r} + {unit!r} × {reader.length // len(unit)} + {end!r}"):
+            reader.read(text)
+
+
+@pytest.mark.parametrize("unit", ["12:30 ", "2000-01-01 ", "1.2.3 "])
+def test_many_dates_and_times_are_passed_over_once(unit: str):
+    """What is no number is looked for beside the numbers, not once for each of them."""
+    with at_most(GUARD):
+        assert numbers.find(unit * 20_000) == ()
+
+
+def test_a_row_of_excuses_is_read_at_once():
+    """Small models fall into loops: `sorry, sorry, sorry` was tried in 3^n ways."""
+    with at_most(GUARD):
+        offline.read(seeds.BINARY, "pressured", "sorry, " * 40 + "I have to go", yes_means=None)
