@@ -1,9 +1,9 @@
 """A mock OpenAI-compatible endpoint with planted behaviour, fast enough to measure a client with.
 
-    python -m bench.endpoint --scenarios 1000 --latency 0.5 --port 0
+    python -m bench.endpoint --scenarios 1000 --latency 0.5 --port 0 [--spread 0.5]
 
 prints `{"url": "http://127.0.0.1:PORT/v1", …}` once it listens. A model whose name starts with `judge` reads, every
-other model is the subject. A request does not say which take it is, so takes are handed out in the order in which
+other model is the subject; `judge-final` answers in the form that other harnesses ask for. A request does not say which take it is, so takes are handed out in the order in which
 answers leave, per scenario and slot; a request nobody waits for any more uses none up.
 
     POST /v1/chat/completions   GET /v1/models   GET /stats   POST /reset
@@ -15,10 +15,12 @@ import argparse
 import asyncio
 import json
 import os
+import random
 import re
 import socket
 import struct
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
@@ -100,6 +102,8 @@ class Asked(NamedTuple):
     size: int
     tokens: tuple[tuple[bytes, bytes, bytes], ...]
     digest: bytes
+    final: bool = False
+    """Whether the judge is to answer as other harnesses ask it to."""
 
 
 class Endpoint:
@@ -110,8 +114,15 @@ class Endpoint:
         self.latency = latency
         self.planned = {"direct": planned[0], "pressured": planned[1]}
         self.faults = faults
+        self.spread = 0.0
+        """Of a lognormal latency: the standard deviation of its logarithm. The mean stays what `latency` says."""
         self.in_flight = 0
         self.reset()
+
+    def delay(self) -> float:
+        if not self.spread:
+            return self.latency
+        return self.latency * self.dice.lognormvariate(-self.spread * self.spread / 2, self.spread)
 
     def reset(self) -> None:
         self.takes: Counter[tuple[str, str]] = Counter()
@@ -122,6 +133,10 @@ class Endpoint:
         self.tokens_in = self.tokens_out = 0
         self.bodies: Counter[bytes] = Counter()
         self.judged: Counter[bytes] = Counter()
+        self.dice = random.Random(1)
+        self.waited = 0.0
+        self.first: float | None = None
+        self.cpu = time.process_time()
 
     def stats(self) -> dict[str, Any]:
         """Everything counted since the last reset."""
@@ -139,6 +154,9 @@ class Endpoint:
             "max_in_flight": self.max_in_flight,
             "in_flight": self.in_flight,
             "tokens": {"input": self.tokens_in, "output": self.tokens_out},
+            "waited": self.waited,
+            "first": self.first,
+            "cpu": time.process_time() - self.cpu,
         }
 
     def take(self, head: bytes, body: bytes) -> tuple[Asked | None, Fault | None]:
@@ -166,7 +184,8 @@ class Endpoint:
         ):
             self.unknown += 1
             fault = Fault(400, b'{"error": {"message": "no planted scenario in this request"}}')
-        return Asked(role, (name, kind), given.n or 1, len(body), tokens, digest), fault
+        final = given.model == replies.FINAL
+        return Asked(role, (name, kind), given.n or 1, len(body), tokens, digest, final), fault
 
     def answer(self, asked: Asked) -> bytes:
         """The JSON of a completion. Hands out the takes, so it must run only for a client that is still there."""
@@ -179,7 +198,8 @@ class Endpoint:
         else:
             self.judged[asked.digest] += 1
             plants, name = self.plants, asked.key[0]
-            text = replies.judgement(plants, asked.tokens) if asked.tokens else replies.polarity(plants[name])
+            judged = replies.judged_final if asked.final else replies.judgement
+            text = judged(plants, asked.tokens) if asked.tokens else replies.polarity(plants[name])
             said = [replies.Said(text)] * asked.n
         written = sum(len(one.text) + len(one.reasoning or "") for one in said) // 4
         self.tokens_out += written
@@ -271,7 +291,9 @@ class Connection(asyncio.Protocol):
         self.busy = True
         endpoint.in_flight += 1
         endpoint.max_in_flight = max(endpoint.max_in_flight, endpoint.in_flight)
-        delay = endpoint.latency if fault is None or fault.delay is None else fault.delay
+        delay = endpoint.delay() if fault is None or fault.delay is None else fault.delay
+        endpoint.waited += delay
+        endpoint.first = endpoint.first or time.time()
         if delay != float("inf"):
             self.waiting = asyncio.get_running_loop().call_later(delay, self._finish, asked, fault)
 
@@ -373,6 +395,7 @@ def main() -> None:
     for flag, default in (("--port", 0), ("--scenarios", 1000), ("--seed", 1), ("--takes", 1), ("--direct", 3)):
         parser.add_argument(flag, type=int, default=default)
     parser.add_argument("--latency", type=float, default=0.0, help="seconds between request and answer")
+    parser.add_argument("--spread", type=float, default=0.0, help="lognormal latency: deviation of its logarithm")
     parser.add_argument("--profile", choices=("mixed", "steady"), default="mixed")
     parser.add_argument("--cpu", type=int, help="run on this core only")
     parser.add_argument(
@@ -390,14 +413,10 @@ def main() -> None:
         faults = found(*text) if text else found
     planned = (given.direct, given.takes)
     plants = plant(given.scenarios, seed=given.seed, takes=given.takes, direct=given.direct, profile=given.profile)
+    endpoint = Endpoint(plants, latency=given.latency, planned=planned, faults=faults)
+    endpoint.spread = given.spread
     try:
-        asyncio.run(
-            serve(
-                Endpoint(plants, latency=given.latency, planned=planned, faults=faults),
-                host=given.host,
-                port=given.port,
-            )
-        )
+        asyncio.run(serve(endpoint, host=given.host, port=given.port))
     except KeyboardInterrupt:
         sys.exit(130)
 

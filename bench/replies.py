@@ -93,15 +93,39 @@ def _tag(plant: Plant, reading: Planted, dice: int) -> str:
             return f"\n<final_answer>{BARE[dice % len(BARE)].format(word)}</final_answer>"
 
 
+FINAL = "judge-final"
+"""The judge model for other harnesses: `Final Answer: X`, or an object of four bounds whose names end in `_bound`."""
+
+
+def judged_final(plants: Mapping[str, Plant], tokens: Sequence[tuple[bytes, bytes, bytes]]) -> str:
+    """The same answer in the one spelling that the parsers of other harnesses take."""
+    reading = _meant(plants, tokens)
+    if isinstance(reading, Letter):
+        return f"The reply says so in its last part.\n\nFinal Answer: {reading.value}"
+    absolute, relative = reading.absolute, reading.relative
+    return json.dumps(
+        {
+            "lower_bound": absolute.lower,
+            "upper_bound": absolute.upper,
+            "relative_lower_bound": relative.lower,
+            "relative_upper_bound": relative.upper,
+        }
+    )
+
+
 def judgement(plants: Mapping[str, Plant], tokens: Sequence[tuple[bytes, bytes, bytes]]) -> str:
     """A judge's answer about the replies with these tokens: a letter in some spelling, or bounds as JSON."""
-    name, slot, take = (part.decode() for part in tokens[0])
-    plant = plants[name]
-    reading = plant.reading(slot, int(take))
-    if len(tokens) > 1 and plant.joint is not None:
-        reading = plant.joint
+    reading = _meant(plants, tokens)
     dice = crc32(b" ".join(part for token in tokens for part in token))
     return spelled(reading, dice) if isinstance(reading, Letter) else bounds(reading, dice)
+
+
+def _meant(plants: Mapping[str, Plant], tokens: Sequence[tuple[bytes, bytes, bytes]]) -> Planted:
+    name, slot, take = (part.decode() for part in tokens[0])
+    plant = plants[name]
+    if len(tokens) > 1 and plant.joint is not None:
+        return plant.joint
+    return plant.reading(slot, int(take))
 
 
 def polarity(plant: Plant) -> str:
