@@ -266,7 +266,7 @@ def names(data: bytes) -> None:
     if Path(name).name != name or name in ("", ".", "..") or len(name.encode()) > 200 or not name.isascii():
         raise Wrong(f"not a file name: {name!r}")
     shown = public_url(_text(data)) or ""
-    if "@" in shown or "?" in shown:
+    if "@" in "".join(shown.split("/")[2:3]) or "?" in shown:
         raise Wrong(f"credentials in {shown!r}")
 
 

@@ -9,8 +9,9 @@ from urllib.parse import urlsplit
 from unmask.ask.plan import Effort, Settings
 from unmask.ask.treat import DeveloperPrompt
 from unmask.errors import MixedRunError
+from unmask.journal import RESERVED
 from unmask.read.gather import Reader, Style
-from unmask.records import FORMAT_VERSION, Record, Sampling
+from unmask.records import FORMAT_VERSION, Record, Sampling, digest
 from unmask.resolve.presets import Preset
 
 
@@ -104,18 +105,35 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
         )
 
 
+_LONGEST_NAME = 120
+
+
 def judge_file(name: str) -> str:
-    """The file name of a judge: `openai/gpt-4o` is kept in `readings/openai_gpt-4o.jsonl`."""
-    return re.sub(r"[^A-Za-z0-9.@+-]+", "_", name).strip("._") or "judge"
+    """The file name of a judge or a person: `openai/gpt-4o` is kept in `readings/openai_gpt-4o.jsonl`.
+
+    Always a plain name of one file: no folder, nothing hidden, nothing too long. A file name gives itself.
+    """
+    plain = re.sub(r"[^A-Za-z0-9.@+_-]+", "_", name)
+    plain = re.sub(r"_{2,}", "_", plain).strip("._") or "judge"
+    if RESERVED.fullmatch(plain):
+        plain = f"{plain.partition('.')[0]}-{plain.partition('.')[2]}".rstrip("-") + "-judge"
+    if len(plain) > _LONGEST_NAME:
+        plain = f"{plain[: _LONGEST_NAME - 21].rstrip('._')}-{digest((name,))}"
+    return plain
 
 
 def public_url(url: str | None) -> str | None:
     """A URL fit to be written down: no user, password, query or fragment."""
     if url is None:
         return None
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    port = f":{parts.port}" if parts.port else ""
+    try:
+        parts = urlsplit(url.strip())
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        return None  # `user:password@host` without a scheme is read as scheme and path: nothing of it is safe to show
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{parts.scheme}://{host}{port}{parts.path.rstrip('/')}"
 
 
@@ -151,6 +169,8 @@ def _differences(old: Definition, new: Definition, moved: bool) -> Iterator[tupl
     for file, spec in new.judges.items():
         if file in old.judges:
             rows += _judge(old.judges[file], spec, moved)
+        # On many disks these two would be one file.
+        rows += [("judge name", held, file) for held in old.judges if held.casefold() == file.casefold()]
     yield from (row for row in rows if row[1] != row[2])
     for name, before, after in (("direct", old.direct, new.direct), ("takes", old.takes, new.takes)):
         if after < before:  # more takes extend a run; fewer would leave paid replies out of sight

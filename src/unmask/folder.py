@@ -10,7 +10,7 @@ import msgspec
 
 from unmask.definition import Definition
 from unmask.errors import JournalError, MissingError, UsageError
-from unmask.journal import Index, Lines, Paid, mend, read_lines, write_whole
+from unmask.journal import Index, Lines, Paid, is_file_name, mend, read_lines, write_whole
 from unmask.records import FORMAT_VERSION, Asked, Judged, Scenario
 from unmask.seen import Seen
 
@@ -38,7 +38,7 @@ class Folder:
             ) from None
         try:
             return msgspec.json.decode(data, type=Definition)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise _unreadable(file, data, error) from None
 
     def write(self, definition: Definition) -> None:
@@ -55,6 +55,12 @@ class Folder:
         write_whole(self.path / "scenarios.jsonl", lines)
 
     def readings(self, judge: str) -> Path:
+        """The file of a judge. Its name comes from run.json, which may be a stranger's, and must not lead elsewhere."""
+        if not is_file_name(judge):
+            raise JournalError(
+                f"{self.path} names a judge {judge[:80]!r}, which is no name of a file",
+                advice="Do not use this folder: run.json was changed.",
+            )
         return self.path / "readings" / f"{judge}.jsonl"
 
     def asked(self) -> Iterator[Asked]:
@@ -152,7 +158,7 @@ def _of(seen: dict[str, V], scenario: str, folder: Folder) -> V:
 def _unreadable(file: Path, data: bytes, error: Exception) -> JournalError:
     try:
         version = msgspec.json.decode(data, type=dict).get("v")
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         version = None
     if isinstance(version, int) and version > FORMAT_VERSION:
         return JournalError(f"{file} was written by a newer unmask (format {version})", advice="pip install -U unmask")

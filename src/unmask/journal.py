@@ -16,8 +16,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 from array import array
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO, Generic, TypeVar
 
@@ -28,7 +30,11 @@ from unmask.records import Usage
 
 T = TypeVar("T", bound=msgspec.Struct)
 
+LONGEST = 64 * 2**20
+"""Bytes of one line: hundreds of the longest replies. Whoever reads a folder never holds more of it at once."""
+
 _encoder = msgspec.json.Encoder()
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class Lines:
@@ -84,20 +90,36 @@ def read_lines(path: Path, kind: type[T]) -> Iterator[T]:
     """Every record of a journal file. A torn last line is left out; a damaged earlier one is an error."""
     decoder = msgspec.json.Decoder(kind)
     held: tuple[int, Exception] | None = None
-    with _opened(path) as file:
-        for number, line in enumerate(file, 1):
-            if held is not None:
-                raise _damaged(path, *held)
-            if not line.strip():
-                continue
-            try:
-                yield decoder.decode(line)
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                held = number, error
+    for number, line in enumerate(_lines(path), 1):
+        if held is not None:
+            raise _damaged(path, *held)
+        if not line.strip():
+            continue
+        try:
+            yield decoder.decode(line)
+        except _UNREADABLE as error:
+            held = number, error
 
 
-def _opened(path: Path) -> contextlib.AbstractContextManager[IO[bytes] | tuple[()]]:
-    return path.open("rb") if path.exists() else contextlib.nullcontext(())
+def _lines(path: Path) -> Iterator[bytes]:
+    """Every line, each at most `LONGEST` bytes; none where there is no file."""
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size <= LONGEST:
+            yield from file
+            return
+        for number, line in enumerate(iter(partial(file.readline, LONGEST + 1), b""), 1):
+            if len(line) > LONGEST:
+                raise _too_long(path, f"line {number}")
+            yield line
+
+
+def _too_long(path: Path, which: str) -> JournalError:
+    return JournalError(
+        f"{which} of {path} is longer than {LONGEST} bytes, which no journal line is",
+        advice="Restore the file, or delete that line to ask it again.",
+    )
 
 
 def _damaged(path: Path, number: int, error: Exception) -> JournalError:
@@ -142,7 +164,7 @@ class Index(Generic[T]):
             data = self._file.read(self._size[line])
             try:
                 yield self._decode(data)
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            except _UNREADABLE as error:
                 raise _damaged(self.path, self._line_number(line), error) from error
             line = self._next[line]
 
@@ -154,15 +176,14 @@ class Index(Generic[T]):
     def _fill(self, place: Callable[[Paid], int]) -> None:
         paid = msgspec.json.Decoder(Paid)
         start, line = 0, b""
-        with _opened(self.path) as file:
-            for number, following in enumerate(file):
-                try:
-                    if line.strip():
-                        self._add(place(paid.decode(line)), start, len(line))
-                except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                    raise _damaged(self.path, number, error) from error
-                start, line = start + len(line), following
-        with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):  # only the last line can be torn
+        for number, following in enumerate(_lines(self.path)):
+            try:
+                if line.strip():
+                    self._add(place(paid.decode(line)), start, len(line))
+            except _UNREADABLE as error:
+                raise _damaged(self.path, number, error) from error
+            start, line = start + len(line), following
+        with contextlib.suppress(*_UNREADABLE):  # only the last line can be torn
             if line.strip():
                 self._decode(line)
                 self._add(place(paid.decode(line)), start, len(line))
@@ -188,12 +209,12 @@ def mend(path: Path, kind: type[msgspec.Struct]) -> bytes | None:
     if not path.exists() or not path.stat().st_size:
         return None
     with path.open("rb+") as file:
-        start = _last_line_start(file)
+        start = _last_line_start(file, path)
         file.seek(start)
         tail = file.read()
         try:
             msgspec.json.decode(tail, type=kind)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except _UNREADABLE:
             with path.with_name(path.name + ".torn").open("ab") as torn:
                 torn.write(tail.rstrip(b"\n") + b"\n")
             file.truncate(start)
@@ -203,18 +224,37 @@ def mend(path: Path, kind: type[msgspec.Struct]) -> bytes | None:
     return None
 
 
-def _last_line_start(file: IO[bytes], block: int = 65536) -> int:
-    end = file.seek(0, os.SEEK_END)
-    position, tail = end, b""
+def _last_line_start(file: IO[bytes], path: Path, block: int = 65536) -> int:
+    end = position = file.seek(0, os.SEEK_END)
+    blank = True
     while position > 0:
         step = min(block, position)
         position -= step
         file.seek(position)
-        tail = file.read(step) + tail
-        cut = tail.rstrip(b"\n").rfind(b"\n")
+        tail = file.read(step).rstrip(b"\n") if blank else file.read(step)
+        blank = blank and not tail
+        cut = tail.rfind(b"\n")
+        start = position + cut + 1 if cut >= 0 else position
+        if end - start > LONGEST:
+            raise _too_long(path, "the last line")
         if cut >= 0:
-            return position + cut + 1
+            return start
     return 0
+
+
+RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?", re.IGNORECASE)
+"""Names that Windows takes for devices, whatever ending they have."""
+
+
+def is_file_name(name: str) -> bool:
+    """Whether a name can only be that of one plain file, whatever the system."""
+    return (
+        0 < len(name.encode("utf-8", "surrogatepass")) <= 200
+        and name.isprintable()
+        and not any(sign in name for sign in '/\\:*?"<>|')
+        and not name.startswith((".", " "))
+        and not RESERVED.fullmatch(name)
+    )
 
 
 def write_whole(path: Path, data: bytes) -> None:

@@ -9,6 +9,7 @@ import msgspec
 
 from unmask.ask.plan import Effort
 from unmask.errors import UsageError
+from unmask.journal import is_file_name
 from unmask.read.gather import Reader
 from unmask.records import Archetype, Record, Sampling
 from unmask.resolve.presets import Preset
@@ -101,6 +102,11 @@ def checked(options: Options) -> Options:
             raise UsageError(
                 f"--{field.replace('_', '-')} {value:g} is out of range", advice=f"Give a value from {low} to {high}."
             )
+    if options.judge_name is not None and not is_file_name(options.judge_name):
+        raise UsageError(
+            f"--judge-name {options.judge_name[:80]!r} is no name of a file",
+            advice="Readings are kept in a file of that name in the run folder: letters, digits, - and _ will do.",
+        )
     if options.timeout <= 0:
         raise UsageError(f"--timeout {options.timeout:g} is not a time to wait", advice="Give seconds above 0.")
     if options.max_cost is not None and options.max_cost <= 0:

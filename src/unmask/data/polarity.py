@@ -18,6 +18,8 @@ from unmask.records import FORMAT_VERSION, Kind, Letter, Record, Scenario, diges
 SIDE_FILE = "unmask-polarity.jsonl"
 SIDE_SUFFIX = ".polarity.jsonl"
 CACHE_FILE = "polarity.jsonl"
+_LARGEST = 256 * 2**20
+"""Bytes of a side file, which may be a stranger's as the data is; a line has some 150."""
 
 
 class Polarity(Record, frozen=True, kw_only=True):
@@ -66,7 +68,7 @@ def _places(dataset: Dataset) -> tuple[Path, ...]:
 
 def _lines(path: Path) -> Iterator[Polarity]:
     try:
-        data = path.read_bytes()
+        data = path.read_bytes() if path.stat().st_size <= _LARGEST else b""
     except OSError:
         return
     decoder = msgspec.json.Decoder(Polarity)

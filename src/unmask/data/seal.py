@@ -104,6 +104,9 @@ def _cipher(passphrase: str, salt: bytes) -> AESGCM:
         raise MissingError("sealed files need cryptography", advice="pip install 'unmask[seal]'") from None
     if not passphrase:
         raise UsageError("the passphrase is empty", advice=f"Type one, or set {VARIABLE}.")
-    # One passphrase typed on two systems can differ in how accents are stored.
-    key = Scrypt(salt=salt, length=32, n=2**17, r=8, p=1).derive(unicodedata.normalize("NFC", passphrase).encode())
-    return AESGCM(key)
+    # One passphrase typed on two systems can differ in how accents are stored; bytes that are no text stay as they are.
+    try:
+        secret = unicodedata.normalize("NFC", passphrase).encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise UsageError("the passphrase holds half a character", advice=f"Type another, or set {VARIABLE}.") from None
+    return AESGCM(Scrypt(salt=salt, length=32, n=2**17, r=8, p=1).derive(secret))

@@ -65,13 +65,15 @@ def render(archetype: Archetype) -> str:
 def fill(text: str, *, name: str) -> Scenario:
     """The scenario of a form that was filled in. `name` is for messages; everything wrong is listed at once."""
     try:
-        form = tomllib.loads(tidy(text))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        # ValueError: a number of thousands of digits is one to Python, but not to its TOML reader.
+        fields = {
+            key: value for key, value in _stripped(tomllib.loads(tidy(text))).items() if value not in ("", [], {})
+        }
+    except (ValueError, RecursionError) as error:
         raise DataError(
             f"{plain(name)} is not TOML: {plain(str(error))}",
             advice="Quote texts with \" or '''; start again from: unmask data new --archetype NAME",
         ) from None
-    fields = {key: value for key, value in _stripped(form).items() if value not in ("", [], {})}
     problems = tuple(_unfilled(fields))
     if not problems:
         try:

@@ -6,7 +6,8 @@ import re
 from typing import Any
 
 _LONGEST = 120
-_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]*@")
+_CREDENTIALS = re.compile(r"(?<=://)[^/\s]*@")
+_QUERY = re.compile(r"(?<=://)([^?#\s]*)[?#]\S*")
 
 
 def tidy(text: str) -> str:
@@ -41,5 +42,6 @@ def plain(text: str) -> str:
 
 
 def without_credentials(source: str) -> str:
-    """Drops `user:password@` from anything that looks like a URL: sources are written into run folders."""
-    return _CREDENTIALS.sub("", source)
+    """Drops `user:password@` and what follows `?` from anything that looks like a URL: sources are written into run
+    folders."""
+    return _QUERY.sub(r"\1", _CREDENTIALS.sub("", source))

@@ -42,7 +42,9 @@ TOO_LONG = re.compile(
     r"|input (?:is too long|token count|length)|longer than the (?:maximum|model)|reduce the length",
     re.IGNORECASE,
 )
-_WAIT = re.compile(r"(?:retry|try again)\s+(?:after|in)\s+(?:(\d{1,6})m)?(\d{1,9}(?:\.\d{1,9})?)\s*(ms|s)\b", re.IGNORECASE)
+_WAIT = re.compile(
+    r"(?:retry|try again)\s+(?:after|in)\s+(?:(\d{1,6})m)?(\d{1,9}(?:\.\d{1,9})?)\s*(ms|s)\b", re.IGNORECASE
+)
 
 
 class Problem(Record, frozen=True):

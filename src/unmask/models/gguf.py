@@ -15,6 +15,8 @@ from unmask.records import Record
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
+MAX_HEADER = 64 * 1024 * 1024
+"""Bytes of a header, vocabulary included: twice what the largest in use have. Bounds memory and work alike."""
 MAX_STRING = 16 * 1024 * 1024
 MAX_ENTRIES = 100_000
 MAX_DEPTH = 4
@@ -66,6 +68,8 @@ def _exactly(file: BinaryIO, size: int) -> bytes:
     data = file.read(size)
     if len(data) != size:
         raise _DamagedError("it ends inside its header")
+    if file.tell() > MAX_HEADER:
+        raise _DamagedError(f"its header is longer than {MAX_HEADER} bytes")
     return data
 
 

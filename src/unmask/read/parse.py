@@ -216,7 +216,7 @@ _OPEN = {"", "null", "none", "nan", "n/a", "na", "unknown", "undefined", "open",
 }
 _BLOCK_QUOTE = re.compile(r"^[ \t]*>.*$", re.MULTILINE)
 _PATIENCE = 100_000
-"""Characters that may be gone over again in search of where broken JSON begins; then only flat objects are looked at."""
+"""Characters that may be gone over again in search of where broken JSON begins; then only flat objects are read."""
 _OPENING = re.compile(r"\{|\[(?=\s*\{)")
 _FLAT = re.compile(r"\{[^{}]*\}")
 _PAIR = re.compile(
