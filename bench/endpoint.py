@@ -3,8 +3,9 @@
     python -m bench.endpoint --scenarios 1000 --latency 0.5 --port 0 [--spread 0.5]
 
 prints `{"url": "http://127.0.0.1:PORT/v1", …}` once it listens. A model whose name starts with `judge` reads, every
-other model is the subject; `judge-final` answers in the form that other harnesses ask for. A request does not say which take it is, so takes are handed out in the order in which
-answers leave, per scenario and slot; a request nobody waits for any more uses none up.
+other model is the subject; `judge-final` answers in the form that other harnesses ask for. A request does not say which
+take it is, so takes are handed out in the order in which answers leave, per scenario and slot; a request nobody waits
+for any more uses none up.
 
     POST /v1/chat/completions   GET /v1/models   GET /stats   POST /reset
 """
