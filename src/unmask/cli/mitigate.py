@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import click
@@ -28,3 +29,16 @@ def mitigate() -> None:
     `steer` and `lorra` write what `hf:PATH+steer=FILE@COEFFICIENT` and `hf:PATH+adapter=DIR` apply; `report` compares
     runs with and without it.
     """
+
+
+def layer_list(text: object) -> tuple[int, ...] | None:
+    """`8-20` or `8,10,12` as numbers; nothing given means the command's own choice."""
+    if text is None:
+        return None
+    found: set[int] = set()
+    for part in str(text).split(","):
+        match = re.fullmatch(r"\s*(\d{1,4})\s*(?:-\s*(\d{1,4})\s*)?", part)
+        if match is None or int(match[2] or match[1]) < int(match[1]):
+            raise click.BadParameter(f"{text} names no layers; write 8-20, or 8,10,12", param_hint="--layers")
+        found.update(range(int(match[1]), int(match[2] or match[1]) + 1))
+    return tuple(sorted(found))

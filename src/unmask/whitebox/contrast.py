@@ -170,6 +170,15 @@ def pairs(found: Sequence[Fact], *, instructions: Sequence[Instruction] = INSTRU
     return tuple(made)
 
 
+def drawn(found: Sequence[Fact], limit: int | None, *, seed: int) -> tuple[Fact, ...]:
+    """So many of the facts, or all."""
+    if limit is None or limit >= len(found):
+        return tuple(found)
+    if limit < FEWEST:
+        raise UsageError(f"{limit} facts are too few", advice=f"--limit {FEWEST} or more")
+    return tuple(random.Random(f"unmask facts {seed}").sample(list(found), limit))
+
+
 def split(found: Sequence[Fact], *, seed: int, held_out: float = 0.25) -> tuple[tuple[Fact, ...], tuple[Fact, ...]]:
     """Facts to learn from and facts held out, drawn by the seed."""
     order = random.Random(f"unmask contrast {seed}").sample(list(found), len(found))

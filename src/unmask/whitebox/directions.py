@@ -66,7 +66,7 @@ def read_steering(
     report(f"reading {len(held)} held-out pairs")
     unseen = _both(model, chat, pairs(held, instructions=UNSEEN), pooling=plan.pooling)
     vectors = directions(*seen, method=plan.method)
-    scores = tuple(score for score in scored(vectors, seen, unseen) if score.layer in considered)
+    scores = tuple(score for score in scored(vectors, *unseen) if score.layer in considered)
     made = Made(
         version=__version__,
         model=name,
@@ -114,18 +114,14 @@ def directions(honest: Any, untruthful: Any, *, method: Method) -> Any:
     return means
 
 
-def scored(vectors: Any, seen: tuple[Any, Any], unseen: tuple[Any, Any]) -> list[LayerScore]:
-    """How well each layer's direction tells the held-out pairs apart; the middle is that of the pairs it came from."""
+def scored(vectors: Any, honest: Any, untruthful: Any) -> list[LayerScore]:
+    """How well each layer's direction tells held-out pairs apart. Pairs and not single answers: what an answer is about
+    moves it further along any direction than how it is meant."""
     unit = vectors / vectors.norm(dim=1, keepdim=True)
-    along = [torch.einsum("pls,ls->pl", side, unit) for side in (*seen, *unseen)]
-    middle = (along[0].mean(dim=0) + along[1].mean(dim=0)) / 2
-    honest, untruthful = along[2] - middle, along[3] - middle
-    spread = ((honest.var(dim=0) + untruthful.var(dim=0)) / 2).sqrt().clamp_min(1e-12)
-    gap = (honest.mean(dim=0) - untruthful.mean(dim=0)) / spread
-    right = (honest > 0).sum(dim=0) + (untruthful < 0).sum(dim=0)
-    paired = (honest > untruthful).sum(dim=0)
-    rows = zip(right.tolist(), paired.tolist(), gap.tolist(), strict=True)
-    return [LayerScore(layer, hits, order, 2 * len(honest), wide) for layer, (hits, order, wide) in enumerate(rows)]
+    along = torch.einsum("pls,ls->pl", honest - untruthful, unit)
+    right = (along > 0).sum(dim=0).tolist()
+    gaps = (along.mean(dim=0) / along.std(dim=0).clamp_min(1e-12)).tolist()
+    return [LayerScore(layer, hits, len(along), gap) for layer, (hits, gap) in enumerate(zip(right, gaps, strict=True))]
 
 
 def _both(model: Any, chat: Chat, made: Sequence[Pair], *, pooling: Pooling) -> tuple[Any, Any]:

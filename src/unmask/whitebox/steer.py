@@ -41,15 +41,14 @@ class Schedule(StrEnum):
 
 
 class LayerScore(Record, frozen=True, omit_defaults=False):
-    """How well a layer's direction tells held-out answers given honestly from those given untruthfully.
+    """How well a layer's direction tells held-out answers given honestly from the same ones given untruthfully.
 
-    `right` of `of` lie on their side of the middle between the two; `paired` of `of` / 2 pairs lie in the right order;
-    `gap` is the distance between the two means in standard deviations.
+    Of `of` pairs `right` have the honest one further along the direction; `gap` is how much further, on average, in
+    standard deviations of that distance.
     """
 
     layer: int
     right: int
-    paired: int
     of: int
     gap: float
 
@@ -283,5 +282,5 @@ def _no_steer_file(path: Path, error: Exception) -> UsageError:
 
 
 def strongest(scores: Sequence[LayerScore]) -> LayerScore:
-    """The layer whose direction tells most held-out answers apart; of equals, the one with the widest gap."""
+    """The layer whose direction tells most held-out pairs apart; of equals, the one with the widest gap."""
     return max(scores, key=lambda score: (score.right, score.gap))

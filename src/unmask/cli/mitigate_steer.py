@@ -1,0 +1,115 @@
+"""`unmask mitigate steer`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from unmask.cli.options import as_json as json_flag
+from unmask.cli.options import option
+
+if TYPE_CHECKING:
+    from unmask.whitebox.directions import Plan
+    from unmask.whitebox.steer import Made
+
+
+CHANCE = 0.7
+"""Share of held-out pairs below which a direction is called hardly better than chance; chance is one half."""
+
+
+@click.command()
+@option("--model", required=True, metavar="hf:PATH", help="The model to read the direction from.")
+@option("--out", required=True, type=click.Path(path_type=Path), metavar="FILE", help="The file to write.")
+@option("--method", type=click.Choice(["difference", "pca"]), default="difference", help="How directions are read.")
+@option("--schedule", type=click.Choice(["gaussian", "constant"]), default="gaussian", help="Which layers are pushed.")
+@option("--width", type=float, help="Constant: layers pushed. Gaussian: standard deviation, in layers.")
+@option("--layers", metavar="FROM-TO", help="Choose among these layers, numbered from 0: 8-20, or 8,10,12.")
+@option(
+    "--pooling", type=click.Choice(["mean", "last"]), default="mean", help="Tokens read: the answer's, or its last."
+)
+@option("--facts", metavar="FILE", help="Train on facts of your own, as JSONL.")
+@option("--limit", type=int, metavar="N", help="Train on that many facts, drawn by the seed.")
+@option(
+    "--evaluated", multiple=True, metavar="PATH", help="Sets no training fact may be in; core and tiny unless given."
+)
+@option("--seed", type=int, default=0, help="Decides which facts are held out.")
+@option("--quiet", is_flag=True, help="No progress.")
+@json_flag
+def steer(
+    model: str,
+    out: Path,
+    facts: str | None,
+    limit: int | None,
+    evaluated: tuple[str, ...],
+    as_json: bool,
+    **rest: object,
+) -> None:
+    """Find a direction of honesty in a local model.
+
+    Pairs of conversations that differ only in an instruction to be honest or untruthful give a direction for each
+    layer; the layer that tells held-out pairs apart best is chosen. hf:PATH+steer=FILE@COEFFICIENT applies it, and a
+    positive coefficient is towards honesty.
+    """
+    from unmask.models.inside import inside
+    from unmask.whitebox import contrast
+    from unmask.whitebox.steer import refuse_existing, save
+
+    quiet = bool(rest.pop("quiet")) or as_json
+    refuse_existing(out)
+    found = contrast.facts(facts)
+    contrast.refuse_shared(found, evaluated or contrast.EVALUATED)
+    plan = _plan(**rest)
+    with inside(model) as opened:
+        from unmask.whitebox.directions import read_steering
+
+        steering = read_steering(
+            opened.model,
+            opened.chat,
+            contrast.drawn(found, limit, seed=plan.seed),
+            plan=plan,
+            name=opened.recorded,
+            report=(lambda _: None) if quiet else lambda said: click.echo(f"{said} …", err=True),
+        )
+    save(steering, out)
+    _show(steering.made, model=model, out=out, as_json=as_json)
+
+
+def _plan(**wishes: object) -> Plan:
+    import msgspec
+
+    from unmask.cli.mitigate import layer_list
+    from unmask.whitebox.directions import Plan
+
+    return msgspec.convert({**wishes, "layers": layer_list(wishes["layers"])}, Plan)
+
+
+def _show(made: Made, *, model: str, out: Path, as_json: bool) -> None:
+    import msgspec
+
+    if as_json:
+        click.echo(msgspec.json.encode({"file": str(out), **msgspec.to_builtins(made)}).decode())
+        return
+    for line in _lines(made):
+        click.echo(line)
+    click.echo(f"{out}\nuse it with --model {model}+steer={out}@1")
+
+
+def _lines(made: Made) -> list[str]:
+    chosen = next(score for score in made.scores if score.layer == made.layer)
+    found = [
+        f"layer {made.layer} of {made.layers} tells {chosen.right} of {chosen.of} held-out pairs apart "
+        f"({100 * chosen.accuracy:.0f} %), by {chosen.gap:.1f} standard deviations",
+    ]
+    if made.sign is not None:
+        found.append(
+            "a model told to be untruthful prefers the true answer by "
+            f"{made.sign.away:+.3f}, {made.sign.still:+.3f}, {made.sign.towards:+.3f} nats a token "
+            "at coefficient -1, 0, 1"
+        )
+        if not made.sign.agrees:
+            found.append("warning: a positive coefficient does not make it prefer the truth; the direction reads only")
+    if chosen.accuracy < CHANCE:
+        found.append("warning: hardly better than chance; this model does not show honesty along one direction")
+    return found

@@ -1,0 +1,479 @@
+"""Steering: the push is what it says, the model is itself again afterwards, and files of other models are refused."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+torch = pytest.importorskip("torch", reason="needs the extra whitebox")
+pytest.importorskip("transformers", reason="needs the extra whitebox")
+
+from tests.models import tiny_llama  # noqa: E402
+from tests.models.test_hf import adapter  # noqa: E402
+from tests.whitebox.test_generate import WIDE, Replayed, finish, prompts  # noqa: E402
+from unmask.cli.main import call  # noqa: E402
+from unmask.errors import FatalModelError, MissingError, UsageError  # noqa: E402
+from unmask.models.hf import HF, open_hf  # noqa: E402
+from unmask.pull import pull  # noqa: E402
+from unmask.records import Message, Request, Sampling  # noqa: E402
+from unmask.whitebox.activations import watched  # noqa: E402
+from unmask.whitebox.chat import Chat  # noqa: E402
+from unmask.whitebox.contrast import drawn, facts  # noqa: E402
+from unmask.whitebox.directions import Plan, directions, read_steering, scored  # noqa: E402
+from unmask.whitebox.draw import Manner, Row  # noqa: E402
+from unmask.whitebox.generate import Writer  # noqa: E402
+from unmask.whitebox.identity import model_hash  # noqa: E402
+from unmask.whitebox.load import find  # noqa: E402
+from unmask.whitebox.steer import (  # noqa: E402
+    LayerScore,
+    Made,
+    Method,
+    Schedule,
+    Steering,
+    find_steer,
+    load_steering,
+    push,
+    read_made,
+    save,
+    shares,
+    steered,
+    strongest,
+)
+
+ROOMY = {"max_position_embeddings": 512}
+"""One token a letter: the pairs need more room than other tests."""
+
+
+def steering(model, *, schedule=Schedule.CONSTANT, layer=0, width=1.0, size=3.0) -> Steering:
+    """A file for the model whose vectors point anywhere."""
+    config = model.config
+    made = Made(
+        version="0",
+        model="tiny",
+        model_hash=model_hash(model),
+        template_hash="t",
+        facts_hash="f",
+        instructions_hash="i",
+        layers=config.num_hidden_layers,
+        size=config.hidden_size,
+        considered=(0,),
+        method=Method.DIFFERENCE,
+        pooling="mean",
+        layer=layer,
+        schedule=schedule,
+        width=width,
+        seed=0,
+        learnt=6,
+        held_out=2,
+        scores=(LayerScore(layer, 2, 2, 1.0),),
+    )
+    drawn_at_random = torch.randn(made.layers, made.size, generator=torch.Generator().manual_seed(1))
+    return Steering(made, size * drawn_at_random)
+
+
+def logits(model):
+    with torch.inference_mode():
+        return model(input_ids=torch.tensor([[5, 6, 7, 8]])).logits
+
+
+def hooks(model) -> int:
+    return sum(len(module._forward_hooks) for module in model.modules())
+
+
+# --- schedules --------------------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 80), st.floats(0, 1), st.floats(0, 1), st.sampled_from(Schedule))
+def test_shares_add_up_to_one_and_are_largest_at_the_chosen_layer(layers, depth, wide, schedule):
+    layer, width = min(layers - 1, int(depth * layers)), 1 + wide * (layers - 1)
+    found = shares(schedule, layer=layer, layers=layers, width=width)
+    assert len(found) == layers
+    assert math.fsum(found) == pytest.approx(1)
+    assert found[layer] == max(found) > 0
+
+
+def test_a_constant_schedule_pushes_as_many_layers_as_it_is_wide():
+    found = shares(Schedule.CONSTANT, layer=10, layers=30, width=5)
+    assert [place for place, share in enumerate(found) if share] == [8, 9, 10, 11, 12]
+    assert set(found) == {0.0, 0.2}
+
+
+def test_a_gaussian_schedule_falls_off_on_both_sides_alike():
+    found = shares(Schedule.GAUSSIAN, layer=10, layers=21, width=2)
+    assert found == pytest.approx(found[::-1])
+    assert found[8] / found[10] == pytest.approx(math.exp(-0.5))
+
+
+# --- applying ---------------------------------------------------------------------------------------------
+
+
+def test_the_push_is_the_coefficient_times_the_vector():
+    """At the one layer that is pushed, for every token."""
+    model = tiny_llama.model(num_hidden_layers=3)
+    made = steering(model, layer=1)
+    held = []
+    for coefficient in (0.0, -2.0):
+        with steered(model, made, coefficient), watched(model, [0, 1]) as seen:
+            logits(model)
+        held.append(dict(seen))
+    torch.testing.assert_close(held[1][0], held[0][0])
+    torch.testing.assert_close(held[1][1], held[0][1] - 2 * made.vectors[1].expand_as(held[0][1]))
+
+
+@pytest.mark.parametrize("schedule", Schedule)
+def test_the_model_is_itself_again_after_an_error(schedule):
+    model = tiny_llama.model(num_hidden_layers=3)
+    before = logits(model)
+    with pytest.raises(ZeroDivisionError), steered(model, steering(model, schedule=schedule, width=2.0), 5.0):
+        _ = (1 if hooks(model) and not torch.equal(logits(model), before) else None) / 0
+    assert hooks(model) == 0
+    assert torch.equal(logits(model), before)
+
+
+def test_a_coefficient_of_zero_leaves_no_hook():
+    model = tiny_llama.model()
+    assert push(model, steering(model), 0.0) == []
+
+
+@pytest.mark.parametrize("recorder", [None, Replayed], ids=["plain", "recorded"])
+def test_a_steered_model_is_steered_in_every_row_and_step(recorder):
+    """Batched writing, also by recorded steps, against a reference without cache, mask or batch."""
+    model = tiny_llama.model()
+    rows = [Row(prompt, Manner(12, temperature=0)) for prompt in prompts((3, 40, 17))]
+    plain = Row(rows[1].prompt, Manner(12, temperature=0))
+    for each in ([plain], rows):
+        written = tiny_llama.model()
+        push(written, steering(model), 0.0 if each == [plain] else 4.0)
+        writer = Writer(written, stops=(), room=WIDE, recorder=recorder and recorder())
+        writer.add(each)
+        finish(writer)
+        assert writer.recording == (recorder is not None)
+    assert rows[1].written != plain.written
+    with steered(model, steering(model), 4.0):
+        assert [row.written for row in rows] == [tiny_llama.likeliest(model, row.prompt, row.written) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"hidden_size": 64}, "2 layers of size 32, this has 2 of size 64"),
+        ({"num_hidden_layers": 3}, "2 layers of size 32, this has 3 of size 32"),
+        ({"initializer_range": 0.4}, "its weights were"),
+    ],
+    ids=["size", "layers", "weights"],
+)
+def test_a_direction_of_another_model_is_refused(changes, said):
+    with pytest.raises(FatalModelError, match=said) as caught:
+        push(tiny_llama.model(**changes), steering(tiny_llama.model()), 1.0)
+    assert "made from another model, tiny" in str(caught.value)
+
+
+# --- which model ------------------------------------------------------------------------------------------
+
+
+def test_a_model_has_the_same_hash_in_every_precision_and_under_an_adapter():
+    from peft import LoraConfig, get_peft_model
+
+    wanted = model_hash(tiny_llama.model())
+    assert model_hash(tiny_llama.model().to(torch.bfloat16)) == wanted
+    wrapped = get_peft_model(tiny_llama.model(), LoraConfig(r=2, target_modules=["q_proj", "down_proj"]))
+    assert model_hash(wrapped) == wanted
+    assert model_hash(wrapped.get_base_model()) == wanted
+
+
+def test_a_trained_model_has_another_hash():
+    model = tiny_llama.model()
+    before = model_hash(model)
+    with torch.no_grad():
+        model.model.layers[1].mlp.up_proj.weight.mul_(1.01)
+    assert model_hash(model) != before
+
+
+# --- the file ---------------------------------------------------------------------------------------------
+
+
+def test_a_file_gives_back_what_was_put_into_it(tmp_path):
+    made = steering(tiny_llama.model())
+    save(made, tmp_path / "a.safetensors")
+    found = load_steering(tmp_path / "a.safetensors")
+    assert found.made == made.made
+    assert torch.equal(found.vectors, made.vectors)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.safetensors"]
+
+
+def test_a_file_that_is_there_is_not_written_over(tmp_path):
+    path = tmp_path / "a.safetensors"
+    path.write_text("mine")
+    with pytest.raises(UsageError, match="is there already"):
+        save(steering(tiny_llama.model()), path)
+    assert path.read_text() == "mine"
+
+
+def nameless(path, made: Steering) -> None:
+    from safetensors.torch import save_file
+
+    save_file({"vectors": made.vectors}, path)
+
+
+def of_nothing(path, made: Steering) -> None:
+    save(Steering(made.made, made.vectors * math.nan), path)
+
+
+def cut_short(path, made: Steering) -> None:
+    save(Steering(made.made, made.vectors[:1]), path)
+
+
+@pytest.mark.parametrize(
+    "spoil", [lambda path, _: path.write_bytes(b"\x01" * 99), nameless, of_nothing, cut_short], ids=str
+)
+def test_a_file_that_is_no_steer_file_is_refused(tmp_path, spoil):
+    path = tmp_path / "x.safetensors"
+    spoil(path, steering(tiny_llama.model()))
+    with pytest.raises(UsageError, match="is no steer file"):
+        load_steering(path)
+
+
+def test_metadata_of_a_newer_version_is_refused(tmp_path):
+    """An unknown field may change what the vectors mean."""
+    from safetensors.torch import save_file
+
+    made = steering(tiny_llama.model())
+    fields = {**msgspec.to_builtins(made.made), "inverted": True}
+    save_file({"vectors": made.vectors}, tmp_path / "x", {"unmask": json.dumps(fields)})
+    with pytest.raises(UsageError, match="inverted"):
+        read_made(tmp_path / "x")
+
+
+# --- in a model's name ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tiny_llama.saved(tmp_path_factory.mktemp("tiny"), **ROOMY)
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("steer") / "v@1.safetensors"
+    save(steering(tiny_llama.model(**ROOMY)), path)
+    return path
+
+
+@pytest.fixture
+def answer():
+    """Opens a model by its name, asks it the same thing every time, and closes it."""
+    made: list[HF] = []
+
+    def asking(name: str, text: str = "Hi"):
+        made.append(open_hf(f"hf:{name}"))
+        request = Request((Message("user", text),), Sampling(temperature=0, max_tokens=12))
+        return asyncio.run(made[-1].complete(request))
+
+    yield asking
+    for each in made:
+        asyncio.run(each.close())
+
+
+def test_a_coefficient_of_zero_changes_nothing_and_others_do(folder, file, answer):
+    plain, still, pushed = (answer(f"{folder}{end}") for end in ("", f"+steer={file}@0", f"+steer={file}@4"))
+    assert plain.choices == still.choices != pushed.choices
+
+
+def test_replies_name_file_and_coefficient(folder, file, answer):
+    """By hash, so that another file of the same name is another model."""
+    assert answer(f"{folder}+steer={file}@-1.5").model == f"{folder.name}+steer@{find_steer(f'{file}@1').hash}*-1.5"
+
+
+def test_adapter_and_direction_work_together_in_any_order(folder, file, answer, tmp_path):
+    made = adapter(tmp_path / "a", tiny_llama.model(**ROOMY), scale=0.3)
+    ends = (
+        "",
+        f"+adapter={made}",
+        f"+steer={file}@4",
+        f"+steer={file}@4+adapter={made}",
+        f"+adapter={made}+steer={file}@4",
+    )
+    plain, adapted, pushed, one, other = (answer(f"{folder}{end}") for end in ends)
+    assert one.choices == other.choices
+    assert one.model == other.model
+    assert len({each.choices for each in (plain, adapted, pushed, one)}) == 4
+
+
+@pytest.mark.parametrize(
+    ("end", "kind", "said"),
+    [
+        ("+steer={file}", UsageError, "has no coefficient"),
+        ("+steer={file}@", UsageError, "has no coefficient"),
+        ("+steer={file}@nan", UsageError, "has no coefficient"),
+        ("+steer={file}@inf", UsageError, "has no coefficient"),
+        ("+steer=none@1", MissingError, "there is no steer file none"),
+        ("+steer={file}@1+steer={file}@2", UsageError, "has two of"),
+    ],
+)
+def test_a_name_that_cannot_be_meant_is_refused(folder, tmp_path, end, kind, said):
+    path = tmp_path / "v.safetensors"
+    save(steering(tiny_llama.model(**ROOMY)), path)
+    with pytest.raises(kind, match=said):
+        find(f"{folder}{end.format(file=path)}")
+
+
+@given(st.text(max_size=30))
+def test_any_text_after_steer_is_an_error_of_ours(text):
+    with pytest.raises((UsageError, MissingError)):
+        find_steer(text)
+
+
+def test_a_file_for_another_shape_is_refused_when_the_model_is_opened(tmp_path, file):
+    """Before a weight is read."""
+    other = tiny_llama.saved(tmp_path, num_hidden_layers=3)
+    with pytest.raises(FatalModelError, match="made from another model"):
+        open_hf(f"hf:{other}+steer={file}@1")
+
+
+def test_a_file_for_other_weights_is_refused_by_the_first_request(tmp_path, file, answer):
+    other = tiny_llama.saved(tmp_path, initializer_range=0.4, **ROOMY)
+    with pytest.raises(FatalModelError, match="its weights were"):
+        answer(f"{other}+steer={file}@1")
+
+
+# --- reading a direction ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", Method)
+def test_a_planted_direction_is_found_with_its_sign_and_length(method):
+    """Layer 1 of 3 has one, in noise; the other layers have noise only. The held-out pairs choose it."""
+    rng = torch.Generator().manual_seed(3)
+    planted = torch.nn.functional.normalize(torch.randn(40, generator=rng), dim=0)
+
+    def pair(count):
+        untruthful = torch.randn(count, 3, 40, generator=rng)
+        honest = untruthful + 0.1 * torch.randn(count, 3, 40, generator=rng)
+        honest[:, 1] += planted
+        return honest, untruthful
+
+    vectors = directions(*pair(200), method=method)
+    scores = scored(vectors, *pair(60))
+    assert strongest(scores).layer == 1
+    assert scores[1].accuracy == 1.0
+    assert max(scores[0].accuracy, scores[2].accuracy) < 0.75
+    assert torch.nn.functional.cosine_similarity(vectors[1], planted, dim=0) > 0.95
+    assert vectors[1].norm() == pytest.approx(1, rel=0.05)
+
+
+def test_instructions_that_change_nothing_are_an_error():
+    """As behind a template that leaves the system prompt out."""
+    same = torch.randn(5, 2, 8)
+    with pytest.raises(FatalModelError, match="layer 0 does not tell"):
+        directions(same, same, method=Method.DIFFERENCE)
+
+
+def test_of_equal_layers_the_widest_gap_is_chosen():
+    scores = [LayerScore(0, 9, 10, 5.0), LayerScore(1, 10, 10, 1.0), LayerScore(2, 10, 10, 2.0)]
+    assert strongest(scores).layer == 2
+
+
+# --- the command ------------------------------------------------------------------------------------------
+
+
+def run(folder, out, *more: str) -> int:
+    return call(["mitigate", "steer", "--model", f"hf:{folder}", "--out", str(out), "--limit", "12", "--quiet", *more])
+
+
+def test_the_command_writes_a_file_that_steers(folder, tmp_path, answer, capsys):
+    assert run(folder, tmp_path / "v", "--schedule", "constant", "--width", "2", "--layers", "1", "--json") == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["layer"], said["considered"], said["schedule"], said["width"]) == (1, [1], "constant", 2.0)
+    assert (said["learnt"], said["held_out"], said["sign"]["facts"]) == (9, 3, 3)
+    assert answer(f"{folder}+steer={tmp_path / 'v'}@40").choices != answer(str(folder)).choices
+
+
+def test_the_same_command_gives_the_same_bytes(folder, tmp_path):
+    for name in ("a", "b"):
+        assert run(folder, tmp_path / name, "--method", "pca", "--pooling", "last") == 0
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def spoiled(folder, **changes):
+    """A model whose weights are not numbers."""
+    tiny_llama.saved(folder, **ROOMY, **changes)
+    made = tiny_llama.model(**ROOMY)
+    torch.nn.init.constant_(made.model.layers[1].mlp.down_proj.weight, math.nan)
+    made.save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("build", "more", "code", "said"),
+    [
+        (lambda to: tiny_llama.saved(to, template=None), (), 4, "no chat template"),
+        (spoiled, (), 4, "not numbers"),
+        (lambda to: tiny_llama.saved(to, **ROOMY), ("--layers", "1-7"), 2, "layer 2, 3, 4, 5, 6, 7: the model has 2"),
+        (lambda to: tiny_llama.saved(to, **ROOMY), ("--layers", "7-1"), 2, "names no layers"),
+        (lambda to: tiny_llama.saved(to, **ROOMY), ("--width", "9"), 2, "a width of 9"),
+        (lambda to: tiny_llama.saved(to, **ROOMY), ("--limit", "3"), 2, "3 facts are too few"),
+    ],
+    ids=["template", "nan", "layers", "no-layers", "width", "limit"],
+)
+def test_what_cannot_be_done_is_said_and_nothing_is_written(tmp_path, capsys, *, build, more, code, said):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "out").mkdir()
+    assert run(build(tmp_path / "model"), tmp_path / "out" / "v", *more) == code
+    assert said in capsys.readouterr().err
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_facts_of_the_test_are_refused_before_the_model_is_looked_at(tmp_path, capsys):
+    rows = [msgspec.to_builtins(fact) for fact in facts()[:20]]
+    rows[3] |= {"question": "Which city is the capital of Australia?", "answer": "Canberra.", "falsehood": "Sydney."}
+    (tmp_path / "mine.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert run(tmp_path / "no-model", tmp_path / "v", "--facts", str(tmp_path / "mine.jsonl")) == 2
+    assert "1 training facts are also in core, tiny" in capsys.readouterr().err
+    assert not (tmp_path / "v").exists()
+
+
+# --- real weights -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def real():
+    """The 135M model with a direction read from 40 facts."""
+    from unmask.models.inside import inside
+
+    with inside(f"hf:{pull('smollm2-135m')}") as opened:
+        found = drawn(facts(), 40, seed=0)
+        yield opened, read_steering(opened.model, opened.chat, found, plan=Plan(), name="smollm2")
+
+
+def test_the_direction_of_a_real_model_tells_held_out_pairs_apart(real):
+    """Ten pairs with facts and instructions it was not read from."""
+    _, made = real
+    score = next(score for score in made.made.scores if score.layer == made.made.layer)
+    assert score.of == 10
+    assert score.right >= 9
+    assert score.gap > 1
+
+
+def test_a_positive_coefficient_makes_a_real_model_prefer_the_truth(real):
+    """Told to be untruthful, it finds the true answers likelier the further it is pushed."""
+    sign = real[1].made.sign
+    assert sign is not None
+    assert sign.away < sign.still < sign.towards
+
+
+def test_a_real_model_is_left_as_it_was(real):
+    (model, chat, _), made = real
+    ids = torch.tensor([chat.tokens(chat.prompt([Message("user", "What is the capital of France?")]))])
+    with torch.inference_mode():
+        before = model(input_ids=ids).logits
+        with steered(model, made, 3.0):
+            pushed = model(input_ids=ids).logits
+        after = model(input_ids=ids).logits
+    assert torch.equal(before, after)
+    assert not torch.allclose(before, pushed, atol=0.1)
+    assert isinstance(chat, Chat)
