@@ -11,18 +11,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from bench.planted import expected, plant, write_jsonl
-from bench.process import ROOT, Served, serving
+from bench.process import ROOT, Served, cores, serving, timed
 
 LIMITS = {"ratio": 1.1, "cpu_ms_per_call": 0.5, "peak_mb": 150.0}
 """What issue and docs promise; `--check` exits 1 above any of them."""
@@ -48,15 +46,17 @@ class Overhead(msgspec.Struct, frozen=True, kw_only=True):
 
 def measure(*, scenarios: int, latency: float, connections: int, flags: tuple[str, ...] = ()) -> Overhead:
     """Runs the whole benchmark once against a fresh endpoint and a fresh run folder."""
-    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-    pinned: dict[str, Any] = {"cpu": cores[1]} if len(cores) > 1 else {}
+    core, other = cores()
+    pinned: dict[str, Any] = {} if other is None else {"cpu": other}
     plants = plant(scenarios)
     with tempfile.TemporaryDirectory() as place, serving(scenarios=scenarios, latency=latency, **pinned) as endpoint:
         data, out = write_jsonl(plants, Path(place, "planted.jsonl")), Path(place, "run")
-        command = _command(data, out, endpoint, ["--max-connections", str(connections), *flags])
-        wall, cpu, peak = _timed(command, core=cores[0] if pinned else None)
+        client = command(data, out, endpoint, ["--max-connections", str(connections), *flags])
+        done = timed(client, core=core)
+        if done.code:
+            raise SystemExit(f"the client failed with {done.code}:\n{done.said}")
         stats = endpoint.stats()
-        found = _verdicts(out)
+        found = verdicts(out)
     calls = sum(stats["answered"].values())
     ideal = calls * latency / connections
     return Overhead(
@@ -66,46 +66,24 @@ def measure(*, scenarios: int, latency: float, connections: int, flags: tuple[st
         calls=calls,
         duplicates=sum(stats["duplicates"].values()),
         max_in_flight=stats["max_in_flight"],
-        wall=round(wall, 3),
+        wall=round(done.wall, 3),
         ideal=round(ideal, 3),
-        ratio=round(wall / ideal, 4) if ideal else float("inf"),
-        cpu=round(cpu, 3),
-        cpu_ms_per_call=round(1000 * cpu / calls, 4),
-        peak_mb=round(peak, 1),
+        ratio=round(done.wall / ideal, 4) if ideal else float("inf"),
+        cpu=round(done.cpu, 3),
+        cpu_ms_per_call=round(1000 * done.cpu / calls, 4),
+        peak_mb=round(done.peak_mb, 1),
         verdicts_as_planted=sum(found.get(item.scenario.id) == expected(item)[0] for item in plants),
     )
 
 
-def _command(data: Path, out: Path, endpoint: Served, flags: list[str]) -> list[str]:
+def command(data: Path, out: Path, endpoint: Served, flags: list[str]) -> list[str]:
     client = [sys.executable, "-m", "unmask.cli.main", "run", "--data", str(data), "--out", str(out), "--quiet"]
     subject = ["--model", "openai/mock", "--base-url", endpoint.url]
     judge = ["--judge", "openai/judge", "--judge-base-url", endpoint.url]
     return [*client, *subject, *judge, *flags]
 
 
-def _timed(command: list[str], *, core: int | None) -> tuple[float, float, float]:
-    """Wall seconds, CPU seconds and peak MB of one process."""
-    if core is not None:
-        command = [sys.executable, "-c", _PIN, str(core), *command]
-    started = time.perf_counter()
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    assert process.stderr is not None
-    said = process.stderr.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    wall = time.perf_counter() - started
-    process.returncode = os.waitstatus_to_exitcode(status)  # reaped here, so that Popen does not wait again
-    process.stderr.close()
-    if process.returncode:
-        raise SystemExit(f"the client failed with {process.returncode}:\n{said.decode(errors='replace')}")
-    unit = 1 if sys.platform == "darwin" else 1024
-    return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * unit / 1e6
-
-
-_PIN = "import os, sys; os.sched_setaffinity(0, {int(sys.argv[1])}); os.execv(sys.argv[2], sys.argv[2:])"
-"""Pins itself to a core and becomes the command, so that its CPU time and memory are the command's."""
-
-
-def _verdicts(out: Path) -> dict[str, str]:
+def verdicts(out: Path) -> dict[str, str]:
     command = [sys.executable, "-m", "unmask.cli.main", "score", str(out), "--rows"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return {row["id"]: row["verdict"] for row in map(json.loads, done.stdout.splitlines())}
