@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests.cli.terminal import unmask
 from unmask import __version__, errors
 from unmask.cli import crash, main
+from unmask.cli.mitigate import layer_list
 from unmask.cli.options import option, variable
 
 HEAVY = (
@@ -209,3 +210,17 @@ def test_colours_are_for_terminals_that_want_them(monkeypatch, terminal, env, co
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("sys.stdout.isatty", lambda: terminal, raising=False)
     assert in_colour() is coloured
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"), [(None, None), ("3", (3,)), ("8-10", (8, 9, 10)), ("5, 1-2,1", (1, 2, 5)), ("0-0", (0,))]
+)
+def test_layers_are_named_by_ranges_and_numbers(text, wanted):
+    """As `--layers` of the mitigations takes them."""
+    assert layer_list(text) == wanted
+
+
+@pytest.mark.parametrize("text", ["", "a", "-1", "5-3", "1,", "1--2", "1.5", "99999"])
+def test_what_names_no_layers_is_a_usage_error(text):
+    with pytest.raises(click.BadParameter, match="names no layers"):
+        layer_list(text)
