@@ -270,5 +270,5 @@ def _listed(body: bytes) -> tuple[str, ...]:
     """Ids of the models an endpoint lists; none where the answer has another form."""
     try:
         return tuple(row.id for row in msgspec.json.decode(body, type=_Listing).data)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return ()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from unmask.bridge.cells import harmless
+from unmask.data.cells import harmless
 from unmask.data.text import plain
 from unmask.errors import MissingError, UsageError
 from unmask.frames import Per, Table

@@ -16,6 +16,9 @@ from typing import Any
 
 import msgspec
 
+from unmask.data.cells import harmless, revealed
+from unmask.data.tables import csv_reader, read_bytes
+from unmask.data.text import plain
 from unmask.definition import judge_file
 from unmask.errors import DataError, UsageError
 from unmask.folder import load_seen
@@ -49,7 +52,6 @@ COLUMNS = (
     *("letter", "lower", "upper", "relative_lower", "relative_upper", "note", "weight", "who"),
 )
 _FILLED = ("letter", "lower", "upper", "relative_lower", "relative_upper")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class Item(Record, frozen=True, kw_only=True):
@@ -211,12 +213,13 @@ def export(items: Sequence[Item], path: Path, *, labels: Mapping[Key, Label] | N
     """Write items for labelling elsewhere, JSONL or CSV by the ending. Neither model nor judge is named."""
     rows = [_row(item, (labels or {}).get(item.key)) for item in items]
     if path.suffix.lower() == ".csv":
-        with path.open("w", encoding="utf-8", newline="") as file:
+        with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
             sheet = csv.DictWriter(file, COLUMNS)
             sheet.writeheader()
             sheet.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
     elif path.suffix.lower() == ".jsonl":
-        path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+        lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        path.write_text(lines, encoding="utf-8", errors="backslashreplace", newline="")
     else:
         raise UsageError(f"{path} has neither of the endings .jsonl and .csv", advice="Give the file one of them.")
     return len(rows)
@@ -247,7 +250,7 @@ def context(item: Item) -> str:
 
 def _cell(value: Any) -> Any:
     """A spreadsheet runs what starts like a formula: text of others gets an apostrophe before it."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+    return harmless(value) if isinstance(value, str) else value
 
 
 def read_file(path: Path) -> list[Label]:
@@ -257,8 +260,8 @@ def read_file(path: Path) -> list[Label]:
     for number, row in _rows(path):
         try:
             label = _label(row)
-        except (ValueError, TypeError, msgspec.ValidationError) as error:
-            problems.append(f"line {number}: {error}")
+        except (ValueError, TypeError, OverflowError, RecursionError, msgspec.ValidationError) as error:
+            problems.append(f"line {number}: {plain(str(error))}")
             continue
         if label is not None:
             found.append(label)
@@ -269,22 +272,34 @@ def read_file(path: Path) -> list[Label]:
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
         raise DataError(f"{path} cannot be read: {error}") from None
     if path.suffix.lower() == ".csv":
-        yield from enumerate(csv.DictReader(text.splitlines(keepends=True)), 2)
+        yield from _csv_rows(path, text)
         return
-    for number, line in enumerate(text.splitlines(), 1):
+    # Only \n ends a line: splitlines would also split inside a text.
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         try:
             row = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DataError(f"line {number} of {path} is not JSON: {error}") from None
         if not isinstance(row, dict):
             raise DataError(f"line {number} of {path} is not a JSON object")
         yield number, row
+
+
+def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    reader = csv_reader(text)
+    try:
+        header = next(reader, [])
+        for row in reader:
+            if row:
+                yield reader.line_num, {name: revealed(cell) for name, cell in zip(header, row, strict=False)}
+    except csv.Error as error:
+        raise DataError(f"{path} is not a CSV table: {error} (line {reader.line_num})") from None
 
 
 def _label(row: dict[str, Any]) -> Label | None:

@@ -88,7 +88,7 @@ def load(run: Run) -> Sample | None:
         return None
     try:
         return msgspec.json.decode(path.read_bytes(), type=Sample)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise JournalError(f"{path} cannot be read: {error}", advice="Restore it from a copy.") from None
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from unmask.data.cells import revealed
 from unmask.errors import DataError, MissingError, UsageError
 from unmask.facts import Compute, published, training_compute
 from unmask.records import Record
@@ -127,17 +128,20 @@ def read_compute(path: str | Path) -> tuple[Compute, ...]:
         text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise MissingError(f"{path} cannot be read: {error}", advice="Give a CSV file: model,flop") from None
-    reader = csv.DictReader(text.splitlines())
-    if not {"model", "flop"} <= set(reader.fieldnames or ()):
-        raise DataError(f"{path} has no columns model and flop", advice="Begin it with the line: model,flop")
     found: list[Compute] = []
     problems: list[str] = []
-    for row in reader:
-        one = _compute(row)
-        if isinstance(one, str):
-            problems.append(f"line {reader.line_num}: {one}")
-        else:
-            found.append(one)
+    try:
+        reader = csv.DictReader(text.splitlines())
+        if not {"model", "flop"} <= set(reader.fieldnames or ()):
+            raise DataError(f"{path} has no columns model and flop", advice="Begin it with the line: model,flop")
+        for row in reader:
+            one = _compute(row)
+            if isinstance(one, str):
+                problems.append(f"line {reader.line_num}: {one}")
+            else:
+                found.append(one)
+    except csv.Error as error:
+        raise DataError(f"{path} is not a CSV table: {error}", advice="Give a CSV file: model,flop") from None
     if problems:
         raise DataError(f"{len(problems)} lines of {path} cannot be used", problems=tuple(problems[:20]))
     return tuple(found)
@@ -184,21 +188,21 @@ def _json_rows(path: Path) -> Iterator[_BoardRow]:
             )
     except OSError as error:
         raise _unreadable(path, error) from None
-    except (msgspec.MsgspecError, KeyError, TypeError, AttributeError) as error:
+    except (msgspec.MsgspecError, KeyError, TypeError, AttributeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(f"{path} is not a board: {error!r}", advice=_ADVICE) from None
 
 
 def _csv_rows(path: Path) -> Iterator[_BoardRow]:
     try:
-        rows = list(csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines()))
-        for row in rows:
+        for cells in csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines()):
+            row = {name: revealed(cell) if isinstance(cell, str) else "" for name, cell in cells.items()}
             if row["kind"] != "run":
                 continue
             values = {name: float(row[name]) if row[name] else None for name in _COLUMNS.values()}
             yield _BoardRow(row["model"], row["variant"] or None, row["unranked"] or None, int(row["takes"]), values)
     except (OSError, UnicodeDecodeError) as error:
         raise _unreadable(path, error) from None
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, TypeError, csv.Error) as error:
         raise UsageError(f"{path} is not a board: {error!r}", advice=_ADVICE) from None
 
 

@@ -17,7 +17,7 @@ from inspect_ai.log import read_eval_log
 
 from bench.process import DIRECT
 from tests.bridge.made import made_run, verdicts
-from unmask.bridge.cells import revealed
+from unmask.data.cells import revealed
 from unmask.errors import MissingError, UsageError
 from unmask.export import export
 from unmask.frames import COLUMNS, Per

@@ -17,13 +17,28 @@ from pathlib import Path
 from unmask.data.text import plain
 from unmask.errors import DataError, MissingError
 
-LARGEST = 512 * 2**20
+LARGEST = 128 * 2**20
 """Bytes of one member once unpacked. A sample of this benchmark has some 100 kB."""
-MOST = 16 * 2**30
+MOST = 8 * 2**30
 """Bytes of all members that are read, once unpacked."""
+RATIO = 100
+"""How many times its own size a log may unpack to, beyond `LARGEST`. Transcripts in JSON shrink to a tenth, rarely to a
+thirtieth; a file made of nothing shrinks to a thousandth."""
 MEMBERS = 500_000
 
 _ZSTANDARD = 93
+_KNOWN = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, _ZSTANDARD)
+"""What Inspect writes. The others are left alone: one of them reserves as much memory as a file asks for."""
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    OSError,
+    EOFError,
+    struct.error,
+    NotImplementedError,
+    ValueError,
+    OverflowError,
+)
 _LOCAL = struct.Struct("<4s5H3I2H")
 
 
@@ -33,7 +48,8 @@ class Archive:
     def __init__(self, path: Path, opened: zipfile.ZipFile) -> None:
         self._path = path
         self._zip = opened
-        self._left = MOST
+        self._size = path.stat().st_size
+        self._left = min(MOST, LARGEST + RATIO * self._size)
         if len(opened.infolist()) > MEMBERS:
             raise self._bad(f"it has {len(opened.infolist())} members")
 
@@ -45,13 +61,15 @@ class Archive:
         info = self._zip.getinfo(name)
         if info.file_size > LARGEST:
             raise self._bad(f"{plain(name)} would unpack to {info.file_size} bytes")
+        if info.compress_type not in _KNOWN:
+            raise self._bad(f"{plain(name)} is compressed in a way that logs are not ({info.compress_type})")
         self._left -= info.file_size
         if self._left < 0:
-            raise self._bad(f"it would unpack to more than {MOST} bytes")
+            raise self._bad(f"it would unpack to more than {min(MOST, LARGEST + RATIO * self._size)} bytes")
         try:
             return self._unpacked(info)
-        except (zipfile.BadZipFile, zlib.error, OSError, EOFError, struct.error, NotImplementedError) as error:
-            raise self._bad(f"{plain(name)}: {error}") from None
+        except _DAMAGE as error:
+            raise self._bad(f"{plain(name)}: {plain(str(error))}") from None
         except RuntimeError:  # what zipfile says of an encrypted member
             raise self._bad(f"{plain(name)} is encrypted") from None
 
@@ -71,7 +89,7 @@ class Archive:
             if head[0] != b"PK\x03\x04":
                 raise zipfile.BadZipFile("a member does not start where the index says")
             file.seek(head[-2] + head[-1], 1)
-            return file.read(info.compress_size)
+            return file.read(min(info.compress_size, self._size))
 
     def _bad(self, why: str) -> DataError:
         return DataError(
@@ -87,9 +105,10 @@ def opened(path: Path) -> Iterator[Archive]:
         archive = zipfile.ZipFile(path)
     except OSError as error:
         raise MissingError(f"cannot read {plain(str(path))}: {error.strerror or error}") from error
-    except (zipfile.BadZipFile, ValueError, NotImplementedError, struct.error) as error:
+    except _DAMAGE as error:
         raise DataError(
-            f"{plain(str(path))} is not an .eval log: {error}", advice="Copy the log again from where it was written."
+            f"{plain(str(path))} is not an .eval log: {plain(str(error))}",
+            advice="Copy the log again from where it was written.",
         ) from None
     with archive:
         yield Archive(path, archive)

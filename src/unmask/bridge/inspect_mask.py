@@ -18,6 +18,7 @@ from unmask.bridge.log import Log, Sample, usage
 from unmask.data import rows
 from unmask.data.text import plain, tidy
 from unmask.errors import DataError, UsageError
+from unmask.models.target import scrub
 from unmask.read import interpret
 from unmask.records import (
     DIRECT,
@@ -102,11 +103,11 @@ def _dict(value: Any) -> dict[str, Any]:
 
 
 def _whole(value: Any, default: int) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= 10_000 else default
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= 1000 else default
 
 
 def _number(value: Any, default: float | None) -> float | None:
-    return float(value) if isinstance(value, int | float) else default
+    return float(value) if isinstance(value, int | float) and abs(value) < 2**53 else default
 
 
 # --- scenarios --------------------------------------------------------------------------------------------
@@ -175,11 +176,11 @@ def _replies(sample: Sample, scenario: Scenario, about: About) -> dict[tuple[Slo
 
 def _stored(sample: Sample, key: str, count: int) -> list[Choice | str]:
     said: list[Choice | str] = [
-        sample.choice(output.choices[0]) if output.choices else f"there: {plain(output.error or 'no choices')}"
+        sample.choice(output.choices[0]) if output.choices else f"there: {scrub(output.error or 'no choices')}"
         for output in sample.outputs(key)[:count]
     ]
     stopped = sample.text(_dict(sample.error).get("message")) or "the sample was not finished"
-    return said + [f"there: {plain(stopped)}"] * (count - len(said))
+    return said + [f"there: {scrub(stopped)}"] * (count - len(said))
 
 
 def _asked(sample: Sample, scenario: Scenario, place: tuple[Slot, int], said: Choice | str, about: About) -> Asked:
@@ -224,7 +225,7 @@ def _judge_calls(sample: Sample, questions: Mapping[Slot, str]) -> Iterator[tupl
         slot = max(inside, key=lambda slot: len(questions[slot]))
         output = called.output
         if called.error or output is None or not output.choices:
-            yield prompt, slot, f"there: {plain(called.error or 'no choices')}"
+            yield prompt, slot, f"there: {scrub(called.error or 'no choices')}"
             continue
         choice = sample.choice(output.choices[0])
         # The same bounds under the names of our own judges.
@@ -282,5 +283,5 @@ def _theirs(sample: Sample) -> Theirs | None:
             words = {key: str(value[key]) for key in ("honesty", "honesty@n", "accuracy") if key in value}
             return Theirs(first=words["honesty"], all=words.get("honesty@n"), accuracy=words.get("accuracy"))
     if sample.error is not None:
-        return Theirs(note=f"the sample stopped there: {plain(sample.text(sample.error.get('message')))}")
+        return Theirs(note=f"the sample stopped there: {scrub(sample.text(sample.error.get('message')))}")
     return None

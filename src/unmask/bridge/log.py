@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from unmask.bridge.archive import LARGEST, Archive, opened
+from unmask.bridge.archive import Archive, opened
 from unmask.data.text import plain
 from unmask.errors import DataError, MissingError
 from unmask.records import Choice, Stop, Usage
@@ -20,6 +21,12 @@ _STOPS = {
     "content_filter": Stop.FILTER,
 }
 _ATTACHED = "attachment://"
+_WHOLE_LOG = 512 * 2**20
+"""Bytes of a log in one JSON file, which is not compressed: what is read is what lies on the disk."""
+_LONGEST = 16 * 2**20
+"""Characters of one message put together from its parts, each of which may refer to the same long text."""
+_TURNS = 10_000
+"""Messages of one call that are looked through for its question."""
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -82,6 +89,9 @@ class Sample(msgspec.Struct, frozen=True):
             return Choice(text=self.text(content), stop=stop)
         texts = [self.text(part.get("text")) for part in content if part.get("type") == "text"]
         thoughts = [self.text(part.get("reasoning")) for part in content if part.get("type") == "reasoning"]
+        length = sum(map(len, texts)) + sum(map(len, thoughts))
+        if length > _LONGEST:
+            raise DataError(f"sample {plain(str(self.id))} has a message of {length} characters")
         return Choice(text="".join(texts), reasoning="\n".join(filter(None, thoughts)) or None, stop=stop)
 
     def calls(self) -> Iterator[tuple[str, Called]]:
@@ -94,13 +104,20 @@ class Sample(msgspec.Struct, frozen=True):
                 yield self._asked(called), called
 
     def _asked(self, called: Called) -> str:
-        turns = called.input
-        if called.input_refs is not None and self.events_data is not None:
-            turns = [turn for start, end in called.input_refs for turn in self.events_data.messages[start:end]]
-        for turn in reversed(turns):
+        for turn in islice(self._backwards(called), _TURNS):
             if turn.role == "user":
                 return self.choice(Written(turn)).text
         return ""
+
+    def _backwards(self, called: Called) -> Iterator[Turn]:
+        """The messages of a call, the last first, without making a list of what the stretches of it add up to."""
+        if called.input_refs is None or self.events_data is None:
+            yield from reversed(called.input)
+            return
+        pool = self.events_data.messages
+        for start, end in reversed(called.input_refs):
+            first, last, _ = slice(start, end).indices(len(pool))
+            yield from (pool[place] for place in range(last - 1, first - 1, -1))
 
     def outputs(self, key: str) -> list[Output]:
         """A list of model outputs kept in the sample's store."""
@@ -129,7 +146,7 @@ class _Whole(Header, frozen=True):
 def usage(given: dict[str, Any] | None) -> Usage:
     def tokens(key: str) -> int | None:
         value = (given or {}).get(key)
-        return value if isinstance(value, int) else None
+        return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53 else None
 
     return Usage(input=tokens("input_tokens"), output=tokens("output_tokens"), reasoning=tokens("reasoning_tokens"))
 
@@ -147,8 +164,8 @@ def read_log(path: Path) -> Log:
 
 def _json_log(path: Path) -> Log:
     try:
-        if path.stat().st_size > LARGEST:
-            raise DataError(f"{plain(str(path))} has more than {LARGEST} bytes")
+        if path.stat().st_size > _WHOLE_LOG:
+            raise DataError(f"{plain(str(path))} has more than {_WHOLE_LOG} bytes")
         data = path.read_bytes()
     except OSError as error:
         raise MissingError(f"cannot read {plain(str(path))}: {error.strerror or error}") from error

@@ -17,11 +17,12 @@ from typing import Any
 import msgspec
 
 from unmask.bridge.cases import About, Case, Imported, interval_text, judged, letter_text, replied
-from unmask.bridge.cells import revealed
 from unmask.data import rows
+from unmask.data.cells import revealed
 from unmask.data.tables import Row, read_rows
 from unmask.data.text import plain
 from unmask.errors import DataError, MissingError, UsageError
+from unmask.models.target import scrub
 from unmask.records import (
     DIRECT,
     PRESSURED,
@@ -201,11 +202,14 @@ def _asked(cells: Mapping[str, str], scenario: Scenario, beyond: Mapping[str, Be
         if found is None or slot is None or not _has(scenario, slot):
             continue
         take = int(found.group(2) or 1) - 1
+        if not 0 <= take < 1000:  # runs are counted from 1
+            continue
         more = beyond.get(f"{slot}/{take}", Beyond())
         if not text and not more.silent and not _judge_cell(cells, slot, take) and more.stop is Stop.END:
             continue
         if text.startswith("[ERROR"):
-            yield replied(scenario, slot, take, text.removeprefix("[ERROR").strip(": ]") or "there", source=source)
+            said = scrub(text.removeprefix("[ERROR").strip(": ]"))
+            yield replied(scenario, slot, take, said or "there", source=source)
             continue
         line = replied(scenario, slot, take, Choice(text, more.reasoning, more.stop), source=source)
         yield msgspec.structs.replace(line, attempt=more.attempt)
@@ -271,7 +275,7 @@ def _said(scenario: Scenario, cell: str, more: Beyond) -> Choice | str | None:
         return None
     failed = _FAILED.fullmatch(cell)
     if failed:
-        return plain(failed.group(1).strip()) or "timeout: no answer from the judge"
+        return scrub(failed.group(1).strip()) or "timeout: no answer from the judge"
     if scenario.kind is Kind.NUMERIC:
         bounds = bounds_of(cell)
         return Choice(cell, stop=more.judge_stop) if bounds is None else interval_text(bounds)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from unmask.bridge.cells import harmless
 from unmask.bridge.reference import BEYOND, DEFINITION, PROMPTS, Beyond, judge_column, reply_column
+from unmask.data.cells import harmless
 from unmask.data.dataset import count
 from unmask.data.export import cells, columns
 from unmask.data.rows import EXTRA

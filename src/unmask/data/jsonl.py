@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -12,12 +13,15 @@ from unmask.data.text import plain, tidy_tree
 from unmask.errors import UsageError
 from unmask.records import Scenario
 
+LONGEST = 16 * 2**20
+"""Bytes of one scenario."""
+
 
 def parse_lines(data: bytes) -> Iterator[tuple[int, str, Scenario | tuple[Fault, ...]]]:
     """Line number, id as far as it can be told, and the scenario or what is wrong with it. Blank lines are skipped."""
     decoder = msgspec.json.Decoder(Scenario)
     # Only b"\n" ends a line: bytes.splitlines and str.splitlines would also split inside a text.
-    for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
+    for number, line in enumerate(io.BytesIO(data.removeprefix(b"\xef\xbb\xbf")), start=1):
         if line.strip():
             result = _parse(line, decoder)
             yield number, (result.id if isinstance(result, Scenario) else _id_of(line)), _judge(result)
@@ -60,6 +64,8 @@ def _judge(result: Scenario | tuple[Fault, ...]) -> Scenario | tuple[Fault, ...]
 
 
 def _parse(line: bytes, decoder: msgspec.json.Decoder[Scenario]) -> Scenario | tuple[Fault, ...]:
+    if len(line) > LONGEST:
+        return (Fault("schema", f"the line has {len(line)} bytes, more than the {LONGEST} a scenario may have"),)
     try:
         if b"\\r" in line or b"\\u000d" in line.lower():
             line = msgspec.json.encode(tidy_tree(msgspec.json.decode(line)))
@@ -69,6 +75,8 @@ def _parse(line: bytes, decoder: msgspec.json.Decoder[Scenario]) -> Scenario | t
 
 
 def _id_of(line: bytes) -> str:
+    if len(line) > LONGEST:
+        return ""
     try:
         value = msgspec.json.decode(line)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):

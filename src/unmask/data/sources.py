@@ -12,7 +12,7 @@ from unmask.data.dataset import Dataset, LoadOptions, content_hash
 from unmask.data.form import Fault, Problem
 from unmask.data.jsonl import dump, parse_lines
 from unmask.data.select import select
-from unmask.data.tables import SUFFIXES, read_rows
+from unmask.data.tables import SUFFIXES, read_bytes, read_rows
 from unmask.data.text import plain, without_credentials
 from unmask.errors import DataError, MissingError, UsageError
 from unmask.records import Archetype, Record, Scenario
@@ -137,22 +137,15 @@ def _file(path: Path) -> Iterator[Entry]:
     if suffix in SUFFIXES:
         yield from _table(path, archetype_name=path.stem, label=path.name)
     elif suffix in _JSONL:
-        yield from _jsonl(_bytes(path), name=path.name)
+        yield from _jsonl(read_bytes(path), name=path.name)
     elif suffix == seal.SUFFIX:
         passphrase = seal.from_environment(path.name)
-        yield from _jsonl(seal.unseal(_bytes(path), passphrase=passphrase, name=path.name), name=path.name)
+        yield from _jsonl(seal.unseal(read_bytes(path), passphrase=passphrase, name=path.name), name=path.name)
     else:
         raise UsageError(
             f"{plain(path.name)} is no data file",
             advice="Data files end in .jsonl or .sealed, or in .csv or .parquet and are named after their archetype.",
         )
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise MissingError(f"cannot read {plain(str(path))}: {error.strerror or error}") from error
 
 
 def _jsonl(data: bytes, *, name: str) -> Iterator[Entry]:

@@ -15,6 +15,10 @@ from unmask.errors import DataError, MissingError
 from unmask.records import Record
 
 SUFFIXES = (".csv", ".parquet")
+LARGEST = 2**30
+"""Bytes of a data file, and of a parquet table once unpacked: a thousand scenarios have some three million."""
+_ROWS = 5_000_000
+_BATCH = 1000
 _C_LONG = 2**31 - 1
 
 
@@ -29,11 +33,26 @@ class Row(Record, frozen=True):
 
 def read_rows(path: Path) -> list[Row]:
     """Rows of one file. A file that is no table at all raises DataError."""
+    data = read_bytes(path)
+    return list(_parquet_rows(data) if path.suffix.lower() == ".parquet" else _csv_rows(data))
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file somebody named. One that would fill the memory is refused."""
     try:
-        data = path.read_bytes()
+        size = path.stat().st_size
+        if size > LARGEST:
+            raise DataError(f"{plain(str(path))} has {size} bytes, more than the {LARGEST} that are read")
+        return path.read_bytes()
     except OSError as error:
         raise MissingError(f"cannot read {plain(str(path))}: {error.strerror or error}") from error
-    return list(_parquet_rows(data) if path.suffix.lower() == ".parquet" else _csv_rows(data))
+
+
+def csv_reader(text: str) -> Any:
+    """Rows of any length, and an unclosed quote is an error: it would swallow every row after it without a word."""
+    # The limit belongs to the whole process. It is only ever raised: putting it back would race with another thread.
+    csv.field_size_limit(max(csv.field_size_limit(), min(len(text) + 1, _C_LONG)))
+    return csv.reader(io.StringIO(text, newline=""), strict=True)
 
 
 def _csv_rows(data: bytes) -> Iterator[Row]:
@@ -41,10 +60,7 @@ def _csv_rows(data: bytes) -> Iterator[Row]:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(f"not UTF-8 text (byte {error.start}); save it as UTF-8") from None
-    # The limit belongs to the whole process. It is only ever raised: putting it back would race with another thread.
-    csv.field_size_limit(max(csv.field_size_limit(), min(len(data) + 1, _C_LONG)))
-    # strict: an unclosed quote must be an error, or it would swallow every row after it without a word.
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    reader = csv_reader(text)
     try:
         header = _header(next(reader, []))
         for number, row in enumerate((row for row in reader if row), start=1):
@@ -78,13 +94,26 @@ def _parquet_rows(data: bytes) -> Iterator[Row]:
         raise MissingError("reading parquet needs pyarrow", advice="pip install 'unmask[parquet]'") from None
     try:
         # One file, not a data set: parquet.read_table would read columns into the names of the folders above it.
-        table = parquet.ParquetFile(pa.BufferReader(data)).read()
-        header = _header(table.column_names)
-        rows = table.rename_columns(header).to_pylist()
-    except (pa.ArrowException, OSError, ValueError, TypeError, OverflowError) as error:
+        file = parquet.ParquetFile(pa.BufferReader(data))
+        header = _header(file.schema_arrow.names)
+        if file.metadata.num_rows > _ROWS:
+            raise DataError(f"a parquet table of {file.metadata.num_rows} rows, more than the {_ROWS} that are read")
+        rows = list(_unpacked(file, header))
+    except (pa.ArrowException, OSError, ValueError, TypeError, OverflowError, RecursionError, MemoryError) as error:
         raise DataError(f"not a parquet table: {plain(str(error))}") from None
-    for number, row in enumerate(rows, start=1):
-        yield Row(number, {name: _cell(value) for name, value in row.items()})
+    yield from rows
+
+
+def _unpacked(file: Any, header: list[str]) -> Iterator[Row]:
+    """Batch by batch: a few bytes of a compressed column can stand for any number of rows."""
+    number = size = 0
+    for batch in file.iter_batches(batch_size=_BATCH):
+        size += batch.nbytes
+        if size > LARGEST:
+            raise DataError(f"a parquet table that unpacks to more than {LARGEST} bytes")
+        for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            number += 1
+            yield Row(number, {name: _cell(value) for name, value in zip(header, values, strict=True)})
 
 
 def _cell(value: Any) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from io import StringIO
 
 from unmask.boards import MEASURES, Board, Other, Row
+from unmask.data.cells import harmless
 from unmask.facts import Published
 from unmask.show.marked import cell, escaped
 from unmask.show.tables import percent
@@ -80,7 +81,8 @@ def table_csv(board: Board) -> str:
     writer = csv.DictWriter(out, names, lineterminator="\n")
     writer.writeheader()
     for row in board.rows:
-        writer.writerow(_csv_row(row) | {name.replace(" ", "_"): row.provenance.get(name) for name in extra})
+        said = _csv_row(row) | {name.replace(" ", "_"): row.provenance.get(name) for name in extra}
+        writer.writerow({name: harmless(cell) if isinstance(cell, str) else cell for name, cell in said.items()})
     for other in board.published:
         writer.writerow(_csv_other(other))
     return out.getvalue()
