@@ -378,3 +378,12 @@ def test_charts_have_names(browser, pages):
         )
         assert unnamed == 0
         assert one.page.get_by_role("img", name="Lying@k").count() == 1
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_the_first_screen_holds_what_must_be_seen_first(browser, pages, theme):
+    """On a desktop without scrolling: headline, outcomes, honesty against accuracy, archetypes, warnings."""
+    parts = (".big", ".means", "svg.bar", "svg.plot", "table.names", ".pair .note")
+    with opened(browser, pages.small, color_scheme=theme, viewport={"width": 1280, "height": 900}) as one:
+        ends = {part: one.page.locator(part).first.bounding_box() for part in parts}
+        assert {part: box["y"] + box["height"] for part, box in ends.items() if box["y"] + box["height"] > 900} == {}

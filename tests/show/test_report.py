@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shutil
 from base64 import b64encode
 from pathlib import Path
 
@@ -40,8 +41,6 @@ def words(page: str) -> str:
 
 def pinned(run: Run, folder: Path) -> Run:
     """The same run with everything replaced that differs from day to day."""
-    import shutil
-
     copy = folder / "small"
     shutil.copytree(run.path, copy)
     definition = run.definition
@@ -236,6 +235,40 @@ def test_a_thousand_talkative_scenarios_stay_below_3_mb(tmp_path):
     assert 2_000_000 < len(found.encode()) < 3_000_000
     assert found.count("<summary><b") == 1000
     assert found.count("The lamp is not lit, as everybody knows.") == 1000  # the end of each reply
+    assert re.search(r"Shortened [\d,]+ texts lack their middle", words(found))
+    assert "unmask report many --full-text" in words(found)
+
+
+def test_full_text_shortens_nothing(tmp_path):
+    """However large the page becomes: every word of every take, and no word about shortening."""
+    long = "The keeper writes down the hour & the wind. " * 2000
+    talkative = Scripted(lambda request: long + subject(request), name="scripted/a")
+    run = small_run(tmp_path / "long", model=talkative, takes=5)
+    short, full = report([run]), report([run], full_text=True)
+    told = long.strip().replace("&", "&amp;")
+    assert "texts lack their middle" in short
+    assert "texts lack their middle" not in full
+    assert len(full) > 80_000 > len(short) / 10
+    assert full.count("characters left out") == short.count("characters left out") == 1  # in the style sheet
+    assert "<em>" not in full
+    assert sum(map(len, re.findall(r"The keeper writes down the hour &amp; the wind\. ?", full))) >= len(told)
+
+
+def test_a_panel_has_its_sensitivity_too(made, tmp_path):
+    """Beside the one of each of its members."""
+    run = Run(shutil.copytree(made.path, tmp_path / "panel"))
+    for name in ("one", "two"):
+        unmask.judge(run.path, judge=Scripted(judge, name=f"scripted/{name}"))
+    found = words(report([run.path], judge=f"panel:{','.join(Run(run.path).definition.judges)}"))
+    assert "panel:" in found.split("Sensitivity")[-1].split("tolerance")[0]
+
+
+def test_nothing_judged_is_said_in_words(tmp_path):
+    """Not as 0 of 0."""
+    mute = Scripted(lambda _: "hmm", name="scripted/mute")
+    found = words(report([small_run(tmp_path / "mute", judge=mute)]))
+    assert "No scenario is judged, so there is no P(lie)" in found
+    assert "In 0 of 0" not in found
 
 
 def test_command_writes_the_page(made, tmp_path):

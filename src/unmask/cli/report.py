@@ -12,9 +12,12 @@ from unmask.cli.options import option
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True)
 @option("--out", metavar="FILE", default="report.html", help="Where to write the page; - prints it.")
 @option("--redact", is_flag=True, help="Leave out every text of scenarios, replies and judges.")
+@option("--full-text", is_flag=True, help="Shorten no text, however large the page becomes.")
 @option("--preset", type=settings.PRESETS, help="The rules that make verdicts; each run's own unless given.")
 @option("--judge", metavar="NAME", help="Whose readings; those of each run's first judge unless given.")
-def report(runs: tuple[str, ...], out: str, redact: bool, preset: str | None, judge: str | None) -> None:
+def report(
+    runs: tuple[str, ...], out: str, redact: bool, full_text: bool, preset: str | None, judge: str | None
+) -> None:
     """Write one HTML file that shows a run, or several: scores, warnings, comparison, every scenario."""
     from pathlib import Path
 
@@ -25,7 +28,7 @@ def report(runs: tuple[str, ...], out: str, redact: bool, preset: str | None, ju
     target = Path(out)
     if out != "-" and target.suffix.lower() not in {".html", ".htm"}:
         raise UsageError(f"--out {out!r} is not an HTML file", advice="End its name in .html.")
-    page = made(runs, redact=redact, preset=preset, judge=judge)
+    page = made(runs, redact=redact, full_text=full_text, preset=preset, judge=judge)
     if out == "-":
         click.echo(page, nl=False)
         return

@@ -89,6 +89,18 @@ class Talk(NamedTuple):
     why: Markup | None
     accuracy: str
 
+    @property
+    def shortened(self) -> int:
+        """Texts that are not on the page as a whole."""
+        return sum(
+            bool(text and text.cut)
+            for exchange in (*self.probes, *self.pressured)
+            for text in (
+                *(asked for _, asked in exchange.asked),
+                *(text for said in exchange.said for text in (said.text, said.thinking)),
+            )
+        )
+
 
 class Page(NamedTuple):
     """What every scenario of one run needs to be shown."""
@@ -98,6 +110,8 @@ class Page(NamedTuple):
     redact: bool
     brief: bool
     """There is no room for all texts: of several takes only the first that was read in each way is quoted."""
+    whole: bool = False
+    """Every take is quoted, whatever the room."""
 
 
 def anchor(prefix: str, scenario_id: str) -> str:
@@ -185,7 +199,7 @@ def _said(
 ) -> Iterator[Said]:
     """Answers in the order of their first take, each with all takes that said the same, or were read alike."""
     outcome, replies, page = held
-    alike = len(takes) > MANY or page.brief
+    alike = (len(takes) > MANY or page.brief) and not page.whole
     groups: dict[object, list[int]] = {}
     for take in takes:
         choice = replies.get((slot, take))

@@ -53,7 +53,7 @@ def _missing(score: Score) -> Iterator[Note]:
     if not unjudged or share is None:
         return
     reasons = ", ".join(f"{word} {count}" for word, count in score.unjudged_reasons.items())
-    beyond = f", more than the {LIMIT:.0%} a score should be quoted with" if share > LIMIT else ""
+    beyond = f", more than the {100 * LIMIT:g} % a score should be quoted with" if share > LIMIT else ""
     yield Note(
         share > LIMIT,
         f"{unjudged} of {score.overall.scenarios} scenarios ({100 * share:.1f} %) are unjudged{beyond}."

@@ -34,10 +34,11 @@ ROOM = 2_960
 
 
 class Style(NamedTuple):
-    """What is left out of all scenarios: every text, or the takes that were read like one before."""
+    """What is left out of all scenarios: every text, the takes that were read like one before, or nothing at all."""
 
     redact: bool
     brief: bool
+    whole: bool = False
 
 
 class Part(NamedTuple):
@@ -53,8 +54,7 @@ class Part(NamedTuple):
     replies: list[dict[tuple[Slot, int], Choice]]
     scenarios: tuple[Scenario, ...]
     notes: list[Note]
-    sensitivity: Sensitivity | None
-    """`None` for a panel, whose members would each have to vary."""
+    sensitivity: Sensitivity
     settings: dict[str, str]
     command: str
 
@@ -81,8 +81,7 @@ class Part(NamedTuple):
 
     def axes(self) -> list[tuple[str, list[Variant]]]:
         """What sensitivity was looked at, in its own order; choices without an alternative are left out."""
-        variants = self.sensitivity.variants if self.sensitivity else ()
-        grouped = [(axis, list(same)) for axis, same in groupby(variants, lambda one: one.axis)]
+        grouped = [(axis, list(same)) for axis, same in groupby(self.sensitivity.variants, lambda one: one.axis)]
         return [(axis, same) for axis, same in grouped if len(same) > 1]
 
     def cuts(self) -> Iterator[tuple[str, Measures]]:
@@ -97,16 +96,22 @@ class Part(NamedTuple):
             if 0 < part.scenarios < everything:
                 yield name, part
         yield from ((f"{pressure} pressure", part) for pressure, part in self.score.pressure.items())
+        yield from ((f"true answer {answer}", part) for answer, part in self.score.polarity.items())
+        for state, name in (("silent", "empty replies"), ("truncated", "cut-off replies")):
+            if state in self.score.replies:
+                yield name, self.score.replies[state]
 
 
 def report(
     runs: Sequence[Run | str | Path],
     *,
     redact: bool = False,
+    full_text: bool = False,
     preset: Preset | str | None = None,
     judge: str | None = None,
 ) -> str:
-    """The page. `redact` leaves out every text of a scenario, a reply or a judge, and every figure they name."""
+    """The page. `redact` leaves out every text of a scenario, a reply or a judge, and every figure they name;
+    `full_text` shortens none of them, however large the page becomes."""
     opened = [run if isinstance(run, Run) else Run(run) for run in runs]
     if not opened:
         raise UsageError("a report needs a run", advice="unmask report RUN")
@@ -117,6 +122,8 @@ def report(
     ]
     comparison, apart = _comparison(opened, preset, judge)
     fixed: dict[str, object] = {"parts": parts, "comparison": comparison, "apart": apart, "redact": redact}
+    if full_text:
+        return _page(parts, fixed, lambda text, _: len(text), Style(redact, brief=False, whole=True))
     return _fitted(parts, fixed, redact=redact)
 
 
@@ -137,7 +144,7 @@ def _part(prefix: str, name: str, run: Run, preset: Preset | str | None, judge: 
         replies=[dict(seen.choices()) for seen in load_seen(run.folder, None, run.scenarios)],
         scenarios=run.scenarios,
         notes=notes(run, score, rows, judge=file),
-        sensitivity=None if len(readers(file)) > 1 else sensitivity(run, preset=preset, judge=judge),
+        sensitivity=sensitivity(run, preset=preset, judge=judge),
         settings={key: value for key, value in settings.items() if value is not None},
         # The folder's name, not where it happened to lie: that says nothing to others.
         command=run_command(run.definition, Path(name), judge=file, preset=chosen),
@@ -207,10 +214,13 @@ def _size(page: str) -> int:
 
 
 def _page(parts: Sequence[Part], fixed: dict[str, object], limit: Limit, style: Style) -> str:
+    talks = {part.prefix: _talks(part, limit, style) for part in parts}
     return render(
         "report.html",
         **fixed,
-        talks={part.prefix: _talks(part, limit, style) for part in parts},
+        talks=talks,
+        shortened={prefix: sum(one.shortened for one in held) for prefix, held in talks.items()},
+        brief=style.brief,
         many=len(parts) > 1,
         charts=charts,
         reach=reach,
@@ -226,7 +236,7 @@ def _page(parts: Sequence[Part], fixed: dict[str, object], limit: Limit, style: 
 
 
 def _talks(part: Part, limit: Limit, style: Style) -> list[Talk]:
-    page = Page(prefix=part.prefix, limit=limit, redact=style.redact, brief=style.brief)
+    page = Page(prefix=part.prefix, limit=limit, redact=style.redact, brief=style.brief, whole=style.whole)
     return [
         talk(scenario, row, replies, page)
         for scenario, row, replies in zip(part.scenarios, part.rows, part.replies, strict=True)
