@@ -73,6 +73,7 @@ HEAVY = {
 ALLOWED_AT_IMPORT = {
     "models/http",
     "models/openai",
+    "models/resolve",
     "models/anthropic",
     *(f"whitebox/{name}" for name in ("activations", "directions", "draw", "generate", "read", "slots", "step", "teach")),
     "bridge/registry",

@@ -17,7 +17,7 @@ from unmask.errors import Interrupted, UsageError
 from unmask.execute import Executor, Line
 from unmask.folder import Folder, load_seen
 from unmask.journal import Lines
-from unmask.loops import on_signals
+from unmask.loops import beating, on_signals
 from unmask.models.base import Model
 from unmask.models.limits import Endpoint, Limits
 from unmask.models.prices import Price, lookup
@@ -27,7 +27,10 @@ from unmask.records import Scenario
 from unmask.seen import Seen
 
 Progress = Callable[[Course, Executor], None]
-"""Called after every answer, and once at the end."""
+"""Called after every answer, every second besides, when a run is being stopped, and once at the end."""
+
+BEAT = 1.0
+"""Seconds between two looks at the progress while nothing comes back: a run that waits has to say so."""
 
 GRACE = 5.0
 """Seconds that requests in flight are given to come back once a run is stopped: they are paid for already."""
@@ -95,10 +98,12 @@ async def _execute(course: Course, models: dict[str, Model], options: Options, p
         executor.stop(
             Interrupted("interrupted", advice="Everything answered is kept: run the same command again to continue.")
         )
+        executor.tick()
 
     try:
-        with on_signals(stop):
-            await executor.run(grace=GRACE)
+        async with beating(executor.tick, every=BEAT):
+            with on_signals(stop):
+                await executor.run(grace=GRACE)
     finally:
         for endpoint in endpoints.values():
             await endpoint.close()

@@ -1,4 +1,5 @@
-"""Running a coroutine from plain code, whether or not an event loop is running; ending it cleanly on a signal."""
+"""Running a coroutine from plain code, whether or not an event loop is running; ending it cleanly on a signal; doing
+something beside it again and again, or in a thread that nobody waits for."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import asyncio
 import contextlib
 import signal
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -52,3 +53,46 @@ def on_signals(handler: Callable[[signal.Signals], None]) -> Iterator[None]:
     finally:
         for number in caught:
             loop.remove_signal_handler(number)
+
+
+@contextlib.asynccontextmanager
+async def beating(action: Callable[[], None], *, every: float) -> AsyncIterator[None]:
+    """Call `action` every so many seconds while the body runs."""
+
+    async def beat() -> None:
+        while True:
+            await asyncio.sleep(every)
+            action()
+
+    task = asyncio.get_running_loop().create_task(beat())
+    try:
+        yield
+    finally:
+        task.cancel()
+
+
+async def in_daemon(work: Callable[[], T]) -> T:
+    """What blocking work returns or raises. Its thread is one that neither the loop nor the process waits for at its
+    end, so that work which never ends keeps nobody."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: T | None, error: Exception | None) -> None:
+        if future.done():  # whoever waited has gone
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)  # type: ignore[arg-type]
+
+    def target() -> None:
+        result, error = None, None
+        try:
+            result = work()
+        except Exception as raised:
+            error = raised
+        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(settle, result, error)
+
+    threading.Thread(target=target, name="unmask-daemon", daemon=True).start()
+    return await future

@@ -22,6 +22,7 @@ from yarl import URL
 
 from unmask.errors import FatalModelError, ModelError, RequestRefusedError, TransientModelError
 from unmask.models.failures import looks_like_html
+from unmask.models.resolve import Resolver
 from unmask.models.target import Target
 
 CONNECT_TIMEOUT = 10.0
@@ -77,7 +78,9 @@ class Channel:
         self._proxy = _proxy_for(self.target.endpoint)
         self._loop = asyncio.get_running_loop()
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300, keepalive_timeout=KEEP_ALIVE),
+            connector=aiohttp.TCPConnector(
+                limit=0, ttl_dns_cache=300, keepalive_timeout=KEEP_ALIVE, resolver=Resolver()
+            ),
             timeout=aiohttp.ClientTimeout(
                 total=self.timeout, connect=3 * CONNECT_TIMEOUT, sock_connect=CONNECT_TIMEOUT
             ),

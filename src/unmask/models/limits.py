@@ -119,6 +119,11 @@ class Endpoint:
         """Connections used at most at the moment: what the user allowed, less what overload has taken away."""
         return int(self._limit)
 
+    @property
+    def pause(self) -> float:
+        """Seconds for which nothing is sent, because the endpoint is overloaded or asked for it."""
+        return self._pause_left()
+
     def free(self, model: Model) -> int:
         """How many requests to `model` may start now. One at a time until its first answer, so that a wrong key or
         name is found out by one request; none while the endpoint has asked for a pause."""

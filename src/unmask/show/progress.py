@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from typing import TYPE_CHECKING, TextIO
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 LIVE_EVERY = 0.2
 PLAIN_EVERY = 15.0
 """Seconds between two lines in a log; a run that waits says so within 30."""
+QUIET = 5.0
+"""Seconds without an answer after which the line says what is being waited for."""
 
 
 class ProgressLine:
@@ -29,16 +32,28 @@ class ProgressLine:
         self._width = 0
         self._done_before: int | None = None
         self._ended = False
+        self._stopping = False
+        self._calls = 0
+        self._moved = self._started
 
     def __call__(self, course: Course, executor: Executor) -> None:
         now = time.monotonic()
         if self._done_before is None:
             self._done_before = max(0, course.done - 1)
+        if (calls := sum(course.calls.values())) != self._calls:
+            self._calls, self._moved = calls, now
+        if executor.stopping is not None and executor.in_flight and not self._stopping:
+            self._stopping = True
+            self._write(f"stopping: {_answers(executor.in_flight)} in flight; Ctrl-C again leaves them", end=True)
+            return
         finished = course.done >= executor.total
         if self._ended or (not finished and now - self._last < (LIVE_EVERY if self._live else PLAIN_EVERY)):
             return
         self._last, self._ended = now, finished
-        self._write(self.text(course, executor, now - self._started), end=finished)
+        parts = [self.text(course, executor, now - self._started)]
+        if not finished and now - self._moved >= QUIET:
+            parts.append(f"{_awaited(executor)}, nothing for {_duration(now - self._moved)}")
+        self._write(" · ".join(parts), end=finished)
 
     def text(self, course: Course, executor: Executor, elapsed: float) -> str:
         """The line itself; pure but for its arguments."""
@@ -63,6 +78,11 @@ class ProgressLine:
         return f"about {_duration(elapsed / here * (executor.total - course.done))} left" if here else ""
 
     def _write(self, text: str, *, end: bool) -> None:
+        # A log on a full disk, or a terminal that has gone, is no reason to stop a run.
+        with contextlib.suppress(OSError):
+            self._print(text, end=end)
+
+    def _print(self, text: str, *, end: bool) -> None:
         if not self._live:
             print(text, file=self._stream, flush=True)
             return
@@ -81,6 +101,22 @@ def _pressure(executor: Executor) -> list[str]:
     ]
     found = [f"{retries} retries"] if retries else []
     return found + [f"slowed to {endpoint.limit} connections" for endpoint in held]
+
+
+def _awaited(executor: Executor) -> str:
+    """What a run without news waits for."""
+    endpoints = {id(line.endpoint): line.endpoint for line in executor.lines.values()}.values()
+    paused = [f"paused for {_duration(one.pause)} by {one.name}" for one in endpoints if one.pause > 0]
+    if paused:
+        return ", ".join(paused)
+    under_way = sum(endpoint.in_flight for endpoint in endpoints)
+    if under_way:
+        return f"waiting for {_answers(under_way)}"
+    return f"waiting to try {executor.in_flight} requests again"
+
+
+def _answers(count: int) -> str:
+    return f"{count} answer{'' if count == 1 else 's'}"
 
 
 def _columns() -> int:
