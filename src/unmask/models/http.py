@@ -29,6 +29,9 @@ CONNECT_TIMEOUT = 10.0
 KEEP_ALIVE = 4.0
 """Below the five seconds after which uvicorn, and so vLLM, closes an idle connection under the next request."""
 
+LARGEST = 64 * 2**20
+"""Bytes of an answer; one with 128 choices of the longest kind has a few million."""
+
 _ENCODER = msgspec.json.Encoder()
 _T = TypeVar("_T")
 
@@ -68,10 +71,24 @@ class Channel:
             async with session.post(
                 self._url, data=body, headers=self._headers, allow_redirects=False, proxy=self._proxy
             ) as response:
-                content = await response.read()
+                content = self.target.hide(await self._body(response))
                 return Answer(response.status, content, response.headers, time.perf_counter() - begin)
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
             raise self._explain(error) from None
+
+    async def _body(self, response: aiohttp.ClientResponse) -> bytes:
+        """All of an answer, unless it would fill the memory: by its length, without one, or by unpacking."""
+        length = response.content_length
+        if length is not None and length <= LARGEST and "Content-Encoding" not in response.headers:
+            return await response.read()
+        found = bytearray()
+        async for part in response.content.iter_any():
+            found += part
+            if len(found) > LARGEST:
+                raise RequestRefusedError(
+                    f"{self.target.name} at {self.target.shown}: an answer beyond {LARGEST} bytes"
+                )
+        return bytes(found)
 
     async def _open(self) -> aiohttp.ClientSession:
         await self.close()
@@ -147,11 +164,11 @@ def decode(answer: Answer, shape: msgspec.json.Decoder[_T], target: Target) -> _
     """The body of a 200 as `shape`; what is not that is a broken answer and worth another try."""
     try:
         return shape.decode(answer.body)
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     try:
         return msgspec.convert(_lenient(answer.body), shape.type)
-    except ValueError:
+    except (ValueError, RecursionError):
         what = "an HTML page" if looks_like_html(answer.body) else "something that is no JSON answer"
     said = target.scrub(answer.body[:2000].decode("utf-8", "replace"))
     raise TransientModelError(

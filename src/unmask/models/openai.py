@@ -199,7 +199,7 @@ def count(counts: Any, *path: str) -> int | None:
         counts = counts.get(name) if isinstance(counts, dict) else None
     if isinstance(counts, float) and counts.is_integer():
         counts = int(counts)
-    return counts if isinstance(counts, int) and not isinstance(counts, bool) and counts >= 0 else None
+    return counts if isinstance(counts, int) and not isinstance(counts, bool) and 0 <= counts < 2**53 else None
 
 
 def _usage(counts: Any) -> Usage:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit, urlunsplit
@@ -18,7 +19,10 @@ SHOWN = 300
 
 _TOKEN = re.compile(r"(?i)\b(bearer|basic)\s+(?=\S*[\d=])[A-Za-z0-9._~+/=-]{6,}")
 _KEY = re.compile(r"\b(?:(?:sk|rk|pk|gsk|xai|hf)[-_]|AIza)[-_A-Za-z0-9*.]{6,}")
-_USERINFO = re.compile(r"(://)[^/@\s]+@")
+_USERINFO = re.compile(r"(://)[^/\s]*@")
+_HEADER = re.compile(r"(?i)\b((?:x-)?api[-_]?key|authorization)(['\"]?\s*[:=]\s*['\"]?)(?!bearer|basic)[^\s'\",;&]{6,}")
+_LONG = 16
+"""Characters from which on a secret is no word that an answer may hold by chance."""
 
 
 def origin(url: str) -> str:
@@ -39,7 +43,7 @@ def scrub(text: str, *, secrets: tuple[str, ...] = ()) -> str:
     """A stranger's text, fit to be shown: no key, no credentials, one line, cut to a readable length."""
     for secret in secrets:
         text = text.replace(secret, "***")
-    text = _TOKEN.sub(r"\1 ***", text)
+    text = _HEADER.sub(r"\1\2***", _TOKEN.sub(r"\1 ***", text))
     text = _USERINFO.sub(r"\1", _KEY.sub("***", text))
     text = " ".join(text.split())
     return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
@@ -58,6 +62,7 @@ class Target:
     """The variable the key came from, or `the URL`; `None` when nothing is sent."""
     variables: tuple[str, ...]
     secrets: tuple[str, ...] = field(default=())
+    long_secrets: tuple[bytes, ...] = field(default=())
 
     def __repr__(self) -> str:
         return f"Target({self.name} at {self.shown})"
@@ -68,6 +73,14 @@ class Target:
 
     def scrub(self, text: str) -> str:
         return scrub(text, secrets=self.secrets)
+
+    def hide(self, body: bytes) -> bytes:
+        """An answer without the secrets that were sent with its request, in case a proxy or a test server echoes them
+        where a reply belongs: answers are kept as they come. Short ones stay, since they may be words of the reply."""
+        for secret in self.long_secrets:
+            if secret in body:
+                body = body.replace(secret, b"***")
+        return body
 
     @classmethod
     def build(
@@ -88,6 +101,7 @@ class Target:
         full = _join(parts.path, path)
         headers = _headers(key, basic=basic, speaks=speaks)
         sent = key is not None and (speaks == "anthropic" or basic is None)
+        secrets = _secrets(key, basic=basic, parts=parts)
         return cls(
             name=name,
             url=urlunsplit((parts.scheme, authority, full, parts.query, "")),
@@ -96,7 +110,8 @@ class Target:
             headers=headers,
             key_source=key.source if key is not None and sent else "the URL" if basic or parts.query else None,
             variables=variables,
-            secrets=_secrets(key, basic=basic, parts=parts),
+            secrets=secrets,
+            long_secrets=tuple(_written(secret for secret in secrets if len(secret) >= _LONG)),
         )
 
 
@@ -150,9 +165,32 @@ def _headers(key: Key | None, *, basic: str | None, speaks: str) -> dict[str, st
 
 def _secrets(key: Key | None, *, basic: str | None, parts: SplitResult) -> tuple[str, ...]:
     """Everything that must never be shown, the longest first so that no part of a longer one survives."""
-    found = {basic or "", parts.query, *(value for _, value in parse_qsl(parts.query))}
+    found = {basic or "", *_url_secrets(parts)}
     if key is not None:
         found |= {key.value, quote(key.value, safe="")}
-    for part in (parts.username, parts.password):
-        found |= {part or "", unquote(part or "")}
     return tuple(sorted((secret for secret in found if len(secret) >= 4), key=len, reverse=True))
+
+
+def url_secrets(url: str) -> frozenset[str]:
+    """What a URL holds that must not be shown: user, password, both as a header carries them, and its query."""
+    try:
+        parts = urlsplit(url.strip())
+        basic = _basic(parts)
+    except ValueError:
+        return frozenset({url})
+    return frozenset({basic or "", *_url_secrets(parts)})
+
+
+def _url_secrets(parts: SplitResult) -> Iterator[str]:
+    yield parts.query
+    yield from (value for _, value in parse_qsl(parts.query))
+    for part in (parts.username, parts.password):
+        yield from (part or "", unquote(part or ""))
+
+
+def _written(secrets: Iterable[str]) -> Iterator[bytes]:
+    """Each secret as it stands in JSON, whose writers may put a backslash before a slash."""
+    for secret in secrets:
+        yield secret.encode()
+        if "/" in secret:
+            yield secret.replace("/", "\\/").encode()
