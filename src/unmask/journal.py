@@ -208,6 +208,13 @@ def mend(path: Path, kind: type[msgspec.Struct]) -> bytes | None:
     """Set a torn last line aside in `<file>.torn`, so that appending is safe. Returns what was set aside."""
     if not path.exists() or not path.stat().st_size:
         return None
+    try:
+        return _mend(path, kind)
+    except OSError as error:
+        raise _cannot_write(path, error) from error
+
+
+def _mend(path: Path, kind: type[msgspec.Struct]) -> bytes | None:
     with path.open("rb+") as file:
         start = _last_line_start(file, path)
         file.seek(start)
@@ -268,6 +275,8 @@ def write_whole(path: Path, data: bytes) -> None:
             os.fsync(file.fileno())
         beside.replace(path)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            beside.unlink()
         raise _cannot_write(path, error) from error
 
 
@@ -292,10 +301,11 @@ class Lock:
                 f"{self.path.parent} is in use by process {holder}",
                 advice="Wait for it to finish, or choose another --out.",
             )
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
         self._file = file
+        # Who holds it is only there to be read: a disk without room for a number is found out by what matters.
+        with contextlib.suppress(OSError):
+            os.ftruncate(file.fileno(), 0)
+            os.write(file.fileno(), str(os.getpid()).encode())
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -45,14 +45,16 @@ def on_signals(handler: Callable[[signal.Signals], None]) -> Iterator[None]:
     loop = asyncio.get_running_loop()
     caught = []
     for number in (signal.SIGINT, signal.SIGTERM):
+        before = signal.getsignal(number)
         with contextlib.suppress(NotImplementedError):  # Windows has no loop signals: Ctrl-C raises there
             loop.add_signal_handler(number, handler, number)
-            caught.append(number)
+            caught.append((number, before))
     try:
         yield
     finally:
-        for number in caught:
+        for number, before in caught:
             loop.remove_signal_handler(number)
+            signal.signal(number, before)
 
 
 @contextlib.asynccontextmanager

@@ -224,3 +224,46 @@ def test_layers_are_named_by_ranges_and_numbers(text, wanted):
 def test_what_names_no_layers_is_a_usage_error(text):
     with pytest.raises(click.BadParameter, match="names no layers"):
         layer_list(text)
+
+
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [
+        ("OSError(28, 'x', '/data/run.json')", "unmask: /data/run.json: No space left on device\n"),
+        ("PermissionError(13, 'x', '/data')", "unmask: /data: Permission denied\n"),
+        ("OSError(30, 'x')", "unmask: the output: Read-only file system\n"),
+        ("OSError(24, 'x')", "unmask: the output: Too many open files\n"),
+    ],
+)
+def test_what_the_machine_refuses_is_no_bug(tmp_path, raised, said):
+    """One line that names the place, what to do, exit code 4."""
+    done = failing(f"raise {raised}", tmp_path)
+    assert done.returncode == 4
+    assert done.stderr.startswith(said)
+    assert "bug" not in done.stderr
+
+
+def test_output_that_finds_no_room_is_said_in_one_line(tmp_path):
+    """/dev/full refuses every byte, as a full disk does."""
+    program = FAILING.format(body="click.echo('x' * 9)")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", program], cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 4
+    assert done.stderr.startswith("unmask: the output: No space left on device\n")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_outside_a_run_ends_a_command_in_one_line(tmp_path, number):
+    """While data is loaded or a score is computed, Ctrl-C and SIGTERM are the same: exit code 130."""
+    program = FAILING.format(body="print('here', flush=True); import time; time.sleep(60)")
+    with subprocess.Popen(
+        [sys.executable, "-c", program], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "here\n"
+        process.send_signal(number)
+        _, errors_shown = process.communicate(timeout=60)
+    assert (process.returncode, errors_shown) == (130, "unmask: interrupted\n")

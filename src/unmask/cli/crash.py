@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
 import traceback
+from collections.abc import Mapping
 
 from unmask.errors import UnmaskError
 
 INTERNAL = 70
 """Exit code of a failure that unmask did not foresee."""
 
-_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
+_SPACE, _RIGHTS = "Free some space and run the same command again.", "Check who may read and write there."
+_FILES = "Close other programs, or raise the limit with ulimit -n."
+_REFUSED = {
+    **dict.fromkeys(("ENOSPC", "EDQUOT", "EFBIG"), _SPACE),
+    **dict.fromkeys(("EACCES", "EPERM", "EROFS"), _RIGHTS),
+    **dict.fromkeys(("EMFILE", "ENFILE"), _FILES),
+    "EIO": "The disk or the network drive failed; see that it works, then run the same command again.",
+}
+"""What to do about errors of the system that are nobody's mistake in here."""
+
+_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
+_URL = re.compile(r"\w+://\S+")
+_SHORTEST = 6
+"""Characters of a value that is looked for: shorter ones are words that a message may need."""
 _SECRET_TEXT = re.compile(
     r"(?P<keep>\bBearer\s+|\bx-api-key['\"]?\s*[:=]\s*['\"]?|://)"
     r"(?:[^\s/@'\"]+(?=@)|(?<!://)[^\s'\",]+)"
@@ -22,14 +37,26 @@ _SECRET_TEXT = re.compile(
 
 
 def scrub(text: str) -> str:
-    """The text without secrets: values of variables named like one, also in `.env`, and what looks like one."""
+    """The text without secrets: values of variables named like one, also in `.env`, what stands as credentials or query
+    in a URL of a variable or of the command line, and what looks like a secret."""
     from unmask.models.keys import environment
+    from unmask.models.target import masked
 
-    variables = environment().items()
-    secrets = {value: name for name, value in variables if _SECRET_NAME.search(name) and len(value) >= 6}
+    secrets = _known(environment())
     for value in sorted(secrets, key=len, reverse=True):  # the longest first: one key may contain another
         text = text.replace(value, f"[{secrets[value]}]")
-    return _SECRET_TEXT.sub(lambda found: (found["keep"] or "") + "[hidden]", text)
+    return masked(_SECRET_TEXT.sub(lambda found: (found["keep"] or "") + "[hidden]", text))
+
+
+def _known(variables: Mapping[str, str]) -> dict[str, str]:
+    """Secrets this process was given, and what to show in their place."""
+    from unmask.models.target import url_secrets
+
+    given = [*variables.values(), *sys.argv[1:]]
+    urls = {url for value in given if "://" in value for url in _URL.findall(value)}
+    found = {secret: "hidden" for url in urls for secret in url_secrets(url)}
+    found |= {value: name for name, value in variables.items() if _SECRET_NAME.search(name)}
+    return {value: name for value, name in found.items() if len(value) >= _SHORTEST}
 
 
 def say(message: str, advice: str | None = None) -> None:
@@ -44,6 +71,17 @@ def expected(error: UnmaskError) -> int:
         print(scrub("".join(traceback.format_exception(error))), file=sys.stderr)
     say(str(error), error.advice)
     return error.exit_code
+
+
+def refused(error: OSError) -> int:
+    """Reports what the machine does not allow: a full disk, a folder without rights, too many open files. Any other
+    error of the system is one nobody foresaw."""
+    advice = _REFUSED.get(errno.errorcode.get(error.errno or 0, ""))
+    if advice is None:
+        return unexpected(error)
+    where = error.filename if isinstance(error.filename, str) else "the output"
+    say(f"{where}: {os.strerror(error.errno or 0)}", advice)
+    return 4
 
 
 def unexpected(error: BaseException) -> int:

@@ -6,6 +6,7 @@ Nothing but click is imported before a command is chosen, so `unmask --help` ans
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -110,6 +111,8 @@ def call(arguments: Sequence[str]) -> int:
         return 130
     except BrokenPipeError:
         return _hang_up()
+    except OSError as error:
+        return crash.refused(error)
     except Exception as error:
         return crash.unexpected(error)
     return 0
@@ -127,12 +130,21 @@ def main() -> None:
         from click.shell_completion import shell_complete
 
         sys.exit(shell_complete(cli, {}, "unmask", "_UNMASK_COMPLETE", os.environ["_UNMASK_COMPLETE"]))
+    signal.signal(signal.SIGTERM, _terminate)
     code = call(sys.argv[1:])
     try:
         sys.stdout.flush()
     except BrokenPipeError:
         code = _hang_up()
+    except OSError as error:
+        _hang_up()
+        code = crash.refused(error)
     sys.exit(code)
+
+
+def _terminate(number: int, frame: object) -> None:
+    """SIGTERM ends a command as Ctrl-C does; while a run is sending, it has its own way to end."""
+    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":
