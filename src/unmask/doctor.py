@@ -252,7 +252,7 @@ def _answered(model: str | None, target: Target, status: int, body: bytes) -> Ch
             what="endpoint",
             state=State.MISSING,
             found=f"{target.endpoint} answers, but does not list {model}",
-            advice=f"it lists {shown}",
+            advice=f"it lists {target.scrub(shown)}",
         )
     note = "" if status == 200 else f" ({status} for the list of its models)"
     return Check(what="endpoint", state=State.OK, found=f"{target.endpoint} answers{note}")

