@@ -23,7 +23,7 @@ LAYERS = (
     ("estimate", "folder", "frames", "provenance", "repeat"),
     ("opened", "prepare"),
     ("bridge", "compared", "drive", "labels", "varied"),
-    ("agreement", "boards", "export", "gated", "mitigated", "sample", "scaled", "stages"),
+    ("agreement", "boards", "export", "gated", "mitigated", "probed", "sample", "scaled", "stages"),
     ("demo", "foresee", "organism"),
     ("show",),
     ("cli",),

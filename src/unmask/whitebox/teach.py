@@ -84,7 +84,7 @@ def keep(adapted: Any, folder: Path, *, base: str) -> None:
     beside = folder.with_name(f".{folder.name}.new")
     shutil.rmtree(beside, ignore_errors=True)
     adapted.peft_config["default"].base_model_name_or_path = base
-    adapted.save_pretrained(beside)
+    adapted.save_pretrained(beside, save_embedding_layers=False)  # else PEFT asks the hub about the base
     beside.rename(folder)
 
 

@@ -1,0 +1,50 @@
+"""`unmask probe`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from unmask.cli import settings
+from unmask.cli.options import as_json as json_flag
+from unmask.cli.options import option
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@option("--model", metavar="NAME", help="The run's model under another name, where it lies elsewhere now.")
+@option("--preset", type=settings.PRESETS, help="The rules that make verdicts; the run's own unless given.")
+@option("--judge", metavar="NAME", help="Whose readings; those of the run's judge unless given.")
+@option("--resample-seed", type=int, default=0, help="Of folds and bootstrap.")
+@option("--quiet", is_flag=True, help="No progress.")
+@json_flag
+def probe(
+    run: str,
+    model: str | None,
+    preset: str | None,
+    judge: str | None,
+    resample_seed: int,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Tell a local model's lies from its honest replies by its activations, beside two baselines.
+
+    RUN is a run of an hf: model, or of an embedded one whose GGUF file is here. `unmask run … --self-report` gives the
+    second baseline.
+    """
+    from unmask.probed import probe as measured
+
+    def told(said: str) -> None:
+        if not quiet:
+            click.echo(f"{said} …", err=True)
+
+    found = measured(run, preset=preset, judge=judge, model=model, seed=resample_seed, report=told)
+    if as_json:
+        from unmask.cli.finish import encoded
+
+        click.echo(encoded(found.to_json()))
+    else:
+        from unmask.show.probe import render
+
+        click.echo(render(found, color=sys.stdout.isatty()), nl=False)

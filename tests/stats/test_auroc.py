@@ -1,0 +1,73 @@
+"""The area under the ROC curve: against scikit-learn, and by groups."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
+
+from unmask.stats.auroc import area, auroc, gap
+
+SCORES = st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=2, max_size=40)
+
+
+@given(SCORES)
+def test_the_area_is_that_of_scikit_learn(pairs):
+    """Ties count half."""
+    scores, labels = zip(*pairs, strict=True)
+    assume(len(set(labels)) == 2)
+    assert area(scores, labels) == pytest.approx(roc_auc_score(labels, scores))
+
+
+@given(SCORES)
+def test_turning_the_score_round_turns_the_area_round(pairs):
+    """1 minus it."""
+    scores, labels = zip(*pairs, strict=True)
+    assume(len(set(labels)) == 2)
+    assert area([-score for score in scores], labels) == pytest.approx(1 - area(scores, labels))
+
+
+def test_an_empty_class_has_no_area():
+    """Null and the reason."""
+    found = auroc([1.0, 2.0], [True, True], groups=["a", "b"], rng=np.random.default_rng(0))
+    assert (found.value, found.positives, found.negatives) == (None, 2, 0)
+    assert found.why
+
+
+def test_takes_of_one_scenario_count_as_one():
+    """Each sample five times over leaves the interval as wide; as five samples it would be narrower."""
+    rng = np.random.default_rng(1)
+    labels = list(rng.random(60) < 0.5)
+    scores = list(rng.normal(size=60) + np.array(labels))
+    names = [f"s{number}" for number in range(60)]
+    once = auroc(scores, labels, groups=names, rng=np.random.default_rng(2))
+    five = auroc(scores * 5, labels * 5, groups=names * 5, rng=np.random.default_rng(2))
+    apart = auroc(scores * 5, labels * 5, groups=[str(n) for n in range(300)], rng=np.random.default_rng(2))
+    assert five.value == pytest.approx(once.value)
+    assert five.high - five.low == pytest.approx(once.high - once.low)
+    assert apart.high - apart.low < 0.7 * (once.high - once.low)
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.integers(0, 1000))
+def test_the_interval_holds_the_true_area_most_of_the_time(seed):
+    """A score one standard deviation apart has an area of 0.760; at least 34 of 40 intervals hold it."""
+    rng = np.random.default_rng(seed)
+    held = 0
+    for _ in range(40):
+        labels = np.arange(120) < 60
+        scores = rng.normal(size=120) + labels
+        found = auroc(list(scores), list(labels), groups=[str(n) for n in range(120)], rng=rng)
+        held += found.low <= 0.7602 <= found.high
+    assert held >= 34
+
+
+def test_the_gap_of_a_score_to_itself_is_nothing():
+    """With an interval of no width."""
+    rng = np.random.default_rng(0)
+    labels = list(rng.random(50) < 0.5)
+    scores = list(rng.normal(size=50))
+    names = [str(number) for number in range(50)]
+    assert gap((scores, scores), labels, groups=names, rng=rng) == (0, 0, 0)
