@@ -2,8 +2,11 @@
 
     python -m bench.hf --shape 8b --rows 64 --prompt 256 --tokens 256
 
-Prints one JSON object. `bound_ms` is the time a step would take if reading weights, keys and values once were all there
-is to it, at the bandwidth that a plain copy reaches on the same machine; `share` is that over the measured time.
+Prints one JSON object, with an entry for each way a step can be done: through transformers kernel by kernel (`plain`),
+the same as a recorded graph (`recorded`), and recorded without transformers (`direct`, which `hf:` uses on a GPU where
+it can). `bound_ms` is the time a step would take if reading weights, keys and values once were all there is to it, at
+the bandwidth that a plain copy reaches on the same machine; `share` is that over the measured time. `--profile` adds
+where the time of a step goes.
 """
 
 from __future__ import annotations
@@ -74,33 +77,62 @@ def bandwidth(device: str) -> float:
     return 2 * source.numel() / best
 
 
-def written(model: Any, args: argparse.Namespace, *, recorded: bool) -> dict[str, Any]:
+def written(model: Any, args: argparse.Namespace, *, way: str) -> dict[str, Any]:
     """Seconds for all rows from first to last token, prompts not counted, and what was said."""
     import random
 
+    from unmask.models.hf import _room
     from unmask.whitebox.draw import Manner, Row
-    from unmask.whitebox.generate import Room, Writer
+    from unmask.whitebox.generate import Writer
     from unmask.whitebox.step import CudaRecorder
 
     rng = random.Random(1)
     size = model.config.vocab_size
     prompts = [[rng.randrange(size) for _ in range(args.prompt)] for _ in range(args.rows)]
-    room = Room(rows=args.rows, tokens=args.rows * (args.prompt + args.tokens + 512), reading=8192)
-    writer = Writer(model, stops=(), room=room, recorder=CudaRecorder() if recorded else None)
-    best, rows = float("inf"), []
-    for _ in range(2):  # the first round makes the recordings
+    writer = Writer(model, stops=(), room=_room(model), recorder=None if way == "plain" else CudaRecorder())
+    if way == "recorded":
+        writer._stepper._direct = None
+    found: dict[str, Any] = {"seconds": float("inf"), "reading_s": float("inf")}
+
+    def begin() -> list[Row]:
         rows = [Row(prompt, Manner(args.tokens, temperature=args.temperature)) for prompt in prompts]
         writer.add(rows)
+        began = time.perf_counter()
         writer.step()
         _wait(args.device)
+        found["reading_s"] = min(found["reading_s"], time.perf_counter() - began)
+        return rows
+
+    for _ in range(2):  # the first round makes the recordings
+        rows = begin()
         began = time.perf_counter()
         while writer.busy:
             writer.step()
         _wait(args.device)
-        best = min(best, time.perf_counter() - began)
-    trusted = writer.recording
+        found["seconds"] = min(found["seconds"], time.perf_counter() - began)
+        found["said"] = [row.written for row in rows]
+    found["way"] = writer.way
+    if args.profile and way == writer.way:
+        begin()
+        found["profile"] = profiled(writer)
     writer.clear()
-    return {"seconds": best, "recorded": trusted, "said": [row.written for row in rows]}
+    return found
+
+
+def profiled(writer: Any, *, steps: int = 20) -> dict[str, Any]:
+    """Milliseconds a step spends in each kernel, the most expensive first, and in all of them."""
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CUDA]) as seen:
+        for _ in range(steps):
+            writer.step()
+    events = [
+        (event.key[:90], event.self_device_time_total / steps / 1e3, event.count / steps)
+        for event in seen.key_averages()
+    ]
+    events.sort(key=lambda event: -event[1])
+    rows = [f"{ms:.3f} ms in {count:.0f}: {name}" for name, ms, count in events[:24]]
+    return {"busy_ms": sum(ms for _, ms, _ in events), "kernels": rows}
 
 
 def _wait(device: str) -> None:
@@ -127,17 +159,19 @@ def measured(args: argparse.Namespace) -> dict[str, Any]:
         "copy_gb_s": speed / 1e9,
     }
     found["bound_ms"] = 1e3 * bound
-    kinds = (False, True) if args.device != "cpu" else (False,)
     answers = []
-    for recorded in kinds:
+    for way in ("plain", "recorded", "direct") if args.device != "cpu" else ("plain",):
         if args.device != "cpu":
+            torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats()
-        one = written(model, args, recorded=recorded)
+        one = written(model, args, way=way)
         step = one["seconds"] / (args.tokens - 1)
-        row = {"step_ms": 1e3 * step, "tokens_s": args.rows / step, "share": bound / step, "recorded": one["recorded"]}
+        row = {"way": one["way"], "step_ms": 1e3 * step, "tokens_s": args.rows / step, "share": bound / step}
+        row |= {key: one[key] for key in ("reading_s", "profile") if key in one}
         if args.device != "cpu":
             row["peak_over_weights"] = torch.cuda.max_memory_allocated() / weights
-        found["graph" if recorded else "plain"] = row
+            row["reserved_over_weights"] = torch.cuda.max_memory_reserved() / weights
+        found[way] = row
         answers.append(one["said"])
     found["same_words"] = sum(a == b for a, b in zip(answers[0], answers[-1], strict=True)) / args.rows
     return found
@@ -151,6 +185,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=256)
     parser.add_argument("--temperature", type=float, default=0.0)
     parser.add_argument("--device", default="cuda")
+    parser.add_argument("--profile", action="store_true")
     print(json.dumps(measured(parser.parse_args()), indent=2))
 
 

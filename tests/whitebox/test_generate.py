@@ -142,7 +142,7 @@ def test_weights_that_are_not_numbers_are_an_error():
 def drawn(logits: list[float], manner: Manner, *, count: int = 4000) -> list[float]:
     """How often each token is drawn."""
     rows = [Row([0], Manner(1, manner.temperature, manner.top_p, str(seed))) for seed in range(count)]
-    tokens = chosen(torch.tensor([logits] * count), rows)
+    tokens = chosen(torch.tensor([logits] * count), rows).tolist()
     return [tokens.count(token) / count for token in range(len(logits))]
 
 
@@ -171,7 +171,7 @@ def test_top_p_keeps_the_likeliest_that_reach_it():
 
 def test_rows_of_different_manners_are_drawn_together():
     rows = [Row([0], Manner(1, heat, 1.0, str(seed))) for heat in (0.0, 1.0) for seed in range(300)]
-    tokens = chosen(torch.tensor([[0.0, 0.5]] * 600), rows)
+    tokens = chosen(torch.tensor([[0.0, 0.5]] * 600), rows).tolist()
     assert set(tokens[:300]) == {1}
     assert set(tokens[300:]) == {0, 1}
 
@@ -311,7 +311,40 @@ def test_a_draw_that_rounding_pushes_past_the_end_is_the_last_token_with_a_share
     scores[0, [3, 600, 700]] = 0.0
     row = Row([0], Manner(1))
     row.draws = Highest()
-    assert chosen(scores, [row]) == [700]
+    assert chosen(scores, [row]).tolist() == [700]
+
+
+@pytest.mark.parametrize("heat", [0.0, 1.0])
+def test_steps_begun_ahead_change_nothing(heat):
+    """Rows that end by a stop in the middle, that come late, that are dropped: with recordings as without."""
+    said = []
+    for recorder in (None, Replayed()):
+        writer = Writer(tiny_llama.model(), stops=range(0, 256, 19), room=WIDE, recorder=recorder)
+        rows = [Row(prompt, Manner(60, heat, seed=str(place))) for place, prompt in enumerate(prompts(LENGTHS * 3))]
+        writer.add(rows[:10])
+        ahead = 0
+        for step in range(400):
+            if step == 9:
+                writer.add(rows[10:])
+            if step == 12:
+                rows[11].dropped = True
+            writer.step()
+            ahead += writer._ahead is not None
+        assert not writer.busy
+        assert (ahead > 20) == (recorder is not None)
+        said.append([(row.written, row.end) for row in rows if not row.dropped])
+    assert said[0] == said[1]
+    assert {end for _, end in said[0]} == {End.STOPPED, End.LIMIT}
+
+
+def test_a_step_begun_ahead_of_scores_that_are_no_numbers_is_still_an_error():
+    model = tiny_llama.model()
+    writer = Writer(model, stops=(), room=WIDE, recorder=Replayed())
+    writer.add([Row([1, 2], Manner(30, temperature=0))])
+    writer.step()
+    torch.nn.init.constant_(model.model.norm.weight, math.nan)
+    with pytest.raises(FatalModelError, match="not numbers"):
+        finish(writer)
 
 
 def test_a_recording_that_differs_from_the_plain_pass_is_not_used():
@@ -346,6 +379,18 @@ def test_graphs_on_a_gpu_say_the_same_as_plain_steps():
         rows = [Row(prompt, Manner(20, temperature=0)) for prompt in prompts()]
         writer.add(rows)
         finish(writer)
-        assert writer.recording == (recorder is not None)
+        assert writer.way == ("plain" if recorder is None else "direct")
         said.append([row.written for row in rows])
     assert said[0] == said[1]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_the_direct_pass_in_bfloat16_differs_by_rounding_alone():
+    from unmask.whitebox.step import CudaRecorder
+
+    model = tiny_llama.model("qwen3", hidden_size=256, head_dim=64, num_hidden_layers=6, initializer_range=0.05)
+    writer = Writer(model.cuda().bfloat16(), stops=(), room=WIDE, recorder=CudaRecorder())
+    writer.add([Row(prompt, Manner(20, temperature=0)) for prompt in prompts()])
+    finish(writer)
+    assert writer._stepper.refused == []
+    assert writer._stepper.difference < 0.05

@@ -59,20 +59,21 @@ class Row:
         return len(self.prompt) + len(self.written)
 
 
-def chosen(logits: Any, rows: Sequence[Row]) -> list[int]:
-    """A token for each row: the likeliest at temperature 0, otherwise where the row's own draw falls. -1: no number."""
+def chosen(logits: Any, rows: Sequence[Row]) -> Any:
+    """A token for each row, as a tensor on the model's device that nobody has waited for yet: the likeliest at
+    temperature 0, otherwise where the row's own draw falls. -1: no number."""
     top, best = logits.max(dim=-1)
     heats = [row.manner.temperature for row in rows]
     if any(heat > 0 for heat in heats):
-        told = torch.tensor([heats, [row.draws.random() for row in rows]], dtype=torch.float64)
-        heat, draws = told.to(logits.device, non_blocking=True)
+        told = [heats, [row.draws.random() for row in rows]]
+        gpu = logits.device.type == "cuda"
+        heat, draws = torch.tensor(told, dtype=torch.float64, pin_memory=gpu).to(logits.device, non_blocking=gpu)
         shares = torch.softmax(logits / heat.float().clamp_min(1e-4)[:, None], dim=-1)
         for place, row in enumerate(rows):
             if row.manner.top_p < 1:
                 shares[place] = _nucleus(shares[place], row.manner.top_p)
         best = torch.where(heat > 0, _drawn(shares, draws), best)
-    found: list[int] = torch.where(torch.isfinite(top), best, -1).tolist()
-    return found
+    return torch.where(torch.isfinite(top), best, -1)
 
 
 def _drawn(shares: Any, draws: Any) -> Any:

@@ -7,7 +7,7 @@ written beside, but for the rounding of the arithmetic.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -48,6 +48,8 @@ class Writer:
         self._stepper = Stepper(model, self._slots, recorder=recorder)
         self._grain = 256 if recorder else 64
         self._since = 0
+        self._ahead: tuple[list[Row], Any] | None = None
+        """A step that was begun before the tokens of the last one were known, with its rows and their next tokens."""
 
     @property
     def busy(self) -> bool:
@@ -69,22 +71,23 @@ class Writer:
     def step(self) -> list[Row]:
         """Write one token of every row, after letting waiting rows in; returns the rows that are finished."""
         with torch.inference_mode():
-            self._leave([row for row in self.rows if row.dropped])
+            if self._ahead is None:
+                self._leave([row for row in self.rows if row.dropped])
+                if self._time_to_join():
+                    self._join()
+                if not self.rows:
+                    return []
+                self._make_room()
             self._since += 1
-            if self._time_to_join():
-                self._join()
-            if not self.rows:
-                return []
-            self._make_room()
-            ids, at = [row.last for row in self.rows], [row.length - 1 for row in self.rows]
-            self._draw(self._stepper.logits(ids, at, width=self._rounded(max(at) + 1)))
+            self._draw(*self._scored())
             done = [row for row in self.rows if row.end is not None]
             self._leave(done)
-            return done
+            return [row for row in done if not row.dropped]
 
     def clear(self) -> None:
         """Give up every row and the memory of rows; the model stays."""
         self.rows = []
+        self._ahead = None
         self.waiting.clear()
         self._stepper.forget()
         self._reader.free()
@@ -138,7 +141,8 @@ class Writer:
         for row in gone:
             place, last = self.rows.index(row), len(self.rows) - 1
             if place != last:
-                self._slots.move(last, place, self.rows[last].length - 1)
+                # The last token of a row is not in the slots yet, unless the step that reads it has begun.
+                self._slots.move(last, place, self.rows[last].length - (self._ahead is None))
                 self.rows[place] = self.rows[last]
             self.rows.pop()
 
@@ -160,9 +164,38 @@ class Writer:
 
     # --- one token ------------------------------------------------------------------------------------------
 
-    def _draw(self, logits: Any) -> None:
-        """Choose the next token of every row, and see which rows are finished."""
-        for place, (row, token) in enumerate(zip(self.rows, chosen(logits, self.rows), strict=True)):
+    def _scored(self) -> tuple[list[int], Any]:
+        """The next token of every row, and the scores it was chosen by. The step after this one is begun as well,
+        before anybody waits for these tokens, if it can be known what it will be."""
+        if self._ahead is not None:
+            (before, tokens), self._ahead = self._ahead, None
+            logits = None
+        else:
+            before = list(self.rows)
+            ids, at = [row.last for row in before], [row.length - 1 for row in before]
+            logits = self._stepper.logits(ids, at, width=self._rounded(max(at) + 1))
+            tokens = chosen(logits, before)
+        told = _on_the_way(tokens)
+        if self._foreseeable(before):
+            scores = self._stepper.ahead(tokens)
+            if scores is not None:
+                self._ahead = before, chosen(scores, before)
+        known = dict(zip(map(id, before), told(), strict=True))
+        return [known[id(row)] for row in self.rows], logits
+
+    def _foreseeable(self, before: list[Row]) -> bool:
+        """Whether the next step is sure to be of these rows: none leaves by its limit, none joins, none needs room."""
+        return (
+            len(before) == len(self.rows)
+            and not any(row.dropped or row.choices is not None for row in before)
+            and all(len(row.written) + 2 <= row.manner.limit for row in before)
+            and max(row.length for row in before) + 1 < self._slots.room[1]
+            and not (self.waiting and self._time_to_join())
+        )
+
+    def _draw(self, tokens: list[int], logits: Any) -> None:
+        """Write the next token of every row, and see which rows are finished."""
+        for place, (row, token) in enumerate(zip(self.rows, tokens, strict=True)):
             if token < 0:
                 raise FatalModelError(
                     "the model's scores are not numbers",
@@ -174,5 +207,21 @@ class Writer:
                 row.end = End.STOPPED
             else:
                 row.written.append(token)
-            if row.end is None and len(row.written) >= row.manner.limit:
+            if row.end is None and (row.dropped or len(row.written) >= row.manner.limit):
                 row.end = End.LIMIT
+
+
+def _on_the_way(tokens: Any) -> Callable[[], list[int]]:
+    """Tokens on their way from a GPU; the function waits for them, and for nothing that is begun later."""
+    if not tokens.is_cuda:
+        return lambda: [int(token) for token in tokens.tolist()]
+    held = torch.empty(tokens.shape, dtype=tokens.dtype, pin_memory=True)
+    held.copy_(tokens, non_blocking=True)
+    arrived = torch.cuda.Event()
+    arrived.record()
+
+    def wait() -> list[int]:
+        arrived.synchronize()
+        return [int(token) for token in held.tolist()]
+
+    return wait

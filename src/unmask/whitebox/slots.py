@@ -42,20 +42,25 @@ class Slots(Cache):  # type: ignore[misc]
 
     def reserve(self, rows: int, width: int, like: Sequence[tuple[Any, Any]]) -> None:
         """Allocate at least so much, keeping what is there. `like` gives a key and a value of each layer."""
+        if self.keys:
+            self.grow(rows, width)
+        else:
+            self.keys = [key.new_zeros((rows, key.shape[1], width, key.shape[3])) for key, _ in like]
+            self.values = [value.new_zeros((rows, value.shape[1], width, value.shape[3])) for _, value in like]
+
+    def grow(self, rows: int, width: int) -> None:
+        """The same for what is there already."""
         have = self.room
         if have[0] >= rows and have[1] >= width:
             return
         wanted = max(rows, have[0]), max(width, have[1])
         if wanted[0] * wanted[1] > self.most:  # many short rows before, few long ones now
             wanted = rows, width
-        if not self.keys:
-            self.keys, self.values = [None] * len(like), [None] * len(like)
-        for layer, (key, value) in enumerate(like):  # one by one, so that only one is there twice
-            self.keys[layer] = _resized(self.keys[layer], key, *wanted)
-            self.values[layer] = _resized(self.values[layer], value, *wanted)
-
-    def grow(self, rows: int, width: int) -> None:
-        self.reserve(rows, width, list(zip(self.keys, self.values, strict=True)))
+        for held in (self.keys, self.values):
+            for layer in range(len(held)):  # one by one, so that only one is there twice
+                held[layer] = _resized(held[layer], *wanted)
+        if self.keys[0].is_cuda:
+            torch.cuda.empty_cache()  # what they were in is too small to be used again
 
     def put(self, row: int, layers: Sequence[tuple[Any, Any]], sources: Sequence[int]) -> None:
         """Copy prompts into rows from `row` on: their keys and values are in the rows `sources` of `layers`. What fills
@@ -93,11 +98,10 @@ class Slots(Cache):  # type: ignore[misc]
         return self.width, 0
 
 
-def _resized(held: Any, example: Any, rows: int, width: int) -> Any:
-    fresh = example.new_zeros((rows, example.shape[1], width, example.shape[3]))
-    if held is not None:
-        kept, seen = min(rows, held.shape[0]), min(width, held.shape[2])
-        fresh[:kept, :, :seen] = held[:kept, :, :seen]
+def _resized(held: Any, rows: int, width: int) -> Any:
+    fresh = held.new_zeros((rows, held.shape[1], width, held.shape[3]))
+    kept, seen = min(rows, held.shape[0]), min(width, held.shape[2])
+    fresh[:kept, :, :seen] = held[:kept, :, :seen]
     return fresh
 
 
