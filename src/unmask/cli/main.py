@@ -46,6 +46,8 @@ COMMANDS = {
     "import": Entry("unmask.cli.import_:import_", "Make a run of an Inspect log or of evaluated CSV files."),
     "data": Entry("unmask.cli.data:data", "List, check and look into scenario sets."),
     "mitigate": Entry("unmask.cli.mitigate:mitigate", "Make a local model more honest, and say what that costs."),
+    "probe": Entry("unmask.cli.probe:probe", "Find lies from the inside of a local model."),
+    "organism": Entry("unmask.cli.organism:organism", "Test the whole on a model that was taught to lie."),
     "doctor": Entry("unmask.cli.doctor:doctor", "Check keys, extras, endpoints and folders."),
     "pull": Entry("unmask.cli.pull:pull", "Fetch the file of an embedded model."),
     "demo": Entry("unmask.cli.demo:demo", "A whole small benchmark, without a key."),
