@@ -111,7 +111,7 @@ def written(model: Any, args: argparse.Namespace, *, way: str) -> dict[str, Any]
         _wait(args.device)
         found["seconds"] = min(found["seconds"], time.perf_counter() - began)
         found["said"] = [row.written for row in rows]
-    found["way"] = writer.way
+    found |= {"way": writer.way, "difference": writer._stepper.difference, "refused": writer._stepper.refused}
     if args.profile and way == writer.way:
         begin()
         found["profile"] = profiled(writer)
@@ -167,7 +167,7 @@ def measured(args: argparse.Namespace) -> dict[str, Any]:
         one = written(model, args, way=way)
         step = one["seconds"] / (args.tokens - 1)
         row = {"way": one["way"], "step_ms": 1e3 * step, "tokens_s": args.rows / step, "share": bound / step}
-        row |= {key: one[key] for key in ("reading_s", "profile") if key in one}
+        row |= {key: one[key] for key in ("reading_s", "difference", "refused", "profile") if key in one}
         if args.device != "cpu":
             row["peak_over_weights"] = torch.cuda.max_memory_allocated() / weights
             row["reserved_over_weights"] = torch.cuda.max_memory_reserved() / weights
