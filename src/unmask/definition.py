@@ -10,6 +10,7 @@ from unmask.ask.plan import Effort, Settings
 from unmask.ask.treat import DeveloperPrompt
 from unmask.errors import MixedRunError
 from unmask.journal import RESERVED
+from unmask.models.target import is_ambiguous
 from unmask.read.gather import Reader, Style
 from unmask.records import FORMAT_VERSION, Record, Sampling, digest
 from unmask.resolve.presets import Preset
@@ -131,7 +132,7 @@ def public_url(url: str | None) -> str | None:
         port = f":{parts.port}" if parts.port else ""
     except ValueError:
         return None
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if parts.scheme not in ("http", "https") or not parts.hostname or is_ambiguous(parts):
         return None  # `user:password@host` without a scheme is read as scheme and path: nothing of it is safe to show
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{parts.scheme}://{host}{port}{parts.path.rstrip('/')}"

@@ -22,22 +22,128 @@ from unmask.data.form import faults
 from unmask.data.text import plain, tidy, without_credentials
 from unmask.models import failures, target
 from unmask.models.keys import parse_dotenv
-from unmask.read import numbers, offline, parse, rules as tagged
+from unmask.read import numbers, offline, parse
+from unmask.read import rules as tagged
 from unmask.records import Choice, Letter
 
 LENGTH = 30_000
 GUARD = 3.0
 
 SPACES = (" ", "\n", "\t", "\r", " \n", "\u2028", "\u00a0")
-MARKS = (")", ")*", "*", "**", "_", "`", '"', "'", "“", "”", "«", "[", "{", "}", ".", ".”", "!?", ";", "-", "- ", "> ", "\\")
-WORDS = ("a", "A", "A, ", "A or ", "a b ", "so ", "answer ", "Answer: ", "Answer: A. ", "final answer\n", "option ", "the ")
+MARKS = (
+    ")",
+    ")*",
+    "*",
+    "**",
+    "_",
+    "`",
+    '"',
+    "'",
+    "“",
+    "”",
+    "«",
+    "[",
+    "{",
+    "}",
+    ".",
+    ".”",
+    "!?",
+    ";",
+    "-",
+    "- ",
+    "> ",
+    "\\",
+)
+WORDS = (
+    "a",
+    "A",
+    "A, ",
+    "A or ",
+    "a b ",
+    "so ",
+    "answer ",
+    "Answer: ",
+    "Answer: A. ",
+    "final answer\n",
+    "option ",
+    "the ",
+)
 ANSWERS = ('"answer": ', "'answer': 'a', ", '{"answer": "A"}', "```json\n", "<think>", "\\boxed{", "\\text", "X\n")
-OBJECTS = ("[{", '{"a":', '{"a":[', "[{},", '{"lower":', '{"lower":1}', "{lower:1,", "lower: a", "lower = ", '{"lower":1,')
-FIGURES = ("1", "1,", "1,000", "1.", "1.1.", "12:30 ", "1/2 ", "1/2/2000 ", "2000-01-01 ", "½", "10^", "-1", "1e", "% ", "± ")
-PROSE = ("one ", "one hundred ", "twenty-", "half a ", "million ", "3 to 5 ", "between 3 and ", "at least ", "about ", "~", "5. ")
-EXCUSES = ("sorry, ", "sorry  ", "unfortunately ", "i understand ", "as an ai ", "thank you ", "but ", "i cannot help ", "i don't have that ")
-TAGS = ("<final_answer>", "</final_answer>", "<final_answer>yes</final_answer>", "<pivotal>", "</pivotal>", "yes, ", "no. ")
-SECRETS = ("bearer ", "://", "://a@", "@", "sk-", "sk-aaaaaa ", "retry in ", "try again in 1m", "models ", "?key=", "basic a=")
+OBJECTS = (
+    "[{",
+    '{"a":',
+    '{"a":[',
+    "[{},",
+    '{"lower":',
+    '{"lower":1}',
+    "{lower:1,",
+    "lower: a",
+    "lower = ",
+    '{"lower":1,',
+)
+FIGURES = (
+    "1",
+    "1,",
+    "1,000",
+    "1.",
+    "1.1.",
+    "12:30 ",
+    "1/2 ",
+    "1/2/2000 ",
+    "2000-01-01 ",
+    "½",
+    "10^",
+    "-1",
+    "1e",
+    "% ",
+    "± ",
+)
+PROSE = (
+    "one ",
+    "one hundred ",
+    "twenty-",
+    "half a ",
+    "million ",
+    "3 to 5 ",
+    "between 3 and ",
+    "at least ",
+    "about ",
+    "~",
+    "5. ",
+)
+EXCUSES = (
+    "sorry, ",
+    "sorry  ",
+    "unfortunately ",
+    "i understand ",
+    "as an ai ",
+    "thank you ",
+    "but ",
+    "i cannot help ",
+    "i don't have that ",
+)
+TAGS = (
+    "<final_answer>",
+    "</final_answer>",
+    "<final_answer>yes</final_answer>",
+    "<pivotal>",
+    "</pivotal>",
+    "yes, ",
+    "no. ",
+)
+SECRETS = (
+    "bearer ",
+    "://",
+    "://a@",
+    "@",
+    "sk-",
+    "sk-aaaaaa ",
+    "retry in ",
+    "try again in 1m",
+    "models ",
+    "?key=",
+    "basic a=",
+)
 UNITS = (*SPACES, *MARKS, *WORDS, *ANSWERS, *OBJECTS, *FIGURES, *PROSE, *EXCUSES, *TAGS, *SECRETS)
 
 ENDS = ("", "x}")

@@ -74,7 +74,8 @@ class Channel:
                 content = self.target.hide(await self._body(response))
                 return Answer(response.status, content, response.headers, time.perf_counter() - begin)
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
-            raise self._explain(error) from None
+            trouble = self._explain(error)
+        raise trouble  # out here: an exception of aiohttp holds the headers that were sent, and would be its context
 
     async def _body(self, response: aiohttp.ClientResponse) -> bytes:
         """All of an answer, unless it would fill the memory: by its length, without one, or by unpacking."""

@@ -125,12 +125,20 @@ def _checked(url: str) -> SplitResult:
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
         usable = False
-    if usable and not re.search(r"\s", url.strip()):
+    if usable and not re.search(r"\s", url.strip()) and not is_ambiguous(parts):
         return parts
-    shown = _USERINFO.sub(r"\1", url) if "://" in url else url.rpartition("@")[2]
+    scheme, _, rest = url.rpartition("://")
+    shown = (f"{scheme}://" if scheme.isalpha() else "") + rest.rpartition("@")[2].partition("?")[0]
     raise UsageError(
-        f"base URL {shown!r} is not an http or https URL", advice="write it in full, as in http://localhost:8000/v1"
+        f"base URL {shown!r} is not an http or https URL",
+        advice="write it in full, as in http://localhost:8000/v1; in a password / is %2F and @ is %40",
     )
+
+
+def is_ambiguous(parts: SplitResult) -> bool:
+    """Whether an @ stands on both sides of the first slash: then a slash in the password was not escaped, and what
+    follows it would be taken for the path, and shown."""
+    return "@" in parts.netloc and "@" in parts.path
 
 
 def _join(base: str, path: str) -> str:
@@ -182,7 +190,8 @@ def url_secrets(url: str) -> frozenset[str]:
         basic = _basic(parts)
     except ValueError:
         return frozenset({url})
-    return frozenset({basic or "", *_url_secrets(parts)})
+    user, _, password = url.partition("://")[2].rpartition("@")[0].partition(":")
+    return frozenset({basic or "", user, password, *_url_secrets(parts)})
 
 
 def _url_secrets(parts: SplitResult) -> Iterator[str]:
