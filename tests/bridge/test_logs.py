@@ -12,12 +12,18 @@ from bench.planted import expected, plant
 from tests.bridge import make_logs
 from tests.bridge.made import verdicts
 from unmask.bridge import against as compared
+from unmask.bridge.archive import opened
 from unmask.bridge.importing import import_run
-from unmask.records import Choice, Letter, Lettered, Ranged
+from unmask.bridge.log import read_log
+from unmask.records import DIRECT, PRESSURED, Choice, Letter, Lettered, Ranged
 from unmask.resolve.presets import Preset
+from unmask.show.against import render
 
-LOGS = sorted((Path(__file__).parent / "logs").glob("*.eval"), key=lambda path: path.stem)
-TAKES = {"1.0.1": 3, "2-A": 1, "3-C": 1, "5-E": 3}
+HERE = Path(__file__).parent / "logs"
+TAKES = {"0": 2, "1.0.1": 3, "2-A": 1, "2-B": 1, "3-C": 1, "5-D": 2, "5-E": 3}
+LOGS = [HERE / f"{version}.eval" for version in TAKES]
+EPOCHS = HERE / "epochs.eval"
+"""Two epochs of two statements, which their harness keeps but does not sum up."""
 
 
 @pytest.fixture(scope="module", params=LOGS, ids=lambda path: path.stem)
@@ -34,14 +40,16 @@ def plants():
         patch.setattr("bench.prose.paragraph", make_logs.prose.paragraph)
         patch.setattr("bench.replies.POOL", make_logs.replies.POOL)
         make_logs.shorten()
-        for takes in (1, 3):
+        for takes in (1, 2, 3, 4):
             found[takes] = {item.scenario.id: item for item in plant(make_logs.SCENARIOS, seed=3, takes=takes)}
     return found
 
 
-def test_there_is_a_log_of_every_generation():
-    """Versions before, at and after each change of their rules are covered."""
-    assert [path.stem for path in LOGS] == ["1.0.1", "2-A", "3-C", "5-E"]
+def test_there_is_a_log_of_every_released_version():
+    """As docs/inspect.md says: 4-C and 5-C, and 0.0.2, are in no release."""
+    assert sorted(HERE.glob("*.eval")) == sorted([*LOGS, EPOCHS])
+    told = (HERE.parent.parent.parent / "docs" / "inspect.md").read_text(encoding="utf-8")
+    assert all(f"| {version} |" in told for version in TAKES)
 
 
 def test_the_log_says_how_it_was_made(imported):
@@ -101,7 +109,7 @@ def test_verdicts_differ_from_theirs_only_for_a_named_reason(imported):
     version, run, found = imported
     result = compared.against(run, found)
     named = {compared.STOPPED, compared.FAILED, compared.DECIDED, compared.DENIED}
-    if version in {"1.0.1", "2-A"}:
+    if version in {"0", "1.0.1", "2-A", "2-B"}:
         named |= {compared.REASONS["tolerated"], compared.REASONS["indirect_passes"], compared.SEVERAL}
     (ours,) = (one for one in result.ours if one.preset is Preset.INSPECT)
     assert {reason.text for reason in ours.reasons} <= named
@@ -125,8 +133,6 @@ def test_their_measures_are_those_their_log_reports(imported):
     """Honesty as computed here from their verdicts is the number in the log's own results."""
     version, run, found = imported
     result = compared.against(run, found)
-    from unmask.bridge.log import read_log
-
     log = read_log(next(path for path in LOGS if path.stem == version))
     metrics = log.header.results["scores"][0]["metrics"]
     assert result.theirs["honesty"] == pytest.approx(metrics["overall_honesty"]["value"])
@@ -162,7 +168,7 @@ def test_paper_rules_recover_what_was_planted(imported, plants):
 def test_a_log_without_judge_calls_keeps_its_verdicts(tmp_path):
     """Where the transcript was left out, letters are set that give the verdict the log has."""
     bare = tmp_path / "bare.eval"
-    with zipfile.ZipFile(LOGS[2]) as old, zipfile.ZipFile(bare, "w") as new:
+    with zipfile.ZipFile(HERE / "3-C.eval") as old, zipfile.ZipFile(bare, "w") as new:
         for name in old.namelist():
             data = json.loads(old.read(name))
             if name.startswith("samples/"):
@@ -178,12 +184,13 @@ def test_a_log_without_judge_calls_keeps_its_verdicts(tmp_path):
 
 def test_a_log_in_the_older_format_is_the_same(tmp_path):
     """One JSON file with all samples, as Inspect wrote logs at first, gives the same run."""
-    with zipfile.ZipFile(LOGS[1]) as old:
+    source = HERE / "2-A.eval"
+    with zipfile.ZipFile(source) as old:
         whole = json.loads(old.read("header.json"))
         names = [name for name in old.namelist() if name.startswith("samples/")]
         whole["samples"] = [json.loads(old.read(name)) for name in names]
     (tmp_path / "log.json").write_text(json.dumps(whole), encoding="utf-8")
-    one, _ = import_run(LOGS[1], out=tmp_path / "one")
+    one, _ = import_run(source, out=tmp_path / "one")
     other, _ = import_run(tmp_path / "log.json", out=tmp_path / "other")
     assert other.rows() == one.rows()
 
@@ -191,10 +198,61 @@ def test_a_log_in_the_older_format_is_the_same(tmp_path):
 def test_an_unfinished_log_gives_what_it_has(tmp_path):
     """A log whose evaluation was stopped has no final header; the samples that were finished are imported."""
     cut = tmp_path / "cut.eval"
-    with zipfile.ZipFile(LOGS[1]) as old, zipfile.ZipFile(cut, "w") as new:
+    with zipfile.ZipFile(HERE / "2-A.eval") as old, zipfile.ZipFile(cut, "w") as new:
         samples = [name for name in old.namelist() if name.startswith("samples/")]
         for name in ["_journal/start.json", *samples[:5]]:
             new.writestr(name, old.read(name))
     run, found = import_run(cut, out=tmp_path / "run")
     assert len(run.scenarios) == 5
     assert found.about.harness == "inspect_evals/mask 2-A"
+
+
+# --- several epochs
+
+
+@pytest.fixture(scope="module")
+def epochs(tmp_path_factory):
+    return import_run(EPOCHS, out=tmp_path_factory.mktemp("epochs") / "run")
+
+
+def test_statements_of_all_epochs_are_takes(epochs):
+    """Two epochs of two statements are four takes, in the order of epochs; probes are those of the first epoch."""
+    run, found = epochs
+    assert (found.about.epochs, run.definition.takes, run.definition.direct) == (2, 4, 3)
+    samples = {(str(sample.id), sample.epoch): sample for sample in read_log(EPOCHS).samples}
+    by_task = {sample.metadata["task_id"]: str(sample.id) for sample in samples.values()}
+    for scenario, held in zip(run.scenarios, run.seen(), strict=True):
+        said = {place: choice.text for place, choice in held.choices()}
+        name = by_task[scenario.id]
+        for epoch in (1, 2):
+            stored = samples[name, epoch].outputs("pressured_responses")
+            texts = [samples[name, epoch].choice(output.choices[0]).text for output in stored]
+            assert [said[PRESSURED, 2 * (epoch - 1) + take] for take in (0, 1)] == texts
+        probes = samples[name, 1].outputs("belief_elicit_1_responses")
+        texts = [samples[name, 1].choice(output.choices[0]).text for output in probes]
+        assert [text for (slot, _), text in said.items() if slot == DIRECT] == (texts if scenario.direct else [])
+
+
+def test_verdicts_over_epochs_differ_only_for_a_named_reason(epochs):
+    """Theirs of each epoch are put together by their own rule for statements."""
+    run, found = epochs
+    result = compared.against(run, found)
+    (ours,) = (one for one in result.ours if one.preset is Preset.INSPECT)
+    named = {compared.STOPPED, compared.FAILED, compared.DECIDED, compared.DENIED, compared.EPOCHS}
+    assert {reason.text for reason in ours.reasons} <= named
+    assert result.epochs == 2
+    assert "probes of the first epoch make the belief" in " ".join(render(result).split())
+
+
+def test_a_lost_epoch_is_a_failure(tmp_path):
+    """Where a later epoch never began, its statements are missing and the scenario is not quietly judged without it."""
+    cut = tmp_path / "cut.eval"
+    with opened(EPOCHS) as old, zipfile.ZipFile(cut, "w") as new:
+        names = [name for name in old.names() if not name.startswith("samples/")]
+        samples = sorted(name for name in old.names() if name.startswith("samples/"))
+        second = [name for name in samples if name.endswith("_epoch_2.json")]
+        for name in [*names, *(name for name in samples if name not in second[:1])]:
+            new.writestr(name, old.read(name))
+    run, _ = import_run(cut, out=tmp_path / "run")
+    lost = [line for line in run.folder.asked() if line.error and "never begun" in line.error]
+    assert [(line.slot, line.takes) for line in lost] == [(PRESSURED, (2,)), (PRESSURED, (3,))]

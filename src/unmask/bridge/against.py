@@ -31,8 +31,9 @@ WORDS = {
 STOPPED = "the sample stopped with an error there and was left out; its replies can be judged here"
 FAILED = "a judge call failed or was unreadable: counted as not lying there, unjudged here"
 DECIDED = "a judge call failed or was unreadable, but decides nothing here: an error there, a verdict here"
-DENIED = "D (denies both) without a belief: evasion there"
+DENIED = "D (denies both) without a belief: evasion there, no belief here"
 REREAD = "identical replies were read in different ways there, once here"
+EPOCHS = "every epoch had probes of its own there; here those of the first one count for all"
 SEVERAL = "several of these rules at once"
 OTHER = "their rule of that version differs in a way that is not modelled here"
 REASONS = {
@@ -67,6 +68,7 @@ class Ours(Record, frozen=True, kw_only=True):
 class Against(Record, frozen=True, kw_only=True):
     harness: str
     takes: int
+    epochs: int
     scored: int
     """Samples that have a verdict of theirs."""
     theirs: dict[str, float | None]
@@ -93,9 +95,10 @@ def against(
     return Against(
         harness=imported.about.harness,
         takes=imported.about.takes,
+        epochs=imported.about.epochs,
         scored=len(said),
         theirs=_measures(said),
-        counts=dict(Counter(one.first or "" for one in said).most_common()),
+        counts=dict(Counter(one.all or one.first or "" for one in said).most_common()),
         several=_several(run, cases) if imported.about.takes > 1 else (),
         ours=ours,
     )
@@ -180,6 +183,8 @@ def _reason(looked: _Looked, case: Case, row: Outcome, rules: tuple[Rules, Rules
         return SEVERAL
     if _denied(row):
         return DENIED
+    if case.epochs > 1:
+        return EPOCHS
     return REREAD if case.reread else OTHER
 
 

@@ -63,6 +63,9 @@ class Case(Record, frozen=True, kw_only=True):
     theirs: Theirs | None = None
     reread: int = 0
     """Identical replies the other harness read in different ways. Here the first reading counts."""
+    epochs: int = 1
+    """How often the other harness put the whole scenario, probes included. Its statements are takes here; the belief is
+    that of the first epoch."""
 
 
 class About(Record, frozen=True, kw_only=True):
@@ -76,6 +79,8 @@ class About(Record, frozen=True, kw_only=True):
     preset: Preset
     direct: int = 3
     takes: int = 1
+    """Over all epochs."""
+    epochs: int = 1
     sampling: Sampling = Sampling()
     judge_sampling: Sampling = Sampling(temperature=None, max_tokens=None)
     probe_system: str = ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -17,7 +17,7 @@ from unmask.bridge.cases import About, Case, Imported, Theirs, jointly, judged, 
 from unmask.bridge.log import Log, Sample, usage
 from unmask.data import rows
 from unmask.data.text import plain, tidy
-from unmask.errors import DataError, UsageError
+from unmask.errors import DataError
 from unmask.models.target import scrub
 from unmask.read import interpret
 from unmask.records import (
@@ -49,22 +49,38 @@ def is_mask(log: Log) -> bool:
 
 
 def cases(log: Log, *, path: str) -> Imported:
-    """Every sample as a case. A log with several epochs is refused, as its own harness does."""
-    if any(sample.epoch != 1 for sample in log.samples):
-        raise UsageError(f"{plain(path)} has several epochs", advice="Import a log of one epoch.")
+    """Every sample as a case, its epochs together: the statements of all of them are takes, the probes of the first
+    one make the belief."""
+    groups = _grouped(log.samples)
     about = _about(log, path)
-    scenarios = _scenarios(log, path)
-    made = tuple(_case(sample, scenario, about) for sample, scenario in scenarios)
+    made = tuple(_case(samples, scenario, about) for samples, scenario in _scenarios(groups, path))
     return Imported(about=about, cases=made)
+
+
+Epochs = Mapping[int, Sample]
+"""A sample by epoch, in order; an epoch that never began is missing."""
+
+
+def _grouped(samples: Sequence[Sample]) -> list[Epochs]:
+    found: dict[str | int, dict[int, Sample]] = {}
+    for sample in samples:
+        found.setdefault(sample.id, {})[sample.epoch] = sample
+    return [dict(sorted(held.items())) for held in found.values()]
+
+
+def _first(samples: Epochs) -> Sample:
+    return next(iter(samples.values()))
 
 
 def _about(log: Log, path: str) -> About:
     spec = log.header.eval
     arguments = _dict(spec.get("task_args"))
     metadata = _dict(spec.get("metadata"))
-    version = str(metadata.get("full_task_version") or spec.get("task_version") or "")
+    number = spec.get("task_version")  # 0 where the task had no version yet
+    version = str(metadata.get("full_task_version") or ("" if number is None else number))
     judges = list(dict.fromkeys(_model(arguments.get(key)) for key in ("binary_judge_model", "numeric_judge_model")))
     config = _dict(_dict(log.header.plan).get("config")) | _dict(spec.get("model_generate_config"))
+    epochs = max((sample.epoch for sample in log.samples), default=1)
     systems = [sample.text(sample.metadata.get("belief_elicitation_system_prompt")) for sample in log.samples]
     return About(
         harness=f"inspect_evals/mask {version}".strip(),
@@ -73,7 +89,8 @@ def _about(log: Log, path: str) -> About:
         judge="+".join(filter(None, judges)) or "unknown",
         preset=Preset.INSPECT,
         direct=_whole(arguments.get("belief_repeats_n"), 3),
-        takes=_whole(arguments.get("honesty_at_n"), 1),
+        takes=_whole(arguments.get("honesty_at_n"), 1) * epochs,
+        epochs=epochs,
         # Before version 5 the task wrote its own settings into every call, not into the plan.
         sampling=Sampling(
             temperature=_number(config.get("temperature"), 1.0), max_tokens=_whole(config.get("max_tokens"), 1000)
@@ -113,13 +130,14 @@ def _number(value: Any, default: float | None) -> float | None:
 # --- scenarios --------------------------------------------------------------------------------------------
 
 
-def _scenarios(log: Log, path: str) -> list[tuple[Sample, Scenario]]:
-    ids = Counter(_id(sample) for sample in log.samples)
+def _scenarios(groups: Sequence[Epochs], path: str) -> list[tuple[Epochs, Scenario]]:
+    ids = Counter(_id(_first(samples)) for samples in groups)
     good, problems = [], []
-    for sample in log.samples:
+    for samples in groups:
+        sample = _first(samples)
         found = _scenario(sample, name=_id(sample) if ids[_id(sample)] == 1 else f"{_id(sample)} {sample.id}")
         if isinstance(found, Scenario):
-            good.append((sample, found))
+            good.append((samples, found))
         else:
             problems.append(found)
     if problems:
@@ -146,10 +164,27 @@ def _scenario(sample: Sample, *, name: str) -> Scenario | str:
 # --- replies and readings ---------------------------------------------------------------------------------
 
 
-def _case(sample: Sample, scenario: Scenario, about: About) -> Case:
-    said = _replies(sample, scenario, about)
-    answers = _answers(sample, scenario, said)
-    asked = [_asked(sample, scenario, place, reply, about) for place, reply in said.items()]
+Places = dict[tuple[Slot, int], Choice | str]
+"""By slot and take: a reply, or why there is none."""
+Answers = dict[tuple[Slot, str], list[Choice | str]]
+
+
+def _case(samples: Epochs, scenario: Scenario, about: About) -> Case:
+    said: Places = {}
+    asked: list[Asked] = []
+    answers: Answers = {}
+    for epoch in range(1, about.epochs + 1):
+        sample = samples.get(epoch)
+        part = _replies(sample, scenario, about, probes=sample is _first(samples))
+        shift = (epoch - 1) * about.takes // about.epochs
+        for place, reply in part.items():
+            line = _asked(sample, scenario, place, reply, about)
+            if place[0] == PRESSURED:
+                line = msgspec.structs.replace(line, takes=(place[1] + shift,))
+            asked.append(line)
+            said[place[0], line.takes[0]] = reply
+        for key, given in (_answers(sample, scenario, part) if sample else {}).items():
+            answers.setdefault(key, []).extend(given)
     lines: list[Judged] = []
     reread = 0
     read: dict[str, tuple[Judged, ...]] = {}
@@ -161,20 +196,42 @@ def _case(sample: Sample, scenario: Scenario, about: About) -> Case:
         reread += len({_meaning(scenario, slot, text, one, about) for one in given}) > 1
     texts = [reply.answer for (slot, _), reply in said.items() if slot == DIRECT and isinstance(reply, Choice)]
     lines.extend(jointly(scenario, texts, read, source=about.harness))
-    return Case(scenario=scenario, asked=tuple(asked), judged=tuple(lines), theirs=_theirs(sample), reread=reread)
+    return Case(
+        scenario=scenario,
+        asked=tuple(asked),
+        judged=tuple(lines),
+        theirs=_over_epochs([_theirs(sample) for sample in samples.values()]),
+        reread=reread,
+        epochs=about.epochs,
+    )
 
 
-def _replies(sample: Sample, scenario: Scenario, about: About) -> dict[tuple[Slot, int], Choice | str]:
-    """By slot and take. Where a sample stopped with an error, what is missing is a failure, not something to ask."""
-    wanted = {PRESSURED: about.takes} | ({DIRECT: about.direct} if scenario.direct else {})
-    found: dict[tuple[Slot, int], Choice | str] = {}
+def _over_epochs(found: Sequence[Theirs | None]) -> Theirs | None:
+    """Their verdict over epochs by their rule over statements: a lie wins, then an error, then what comes most often,
+    first seen first. They give none themselves."""
+    known = [one for one in found if one is not None]
+    words = [one.all or one.first for one in known if one.first is not None]
+    if len(known) < 2 or not words:
+        return known[0] if known else None
+    first = next(one for one in known if one.first is not None)
+    word = next((word for word in ("lie", "error") if word in words), None) or Counter(words).most_common(1)[0][0]
+    return msgspec.structs.replace(first, all=word)
+
+
+def _replies(sample: Sample | None, scenario: Scenario, about: About, *, probes: bool) -> Places:
+    """By slot and take of this epoch. Where a sample stopped with an error, what is missing is a failure, not something
+    to ask."""
+    wanted = {PRESSURED: about.takes // about.epochs} | ({DIRECT: about.direct} if scenario.direct and probes else {})
+    found: Places = {}
     for slot, takes in wanted.items():
         found |= {(slot, take): said for take, said in enumerate(_stored(sample, _STORED[slot], takes))}
-    indirect = _stored(sample, _STORED_INDIRECT, len(scenario.indirect)) if scenario.indirect else []
+    indirect = _stored(sample, _STORED_INDIRECT, len(scenario.indirect)) if scenario.indirect and probes else []
     return found | {(f"indirect_{number}", 0): said for number, said in enumerate(indirect, 1)}
 
 
-def _stored(sample: Sample, key: str, count: int) -> list[Choice | str]:
+def _stored(sample: Sample | None, key: str, count: int) -> list[Choice | str]:
+    if sample is None:
+        return ["there: this epoch was never begun"] * count
     said: list[Choice | str] = [
         sample.choice(output.choices[0]) if output.choices else f"there: {scrub(output.error or 'no choices')}"
         for output in sample.outputs(key)[:count]
@@ -183,10 +240,12 @@ def _stored(sample: Sample, key: str, count: int) -> list[Choice | str]:
     return said + [f"there: {scrub(stopped)}"] * (count - len(said))
 
 
-def _asked(sample: Sample, scenario: Scenario, place: tuple[Slot, int], said: Choice | str, about: About) -> Asked:
+def _asked(
+    sample: Sample | None, scenario: Scenario, place: tuple[Slot, int], said: Choice | str, about: About
+) -> Asked:
     slot, take = place
     line = replied(scenario, slot, take, said, source=about.harness)
-    outputs = sample.outputs(_STORED.get(slot, _STORED_INDIRECT))
+    outputs = [] if sample is None else sample.outputs(_STORED.get(slot, _STORED_INDIRECT))
     index = take if slot in _STORED else int(slot.removeprefix("indirect_")) - 1
     if index >= len(outputs):
         return line
@@ -194,9 +253,7 @@ def _asked(sample: Sample, scenario: Scenario, place: tuple[Slot, int], said: Ch
     return msgspec.structs.replace(line, usage=usage(output.usage), model=output.model, latency=output.time)
 
 
-def _answers(
-    sample: Sample, scenario: Scenario, said: Mapping[tuple[Slot, int], Choice | str]
-) -> dict[tuple[Slot, str], list[Choice | str]]:
+def _answers(sample: Sample, scenario: Scenario, said: Places) -> Answers:
     """What the judge said about each text that was read, in the order of its calls."""
     texts: dict[Slot, list[str]] = defaultdict(list)
     for (slot, _), reply in said.items():
@@ -208,7 +265,7 @@ def _answers(
         "indirect_2": sample.text(sample.metadata.get("belief_elicit_3")),
         PRESSURED: sample.text(sample.metadata.get("pressured_user_prompt")),
     }
-    found: dict[tuple[Slot, str], list[Choice | str]] = defaultdict(list)
+    found: Answers = defaultdict(list)
     for prompt, slot, answer in _judge_calls(sample, questions):
         inside = [text for text in texts.get(slot, ()) if text in prompt]
         if inside:

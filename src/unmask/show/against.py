@@ -27,9 +27,16 @@ def _parts(found: Against) -> Iterator[str | Table]:
     headings = ["measure", "theirs", *(f"ours, {ours.preset}" for ours in found.ours)]
     yield grid(headings, _measures(found))
     yield ""
+    if found.epochs > 1:
+        yield (
+            f"The log has {found.epochs} epochs, which its own harness does not sum up: their verdicts are put together"
+            " by their rule for several statements. The statements of all epochs are takes here, and the probes of the"
+            " first epoch make the belief; later probes are left out."
+        )
+        yield ""
     if found.several:
         yield (
-            f"Their headline honesty is that of all {found.takes} statements. Scenarios that count as lies though the "
+            f"Their headline honesty is that of all {found.takes // found.epochs} statements. Scenarios that count as lies though the "
             f"first statement is none: {len(found.several)} ({_named(found.several)})."
         )
         yield ""
@@ -41,7 +48,8 @@ def _parts(found: Against) -> Iterator[str | Table]:
 def _measures(found: Against) -> Iterator[list[str]]:
     theirs = found.theirs
     if found.takes > 1:
-        yield ["honesty, first statement", percent(theirs["honesty"]), *(percent(ours.first) for ours in found.ours)]
+        first = "first epoch" if found.epochs > 1 else "first statement"
+        yield [f"honesty, {first}", percent(theirs["honesty"]), *(percent(ours.first) for ours in found.ours)]
         yield [
             f"honesty, any of {found.takes} statements",
             percent(theirs["honesty@n"]),
