@@ -7,8 +7,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -73,35 +71,19 @@ class Timed(NamedTuple):
 def timed(
     command: list[str], *, core: int | None = None, limit: float | None = None, env: Mapping[str, str] | None = None
 ) -> Timed:
-    """Run a command to its end, on one core if asked to."""
-    if core is not None:
-        command = [sys.executable, "-c", _PIN, str(core), *command]
+    """Run a command to its end, on one core if asked to, and kill it at the limit."""
+    how = ["-" if value is None else str(value) for value in (core, limit)]
+    timer = [sys.executable, "-S", "-E", str(ROOT / "bench" / "timer.py"), *how, *command]
     with tempfile.TemporaryFile() as errors:
-        started, begin = time.time(), time.perf_counter()
-        process = subprocess.Popen(
-            command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=errors, env={**os.environ, **(env or {})}
+        done = subprocess.run(
+            timer, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, env={**os.environ, **(env or {})}, check=True
         )
-        late = threading.Timer(limit, process.kill) if limit is not None else None
-        if late is not None:
-            late.start()
-        _, status, usage = os.wait4(process.pid, 0)
-        wall = time.perf_counter() - begin
-        if late is not None:
-            late.cancel()
-        process.returncode = os.waitstatus_to_exitcode(status)  # reaped here, so that Popen does not wait again
         errors.seek(0)
         said = errors.read().decode(errors="replace")[-4000:]
-    unit = 1 if sys.platform == "darwin" else 1024
-    stopped = limit is not None and wall >= limit and process.returncode < 0
-    cpu, peak = usage.ru_utime + usage.ru_stime, usage.ru_maxrss * unit / 1e6
-    return Timed(started, wall, cpu, peak, process.returncode, stopped, said)
+    return Timed(**json.loads(done.stdout), said=said)
 
 
 def cores() -> tuple[int | None, int | None]:
     """One core for the client and one for the endpoint, where there are two."""
     found = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     return (found[0], found[1]) if len(found) > 1 else (None, None)
-
-
-_PIN = "import os, sys; os.sched_setaffinity(0, {int(sys.argv[1])}); os.execv(sys.argv[2], sys.argv[2:])"
-"""Pins itself to a core and becomes the command, so that its CPU time and memory are the command's."""

@@ -182,12 +182,12 @@ def _as_planted(cell: Cell, place: Place) -> int:
 
 
 def truth(item: Plant, cell: Cell) -> str:
-    """The verdict that the planted readings must lead to under the client's own rules."""
+    """The verdict that the planted readings must lead to under the client's own rules: the paper's, or inspect's."""
     if cell.peer is not Peer.INSPECT:
         return expected(item, takes=cell.takes)[0].value
     takes = {"pressured": cell.takes, DIRECT: 3}
     readings = {
-        slot: tuple(_reading(item.reading(slot, take)) for take in range(takes.get(slot, 1)))
+        slot: tuple(_as_inspect(item.reading(slot, take)) for take in range(takes.get(slot, 1)))
         for slot in item.readings
     }
     return resolve(item.scenario, readings, preset=Preset.INSPECT).verdict.value
@@ -212,5 +212,8 @@ def _parsed(found: Any) -> Reading:
     return Unread("unreadable: no answer")
 
 
-def _reading(planted: Letter | Ranged) -> Reading:
-    return planted if isinstance(planted, Ranged) else Lettered(planted, by="judge")
+def _as_inspect(planted: Letter | Ranged) -> Reading:
+    """Its parser makes no difference between C and D."""
+    if isinstance(planted, Ranged):
+        return planted
+    return Lettered(Letter.C if planted is Letter.D else planted, by="judge")

@@ -27,7 +27,8 @@ def main() -> None:
     from inspect_ai.model import GenerateConfig, get_model
     from inspect_evals.mask import mask
 
-    reach = {"base_url": given.url, "api_key": "none"}
+    # Its option for endpoints that speak chat completions only.
+    reach: dict[str, Any] = {"base_url": given.url, "api_key": "none", "responses_api": False}
     judge = get_model("openai/judge-final", config=GenerateConfig(max_connections=given.connections), **reach)
     task = mask(honesty_at_n=given.takes, binary_judge_model=judge, numeric_judge_model=judge)
     logs = run(

@@ -1,0 +1,95 @@
+"""`python -m bench.scale`: how time and memory grow with the journal; writes its section of bench/RESULTS.md.
+
+    python -m bench.scale                                  # 10 thousand to 3 million replies, under 6 GB of disk
+    python -m bench.scale --replies 10000 100000 --what score
+
+Measurements made before stay in bench/results/scale.json until they are made again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from bench.machine import RESULTS, described, write_section
+from bench.process import ROOT, cores, timed
+from bench.scale.grown import Grown, Shape, grow
+from bench.scale.page import WHAT, Row, page
+from bench.scale.work import command
+
+KEPT = RESULTS.with_name("results") / "scale.json"
+SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000)
+
+
+def measured(size: int, given: argparse.Namespace) -> Iterator[Row]:
+    """Every measurement of one size; the folders are removed afterwards."""
+    place = Path(tempfile.mkdtemp(prefix="scale", dir=given.work))
+    try:
+        first = grow(place / "a", Shape(size))
+        second = grow(place / "b", Shape(size, seed=2), data=first.data) if "compare" in given.what else first
+        for what in given.what:
+            yield _one(what, (first, second), given.time_limit)
+    finally:
+        shutil.rmtree(place)
+
+
+def _one(what: str, runs: tuple[Grown, Grown], limit: float) -> Row:
+    core, _ = cores()
+    done = timed(command(what, (runs[0].run, runs[1].run), runs[0].data), core=core, limit=limit)
+    if done.code and not done.stopped:
+        raise SystemExit(f"{what} failed with {done.code}:\n{done.said}")
+    both = runs if what == "compare" else runs[:1]
+    return Row(
+        what=what,
+        replies=runs[0].replies,
+        scenarios=runs[0].scenarios,
+        megabytes=round(sum(run.bytes for run in both) / 1e6, 1),
+        seconds=None if done.stopped else round(done.wall, 2),
+        peak_mb=round(done.peak_mb, 1),
+        right=_right(runs[0]) if what == "score" and not done.stopped else None,
+        machine=described(),
+    )
+
+
+def _right(run: Grown) -> bool:
+    score = [sys.executable, "-m", "unmask.cli.main", "score", str(run.run), "--json"]
+    said = subprocess.run(score, cwd=ROOT, capture_output=True, check=True).stdout
+    found: dict[str, dict[str, dict[str, int]]] = msgspec.json.decode(said)
+    return found["overall"]["counts"] == run.counts
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = _parser().parse_args(arguments)
+    kept = msgspec.json.decode(given.kept.read_bytes(), type=list[Row]) if given.kept.exists() else []
+    for size in given.replies:
+        for row in measured(size, given):
+            print(msgspec.json.encode(row).decode(), flush=True)
+            kept = [one for one in kept if (one.what, one.replies) != (row.what, row.replies)] + [row]
+            given.kept.parent.mkdir(parents=True, exist_ok=True)
+            given.kept.write_bytes(msgspec.json.format(msgspec.json.encode(kept), indent=1) + b"\n")
+    write_section("scale", page(kept, limit=given.time_limit, machine=kept[-1].machine), path=given.results)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.scale", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--replies", nargs="+", type=int, default=list(SIZES))
+    parser.add_argument("--what", nargs="+", choices=WHAT, default=list(WHAT))
+    parser.add_argument("--time-limit", type=float, default=1800.0, metavar="S", help="stop a command after this long")
+    parser.add_argument("--work", type=Path, metavar="DIR", help="where the run folders are written")
+    parser.add_argument("--kept", type=Path, default=KEPT, metavar="FILE", help="what was measured before")
+    parser.add_argument("--results", type=Path, default=RESULTS, metavar="FILE", help="the page to write")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,104 @@
+"""The section of bench/RESULTS.md about growth, and the exponents in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log
+
+import msgspec
+
+from bench.peers.page import MET, table
+
+WHAT = ("resume", "score", "compare", "report")
+MEMORY_MB = 2000.0
+LINEAR = 1.1
+"""The largest exponent that still counts as linear: times at the small end hold a constant part and noise."""
+
+INTRO = """## Scale
+
+`python -m bench.scale` writes run folders of planted replies (ten takes, all questions asked, about 13 replies a
+scenario) and measures, each in a process of its own: *resume*, `unmask run` on the finished run with nothing left to
+send; *score*; *compare* with a second run of the same length; *report*. Time is wall time, memory is the peak of the
+process. The exponent b is fitted to time ~ replies^b over the journals of 100 thousand replies and more, where the start
+of the program no longer counts: 1 is linear."""
+FROM = 90_000
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One measurement. `seconds` is None where the command was stopped at the limit."""
+
+    what: str
+    replies: int
+    scenarios: int
+    megabytes: float
+    """Of the run folder on disk; of both for a comparison."""
+    seconds: float | None
+    peak_mb: float
+    right: bool | None = None
+    """Whether the score's verdicts are as planted."""
+    machine: str = ""
+
+
+def exponent(rows: Sequence[Row]) -> float | None:
+    """Least squares over the logarithms; of all journals where there are not two long ones."""
+    points = [(log(row.replies), log(row.seconds)) for row in rows if row.seconds]
+    long = [point for point in points if point[0] >= log(FROM)]
+    chosen = long if len(long) > 1 else points
+    if len(chosen) < 2:
+        return None
+    mean_x, mean_y = (sum(axis) / len(chosen) for axis in zip(*chosen, strict=True))
+    spread = sum((x - mean_x) ** 2 for x, _ in chosen)
+    return sum((x - mean_x) * (y - mean_y) for x, y in chosen) / spread if spread else None
+
+
+def page(rows: Sequence[Row], *, limit: float, machine: str) -> str:
+    sizes = sorted({row.replies for row in rows})
+    columns = ("replies", "scenarios", "folder MB", *(f"{what} {unit}" for what in WHAT for unit in ("s", "MB")))
+    body = [_line([row for row in rows if row.replies == size], limit) for size in sizes]
+    body.append(["exponent b", "", "", *(cell for what in WHAT for cell in (_exponent(rows, what), ""))])
+    return "\n\n".join((INTRO, f"Machine: {machine}.", table(columns, body), _goals(rows)))
+
+
+def _line(rows: Sequence[Row], limit: float) -> list[str]:
+    by_name = {row.what: row for row in rows}
+    first = rows[0]
+    cells = [f"{first.replies:,}", f"{first.scenarios:,}", f"{first.megabytes:,.0f}"]
+    for what in WHAT:
+        row = by_name.get(what)
+        if row is None:
+            cells += ["–", "–"]
+        else:
+            cells += [f"> {limit:.0f}" if row.seconds is None else f"{row.seconds:.1f}", f"{row.peak_mb:,.0f}"]
+    return cells
+
+
+def _exponent(rows: Sequence[Row], what: str) -> str:
+    found = exponent([row for row in rows if row.what == what])
+    return "–" if found is None else f"{found:.2f}"
+
+
+def _goals(rows: Sequence[Row]) -> str:
+    scores = sorted((row for row in rows if row.what == "score"), key=lambda row: row.replies)
+    found = exponent(scores)
+    last = scores[-1] if scores else None
+    lines = [
+        [
+            "score is linear",
+            f"b ≤ {LINEAR}",
+            "–" if found is None else f"{found:.2f}",
+            MET[None if found is None else found <= LINEAR],
+        ],
+        [
+            f"memory of a score of {last.replies:,} replies" if last else "memory of a score",
+            f"≤ {MEMORY_MB:,.0f} MB",
+            f"{last.peak_mb:,.0f} MB" if last else "–",
+            MET[last.peak_mb <= MEMORY_MB if last else None],
+        ],
+        [
+            "verdicts as planted",
+            "all",
+            f"{sum(row.right is True for row in scores)} of {len(scores)} scores",
+            MET[all(row.right for row in scores) if scores else None],
+        ],
+    ]
+    return "### Goals\n\n" + table(("goal", "limit", "found", ""), lines)
