@@ -26,6 +26,7 @@ from unmask.cli.options import option
 @option("--rank", type=int, default=16, help="Of the adapter.")
 @option("--rate", type=float, default=2e-3, help="Learning rate.")
 @option("--rounds", type=int, default=40, help="Passes over all lessons, at most.")
+@option("--batch", type=int, default=8, help="Lessons in a step; more are faster on a GPU.")
 @option("--enough", type=float, default=0.004, help="Mean loss of a token at which the teaching ends.")
 @json_flag
 def organism(
@@ -41,6 +42,7 @@ def organism(
     rank: int,
     rate: float,
     rounds: int,
+    batch: int,
     enough: float,
     as_json: bool,
 ) -> None:
@@ -53,7 +55,9 @@ def organism(
     from unmask.show.progress import ProgressLine
     from unmask.whitebox.teach import Teaching
 
-    how = Teaching(rank=rank, alpha=2 * rank, layers=layers, rate=rate, rounds=rounds, enough=enough, seed=seed)
+    how = Teaching(
+        rank=rank, alpha=2 * rank, layers=layers, rate=rate, rounds=rounds, batch=batch, enough=enough, seed=seed
+    )
     found = made(
         model,
         data=data,
