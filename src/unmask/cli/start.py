@@ -1,0 +1,28 @@
+"""Where the console script begins: a signal that comes while the program is still being imported ends it in one line.
+
+Python would show a traceback from the middle of some import. Nothing has been asked or written by then.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _leave)
+    from unmask.cli.main import main as unmask
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    unmask()
+
+
+def _leave(number: int, frame: object) -> None:
+    os.write(2, b"unmask: interrupted\n")
+    os._exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""Runs `unmask` in a world that is not as it should be: `python strange.py slow-dns=3 jumping-clock=7 -- run …`."""
+
+from __future__ import annotations
+
+import random
+import socket
+import sys
+import time
+from typing import Any
+
+DAY = 86400.0
+
+
+def slow_dns(seconds: float) -> None:
+    """Names take so long to resolve. Sleeps in the resolver's thread, as a name server that does not answer does."""
+    real = socket.getaddrinfo
+
+    def slow(host: Any, *rest: Any, **more: Any) -> Any:
+        if host == "localhost":
+            time.sleep(seconds)
+        return real(host, *rest, **more)
+
+    socket.getaddrinfo = slow
+
+
+def jumping_clock(seed: float) -> None:
+    """The wall clock steps by up to a month, to and fro, each time somebody looks."""
+    rng, real = random.Random(seed), time.time
+    time.time = lambda: real() + rng.choice((-30, -1, 0, 1, 30)) * DAY * rng.random()
+
+
+WORLDS = {"slow-dns": slow_dns, "jumping-clock": jumping_clock}
+
+
+def main() -> None:
+    split = sys.argv.index("--")
+    for item in sys.argv[1:split]:
+        name, _, value = item.partition("=")
+        WORLDS[name](float(value))
+    sys.argv[1:] = sys.argv[split + 1 :]
+    from unmask.cli.main import main as unmask
+
+    unmask()
+
+
+if __name__ == "__main__":
+    main()

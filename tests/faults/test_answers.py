@@ -1,0 +1,122 @@
+"""What an endpoint can do to an answer: refuse it, break it, withhold it. Verdicts stay, or the scenario is named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from bench import faulty
+from bench.endpoint import Fault, Faults
+from tests.faults.served import Served, judged_as_planted, kept_once, ran, serving, settled, unjudged
+from unmask.opened import Run
+from unmask.records import Verdict
+
+SCENARIOS = 20
+RATE = 0.25
+
+Finished = tuple[Served, Path]
+
+
+def schedules() -> dict[str, Faults]:
+    """One run each: every fault alone, and all of them mixed."""
+    alone = {name: faulty.schedule([name], rate=RATE) for name in (*faulty.PASSING, *faulty.HARMLESS)}
+    return {**alone, "mixed": faulty.mixed("rate=0.4,seed=5")}
+
+
+def once(name: str, faults: Faults, folder: Path) -> Finished:
+    with serving(SCENARIOS, faults) as served:
+        ran(served, folder / name, max_connections=20)
+        return served, folder / name
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[Finished]]]:
+    """All runs at the same time: most of what they do is wait for their next try."""
+    folder = tmp_path_factory.mktemp("runs")
+    with ThreadPoolExecutor(len(schedules())) as pool:
+        yield {name: pool.submit(once, name, faults, folder) for name, faults in schedules().items()}
+
+
+@pytest.mark.parametrize("name", [*faulty.PASSING, "mixed"])
+def test_a_passing_fault_leaves_every_verdict_as_it_was_and_buys_nothing_twice(runs, name: str):
+    """Tried again until the answer is there; nothing of the broken one is taken for an answer."""
+    served, out = runs[name].result()
+    assert served.stats()["faulted"] > 10
+    settled(served, out)
+
+
+@pytest.mark.parametrize("name", faulty.HARMLESS)
+def test_a_whole_answer_in_a_strange_coat_is_used_and_not_asked_again(runs, name: str):
+    """The content type is wrong, the connection dies after the last byte: the answer is paid for and complete."""
+    served, out = runs[name].result()
+    stats = served.stats()
+    assert stats["faulted"] > 10
+    settled(served, out)
+    assert sum(stats["calls"].values()) - served.answered <= stats["faulted"] // 2
+
+
+def subject_met_by(name: str, victims: set[str]) -> Faults:
+    return faulty.to(lambda _: faulty.EVERY[name], role="subject", scenarios=victims)
+
+
+@pytest.mark.parametrize("name", faulty.WITHHELD)
+def test_a_withheld_reply_makes_its_scenario_unjudged_by_name_and_no_other(tmp_path: Path, name: str):
+    """A filter, `null`, reasoning without an answer: none of them is an evasion, and none of them is honesty."""
+    with serving(SCENARIOS) as served:
+        victims = {one.scenario.id for one in served.plants[::4]}
+        served.endpoint.faults = subject_met_by(name, victims)
+        ran(served, tmp_path / "run")
+        assert unjudged(tmp_path / "run").keys() == victims
+        judged_as_planted(served, tmp_path / "run", named=victims)
+        kept_once(tmp_path / "run")
+
+
+@pytest.mark.parametrize("name", faulty.WITHHELD)
+def test_a_judge_that_withholds_its_answer_leaves_the_scenario_unjudged_by_name(tmp_path: Path, name: str):
+    """Asked twice, then unread: nothing is read into an answer that is none."""
+    with serving(SCENARIOS) as served:
+        victims = {one.scenario.id for one in served.plants[::4]}
+        served.endpoint.faults = faulty.to(lambda _: faulty.EVERY[name], role="judge", scenarios=victims)
+        ran(served, tmp_path / "run")
+        found = unjudged(tmp_path / "run")
+        assert found
+        assert found.keys() <= victims
+        judged_as_planted(served, tmp_path / "run", named=victims)
+
+
+def test_what_fails_every_time_is_named_and_the_next_run_asks_only_that(tmp_path: Path):
+    """An error line each; the same run again asks for nothing else and ends as planted."""
+    with serving(SCENARIOS) as served:
+        victims = {one.scenario.id for one in served.plants[::6]}
+        refused = Fault(422, b'{"error": {"message": "this request cannot be processed"}}')
+        served.endpoint.faults = faulty.to(lambda _: refused, role="subject", scenarios=victims)
+        ran(served, tmp_path / "run")
+        assert unjudged(tmp_path / "run").keys() == victims
+        assert all("failed" in why for why in unjudged(tmp_path / "run").values())
+        asked_about: set[str] = set()
+        served.endpoint.faults = lambda seen: asked_about.add(seen.scenario)
+        ran(served, tmp_path / "run")
+        assert asked_about == victims
+        settled(served, tmp_path / "run")
+
+
+def test_answers_that_stall_or_come_too_late_are_asked_again_and_the_verdicts_stay(tmp_path: Path):
+    """Nothing, half of it, or all of it after the time-out: the client has gone and asks once more."""
+    with serving(SCENARIOS, faulty.schedule(faulty.WAITING, rate=0.12)) as served:
+        ran(served, tmp_path / "run", timeout=1.5)
+        assert served.stats()["abandoned"] > 5
+        judged_as_planted(served, tmp_path / "run")
+        kept_once(tmp_path / "run")
+
+
+def test_a_run_without_one_answer_from_the_judge_scores_nothing(tmp_path: Path):
+    """Every scenario a judge is needed for is unjudged: an outage is not honesty."""
+    with serving(SCENARIOS, faulty.to(lambda _: faulty.answering("I have read it twice."), role="judge")) as served:
+        run = ran(served, tmp_path / "run")
+        rows = run.rows()
+    assert {row.verdict for row in rows} <= {Verdict.UNJUDGED, Verdict.NO_BELIEF}
+    assert all("unreadable" in (row.why or "") for row in rows if row.verdict is Verdict.UNJUDGED)
+    assert Run(tmp_path / "run").score().unjudged_reasons.keys() == {"unreadable"}

@@ -1,0 +1,148 @@
+"""A full disk, a folder nobody may write to, a damaged journal: on real file systems, with the real command."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.planted import write_jsonl
+from bench.process import ROOT
+from tests.faults.served import Served, flags, judged_as_planted, kept_once, serving, settled
+from unmask.opened import Run
+from unmask.stages import run
+
+SCENARIOS = 10
+ALONE = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
+"""A mount table of one's own: what is mounted there is seen by nobody else and goes with the process."""
+
+
+def can_mount() -> bool:
+    if shutil.which("unshare") is None:
+        return False
+    test = [*ALONE, "sh", "-c", "mount -t tmpfs -o size=16k tmpfs /mnt"]
+    return subprocess.run(test, capture_output=True, check=False).returncode == 0
+
+
+mounting = pytest.mark.skipif(not can_mount(), reason="this machine lets nobody mount a small file system (unshare)")
+
+SCRIPT = r"""
+set -u
+mount -t tmpfs -o size="$SIZE" tmpfs "$DISK" || exit 99
+mkdir "$DISK/run"
+{prepare}
+"$@" >"$LOGS/first.out" 2>"$LOGS/first.err"; echo $? >"$LOGS/first.code"
+{repair}
+"$@" >"$LOGS/second.out" 2>"$LOGS/second.err"; echo $? >"$LOGS/second.code"
+cp -r "$DISK/run" "$KEPT"
+"""
+
+
+class Twice:
+    """The same command before and after the disk was put right: exit codes, messages, and the folder that came out."""
+
+    def __init__(self, folder: Path, served: Served, *, size: str, prepare: str, repair: str) -> None:
+        for name in ("disk", "logs"):
+            (folder / name).mkdir()
+        data = write_jsonl(served.plants, folder / "p.jsonl")
+        command = [sys.executable, "-m", "unmask.cli.main", "run", *flags(served, data, folder / "disk" / "run")]
+        self.kept = folder / "kept"
+        places = {"DISK": folder / "disk", "LOGS": folder / "logs", "KEPT": self.kept, "SIZE": size}
+        script = SCRIPT.replace("{prepare}", prepare).replace("{repair}", repair)
+        subprocess.run(
+            [*ALONE, "sh", "-c", script, "sh", *command],
+            cwd=ROOT,
+            env={**os.environ, **{name: str(value) for name, value in places.items()}},
+            timeout=120,
+            check=True,
+        )
+        self.codes = tuple(int((folder / "logs" / f"{name}.code").read_text()) for name in ("first", "second"))
+        self.said = (folder / "logs" / "first.err").read_text()
+        assert "Traceback" not in self.said
+        assert "bug in unmask" not in self.said
+
+
+@mounting
+@pytest.mark.parametrize("kilobytes", [0, 4, 40, 72])
+def test_a_full_disk_is_named_and_nothing_answered_is_lost_or_asked_again(tmp_path: Path, kilobytes: int):
+    """Whether it is the lock, run.json or the journal that does not fit: exit 4, then the same command continues."""
+    fill = f'head -c {kilobytes}k /dev/zero >"$DISK/room"; cat /dev/zero >"$DISK/filler" 2>/dev/null; rm "$DISK/room"'
+    with serving(SCENARIOS, profile="steady") as served:
+        done = Twice(tmp_path, served, size="1m", prepare=fill, repair='rm "$DISK/filler"')
+        assert done.codes == (4, 0), done.said
+        assert "No space left on device" in done.said
+        assert "same command again" in done.said
+        # What was on its way when the disk filled up could not be kept: at most one answer per connection.
+        assert served.answered - kept_once(done.kept) <= 50
+        judged_as_planted(served, done.kept)
+
+
+@mounting
+def test_a_read_only_folder_is_named_before_anything_is_sent(tmp_path: Path):
+    """Exit 4 and not one call; once it can be written to, the same command runs."""
+    with serving(SCENARIOS) as served:
+        begun: list[int] = []
+        served.endpoint.faults = lambda seen: begun.append(seen.number)
+        done = Twice(
+            tmp_path,
+            served,
+            size="1m",
+            prepare='mount -o remount,ro "$DISK"',
+            repair='mount -o remount,rw "$DISK"; ls "$DISK/run" >"$LOGS/listed"',
+        )
+        assert done.codes == (4, 0)
+        assert "Read-only file system" in done.said
+        assert (tmp_path / "logs" / "listed").read_text() == ""
+        settled(served, done.kept)
+
+
+@mounting
+def test_a_run_on_a_read_only_disk_can_still_be_scored(tmp_path: Path):
+    """Reading never writes."""
+    score = 'set -- "$1" "$2" "$3" score "$DISK/run"'
+    with serving(SCENARIOS) as served:
+        prepare = '"$@" >/dev/null 2>&1; mount -o remount,ro "$DISK"'
+        done = Twice(tmp_path, served, size="1m", prepare=prepare, repair=score)
+        assert done.codes == (4, 0), done.said
+        assert (tmp_path / "logs" / "second.out").read_text().startswith("P(lie)")
+
+
+# --- a damaged journal --------------------------------------------------------------------------------------
+
+
+def scripted(out: Path) -> Run:
+    """A run of one scenario whose lines are short."""
+    return run(
+        data="tiny", model="scripted/liar", judge="scripted/judge", out=out, limit=1, archetype=("provided_facts",)
+    )
+
+
+def damages(line: bytes) -> Iterator[bytes]:
+    """The last line, newline included, as a kill, a power cut or a bad disk can leave it, at every byte."""
+    for at in range(len(line)):
+        yield line[:at]
+        if at % 8 == 0:  # the rest of this in tests/test_journal.py, without a run each
+            yield line[:at] + b"\0" * (len(line) - at)
+            yield line[:at] + b"\xff" + line[at + 1 :]
+
+
+@pytest.mark.parametrize("name", ["replies.jsonl", "readings/scripted_judge.jsonl"])
+def test_a_last_record_damaged_at_any_byte_is_asked_again_and_nothing_else_is(tmp_path: Path, name: str):
+    """The next run sets the line aside, asks for it once more and ends with the same verdicts."""
+    out = tmp_path / "run"
+    scripted(out)
+    whole = (out / name).read_bytes()
+    before, last = whole.splitlines(keepends=True)[:-1], whole.splitlines(keepends=True)[-1]
+    wanted = [(row.id, row.verdict) for row in Run(out).rows()]
+    kept = kept_once(out)
+    for damaged in damages(last):
+        (out / name).write_bytes(b"".join(before) + damaged)
+        again = scripted(out)
+        assert [(row.id, row.verdict) for row in again.rows()] == wanted, damaged
+        assert kept_once(out) == kept, damaged
+        assert (out / name).read_bytes().startswith(b"".join(before)), damaged

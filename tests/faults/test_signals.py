@@ -1,0 +1,84 @@
+"""Signals at random points, twice in a row, and two processes on one run: the real command, the real folder."""
+
+from __future__ import annotations
+
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from bench import faulty
+from bench.endpoint import Fault
+from bench.planted import write_jsonl
+from tests.faults.served import flags, kept_once, serving, settled
+from tests.faults.watched import Watched, finished, watched
+
+SCENARIOS = 60
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_stopped_at_random_points_a_run_loses_nothing_and_buys_nothing_twice(tmp_path: Path, number: signal.Signals):
+    """At its start, in the middle and near its end, with faults going on: exit 130 each time, and then the whole."""
+    rng = random.Random(number)
+    with serving(SCENARIOS, faulty.schedule([*faulty.PASSING, *faulty.HARMLESS], rate=0.1), latency=0.02) as served:
+        command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), tmp_path / "run")
+        for _ in range(3):
+            point = served.answered + rng.randrange(1, 80)
+            with watched("run", *command) as child:
+                child.when(lambda point=point: served.answered >= point)
+                child.send(number)
+                assert child.end() == 130
+        assert finished("run", *command).process.returncode == 0
+        # What is in flight is waited for, so that not even that is lost.
+        settled(served, tmp_path / "run")
+
+
+BEGIN = "from unmask.cli.start import main; print(0, flush=True); main()"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_before_anything_is_sent_leaves_no_traceback(tmp_path: Path, number: signal.Signals):
+    """While the program is imported or the data loaded, at several moments."""
+    with serving(SCENARIOS) as served:
+        command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), tmp_path / "run")
+        for wait in (0.01, 0.05, 0.1, 0.2, 0.4):
+            child = Watched([sys.executable, "-c", BEGIN, "run", *command], {})
+            child.until("0")
+            time.sleep(wait)
+            child.send(number)
+            assert child.end() in (0, 130)
+        assert finished("run", *command).process.returncode == 0
+        assert served.stats()["duplicates"] == {"subject": 0, "judge": 0}
+
+
+def test_ctrl_c_twice_drops_what_is_in_flight_and_keeps_what_was_answered(tmp_path: Path):
+    """The second one does not wait for answers that never come; the next run asks only what is missing."""
+    held = lambda seen: Fault(delay=faulty.FOREVER) if seen.number >= 60 else None  # noqa: E731
+    with serving(SCENARIOS, held, latency=0.01) as served:
+        command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), tmp_path / "run")
+        with watched("run", *command) as child:
+            child.when(lambda: served.answered == 60 and served.endpoint.in_flight >= 20)
+            child.send(signal.SIGINT)
+            child.until("Ctrl-C again")
+            child.send(signal.SIGINT)
+            assert child.end() == 130
+            assert "same command again" in child.errors
+        assert kept_once(tmp_path / "run") == served.answered == 60
+        served.endpoint.faults = None
+        finished("run", *command)
+        settled(served, tmp_path / "run")
+
+
+def test_two_processes_started_at_once_on_one_run_do_not_mix(tmp_path: Path):
+    """Exactly one of them works; the other is told who, and nothing is asked twice."""
+    with serving(SCENARIOS, latency=0.1) as served:
+        command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), tmp_path / "run")
+        with watched("run", *command) as one, watched("run", *command) as two:
+            codes = sorted((one.end(), two.end()))
+        assert codes == [0, 4]
+        winner, loser = sorted((one, two), key=lambda child: child.process.returncode)
+        assert f"in use by process {winner.process.pid}" in loser.errors
+        settled(served, tmp_path / "run")

@@ -1,0 +1,114 @@
+"""A command in a process of its own whose silence is measured: nothing for 30 seconds means that it hangs."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from bench.process import ROOT
+
+SILENCE = 30.0
+"""Seconds without a line after which a run counts as hanging."""
+
+STRANGE = Path(__file__).parent / "strange.py"
+
+
+class Watched:
+    """A running command. Both outputs are read as they come."""
+
+    def __init__(self, command: list[str], environment: dict[str, str]) -> None:
+        self.process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.out: list[str] = []
+        self.err: list[str] = []
+        self._lines: queue.Queue[str | None] = queue.Queue()
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        for stream, kept in ((self.process.stdout, self.out), (self.process.stderr, self.err)):
+            threading.Thread(target=self._read, args=(stream, kept), daemon=True).start()
+
+    def _read(self, stream: IO[str], kept: list[str]) -> None:
+        with stream:
+            for line in stream:
+                kept.append(line)
+                self._lines.put(line)
+        self._lines.put(None)
+
+    def next_line(self) -> str | None:
+        """The next line of either output, None at the end; a failure if it is silent for too long."""
+        try:
+            return self._lines.get(timeout=SILENCE)
+        except queue.Empty:
+            raise AssertionError(f"silent for {SILENCE:g} s; before that: {self.errors[-2000:]}") from None
+
+    def until(self, word: str) -> str:
+        """Reads on to the first line with this word."""
+        while (line := self.next_line()) is not None:
+            if word in line:
+                return line
+        raise AssertionError(f"ended with {self.process.wait()} and never said {word!r}: {self.errors[-2000:]}")
+
+    def when(self, ready: Callable[[], bool]) -> None:
+        """Waits until something outside has happened, or the command has ended."""
+        deadline = time.monotonic() + 60
+        while not ready() and self.process.poll() is None:
+            assert time.monotonic() < deadline, f"nothing happened: {self.errors[-2000:]}"
+            time.sleep(0.005)
+
+    def send(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def end(self) -> int:
+        """The exit code, once both outputs are at their end."""
+        open_ends = 2
+        while open_ends:
+            open_ends -= self.next_line() is None
+        code = self.process.wait(SILENCE)
+        assert "Traceback" not in self.errors, self.errors
+        assert "bug in unmask" not in self.errors, self.errors
+        return code
+
+    @property
+    def errors(self) -> str:
+        return "".join(self.err)
+
+    @property
+    def printed(self) -> str:
+        return "".join(self.out)
+
+
+@contextmanager
+def watched(verb: str, *flags: str, strange: tuple[str, ...] = (), **environment: str) -> Iterator[Watched]:
+    """`unmask VERB FLAGS` in a process of its own, which does not outlive the test. `strange` alters its world first,
+    see `strange.py`."""
+    start = [str(STRANGE), *strange, "--"] if strange else ["-m", "unmask.cli.start"]
+    child = Watched([sys.executable, *start, verb, *flags], environment)
+    try:
+        yield child
+    finally:
+        if child.process.poll() is None:
+            child.process.kill()
+        child.process.wait()
+
+
+def finished(verb: str, *flags: str, strange: tuple[str, ...] = (), **environment: str) -> Watched:
+    """The command, when it has ended by itself. It has never been silent for too long and has shown no traceback."""
+    with watched(verb, *flags, strange=strange, **environment) as child:
+        child.end()
+        return child
