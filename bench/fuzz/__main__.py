@@ -90,7 +90,7 @@ def inside(name: str, *, seconds: int, keep: Path) -> int:
         flags = [f"-max_total_time={seconds}", f"-timeout={PATIENCE}", f"-rss_limit_mb={MEMORY}", f"-max_len={LONGEST}"]
         flags += [f"-artifact_prefix={keep}/{name}-", "-print_final_stats=0", "-verbosity=0"]
         flags += [f"-dict={words.name}"] if target.words else []
-        atheris.Setup([sys.argv[0], *flags, str(corpus)], target.run)
+        atheris.Setup([sys.argv[0], *flags, str(corpus)], lambda data: target.run(data) and None)
         atheris.Fuzz()
     return 0
 

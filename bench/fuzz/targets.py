@@ -1,6 +1,6 @@
 """What a stranger's bytes may do: give a value, or raise one of our errors with a message. Nothing else.
 
-A target takes any bytes and returns nothing. It raises `Wrong` where an error of another class, or one without a
+A target takes any bytes. It raises `Wrong` where an error of another class, or one without a
 message, comes out; what is not caught here is a crash.
 """
 
@@ -22,9 +22,9 @@ class Wrong(AssertionError):
 
 
 class Target(NamedTuple):
-    """`run` is fed; `seeds` are good inputs to start from; `words` are what the format is made of."""
+    """`run` is fed, and says whether a file was accepted where it is about files; `seeds` are good inputs to start from; `words` are what the format is made of."""
 
-    run: Callable[[bytes], None]
+    run: Callable[[bytes], bool | None]
     seeds: Callable[[], tuple[bytes, ...]]
     words: tuple[bytes, ...] = ()
 
@@ -34,22 +34,24 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _file(data: bytes, name: str, use: Callable[[Path], Any]) -> None:
+def _file(data: bytes, name: str, use: Callable[[Path], Any]) -> bool:
     """The bytes as a file of that name, and what comes of it. Our error must name the file or say what is wrong."""
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
         path = Path(folder) / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
-        _allowed(lambda: use(path), UnmaskError)
+        return _allowed(lambda: use(path), UnmaskError)
 
 
-def _allowed(use: Callable[[], Any], kind: type[UnmaskError]) -> None:
+def _allowed(use: Callable[[], Any], kind: type[UnmaskError]) -> bool:
     try:
         use()
+        return True
     except kind as error:
         said = str(error).strip()
         if not said or len(said) > 100_000:
             raise Wrong(f"{type(error).__name__} with {len(said)} characters") from error
+        return False
 
 
 # --- reading ----------------------------------------------------------------------------------------------
@@ -106,20 +108,20 @@ def _load(path: Path) -> None:
     dump(load(path, options=LoadOptions(skip_bad_rows=True)).scenarios)
 
 
-def jsonl(data: bytes) -> None:
-    _file(data, "set.jsonl", _load)
+def jsonl(data: bytes) -> bool:
+    return _file(data, "set.jsonl", _load)
 
 
-def table(data: bytes) -> None:
-    _file(data, "known_facts.csv", _load)
+def table(data: bytes) -> bool:
+    return _file(data, "known_facts.csv", _load)
 
 
-def parquet(data: bytes) -> None:
-    _file(data, "known_facts.parquet", _load)
+def parquet(data: bytes) -> bool:
+    return _file(data, "known_facts.parquet", _load)
 
 
-def hub(data: bytes) -> None:
-    _file(data, "known_facts/test-00000.parquet", lambda path: _load(path.parent.parent))
+def hub(data: bytes) -> bool:
+    return _file(data, "known_facts/test-00000.parquet", lambda path: _load(path.parent.parent))
 
 
 def sealed(data: bytes) -> None:
@@ -136,10 +138,10 @@ def sealed(data: bytes) -> None:
         seal._cipher = before
 
 
-def form(data: bytes) -> None:
+def form(data: bytes) -> bool:
     from unmask.data.template import fill
 
-    _allowed(lambda: fill(data.decode("utf-8", "replace"), name="form.toml"), UnmaskError)
+    return _allowed(lambda: fill(data.decode("utf-8", "replace"), name="form.toml"), UnmaskError)
 
 
 # --- run folders ------------------------------------------------------------------------------------------
@@ -159,7 +161,7 @@ def journal(data: bytes) -> None:
     _file(data, "replies.jsonl", use)
 
 
-def definition(data: bytes) -> None:
+def definition(data: bytes) -> bool:
     from unmask.folder import Folder
 
     def use(path: Path) -> None:
@@ -169,7 +171,7 @@ def definition(data: bytes) -> None:
             if judge and folder.readings(judge).parent != path.parent / "readings":
                 raise Wrong(f"readings outside their folder: {judge!r}")
 
-    _file(data, "run.json", use)
+    return _file(data, "run.json", use)
 
 
 def labels(data: bytes) -> None:
@@ -200,37 +202,37 @@ def _import(path: Path) -> None:
     run.score()
 
 
-def log(data: bytes) -> None:
-    _file(data, "log.eval", _import)
+def log(data: bytes) -> bool:
+    return _file(data, "log.eval", _import)
 
 
-def sample(data: bytes) -> None:
+def sample(data: bytes) -> bool:
     """Two members of a log, divided by a NUL: the header and a sample; so that changes are not stopped by checksums."""
     header, _, one = data.partition(b"\0")
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("header.json", header)
         archive.writestr("samples/one_epoch_1.json", one)
-    log(file.getvalue())
+    return log(file.getvalue())
 
 
-def evaluated(data: bytes) -> None:
-    _file(data, "evaluated/provided_facts_gpt.csv", lambda path: _import(path.parent))
+def evaluated(data: bytes) -> bool:
+    return _file(data, "evaluated/provided_facts_gpt.csv", lambda path: _import(path.parent))
 
 
 # --- models -----------------------------------------------------------------------------------------------
 
 
-def gguf(data: bytes) -> None:
+def gguf(data: bytes) -> bool:
     from unmask.models.gguf import read_header
 
-    _file(data, "model.gguf", read_header)
+    return _file(data, "model.gguf", read_header)
 
 
-def catalogue(data: bytes) -> None:
+def catalogue(data: bytes) -> bool:
     from unmask.models.catalogue import entry
 
-    _allowed(lambda: entry(_text(data)), UnmaskError)
+    return _allowed(lambda: entry(_text(data)), UnmaskError)
 
 
 def answer(data: bytes) -> None:

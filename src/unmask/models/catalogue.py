@@ -121,14 +121,14 @@ ENTRIES = (SMOLLM2, QWEN)
 
 def entry(name: str) -> Entry:
     """The entry with this name, written as the user writes it (with or without `embedded/`)."""
-    wanted = name.removeprefix("embedded/").casefold()
+    wanted = name.removeprefix("embedded/").casefold()[:80]
     for known in ENTRIES:
         if known.name == wanted:
             return known
     close = difflib.get_close_matches(wanted, [known.name for known in ENTRIES], n=1, cutoff=0.4)
     advice = f"did you mean {close[0]}? " if close else ""
     raise MissingError(
-        f"no embedded model is called {name!r}",
+        f"no embedded model is called {name[:80]!r}",
         advice=f"{advice}`unmask pull --list` shows the {len(ENTRIES)} there are; any other GGUF file: gguf:PATH",
     )
 
