@@ -19,8 +19,8 @@ INTRO = """## Scale
 `python -m bench.scale` writes run folders of planted replies (ten takes, all questions asked, about 13 replies a
 scenario) and measures, each in a process of its own: *resume*, `unmask run` on the finished run with nothing left to
 send; *score*; *compare* with a second run of the same length; *report*. Time is wall time, memory is the peak of the
-process. The exponent b is fitted to time ~ replies^b over the journals of 100 thousand replies and more, where the start
-of the program no longer counts: 1 is linear."""
+process. The exponent b is fitted to time ~ replies^b over the journals of 100 thousand replies and more, where the
+start of the program no longer counts: 1 is linear."""
 FROM = 90_000
 
 
