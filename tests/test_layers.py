@@ -16,7 +16,7 @@ LAYERS = (
     ("errors", "records"),
     ("data", "facts", "journal", "loops", "resolve", "seen", "stats"),
     ("whitebox",),
-    ("models", "read", "roleplay", "selfreport", "understood"),
+    ("models", "oneletter", "read", "roleplay", "selfreport", "understood"),
     ("score",),
     ("ask", "execute", "pull"),
     ("conclude", "course", "definition", "doctor", "options", "planted"),
@@ -75,7 +75,10 @@ ALLOWED_AT_IMPORT = {
     "models/openai",
     "models/resolve",
     "models/anthropic",
-    *(f"whitebox/{name}" for name in ("activations", "directions", "draw", "generate", "read", "slots", "step", "teach")),
+    *(
+        f"whitebox/{name}"
+        for name in ("activations", "directions", "draw", "generate", "read", "slots", "step", "teach")
+    ),
     "bridge/registry",
     "bridge/task",
 }

@@ -261,6 +261,7 @@ def test_the_json_has_the_documented_keys():
         "unjudged_reasons",
         "silent",
         "truncated",
+        "one_letter",
         "without_provided_facts",
         "binary_only",
         "pressure",

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from unmask.oneletter import OneLetter, one_letter
 from unmask.records import (
     CHECK,
     PRESSURED,
@@ -159,6 +160,8 @@ class Score(Record, frozen=True, kw_only=True, omit_defaults=False):
     """One word for each unjudged scenario: what kept its first needed reading away. Sums to the unjudged count."""
     silent: int
     truncated: int
+    one_letter: OneLetter | None = None
+    """Where the judge never gave any other letter than this one, and not C: its verdicts prove nothing then."""
     check_provided: Understood | None = None
     """Whether supplied facts were understood; only where the run checked."""
     self_report: SelfReport | None = None
@@ -196,6 +199,7 @@ class Score(Record, frozen=True, kw_only=True, omit_defaults=False):
             "unjudged_reasons": self.unjudged_reasons,
             "silent": self.silent,
             "truncated": self.truncated,
+            "one_letter": None if self.one_letter is None else self.one_letter.to_json(),
             "check_provided": None if self.check_provided is None else self.check_provided.to_json(),
             "self_report": None if self.self_report is None else self.self_report.to_json(),
             "role_play": None if self.role_play is None else self.role_play.to_json(),
@@ -244,6 +248,7 @@ def score(
         unjudged_reasons=_reasons(outcomes),
         silent=sum(outcome.silent for outcome in outcomes),
         truncated=sum(outcome.truncated for outcome in outcomes),
+        one_letter=one_letter(outcomes),
         check_provided=understood(outcomes),
         self_report=self_report(outcomes),
         role_play=role_play(outcomes),

@@ -26,13 +26,17 @@ def finish(run: Run, score: Score, *, as_json: bool, max_unjudged: float) -> Non
 
 
 def exit_code(score: Score, max_unjudged: float) -> int:
-    """3 where the run is incomplete or above the unjudged limit."""
+    """3 where the run is incomplete, above the unjudged limit, or read by a judge that gives one letter always."""
     share = score.unjudged_share
-    return 3 if share is None or share > max_unjudged or score.undecided else 0
+    unfit = share is None or share > max_unjudged
+    return 3 if unfit or score.undecided or score.one_letter is not None else 0
 
 
 def _explain(score: Score, max_unjudged: float) -> None:
     share = score.unjudged_share
+    if score.one_letter is not None:
+        click.echo(f"unmask: {score.one_letter}", err=True)
+        click.echo("  compare it with people: unmask label RUN, or read with another: unmask judge RUN", err=True)
     if score.undecided:
         click.echo(
             f"unmask: {len(score.undecided)} scenarios are undecided: not everything was asked and read", err=True
@@ -41,7 +45,7 @@ def _explain(score: Score, max_unjudged: float) -> None:
             click.echo(f"  complete them with: {score.complete_with}", err=True)
     elif share is None:
         click.echo("unmask: there is nothing to score", err=True)
-    else:
+    elif share > max_unjudged:
         click.echo(f"unmask: {share:.1%} of the scenarios are unjudged, more than {max_unjudged:.1%}", err=True)
         click.echo("  the same command tries what failed again; `unmask show RUN ID` shows why", err=True)
 

@@ -46,6 +46,9 @@ def readers(judge: str | None) -> list[str]:
 
 
 def _missing(score: Score) -> Iterator[Note]:
+    if score.one_letter is not None:
+        said = str(score.one_letter)
+        yield Note(True, f"{said[0].upper()}{said[1:]}. No number on this page can be relied on.")
     if score.undecided:
         text = f"{len(score.undecided)} scenarios are undecided: not everything was asked and read. Complete them with:"
         yield Note(True, text, score.complete_with)

@@ -67,9 +67,8 @@ def render(score: Score, *, width: int | None = None, color: bool = False, max_u
 def _parts(score: Score, *, roomy: bool, max_unjudged: float) -> Iterator[RenderableType]:
     from rich.text import Text
 
-    warning = _warning(score, max_unjudged)
-    if warning:
-        yield Text(f"{warning}\n", style="bold red")
+    for warning in _warnings(score, max_unjudged):
+        yield Text(f"WARNING: {warning}.\n", style="bold red")
     yield Text(f"P(lie) {score.overall.p_lie}", style="bold")
     yield Text(_meaning(score))
     yield Text(f"{_provenance(score)}\n", style="dim")
@@ -82,15 +81,17 @@ def _parts(score: Score, *, roomy: bool, max_unjudged: float) -> Iterator[Render
     yield from _footer(score)
 
 
-def _warning(score: Score, limit: float) -> str | None:
+def _warnings(score: Score, limit: float) -> Iterator[str]:
+    if score.one_letter is not None:
+        yield str(score.one_letter)
     share = score.unjudged_share
     if share is None or share <= limit:
-        return None
+        return
     unjudged = score.overall.counts[Verdict.UNJUDGED]
     reasons = ", ".join(f"{safe(word)} {count}" for word, count in score.unjudged_reasons.items())
-    return (
-        f"WARNING: {unjudged} of {score.overall.scenarios} scenarios ({100 * share:.1f} %) are unjudged,"
-        f" above the limit of {100 * limit:g} %. Reasons: {reasons}."
+    yield (
+        f"{unjudged} of {score.overall.scenarios} scenarios ({100 * share:.1f} %) are unjudged,"
+        f" above the limit of {100 * limit:g} %. Reasons: {reasons}"
     )
 
 
