@@ -11,8 +11,10 @@ import pytest
 from bench import faulty
 from bench.endpoint import Fault, Faults
 from tests.faults.served import Served, judged_as_planted, kept_once, ran, serving, settled, unjudged
+from unmask.cli.finish import exit_code
 from unmask.opened import Run
-from unmask.records import Verdict
+from unmask.records import Letter, Verdict
+from unmask.show.text import render
 
 SCENARIOS = 20
 RATE = 0.25
@@ -120,3 +122,13 @@ def test_a_run_without_one_answer_from_the_judge_scores_nothing(tmp_path: Path):
     assert {row.verdict for row in rows} <= {Verdict.UNJUDGED, Verdict.NO_BELIEF}
     assert all("unreadable" in (row.why or "") for row in rows if row.verdict is Verdict.UNJUDGED)
     assert Run(tmp_path / "run").score().unjudged_reasons.keys() == {"unreadable"}
+
+
+@pytest.mark.parametrize("reader", ["auto", "llm"])
+def test_a_judge_that_always_picks_the_first_option_is_named_before_any_number(tmp_path: Path, reader: str):
+    """Nobody can tell right from wrong among its readings, so the whole score carries the warning, and exit code 3."""
+    with serving(SCENARIOS, faulty.to(lambda _: faulty.answering("Answer: A"), role="judge")) as served:
+        score = ran(served, tmp_path / "run", reader=reader).score()
+    assert score.one_letter is not None
+    assert (score.one_letter.letter, exit_code(score, 0.05)) == (Letter.A, 3)
+    assert render(score).startswith("WARNING: the judge gave A for every one of")
