@@ -58,6 +58,15 @@ def test_keys_and_values_go_to_the_same_places(heads, shared, size):
         torch.testing.assert_close(one, other)
 
 
+@pytest.mark.parametrize(("heads", "shared", "size"), [(4, 2, 64), (9, 3, 64), (8, 8, 80)])
+def test_whole_texts_are_spread_the_same(heads, shared, size):
+    wide = drawn(3 * 5, (heads + 2 * shared) * size)
+    asked = tuple(part.view(15, -1, size) for part in wide.split([heads * size, shared * size, shared * size], dim=1))
+    turn = drawn(15, size), drawn(15, size)
+    for found, meant in zip(kernels.spread(asked, turn, 3), parts.spread(asked, turn, 3), strict=True):
+        torch.testing.assert_close(found, meant)
+
+
 @pytest.mark.parametrize(("heads", "shared", "size"), [(4, 2, 64), (9, 3, 64), (8, 8, 80), (32, 8, 128)])
 @pytest.mark.parametrize("programs", [1, 40, 1000])
 def test_attention_sees_the_same(heads, shared, size, programs, monkeypatch):

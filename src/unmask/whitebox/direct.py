@@ -7,6 +7,7 @@ models of another make, or with hooks in them, go through transformers.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from torch.nn.functional import linear
 
 from unmask.whitebox.slots import Slots
 
+Asked = tuple[Any, Any, Any]
 FAMILY = ("llama", "mistral", "qwen2", "qwen3")
 _TURNS = ("default", "linear", "llama3", "yarn")
 
@@ -25,13 +27,12 @@ class Direct:
 
     def __init__(self, model: Any, slots: Slots, *, windows: dict[str, int | None]) -> None:
         self.model, self.slots = model, slots
-        gpu = model.device.type == "cuda"
-        self._parts: Any = importlib.import_module("unmask.whitebox.kernels" if gpu else "unmask.whitebox.parts")
-        self._layers = [_Layer(layer, self._parts) for layer in model.model.layers]
+        self._parts = parts_for(model)
+        self._layers = [Layer(layer, self._parts) for layer in model.model.layers]
         kinds = getattr(model.config, "layer_types", None) or [next(iter(windows))] * len(self._layers)
         self._windows = windows
         self._kinds = list(kinds)
-        if gpu:
+        if model.device.type == "cuda":
             torch.cuda.empty_cache()  # the places where the weights were
 
     def __call__(self, ids: Any, at: Any) -> Any:
@@ -45,18 +46,30 @@ class Direct:
         }
         added = None
         for place, layer in enumerate(self._layers):
-            slots = self.slots.keys[place], self.slots.values[place]
-            hidden, added = layer(hidden, added, turn=turn, at=at, first=firsts[self._kinds[place]], slots=slots)
+            slots, first = (self.slots.keys[place], self.slots.values[place]), firsts[self._kinds[place]]
+
+            def attend(asked: Asked, scale: float, slots: Any = slots, first: Any = first) -> Any:
+                return parts.attended(parts.placed(asked, turn, at, slots), slots, first, at, scale)
+
+            hidden, added = layer(hidden, added, attend)
         last, _ = parts.add_norm(added, hidden, backbone.norm.weight, backbone.norm.variance_epsilon)
         return self.model.lm_head(last).float()
 
 
+def parts_for(model: Any) -> Any:
+    gpu = model.device.type == "cuda"
+    return importlib.import_module("unmask.whitebox.kernels" if gpu else "unmask.whitebox.parts")
+
+
+def known(model: Any) -> bool:
+    """Whether the layers of a model are those that are written down here."""
+    turns = getattr(model.config, "rope_parameters", None) or {}
+    return getattr(model.config, "model_type", None) in FAMILY and turns.get("rope_type", "default") in _TURNS
+
+
 def direct(model: Any, slots: Slots, *, windows: dict[str, int | None]) -> Direct | None:
     """The direct pass of a model, or `None` if it is not one that is known here."""
-    if getattr(model.config, "model_type", None) not in FAMILY or _has_hooks(model):
-        return None
-    scaling = getattr(model.config, "rope_parameters", None) or {}
-    if scaling.get("rope_type", "default") not in _TURNS:
+    if not known(model) or _has_hooks(model):
         return None
     try:
         return Direct(model, slots, windows=windows)
@@ -68,22 +81,27 @@ def _has_hooks(model: Any) -> bool:
     return any(part._forward_hooks or part._forward_pre_hooks for part in model.modules())
 
 
-class _Layer:
-    """One layer. `added` is what the last one would have added to `hidden`: the sum is taken with the norm."""
+class Layer:
+    """One layer. `added` is what the last one would have added to `hidden`: the sum is taken with the norm. With `bare`
+    an adapter that lies on it is passed by."""
 
-    def __init__(self, layer: Any, parts: Any) -> None:
+    def __init__(self, layer: Any, parts: Any, *, bare: bool = False) -> None:
         attention, mlp = layer.self_attn, layer.mlp
         if not isinstance(mlp.act_fn, nn.SiLU) and type(mlp.act_fn).__name__ != "SiLUActivation":
             raise NotImplementedError(f"activation {mlp.act_fn}")
-        self._parts, self._attention, self._mlp = parts, attention, mlp
+        self._parts, self._attention = parts, attention
         self._before, self._between = layer.input_layernorm, layer.post_attention_layernorm
-        self._asked = _Together(attention.q_proj, attention.k_proj, attention.v_proj)
-        self._opened = _Together(mlp.gate_proj, mlp.up_proj)
+
+        def own(one: Any) -> Any:
+            return getattr(one, "base_layer", one) if bare else one
+
+        self._asked = _Together(own(attention.q_proj), own(attention.k_proj), own(attention.v_proj))
+        self._opened = _Together(own(mlp.gate_proj), own(mlp.up_proj))
+        self._joined, self._closed = own(attention.o_proj), own(mlp.down_proj)
         self._head_norms: Any = (attention.q_norm, attention.k_norm) if hasattr(attention, "q_norm") else None
 
-    def __call__(
-        self, hidden: Any, added: Any, *, turn: Any, at: Any, first: Any, slots: tuple[Any, Any]
-    ) -> tuple[Any, Any]:
+    def __call__(self, hidden: Any, added: Any, attend: Callable[[Asked, float], Any]) -> tuple[Any, Any]:
+        """`attend` is given queries, keys and values of each token, `[token, head, size]`, and their scale."""
         parts, attention = self._parts, self._attention
         before, eps = self._before, self._before.variance_epsilon
         if added is None:
@@ -96,10 +114,9 @@ class _Layer:
                 parts.norm(part, own.weight, own.variance_epsilon)
                 for part, own in zip((query, key), self._head_norms, strict=True)
             )
-        query = parts.placed((query, key, value), turn, at, slots)
-        written = attention.o_proj(parts.attended(query, slots, first, at, attention.scaling))
+        written = self._joined(attend((query, key, value), attention.scaling))
         normed, hidden = parts.add_norm(written, hidden, self._between.weight, self._between.variance_epsilon)
-        return hidden, self._mlp.down_proj(parts.gated(*self._opened(normed)))
+        return hidden, self._closed(parts.gated(*self._opened(normed)))
 
 
 class _Together:

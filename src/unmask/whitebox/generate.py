@@ -120,9 +120,10 @@ class Writer:
         for row in coming:
             prompts.setdefault(tuple(row.tokens[:-1]), []).append(row)
         width = self._rounded(self._needed([*self.rows, *coming]))
-        rows = min(self.room.rows, 1 << (len(self.rows) + len(coming) - 1).bit_length()) if coming else 0
+        total = len(self.rows) + len(coming)
+        rows = max(total, min(self.room.rows, 1 << (total - 1).bit_length())) if coming else 0
         for group, layers in self._reader.read(list(prompts)):
-            self._slots.reserve(max(rows, len(self.rows) + len(coming)), width, layers)
+            self._slots.reserve(rows, width, layers)
             sources = [source for source, prompt in enumerate(group) for _ in prompts[prompt]]
             self._slots.put(len(self.rows), layers, sources)
             self.rows += [row for prompt in group for row in prompts[prompt]]

@@ -182,6 +182,25 @@ def placed(asked: tuple[Any, Any, Any], turn: tuple[Any, Any], at: Any, slots: t
     return out
 
 
+def spread(asked: tuple[Any, Any, Any], turn: tuple[Any, Any], rows: int) -> tuple[Any, Any, Any]:
+    """The same for whole texts, `rows` of them one after another: turned, and as attention wants them,
+    `[row, head, token, size]`."""
+    query, key, value = asked
+    (count, heads, size), shared = query.shape, key.shape[1]
+    length = count // rows
+    keys, values = (key.new_empty((rows, shared, length, size)) for _ in range(2))
+    token = torch.arange(count, device=query.device)
+    at = token // length * (shared * length) + token % length  # where the token's first head lies
+    out = query.new_empty((count, heads, size))
+    cos, sin = (one.reshape(count, size).contiguous() for one in turn)
+    _placed[(count, heads + 2 * shared)](
+        query, key, value, cos, sin, at, out, keys, values,
+        query.stride(0), key.stride(0), value.stride(0), 0, keys.stride(1),
+        heads, shared, size // 2, triton.next_power_of_2(size // 2), num_warps=1,
+    )  # fmt: skip
+    return out.view(rows, length, heads, size).transpose(1, 2), keys, values
+
+
 def attended(query: Any, slots: tuple[Any, Any], first: Any, at: Any, scale: float) -> Any:
     """What each row's new token sees of its slots, from `first` to `at`: no others are read. Heads in a row."""
     (rows, heads, size), (keys, values) = query.shape, slots

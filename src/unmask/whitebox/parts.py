@@ -34,6 +34,15 @@ def placed(asked: tuple[Any, Any, Any], turn: tuple[Any, Any], at: Any, slots: t
     return _turned(query, *turn)
 
 
+def spread(asked: tuple[Any, Any, Any], turn: tuple[Any, Any], rows: int) -> tuple[Any, Any, Any]:
+    """The same for whole texts, `rows` of them one after another: turned, and as attention wants them,
+    `[row, head, token, size]`."""
+    query, key, value = asked
+    turned = _turned(query, *turn), _turned(key, *turn), value
+    query, key, value = (one.view(rows, -1, *one.shape[1:]).transpose(1, 2) for one in turned)
+    return query, key, value
+
+
 def attended(query: Any, slots: tuple[Any, Any], first: Any, at: Any, scale: float) -> Any:
     """What each row's new token sees of its slots, from `first` to `at`. Heads in a row."""
     (rows, heads, size), (keys, values) = query.shape, slots
