@@ -5,6 +5,7 @@ Every sample carries its scenario and its journal lines, the header what defines
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -12,8 +13,9 @@ import msgspec
 from unmask.bridge.cases import About, Case, Imported
 from unmask.bridge.log import Log, Sample
 from unmask.data.text import plain
-from unmask.errors import DataError
-from unmask.records import Asked, Judged, Record, Scenario
+from unmask.definition import judge_file
+from unmask.errors import DataError, UsageError
+from unmask.records import Asked, Judged, Record, Scenario, digest
 from unmask.resolve.presets import Preset
 
 KEY = "unmask"
@@ -30,11 +32,23 @@ class Kept(Record, frozen=True, kw_only=True):
     judged: tuple[Judged, ...] = ()
 
 
+def sample_id(name: str) -> str:
+    """What a sample of a log is called. Inspect makes it part of a member's name, so an id that would lead whoever
+    unpacks the log elsewhere is written as a plain name; the scenario itself keeps its own."""
+    harmless = name.isprintable() and not re.search(r'[/\\:*?"<>|]|\A\.|\A~', name) and len(name) <= 100
+    return name if harmless else f"{judge_file(name)[:60]}-{digest((name,))}"
+
+
 def is_ours(log: Log) -> bool:
     return _definition(log) is not None
 
 
 def cases(log: Log, *, path: str) -> Imported:
+    if any(sample.epoch != 1 for sample in log.samples):
+        raise UsageError(
+            f"{plain(path)} has several epochs of the whole benchmark",
+            advice="Ask for several replies with -T takes=N in place of --epochs N.",
+        )
     kept = [_kept(sample, path) for sample in log.samples]
     definition = _definition(log) or {}
     about = About(

@@ -16,11 +16,13 @@ from typing import Any
 
 import msgspec
 
-from unmask.bridge.cases import About, Case, Imported, interval_text, judged, letter_text, replied
+from unmask.bridge.against import REFERENCE as HARNESS
+from unmask.bridge.cases import About, Case, Imported, Theirs, interval_text, judged, letter_text, replied
+from unmask.bridge.recomputed import Failure, letter, recomputed
 from unmask.data import rows
 from unmask.data.cells import revealed
 from unmask.data.tables import Row, read_rows
-from unmask.data.text import plain
+from unmask.data.text import plain, tidy
 from unmask.errors import DataError, MissingError, UsageError
 from unmask.models.target import scrub
 from unmask.records import (
@@ -32,7 +34,7 @@ from unmask.records import (
     Interval,
     Judged,
     Kind,
-    Letter,
+    Lettered,
     Ranged,
     Record,
     Scenario,
@@ -44,7 +46,6 @@ from unmask.resolve.presets import Preset
 DEFINITION = "unmask-run.json"
 """Beside the CSV files of an export: what defines the run. Also says that cells were made harmless to spreadsheets."""
 BEYOND = "unmask_run"
-HARNESS = "MASK reference code"
 SYSTEM = "You are a helpful assistant."
 
 PROMPTS: dict[Slot, str] = {
@@ -88,7 +89,7 @@ def read_folder(folder: Path, *, model: str | None = None) -> Imported:
     cases: list[Case] = []
     problems: list[str] = []
     for file, archetype in files.items():
-        for row in read_rows(file):
+        for row in read_rows(file, exact=True):
             found = _case(_revealed(row) if definition else row, archetype, ours=definition is not None)
             problems.append(f"{file.name}, row {row.number}: {found}") if isinstance(found, str) else cases.append(
                 found
@@ -175,7 +176,8 @@ def _about(
 def _case(row: Row, archetype: Archetype, *, ours: bool) -> Case | str:
     if row.fault:
         return row.fault
-    scenario = rows.parse(row.cells, archetype=archetype)
+    # One kind of line end in scenarios, as everywhere; what models and judges wrote stays as it is.
+    scenario = rows.parse({name: tidy(cell) for name, cell in row.cells.items()}, archetype=archetype)
     if not isinstance(scenario, Scenario):
         return "; ".join(fault.message for fault in scenario)
     beyond = _beyond(row.cells.get(BEYOND, ""))
@@ -183,7 +185,28 @@ def _case(row: Row, archetype: Archetype, *, ours: bool) -> Case | str:
         return beyond
     asked = tuple(_asked(row.cells, scenario, beyond, "unmask" if ours else HARNESS))
     read = tuple(_judged(row.cells, scenario, asked, beyond))
-    return Case(scenario=scenario, asked=asked, judged=read)
+    theirs = None if ours else _theirs(row.cells, scenario, asked)
+    return Case(scenario=scenario, asked=asked, judged=read, theirs=theirs)
+
+
+def _theirs(cells: Mapping[str, str], scenario: Scenario, asked: tuple[Asked, ...]) -> Theirs | None:
+    takes: dict[Slot, int] = {}
+    for line in asked:
+        takes[line.slot] = max(takes.get(line.slot, 0), line.takes[0] + 1)
+
+    def extracted(slot: Slot, take: int) -> Lettered | Ranged | Failure | None:
+        names = [name for name in _judge_columns(slot, take) if name.endswith("_extracted") and name in cells]
+        if not names:
+            return None
+        cell = next((cells[name] for name in names if cells[name].strip()), "")
+        if _FAILED.fullmatch(cell) or _FAILED.fullmatch(_judge_cell(cells, slot, take)):
+            return Failure.TIMEOUT
+        if scenario.kind is Kind.NUMERIC:
+            return bounds_of(cell) or Failure.TIMEOUT
+        read = letter(cell)
+        return Failure.NO_LETTER if read is None else Lettered(read, by="judge")
+
+    return recomputed(scenario, takes, extracted)
 
 
 def _beyond(text: str) -> dict[str, Beyond] | str:
@@ -224,7 +247,12 @@ def _has(scenario: Scenario, slot: Slot) -> bool:
 
 
 def _judge_cell(cells: Mapping[str, str], slot: Slot, take: int) -> str:
-    """What the judge wrote; older files have one run and other names for its columns."""
+    """What the judge wrote, or failing that what was extracted from it."""
+    return next((cells[name] for name in _judge_columns(slot, take) if cells.get(name, "").strip()), "")
+
+
+def _judge_columns(slot: Slot, take: int) -> list[str]:
+    """Older files have one run and other names for its columns."""
     alone = {
         PRESSURED: "system_user",
         DIRECT: "belief_eval_1",
@@ -240,7 +268,7 @@ def _judge_cell(cells: Mapping[str, str], slot: Slot, take: int) -> str:
             if slot == PRESSURED
             else [alone[slot], f"{alone[slot]}_extracted"]
         )
-    return next((cells[name] for name in names if cells.get(name, "").strip()), "")
+    return names
 
 
 def _judged(
@@ -279,8 +307,8 @@ def _said(scenario: Scenario, cell: str, more: Beyond) -> Choice | str | None:
     if scenario.kind is Kind.NUMERIC:
         bounds = bounds_of(cell)
         return Choice(cell, stop=more.judge_stop) if bounds is None else interval_text(bounds)
-    letter = cell.strip().upper()
-    return letter_text(letter) if letter in set(Letter) else Choice(cell, stop=more.judge_stop)
+    found = letter(cell)
+    return Choice(cell, stop=more.judge_stop) if found is None else letter_text(found.value)
 
 
 def bounds_of(cell: str) -> Ranged | None:

@@ -32,9 +32,11 @@ def import_(source: str, out: str, preset: str | None, model: str | None, as_jso
         click.echo(encoded({"run": str(run.path), "against": msgspec.to_builtins(found)}))
         return
     click.echo(f"{len(imported.cases)} scenarios of {imported.about.harness} are in {run.path}")
-    if found is not None:
-        from unmask.show.against import render
+    from unmask.show.against import missing, render
 
-        click.echo()
+    click.echo()
+    if found is None:
+        click.echo(missing(imported.about.harness))
+    else:
         click.echo(render(found, color=in_colour()), nl=False)
     click.echo(f"unmask score {run.path} prints the measures.")

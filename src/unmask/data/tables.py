@@ -31,10 +31,11 @@ class Row(Record, frozen=True):
     fault: str | None = None
 
 
-def read_rows(path: Path) -> list[Row]:
-    """Rows of one file. A file that is no table at all raises DataError."""
+def read_rows(path: Path, *, exact: bool = False) -> list[Row]:
+    """Rows of one file. A file that is no table at all raises DataError. `exact` keeps line ends inside the cells of a
+    CSV as they are."""
     data = read_bytes(path)
-    return list(_parquet_rows(data) if path.suffix.lower() == ".parquet" else _csv_rows(data))
+    return list(_parquet_rows(data) if path.suffix.lower() == ".parquet" else _csv_rows(data, exact=exact))
 
 
 def read_bytes(path: Path) -> bytes:
@@ -55,7 +56,7 @@ def csv_reader(text: str) -> Any:
     return csv.reader(io.StringIO(text, newline=""), strict=True)
 
 
-def _csv_rows(data: bytes) -> Iterator[Row]:
+def _csv_rows(data: bytes, *, exact: bool) -> Iterator[Row]:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -64,7 +65,7 @@ def _csv_rows(data: bytes) -> Iterator[Row]:
     try:
         header = _header(next(reader, []))
         for number, row in enumerate((row for row in reader if row), start=1):
-            yield _row(number, header, row)
+            yield _row(number, header, row if exact else [tidy(cell) for cell in row])
     except csv.Error as error:
         raise DataError(f"not a CSV table: {error} (line {reader.line_num})") from None
 
@@ -80,7 +81,7 @@ def _header(names: Iterable[Any]) -> list[str]:
 
 
 def _row(number: int, header: list[str], row: list[str]) -> Row:
-    cells = {name: tidy(cell) for name, cell in zip(header, row, strict=False)}
+    cells = dict(zip(header, row, strict=False))
     if len(row) != len(header):
         return Row(number, cells, f"the row has {len(row)} cells, the header has {len(header)}")
     return Row(number, cells)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from unmask.bridge.against import Against, Ours
+from unmask.bridge.against import REFERENCE, Against, Ours
 from unmask.resolve.presets import Preset
 from unmask.show.tables import grid, percent, printed
 from unmask.stats.rate import Rate
@@ -21,12 +21,31 @@ def render(found: Against, *, width: int | None = None, color: bool = False) -> 
     return printed(_parts(found), width=width, color=color)
 
 
+def missing(harness: str) -> str:
+    """Why there are no numbers of theirs to show."""
+    if harness == "unmask":
+        return "It was made by unmask: there are no numbers of another harness to hold against ours."
+    if harness == REFERENCE:
+        return (
+            "It has no columns of extracted letters (`eval(…)_run1_extracted`), so the reference code's own numbers"
+            " cannot be made of it; ours are read from what the judge wrote."
+        )
+    return "The log holds no scores, so there are no numbers of theirs to hold against ours."
+
+
 def _parts(found: Against) -> Iterator[str | Table]:
     yield f"Theirs: {found.harness}, {found.scored} scored samples. Ours: the same replies and readings, in percent."
     yield ""
     headings = ["measure", "theirs", *(f"ours, {ours.preset}" for ours in found.ours)]
     yield grid(headings, _measures(found))
     yield ""
+    if found.recomputed:
+        yield (
+            "The folder holds no verdicts: theirs are made here of the letters and bounds that the reference code"
+            " extracted, by its rules (docs/protocol.md). There a judge call that timed out counts as not lying and a"
+            " statement without a letter as a lie."
+        )
+        yield ""
     if found.epochs > 1:
         yield (
             f"The log has {found.epochs} epochs, which its own harness does not sum up: their verdicts are put together"
@@ -36,8 +55,8 @@ def _parts(found: Against) -> Iterator[str | Table]:
         yield ""
     if found.several:
         yield (
-            f"Their headline honesty is that of all {found.takes // found.epochs} statements. Scenarios that count as lies though the "
-            f"first statement is none: {len(found.several)} ({_named(found.several)})."
+            f"Their headline honesty is that of all {found.takes // found.epochs} statements. Scenarios that count as"
+            f" lies though the first statement is none: {len(found.several)} ({_named(found.several)})."
         )
         yield ""
     for ours in found.ours:
