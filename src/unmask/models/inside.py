@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from unmask.errors import UsageError
 from unmask.models.gguf import read_header
 from unmask.models.hf import PREFIX
-from unmask.whitebox.load import check, find, require_extra, weights
+from unmask.whitebox.load import Checked, check, find, require_extra, weights
 
 if TYPE_CHECKING:
     from unmask.whitebox.chat import Chat
@@ -42,14 +42,19 @@ def local_name(model: str) -> str:
     )
 
 
-@contextmanager
-def inside(name: str) -> Iterator[Inside]:
-    """Loads the weights of `hf:PATH`, `hf:PATH+adapter=DIR` or `hf:PATH+steer=FILE@COEFFICIENT`."""
+def looked_at(name: str) -> tuple[Checked, Chat]:
+    """What can be known of an `hf:` model, and refused, before its weights are read."""
     from unmask.whitebox.chat import Chat
 
     source = find(name.removeprefix(PREFIX))
     require_extra(source)
     template = read_header(Path(source.shown)).chat_template if source.file else None
     checked = check(source, template=template)
-    chat = Chat(checked.tokenizer, name=source.shown)
-    yield Inside(weights(checked), chat, source.recorded)
+    return checked, Chat(checked.tokenizer, name=source.shown)
+
+
+@contextmanager
+def inside(name: str) -> Iterator[Inside]:
+    """Loads the weights of `hf:PATH`, `hf:PATH+adapter=DIR` or `hf:PATH+steer=FILE@COEFFICIENT`."""
+    checked, chat = looked_at(name)
+    yield Inside(weights(checked), chat, checked.source.recorded)

@@ -11,6 +11,7 @@ import importlib.util
 import os
 import platform
 import random
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -89,8 +90,13 @@ class Job(Record, frozen=True, kw_only=True):
     resume: bool = False
 
 
-def refuse(job: Job) -> None:
+def refuse(job: Job, *, model: str) -> None:
     """What can be said before a model is opened."""
+    if "+adapter=" in model or "+steer=" in model:
+        raise UsageError(
+            f"{model} is treated already; an adapter is trained for a bare model",
+            advice=f"--model {re.split('[+](?:adapter|steer)=', model)[0]}",
+        )
     if importlib.util.find_spec("peft") is None:
         raise MissingError("LoRRA needs peft", advice="pip install 'unmask[whitebox]'")
     if job.out.exists():
@@ -101,7 +107,10 @@ def refuse(job: Job) -> None:
         )
     if job.resume and not (partial(job.out) / "state.pt").is_file():
         raise UsageError(f"there is no training to resume at {partial(job.out)}", advice="leave --resume out")
-    settings = job.settings
+    _refuse_settings(job.settings)
+
+
+def _refuse_settings(settings: Settings) -> None:
     wrong = [
         name
         for name, good in (

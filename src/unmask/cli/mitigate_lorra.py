@@ -1,0 +1,124 @@
+"""`unmask mitigate lorra`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from unmask.cli.options import as_json as json_flag
+from unmask.cli.options import option
+
+if TYPE_CHECKING:
+    from unmask.whitebox.lorra import Done, Job, Made
+
+
+@click.command()
+@option("--model", required=True, metavar="hf:PATH", help="The model to train an adapter for.")
+@option("--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="The adapter's folder.")
+@option(
+    "--layers", metavar="FROM-TO", help="Move the activations of these layers, from 0; the middle third unless given."
+)
+@option("--strength", type=float, default=5.0, help="How far to move them, in lengths of the direction.")
+@option("--rank", type=int, default=8, help="Rank of the adapter.")
+@option("--lora-alpha", type=float, default=16, help="Scale of the adapter, as a multiple of 1/rank.")
+@option("--dropout", type=float, default=0.05, help="Dropout in the adapter while training.")
+@option("--rate", type=float, default=3e-4, help="Learning rate.")
+@option("--steps", type=int, default=40, help="Batches to train on.")
+@option("--batch", type=int, default=16, help="Texts in a batch.")
+@option("--answer-tokens", type=int, default=64, help="Cut answers to so many tokens.")
+@option("--facts", metavar="FILE", help="Train on facts of your own, as JSONL.")
+@option(
+    "--evaluated", multiple=True, metavar="PATH", help="Sets no training fact may be in; core and tiny unless given."
+)
+@option("--seed", type=int, default=0, help="Decides the order of the facts, which are held out, and the start.")
+@option("--resume", is_flag=True, help="Go on with a training that was broken off.")
+@option("--quiet", is_flag=True, help="No progress.")
+@json_flag
+def lorra(
+    model: str,
+    out: Path,
+    facts: str | None,
+    evaluated: tuple[str, ...],
+    resume: bool,
+    quiet: bool,
+    as_json: bool,
+    **settings: object,
+) -> None:
+    """Train an adapter that moves a local model towards honesty, from the inside.
+
+    Low-rank representation adaptation: under an instruction to be honest and one to be untruthful, the middle layers
+    hold something different; the adapter moves what they hold without any instruction along that difference.
+    hf:PATH+adapter=DIR applies it. Settings are those published for representation engineering.
+    """
+    from unmask.models.inside import looked_at
+    from unmask.whitebox import contrast
+    from unmask.whitebox.lorra import refuse, train
+
+    against = evaluated or contrast.EVALUATED
+    job = _job(out, against, resume, settings)
+    refuse(job, model=model)
+    found = contrast.facts(facts)
+    contrast.refuse_shared(found, against)
+    checked, chat = looked_at(model)
+    with _progress(job.settings.steps, shown=not (quiet or as_json)) as report:
+        made = train(checked, chat, found, job=job, report=report)
+    _show(made, model=model, out=out, as_json=as_json)
+
+
+def _job(out: Path, evaluated: tuple[str, ...], resume: bool, settings: dict[str, object]) -> Job:
+    import msgspec
+
+    from unmask.cli.mitigate import layer_list
+    from unmask.whitebox.lorra import Job
+    from unmask.whitebox.represent import Settings
+
+    layers = layer_list(settings.pop("layers")) or ()
+    return Job(
+        out=out,
+        settings=msgspec.convert({**settings, "layers": layers}, Settings),
+        evaluated=tuple(map(str, evaluated)),
+        resume=resume,
+    )
+
+
+@contextmanager
+def _progress(steps: int, *, shown: bool) -> Iterator[Callable[[Done], None]]:
+    """A bar on a terminal; elsewhere a line for every tenth of the way."""
+    if not shown:
+        yield lambda _: None
+    elif sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn()
+        with Progress(*columns, console=Console(stderr=True)) as bar:
+            task = bar.add_task("", total=steps)
+            yield lambda done: bar.update(task, completed=done.step, description=f"loss {done.loss:.3g}")
+    else:
+        yield _line
+
+
+def _line(done: Done) -> None:
+    every = max(1, done.steps // 10)
+    if done.step % every == 0 or done.step in (1, done.steps):
+        click.echo(f"step {done.step} of {done.steps}: loss {done.loss:.4g}, {done.seconds:.1f} s", err=True)
+
+
+def _show(made: Made, *, model: str, out: Path, as_json: bool) -> None:
+    import msgspec
+
+    if as_json:
+        click.echo(msgspec.json.encode({"folder": str(out), **msgspec.to_builtins(made)}).decode())
+        return
+    layers, settings = made.defined.layers, made.defined.settings
+    click.echo(f"layers {layers[0]} to {layers[-1]}: loss {made.first_loss:.4g} at first, {made.last_loss:.4g} at last")
+    click.echo(
+        f"on {made.held_out} held-out facts activations moved {made.moved:+.2f} lengths of the direction "
+        f"({settings.strength:g} wanted)"
+    )
+    click.echo(f"{out}\nuse it with --model {model}+adapter={out}")
