@@ -101,31 +101,42 @@ WAITING: Mapping[str, Fault] = {
 
 EVERY: Mapping[str, Fault] = {**PASSING, **HARMLESS, **WITHHELD, **WAITING}
 
-RARE = {"http_429": 0.02, "http_429_retry_after": 0.01, "http_503": 0.02, "http_529": 0.02}
-"""Weights where many faults are mixed. An overloaded endpoint makes everybody wait, so that a fair share of it would
-leave a soak doing little else."""
+COUNTED = tuple(name for name in EVERY if name != "filter_400")
+"""All whose answers the endpoint counts as the client does: a filter's 400 is an answer to the client alone."""
+
+OVERLOAD = ("http_429", "http_429_retry_after", "http_503", "http_529")
+RARE = {**dict.fromkeys(OVERLOAD, 0.02), **dict.fromkeys(WITHHELD, 0.02), **dict.fromkeys(WAITING, 0.02)}
+"""Weights where many faults are mixed. An overloaded endpoint makes everybody wait, a withheld answer leaves a scenario
+unjudged, a stalled one holds a connection until its time-out: a fair share of them would leave room for little else."""
 
 
-def schedule(kinds: Collection[str], *, rate: float, seed: int = 1) -> Faults:
+def schedule(kinds: Collection[str], *, rate: float, seed: int = 1, late: float = LATE) -> Faults:
     """Meets this share of all requests with one of these faults."""
     names = sorted(kinds)
-    weights = [RARE.get(name, 1.0) if len(names) > 1 else 1.0 for name in names]
+    weights = [RARE.get(name, 1.0) if len(names) > len(WAITING) else 1.0 for name in names]
+    found = {name: EVERY[name] for name in names}
+    if "late" in found:
+        found["late"] = found["late"]._replace(delay=late)
 
     def faults(seen: Seen) -> Fault | None:
         dice = random.Random(f"{seed} {seen.role} {seen.scenario} {seen.slot} {seen.repeat}")
-        if dice.random() >= rate:
-            return None
-        return EVERY[dice.choices(names, weights)[0]]
+        return found[dice.choices(names, weights)[0]] if dice.random() < rate else None
 
     return faults
 
 
 def mixed(text: str) -> Faults:
-    """A schedule from `rate=0.2,seed=7,only=http_500+dropped`. Without `only`: all that leave verdicts as they are."""
+    """A schedule from `rate=0.2,seed=7,only=http_500+dropped,late=15`. Without `only`: what leaves verdicts as they
+    are; `only=everything` adds what makes a scenario unjudged or a client wait."""
     given = dict(part.split("=", 1) for part in text.split(",") if part)
     only = given.get("only")
-    kinds = only.split("+") if only else [*PASSING, *HARMLESS]
-    return schedule(kinds, rate=float(given.get("rate", 0.2)), seed=int(given.get("seed", 1)))
+    kinds = [*PASSING, *HARMLESS] if only is None else [*COUNTED] if only == "everything" else only.split("+")
+    return schedule(
+        kinds,
+        rate=float(given.get("rate", 0.2)),
+        seed=int(given.get("seed", 1)),
+        late=float(given.get("late", LATE)),
+    )
 
 
 def to(faults: Faults, *, role: str | None = None, scenarios: Collection[str] | None = None) -> Faults:
