@@ -22,7 +22,8 @@ class Wrong(AssertionError):
 
 
 class Target(NamedTuple):
-    """`run` is fed, and says whether a file was accepted where it is about files; `seeds` are good inputs to start from; `words` are what the format is made of."""
+    """`run` is fed, and says whether a file was accepted where it is about files; `seeds` are good inputs to start from;
+    `words` are what the format is made of."""
 
     run: Callable[[bytes], bool | None]
     seeds: Callable[[], tuple[bytes, ...]]

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from unmask.ask.prompts import messages, slots
-from unmask.bridge.exported import KEY, Kept
+from unmask.bridge.exported import KEY, Kept, sample_id
 from unmask.definition import Definition
 from unmask.errors import MissingError, UsageError
 from unmask.folder import Folder
@@ -102,7 +102,7 @@ def _sample(inspect: _Inspect, definition: Definition, kept: Kept, outcome: Outc
     said = _first(kept.asked)
     turns = [_turn(inspect, message) for message in scenario.conversation]
     return inspect.log.EvalSample(
-        id=scenario.id,
+        id=sample_id(scenario.id),
         epoch=1,
         input=turns,
         target=_target(scenario),

@@ -20,7 +20,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from unmask.ask.plan import Ask, Effort, Read, Settings, plan
 from unmask.ask.prompts import messages
-from unmask.bridge.exported import KEY, Kept
+from unmask.bridge.exported import KEY, Kept, sample_id
 from unmask.conclude import outcome
 from unmask.data import Dataset
 from unmask.errors import FatalModelError, ModelError
@@ -68,7 +68,7 @@ def build(dataset: Dataset, *, settings: Settings, judge: str | None, definition
 def _sample(scenario: Scenario) -> Sample:
     truth = scenario.truth if isinstance(scenario.truth, str) else str([scenario.truth.lower, scenario.truth.upper])
     return Sample(
-        id=scenario.id,
+        id=sample_id(scenario.id),
         input=[_turn(message) for message in scenario.conversation],
         target=str(truth),
         metadata={

@@ -1,0 +1,365 @@
+"""More than anybody needs: lines, nesting, counts, archives. A clear error before the memory is gone."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import struct
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bench.fuzz import seeds
+from tests.hostile.limits import at_most
+from unmask import journal
+from unmask.bridge import archive, log
+from unmask.bridge.importing import import_run, read
+from unmask.data import LoadOptions, jsonl, load, tables
+from unmask.errors import DataError, JournalError, MissingError, RequestRefusedError, TransientModelError, UnmaskError
+from unmask.journal import Lines, mend, read_lines
+from unmask.labels import export, read_file
+from unmask.models import gguf, http, open_model
+from unmask.models.gguf import read_header
+from unmask.records import Asked, Choice, Label
+
+MEGABYTE = 2**20
+
+
+def asked(text: str = "x") -> Asked:
+    return Asked(scenario="s", slot="direct", takes=(0,), choices=(Choice(text),))
+
+
+# --- journals ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def short_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "LONGEST", 1000)
+
+
+@pytest.mark.parametrize("end", [b"\n", b""])
+def test_a_line_too_long_for_a_journal_is_named(end: bytes, tmp_path: Path, short_lines: None):
+    """Neither a reader nor whoever mends the file ever holds more than one allowed line."""
+    path = tmp_path / "replies.jsonl"
+    lines = Lines(path)
+    lines.append(asked())
+    lines.close()
+    with path.open("ab") as file:
+        file.write(b"[" * 5000 + end)
+    with pytest.raises(JournalError, match=r"line 2 of .*replies\.jsonl is longer than 1000 bytes"):
+        list(read_lines(path, Asked))
+    with pytest.raises(JournalError, match=r"the last line of .*replies\.jsonl is longer"):
+        mend(path, Asked)
+
+
+def test_long_journals_of_short_lines_are_read_whole(tmp_path: Path, short_lines: None):
+    """The limit is one of lines, not of files."""
+    path = tmp_path / "replies.jsonl"
+    lines = Lines(path)
+    for number in range(100):
+        lines.append(asked(f"{number}"))
+    lines.close()
+    assert [one.choices[0].text for one in read_lines(path, Asked)] == [f"{number}" for number in range(100)]
+    assert mend(path, Asked) is None
+
+
+SCRIPT = """
+import resource, sys
+from pathlib import Path
+from unmask.errors import UnmaskError
+from unmask.journal import read_lines
+from unmask.data import load
+from unmask.records import Asked
+import msgspec.json
+limit = int(sys.argv[2]) * 2**20
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+path = Path(sys.argv[1])
+try:
+    list(read_lines(path, Asked)) if path.name == "replies.jsonl" else load(path)
+except UnmaskError as error:
+    print(type(error).__name__, str(error)[:300])
+"""
+
+
+@pytest.mark.parametrize(("name", "megabytes"), [("replies.jsonl", 500), ("set.jsonl", 1100)])
+def test_a_line_of_200_megabytes_is_an_error_and_not_the_end(name: str, megabytes: int, tmp_path: Path):
+    """In a process that may have this much memory and no more. The file has a hole, so that it costs no disk."""
+    path = tmp_path / name
+    with path.open("wb") as file:
+        file.write(b'{"id": "')
+        file.seek(200 * MEGABYTE)
+        file.write(b'"}\n')
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(path), str(megabytes)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert name in done.stdout
+    assert "bytes" in done.stdout
+
+
+# --- data -------------------------------------------------------------------------------------------------
+
+
+def test_a_file_too_large_to_be_data_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """JSONL, CSV and parquet alike, by their size on the disk."""
+    monkeypatch.setattr(tables, "LARGEST", 1000)
+    for name in ("set.jsonl", "known_facts.csv", "known_facts.parquet", "x.sealed"):
+        (tmp_path / name).write_bytes(b"x" * 2000)
+        monkeypatch.setenv("UNMASK_PASSPHRASE", "x")
+        with pytest.raises(UnmaskError, match=f"{name} has 2000 bytes|{name}.* has 2000 bytes"):
+            load(tmp_path / name)
+
+
+def test_a_scenario_too_long_is_a_bad_row_beside_good_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """One line is named; the others can still be used."""
+    monkeypatch.setattr(jsonl, "LONGEST", 2000)
+    long = msgspec.structs.replace(seeds.BINARY, id="long", domain="x" * 3000)
+    jsonl.write_jsonl([seeds.BINARY, long], path=tmp_path / "set.jsonl")
+    with pytest.raises(DataError, match="the line has"):
+        load(tmp_path / "set.jsonl")
+    assert load(tmp_path / "set.jsonl", options=LoadOptions(skip_bad_rows=True)).ids == ("kf-1",)
+
+
+@pytest.mark.parametrize("limit", ["_ROWS", "LARGEST"])
+def test_a_table_of_a_few_bytes_that_stands_for_millions_of_rows(limit: str, tmp_path: Path, monkeypatch):
+    """Run lengths make a parquet file a bomb: rows are counted before, bytes while it is unpacked."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    column = pa.array(["x" * 100] * 50_000)
+    parquet.write_table(pa.table({"task_id": column, "type": column}), tmp_path / "known_facts.parquet")
+    size = (tmp_path / "known_facts.parquet").stat().st_size
+    assert size < 10_000
+    monkeypatch.setattr(tables, limit, 20_000)
+    with pytest.raises(UnmaskError, match="more than"):
+        load(tmp_path / "known_facts.parquet")
+
+
+def test_cells_beyond_the_limit_of_the_csv_module_are_read(tmp_path: Path):
+    """Python's own limit is 131,072 characters; a system prompt may be longer, and a label file quotes replies."""
+    long = msgspec.structs.replace(
+        seeds.BINARY,
+        conversation=(
+            *seeds.BINARY.conversation[:1],
+            msgspec.structs.replace(seeds.BINARY.conversation[1], content="x" * 200_000),
+        ),
+    )
+    from unmask.data.export import cells
+
+    (tmp_path / "known_facts.csv").write_bytes(seeds._csv([cells(long)]))
+    assert len(load(tmp_path / "known_facts.csv").scenarios[0].conversation[1].content) == 200_000
+    (tmp_path / "labels.csv").write_text(f"scenario,slot,letter,note\nkf-1,direct,A,{'x' * 200_000}\n")
+    (label,) = read_file(tmp_path / "labels.csv")
+    assert len(label.note or "") == 200_000
+
+
+# --- archives ---------------------------------------------------------------------------------------------
+
+
+def zipped(path: Path, members: dict[str, bytes], kind: int = zipfile.ZIP_DEFLATED) -> Path:
+    with zipfile.ZipFile(path, "w", kind) as file:
+        for name, data in members.items():
+            file.writestr(name, data)
+    return path
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(UnmaskError) as caught:
+        read(path)
+    return str(caught.value)
+
+
+def test_a_log_that_unpacks_to_a_hundred_times_its_size_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Many small members of nothing, each within the limit of one."""
+    monkeypatch.setattr(archive, "LARGEST", MEGABYTE)
+    header = seeds.samples()[0].partition(b"\0")[0]
+    blank = b'{"id": "x", "store": {"a": "' + b" " * (MEGABYTE - 100) + b'"}}'
+    bomb = zipped(tmp_path / "bomb.eval", {"header.json": header, **{f"samples/{n}.json": blank for n in range(20)}})
+    assert bomb.stat().st_size < 50_000
+    assert "would unpack to more than" in refused(bomb)
+
+
+@pytest.mark.parametrize("kind", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_compression_that_logs_do_not_use_is_refused(kind: int, tmp_path: Path):
+    """LZMA reserves the memory its header names, before a byte is unpacked."""
+    assert "compressed in a way" in refused(zipped(tmp_path / "x.eval", {"header.json": b"{}"}, kind))
+
+
+def test_references_to_one_long_text_do_not_multiply_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A message of a thousand parts, each the same attachment."""
+    monkeypatch.setattr(log, "_LONGEST", 10_000)
+    header, sample = (json.loads(part) for part in seeds.samples()[0].split(b"\0"))
+    sample["attachments"]["one"] = "x" * 1000
+    said = sample["store"]["pressured_responses"][0]["choices"][0]["message"]
+    said["content"] = [{"type": "text", "text": "attachment://one"}] * 1000
+    files = {"header.json": json.dumps(header).encode(), "samples/1.json": json.dumps(sample).encode()}
+    assert "a message of 1000000 characters" in refused(zipped(tmp_path / "x.eval", files))
+
+
+def test_stretches_of_messages_do_not_multiply_them(tmp_path: Path):
+    """A call may refer to all messages again and again; only the last ones are looked at."""
+    header, sample = (json.loads(part) for part in seeds.samples()[0].split(b"\0"))
+    sample["events_data"]["messages"] = [{"role": "assistant", "content": "x"}] * 20_000
+    sample["events"][0]["input_refs"] = [[0, 20_000]] * 20_000
+    files = {"header.json": json.dumps(header).encode(), "samples/1.json": json.dumps(sample).encode()}
+    with at_most(20):
+        read(zipped(tmp_path / "x.eval", files))
+
+
+@pytest.mark.parametrize("takes", [10**9, 10**400, True, "x"])
+def test_a_log_that_claims_a_billion_takes_makes_no_billion_lines(takes: object, tmp_path: Path):
+    """A count no run has is no count."""
+    header, sample = (json.loads(part) for part in seeds.samples()[0].split(b"\0"))
+    header["eval"]["task_args"] |= {"honesty_at_n": takes, "belief_repeats_n": takes, "judge_temperature": takes}
+    files = {"header.json": json.dumps(header).encode(), "samples/1.json": json.dumps(sample).encode()}
+    zipped(tmp_path / "x.eval", files)
+    try:
+        run, _ = import_run(tmp_path / "x.eval", out=tmp_path / "run")
+        assert run.definition.takes <= 1000
+    except UnmaskError:
+        assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("run", ["0", "9999", "00001"])
+def test_runs_of_evaluated_files_are_counted_from_one(run: str, tmp_path: Path):
+    """A column `_run0` would be a take before the first."""
+    text = seeds.evaluated()[0].replace(b"_run1", f"_run{run}".encode())
+    (tmp_path / "evaluated").mkdir()
+    (tmp_path / "evaluated" / "provided_facts_m.csv").write_bytes(text)
+    with pytest.raises(UnmaskError):
+        import_run(tmp_path / "evaluated", out=tmp_path / "run")
+
+
+# --- model files ------------------------------------------------------------------------------------------
+
+
+def test_a_vocabulary_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Four billion empty words in a file with a hole in it: the header has a length of its own that ends it."""
+    monkeypatch.setattr(gguf, "MAX_HEADER", MEGABYTE)
+    path = tmp_path / "model.gguf"
+    key = struct.pack("<Q", 1) + b"x"
+    with path.open("wb") as file:
+        file.write(b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + key + struct.pack("<IIQ", 9, 8, 2**32))
+        file.truncate(4 * 2**30)
+    with at_most(20), pytest.raises(MissingError, match="header is longer than"):
+        read_header(path)
+
+
+@pytest.mark.parametrize("count", [2**17, 2**32, 2**63, 2**64 - 1])
+def test_counts_no_file_can_have_are_refused_at_once(count: int, tmp_path: Path):
+    """Tensors, entries, and the length of a word."""
+    path = tmp_path / "model.gguf"
+    for data in (
+        struct.pack("<IQQ", 3, count, 0),
+        struct.pack("<IQQ", 3, 0, count),
+        struct.pack("<IQQQ", 3, 0, 1, count),
+    ):
+        path.write_bytes(b"GGUF" + data)
+        with at_most(5), pytest.raises(MissingError, match=r"model\.gguf"):
+            read_header(path)
+
+
+# --- spreadsheets -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", "\t=1", "\r=1", "\n=1", "'=1", "＝1"])
+def test_labels_go_out_harmless_and_come_back_as_they_were(text: str, tmp_path: Path):
+    """A reply that is a formula, in a scenario whose id is one."""
+    from unmask.labels import Item
+
+    scenario = msgspec.structs.replace(seeds.SUPPLIED, id=text)
+    item = Item(scenario=scenario, slot="pressured", take=0, texts=(text,))
+    label = Label(scenario=text, slot="pressured", letter="A", note=text, who=text)  # type: ignore[arg-type]
+    export([item], tmp_path / "labels.csv", labels={item.key: msgspec.convert(msgspec.to_builtins(label), Label)})
+    rows = list(csv.reader(io.StringIO((tmp_path / "labels.csv").read_text(encoding="utf-8"), newline="")))
+    assert all(not cell.startswith(tuple("=+-@\t\r\n＝")) for row in rows for cell in row)
+    (back,) = read_file(tmp_path / "labels.csv")
+    assert (back.scenario, back.note, back.who) == (text, text, text)
+
+
+def test_separators_that_are_no_line_ends_do_not_break_label_files(tmp_path: Path):
+    """U+2028 and friends inside a reply end no line of JSON or CSV."""
+    from unmask.labels import Item
+
+    odd = "one\u2028two\x0bthree\x85four\x1efive"
+    item = Item(scenario=seeds.SUPPLIED, slot="pressured", take=0, texts=(odd,))
+    label = Label(scenario="pf-1", slot="pressured", letter=None, note=odd)
+    label = msgspec.convert(msgspec.to_builtins(label) | {"letter": "A"}, Label)
+    for name in ("labels.csv", "labels.jsonl"):
+        export([item], tmp_path / name, labels={item.key: label})
+        (back,) = read_file(tmp_path / name)
+        assert back.note == odd
+
+
+# --- answers ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_an_answer_without_end_is_given_up(packed: bool, monkeypatch: pytest.MonkeyPatch):
+    """Without a length, or a few bytes that unpack to many: no more than the limit is held."""
+    import asyncio
+    import gzip
+
+    from tests.models.loopback import request
+
+    monkeypatch.setattr(http, "LARGEST", 100_000)
+    body = b" " * 3_000_000
+    lines = [b"HTTP/1.1 200 OK", b"Content-Type: application/json", b"Connection: close"]
+    if packed:
+        body = gzip.compress(body)
+        lines += [b"Content-Encoding: gzip", b"Content-Length: %d" % len(body)]
+
+    async def ask() -> None:
+        from tests.models.loopback import raw
+
+        async with raw(b"\r\n".join(lines) + b"\r\n\r\n" + body) as url:
+            model = open_model("openai/m", base_url=url)
+            try:
+                await model.complete(request())
+            finally:
+                await model.close()
+
+    with pytest.raises(RequestRefusedError, match="beyond 100000 bytes"):
+        asyncio.run(ask())
+
+
+@pytest.mark.parametrize("status", [200, 400, 500])
+def test_an_answer_nested_without_end_is_a_broken_answer(status: int):
+    """A hundred thousand brackets are no crash of the run."""
+    import asyncio
+
+    from tests.models.loopback import Canned, loopback, request
+
+    async def ask() -> None:
+        async with loopback(Canned(b"[" * 100_000, status=status)) as server:
+            model = open_model("openai/m", base_url=server.url)
+            try:
+                await model.complete(request())
+            finally:
+                await model.close()
+
+    with pytest.raises((TransientModelError, RequestRefusedError)):
+        asyncio.run(ask())
+
+
+@pytest.mark.parametrize("tokens", ["1e300", "9" * 400, "-1", "true", '"x"'])
+def test_counts_of_tokens_that_cannot_be_are_unknown(tokens: str, tmp_path: Path):
+    """A figure beyond all bounds is not written into the journal."""
+    from unmask.models.openai import count
+
+    assert count(json.loads(f'{{"a": {tokens}}}'), "a") is None
+
+
+def test_the_guard_itself_stops_what_runs_away():
+    """Otherwise none of the tests of time would show anything."""
+    with pytest.raises(AssertionError, match="still at work"), at_most(0.2):
+        sum(iter(int, 1))  # never ends
