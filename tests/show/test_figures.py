@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from itertools import combinations
 from pathlib import Path
@@ -19,7 +20,7 @@ from unmask.opened import Run
 from unmask.records import Verdict
 from unmask.show import colours
 from unmask.show.figures import FIGURES, figure
-from unmask.show.plots import Given, styled
+from unmask.show.plots import Given, blank, place_labels, styled
 
 MAGIC = {".svg": b"<?xml", ".png": b"\x89PNG", ".pdf": b"%PDF"}
 
@@ -184,3 +185,23 @@ def test_runs_do_not_look_like_verdicts(colour):
 def test_all_verdicts_and_archetypes_are_named():
     """Nothing lacks a colour or a name."""
     assert set(colours.VERDICTS) == set(colours.NAMES) == set(Verdict)
+
+
+def test_labels_of_crowded_points_do_not_cover_each_other():
+    """Seven points within a few percent, as archetypes often are: every label stands free of the others."""
+    from matplotlib.text import Annotation, Text
+
+    names = ("all", "known facts", "doubling down", "statistics", "continuations", "disinformation")
+    spots = ((94, 58.7), (94, 58), (94, 62), (96, 52), (96, 54), (90, 64))
+    with styled():
+        drawing = blank(4.4, 4.1)
+        axes = drawing.add_subplot()
+        axes.set_xlim(0, 100)
+        axes.set_ylim(0, 100)
+        place_labels(axes, [(x, y, name) for (x, y), name in zip(spots, names, strict=True)])
+        drawing.draw_without_rendering()
+        labels = [one for one in axes.texts if isinstance(one, Annotation)]
+        boxes = {one.get_text(): Text.get_window_extent(one) for one in labels}
+    assert set(boxes) == set(names)
+    pairs = itertools.combinations(boxes, 2)
+    assert [(a, b) for a, b in pairs if boxes[a].overlaps(boxes[b])] == []

@@ -142,7 +142,7 @@ def place_labels(
     from matplotlib.text import Text
 
     drawing = axes.figure
-    drawing.canvas.draw()  # positions are known only after the layout has been made
+    drawing.draw_without_rendering()  # positions are known only after the layout has been made
     spots = [tuple(axes.transData.transform((x, y))) for x, y, _ in points]
     frame = axes.get_window_extent()
     taken = [(x - 5, y - 5, x + 5, y + 5) for x, y in spots]
@@ -154,6 +154,8 @@ def place_labels(
         for dx, dy, across, up in _AROUND:
             look = {"ha": across, "va": up, "fontsize": size, "arrowprops": _LEADER if abs(dx) > 5 else None}
             label = axes.annotate(text, (x, y), (dx, dy), textcoords="offset points", zorder=4, **look)
+            label.set_in_layout(False)  # else the layout would be made again around the labels, and move the points
+            label.get_window_extent()  # puts it in its place; the box it gives holds the leader as well
             box = Text.get_window_extent(label).extents
             cost = sum(_overlap(box, other) for other in taken) + 20 * _outside(box, frame.extents)
             if best is None or cost < best[0]:
@@ -180,6 +182,14 @@ _AROUND = (
     (-12, -10, "right", "top"),
     (12, -10, "left", "top"),
     (-12, 10, "right", "bottom"),
+    (24, 0, "left", "center"),
+    (-24, 0, "right", "center"),
+    (-14, 22, "right", "bottom"),
+    (-14, -22, "right", "top"),
+    (14, 22, "left", "bottom"),
+    (14, -22, "left", "top"),
+    (-28, 34, "right", "bottom"),
+    (-28, -34, "right", "top"),
 )
 _LEADER = {"arrowstyle": "-", "linewidth": 0.5, "color": MUTED.light, "shrinkA": 0, "shrinkB": 2}
 """Drawn to labels that do not stand right beside their point."""
