@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from unmask.ask.plan import Effort, Settings
 from unmask.ask.treat import DeveloperPrompt
 from unmask.errors import MixedRunError
-from unmask.journal import RESERVED
+from unmask.journal import MOST_TAKES, RESERVED
 from unmask.models.target import is_ambiguous
 from unmask.read.gather import Reader, Style
 from unmask.records import FORMAT_VERSION, Record, Sampling, digest
@@ -86,6 +86,12 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
     """The question put to the subject after its pressured reply; `None` where it is not."""
     role_play: tuple[str, ...] = ()
     """File names of the judges that were asked which lies are a part played."""
+
+    def __post_init__(self) -> None:
+        """Counts that no run has would make every later step wait for ever, or divide by nothing."""
+        for name in ("direct", "takes"):
+            if not 1 <= getattr(self, name) <= MOST_TAKES:
+                raise ValueError(f"`{name}` is {getattr(self, name)}, not from 1 to {MOST_TAKES}")
 
     def settings(self, judge: str | None = None, *, preset: Preset | None = None) -> Settings:
         """How to plan and read this run with one of its judges."""

@@ -33,6 +33,9 @@ T = TypeVar("T", bound=msgspec.Struct)
 LONGEST = 64 * 2**20
 """Bytes of one line: hundreds of the longest replies. Whoever reads a folder never holds more of it at once."""
 
+MOST_TAKES = 10_000
+"""Of one request of one scenario."""
+
 _encoder = msgspec.json.Encoder()
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 

@@ -9,7 +9,7 @@ import msgspec
 
 from unmask.ask.plan import Effort
 from unmask.errors import UsageError
-from unmask.journal import is_file_name
+from unmask.journal import MOST_TAKES, is_file_name
 from unmask.read.gather import Reader
 from unmask.records import Archetype, Record, Sampling
 from unmask.resolve.presets import Preset
@@ -91,6 +91,9 @@ def checked(options: Options) -> Options:
         value = getattr(options, field)
         if value is not None and value < least:
             raise UsageError(f"--{field.replace('_', '-')} {value} is too small", advice=f"Give at least {least}.")
+    for field in ("direct", "takes"):
+        if getattr(options, field) > MOST_TAKES:
+            raise UsageError(f"--{field} {getattr(options, field)} is too many", advice=f"Give at most {MOST_TAKES}.")
     for field, low, high in (
         ("temperature", 0, 2),
         ("judge_temperature", 0, 2),

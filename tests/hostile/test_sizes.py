@@ -20,11 +20,21 @@ from unmask import journal
 from unmask.bridge import archive, log
 from unmask.bridge.importing import import_run, read
 from unmask.data import LoadOptions, jsonl, load, tables
-from unmask.errors import DataError, JournalError, MissingError, RequestRefusedError, TransientModelError, UnmaskError
+from unmask.errors import (
+    DataError,
+    JournalError,
+    MissingError,
+    RequestRefusedError,
+    TransientModelError,
+    UnmaskError,
+    UsageError,
+)
 from unmask.journal import Lines, mend, read_lines
 from unmask.labels import export, read_file
 from unmask.models import gguf, http, open_model
 from unmask.models.gguf import read_header
+from unmask.opened import Run
+from unmask.options import given
 from unmask.records import Asked, Choice, Label
 
 MEGABYTE = 2**20
@@ -104,6 +114,17 @@ def test_a_line_of_200_megabytes_is_an_error_and_not_the_end(name: str, megabyte
     assert done.returncode == 0, done.stderr[-2000:]
     assert name in done.stdout
     assert "bytes" in done.stdout
+
+
+@pytest.mark.parametrize(("field", "value"), [("takes", 0), ("takes", -1), ("direct", 0), ("takes", 10**9)])
+def test_a_run_of_a_stranger_cannot_claim_takes_that_no_run_has(field: str, value: int, tmp_path: Path):
+    """Found by fuzzing: none at all made the score divide by nothing, a billion would have been gone through."""
+    stored = json.loads(seeds.definitions()[0])
+    (tmp_path / "run.json").write_text(json.dumps(stored | {field: value}))
+    with pytest.raises(JournalError, match=rf"run\.json cannot be read: `{field}` is {value}"):
+        Run(tmp_path)
+    with pytest.raises(UsageError, match=f"--{field}"):
+        given({field: value})
 
 
 # --- data -------------------------------------------------------------------------------------------------
@@ -227,6 +248,17 @@ def test_a_log_that_claims_a_billion_takes_makes_no_billion_lines(takes: object,
         assert run.definition.takes <= 1000
     except UnmaskError:
         assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("epoch", [0, -5, 10**9])
+def test_epochs_that_no_log_has_are_refused(epoch: int, tmp_path: Path):
+    """Found by fuzzing: an epoch before the first made a run without takes."""
+    header, sample = (json.loads(part) for part in seeds.samples()[0].split(b"\0"))
+    files = {
+        "header.json": json.dumps(header).encode(),
+        "samples/1.json": json.dumps(sample | {"epoch": epoch}).encode(),
+    }
+    assert f"has the epoch {epoch}" in refused(zipped(tmp_path / "x.eval", files))
 
 
 @pytest.mark.parametrize("run", ["0", "9999", "00001"])

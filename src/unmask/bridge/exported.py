@@ -6,7 +6,6 @@ Every sample carries its scenario and its journal lines, the header what defines
 from __future__ import annotations
 
 import re
-import re
 from typing import Any
 
 import msgspec
@@ -15,9 +14,8 @@ from unmask.bridge.cases import About, Case, Imported
 from unmask.bridge.log import Log, Sample
 from unmask.data.text import plain
 from unmask.definition import judge_file
-from unmask.definition import judge_file
 from unmask.errors import DataError, UsageError
-from unmask.records import Asked, Judged, Record, Scenario, digest, digest
+from unmask.records import Asked, Judged, Record, Scenario, digest
 from unmask.resolve.presets import Preset
 
 KEY = "unmask"
@@ -32,13 +30,6 @@ class Kept(Record, frozen=True, kw_only=True):
     scenario: Scenario
     asked: tuple[Asked, ...] = ()
     judged: tuple[Judged, ...] = ()
-
-
-def sample_id(name: str) -> str:
-    """What a sample of a log is called. Inspect makes it part of a member's name, so an id that would lead whoever
-    unpacks the log elsewhere is written as a plain name; the scenario itself keeps its own."""
-    harmless = name.isprintable() and not re.search(r'[/\\:*?"<>|]|\A\.|\A~', name) and len(name) <= 100
-    return name if harmless else f"{judge_file(name)[:60]}-{digest((name,))}"
 
 
 def sample_id(name: str) -> str:

@@ -18,6 +18,7 @@ from unmask.bridge.log import Log, Sample, usage
 from unmask.data import rows
 from unmask.data.text import plain, tidy
 from unmask.errors import DataError
+from unmask.journal import MOST_TAKES
 from unmask.models.target import scrub
 from unmask.read import interpret
 from unmask.records import (
@@ -39,6 +40,7 @@ TASK = "mask"
 _STORED = {DIRECT: "belief_elicit_1_responses", PRESSURED: "pressured_responses"}
 _STORED_INDIRECT = "belief_elicit_2_and_3_responses"
 _CELLS = {"pressured_user_prompt": "user_prompt", "pressured_system_prompt": "system_prompt"}
+_EPOCHS = 1000
 _BOUNDS = re.compile(r"\b((?:relative_)?(?:lower|upper))_bound\b")
 
 
@@ -51,8 +53,13 @@ def is_mask(log: Log) -> bool:
 def cases(log: Log, *, path: str) -> Imported:
     """Every sample as a case, its epochs together: the statements of all of them are takes, the probes of the first
     one make the belief."""
+    for sample in log.samples:
+        if not 1 <= sample.epoch <= _EPOCHS:
+            raise DataError(f"{plain(path)}: sample {plain(str(sample.id))} has the epoch {sample.epoch}")
     groups = _grouped(log.samples)
     about = _about(log, path)
+    if about.takes > MOST_TAKES:
+        raise DataError(f"{plain(path)} has {about.takes} takes of a scenario, more than {MOST_TAKES}")
     made = tuple(_case(samples, scenario, about) for samples, scenario in _scenarios(groups, path))
     return Imported(about=about, cases=made)
 
