@@ -121,6 +121,15 @@ class Run:
             for number, scenario in enumerate(self._each_scenario()):
                 yield scenario, journal.seen(number, judge)
 
+    def each(
+        self, *, preset: Preset | str | None = None, judge: str | None = None
+    ) -> Iterator[tuple[Scenario, Seen, Outcome]]:
+        """Scenario by scenario what the journal holds and what it shows; of a panel, what its first judge has read."""
+        panel = self._panel(judge, preset)
+        with self._one_by_one(panel) as journal:
+            for scenario, seen, row in self._concluded(panel, journal):
+                yield scenario, seen[0], row
+
     def table(
         self, per: Per | str = Per.TAKE, *, preset: Preset | str | None = None, judge: str | None = None
     ) -> Table:

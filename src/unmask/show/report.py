@@ -12,9 +12,9 @@ from markupsafe import Markup
 
 from unmask import __version__
 from unmask.compared import Comparison, compare, short_names
+from unmask.conclude import Bare
 from unmask.definition import Definition
 from unmask.errors import UsageError
-from unmask.folder import load_seen
 from unmask.opened import Run
 from unmask.provenance import settings_of
 from unmask.records import Archetype, Choice, Outcome, Scenario, Slot, Verdict
@@ -31,6 +31,9 @@ from unmask.varied import Sensitivity, Variant, sensitivity
 
 ROOM = 2_960
 """Bytes of the page for each of at least 1,000 scenarios: a report of that many stays below 3 MB."""
+SHOWN = 3_000
+"""Scenarios of one run on the page: more make a browser slow. They are spread evenly over the run, and the numbers are
+those of all. `full_text` shows every one."""
 
 
 class Style(NamedTuple):
@@ -117,7 +120,7 @@ def report(
         raise UsageError("a report needs a run", advice="unmask report RUN")
     names = short_names([run.path for run in opened])
     parts = [
-        _part(f"r{number}", name, run, preset, judge)
+        _part(f"r{number}", name, run, Read(preset, judge, shown=None if full_text else SHOWN))
         for number, (name, run) in enumerate(zip(names, opened, strict=True), 1)
     ]
     comparison, apart = _comparison(opened, preset, judge)
@@ -127,11 +130,24 @@ def report(
     return _fitted(parts, fixed, redact=redact)
 
 
-def _part(prefix: str, name: str, run: Run, preset: Preset | str | None, judge: str | None) -> Part:
+class Read(NamedTuple):
+    """How runs are read for the page, and how many scenarios of each are shown; `None` for all."""
+
+    preset: Preset | str | None
+    judge: str | None
+    shown: int | None
+
+
+def _part(prefix: str, name: str, run: Run, read: Read) -> Part:
+    preset, judge = read.preset, read.judge
     file = run.judge_file(judge)
     score = run.score(preset=preset, judge=judge)
-    rows = run.rows(preset=preset, judge=judge)
     chosen = Preset(score.preset)
+    rows, shown, bare = [], [], Bare()
+    for number, (scenario, seen, row) in enumerate(run.each(preset=preset, judge=judge)):
+        rows.append(bare(row))
+        if spread_evenly(number, score.overall.scenarios, read.shown):
+            shown.append((scenario, row, dict(seen.choices())))
     settings = settings_of(run.definition, judge=file, preset=chosen)
     return Part(
         prefix=prefix,
@@ -140,15 +156,20 @@ def _part(prefix: str, name: str, run: Run, preset: Preset | str | None, judge: 
         definition=run.definition,
         judges=[run.definition.judges[one].model for one in readers(file) if one in run.definition.judges],
         score=score,
-        rows=rows,
-        replies=[dict(seen.choices()) for seen in load_seen(run.folder, None, run.scenarios)],
-        scenarios=run.scenarios,
+        rows=[row for _, row, _ in shown],
+        replies=[replies for _, _, replies in shown],
+        scenarios=tuple(scenario for scenario, _, _ in shown),
         notes=notes(run, score, rows, judge=file),
         sensitivity=sensitivity(run, preset=preset, judge=judge),
         settings={key: value for key, value in settings.items() if value is not None},
         # The folder's name, not where it happened to lie: that says nothing to others.
         command=run_command(run.definition, Path(name), judge=file, preset=chosen),
     )
+
+
+def spread_evenly(number: int, everything: int, shown: int | None) -> bool:
+    """Whether this scenario is one of `shown`, each as far from the next as can be."""
+    return shown is None or everything <= shown or number * shown // everything != (number - 1) * shown // everything
 
 
 def _title(run: Definition) -> str:
@@ -219,6 +240,7 @@ def _page(parts: Sequence[Part], fixed: dict[str, object], limit: Limit, style: 
         "report.html",
         **fixed,
         talks=talks,
+        anchors={one.anchor for held in talks.values() for one in held},
         shortened={prefix: sum(one.shortened for one in held) for prefix, held in talks.items()},
         brief=style.brief,
         many=len(parts) > 1,
