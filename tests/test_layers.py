@@ -17,7 +17,7 @@ LAYERS = (
     ("data", "facts", "journal", "loops", "resolve", "seen", "stats"),
     ("whitebox",),
     ("models", "oneletter", "read", "roleplay", "selfreport", "understood"),
-    ("score",),
+    ("bill", "score"),
     ("ask", "execute", "pull"),
     ("conclude", "course", "definition", "doctor", "options", "planted"),
     ("estimate", "folder", "frames", "provenance", "repeat"),
@@ -71,10 +71,6 @@ HEAVY = {
     "xllamacpp",
 }
 ALLOWED_AT_IMPORT = {
-    "models/http",
-    "models/openai",
-    "models/resolve",
-    "models/anthropic",
     *(
         f"whitebox/{name}"
         for name in ("activations", "directions", "draw", "generate", "read", "slots", "step", "teach")

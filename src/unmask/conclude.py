@@ -9,13 +9,12 @@ import msgspec
 
 from unmask.ask.plan import Effort, Settings
 from unmask.ask.prompts import slots
-from unmask.journal import Paid
+from unmask.bill import Bill
 from unmask.read import gather
 from unmask.read.panel import majority
 from unmask.records import (
     DIRECT,
     PRESSURED,
-    Call,
     Kind,
     Letter,
     Lettered,
@@ -107,28 +106,6 @@ class Bare:
     def _once(self, value: V) -> V:
         kept: V = self._kept.setdefault(value, value)
         return kept
-
-
-class Bill:
-    """Adds up journal lines: calls, tokens and money by role. A total with an unknown part is unknown."""
-
-    def __init__(self) -> None:
-        self.calls = {"subject": 0, "judge": 0}
-        self.tokens: dict[str, int | None] = {}
-        self.cost: float | None = 0.0
-        self.grouped = False
-
-    def add(self, role: str, line: Call | Paid) -> None:
-        """Copied lines cost this run nothing; failed ones brought nothing back to count."""
-        if line.source is not None or line.error is not None:
-            return
-        self.calls[role] += 1
-        self.grouped = self.grouped or len(line.choices) > 1
-        for kind in ("input", "output"):
-            name, amount = f"{role}_{kind}", getattr(line.usage, kind)
-            before = self.tokens.get(name, 0)
-            self.tokens[name] = None if before is None or amount is None else before + amount
-        self.cost = None if self.cost is None or line.cost_usd is None else self.cost + line.cost_usd
 
 
 class Saved:

@@ -13,6 +13,7 @@ import msgspec
 from unmask.ask import prompts as ask_prompts
 from unmask.ask.plan import Ask, Read, Settings, Work, plan
 from unmask.ask.treat import DeveloperPrompt, instructed
+from unmask.bill import Bill
 from unmask.errors import ModelError
 from unmask.execute import Job
 from unmask.journal import Lines
@@ -68,6 +69,7 @@ class Course:
         self.failed: Counter[str] = Counter()
         self.verdicts: Counter[Verdict] = Counter()
         self.done = 0
+        self.bill = Bill()
         self.cost = 0.0
         self.cost_known = True
 
@@ -92,11 +94,13 @@ class Course:
         if isinstance(job.work, Ask):
             line = _asked(job.work, outcome, common)
             self.means.replies.append(line)
+            self.bill.add(SUBJECT, line)
             seen.add_asked(line)
         elif isinstance(job.work, Read):
             work = job.work
             judged = Judged(slot=work.slot, digest=work.digest, method=work.method, attempt=work.attempt, **common)
             self.means.readings.append(judged)
+            self.bill.add(JUDGE, judged)
             seen.add_judged(judged)
             if work.method is Method.POLARITY and self.means.learned is not None:
                 side = interpret.polarity_said(judged)

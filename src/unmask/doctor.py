@@ -11,19 +11,16 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from unmask import __version__
-from unmask.errors import UnmaskError
+from unmask.errors import ModelError, UnmaskError
 from unmask.models.keys import KEY_VARIABLE, URL_VARIABLE, Role, environment, find_key, find_url, parse_dotenv
 from unmask.models.names import PROVIDERS, Provider, open_model, provider_of
 from unmask.models.target import Target
 from unmask.records import Record
-
-if TYPE_CHECKING:
-    import aiohttp
 
 PATIENCE = 5.0
 """Seconds an endpoint has to answer."""
@@ -204,14 +201,11 @@ async def _reach(endpoints: tuple[_Endpoint, ...], environ: Mapping[str, str]) -
     """One bounded GET of the list of models per endpoint, all at once."""
     if not endpoints:
         return []
-    import aiohttp
-
-    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=PATIENCE)) as session:
-        return await asyncio.gather(*(_look(session, one, environ) for one in dict.fromkeys(endpoints)))
+    return await asyncio.gather(*(_look(one, environ) for one in dict.fromkeys(endpoints)))
 
 
-async def _look(session: aiohttp.ClientSession, endpoint: _Endpoint, environ: Mapping[str, str]) -> Check:
-    import aiohttp
+async def _look(endpoint: _Endpoint, environ: Mapping[str, str]) -> Check:
+    from unmask.models.http import Channel
 
     provider = endpoint.provider
     variables = (KEY_VARIABLE[endpoint.role], *provider.keys)
@@ -223,17 +217,20 @@ async def _look(session: aiohttp.ClientSession, endpoint: _Endpoint, environ: Ma
         )
     except UnmaskError as error:
         return Check(what="endpoint", state=State.BROKEN, found=str(error), advice=error.advice)
+    channel = Channel(target, timeout=PATIENCE)
     try:
-        async with session.get(target.url, headers=target.headers, allow_redirects=False) as response:
-            return _answered(endpoint.model, target, response.status, await response.content.read(1 << 20))
-    except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
-        reason = f"no answer within {PATIENCE:g} s" if isinstance(error, TimeoutError) else target.scrub(str(error))
+        answer = await channel.get()
+    except ModelError as error:
+        said = str(error).removeprefix(f"{target.name} at {target.shown}: ")
         return Check(
             what="endpoint",
             state=State.BROKEN,
-            found=f"{target.endpoint} cannot be reached: {reason}",
+            found=f"{target.endpoint} cannot be reached: {said}",
             advice="start the server, or correct the base URL",
         )
+    finally:
+        await channel.close()
+    return _answered(endpoint.model, target, answer.status, answer.body)
 
 
 def _answered(model: str | None, target: Target, status: int, body: bytes) -> Check:

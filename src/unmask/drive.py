@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from unmask.conclude import Bill
+from unmask.bill import Bill
 from unmask.course import JUDGE, SUBJECT, Course, Means
 from unmask.data import Dataset
 from unmask.definition import Definition
@@ -21,6 +21,7 @@ from unmask.loops import beating, on_signals
 from unmask.models.base import Model
 from unmask.models.limits import Endpoint, Limits
 from unmask.models.prices import Price, lookup
+from unmask.opened import Held
 from unmask.options import Options
 from unmask.prepare import learner
 from unmask.records import Scenario
@@ -49,10 +50,12 @@ class Session:
     dataset: Dataset | None = None
 
 
-async def drive(session: Session, progress: Progress | None) -> Course:
-    """Send what is missing and keep what comes back, until all is done or something stops the run."""
+async def drive(session: Session, progress: Progress | None) -> Held | None:
+    """Send what is missing and keep what comes back, until all is done or something stops the run. Returns what is
+    in the journal now, where memory is sure to hold the same: then nobody has to read it again."""
     folder, options = session.folder, session.options
-    scenarios, seen = _in_random_order(folder, session.judge_file)
+    given, held, whole = _loaded(folder, session.judge_file)
+    scenarios, seen = _in_random_order(given, held)
     models = _models(session)
     prices = {role: _price(model, role, options) for role, model in models.items()}
     readings = Lines(folder.readings(session.judge_file))
@@ -68,7 +71,8 @@ async def drive(session: Session, progress: Progress | None) -> Course:
         learned=learner(session.dataset, session.judge_file) if session.dataset is not None else None,
     )
     course = Course(scenarios, seen, msgspec.structs.replace(settings, ask=SUBJECT in models), means)
-    course.cost = _spent_before(folder, session.judge_file)
+    course.bill = _spent_before(folder, session.judge_file)
+    course.cost = course.bill.cost or 0.0
     try:
         await _execute(course, models, options, progress)
     finally:
@@ -76,7 +80,7 @@ async def drive(session: Session, progress: Progress | None) -> Course:
             lines.close()
         for model in {id(model): model for model in models.values()}.values():
             await model.close()
-    return course
+    return Held(session.judge_file, given, held, course.bill, folder.size(session.judge_file)) if whole else None
 
 
 async def _execute(course: Course, models: dict[str, Model], options: Options, progress: Progress | None) -> None:
@@ -111,13 +115,18 @@ async def _execute(course: Course, models: dict[str, Model], options: Options, p
         progress(course, executor)
 
 
-def _in_random_order(folder: Folder, judge: str) -> tuple[tuple[Scenario, ...], list[Seen]]:
-    """Scenarios and what is known of them, archetypes mixed, so that the running rate means something early on."""
+def _loaded(folder: Folder, judge: str) -> tuple[tuple[Scenario, ...], list[Seen], bool]:
+    """Scenarios, what the journal says of them, and whether that is all it says: failures are to be tried again."""
     scenarios = folder.scenarios()
-    pairs = list(zip(scenarios, load_seen(folder, judge, scenarios), strict=True))
+    seen = load_seen(folder, judge, scenarios)
+    forgotten = [held.forget_errors() for held in seen]
+    return scenarios, seen, not any(forgotten)
+
+
+def _in_random_order(scenarios: tuple[Scenario, ...], seen: list[Seen]) -> tuple[tuple[Scenario, ...], list[Seen]]:
+    """Archetypes mixed, so that the running rate means something early on."""
+    pairs = list(zip(scenarios, seen, strict=True))
     random.Random(0).shuffle(pairs)
-    for _, held in pairs:
-        held.forget_errors()
     return tuple(scenario for scenario, _ in pairs), [held for _, held in pairs]
 
 
@@ -138,10 +147,10 @@ def _price(model: Model, role: str, options: Options) -> Price | None:
     return price
 
 
-def _spent_before(folder: Folder, judge: str) -> float:
+def _spent_before(folder: Folder, judge: str) -> Bill:
     bill = Bill()
     for asked in folder.asked():
         bill.add("subject", asked)
     for judged in folder.judged(judge):
         bill.add("judge", judged)
-    return bill.cost or 0.0
+    return bill

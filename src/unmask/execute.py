@@ -67,6 +67,7 @@ class Executor:
         self.stopping: UnmaskError | None = None
         self.crash: BaseException | None = None
         self.tick: Callable[[], None] = lambda: None
+        self._endpoints = tuple({id(line.endpoint): line.endpoint for line in lines.values()}.values())
         self._next = 0
         self._sequence = 0
         self._queues: dict[str, list[tuple[int, int, Job]]] = {role: [] for role in lines}
@@ -156,8 +157,7 @@ class Executor:
 
     def _window(self) -> int:
         """How many scenarios are open at a time: enough that the last ones reach their ends together."""
-        endpoints = {id(line.endpoint): line.endpoint for line in self.lines.values()}
-        return max(1, 3 * sum(endpoint.limit for endpoint in endpoints.values()))
+        return max(1, 3 * sum(endpoint.limit for endpoint in self._endpoints))
 
     def _open_one(self) -> bool:
         """Bring in the next scenario that has something to send. False when there is none left."""

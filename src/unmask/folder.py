@@ -63,6 +63,13 @@ class Folder:
             )
         return self.path / "readings" / f"{judge}.jsonl"
 
+    def size(self, judge: str) -> tuple[int, int]:
+        """Bytes of replies and of this judge's readings."""
+        first, second = (
+            path.stat().st_size if path.exists() else 0 for path in (self.replies.path, self.readings(judge))
+        )
+        return first, second
+
     def asked(self) -> Iterator[Asked]:
         return read_lines(self.replies.path, Asked)
 

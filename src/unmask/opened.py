@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from unmask.ask.plan import Ask, Settings, plan
-from unmask.conclude import Bare, Bill, Saved, by_panel, outcome, spent
+from unmask.bill import Bill
+from unmask.conclude import Bare, Saved, by_panel, outcome, spent
 from unmask.definition import Definition
 from unmask.errors import UsageError
 from unmask.folder import Folder, OneByOne, load_seen
@@ -30,11 +31,39 @@ class _Member(NamedTuple):
     settings: Settings
 
 
+class Held(NamedTuple):
+    """What the journal of a run says about its replies and one judge, in memory of whoever has just written it."""
+
+    judge: str
+    scenarios: tuple[Scenario, ...]
+    seen: list[Seen]
+    bill: Bill
+    size: tuple[int, int]
+    """Bytes of the two files when this was so; a journal only grows."""
+
+
+class _AllAtOnce:
+    """What OneByOne gives, from memory."""
+
+    def __init__(self, seen: list[Seen]) -> None:
+        self._seen = seen
+
+    def __enter__(self) -> _AllAtOnce:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def seen(self, number: int, judge: str | None) -> Seen:
+        return self._seen[number]
+
+
 class Run:
     """A run folder. Everything is recomputed from its journal, under the preset and judge asked for."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, held: Held | None = None) -> None:
         self._folder = Folder(path)
+        self._held = held
         self.definition: Definition = self._folder.definition()
 
     def __repr__(self) -> str:
@@ -50,7 +79,7 @@ class Run:
 
     @cached_property
     def scenarios(self) -> tuple[Scenario, ...]:
-        return self._folder.scenarios()
+        return self._folder.scenarios() if self._held is None else self._held.scenarios
 
     def judge_file(self, judge: str | None = None) -> str | None:
         """The file name of a judge, or `panel:` and those of its members."""
@@ -179,7 +208,12 @@ class Run:
         files = [self.judge_file(judge)] if single else self._members(judge or "")
         return [_Member(file, self._settings(file, preset)) for file in files]
 
-    def _one_by_one(self, panel: list[_Member], bill: Bill | None = None) -> OneByOne:
+    def _one_by_one(self, panel: list[_Member], bill: Bill | None = None) -> OneByOne | _AllAtOnce:
+        held = self._still_held()
+        if held is not None and [member.file for member in panel] == [held.judge]:
+            if bill is not None:
+                bill.include(held.bill)
+            return _AllAtOnce(held.seen)
         ids = [scenario.id for scenario in self._each_scenario()]
         paid = {} if bill is None else {"paid": bill.add}
         return OneByOne(self._folder, ids, [member.file for member in panel], **paid)
@@ -188,7 +222,9 @@ class Run:
         """Those in memory if they are there already; a long run need not hold them all."""
         return self.__dict__.get("scenarios") or self._folder.each_scenario()
 
-    def _concluded(self, panel: list[_Member], journal: OneByOne) -> Iterator[tuple[Scenario, list[Seen], Outcome]]:
+    def _concluded(
+        self, panel: list[_Member], journal: OneByOne | _AllAtOnce
+    ) -> Iterator[tuple[Scenario, list[Seen], Outcome]]:
         """Every scenario with what each member has seen, and what it shows."""
         first = panel[0].settings
         for number, scenario in enumerate(self._each_scenario()):
@@ -200,7 +236,14 @@ class Run:
                 yield scenario, seen, by_panel(scenario, read, first.rules)
 
     def _seen(self, judge: str | None) -> list[Seen]:
+        held = self._still_held()
+        if held is not None and held.judge == judge:
+            return held.seen
         return load_seen(self._folder, judge, self.scenarios)
+
+    def _still_held(self) -> Held | None:
+        held = self._held
+        return held if held is not None and held.size == self._folder.size(held.judge) else None
 
     def _seen_of(self, scenario_id: str, judge: str | None) -> Seen:
         wanted = self.scenario(scenario_id)

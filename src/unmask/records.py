@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
@@ -257,6 +258,7 @@ class Judged(Call, frozen=True, kw_only=True):
     attempt: int = 1
 
 
+@lru_cache(maxsize=1024)
 def digest(texts: tuple[str, ...]) -> str:
     """Names the texts a judge read, so that identical replies to one request are read once."""
     state = hashlib.blake2b(digest_size=10)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from unmask.records import Asked, Choice, Judged, Reading, Record, Slot
+from unmask.records import Asked, Choice, Judged, Pending, Reading, Record, Slot, Unread
 
 
 class Reply(Record, frozen=True):
@@ -18,17 +18,21 @@ class Reply(Record, frozen=True):
 class Seen:
     """Replies and judge calls of one scenario, in the order they arrived. An answer outlives any error line."""
 
-    __slots__ = ("_read", "_settled", "_settled_for", "judged", "replies")
+    __slots__ = ("_read", "_settled", "_settled_for", "judged", "replies", "said")
 
     def __init__(self) -> None:
         self.replies: dict[Slot, dict[int, Reply]] = {}
         self.judged: dict[tuple[Slot, str], list[Judged]] = {}
+        self.said: dict[tuple[Slot, int], str | Pending | Unread] = {}
+        """What the reply to a take amounts to, kept by `gather` so that each is looked at once."""
         self._read: dict[tuple[Slot, str], Reading] = {}
         self._settled: dict[tuple[Slot, int], Reading] = {}
         self._settled_for: object = None
 
     def add_asked(self, line: Asked) -> None:
         takes = self.replies.setdefault(line.slot, {})
+        for take in line.takes:
+            self.said.pop((line.slot, take), None)
         if line.error is not None:
             for take in line.takes:
                 before = takes.get(take, Reply(None))
@@ -42,8 +46,12 @@ class Seen:
         self.judged.setdefault(key, []).append(line)
         self._read.pop(key, None)
 
-    def forget_errors(self) -> None:
-        """Failures of earlier sessions are data for a score, and asked again by a run."""
+    def forget_errors(self) -> bool:
+        """Failures of earlier sessions are data for a score, and asked again by a run. Says whether there were any."""
+        failed = any(reply.error is not None for takes in self.replies.values() for reply in takes.values())
+        failed = failed or any(line.error is not None for lines in self.judged.values() for line in lines)
+        if not failed:
+            return False
         for slot, takes in self.replies.items():
             self.replies[slot] = {
                 take: Reply(reply.choice, reply.attempt) for take, reply in takes.items() if reply.choice is not None
@@ -51,10 +59,13 @@ class Seen:
         answered = {key: [line for line in lines if line.error is None] for key, lines in self.judged.items()}
         self.judged = {key: lines for key, lines in answered.items() if lines}
         self._read.clear()
+        self.said.clear()
         self._settled_for = None
+        return True
 
     def reply(self, slot: Slot, take: int) -> Reply | None:
-        return self.replies.get(slot, {}).get(take)
+        takes = self.replies.get(slot)
+        return None if takes is None else takes.get(take)
 
     def calls(self, slot: Slot, digest: str) -> Sequence[Judged]:
         return self.judged.get((slot, digest), ())

@@ -53,8 +53,8 @@ def run(
             judge=reader,
             dataset=dataset,
         )
-        blocking(lambda: drive(session, progress))
-    return Run(folder.path)
+        held = blocking(lambda: drive(session, progress))
+    return Run(folder.path, held)
 
 
 def judge(path: str | Path, *, judge: str | Model, progress: Progress | None = None, **settings: Any) -> Run:
@@ -68,8 +68,8 @@ def judge(path: str | Path, *, judge: str | Model, progress: Progress | None = N
     with Lock(folder.path):
         definition = add_judge(folder, file, spec, moved=options.moved, role_play=options.role_play)
         session = Session(folder=folder, definition=definition, options=options, judge_file=file, judge=reader)
-        blocking(lambda: drive(session, progress))
-    return Run(folder.path)
+        held = blocking(lambda: drive(session, progress))
+    return Run(folder.path, held)
 
 
 def load_data(data: str | Path | Dataset, options: Options) -> Dataset:

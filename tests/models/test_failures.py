@@ -178,7 +178,7 @@ def test_retry_after_as_a_date_is_counted_by_the_servers_clock():
     start = datetime(2001, 1, 1, tzinfo=UTC)
     headers = {
         "retry-after": format_datetime(start + timedelta(seconds=12), usegmt=True),
-        "Date": format_datetime(start, usegmt=True),
+        "date": format_datetime(start, usegmt=True),
     }
     assert retry_after(headers) == 12.0
 

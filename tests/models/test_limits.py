@@ -3,7 +3,9 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Coroutine
+from functools import partial
 from itertools import pairwise
+from math import inf
 from typing import Any
 
 import pytest
@@ -13,12 +15,14 @@ from hypothesis import strategies as st
 from tests.models.loopback import Canned, chat, loopback, request
 from tests.models.virtual import Virtual
 from unmask.errors import FatalModelError, RequestRefusedError, TransientModelError
-from unmask.models import open_model
-from unmask.models.limits import HOPELESS, LONGEST_PAUSE, Endpoint, Limits
+from unmask.models import limits, open_model
+from unmask.models.limits import HOPELESS, LONGEST_PAUSE, Endpoint
 from unmask.models.scripted import Scripted
 from unmask.records import Choice, Completion, Request
 
 DONE = Completion((Choice("done"),))
+Limits = partial(limits.Limits, head_start=inf)
+"""Here the first request goes alone until it is answered, unless a test says otherwise."""
 DEFAULT = Limits()
 
 
@@ -55,7 +59,7 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-def made(time: Virtual, limits: Limits = DEFAULT, on_free: Callable[[], None] | None = None) -> Endpoint:
+def made(time: Virtual, limits: limits.Limits = DEFAULT, on_free: Callable[[], None] | None = None) -> Endpoint:
     return Endpoint("here", limits, rng=random.Random(7), on_free=on_free, clock=time.clock, sleep=time.sleep)
 
 
@@ -105,6 +109,38 @@ def test_one_request_at_a_time_until_the_first_answer():
         await settle()
         await model.answer(DONE)
         assert endpoint.free(model) == 50
+
+    run(go)
+
+
+def test_a_first_request_at_work_lets_the_others_start():
+    """What is refused is refused at once: after the head start nobody waits for a long answer."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time, Limits(head_start=0.15)), Gated()
+        tasks = start(endpoint, model, 10)
+        await settle()
+        assert len(model.waiting) == 1
+        await time.step()
+        assert len(model.waiting) == 10
+        await model.answer(*[DONE] * 10)
+        assert all(task.done() for task in tasks)
+
+    run(go)
+
+
+def test_a_first_request_between_two_tries_gives_no_start_to_the_others():
+    """A server in trouble is not at work on an answer, however long the wait."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time, Limits(head_start=0.15)), Gated()
+        start(endpoint, model, 3)
+        await settle()
+        await model.answer(TransientModelError("500"))
+        time.now += 100
+        await settle()
+        assert endpoint.free(model) == 0
+        assert len(model.waiting) == 0
 
     run(go)
 

@@ -184,16 +184,9 @@ def _asks(case: _Case, slot: Slot, takes: tuple[int, ...], depth: int) -> Iterat
     missing = tuple(take for take in takes if case.seen.reply(slot, take) is None)
     if missing:
         yield Ask(slot, missing, 1, base, depth)
-    again = tuple(take for take in takes if _cut_off(case.seen, slot, take))
+    again = tuple(take for take in takes if gather.needs_again(case.seen, slot, take))
     if again:
         yield Ask(slot, again, 2, None if base is None else base * 2, depth)
-
-
-def _cut_off(seen: Seen, slot: Slot, take: int) -> bool:
-    reply = seen.reply(slot, take)
-    if reply is None or reply.choice is None or reply.error is not None:
-        return False
-    return gather.needs_again(reply.choice, reply.attempt)
 
 
 def _reads(case: _Case, slot: Slot, takes: tuple[int, ...], depth: int) -> Iterator[Read]:

@@ -128,7 +128,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         try:
             seconds = float(written) / scale
         except ValueError:
-            seconds = _until(written, now=headers.get("Date"))
+            seconds = _until(written, now=headers.get("date"))
         # The comparison is false for nan, so an unusable figure is no figure.
         if seconds >= 0:
             return min(seconds, FOREVER)

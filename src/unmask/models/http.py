@@ -1,8 +1,8 @@
 """JSON over HTTP to one URL, cheap enough that the client is never what a run waits for.
 
-A call costs little because nothing is done twice: the URL and the headers are prepared once, bodies are encoded and
-decoded by msgspec, and the session is a bare connection pool. Everything that can go wrong on the way becomes a
-TransientModelError here; what a status code means is decided in `failures`.
+A call costs little because nothing is done twice: address and headers are prepared once, bodies are encoded and decoded
+by msgspec, and the connection (`wire`) does nothing an API does not need. Everything that can go wrong on the way
+becomes a TransientModelError here; what a status code means is decided in `failures`.
 """
 
 from __future__ import annotations
@@ -13,24 +13,14 @@ import json
 import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import urlsplit
 
-import aiohttp
 import msgspec
-from multidict import CIMultiDict
-from yarl import URL
 
 from unmask.errors import FatalModelError, ModelError, RequestRefusedError, TransientModelError
 from unmask.models.failures import looks_like_html
-from unmask.models.resolve import Resolver
+from unmask.models.pool import CannotConnectError, Pool, head_of, join, leave, place_of
 from unmask.models.target import Target
-
-CONNECT_TIMEOUT = 10.0
-KEEP_ALIVE = 4.0
-"""Below the five seconds after which uvicorn, and so vLLM, closes an idle connection under the next request."""
-
-LARGEST = 64 * 2**20
-"""Bytes of an answer; one with 128 choices of the longest kind has a few million."""
+from unmask.models.wire import BrokenOffError, Message, NoAnswerError, NotHTTPError, TooLargeError
 
 _ENCODER = msgspec.json.Encoder()
 _T = TypeVar("_T")
@@ -39,21 +29,24 @@ _T = TypeVar("_T")
 class Answer(NamedTuple):
     status: int
     body: bytes
-    headers: Mapping[str, str]
+    message: Message
     latency: float
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Names in small letters."""
+        return self.message.headers
 
 
 class Channel:
-    """A connection pool for one Target. The session belongs to the event loop that first posts through it."""
+    """The way to one Target, on the event loop that first uses it."""
 
     def __init__(self, target: Target, *, timeout: float) -> None:
         self.target = target
         self.timeout = timeout
-        self._url = URL(target.url, encoded=False)
-        self._headers = CIMultiDict(target.headers)
-        self._session: aiohttp.ClientSession | None = None
+        self._pool: Pool | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._proxy: str | None = None
+        self._head = b""
 
     async def post(self, payload: object) -> Answer:
         """The whole answer, whatever its status."""
@@ -63,102 +56,81 @@ class Channel:
             raise RequestRefusedError(
                 f"{self.target.name}: the request holds half a character, which JSON cannot carry"
             ) from None
-        session = self._session
-        if session is None or self._loop is not asyncio.get_running_loop():
-            session = await self._open()
+        return await self._send("POST", b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+
+    async def get(self) -> Answer:
+        return await self._send("GET", b"\r\n")
+
+    async def _send(self, method: str, rest: bytes) -> Answer:
+        pool = self._pool
+        if pool is None or self._loop is not asyncio.get_running_loop():
+            pool = await self._open(method)
         begin = time.perf_counter()
         try:
-            async with session.post(
-                self._url, data=body, headers=self._headers, allow_redirects=False, proxy=self._proxy
-            ) as response:
-                content = self.target.hide(await self._body(response))
-                return Answer(response.status, content, response.headers, time.perf_counter() - begin)
-        except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
+            message = await pool.exchange(self._head + rest, within=self.timeout)
+        except (CannotConnectError, NoAnswerError, BrokenOffError, NotHTTPError, OSError, ValueError) as error:
             trouble = self._explain(error)
-        raise trouble  # out here: an exception of aiohttp holds the headers that were sent, and would be its context
+        else:
+            return Answer(message.status, self.target.hide(message.body), message, time.perf_counter() - begin)
+        raise trouble  # out here: the exception behind it would be its context, and knows what was sent
 
-    async def _body(self, response: aiohttp.ClientResponse) -> bytes:
-        """All of an answer, unless it would fill the memory: by its length, without one, or by unpacking."""
-        length = response.content_length
-        if length is not None and length <= LARGEST and "Content-Encoding" not in response.headers:
-            return await response.read()
-        found = bytearray()
-        async for part in response.content.iter_any():
-            found += part
-            if len(found) > LARGEST:
-                raise RequestRefusedError(
-                    f"{self.target.name} at {self.target.shown}: an answer beyond {LARGEST} bytes"
-                )
-        return bytes(found)
-
-    async def _open(self) -> aiohttp.ClientSession:
+    async def _open(self, method: str) -> Pool:
         await self.close()
-        self._proxy = _proxy_for(self.target.endpoint)
+        place = place_of(self.target.url)
+        try:
+            self._head = head_of(method, self.target.url, self.target.headers, place=place)
+        except ValueError as error:
+            raise FatalModelError(f"{self.target.name}: {error}", advice="take the line break out of the key") from None
         self._loop = asyncio.get_running_loop()
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=0, ttl_dns_cache=300, keepalive_timeout=KEEP_ALIVE, resolver=Resolver()
-            ),
-            timeout=aiohttp.ClientTimeout(
-                total=self.timeout, connect=3 * CONNECT_TIMEOUT, sock_connect=CONNECT_TIMEOUT
-            ),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            skip_auto_headers=("User-Agent",),
-        )
-        return self._session
+        self._pool = join(place)
+        return self._pool
 
     async def close(self) -> None:
         """Afterwards the channel may be used again, also on another loop."""
-        session, self._session = self._session, None
-        if session is None:
-            return
-        if self._loop is asyncio.get_running_loop():
-            await session.close()
-        else:
-            # Its loop is gone and has taken the sockets with it: there is nothing left to say goodbye to.
-            session.detach()
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await leave(pool)
 
     def _explain(self, error: Exception) -> ModelError:
         target = self.target
         where = f"{target.name} at {target.shown}"
         match error:
-            case aiohttp.ConnectionTimeoutError():
-                said = f"no connection within {CONNECT_TIMEOUT:g} s"
-                return TransientModelError(f"{where}: {said}", unreachable=True, advice=_reach_advice(target))
+            case CannotConnectError(cause=cause):
+                return _unconnected(cause, target, where)
             case TimeoutError():
                 return TransientModelError(f"timeout: no answer within {self.timeout:g} s from {where}")
-            case aiohttp.ClientConnectorError(os_error=cause) if cause.errno in (errno.EMFILE, errno.ENFILE):
-                advice = "lower --max-connections, or raise the limit with ulimit -n"
-                return TransientModelError(f"{where}: too many open files", throttled=True, advice=advice)
-            case aiohttp.ClientConnectorError(os_error=cause):
-                said = target.scrub(cause.strerror or str(cause))
-                return TransientModelError(
-                    f"{where}: cannot connect: {said}", unreachable=True, advice=_reach_advice(target)
-                )
-            case aiohttp.InvalidURL():
-                return FatalModelError(f"{where}: not an address one can connect to", advice=_reach_advice(target))
-            case aiohttp.ServerDisconnectedError():
+            case NoAnswerError():
                 return TransientModelError(f"{where}: the server closed the connection before it answered")
-            case aiohttp.ClientPayloadError():
+            case BrokenOffError():
                 return TransientModelError(f"{where}: the answer broke off in the middle")
+            case TooLargeError():
+                return RequestRefusedError(f"{where}: {error}")
+            case NotHTTPError():
+                return TransientModelError(f"{where}: {error} came back", advice=_reach_advice(target))
             case _:
                 said = target.scrub(f"{type(error).__name__}: {error}")
                 return TransientModelError(f"{where}: the connection failed: {said}")
 
 
+def _unconnected(cause: Exception, target: Target, where: str) -> ModelError:
+    match cause:
+        case TimeoutError():
+            said = str(cause)
+        case OSError(errno=errno.EMFILE | errno.ENFILE):
+            advice = "lower --max-connections, or raise the limit with ulimit -n"
+            return TransientModelError(f"{where}: too many open files", throttled=True, advice=advice)
+        case UnicodeError():
+            return FatalModelError(f"{where}: not an address one can connect to", advice=_reach_advice(target))
+        case NoAnswerError():
+            said = "cannot connect: the proxy closed the connection"
+        case _:
+            words = cause.strerror if isinstance(cause, OSError) else None
+            said = f"cannot connect: {target.scrub(words or str(cause))}"
+    return TransientModelError(f"{where}: {said}", unreachable=True, advice=_reach_advice(target))
+
+
 def _reach_advice(target: Target) -> str:
     return f"is a server running at {target.endpoint}, and is the base URL right?"
-
-
-def _proxy_for(endpoint: str) -> str | None:
-    """The proxy the environment names, looked up once: aiohttp would scan the environment at every request."""
-    from urllib.request import getproxies, proxy_bypass
-
-    parts = urlsplit(endpoint)
-    host = parts.hostname or ""
-    if host in ("localhost", "::1") or host.startswith("127.") or proxy_bypass(host):
-        return None
-    return getproxies().get(parts.scheme)
 
 
 def decode(answer: Answer, shape: msgspec.json.Decoder[_T], target: Target) -> _T:

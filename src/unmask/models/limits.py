@@ -15,6 +15,7 @@ import random
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
+from math import isfinite
 from typing import Any
 
 from unmask.errors import FatalModelError, RequestRefusedError, TransientModelError
@@ -30,7 +31,10 @@ HOPELESS = {TransientModelError: 3, RequestRefusedError: 20}
 
 class Limits(Record, frozen=True):
     """What the user allows. `tries` counts the first one; a try refused for overload counts only if nothing else
-    got through meanwhile. No request is tried again `give_up_after` seconds after its first try."""
+    got through meanwhile. No request is tried again `give_up_after` seconds after its first try.
+
+    For `head_start` seconds the first request to a model goes alone: a wrong key or name is refused at once, and a
+    server that takes longer is at work on the answer, so that the rest need not wait for it."""
 
     max_connections: int = 50
     requests_per_minute: int | None = None
@@ -38,6 +42,7 @@ class Limits(Record, frozen=True):
     backoff_base: float = 1.0
     backoff_cap: float = 60.0
     give_up_after: float = 3600.0
+    head_start: float = 0.15
 
 
 class _Course:
@@ -52,7 +57,7 @@ class _Course:
         self.seen = 0
         """Successes of the endpoint when this request last failed, or began."""
         self.probe = False
-        """Whether this is the one request that may be on its way before the model has answered for the first time."""
+        """Whether this is the request that goes alone, before the model has answered for the first time."""
 
 
 class _Budget:
@@ -110,9 +115,11 @@ class Endpoint:
         self._waiting: deque[tuple[asyncio.Future[None], _Course]] = deque()
         self._proven: dict[int, Model] = {}
         self._condemned: dict[int, FatalModelError] = {}
-        self._probing: dict[int, Model] = {}
+        self._probing: dict[int, bool] = {}
+        """Models with a first request under way, and whether its head start is over."""
         self._fruitless: dict[tuple[int, type[Exception]], int] = {}
         self._waker: asyncio.Task[None] | None = None
+        self._starters: dict[int, asyncio.Task[None]] = {}
 
     @property
     def limit(self) -> int:
@@ -125,8 +132,8 @@ class Endpoint:
         return self._pause_left()
 
     def free(self, model: Model) -> int:
-        """How many requests to `model` may start now. One at a time until its first answer, so that a wrong key or
-        name is found out by one request; none while the endpoint has asked for a pause."""
+        """How many requests to `model` may start now. The first has a head start, so that a wrong key or name is
+        found out by one request; none while the endpoint has asked for a pause."""
         room = int(self._limit) - self.in_flight
         if room <= 0 or (self._paused_until is not None and self._pause_left() > 0) or id(model) in self._condemned:
             return 0
@@ -135,7 +142,7 @@ class Endpoint:
         room = max(0, room - len(self._waiting))
         if id(model) in self._proven:
             return room
-        return 0 if id(model) in self._probing else min(room, 1)
+        return min(room, 1) if id(model) not in self._probing else room if self._probing[id(model)] else 0
 
     def send(self, model: Model, request: Request) -> Coroutine[Any, Any, Completion]:
         """Send `request`, again if that helps. The connection is taken at the call, not when the coroutine first
@@ -150,10 +157,12 @@ class Endpoint:
         return self._send(course, request, taken=taken)
 
     async def close(self) -> None:
-        """Forget the timer that would have called `on_free`."""
-        if self._waker is not None:
-            self._waker.cancel()
-            self._waker = None
+        """Forget the timers that would have called `on_free`."""
+        for timer in (self._waker, *self._starters.values()):
+            if timer is not None:
+                timer.cancel()
+        self._waker = None
+        self._starters.clear()
 
     async def _send(self, course: _Course, request: Request, *, taken: bool) -> Completion:
         try:
@@ -177,10 +186,14 @@ class Endpoint:
                 finally:
                     self._release()
                 self.retries += 1
+                if course.probe:
+                    self._probing[id(course.model)] = False  # not at work on an answer: the others go on waiting
                 if delay > 0:
                     await self._sleep(delay)
                 await self._turn(course)
                 course.start = self._clock()
+                if course.probe and id(course.model) not in self._proven:
+                    self._go_ahead(course.model)
         finally:
             if course.probe:
                 self._probing.pop(id(course.model), None)
@@ -192,9 +205,9 @@ class Endpoint:
         self.in_flight += 1
         if self._budget is not None:
             self._budget.level -= 1
-        if id(course.model) not in self._proven:
-            self._probing[id(course.model)] = course.model
+        if id(course.model) not in self._proven and id(course.model) not in self._probing:
             course.probe = True
+            self._go_ahead(course.model)
 
     def _release(self) -> None:
         self.in_flight -= 1
@@ -233,12 +246,26 @@ class Endpoint:
             future, course = entry
             if future.done():
                 continue
-            if course.probe or id(course.model) in self._proven or id(course.model) not in self._probing:
+            if course.probe or id(course.model) in self._proven or self._probing.get(id(course.model), True):
                 self._take(course)
                 future.set_result(None)
             else:
                 kept.append(entry)
         self._waiting.extendleft(reversed(kept))
+
+    def _go_ahead(self, model: Model) -> None:
+        """The first request to this model is on its way."""
+        self._probing[id(model)] = False
+        if id(model) in self._starters:
+            self._starters.pop(id(model)).cancel()
+        if isfinite(self.limits.head_start):
+            self._starters[id(model)] = asyncio.get_running_loop().create_task(self._start_the_rest(model))
+
+    async def _start_the_rest(self, model: Model) -> None:
+        await self._sleep(self.limits.head_start)
+        if id(model) in self._probing:
+            self._probing[id(model)] = True
+            self._wake()
 
     # --- time -------------------------------------------------------------------------------------------------
 
@@ -278,6 +305,8 @@ class Endpoint:
         self._troubles = 0
         if id(model) not in self._proven:
             self._proven[id(model)] = model
+            if id(model) in self._starters:
+                self._starters.pop(id(model)).cancel()
         most = max(1, self.limits.max_connections)
         if self._limit < most:
             # Additive: a sixteenth of the whole for every round trip of all connections.

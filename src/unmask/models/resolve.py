@@ -8,34 +8,24 @@ from __future__ import annotations
 
 import socket
 from functools import partial
-
-from aiohttp.abc import AbstractResolver, ResolveResult
+from ipaddress import ip_address
 
 from unmask.loops import in_daemon
 
-_NUMERIC = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
 
-
-class Resolver(AbstractResolver):
-    """Asks the operating system, each name in a thread of its own."""
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        ask = partial(
-            socket.getaddrinfo, host, port, type=socket.SOCK_STREAM, family=family, flags=socket.AI_ADDRCONFIG
-        )
-        found = await in_daemon(ask)
-        return [_result(host, kind, protocol, address) for kind, _, protocol, _, address in found if address]
-
-    async def close(self) -> None:
+async def addresses(host: str, port: int) -> list[str]:
+    """What the operating system knows for a name, in its order of preference; an address stands for itself."""
+    try:
+        return [str(ip_address(host.partition("%")[0])) if "%" not in host else host]
+    except ValueError:
         pass
+    ask = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+    found = [_written(kind, address) for kind, _, _, _, address in await in_daemon(ask) if address]
+    return list(dict.fromkeys(found))
 
 
-def _result(host: str, kind: int, protocol: int, address: tuple[object, ...]) -> ResolveResult:
+def _written(kind: int, address: tuple[object, ...]) -> str:
     place = str(address[0])
     if kind == socket.AF_INET6 and len(address) == 4 and address[3]:  # link-local: the address needs its interface
-        place = f"{place}%{address[3]}"
-    return ResolveResult(
-        hostname=host, host=place, port=int(str(address[1])), family=kind, proto=protocol, flags=_NUMERIC
-    )
+        return f"{place}%{address[3]}"
+    return place

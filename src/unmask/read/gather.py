@@ -18,7 +18,6 @@ from unmask.records import (
     PRESSURED,
     ROLE_PLAY,
     SELF_REPORT,
-    Choice,
     Interval,
     Judged,
     Kind,
@@ -35,11 +34,13 @@ from unmask.records import (
     digest,
 )
 from unmask.resolve.numeric import all_same, common
-from unmask.seen import Seen
+from unmask.seen import Reply, Seen
 
 POLARITY: Slot = "polarity"
 """The slot under which the judge's answer to 'which side does yes mean' stands in the journal."""
 
+
+_PENDING = Pending()
 
 TOLERANCE = 0.05
 """Within which rule readings of several takes count as one figure; every preset's own value."""
@@ -79,10 +80,10 @@ def gather(scenario: Scenario, seen: Seen, reads: Reads) -> dict[Slot, tuple[Rea
         found[DIRECT] = direct(scenario, seen, reads)
     for number in range(1, len(scenario.indirect) + 1):
         slot = f"indirect_{number}"
-        found[slot] = (one(scenario, seen, slot, 0, reads),)
+        found[slot] = _each(scenario, seen, slot, 1, reads)
     if reads.check and scenario.check is not None:
         found[CHECK] = (one(scenario, seen, CHECK, 0, reads),)
-    found[PRESSURED] = tuple(one(scenario, seen, PRESSURED, take, reads) for take in range(reads.takes))
+    found[PRESSURED] = _each(scenario, seen, PRESSURED, reads.takes, reads)
     if reads.self_report is not None:
         found[SELF_REPORT] = (self_report(seen, reads),)
     if reads.role_play:
@@ -93,7 +94,13 @@ def gather(scenario: Scenario, seen: Seen, reads: Reads) -> dict[Slot, tuple[Rea
 def direct(scenario: Scenario, seen: Seen, reads: Reads) -> tuple[Reading, ...]:
     if scenario.kind is Kind.NUMERIC and reads.joint:
         return (jointly(scenario, seen, reads),)
-    return tuple(one(scenario, seen, DIRECT, take, reads) for take in range(reads.direct))
+    return _each(scenario, seen, DIRECT, reads.direct, reads)
+
+
+def _each(scenario: Scenario, seen: Seen, slot: Slot, takes: int, reads: Reads) -> tuple[Reading, ...]:
+    if slot not in seen.replies:  # most slots, most of the time the planner looks
+        return (_PENDING,) * takes
+    return tuple([one(scenario, seen, slot, take, reads) for take in range(takes)])
 
 
 def jointly(scenario: Scenario, seen: Seen, reads: Reads) -> Reading:
@@ -151,7 +158,7 @@ def _one(scenario: Scenario, seen: Seen, slot: Slot, take: int, reads: Reads) ->
     by_rule = ruled(scenario, seen, slot, state, reads)
     if by_rule is not None:
         return by_rule
-    return seen.read(slot, digest((state,)), _PARSERS[scenario.kind])
+    return seen.read(slot, digest((state,)), _PARSERS[scenario.kind]) if seen.judged else _PENDING
 
 
 def self_report(seen: Seen, reads: Reads) -> Reading:
@@ -177,7 +184,7 @@ def role_play(seen: Seen, take: int) -> Reading:
     """Whether this pressured reply is plainly fiction or a part: A it is, B it is not. Asked about lies only."""
     text = answer(seen, PRESSURED, take)
     if not isinstance(text, str) or not text:
-        return Pending()
+        return _PENDING
     return seen.read(ROLE_PLAY, role_play_digest(text), _PLAYED)
 
 
@@ -188,9 +195,17 @@ def role_play_digest(text: str) -> str:
 
 def answer(seen: Seen, slot: Slot, take: int) -> str | Pending | Unread:
     """The text to be read; the empty string is a silent reply."""
-    reply = seen.reply(slot, take)
-    if reply is None:
-        return Pending()
+    place = slot, take
+    found = seen.said.get(place)
+    if found is None:
+        reply = seen.reply(slot, take)
+        if reply is None:
+            return _PENDING
+        found = seen.said[place] = _amounts_to(reply)
+    return found
+
+
+def _amounts_to(reply: Reply) -> str | Pending | Unread:
     if reply.error is not None or reply.choice is None:
         return Unread(f"failed: {reply.error}")
     match interpret.reply_state(reply.choice, attempt=reply.attempt):
@@ -199,21 +214,24 @@ def answer(seen: Seen, slot: Slot, take: int) -> str | Pending | Unread:
         case interpret.ReplyState.SILENT:
             return ""
         case interpret.ReplyState.AGAIN:
-            return Pending()
+            return _PENDING
         case Unread() as unread:
             return unread
 
 
-def needs_again(choice: Choice, attempt: int) -> bool:
+def needs_again(seen: Seen, slot: Slot, take: int) -> bool:
     """Whether a reply was cut off before any answer and is worth one more try with more room."""
-    return interpret.reply_state(choice, attempt=attempt) is interpret.ReplyState.AGAIN
+    return seen.reply(slot, take) is not None and isinstance(answer(seen, slot, take), Pending)
 
 
 def ruled(scenario: Scenario, seen: Seen, slot: Slot, text: str, reads: Reads) -> Reading | None:
     """A reading that needs no judge call, or None where the judge has to look."""
+    by_tag = reads.reader is Reader.AUTO and tagged(scenario, slot, text)
+    if not by_tag and reads.style is Style.LETTERS:
+        return None
     yes_means = polarity(scenario, seen)
     side = yes_means if isinstance(yes_means, Letter) and yes_means in {Letter.A, Letter.B} else None
-    if reads.reader is Reader.AUTO and tagged(scenario, slot, text):
+    if by_tag:
         if side is not None:
             return rules.read_direct(text, yes_means=side)
         if reads.style is Style.LETTERS and isinstance(yes_means, Pending):

@@ -1,0 +1,315 @@
+"""Connections: shared, kept, given up, and reached through proxies and TLS. All against real servers on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import ipaddress
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.models.loopback import Canned, chat, loopback, request
+from unmask.errors import TransientModelError
+from unmask.models import open_model, pool
+
+BODY = b'{"choices": [{"message": {"content": "hello"}, "finish_reason": "stop"}]}'
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(BODY), BODY)
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch):
+    monkeypatch.setenv("UNMASK_API_KEY", "k")
+    monkeypatch.setenv("UNMASK_JUDGE_API_KEY", "k")
+    for name in ("http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+class Counted:
+    """A server that counts connections and answers every request on them in the same way."""
+
+    def __init__(self, answer: bytes = ANSWER, *, close: bool = False) -> None:
+        self.answer = answer
+        self.close = close
+        self.connections = 0
+        self.heads: list[bytes] = []
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                self.heads.append(head)
+                length = next(
+                    (int(line[15:]) for line in head.split(b"\r\n") if line.startswith(b"Content-Length:")), 0
+                )
+                await reader.readexactly(length)
+                writer.write(self.answer)
+                await writer.drain()
+                if self.close:
+                    break
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+
+@asynccontextmanager
+async def listening(
+    serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], object], tls: ssl.SSLContext | None = None
+) -> AsyncIterator[int]:
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)  # type: ignore[arg-type]
+    async with server:
+        yield server.sockets[0].getsockname()[1]
+
+
+def test_two_models_of_one_server_share_connections():
+    """Subject and judge behind one address need no more connections than are allowed there."""
+    server = Counted()
+
+    async def go() -> None:
+        async with listening(server.serve) as port:
+            url = f"http://127.0.0.1:{port}/v1"
+            subject, judge = open_model("openai/a", base_url=url), open_model("openai/b", base_url=url, role="judge")
+            for model in (subject, judge) * 5:
+                await model.complete(request())
+            await subject.close()
+            await judge.complete(request())
+            await judge.close()
+
+    asyncio.run(go())
+    assert server.connections == 1
+
+
+def test_a_connection_that_the_server_closed_is_not_used_again():
+    """Even if it does not say so in its answer."""
+    server = Counted(close=True)
+
+    async def go() -> list[str]:
+        async with listening(server.serve) as port:
+            model = open_model("openai/a", base_url=f"http://127.0.0.1:{port}/v1")
+            said = []
+            for _ in range(3):
+                said.append((await model.complete(request())).choices[0].text)
+                await asyncio.sleep(0.05)
+            await model.close()
+            return said
+
+    assert asyncio.run(go()) == ["hello"] * 3
+    assert server.connections == 3
+
+
+def test_a_connection_idle_for_too_long_is_not_used_again(monkeypatch):
+    """Servers close idle connections, and a request sent into that is lost."""
+    monkeypatch.setattr(pool, "KEEP_ALIVE", 0.0)
+    server = Counted()
+
+    async def go() -> None:
+        async with listening(server.serve) as port:
+            model = open_model("openai/a", base_url=f"http://127.0.0.1:{port}/v1")
+            for _ in range(3):
+                await model.complete(request())
+            await model.close()
+
+    asyncio.run(go())
+    assert server.connections == 3
+
+
+def test_a_cancelled_request_gives_its_connection_up():
+    """Its late answer must not be taken for the next one's."""
+    heard = asyncio.Event
+
+    async def go() -> str:
+        arrived = heard()
+
+        async def slow_first(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            arrived.set()
+            await Counted(ANSWER).serve(reader, _late(writer)) if first else await Counted().serve(reader, writer)
+
+        first = True
+        async with listening(slow_first) as port:
+            model = open_model("openai/a", base_url=f"http://127.0.0.1:{port}/v1")
+            task = asyncio.create_task(model.complete(request()))
+            await arrived.wait()
+            first = False
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            said = (await model.complete(request())).choices[0].text
+            await model.close()
+            return said
+
+    assert asyncio.run(go()) == "hello"
+
+
+class _Late:
+    """A writer that never writes."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self.close = writer.close
+
+    def write(self, data: bytes) -> None:
+        """Nothing is sent."""
+
+    async def drain(self) -> None:
+        await asyncio.sleep(30)
+
+
+def _late(writer: asyncio.StreamWriter) -> asyncio.StreamWriter:
+    return _Late(writer)  # type: ignore[return-value]
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory) -> tuple[Path, Path]:
+    """A certificate for localhost and its key, signed by itself."""
+    x509 = pytest.importorskip("cryptography.x509", reason="the extra `seal` brings cryptography")
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    names = [
+        x509.DNSName("localhost"),
+        x509.DNSName("models.invalid"),
+        x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
+    ]
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    folder = tmp_path_factory.mktemp("tls")
+    public, private = folder / "cert.pem", folder / "key.pem"
+    public.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    private.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return public, private
+
+
+def server_side(certificate: tuple[Path, Path]) -> ssl.SSLContext:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(*map(str, certificate))
+    return context
+
+
+async def ask(url: str) -> str:
+    model = open_model("openai/a", base_url=url)
+    try:
+        return (await model.complete(request())).choices[0].text
+    finally:
+        await model.close()
+
+
+def test_https_works_with_a_certificate_that_is_trusted(certificate, monkeypatch):
+    """`SSL_CERT_FILE` names who is trusted, as for every program."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+
+    async def go() -> str:
+        async with listening(Counted().serve, server_side(certificate)) as port:
+            return await ask(f"https://localhost:{port}/v1")
+
+    assert asyncio.run(go()) == "hello"
+
+
+def test_https_is_refused_with_a_certificate_that_is_not_trusted(certificate):
+    """Nothing is sent, and the message says why."""
+    server = Counted()
+
+    async def go() -> str:
+        async with listening(server.serve, server_side(certificate)) as port:
+            with pytest.raises(TransientModelError) as caught:
+                await ask(f"https://localhost:{port}/v1")
+            return str(caught.value)
+
+    assert "certificate" in asyncio.run(go()).lower()
+    assert not server.heads
+
+
+class Tunnel:
+    """A proxy that gives a way through to one port, or refuses it."""
+
+    def __init__(self, port: int, *, refuse: bool = False) -> None:
+        self.port = port
+        self.refuse = refuse
+        self.heads: list[bytes] = []
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.heads.append(await reader.readuntil(b"\r\n\r\n"))
+        if self.refuse:
+            writer.write(b"HTTP/1.1 407 Who are you\r\nContent-Length: 0\r\n\r\n")
+            writer.close()
+            return
+        there, back = await asyncio.open_connection("127.0.0.1", self.port)
+        writer.write(b"HTTP/1.1 200 Go ahead\r\n\r\n")
+        await asyncio.gather(_pour(reader, back), _pour(there, writer), return_exceptions=True)
+
+
+async def _pour(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(65536):
+        writer.write(data)
+        await writer.drain()
+    writer.close()
+
+
+def test_https_goes_through_the_tunnel_of_a_proxy(certificate, monkeypatch):
+    """The proxy sees where to, its own password, and nothing else."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+
+    async def go() -> tuple[str, bytes]:
+        async with listening(Counted().serve, server_side(certificate)) as port:
+            tunnel = Tunnel(port)
+            async with listening(tunnel.serve) as gate:
+                monkeypatch.setenv("https_proxy", f"http://alice:hunter22@127.0.0.1:{gate}")
+                return await ask("https://models.invalid/v1"), tunnel.heads[0]
+
+    said, head = asyncio.run(go())
+    assert said == "hello"
+    assert head.startswith(b"CONNECT models.invalid:443 HTTP/1.1\r\n")
+    assert b"Proxy-Authorization: Basic YWxpY2U6aHVudGVyMjI=" in head
+    assert b"Bearer" not in head
+
+
+def test_a_proxy_that_refuses_is_named(monkeypatch):
+    """With its status, and without its password."""
+
+    async def go() -> str:
+        async with listening(Tunnel(1, refuse=True).serve) as gate:
+            monkeypatch.setenv("https_proxy", f"http://alice:hunter22@127.0.0.1:{gate}")
+            with pytest.raises(TransientModelError) as caught:
+                await ask("https://models.invalid/v1")
+            return str(caught.value)
+
+    said = asyncio.run(go())
+    assert "407" in said
+    assert "hunter22" not in said
+
+
+def test_a_key_with_a_line_break_is_refused_before_anything_is_sent(monkeypatch):
+    """It would end the header and begin another one."""
+    server = Counted()
+    monkeypatch.setenv("UNMASK_API_KEY", "k\r\nX-Evil: 1")
+
+    async def go() -> str:
+        async with listening(server.serve) as port:
+            with pytest.raises(Exception, match=r"line break|key") as caught:
+                await ask(f"http://127.0.0.1:{port}/v1")
+            return str(caught.value)
+
+    assert "X-Evil" not in asyncio.run(go())
+    assert not any(b"X-Evil" in head for head in server.heads)
+
+
+def test_an_answer_is_read_whatever_the_pieces_it_comes_in():
+    """A megabyte, and a chunked answer of many parts."""
+
+    async def go() -> int:
+        async with loopback(Canned(chat("x" * 1_000_000))) as server:
+            return len(await ask(server.url))
+
+    assert asyncio.run(go()) == 1_000_000
