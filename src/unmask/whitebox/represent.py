@@ -14,11 +14,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch.nn.attention import sdpa_kernel
 
 from unmask.errors import FatalModelError, LayersOutOfRange, UsageError
 from unmask.records import Record
 from unmask.whitebox.activations import layers_of, watched
 from unmask.whitebox.frozen import Frozen, frozen, fuse_norms
+from unmask.whitebox.read import QUICK
 
 PARTS = (("q_proj", "v_proj"), ("qkv_proj",), ("c_attn",), ("query_key_value",))
 """What is adapted, as published: queries and values; or all of attention's input where it is one matrix."""
@@ -121,17 +123,9 @@ class Trainer:
 
     def step(self, examples: Sequence[Example]) -> float:
         """Train on a batch; returns its loss from before. Nothing is changed if that is no number."""
-        batch = _Batch(examples, self._decoder.device)
-        wanted, _ = self._wanted(batch)
-        for drop in self._drops:
-            drop.train()
-        found = self._seen(*batch.plain)
-        for drop in self._drops:
-            drop.eval()
-        # A length for each token and layer, as published, not its square: no token outweighs the others.
-        lengths = [torch.linalg.vector_norm(found[layer].float() - wanted[layer], dim=-1) for layer in self.layers]
-        loss = torch.stack(lengths).mean()
-        loss.backward()
+        with sdpa_kernel(QUICK):
+            loss = self._loss(_Batch(examples, self._decoder.device))
+            loss.backward()
         value = float(loss.item())  # only now: whoever asks for a number on a GPU waits for all that comes before it
         if not math.isfinite(value):
             raise FatalModelError(
@@ -143,6 +137,17 @@ class Trainer:
         self._optimiser.step()
         self._use()
         return value
+
+    def _loss(self, batch: _Batch) -> Any:
+        wanted, _ = self._wanted(batch)
+        for drop in self._drops:
+            drop.train()
+        found = self._seen(*batch.plain)
+        for drop in self._drops:
+            drop.eval()
+        # A length for each token and layer, as published, not its square: no token outweighs the others.
+        lengths = [torch.linalg.vector_norm(found[layer].float() - wanted[layer], dim=-1) for layer in self.layers]
+        return torch.stack(lengths).mean()
 
     def moved(self, examples: Sequence[Example]) -> float:
         """How far activations have moved along the direction, in its own lengths: `strength` is what was wanted."""
