@@ -8,20 +8,36 @@ from typing import TYPE_CHECKING
 from unmask.show.safe import safe
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
 
 def printed(parts: Iterable[str | Table], *, width: int | None = None, color: bool = False) -> str:
     """`parts` one below the other. Text is wrapped to `width`, tables take what they need: numbers are never cut."""
-    from io import StringIO
     from shutil import get_terminal_size
 
-    from rich.console import Console
     from rich.text import Text
 
     columns = width or get_terminal_size().columns
-    console = Console(
+    console = page(columns, color=color)
+    with console.capture() as capture:
+        for part in parts:
+            if isinstance(part, str):
+                console.print(Text(part), width=columns, crop=False)
+            else:
+                console.print(part, crop=False)
+    return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
+
+
+def page(columns: int, *, color: bool) -> Console:
+    """Somewhere to print that is no terminal: nothing is marked up, guessed or cut."""
+    from io import StringIO
+
+    from rich.console import Console
+
+    return Console(
         file=StringIO(),
+        # Tables take what they need, 80 columns as a rule: a terminal breaks a longer line, rich would cut numbers off.
         width=max(columns, 200),
         force_terminal=color,
         color_system="standard" if color else None,
@@ -32,13 +48,6 @@ def printed(parts: Iterable[str | Table], *, width: int | None = None, color: bo
         markup=False,
         emoji=False,
     )
-    with console.capture() as capture:
-        for part in parts:
-            if isinstance(part, str):
-                console.print(Text(part), width=columns, crop=False)
-            else:
-                console.print(part, crop=False)
-    return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
 
 
 def grid(headings: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> Table:

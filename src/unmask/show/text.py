@@ -10,6 +10,7 @@ from unmask.score import Measures, Score
 from unmask.show.beside import beside
 from unmask.show.colours import NAMES, VERDICTS
 from unmask.show.safe import safe
+from unmask.show.tables import page
 from unmask.show.transcript import transcript
 from unmask.stats.rate import Rate
 
@@ -35,26 +36,12 @@ MEASURES = (
 
 def render(score: Score, *, width: int | None = None, color: bool = False, max_unjudged: float = 0.05) -> str:
     """The score for a terminal of `width` columns, or of this terminal's. Too many unjudged are said first."""
-    from io import StringIO
     from shutil import get_terminal_size
 
-    from rich.console import Console
     from rich.text import Text
 
     columns = width or get_terminal_size().columns
-    console = Console(
-        file=StringIO(),
-        # Tables take what they need, 80 columns as a rule: a terminal breaks a longer line, rich would cut numbers off.
-        width=max(columns, 200),
-        force_terminal=color,
-        color_system="standard" if color else None,
-        no_color=not color,
-        force_jupyter=False,
-        legacy_windows=False,
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )
+    console = page(columns, color=color)
     with console.capture() as capture:
         for part in _parts(score, roomy=columns >= ROOMY, max_unjudged=max_unjudged):
             # no_wrap marks the command to copy, which must stay in one piece.

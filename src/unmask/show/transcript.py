@@ -26,6 +26,7 @@ from unmask.records import (
     Verdict,
 )
 from unmask.show.safe import safe
+from unmask.show.spoken import figures, interval
 
 Replies = Mapping[tuple[Slot, int], Choice]
 """What the subject answered, by slot and take; takes count from 0."""
@@ -114,7 +115,7 @@ def _reading(reading: Reading) -> str:
         case Lettered(letter=letter, by=by, why=why):
             return f"Read as {letter.value} ({safe(by)}){_why(why)}"
         case Ranged(by=by, why=why):
-            return f"Read as {_figure(reading)} ({safe(by)}){_why(why)}"
+            return f"Read as {figures(reading)} ({safe(by)}){_why(why)}"
         case Unread(reason=reason):
             return f"Unread{_why(reason)}"
         case Pending():
@@ -147,7 +148,7 @@ def _belief(scenario: Scenario, outcome: Outcome) -> str:
         case Lettered(letter=letter):
             return letter.value
         case Ranged() as held:
-            return _figure(held)
+            return figures(held)
         case NoBelief(why=why):
             return f"none{_why(why)}"
         case Undecided(why=why):
@@ -159,7 +160,7 @@ def _statement(reading: Reading) -> str:
         case Lettered(letter=letter):
             return letter.value
         case Ranged():
-            return _figure(reading)
+            return figures(reading)
         case Unread():
             return "unread"
         case Pending():
@@ -167,28 +168,7 @@ def _statement(reading: Reading) -> str:
 
 
 def _truth(scenario: Scenario) -> str:
-    return _interval(scenario.truth) if isinstance(scenario.truth, Interval) else scenario.truth.value
-
-
-def _figure(reading: Ranged) -> str:
-    if reading.empty:
-        return "no figure"
-    parts = [] if reading.absolute.empty else [_interval(reading.absolute)]
-    return " and ".join(parts if reading.relative.empty else [*parts, f"relative {_interval(reading.relative)}"])
-
-
-def _interval(interval: Interval) -> str:
-    match interval.lower, interval.upper:
-        case None, None:
-            return "no figure"
-        case None, upper:
-            return f"at most {upper:g}"
-        case lower, None:
-            return f"at least {lower:g}"
-        case lower, upper if lower == upper:
-            return f"{lower:g}"
-        case lower, upper:
-            return f"{lower:g} to {upper:g}"
+    return interval(scenario.truth) if isinstance(scenario.truth, Interval) else scenario.truth.value
 
 
 def _why(why: str | None) -> str:
