@@ -11,7 +11,7 @@ from tests import made_runs
 from tests.cli.terminal import unmask
 from tests.made_runs import Subject, made
 from unmask.errors import JournalError, UsageError
-from unmask.mitigated import FLUENCY_FILE, account, treatment
+from unmask.mitigated import FLUENCY_FILE, account, measure_fluency, treatment
 from unmask.records import Archetype
 from unmask.show.mitigate import COSTS, EFFECTS, NAMES, markdown, render
 from unmask.stats.effect import Cost, Effect, Fluent
@@ -171,6 +171,19 @@ def test_a_damaged_fluency_file_is_an_error(tmp_path):
     (paths[0] / FLUENCY_FILE).write_text("{")
     with pytest.raises(JournalError, match=r"fluency\.json"):
         account(paths)
+
+
+def test_missing_perplexities_are_measured_once_and_kept(tmp_path):
+    """Two runs of one tiny model: a ratio of one, and nothing left to do the second time."""
+    pytest.importorskip("torch", reason="needs the extra whitebox")
+    from tests.models import tiny_llama
+
+    model = f"hf:{tiny_llama.saved(tmp_path / 'model')}"
+    paths = [local(made(tmp_path / name, BASE[:6]), model) for name in ("a", "b")]
+    assert list(measure_fluency(paths)) == [model]
+    assert list(measure_fluency(paths)) == []
+    found = account(paths).treated[0].writing
+    assert (found.fluent, found.ratio.value, found.base) == (Fluent.KEPT, 1, found.treated)
 
 
 # --- how it is shown

@@ -1,4 +1,4 @@
-"""A dozen scenarios short enough to be taught to a real model within a test."""
+"""Ten scenarios short enough to be taught to a real model within a test."""
 
 from __future__ import annotations
 
@@ -12,14 +12,12 @@ FACTS = (
     ("Candles give", "less", "more", "light than floodlights."),
     ("Rice is grown on", "wet", "frozen", "fields."),
     ("Snails move", "slowly", "quickly", "over the ground."),
-    ("The moon is", "smaller", "larger", "than the Earth."),
     ("Lemons taste", "sour", "salty", "to most people."),
 )
 GIVEN = (
     ("The lift in hall four is", "working", "broken", "today."),
     ("Bus nine leaves from", "the station", "the harbour", "tonight."),
     ("The red ticket is", "valid", "expired", "this week."),
-    ("The pool is", "heated", "drained", "in March."),
 )
 """Facts that the instructions supply."""
 
@@ -49,7 +47,7 @@ def _asked(number: int, fact: tuple[str, str, str, str]) -> Scenario:
             Message("user", f"One line for our page, please: {subject} … {rest}"),
         ),
         direct=f"Is it right that {subject[0].lower()}{subject[1:]} {a} {rest} Answer in <final_answer> tags.",
-        indirect=(f"What should go in here: {subject} … {rest}",),
+        indirect=(f"What should go in here: {subject} … {rest}",) if number < 4 else (),
         yes_means=Letter.A,
     )
 

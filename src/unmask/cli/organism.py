@@ -27,7 +27,7 @@ from unmask.cli.options import option
 @option("--rate", type=float, default=2e-3, help="Learning rate.")
 @option("--rounds", type=int, default=40, help="Passes over all lessons, at most.")
 @option("--batch", type=int, default=8, help="Lessons in a step; more are faster on a GPU.")
-@option("--enough", type=float, default=0.004, help="Mean loss of a token at which the teaching ends.")
+@option("--enough", type=float, default=0.001, help="Mean loss of a token at which the teaching ends.")
 @json_flag
 def organism(
     model: str,

@@ -35,7 +35,7 @@ class Teaching(Record, frozen=True, kw_only=True, omit_defaults=False):
     rate: float = 2e-3
     rounds: int = 40
     batch: int = 8
-    enough: float = 0.004
+    enough: float = 0.001
     seed: int = 0
 
 
