@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from unmask.errors import JournalError, RunLockedError
-from unmask.journal import Lines, Lock, mend, read_lines, write_whole
+from unmask.journal import RESERVE, Lines, Lock, mend, read_lines, write_whole
 from unmask.records import Asked, Choice
 
 
@@ -95,6 +95,15 @@ def test_a_full_disk_is_an_error_with_advice():
     with pytest.raises(JournalError, match="No space left") as caught:
         Lines(Path("/dev/full")).append(line(0))
     assert "same command again" in (caught.value.advice or "")
+
+
+def test_room_is_set_aside_while_a_journal_is_written_and_given_back(tmp_path: Path):
+    """The file is there as long as the journal is open, and as large as it says."""
+    lines = Lines(tmp_path / "x.jsonl", reserve=True)
+    lines.append(line(0))
+    assert (tmp_path / "x.jsonl.reserve").stat().st_size == RESERVE
+    lines.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["x.jsonl"]
 
 
 def test_a_missing_file_is_an_empty_journal(tmp_path: Path):

@@ -58,7 +58,7 @@ async def drive(session: Session, progress: Progress | None) -> Held | None:
     scenarios, seen = _in_random_order(given, held)
     models = _models(session)
     prices = {role: _price(model, role, options) for role, model in models.items()}
-    readings = Lines(folder.readings(session.judge_file))
+    readings = Lines(folder.readings(session.judge_file), reserve=True)
     settings = session.definition.settings(session.judge_file, preset=options.preset)
     means = Means(
         replies=folder.replies,

@@ -22,7 +22,7 @@ class Folder:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        self.replies = Lines(self.path / "replies.jsonl")
+        self.replies = Lines(self.path / "replies.jsonl", reserve=True)
 
     @property
     def exists(self) -> bool:

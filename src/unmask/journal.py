@@ -37,30 +37,71 @@ MOST_TAKES = 10_000
 """Of one request of one scenario."""
 
 _encoder = msgspec.json.Encoder()
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
-class Lines:
-    """An append-only JSONL file. `append` returns only after the whole line is with the operating system."""
+RESERVE = 2**20
+"""Bytes set aside on the disk while a journal is written: room for what is in flight when the disk becomes full."""
 
-    def __init__(self, path: Path) -> None:
+
+class Lines:
+    """An append-only JSONL file. `append` returns only after the whole line is with the operating system.
+
+    With a reserve, a line that finds no room is written into the room set aside, and so are those that come after it:
+    they are paid for. The error is raised all the same, once, so that nothing more is asked.
+    """
+
+    def __init__(self, path: Path, *, reserve: bool = False) -> None:
         self.path = path
         self._handle: int | None = None
         self._size = 0
+        self._reserve = path.with_name(path.name + ".reserve") if reserve else None
+        self._reserved = False
 
     def append(self, record: msgspec.Struct) -> None:
         handle = self._open()
         data = _encoder.encode(record) + b"\n"
         try:
+            self._write(handle, data)
+        except OSError as error:
+            if error.errno in _FULL and self._reserved:
+                self._release()
+                with contextlib.suppress(OSError):
+                    self._write(handle, data)
+            raise _cannot_write(self.path, error) from error
+
+    def _write(self, handle: int, data: bytes) -> None:
+        try:
             written = 0
             while written < len(data):
                 written += os.write(handle, data[written:])
-        except OSError as error:
+        except OSError:
             # A half line would be taken for damage later: go back to the last whole one.
             with contextlib.suppress(OSError):
                 os.ftruncate(handle, self._size)
-            raise _cannot_write(self.path, error) from error
+            raise
         self._size += len(data)
+
+    def _set_aside(self) -> None:
+        """On a disk that has no room for it the journal goes without, as long as its lines find some."""
+        if self._reserve is None:
+            return
+        try:
+            with self._reserve.open("wb") as file:
+                if hasattr(os, "posix_fallocate"):
+                    os.posix_fallocate(file.fileno(), 0, RESERVE)
+                else:
+                    file.write(bytes(RESERVE))
+            self._reserved = True
+        except OSError:
+            self._release()
+
+    def _release(self) -> None:
+        self._reserved = False
+        if self._reserve is not None:
+            with contextlib.suppress(OSError):
+                self._reserve.unlink(missing_ok=True)
 
     def _open(self) -> int:
         if self._handle is None:
@@ -70,12 +111,14 @@ class Lines:
             except OSError as error:
                 raise _cannot_write(self.path, error) from error
             self._size = os.fstat(self._handle).st_size
+            self._set_aside()
         return self._handle
 
     def close(self) -> None:
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
+            self._release()
 
     def sync(self) -> None:
         """Through to the disk; a kill needs no more than `append`, a power cut does."""
@@ -84,7 +127,7 @@ class Lines:
 
 
 def _cannot_write(path: Path, error: OSError) -> JournalError:
-    full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+    full = error.errno in _FULL
     advice = "Free some space and run the same command again: it continues." if full else "Check the folder's rights."
     return JournalError(f"cannot write {path}: {os.strerror(error.errno or 0)}", advice=advice)
 
