@@ -80,7 +80,7 @@ class Seen:
     def settled(self, how: object) -> dict[tuple[Slot, int], Reading]:
         """Readings of takes that cannot change any more under these settings: more lines only add, so what has been
         read stays read. Other settings start afresh."""
-        if self._settled_for is not how:
+        if self._settled_for is not how and self._settled_for != how:
             self._settled_for, self._settled = how, {}
         return self._settled
 
