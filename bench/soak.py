@@ -84,8 +84,8 @@ def soak(given: argparse.Namespace) -> Iterator[Round]:
     seen, number = 0, 0
     while seen < given.calls:
         seed = given.seed + number
-        # A last run of the right size, at seven requests a scenario, instead of a whole one too many.
-        size = max(20, min(given.scenarios, (given.calls - seen) // 7 + 1))
+        # A last run of the right size, at five to six requests a scenario, instead of a whole one too many.
+        size = min(given.scenarios, max(100, (given.calls - seen) // 5))
         found = one_round(plant(size, seed=seed), seed, given)
         yield found
         seen, number = seen + found.calls, number + 1
