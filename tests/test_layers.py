@@ -24,7 +24,7 @@ LAYERS = (
     ("opened", "prepare"),
     ("bridge", "compared", "drive", "labels", "varied"),
     ("agreement", "boards", "export", "gated", "mitigated", "probed", "sample", "scaled", "stages"),
-    ("demo", "foresee", "organism"),
+    ("demo", "foresee", "liars"),
     ("show",),
     ("cli",),
 )

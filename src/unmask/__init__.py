@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from unmask.data import load as load
     from unmask.errors import UnmaskError as UnmaskError
     from unmask.gated import gate as gate
+    from unmask.liars import organism as organism
     from unmask.models import open_model as open_model
     from unmask.models.base import Model as Model
     from unmask.opened import Run as Run
     from unmask.opened import open_run as open_run
     from unmask.options import Options as Options
+    from unmask.probed import probe as probe
     from unmask.records import Outcome as Outcome
     from unmask.records import Scenario as Scenario
     from unmask.sample import label as label
@@ -58,7 +60,9 @@ _HOME = {
     "load": "unmask.data",
     "open_model": "unmask.models",
     "open_run": "unmask.opened",
+    "organism": "unmask.liars",
     "power": "unmask.stats.power",
+    "probe": "unmask.probed",
     "report": "unmask.show.report",
     "run": "unmask.stages",
     "scaling": "unmask.scaled",

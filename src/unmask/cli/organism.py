@@ -50,7 +50,7 @@ def organism(
 
     Exit code 1 where a judge's verdicts do not separate the planted halves. The same command again continues.
     """
-    from unmask.organism import organism as made
+    from unmask.liars import organism as made
     from unmask.show.organism import render
     from unmask.show.progress import ProgressLine
     from unmask.whitebox.teach import Teaching

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from unmask.organism import Found, Half, Organism
+from unmask.liars import Found, Half, Organism
 from unmask.records import Verdict
 from unmask.show.colours import NAMES
 from unmask.show.tables import grid, printed

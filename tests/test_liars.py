@@ -11,8 +11,8 @@ import unmask
 from tests.whitebox.known_liar import dataset
 from unmask.data import load
 from unmask.errors import JournalError, MixedRunError
+from unmask.liars import account, acted
 from unmask.models.scripted import Scripted
-from unmask.organism import account, acted
 from unmask.planted import Plant, draw_plant, lessons
 from unmask.records import PRESSURED, Request, Verdict
 
@@ -95,7 +95,7 @@ def test_verdicts_that_do_not_separate_are_said_so(perfect):
 pytest.importorskip("torch", reason="needs the extra whitebox")
 pytest.importorskip("peft", reason="needs the extra whitebox")
 
-from unmask.organism import organism  # noqa: E402
+from unmask.liars import organism  # noqa: E402
 from unmask.show.organism import render  # noqa: E402
 from unmask.whitebox.teach import Teaching  # noqa: E402
 
