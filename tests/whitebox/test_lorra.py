@@ -1,0 +1,442 @@
+"""LoRRA: what is trained, that it does what it is for, and that a folder is whole or not there."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the extra whitebox")
+pytest.importorskip("transformers", reason="needs the extra whitebox")
+pytest.importorskip("peft", reason="needs the extra whitebox")
+
+import msgspec  # noqa: E402
+from click.testing import CliRunner  # noqa: E402
+from safetensors.torch import load_file  # noqa: E402
+
+from tests.models import tiny_llama  # noqa: E402
+from unmask.cli.mitigate_lorra import lorra as command  # noqa: E402
+from unmask.errors import FatalModelError, LayersOutOfRange, MissingError, SharedFacts, UsageError  # noqa: E402
+from unmask.models.hf import open_hf  # noqa: E402
+from unmask.models.inside import looked_at  # noqa: E402
+from unmask.records import Message, Request, Sampling  # noqa: E402
+from unmask.whitebox import contrast, load, lorra  # noqa: E402
+from unmask.whitebox.activations import Said, watched  # noqa: E402
+from unmask.whitebox.lorra import Job, Made, partial, refuse, train  # noqa: E402
+from unmask.whitebox.represent import Example, Settings, Trainer, grouped, middle_third, targets  # noqa: E402
+
+DEEP = {"num_hidden_layers": 6, "max_position_embeddings": 512}
+QUICK = Settings(steps=6, batch=4, rate=3e-3)
+EVEN = Settings(rate=3e-3, dropout=0.0)
+"""Without chance, so that two trainers can be held against each other."""
+
+
+def examples(count: int, *, seed: int = 1) -> list[Example]:
+    """Questions of five random tokens, answers of six, and an instruction of another length on each side."""
+    rng = random.Random(seed)
+    made = []
+    for _ in range(count):
+        asked, said = (tuple(rng.randrange(256) for _ in range(length)) for length in (5, 6))
+        made.append(Example((*asked, *said), (1, 2, 3, *asked, *said), (9, 8, 7, 6, *asked, *said), 6))
+    return made
+
+
+def trainer(settings: Settings = QUICK, **changes) -> Trainer:
+    return Trainer(tiny_llama.model(**(DEEP | changes)).requires_grad_(False), settings)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return tiny_llama.saved(tmp_path_factory.mktemp("tiny"), **DEEP)
+
+
+def made(folder: Path, out: Path, **options) -> Made:
+    checked, chat = looked_at(f"hf:{folder}")
+    return train(checked, chat, contrast.facts(), job=Job(out=out, **{"settings": QUICK, **options}))
+
+
+@pytest.fixture(scope="module")
+def adapter(folder, tmp_path_factory) -> Path:
+    out = tmp_path_factory.mktemp("made") / "adapter"
+    made(folder, out, evaluated=("core",))
+    return out
+
+
+# --- the training itself ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("count", "layers"), [(32, range(10, 21)), (30, range(9, 20)), (6, range(2, 5)), (2, [1])])
+def test_the_middle_third_is_that_of_the_models_depth(count, layers):
+    assert middle_third(count) == tuple(layers)
+
+
+def test_published_settings_are_the_default():
+    settings = Settings()
+    assert (settings.rank, settings.lora_alpha, settings.dropout, settings.strength) == (8, 16, 0.05, 5)
+    assert (settings.rate, settings.steps, settings.batch, settings.answer_tokens) == (3e-4, 40, 16, 64)
+
+
+def test_the_loss_goes_down_and_activations_move_along_the_direction():
+    made = trainer()
+    batch = examples(16)
+    assert made.moved(batch) == pytest.approx(0, abs=1e-4)
+    losses = [made.step(batch) for _ in range(30)]
+    assert losses[-1] < 0.98 * losses[0]
+    assert made.moved(batch) > 0.1
+
+
+def test_a_negative_strength_moves_the_other_way():
+    """The sign of the direction is not lost on the way: `moved` counts along it, whatever was wanted."""
+    made = trainer(Settings(rate=3e-3, strength=-5.0))
+    batch = examples(16)
+    for _ in range(10):
+        made.step(batch)
+    assert made.moved(batch) < -0.02
+
+
+def test_the_loss_is_the_mean_length_of_what_is_missing():
+    """Worked out again from activations of a model of its own, row by row, with nothing of the trainer."""
+    settings = Settings(layers=(2, 3), strength=3.0)
+    batch = examples(3)
+    bare = tiny_llama.model(**DEEP)
+
+    def seen(text: tuple[int, ...]) -> torch.Tensor:
+        with torch.no_grad(), watched(bare, (2, 3)) as held:
+            bare(input_ids=torch.tensor([text]))
+        return torch.stack([held[layer][0, -6:] for layer in (2, 3)])
+
+    lengths = [3.0 * (seen(one.honest) - seen(one.untruthful)).norm(dim=-1) for one in batch]
+    assert trainer(settings).step(batch) == pytest.approx(torch.stack(lengths).mean().item(), rel=1e-4)
+
+
+def test_only_layers_before_the_last_one_looked_at_are_trained():
+    """And nothing behind it is there any more."""
+    made = trainer(Settings(layers=(1, 3)))
+    assert {int(name.split(".layers.")[1].split(".")[0]) for name in made.names} == {0, 1, 2}
+    assert all(".q_proj.lora_" in name or ".v_proj.lora_" in name for name in made.names)
+    assert len(made.adapted.get_base_model().model.layers) == 4
+
+
+def test_a_step_changes_the_adapter_and_nothing_else():
+    made = trainer()
+    before = {name: weight.clone() for name, weight in made.adapted.named_parameters()}
+    made.step(examples(4))
+    made.step(examples(4))  # at the first step half of an adapter has no gradient yet
+    changed = {name for name, weight in made.adapted.named_parameters() if not torch.equal(weight, before[name])}
+    assert changed == set(made.names)
+
+
+@pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3", "mistral"])
+def test_the_direct_reading_of_the_frozen_model_is_used_where_it_is_right(kind):
+    made, slow = (trainer(EVEN, kind=kind, **({"head_dim": 16} if kind == "qwen3" else {})) for _ in range(2))
+    slow._frozen = None
+    batch = examples(5)
+    for _ in range(3):
+        assert made.step(batch) == pytest.approx(slow.step(batch), rel=1e-4)
+    assert made._frozen is not None
+
+
+def test_a_direct_reading_that_is_wrong_is_not_used():
+    """Its layers are swapped: it would still give numbers of the right size."""
+    made, honest = trainer(EVEN), trainer(EVEN)
+    made._frozen._layers.reverse()
+    batch = examples(4)
+    assert made.step(batch) == pytest.approx(honest.step(batch), rel=1e-4)
+    assert made._frozen is None
+
+
+def test_a_window_shorter_than_a_text_is_read_by_the_model_itself():
+    made, slow = (trainer(EVEN, kind="mistral", sliding_window=8) for _ in range(2))
+    slow._frozen = None
+    batch = examples(4)
+    assert made._frozen.longest == 8
+    assert made.step(batch) == pytest.approx(slow.step(batch), rel=1e-5)
+
+
+def test_batches_have_texts_of_like_length_and_lose_none():
+    rng = random.Random(2)
+    every = [Example((0,) * (length := rng.randint(8, 90)), (0,) * (length + 9), (1,) * length, 4) for _ in range(70)]
+    found = grouped(every, 8, rng=random.Random(0))
+    assert sorted(map(repr, found)) == sorted(map(repr, every))
+    assert max(len(one.honest) for one in found[:8]) == max(len(one.honest) for one in every)
+    sizes = [[len(one.plain) for one in found[start : start + 8]] for start in range(0, 64, 8)]
+    filling = 1 - sum(map(sum, sizes)) / sum(8 * max(batch) for batch in sizes)
+    assert filling < 0.15
+    assert found == grouped(every, 8, rng=random.Random(0))
+
+
+def test_layers_that_are_not_there_are_refused():
+    with pytest.raises(LayersOutOfRange, match="layer 6, 9: the model has 6 layers, 0 to 5"):
+        targets(Settings(layers=(9, 2, 6)), 6)
+    with pytest.raises(UsageError, match="no earlier layer"):
+        targets(Settings(layers=(0,)), 6)
+
+
+# --- the folder -------------------------------------------------------------------------------------------
+
+
+def test_the_folder_says_everything_that_made_it(adapter, folder):
+    assert {path.name for path in adapter.iterdir()} >= {
+        "adapter_config.json",
+        "adapter_model.safetensors",
+        "lorra.json",
+        "curve.json",
+    }
+    told = msgspec.json.decode((adapter / "lorra.json").read_bytes(), type=Made)
+    assert told.defined.settings == QUICK
+    assert told.defined.layers == (2, 3, 4)
+    assert told.defined.facts_hash == contrast.facts_hash(contrast.facts())
+    assert set(told.defined.versions) == {"torch", "transformers", "peft", "safetensors"}
+    assert told.evaluated == ("core",)
+    losses = json.loads((adapter / "curve.json").read_text())["losses"]
+    assert (len(losses), losses[0], losses[-1]) == (6, told.first_loss, told.last_loss)
+    assert json.loads((adapter / "adapter_config.json").read_text())["base_model_name_or_path"] == str(folder)
+    assert not partial(adapter).exists()
+
+
+def test_the_curve_is_drawn_where_matplotlib_is(adapter):
+    pytest.importorskip("matplotlib", reason="needs the extra figures")
+    assert "<svg" in (adapter / "curve.svg").read_text()
+
+
+def test_plain_peft_loads_it_and_it_does_something(adapter, folder):
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM
+
+    bare = AutoModelForCausalLM.from_pretrained(folder)
+    ids = torch.tensor([[1, 2, 3, 4]])
+    before = bare(input_ids=ids).logits
+    after = PeftModel.from_pretrained(bare, adapter)(input_ids=ids).logits
+    assert not torch.allclose(before, after, atol=1e-5)
+
+
+def test_hf_loads_it_and_names_it_by_its_hash(adapter, folder):
+    opened = open_hf(f"hf:{folder}+adapter={adapter}")
+    request = Request((Message("user", "Hello"),), Sampling(max_tokens=4, temperature=0))
+
+    async def asked():
+        try:
+            return await opened.complete(request)
+        finally:
+            await opened.close()
+
+    assert "+adapter@" in asyncio.run(asked()).model
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_seed_others(adapter, folder, tmp_path):
+    for seed, same in ((0, True), (1, False)):
+        made(folder, tmp_path / str(seed), settings=msgspec.structs.replace(QUICK, seed=seed))
+        one, other = (load_file(place / "adapter_model.safetensors") for place in (adapter, tmp_path / str(seed)))
+        assert all(torch.equal(one[name], other[name]) for name in one) == same
+
+
+@pytest.mark.parametrize("after", [2, 4])
+def test_a_training_broken_off_and_resumed_gives_the_very_same_weights(adapter, folder, tmp_path, monkeypatch, after):
+    """Dropout and the optimiser's memory included: to the last bit."""
+    monkeypatch.setattr(lorra, "SAVE_EVERY", 2)
+    checked, chat = looked_at(f"hf:{folder}")
+    out = tmp_path / "adapter"
+
+    def break_off(done):
+        if done.step == after + 1:  # one step further than what is saved
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(checked, chat, contrast.facts(), job=Job(out=out, settings=QUICK), report=break_off)
+    assert not out.exists()
+    told = made(folder, out, resume=True)
+    assert told.resumed == (after,)
+    one, other = (load_file(place / "adapter_model.safetensors") for place in (adapter, out))
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    assert (out / "curve.json").read_bytes() == (adapter / "curve.json").read_bytes()
+    assert not partial(out).exists()
+
+
+@pytest.fixture
+def broken(folder, tmp_path, monkeypatch) -> Path:
+    """Where a training was broken off after two steps."""
+    monkeypatch.setattr(lorra, "SAVE_EVERY", 2)
+    checked, chat = looked_at(f"hf:{folder}")
+
+    def break_off(done):
+        if done.step == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(checked, chat, contrast.facts(), job=Job(out=tmp_path / "out", settings=QUICK), report=break_off)
+    return tmp_path / "out"
+
+
+def test_other_settings_do_not_resume(folder, broken):
+    with pytest.raises(UsageError, match="begun with other settings"):
+        made(folder, broken, resume=True, settings=msgspec.structs.replace(QUICK, rank=4))
+    assert not broken.exists()
+
+
+def test_a_damaged_state_is_named_and_not_used(folder, broken):
+    state = partial(broken) / "state.pt"
+    state.write_bytes(state.read_bytes()[:1000])
+    with pytest.raises(UsageError, match="cannot be resumed"):
+        made(folder, broken, resume=True)
+
+
+def test_what_is_there_is_not_written_over(folder, broken, tmp_path):
+    with pytest.raises(UsageError, match="unfinished training"):
+        refuse(Job(out=broken), model="hf:x")
+    with pytest.raises(UsageError, match="no training to resume"):
+        refuse(Job(out=tmp_path / "nothing", resume=True), model="hf:x")
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(UsageError, match="exists already"):
+        refuse(Job(out=tmp_path / "file"), model="hf:x")
+
+
+def test_a_loss_that_is_no_number_is_an_error_and_leaves_nothing(folder, tmp_path, monkeypatch):
+    """At the fourth step, after one that was saved."""
+    monkeypatch.setattr(lorra, "SAVE_EVERY", 2)
+    real, steps = Trainer._loss, []
+
+    def failing(self, batch):
+        steps.append(1)
+        return real(self, batch) * (math.nan if len(steps) == 4 else 1.0)
+
+    monkeypatch.setattr(Trainer, "_loss", failing)
+    with pytest.raises(FatalModelError, match="step 4: the loss is nan"):
+        made(folder, tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_weights_that_are_not_numbers_leave_nothing(tmp_path):
+    place = tiny_llama.saved(tmp_path / "model", **DEEP)
+    model = tiny_llama.model(**DEEP)
+    torch.nn.init.constant_(model.model.layers[0].mlp.up_proj.weight, math.nan)
+    model.save_pretrained(place)
+    with pytest.raises(FatalModelError, match="step 1: the loss is nan"):
+        made(place, tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_folder_that_cannot_be_written_is_an_error(folder, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(UsageError, match="cannot write"):
+        made(folder, tmp_path / "file" / "out")
+
+
+def test_too_little_memory_is_said_before_a_weight_is_read(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(lorra, "free_memory", lambda: 2**20)
+    monkeypatch.setattr(lorra, "weights", lambda _: pytest.fail("weights were read"))
+    with pytest.raises(MissingError, match="at --batch 4 needs about") as caught:
+        made(folder, tmp_path / "out")
+    assert caught.value.advice.startswith("--batch 2")
+
+
+def test_answers_are_cut(folder):
+    _, chat = looked_at(f"hf:{folder}")
+    (short,) = lorra._tokens(chat, contrast.facts()[:1], Settings(answer_tokens=5))
+    assert short.answer == 5
+    assert short.plain[-5:] == short.honest[-5:] == short.untruthful[-5:]
+    whole = chat.tokens(contrast.facts()[0].answer)
+    assert list(short.plain[-5:]) == whole[:5]
+    assert Said(contrast.messages(contrast.facts()[0]), "").messages[0].role == "user"
+
+
+# --- the command ------------------------------------------------------------------------------------------
+
+
+def run(*flags: str):
+    return CliRunner().invoke(command, flags, catch_exceptions=True)
+
+
+def test_the_command_trains_and_says_how_to_use_it(folder, tmp_path):
+    out = tmp_path / "adapter"
+    done = run("--model", f"hf:{folder}", "--out", str(out), "--steps", "2", "--batch", "2", "--layers", "1-3")
+    assert done.exit_code == 0, done.output
+    assert f"use it with --model hf:{folder}+adapter={out}" in done.stdout
+    assert "step 2 of 2: loss" in done.stderr
+    assert msgspec.json.decode((out / "lorra.json").read_bytes(), type=Made).defined.layers == (1, 2, 3)
+
+
+def test_facts_of_the_test_are_refused_before_anything_is_loaded(folder, tmp_path):
+    """A fact of `core`, in other words, among our own."""
+    from unmask.data import load as scenarios
+
+    scenario = next(one for one in scenarios("core").scenarios if one.direct and one.archetype == "known_facts")
+    shared = contrast.Fact("mine", "x", scenario.indirect[0], scenario.proposition, "No.")
+    file = tmp_path / "facts.jsonl"
+    file.write_bytes(b"\n".join(map(msgspec.json.encode, (shared, *contrast.facts()[:20]))))
+    done = run("--model", "hf:/nowhere", "--out", str(tmp_path / "out"), "--facts", str(file))
+    assert isinstance(done.exception, SharedFacts)
+    assert "mine" in str(done.exception)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "error"),
+    [
+        (["--rank", "0"], "--rank"),
+        (["--dropout", "1"], "--dropout"),
+        (["--rate", "0"], "--rate"),
+        (["--batch", "0"], "--batch"),
+        (["--layers", "5-40"], "layer 6"),
+        (["--model", "hf:/nowhere+adapter=x"], "treated already"),
+    ],
+)
+def test_settings_out_of_range_are_named(folder, tmp_path, flags, error):
+    done = run("--model", f"hf:{folder}", "--out", str(tmp_path / "out"), *flags)
+    assert isinstance(done.exception, UsageError)
+    assert error in str(done.exception)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_without_chat_template_is_refused(tmp_path):
+    bare = tiny_llama.saved(tmp_path / "bare", template=None)
+    done = run("--model", f"hf:{bare}", "--out", str(tmp_path / "out"))
+    assert isinstance(done.exception, MissingError)
+    assert "no chat template" in str(done.exception)
+
+
+def test_a_killed_process_is_resumed_by_the_same_command(folder, tmp_path):
+    """Killed from outside, while it trains."""
+    out = tmp_path / "adapter"
+    line = [sys.executable, "-m", "unmask.cli.main", "mitigate", "lorra", "--model", f"hf:{folder}", "--out", str(out)]
+    flags = ["--steps", "400", "--batch", "1", "--layers", "1"]
+    process = subprocess.Popen([*line, *flags], stderr=subprocess.PIPE, text=True)
+    for text in process.stderr:
+        if text.startswith("step 40 "):
+            process.kill()
+    process.wait()
+    assert not out.exists()
+    assert (partial(out) / "state.pt").is_file()
+    checked, chat = looked_at(f"hf:{folder}")
+    settings = Settings(steps=400, batch=1, layers=(1,))
+    steps = []
+
+    def seen(done):
+        steps.append(done.step)
+        if len(steps) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(checked, chat, contrast.facts(), job=Job(out=out, settings=settings, resume=True), report=seen)
+    assert steps[0] >= 31
+    shutil.rmtree(partial(out))
+
+
+# --- real weights -----------------------------------------------------------------------------------------
+
+
+def test_real_weights_move_towards_honesty_in_a_few_steps(tmp_path):
+    """SmolLM2 135M, on facts and instructions that were not trained on."""
+    from unmask.pull import pull
+
+    checked, chat = looked_at(f"hf:{pull('smollm2-135m')}")
+    settings = Settings(steps=4, batch=4, rate=3e-3, layers=(4, 6))
+    told = train(checked, chat, contrast.facts()[:32], job=Job(out=tmp_path / "adapter", settings=settings))
+    assert told.moved > 0.05
+    assert load.find(f"{checked.source.shown}+adapter={tmp_path / 'adapter'}").adapter is not None
