@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Callable, Iterator, Sequence
 from io import StringIO
 
@@ -239,10 +240,32 @@ def _markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> s
     return "\n".join(lines) + "\n"
 
 
+_SPAN = re.compile(r"(\S+) \[(\S+), (\S+)\]")
+"""A value with its interval, as `_range` writes it."""
+
+
 def _html_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f'<th scope="col">{escaped(one)}</th>' for one in headings)
-    body = "\n".join(f"<tr>{''.join(f'<td>{escaped(one)}</td>' for one in row)}</tr>" for row in rows)
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>'
+    """Numbers to the right with their interval below; words wrap, so that provenance pushes no value out of sight."""
+    kinds = [
+        ' class="n"'
+        if one.endswith("%") or one in {"n", "takes", "rank"}
+        else ' class="w"'
+        if one in {"why", "source"}
+        else ""
+        for one in headings
+    ]
+    head = "".join(f'<th scope="col"{kind}>{escaped(one)}</th>' for one, kind in zip(headings, kinds, strict=True))
+    body = "\n".join(
+        f"<tr>{''.join(f'<td{kind}>{_html_cell(one)}</td>' for one, kind in zip(row, kinds, strict=True))}</tr>"
+        for row in rows
+    )
+    table = f"<table><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>"
+    return f'<div class="wide" tabindex="0" role="region" aria-label="Table">{table}</div>'
+
+
+def _html_cell(text: str) -> str:
+    found = _SPAN.fullmatch(text)
+    return escaped(text) if found is None else f"{found[1]}<small>{found[2]} to {found[3]}</small>"
 
 
 _PAGE = """<!doctype html>
@@ -253,14 +276,24 @@ _PAGE = """<!doctype html>
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <title>unmask board</title>
 <style>
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem; color: #1a1a1a; background: #fff; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .3rem .7rem; border-bottom: 1px solid #ddd; text-align: left; white-space: nowrap; }
-th { background: #f4f4f4; }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 84rem; padding: 0 1.5rem; color: #1d2129;
+  background: #fff; }
+h1 { font-size: 1.6rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; }
+table { border-collapse: collapse; font-size: 14px; font-variant-numeric: tabular-nums; width: 100%; }
+th, td { padding: .35rem .6rem; border-bottom: 1px solid #dfe3e8; text-align: left; vertical-align: top; }
+td.w { min-width: 15rem; }
+td:not(.n) { overflow-wrap: break-word; max-width: 16rem; }
+th { background: #f7f8fa; color: #59616e; font-size: 13px; font-weight: 600; vertical-align: bottom; }
+.n { text-align: right; white-space: nowrap; }
+th.n { white-space: normal; }
+small { display: block; color: #59616e; font-size: 12px; line-height: 1.3; }
 p { max-width: 46rem; }
 .wide { overflow-x: auto; }
-@media (prefers-color-scheme: dark) {
-  body { color: #e8e8e8; background: #161616; } th { background: #262626; } th, td { border-color: #3a3a3a; }
+.wide:focus-visible { outline: 3px solid #1d5c9e; outline-offset: 2px; }
+@media (max-width: 46rem) { body { padding: 0 1rem; margin-top: 1rem; } th, td { padding: .3rem .4rem; } }
+@media screen and (prefers-color-scheme: dark) {
+  body { color: #e7e9ee; background: #16181d; } th { background: #1d2026; } th, td { border-color: #323842; }
+  th, small { color: #a3abb8; } .wide:focus-visible { outline-color: #86b9ee; }
 }
 </style>
 </head>
