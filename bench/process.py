@@ -69,10 +69,15 @@ class Timed(NamedTuple):
 
 
 def timed(
-    command: list[str], *, core: int | None = None, limit: float | None = None, env: Mapping[str, str] | None = None
+    command: list[str],
+    *,
+    core: int | None = None,
+    limit: float | None = None,
+    env: Mapping[str, str] | None = None,
+    out: Path | None = None,
 ) -> Timed:
-    """Run a command to its end, on one core if asked to, and kill it at the limit."""
-    how = ["-" if value is None else str(value) for value in (core, limit)]
+    """Run a command to its end, on one core if asked to, and kill it at the limit. What it prints goes to `out`."""
+    how = ["-" if value is None else str(value) for value in (core, limit, out)]
     timer = [sys.executable, "-S", "-E", str(ROOT / "bench" / "timer.py"), *how, *command]
     with tempfile.TemporaryFile() as errors:
         done = subprocess.run(

@@ -1,7 +1,7 @@
 """Runs one command and prints, as JSON, what it took. A small process for this alone, because a process that is started
 from a large one is charged with the memory of its parent at that moment.
 
-    python -S -E bench/timer.py CORE|- LIMIT|- COMMAND…
+    python -S -E bench/timer.py CORE|- LIMIT|- OUT|- COMMAND…
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import time
 
 
 def main() -> None:
-    core, limit, *command = sys.argv[1:]
+    core, limit, out, *command = sys.argv[1:]
     if core != "-":
         os.sched_setaffinity(0, {int(core)})
     started, begin = time.time(), time.perf_counter()
-    silent = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
-    child = os.posix_spawnp(command[0], command, os.environ, file_actions=silent)
+    where = os.devnull if out == "-" else out
+    written = [(os.POSIX_SPAWN_OPEN, 1, where, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)]
+    child = os.posix_spawnp(command[0], command, os.environ, file_actions=written)
     stopped = False
 
     def late(*_: object) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -19,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from bench.machine import RESULTS, described, write_section
-from bench.process import ROOT, cores, timed
+from bench.process import cores, timed
 from bench.scale.grown import Grown, Shape, grow
 from bench.scale.page import WHAT, Row, page
 from bench.scale.work import command
@@ -42,7 +41,8 @@ def measured(size: int, given: argparse.Namespace) -> Iterator[Row]:
 
 def _one(what: str, runs: tuple[Grown, Grown], limit: float) -> Row:
     core, _ = cores()
-    done = timed(command(what, (runs[0].run, runs[1].run), runs[0].data), core=core, limit=limit)
+    printed = runs[0].run.with_suffix(".json")
+    done = timed(command(what, (runs[0].run, runs[1].run), runs[0].data), core=core, limit=limit, out=printed)
     if done.code and not done.stopped:
         raise SystemExit(f"{what} failed with {done.code}:\n{done.said}")
     both = runs if what == "compare" else runs[:1]
@@ -53,15 +53,13 @@ def _one(what: str, runs: tuple[Grown, Grown], limit: float) -> Row:
         megabytes=round(sum(run.bytes for run in both) / 1e6, 1),
         seconds=None if done.stopped else round(done.wall, 2),
         peak_mb=round(done.peak_mb, 1),
-        right=_right(runs[0]) if what == "score" and not done.stopped else None,
+        right=_right(runs[0], printed) if what == "score" and not done.stopped else None,
         machine=described(),
     )
 
 
-def _right(run: Grown) -> bool:
-    score = [sys.executable, "-m", "unmask.cli.main", "score", str(run.run), "--json"]
-    said = subprocess.run(score, cwd=ROOT, capture_output=True, check=True).stdout
-    found: dict[str, dict[str, dict[str, int]]] = msgspec.json.decode(said)
+def _right(run: Grown, printed: Path) -> bool:
+    found: dict[str, dict[str, dict[str, int]]] = msgspec.json.decode(printed.read_bytes())
     return found["overall"]["counts"] == run.counts
 
 

@@ -31,7 +31,7 @@ def command(what: str, runs: tuple[Path, Path], data: Path) -> list[str]:
         case "resume":
             return [sys.executable, "-m", "bench.scale.work", str(runs[0]), str(data)]
         case "score":
-            return [*client, "score", str(runs[0])]
+            return [*client, "score", str(runs[0]), "--json"]
         case "compare":
             return [*client, "compare", *map(str, runs)]
         case "report":
