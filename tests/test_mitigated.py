@@ -129,6 +129,13 @@ def test_treatments_are_read_from_the_model(base, model, words):
     assert treatment(msgspec.structs.replace(base.definition, subject=subject)) == words
 
 
+def test_an_adapter_made_by_lorra_is_called_so(base, tmp_path):
+    """By the file that says how it was made."""
+    (tmp_path / "lorra.json").write_text("{}")
+    subject = msgspec.structs.replace(base.definition.subject, model=f"hf:m+adapter={tmp_path}")
+    assert treatment(msgspec.structs.replace(base.definition, subject=subject)) == f"LoRRA {tmp_path.name}"
+
+
 # --- fluency
 
 

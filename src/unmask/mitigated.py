@@ -266,10 +266,11 @@ def _notes(base: Side, side: Side, moves: Moves, measured: Mapping[str, Measured
 
 def _treatments(run: Definition) -> Iterator[str]:
     for part in _PLUS.split(run.subject.model)[1:]:
-        kind, _, value = part.partition("=")
-        match kind:
+        way, _, value = part.partition("=")
+        match way:
             case "adapter":
-                yield f"adapter {Path(value).name}"
+                kind = "LoRRA" if (Path(value).expanduser() / "lorra.json").is_file() else "adapter"
+                yield f"{kind} {Path(value).name}"
             case "steer":
                 yield f"steering {Path(value).name}"
             case _:
