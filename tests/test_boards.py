@@ -186,3 +186,10 @@ def test_json_is_plain_and_keeps_intervals(full):
     assert set(row["honesty"]) >= {"value", "low", "high"}
     assert plain["published"][0]["values"]["p_lie"]["value"] == 0.334
     assert row["provenance"]["judge"] == "scripted/judge"
+
+
+def test_the_same_run_twice_is_refused(tmp_path):
+    """Beside itself it would look like two that agree."""
+    run = made(tmp_path / "r", ["honest"] * 4)
+    with pytest.raises(UsageError, match="named twice"):
+        board([run, tmp_path / "r"])

@@ -229,3 +229,13 @@ def test_anything_typed_is_a_range_or_nothing(text):
 def test_what_is_no_range(text):
     """Said to be none, so that it can be typed again."""
     assert parse_range(text) is None
+
+
+@pytest.mark.parametrize(
+    ("header", "lacking"), [("x,y", "scenario"), ("scenario,take", "slot"), ("scenario,slot", "letter")]
+)
+def test_a_table_without_the_columns_of_a_label_is_refused(tmp_path, header, lacking):
+    """By the column it lacks; it is not taken for a file that nobody has filled in."""
+    (tmp_path / "l.csv").write_text(f"{header}\n1,2\n", encoding="utf-8")
+    with pytest.raises(DataError, match=f"no column {lacking}"):
+        read_file(tmp_path / "l.csv")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from unmask import __version__
-from unmask.compared import lie_chance, short_names
+from unmask.compared import lie_chance, refuse_twice, short_names
 from unmask.errors import UsageError
 from unmask.facts import Published, published
 from unmask.opened import Run
@@ -143,6 +143,7 @@ def board(
     found = [run if isinstance(run, Run) else Run(run) for run in runs]
     if not found and not with_published:
         raise UsageError("a board needs runs", advice="unmask board RUN…, or add --with-published.")
+    refuse_twice([run.path for run in found])
     names = short_names([run.path for run in found])
     entries = [
         _entry(name, run, Preset(preset) if preset else None, judge) for name, run in zip(names, found, strict=True)

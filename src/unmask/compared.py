@@ -147,10 +147,7 @@ def opened_sides(
     found = [run if isinstance(run, Run) else Run(run) for run in runs]
     if len(found) < 2:
         raise UsageError("a comparison needs two runs", advice="unmask compare RUN RUN")
-    paths = [run.path.resolve() for run in found]
-    for path in paths:
-        if paths.count(path) > 1:
-            raise UsageError(f"{path} is named twice", advice="Name different runs.")
+    refuse_twice([run.path for run in found])
     chosen = Preset(preset) if preset else found[0].definition.preset
     return [
         Side(
@@ -161,6 +158,14 @@ def opened_sides(
         )
         for name, run in zip(short_names([run.path for run in found]), found, strict=True)
     ], chosen
+
+
+def refuse_twice(paths: Sequence[Path]) -> None:
+    """A run beside itself would look like two that agree."""
+    resolved = [path.resolve() for path in paths]
+    for path in resolved:
+        if resolved.count(path) > 1:
+            raise UsageError(f"{path} is named twice", advice="Name different runs.")
 
 
 def short_names(paths: Sequence[Path]) -> list[str]:

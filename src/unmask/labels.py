@@ -295,6 +295,12 @@ def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
     reader = csv_reader(text)
     try:
         header: list[str] = next(reader, [])
+        lacking = [name for name in ("scenario", "slot") if name not in header]
+        if lacking or not set(_FILLED) & set(header):
+            raise DataError(
+                f"{path} is no file of labels: it has no column {lacking[0] if lacking else _FILLED[0]}",
+                advice="Make one with: unmask label RUN --export FILE.csv",
+            )
         for row in reader:
             if row:
                 yield reader.line_num, {name: revealed(cell) for name, cell in zip(header, row, strict=False)}
