@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from unmask.mitigated import Account, Treated, Writing
 from unmask.show.colours import ARCHETYPES
 from unmask.show.safe import safe
-from unmask.show.tables import bounds, grid, percent, printed, signed
+from unmask.show.tables import bounds, chance, grid, percent, printed, signed
 from unmask.stats.compare import Difference
 from unmask.stats.effect import Cost, Effect
 
@@ -108,6 +108,7 @@ def _summary(treated: Sequence[Treated]) -> Rows:
     rows.append(("what it does", *(EFFECTS[one.effect] for one in treated)))
     rows += [(title, *(_moved(one.measures[name].overall) for one in treated)) for name, title in NAMES.items()]
     rows.append(("perplexity", *(_perplexity(one.writing) for one in treated)))
+    rows.append(("p of P(lie), Holm", *(chance(one.measures["p_lie"].overall.p_adjusted) for one in treated)))
     return headings, rows
 
 
