@@ -32,7 +32,9 @@ def _parts(found: Scaling) -> Iterator[str | Table]:
         yield grid(names, [_family_row(family, found) for family in sorted(families)])
     if found.fragile:
         yield "\nWhere this is fragile:"
-        yield from (f"  {line}" for line in found.fragile)
+        for line in found.fragile:
+            name, _, rest = line.partition(":")
+            yield f"- {_label(name, found.takes)}:{rest}"
     if found.left_out:
         yield f"\nLeft out: {len(found.left_out)} models"
         yield from (f"  {model}: {why}" for model, why in sorted(found.left_out.items()))
