@@ -10,7 +10,8 @@ import pytest
 import unmask
 from tests.whitebox.known_liar import dataset
 from unmask.data import load
-from unmask.errors import JournalError, MixedRunError
+from unmask.data.dataset import Dataset
+from unmask.errors import JournalError, MixedRunError, UsageError
 from unmask.liars import account, acted
 from unmask.models.scripted import Scripted
 from unmask.planted import Plant, draw_plant, lessons
@@ -155,6 +156,18 @@ def test_another_teaching_in_the_same_folder_is_refused(real):
     other = msgspec.structs.replace(HOW, rank=4)
     with pytest.raises(MixedRunError, match="other settings"):
         organism("embedded/smollm2-135m", data=dataset(), out=out, how=other)
+
+
+def test_data_that_cannot_be_planted_leaves_nothing_behind(tmp_path):
+    """A set that does not say which side yes means, and a model that cannot be opened."""
+    held = dataset()
+    mute = msgspec.structs.replace(held.scenarios[0], yes_means=None)
+    other = Dataset(name="mute", source="tests", scenarios=(mute, *held.scenarios[1:]), hash="h", full_hash="h")
+    with pytest.raises(UsageError, match="which side yes means"):
+        organism("embedded/smollm2-135m", data=other, out=tmp_path / "a", how=HOW)
+    with pytest.raises(UsageError, match="cannot be read from inside"):
+        organism("openai/gpt-4o", data=held, out=tmp_path / "b", how=HOW)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_damaged_plant_is_an_error(tmp_path):

@@ -103,9 +103,10 @@ def organism(
     folder = Path(out)
     asked = {"max_tokens": MAX_TOKENS, "effort": "full", "seed": how.seed, **settings}
     dataset = load_data(data, given(asked))
-    plant = _kept_plant(folder, draw_plant(dataset.scenarios, seed=how.seed, data=dataset.name, data_hash=dataset.hash))
     base = local_name(model)
+    plant = draw_plant(dataset.scenarios, seed=how.seed, data=dataset.name, data_hash=dataset.hash)
     texts = _texts(dataset.scenarios, plant)
+    _keep_plant(folder, plant)
     _teach(base, texts, folder / "adapter", how=how, watch=watch)
     subject = f"{base}+adapter={folder / 'adapter'}"
     done = run(data=dataset, model=subject, judge=RULES_JUDGE, out=folder / "run", progress=progress, **asked)
@@ -192,12 +193,12 @@ def _half(rows: Sequence[Outcome], did: Mapping[str, tuple[bool, bool]]) -> Half
 # --- folders
 
 
-def _kept_plant(folder: Path, plant: Plant) -> Plant:
+def _keep_plant(folder: Path, plant: Plant) -> None:
     """Written once; another plant in the same folder is refused."""
     file = folder / "plant.json"
     if not file.is_file():
         write_whole(file, msgspec.json.format(msgspec.json.encode(plant), indent=2) + b"\n")
-        return plant
+        return
     try:
         before = msgspec.json.decode(file.read_bytes(), type=Plant)
     except msgspec.MsgspecError as error:
@@ -207,7 +208,6 @@ def _kept_plant(folder: Path, plant: Plant) -> Plant:
             f"{folder} holds another plant: seed {before.seed} on {len(before.planted)} scenarios of {before.data}",
             advice="Use the same --seed and data to continue it, or another --out.",
         )
-    return plant
 
 
 def _texts(scenarios: Sequence[Scenario], plant: Plant) -> list[Lesson]:
