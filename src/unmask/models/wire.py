@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
 import zlib
 from collections.abc import Callable
 from typing import NamedTuple
@@ -204,8 +205,15 @@ def _unpacked(body: bytes, head: bytes) -> bytes:
     return found
 
 
-_ROOM = memoryview(bytearray(256 * 1024))
-"""Where what arrives is put for a moment. One for all connections: it is copied out before anything else can run."""
+class _Room(threading.local):
+    """Where what arrives is put for a moment. One for all connections of a thread: it is copied out before anything
+    else can run there. Event loops of other threads run meanwhile, and would write over it."""
+
+    def __init__(self) -> None:
+        self.view = memoryview(bytearray(256 * 1024))
+
+
+_ROOM = _Room()
 
 
 class Wire(asyncio.BufferedProtocol):
@@ -243,7 +251,7 @@ class Wire(asyncio.BufferedProtocol):
         self.transport = transport  # type: ignore[assignment]
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return _ROOM
+        return _ROOM.view
 
     def buffer_updated(self, nbytes: int) -> None:
         waiter, incoming = self._waiter, self._incoming
@@ -251,7 +259,7 @@ class Wire(asyncio.BufferedProtocol):
             self.abort()
             return
         try:
-            incoming.feed(bytes(_ROOM[:nbytes]))
+            incoming.feed(bytes(_ROOM.view[:nbytes]))
         except (NotHTTPError, BrokenOffError) as error:
             waiter.set_exception(error)
             self.abort()
