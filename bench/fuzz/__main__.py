@@ -25,6 +25,7 @@ FOLLOWED = (
     "unmask.data.template",
     "unmask.labels",
     "unmask.models.anthropic",
+    "unmask.models.wire",
     "unmask.models.catalogue",
     "unmask.models.gguf",
     "unmask.read.offline",

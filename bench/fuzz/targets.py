@@ -22,8 +22,8 @@ class Wrong(AssertionError):
 
 
 class Target(NamedTuple):
-    """`run` is fed, and says whether a file was accepted where it is about files; `seeds` are good inputs to start from;
-    `words` are what the format is made of."""
+    """`run` is fed, and says whether a file was accepted where it is about files; `seeds` are good inputs to start
+    from; `words` are what the format is made of."""
 
     run: Callable[[bytes], bool | None]
     seeds: Callable[[], tuple[bytes, ...]]
@@ -253,6 +253,28 @@ def answer(data: bytes) -> None:
             raise Wrong("a failure of no known kind")
 
 
+def wire(data: bytes) -> None:
+    """What comes over a connection, in one piece and in many: the same answer, or the same failure."""
+    from unmask.models.wire import BrokenOffError, Incoming, NoAnswerError, NotHTTPError
+
+    def outcome(step: int) -> object:
+        incoming = Incoming()
+        try:
+            for start in range(0, len(data), step):
+                incoming.feed(data[start : start + step])
+                if incoming.whole is not None:
+                    break
+            else:
+                incoming.end()
+        except (NotHTTPError, BrokenOffError, NoAnswerError) as error:
+            return type(error)
+        return incoming.whole
+
+    whole, pieces = outcome(max(1, len(data))), outcome(7)
+    if isinstance(whole, tuple) and isinstance(pieces, tuple) and whole != pieces:
+        raise Wrong(f"two answers in one: {whole} and {pieces}")
+
+
 def _asked(model: Any, data: bytes, answer: Any, asked: Any) -> Any:
     from unmask.models.anthropic import Anthropic
 
@@ -300,6 +322,7 @@ TARGETS: dict[str, Target] = {
     "gguf": Target(gguf, seeds.ggufs, (b"GGUF", b"\xff" * 8)),
     "catalogue": Target(catalogue, lambda: (b"embedded/smollm2-135m",)),
     "answer": Target(answer, seeds.answers, seeds.JSON_WORDS),
+    "wire": Target(wire, seeds.answered, seeds.HTTP_WORDS),
     "names": Target(
         names, lambda: (b"openai/gpt-4o", b"../../etc/passwd", b"https://u:p@h/v1?key=k", b"con", b"A" * 300)
     ),

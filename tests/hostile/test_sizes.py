@@ -31,7 +31,7 @@ from unmask.errors import (
 )
 from unmask.journal import Lines, mend, read_lines
 from unmask.labels import export, read_file
-from unmask.models import gguf, http, open_model
+from unmask.models import gguf, open_model, wire
 from unmask.models.gguf import read_header
 from unmask.opened import Run
 from unmask.options import given
@@ -343,7 +343,7 @@ def test_an_answer_without_end_is_given_up(packed: bool, monkeypatch: pytest.Mon
 
     from tests.models.loopback import request
 
-    monkeypatch.setattr(http, "LARGEST", 100_000)
+    monkeypatch.setattr(wire, "MAX_BODY", 100_000)
     body = b" " * 3_000_000
     lines = [b"HTTP/1.1 200 OK", b"Content-Type: application/json", b"Connection: close"]
     if packed:
@@ -381,6 +381,13 @@ def test_an_answer_nested_without_end_is_a_broken_answer(status: int):
 
     with pytest.raises((TransientModelError, RequestRefusedError)):
         asyncio.run(ask())
+
+
+def test_an_endpoint_that_only_ever_promises_an_answer_is_no_endpoint():
+    """Ten thousand times "100 Continue" in one piece: refused, not followed call by call."""
+    incoming = wire.Incoming()
+    with pytest.raises(wire.NotHTTPError, match="no answer"):
+        incoming.feed(b"HTTP/1.1 100 Continue\r\n\r\n" * 10_000)
 
 
 @pytest.mark.parametrize("tokens", ["1e300", "9" * 400, "-1", "true", '"x"'])

@@ -20,7 +20,10 @@ SHOWN = 300
 _TOKEN = re.compile(r"(?i)\b(bearer|basic)\s+(?=\S*[\d=])[A-Za-z0-9._~+/=-]{6,}")
 _KEY = re.compile(r"\b(?:(?:sk|rk|pk|gsk|xai|hf)[-_]|AIza)[-_A-Za-z0-9*.]{6,}")
 _USERINFO = re.compile(r"(://)[^/\s]*@")
-_HEADER = re.compile(r"(?i)\b((?:x-)?api[-_]?key|authorization)(['\"]?\s*[:=]\s*['\"]?)(?!bearer|basic)[^\s'\",;&]{6,}")
+_HEADER = re.compile(
+    r"(?i)\b((?:x-)?api[-_]?key|(?:proxy-)?authorization)(['\"]?\s*[:=]\s*['\"]?(?:(?:bearer|basic|token)\s+)?)"
+    r"(?!(?:bearer|basic|token)\b)[^\s'\",;&]{6,}"
+)
 _LONG = 16
 """Characters from which on a secret is no word that an answer may hold by chance."""
 
@@ -177,7 +180,7 @@ def _headers(key: Key | None, *, basic: str | None, speaks: str) -> dict[str, st
 
 def _secrets(key: Key | None, *, basic: str | None, parts: SplitResult) -> tuple[str, ...]:
     """Everything that must never be shown, the longest first so that no part of a longer one survives."""
-    found = {basic or "", *_url_secrets(parts)}
+    found = {basic or "", *_url_secrets(parts), *_proxy_secrets()}
     if key is not None:
         found |= {key.value, quote(key.value, safe="")}
     return tuple(sorted((secret for secret in found if len(secret) >= 4), key=len, reverse=True))
@@ -199,6 +202,13 @@ def _url_secrets(parts: SplitResult) -> Iterator[str]:
     yield from (value for _, value in parse_qsl(parts.query))
     for part in (parts.username, parts.password):
         yield from (part or "", unquote(part or ""))
+
+
+def _proxy_secrets() -> set[str]:
+    """Credentials of proxies go out with requests as well; a short one is a word that messages may need."""
+    from urllib.request import getproxies
+
+    return {secret for url in getproxies().values() for secret in url_secrets(url) if len(secret) >= 8}
 
 
 def _written(secrets: Iterable[str]) -> Iterator[bytes]:

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 MAX_HEAD = 128 * 1024
+MAX_INTERIM = 20
+"""Answers such as "100 Continue" before the one that counts."""
 MAX_BODY = 64 * 2**20
 """Bytes of an answer; one with 128 choices of the longest kind has a few million. More is not read to the end."""
 
@@ -64,7 +66,7 @@ class TooLargeError(NotHTTPError):
 class Incoming:
     """An answer while it comes in. `feed` it; it is complete when `whole` is set."""
 
-    __slots__ = ("_bodiless", "_body", "_data", "_head", "_more", "_size", "_status", "keep", "whole")
+    __slots__ = ("_bodiless", "_body", "_data", "_head", "_interim", "_more", "_size", "_status", "keep", "whole")
 
     def __init__(self, *, bodiless: bool = False) -> None:
         self.whole: Message | None = None
@@ -75,6 +77,7 @@ class Incoming:
         self._head = b""
         self._status = 0
         self._size = 0
+        self._interim = 0
         self._bodiless = bodiless
         """An answer to CONNECT has no body where it succeeds."""
         self._body = bytearray()
@@ -114,6 +117,9 @@ class Incoming:
             raise NotHTTPError("no answer in HTTP/1.1")
         self._status = int(found[2])
         if self._status < 200:  # "100 Continue" and its like: the answer is still to come
+            self._interim += 1
+            if self._interim > MAX_INTERIM:
+                raise NotHTTPError("promises of an answer, and no answer,")
             if self._data:
                 self._read_head()
             return
