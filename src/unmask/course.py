@@ -35,7 +35,7 @@ from unmask.records import (
     Verdict,
 )
 from unmask.resolve.verdict import resolve
-from unmask.seen import Seen
+from unmask.seen import Lazily, Seen
 
 SUBJECT, JUDGE = "subject", "judge"
 
@@ -60,7 +60,9 @@ class Means:
 class Course:
     """One pass over the scenarios. Holds counters the progress line shows."""
 
-    def __init__(self, scenarios: tuple[Scenario, ...], seen: list[Seen], settings: Settings, means: Means) -> None:
+    def __init__(
+        self, scenarios: tuple[Scenario, ...], seen: list[Seen] | Lazily, settings: Settings, means: Means
+    ) -> None:
         self.scenarios = scenarios
         self.seen = seen
         self.settings = settings
@@ -111,6 +113,8 @@ class Course:
         self.done += 1
         readings = gather.gather(self.scenarios[scenario], self.seen[scenario], self.settings.reads)
         self.verdicts[resolve(self.scenarios[scenario], readings, preset=self.settings.preset).verdict] += 1
+        if isinstance(self.seen, Lazily):
+            self.seen.let_go(scenario)
 
     def halt(self) -> str | None:
         limit = self.means.max_cost

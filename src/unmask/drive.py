@@ -6,6 +6,7 @@ import random
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
@@ -15,7 +16,7 @@ from unmask.data import Dataset
 from unmask.definition import Definition
 from unmask.errors import Interrupted, UsageError
 from unmask.execute import Executor, Line
-from unmask.folder import Folder, load_seen
+from unmask.folder import Folder, OneByOne, load_seen
 from unmask.journal import Lines
 from unmask.loops import beating, on_signals
 from unmask.models.base import Model
@@ -25,13 +26,16 @@ from unmask.opened import Held
 from unmask.options import Options
 from unmask.prepare import learner
 from unmask.records import Scenario
-from unmask.seen import Seen
+from unmask.seen import Lazily, Seen
 
 Progress = Callable[[Course, Executor], None]
 """Called after every answer, every second besides, when a run is being stopped, and once at the end."""
 
 BEAT = 1.0
 """Seconds between two looks at the progress while nothing comes back: a run that waits has to say so."""
+
+LONG = 100_000
+"""Replies from which on a run is read scenario by scenario, and not kept in memory for the score: some 200 MB."""
 
 GRACE = 5.0
 """Seconds that requests in flight are given to come back once a run is stopped: they are paid for already."""
@@ -54,8 +58,7 @@ async def drive(session: Session, progress: Progress | None) -> Held | None:
     """Send what is missing and keep what comes back, until all is done or something stops the run. Returns what is
     in the journal now, where memory is sure to hold the same: then nobody has to read it again."""
     folder, options = session.folder, session.options
-    given, held, whole = _loaded(folder, session.judge_file)
-    scenarios, seen = _in_random_order(given, held)
+    known = _known(folder, session)
     models = _models(session)
     prices = {role: _price(model, role, options) for role, model in models.items()}
     readings = Lines(folder.readings(session.judge_file), reserve=True)
@@ -70,8 +73,8 @@ async def drive(session: Session, progress: Progress | None) -> Held | None:
         max_cost=options.max_cost,
         learned=learner(session.dataset, session.judge_file) if session.dataset is not None else None,
     )
-    course = Course(scenarios, seen, msgspec.structs.replace(settings, ask=SUBJECT in models), means)
-    course.bill = _spent_before(folder, session.judge_file)
+    course = Course(known.scenarios, known.seen, msgspec.structs.replace(settings, ask=SUBJECT in models), means)
+    course.bill = known.bill
     course.cost = course.bill.cost or 0.0
     try:
         await _execute(course, models, options, progress)
@@ -80,7 +83,11 @@ async def drive(session: Session, progress: Progress | None) -> Held | None:
             lines.close()
         for model in {id(model): model for model in models.values()}.values():
             await model.close()
-    return Held(session.judge_file, given, held, course.bill, folder.size(session.judge_file)) if whole else None
+        known.close()
+    if known.whole is None:
+        return None
+    given, held = known.whole
+    return Held(session.judge_file, given, held, course.bill, folder.size(session.judge_file))
 
 
 async def _execute(course: Course, models: dict[str, Model], options: Options, progress: Progress | None) -> None:
@@ -115,19 +122,44 @@ async def _execute(course: Course, models: dict[str, Model], options: Options, p
         progress(course, executor)
 
 
-def _loaded(folder: Folder, judge: str) -> tuple[tuple[Scenario, ...], list[Seen], bool]:
-    """Scenarios, what the journal says of them, and whether that is all it says: failures are to be tried again."""
-    scenarios = folder.scenarios()
-    seen = load_seen(folder, judge, scenarios)
-    forgotten = [held.forget_errors() for held in seen]
-    return scenarios, seen, not any(forgotten)
+class _Known(NamedTuple):
+    """What a session starts from. `whole` are scenarios and what is seen of them in the order of the folder, where
+    memory holds all that the journal says."""
 
-
-def _in_random_order(scenarios: tuple[Scenario, ...], seen: list[Seen]) -> tuple[tuple[Scenario, ...], list[Seen]]:
+    scenarios: tuple[Scenario, ...]
     """Archetypes mixed, so that the running rate means something early on."""
-    pairs = list(zip(scenarios, seen, strict=True))
-    random.Random(0).shuffle(pairs)
-    return tuple(scenario for scenario, _ in pairs), [held for _, held in pairs]
+    seen: list[Seen] | Lazily
+    bill: Bill
+    whole: tuple[tuple[Scenario, ...], list[Seen]] | None = None
+    close: Callable[[], None] = lambda: None
+
+
+def _known(folder: Folder, session: Session) -> _Known:
+    judge, scenarios = session.judge_file, folder.scenarios()
+    order = list(range(len(scenarios)))
+    random.Random(0).shuffle(order)
+    mixed = tuple(scenarios[number] for number in order)
+    most = session.definition.direct + session.definition.takes + 2
+    if len(scenarios) * most > LONG:
+        return _one_by_one(folder, judge, mixed, [scenario.id for scenario in scenarios])
+    seen = load_seen(folder, judge, scenarios)
+    forgotten = [held.forget_errors() for held in seen]  # failures are to be tried again
+    bill = _spent_before(folder, judge)
+    return _Known(mixed, [seen[number] for number in order], bill, None if any(forgotten) else (scenarios, seen))
+
+
+def _one_by_one(folder: Folder, judge: str, mixed: tuple[Scenario, ...], ids: list[str]) -> _Known:
+    """A long run is never held as a whole."""
+    bill = Bill()
+    journal = OneByOne(folder, ids, [judge], paid=bill.add)
+    places = {name: number for number, name in enumerate(ids)}
+
+    def load(scenario: int) -> Seen:
+        seen = journal.seen(places[mixed[scenario].id], judge)
+        seen.forget_errors()
+        return seen
+
+    return _Known(mixed, Lazily(load), bill, close=journal.close)
 
 
 def _models(session: Session) -> dict[str, Model]:

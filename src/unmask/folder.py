@@ -148,6 +148,9 @@ class OneByOne:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         self._asked.close()
         for index in self._judged.values():
             index.close()

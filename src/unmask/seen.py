@@ -89,3 +89,24 @@ class Seen:
             for take, reply in sorted(takes.items()):
                 if reply.choice is not None:
                     yield (slot, take), reply.choice
+
+
+class Lazily:
+    """What the journal holds of many scenarios, read when one is first looked at and let go when it is done."""
+
+    def __init__(self, load: Callable[[int], Seen]) -> None:
+        self._load = load
+        self._held: dict[int, Seen] = {}
+
+    def __getitem__(self, scenario: int) -> Seen:
+        if scenario not in self._held:
+            self._held[scenario] = self._load(scenario)
+        return self._held[scenario]
+
+    def __len__(self) -> int:
+        """How many are in memory now."""
+        return len(self._held)
+
+    def let_go(self, scenario: int) -> None:
+        """Nothing more will be asked about it: what came in since it was read is in the journal alone."""
+        self._held.pop(scenario, None)

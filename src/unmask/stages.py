@@ -8,6 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from unmask.data import Dataset, LoadOptions, load
 from unmask.definition import judge_file
 from unmask.drive import Progress, Session, drive
@@ -44,6 +46,7 @@ def run(
     wanted = define(dataset, subject, judge_spec(reader, options), options)
     with Lock(folder.path):
         definition = settle(folder, wanted, dataset, moved=options.moved)
+        dataset = msgspec.structs.replace(dataset, scenarios=())  # the folder has them: no need to hold them twice
         session = Session(
             folder=folder,
             definition=definition,

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 import pytest
 
+import unmask
+from bench.planted import expected, plant, write_jsonl
+from bench.process import Served, serving
 from bench.scale.grown import Grown, Shape, grow
 from unmask.errors import JournalError
 from unmask.folder import OneByOne, load_seen
 from unmask.journal import Index
 from unmask.opened import open_run
 from unmask.records import Asked, Lettered, Ranged, Unread
+from unmask.seen import Lazily, Seen
 
 
 @pytest.fixture(scope="module")
@@ -115,3 +121,57 @@ def test_an_index_names_a_damaged_line(tmp_path, bad):
 def test_an_index_of_no_file_is_empty(tmp_path):
     """A run that has not begun."""
     assert [*index(tmp_path / "none").of(0)] == []
+
+
+@pytest.fixture
+def long_runs(monkeypatch) -> None:
+    """Every run counts as a long one."""
+    monkeypatch.setattr("unmask.drive.LONG", 0)
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Served]:
+    with serving(scenarios=24, profile="steady", takes=2) as endpoint:
+        yield endpoint
+
+
+def ask(served: Served, folder: Path) -> dict[str, str]:
+    data = write_jsonl(plant(24, takes=2, profile="steady"), folder / "planted.jsonl")
+    where = {"base_url": served.url, "judge_base_url": served.url}
+    done = unmask.run(data=data, model="openai/mock", judge="openai/judge", out=folder / "run", takes=2, **where)
+    return {row.id: row.verdict for row in done.rows()}
+
+
+def test_a_long_run_is_asked_and_judged_like_any_other(served, tmp_path, long_runs):
+    """Read scenario by scenario and let go when finished, with the planted verdicts and nothing sent twice."""
+    served.reset()
+    found = ask(served, tmp_path)
+    assert found == {one.scenario.id: expected(one, takes=2)[0] for one in plant(24, takes=2, profile="steady")}
+    assert served.stats()["duplicates"] == {"subject": 0, "judge": 0}
+
+
+def test_a_long_run_continues_where_it_stopped(served, tmp_path, long_runs):
+    """What the journal holds is not asked again, what it lacks is."""
+    served.reset()
+    whole = ask(served, tmp_path)
+    file = tmp_path / "run" / "replies.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join(lines[: len(lines) * 2 // 3]))
+    assert ask(served, tmp_path) == whole
+    assert served.stats()["answered"]["subject"] == len(lines) + len(lines) - len(lines) * 2 // 3
+
+
+def test_a_finished_scenario_is_let_go():
+    """Lazily reads on the first look, once, and again only after it was let go."""
+    loaded = []
+
+    def load(number: int) -> Seen:
+        loaded.append(number)
+        return Seen()
+
+    seen = Lazily(load)
+    assert seen[3] is seen[3]
+    seen.let_go(3)
+    assert len(seen) == 0
+    assert seen[3] is not None
+    assert loaded == [3, 3]
