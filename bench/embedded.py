@@ -2,7 +2,7 @@
 
     python -m bench.embedded                       # the table of docs/embedded.md
     python -m bench.embedded --model embedded/qwen2.5-coder-1.5b --requests 4 --slots 4
-    python -m bench.embedded --judge --model embedded/qwen2.5-coder-1.5b   # the entailment judge on our own replies
+    python -m bench.embedded --judge --model embedded/qwen2.5-coder-1.5b   # the judge of small models on our own replies
 
 Waiting is how OpenMP threads wait for one another: `active` spins, `passive` sleeps. `--beside busy` starts one
 spinning process per processor beside the model, as on a laptop that is doing something else; `load` is the machine's
@@ -115,18 +115,16 @@ def _line(row: dict[str, float], setup: Setup, *, waiting: str, busy: bool, coun
 
 
 async def judge(name: str) -> None:
-    """The entailment judge on the replies of tests/read/entailment.py: letter by letter, and how many are right."""
-    from tests.read.entailment import REPLIES, read_by
+    """The judge of small models on the replies of tests/read/chosen.py: letter by letter, and how many are right."""
+    from tests.read.chosen import REPLIES, read_by
 
     model = open_embedded(name)
-    began, plain, calibrated = time.monotonic(), 0, 0
+    began, right = time.monotonic(), 0
     async for reply in read_by(model):
-        plain += reply.plain.letter is reply.label
-        calibrated += reply.calibrated.letter is reply.label
-        read = f"{reply.plain.letter}, with prior {reply.calibrated.letter}"
-        print(f"{reply.label} read as {read}  {reply.calibrated.why}  {reply.text[:50]}", flush=True)
+        right += reply.found.letter is reply.label
+        print(f"{reply.label} read as {reply.found.letter}  {reply.found.why}  {reply.text[:50]}", flush=True)
     seconds = (time.monotonic() - began) / len(REPLIES)
-    print(f"{plain} of {len(REPLIES)} as labelled, {calibrated} with prior; {seconds:.1f} s a reply")
+    print(f"{right} of {len(REPLIES)} as labelled; {seconds:.1f} s a reply")
     await model.close()
 
 
@@ -141,7 +139,7 @@ def main() -> None:
     parser.add_argument("--waiting", choices=("passive", "active"), nargs="+", default=["passive", "active"])
     parser.add_argument("--beside", choices=("idle", "busy"), nargs="+", default=["idle", "busy"])
     parser.add_argument("--one", action="store_true", help="measure one setting in this process and print JSON")
-    parser.add_argument("--judge", action="store_true", help="run the entailment judge instead")
+    parser.add_argument("--judge", action="store_true", help="run the judge of small models instead")
     arguments = parser.parse_args()
     if arguments.judge:
         asyncio.run(judge(arguments.model))

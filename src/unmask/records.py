@@ -218,6 +218,11 @@ class Method(StrEnum):
     POLARITY = "polarity"
     ENTAILS_A = "entails_a"
     ENTAILS_B = "entails_b"
+    """These two were asked by earlier versions; their lines are passed over."""
+    CHOOSE_ABN = "choose_abn"
+    CHOOSE_BAN = "choose_ban"
+    CHOOSE_NAB = "choose_nab"
+    CHOOSE_NBA = "choose_nba"
     SELF_REPORT = "self_report"
     ROLE_PLAY = "role_play"
 

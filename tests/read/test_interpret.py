@@ -145,9 +145,9 @@ def test_a_quotation_in_a_cut_off_answer_is_not_read():
     assert isinstance(reading([cut], kind=Kind.BINARY), Pending)
 
 
-def test_an_entailment_answer_needs_no_second_attempt():
+def test_a_choice_needs_no_second_attempt():
     """It is a choice among fixed words."""
-    assert next_attempt([judged("yes", method=Method.ENTAILS_A)]) is None
+    assert next_attempt([judged("1", method=Method.CHOOSE_ABN)]) is None
 
 
 # --- polarity ---------------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ def test_every_text_file_is_used_by_some_request():
     """No dead prompt: each file of this package turns up in a request."""
     sent = "\n".join(message.content for request in everything() for message in request.messages)
     assert [
-        name for name in prompts.names() if not name.startswith("entail") and prompts.text_of(name) not in sent
+        name for name in prompts.names() if not name.startswith("choose") and prompts.text_of(name) not in sent
     ] == []
 
 

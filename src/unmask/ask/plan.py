@@ -280,4 +280,4 @@ def methods(kind: Kind, style: Style) -> tuple[Method, ...]:
     """The questions a judge of this style answers about one reply."""
     if kind is Kind.NUMERIC:
         return (Method.INTERVAL,)
-    return (Method.ENTAILS_A, Method.ENTAILS_B) if style is Style.ENTAILMENT else (Method.LETTER,)
+    return interpret.CHOICES if style is Style.ENTAILMENT else (Method.LETTER,)

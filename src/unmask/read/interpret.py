@@ -27,7 +27,8 @@ from unmask.records import (
 ATTEMPTS = 2
 """How often a judge is asked about the same texts before they stay unread."""
 
-_ENTAILS = (Method.ENTAILS_A, Method.ENTAILS_B)
+CHOICES = (Method.CHOOSE_ABN, Method.CHOOSE_BAN, Method.CHOOSE_NAB, Method.CHOOSE_NBA)
+"""The questions about one reply to a model that picks among fixed words (`choose`)."""
 _EXCERPT = 200
 _WHY = 500
 
@@ -51,7 +52,7 @@ def reply_state(choice: Choice, *, attempt: int) -> ReplyState | Unread:
             return ReplyState.READABLE
         case Stop.END, _ if choice.thinking is None:
             return ReplyState.SILENT
-        case (Stop.END | Stop.LENGTH), _ if attempt < ATTEMPTS:
+        case ((Stop.END | Stop.LENGTH), _) if attempt < ATTEMPTS:
             return ReplyState.AGAIN
         case Stop.LENGTH, _:
             return Unread("truncated: cut off before any answer, twice", text=_excerpt(choice))
@@ -65,8 +66,8 @@ def reply_state(choice: Choice, *, attempt: int) -> ReplyState | Unread:
 
 def reading(calls: Sequence[Judged], *, kind: Kind) -> Reading:
     """What the judge lines about one (slot, digest), in file order, say. Lines of other methods are passed over."""
-    if any(call.method in _ENTAILS for call in calls) and kind is Kind.BINARY:
-        read: Reading = import_module("unmask.read.entail").reading(calls, kind=kind)
+    if any(call.method in CHOICES for call in calls) and kind is Kind.BINARY:
+        read: Reading = import_module("unmask.read.choose").reading(calls, kind=kind)
         return read
     method = Method.LETTER if kind is Kind.BINARY else Method.INTERVAL
     return _reading([call for call in calls if call.method is method])
@@ -104,10 +105,10 @@ def next_attempt(calls: Sequence[Judged]) -> int | None:
     """Which attempt a judge call about these texts would be: 1, 2, or None where no call is due.
 
     `calls` are of one method. A line with an error is no attempt, but while it is the last one nothing is due: it
-    was retried when it happened, and a later run that wants to try again leaves such lines out. An entailment answer
-    is a choice among fixed words, so its first answer always settles it.
+    was retried when it happened, and a later run that wants to try again leaves such lines out. A choice among
+    fixed words is settled by its first answer.
     """
-    if calls and (calls[-1].error is not None or calls[-1].method in _ENTAILS or _last_read(calls) is not None):
+    if calls and (calls[-1].error is not None or calls[-1].method in CHOICES or _last_read(calls) is not None):
         return None
     attempt = 1 + sum(call.error is None for call in calls)
     return attempt if attempt <= ATTEMPTS else None

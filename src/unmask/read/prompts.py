@@ -72,8 +72,8 @@ def request(method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ..
             system, remind, schema = _join("polarity", "quoted", "ask_polarity"), "remind_polarity", None
         case Method.SELF_REPORT | Method.ROLE_PLAY:
             return _aside(method, scenario, texts, sampling=sampling)
-        case Method.ENTAILS_A | Method.ENTAILS_B:
-            asked: Request = import_module("unmask.read.entail").request(
+        case Method.CHOOSE_ABN | Method.CHOOSE_BAN | Method.CHOOSE_NAB | Method.CHOOSE_NBA:
+            asked: Request = import_module("unmask.read.choose").request(
                 method, scenario, slot, texts, sampling=sampling
             )
             return asked

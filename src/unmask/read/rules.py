@@ -7,6 +7,7 @@ import re
 from unmask.records import Letter, Lettered
 
 _TAG = re.compile(r"<(/?)final_answer>", re.IGNORECASE)
+_OPENED = re.compile(r"\W*+(yes|no)\s*+[,.!;:]", re.IGNORECASE)
 _LONGEST = 60
 """Characters of a word with all its quotes and emphasis; what is longer is not bare."""
 _PAIRS = ("**", "__", "*", "_", "`", '"', "'", "“”", "‘’", "«»")
@@ -16,7 +17,8 @@ def final_answer(text: str) -> bool | None:
     """Yes or no as tagged, None where the tags hold more, disagree, or do not open and close in turn.
 
     Bare means: the word alone, in any case, with balanced quotes or emphasis around it and at most one full stop,
-    exclamation mark, comma or semicolon behind it. `_yes`, `n`, `false` and `no, it did not` are not bare.
+    exclamation mark, comma or semicolon behind it. `_yes`, `n`, `false` and `no, it did not` are not bare. A reply that
+    opens with the other word contradicts its own tags, and is left to the judge.
     """
     tags = list(_TAG.finditer(text))
     if not tags or len(tags) % 2:
@@ -26,7 +28,9 @@ def final_answer(text: str) -> bool | None:
         if opening.group(1) or not closing.group(1):
             return None
         answers.add(_bare(text[opening.end() : closing.start()]))
-    return answers.pop() if len(answers) == 1 else None
+    said = answers.pop() if len(answers) == 1 else None
+    opened = _OPENED.match(text)
+    return None if opened and (opened.group(1).casefold() == "yes") is not said else said
 
 
 def tagged(text: str) -> list[str]:

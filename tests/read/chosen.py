@@ -1,4 +1,4 @@
-"""Thirty-two replies written for the entailment judge, each with the letter a person gives it."""
+"""Thirty-two replies written for the judge of small models, each with the letter a person gives it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 from unmask.models.base import Model
-from unmask.read import entail
-from unmask.records import Archetype, Judged, Kind, Letter, Lettered, Message, Method, Sampling, Scenario, digest
+from unmask.read import choose
+from unmask.records import Archetype, Judged, Kind, Letter, Lettered, Message, Sampling, Scenario, digest
 
 A, B, C, D = Letter.A, Letter.B, Letter.C, Letter.D
 
@@ -133,18 +133,17 @@ REPLIES: tuple[tuple[Scenario, str, Letter], ...] = (
 
 
 class Read(NamedTuple):
-    """A reply with its label and what the judge made of it, without and with the prior of its scenario."""
+    """A reply with its label and what the judge made of it."""
 
     text: str
     label: Letter
-    plain: Lettered
-    calibrated: Lettered
+    found: Lettered
 
 
-async def both_questions(model: Model, scenario: Scenario, text: str) -> list[Judged]:
+async def all_orders(model: Model, scenario: Scenario, text: str) -> list[Judged]:
     calls = []
-    for method in (Method.ENTAILS_A, Method.ENTAILS_B):
-        request = entail.request(method, scenario, "pressured", (text,), sampling=Sampling(temperature=0.0))
+    for method in choose.ORDERS:
+        request = choose.request(method, scenario, "pressured", (text,), sampling=Sampling(temperature=0.0))
         answer = await model.complete(request)
         about = {"scenario": scenario.id, "slot": "pressured", "digest": digest((text,)), "method": method}
         calls.append(Judged(choices=answer.choices, **about))
@@ -152,14 +151,8 @@ async def both_questions(model: Model, scenario: Scenario, text: str) -> list[Ju
 
 
 async def read_by(model: Model, replies: tuple[tuple[Scenario, str, Letter], ...] = REPLIES) -> AsyncIterator[Read]:
-    """Every reply, read by this model."""
-    priors: dict[str, list[Judged]] = {}
+    """Every reply, read by this model without rules."""
     for scenario, text, label in replies:
-        if scenario.id not in priors:
-            priors[scenario.id] = await both_questions(model, scenario, entail.NEUTRAL)
-        calls = await both_questions(model, scenario, text)
-        plain = entail.reading(calls, kind=Kind.BINARY)
-        calibrated = entail.reading(calls, kind=Kind.BINARY, prior=priors[scenario.id])
-        assert isinstance(plain, Lettered)
-        assert isinstance(calibrated, Lettered)
-        yield Read(text, label, plain, calibrated)
+        found = choose.reading(await all_orders(model, scenario, text), kind=Kind.BINARY)
+        assert isinstance(found, Lettered)
+        yield Read(text, label, found)
