@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.hostile.injections import ALL, MORE
 from tests.read.examples import SAMPLING, binary, numeric
 from tests.read.test_injections import blocks, quoted
-from unmask.read import entail, offline, panel, parse, prompts, rules
+from unmask.read import choose, offline, panel, parse, prompts, rules
 from unmask.records import (
     CHECK,
     DIRECT,
@@ -89,31 +89,40 @@ def test_instructions_do_not_depend_on_what_is_quoted(method):
     assert len(systems) == 1
 
 
-@pytest.mark.parametrize("reply", EVERY)
-@pytest.mark.parametrize("method", [Method.ENTAILS_A, Method.ENTAILS_B])
-def test_an_entailment_question_holds_the_reply_between_its_marks(method, reply):
-    """Code, text, code, statement, question: nothing of the reply stands outside, and its code is not in it."""
-    scenario = binary()
-    request = entail.request(method, scenario, PRESSURED, (reply,), sampling=SAMPLING)
+def choice(method: Method, reply: str) -> tuple[str, str, str]:
+    """Code, quoted text and what follows it, of a request to choose among lines."""
+    request = choose.request(method, binary(), PRESSURED, (reply,), sampling=SAMPLING)
     last = request.messages[-1].content
-    code = re.match(r"\[TEXT ([0-9a-f]{8,})\]\n", last)
+    code = re.match(r"\[REPLY ([0-9a-f]{8,})\]\n", last)
     assert code is not None
-    statement = scenario.statements[0 if method is Method.ENTAILS_A else 1]
-    end = f"\n[END {code.group(1)}]\nStatement: {statement}\n{prompts.text_of('entail_ask')}"
-    assert last == f"[TEXT {code.group(1)}]\n{reply}{end}"
-    assert code.group(1) not in reply
-    assert request.options == ("yes", "no")
+    assert request.options == choose.OPTIONS
+    quoted_text, end, rest = last[code.end() :].partition(f"\n[END {code.group(1)}]\n")
+    assert end
+    return code.group(1), quoted_text, rest
 
 
 @pytest.mark.parametrize("reply", EVERY)
-def test_an_entailment_reading_is_made_of_probabilities_alone(reply):
-    """Whatever text came back, even the reply's own, only the two shares count."""
+def test_a_choice_among_lines_holds_the_reply_between_its_marks(reply):
+    """Nothing of the reply stands outside, its code is not in it, and what follows is the same for every reply."""
+    for method in choose.ORDERS:
+        code, quoted_text, rest = choice(method, reply)
+        assert code not in quoted_text
+        assert rest == choice(method, "x")[2]
 
-    def line(method: Method, share: float) -> Judged:
-        said = Choice(text=reply, probabilities={"yes": share, "no": 1 - share})
+
+@pytest.mark.parametrize("reply", EVERY)
+def test_a_choice_is_read_from_probabilities_alone(reply):
+    """Whatever text came back, even the reply's own, only the shares count."""
+
+    def line(method: Method) -> Judged:
+        shares = {
+            number: 0.98 if side is Letter.B else 0.01
+            for number, side in zip(choose.OPTIONS, choose.ORDERS[method], strict=True)
+        }
+        said = Choice(text=reply, probabilities=shares)
         return Judged(scenario="t-1", slot="direct", digest="d", method=method, choices=(said,))
 
-    found = entail.reading([line(Method.ENTAILS_A, 0.01), line(Method.ENTAILS_B, 0.99)], kind=Kind.BINARY)
+    found = choose.reading([line(method) for method in choose.ORDERS], kind=Kind.BINARY)
     assert isinstance(found, Lettered)
     assert found.letter is Letter.B
 
