@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from bench.endpoint import Fault, Faults, Seen
+from bench.fault import Fault, Faults, Seen
 
 FOREVER = float("inf")
 LATE = 3.0

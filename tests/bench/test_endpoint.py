@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from bench.endpoint import Fault, Seen
+from bench.fault import Fault, Seen
 from bench.planted import Plant, plant
 from bench.process import DIRECT, Served, serving
 from unmask.records import Archetype, Letter

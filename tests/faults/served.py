@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench.endpoint import Connection, Endpoint, Faults
+from bench.endpoint import Connection, Endpoint
+from bench.fault import Faults
 from bench.planted import Plant, expected, plant, write_jsonl
 from unmask.opened import Run
 from unmask.records import Verdict

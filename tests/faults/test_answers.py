@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench import faulty
-from bench.endpoint import Fault, Faults
+from bench.fault import Fault, Faults
 from tests.faults.served import Served, judged_as_planted, kept_once, ran, serving, settled, unjudged
 from unmask.cli.finish import exit_code
 from unmask.opened import Run

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench import faulty
-from bench.endpoint import Fault
+from bench.fault import Fault
 from bench.planted import write_jsonl
 from tests.faults.served import flags, kept_once, serving, settled
 from tests.faults.watched import Watched, finished, watched

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from bench import faulty
-from bench.endpoint import Fault, Faults
+from bench.fault import Fault, Faults
 from bench.planted import write_jsonl
 from tests.faults.served import flags, serving, settled
 from tests.faults.watched import finished, watched
@@ -17,19 +18,16 @@ SCENARIOS = 20
 PAUSE = Fault(429, headers=("Retry-After: 500",))
 
 SILENCES: dict[str, tuple[Faults, str]] = {
-    "from the first request on": (lambda _: Fault(delay=faulty.FOREVER), "waiting for"),
-    "in the middle": (lambda seen: Fault(delay=faulty.FOREVER) if seen.number > 30 else None, "waiting for"),
-    "in the middle of a body": (lambda seen: faulty.WAITING["stalled_body"] if seen.number > 30 else None, "waiting"),
-    "a pause of minutes": (lambda seen: PAUSE if seen.number > 30 else None, "paused"),
+    "first": (lambda _: Fault(delay=faulty.FOREVER), "waiting for"),
+    "middle": (lambda seen: Fault(delay=faulty.FOREVER) if seen.number > 30 else None, "waiting for"),
+    "body": (lambda seen: faulty.WAITING["stalled_body"] if seen.number > 30 else None, "waiting"),
+    "pause": (lambda seen: PAUSE if seen.number > 30 else None, "paused"),
 }
 
 
-@pytest.mark.parametrize("name", SILENCES)
-def test_a_run_that_waits_says_so_within_30_seconds_and_can_be_stopped(tmp_path: Path, name: str):
-    """A line says what it waits for; Ctrl-C twice ends it; the same command continues and buys nothing twice."""
-    faults, said = SILENCES[name]
+def waited_and_stopped(folder: Path, faults: Faults, said: str) -> None:
     with serving(SCENARIOS, faults) as served:
-        command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), tmp_path / "run")
+        command = flags(served, write_jsonl(served.plants, folder / "p.jsonl"), folder / "run")
         with watched("run", *command) as child:
             assert "/20 scenarios" in child.until(said)
             child.send(signal.SIGINT)
@@ -38,7 +36,18 @@ def test_a_run_that_waits_says_so_within_30_seconds_and_can_be_stopped(tmp_path:
             assert child.end() == 130
         served.endpoint.faults = None
         finished("run", *command)
-        settled(served, tmp_path / "run")
+        settled(served, folder / "run")
+
+
+def test_a_run_that_waits_says_so_within_30_seconds_and_can_be_stopped(tmp_path: Path):
+    """A line says what it waits for; Ctrl-C twice ends it; the same command continues and buys nothing twice."""
+    with ThreadPoolExecutor(len(SILENCES)) as pool:  # all at the same time: what they do is wait
+        runs = {
+            name: pool.submit(waited_and_stopped, tmp_path / name, faults, said)
+            for name, (faults, said) in SILENCES.items()
+        }
+    for name, found in runs.items():
+        assert found.exception() is None, name
 
 
 def test_storms_of_refusals_pass_and_leave_every_verdict_as_it_was(tmp_path: Path):
