@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -74,6 +75,8 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     """Share of the wall time in which the endpoint's core worked; near 1 the endpoint is what was measured."""
     as_planted: int
     stopped: bool
+    load: float
+    """Of the machine before the cell began: what else was running then took its part of both cores."""
     machine: str
 
     @property
@@ -100,15 +103,16 @@ def measure(cell: Cell, *, python: Path, limit: float, machine: str) -> Found:
         options["spread"] = SPREAD
     with tempfile.TemporaryDirectory() as folder, serving(**options) as endpoint:
         place = _placed(Path(folder), cell, python)
+        load = os.getloadavg()[0]
         done = timed(_command(cell, place, endpoint), core=core, limit=limit, env=_settings(endpoint, place))
         if done.code and not done.stopped:
             raise SystemExit(f"{cell.peer} failed with {done.code}:\n{done.said}")
         stats = endpoint.stats()
         right = 0 if done.stopped else _as_planted(cell, place)
-    return _found(cell, done, stats, right, machine)
+    return _found(cell, done, stats, (right, round(load, 1)), machine)
 
 
-def _found(cell: Cell, done: Timed, stats: Mapping[str, Any], right: int, machine: str) -> Found:
+def _found(cell: Cell, done: Timed, stats: Mapping[str, Any], seen: tuple[int, float], machine: str) -> Found:
     calls = sum(stats["answered"].values())
     return Found(
         cell=cell,
@@ -122,8 +126,9 @@ def _found(cell: Cell, done: Timed, stats: Mapping[str, Any], right: int, machin
         first_call=round(stats["first"] - done.started, 2) if stats["first"] else None,
         most_at_a_time=stats["max_in_flight"],
         endpoint_busy=round(stats["cpu"] / done.wall, 2),
-        as_planted=right,
+        as_planted=seen[0],
         stopped=done.stopped,
+        load=seen[1],
         machine=machine,
     )
 

@@ -23,6 +23,7 @@ COLUMNS = (
     "most at a time",
     "endpoint busy",
     "as planted",
+    "load",
 )
 MET = {True: "met", False: "**missed**", None: "–"}
 INTRO = f"""## Against the peers
@@ -32,7 +33,8 @@ core of its own, as has the client. CPU, memory and wall time are those of the w
 its exit. *Ideal* is the waiting time of all calls over the number of connections: calls × mean latency / connections.
 *Endpoint busy* is the share of the wall time in which the endpoint's core worked: near 100 % the endpoint is what was
 measured. *As planted* counts verdicts that are what the planted readings lead to under the client's own rules.
-A token is four bytes of request or reply for everybody.
+A token is four bytes of request or reply for everybody. *Load* is the load average of the machine before the cell
+began: above 0.5 something else took its part of the cores, and wall and CPU times are too high by that.
 
 - `unmask` has its default settings: lazy effort, tagged answers read by rule, several takes in one call. *Stop at first
   lie* adds `--stop-at-first-lie`. *Nothing saved* is `--effort full --reader llm --no-one-call`: as many calls as the
@@ -86,6 +88,7 @@ def _row(one: Found) -> list[str]:
         str(one.most_at_a_time),
         f"{100 * one.endpoint_busy:.0f} %",
         planted,
+        f"{one.load:.1f}",
     ]
 
 

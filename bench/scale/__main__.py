@@ -9,6 +9,7 @@ Measurements made before stay in bench/results/scale.json until they are made ag
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 import tempfile
@@ -41,6 +42,7 @@ def measured(size: int, given: argparse.Namespace) -> Iterator[Row]:
 
 def _one(what: str, runs: tuple[Grown, Grown], limit: float) -> Row:
     core, _ = cores()
+    load = os.getloadavg()[0]
     printed = runs[0].run.with_suffix(".json")
     done = timed(command(what, (runs[0].run, runs[1].run), runs[0].data), core=core, limit=limit, out=printed)
     if done.code and not done.stopped:
@@ -54,6 +56,7 @@ def _one(what: str, runs: tuple[Grown, Grown], limit: float) -> Row:
         seconds=None if done.stopped else round(done.wall, 2),
         peak_mb=round(done.peak_mb, 1),
         right=_right(runs[0], printed) if what == "score" and not done.stopped else None,
+        load=round(load, 1),
         machine=described(),
     )
 

@@ -36,6 +36,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     peak_mb: float
     right: bool | None = None
     """Whether the score's verdicts are as planted."""
+    load: float = 0.0
+    """Of the machine before the command began."""
     machine: str = ""
 
 
@@ -53,10 +55,18 @@ def exponent(rows: Sequence[Row]) -> float | None:
 
 def page(rows: Sequence[Row], *, limit: float, machine: str) -> str:
     sizes = sorted({row.replies for row in rows})
+    loads = [row.load for row in rows]
     columns = ("replies", "scenarios", "folder MB", *(f"{what} {unit}" for what in WHAT for unit in ("s", "MB")))
     body = [_line([row for row in rows if row.replies == size], limit) for size in sizes]
     body.append(["exponent b", "", "", *(cell for what in WHAT for cell in (_exponent(rows, what), ""))])
-    return "\n\n".join((INTRO, f"Machine: {machine}.", table(columns, body), _goals(rows)))
+    return "\n\n".join(
+        (
+            INTRO,
+            f"Machine: {machine}; load {min(loads):.1f} to {max(loads):.1f} at the start.",
+            table(columns, body),
+            _goals(rows),
+        )
+    )
 
 
 def _line(rows: Sequence[Row], limit: float) -> list[str]:

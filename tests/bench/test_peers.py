@@ -44,6 +44,7 @@ def found(peer: Peer = Peer.UNMASK, /, *, of: dict | None = None, **changes) -> 
         "endpoint_busy": 0.2,
         "as_planted": 1000,
         "stopped": False,
+        "load": 0.1,
         "machine": "a machine",
     }
     return Found(**(given | changes))
