@@ -185,7 +185,7 @@ READERS = {
     "interval": Reader(parse.find_interval, ("", "{lower: a")),
     "interval of a judge cut off": Reader(lambda text: parse.find_interval(text, complete=False)),
     "figures": Reader(numbers.find, length=4_000),
-    "rules": Reader(read_by_rules, ("", "i don't have that ", "sorry "), length=2_000),
+    "rules": Reader(read_by_rules, ("", "i don't have that "), length=1_500),
     "thinking": Reader(lambda text: (Choice(text).answer, Choice(text).thinking)),
     "cells": Reader(read_cell, ("", "[1")),
     "failures": Reader(read_failure, ("", "retry in ")),

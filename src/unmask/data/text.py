@@ -7,7 +7,7 @@ from typing import Any
 
 _LONGEST = 120
 _CREDENTIALS = re.compile(r"(?<=://)[^/\s]*@")
-_QUERY = re.compile(r"(?<=://)([^?#\s]*)[?#]\S*")
+_QUERY = re.compile(r"(?<=://)([^?#\s]{0,400})[?#]\S*")
 
 
 def tidy(text: str) -> str:
