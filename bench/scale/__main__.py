@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             kept = [one for one in kept if (one.what, one.replies) != (row.what, row.replies)] + [row]
             given.kept.parent.mkdir(parents=True, exist_ok=True)
             given.kept.write_bytes(msgspec.json.format(msgspec.json.encode(kept), indent=1) + b"\n")
-    write_section("scale", page(kept, limit=given.time_limit, machine=kept[-1].machine), path=given.results)
+        write_section("scale", page(kept, limit=given.time_limit, machine=kept[-1].machine), path=given.results)
     return 0
 
 
