@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from tests.bridge.made import made_run, measures, verdicts
+from unmask.bridge import exported
 from unmask.bridge.importing import import_run
+from unmask.bridge.log import read_log
+from unmask.errors import UsageError
 from unmask.export import export
 from unmask.opened import Run
 
@@ -83,3 +87,13 @@ def test_an_imported_run_sends_nothing(runs, tmp_path):
     back, _ = import_run(tmp_path / "folder", out=tmp_path / "back")
     calls = back.score().to_json()["calls"]
     assert (calls["subject"], calls["judge"]) == (0, 0)
+
+
+def test_several_epochs_of_our_own_task_are_refused(runs, tmp_path):
+    """Every epoch holds all takes already; the message says how to ask for more."""
+    export(runs["paper", 1], format="inspect", out=tmp_path / "log.eval")
+    log = read_log(tmp_path / "log.eval")
+    again = tuple(msgspec.structs.replace(sample, epoch=2) for sample in log.samples)
+    with pytest.raises(UsageError, match="several epochs") as error:
+        exported.cases(msgspec.structs.replace(log, samples=(*log.samples, *again)), path="log.eval")
+    assert "-T takes=N" in error.value.advice
