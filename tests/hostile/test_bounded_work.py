@@ -188,7 +188,7 @@ READERS = {
     "rules": Reader(read_by_rules, ("", "i don't have that "), length=1_500),
     "thinking": Reader(lambda text: (Choice(text).answer, Choice(text).thinking)),
     "cells": Reader(read_cell, ("", "[1")),
-    "failures": Reader(read_failure, ("", "retry in ")),
+    "failures": Reader(read_failure),
     "proposition": Reader(lambda text: faults(msgspec.structs.replace(seeds.BINARY, proposition=text))),
     "dotenv": Reader(parse_dotenv, ("", 'A="')),
 }
