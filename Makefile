@@ -4,14 +4,16 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 STAMP  := $(VENV)/.installed
+INSIDE := $(VENV)/.whitebox
 JOBS   ?= 2
 # PIP_CONSTRAINT also reaches the environment in which pip builds the package.
 PIP    := PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help venv test lint type docs demo bench clean
+.PHONY: help venv whitebox test test-whitebox lint type docs demo bench clean
 
 help:
 	@echo "make test    run the tests          (PYTEST='-k name' narrows them, JOBS=4 uses more cores)"
+	@echo "make test-whitebox  install the extra whitebox (torch) and run the tests that need it"
 	@echo "make lint    ruff check and format  make type    mypy --strict"
 	@echo "make docs    write docs/cli.md from the commands"
 	@echo "make demo    a whole small benchmark, without a key  (MODEL=provider/name for another model)"
@@ -32,8 +34,21 @@ $(STAMP): $(READY)
 	$(PIP) --editable '.[dev,hub,embedded,inspect,figures,seal]'
 	@touch $(STAMP)
 
+# Where an index offers torch built for CPUs alone, pip takes that (2.13.0+cpu comes after 2.13.0); else the one for GPUs.
+$(INSIDE): $(STAMP)
+	$(PIP) --editable '.[whitebox]'
+	@touch $(INSIDE)
+
+whitebox: $(INSIDE)
+
 test: $(STAMP)
 	$(BIN)/python -m pytest -n $(JOBS) $(PYTEST)
+
+# The import comes first: with the extra missing, every one of these tests would be skipped.
+test-whitebox: $(INSIDE)
+	$(BIN)/python -c 'import gguf, peft, safetensors, torch, transformers'
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) \
+	  $$(grep -rl --include='test_*.py' 'needs the extra whitebox' tests) $(PYTEST)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -73,7 +73,21 @@ HEAVY = {
 ALLOWED_AT_IMPORT = {
     *(
         f"whitebox/{name}"
-        for name in ("activations", "directions", "draw", "generate", "read", "slots", "step", "teach")
+        for name in (
+            "activations",
+            "direct",
+            "directions",
+            "draw",
+            "frozen",
+            "generate",
+            "kernels",
+            "parts",
+            "read",
+            "represent",
+            "slots",
+            "step",
+            "teach",
+        )
     ),
     "bridge/registry",
     "bridge/task",

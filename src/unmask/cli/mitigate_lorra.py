@@ -117,8 +117,11 @@ def _show(made: Made, *, model: str, out: Path, as_json: bool) -> None:
         return
     layers, settings = made.defined.layers, made.defined.settings
     click.echo(f"layers {layers[0]} to {layers[-1]}: loss {made.first_loss:.4g} at first, {made.last_loss:.4g} at last")
+    moved = made.moved
     click.echo(
-        f"on {made.held_out} held-out facts activations moved {made.moved:+.2f} lengths of the direction "
-        f"({settings.strength:g} wanted)"
+        f"{made.held_out} held-out facts: {moved.before:.4g} away from where they should go without the adapter, "
+        f"{moved.after:.4g} with it; moved {moved.along:+.2f} of {settings.strength:g} lengths of the direction"
     )
+    if moved.along / settings.strength <= 0:
+        click.echo("warning: the adapter does not move them towards it; try more --steps or a higher --rate")
     click.echo(f"{out}\nuse it with --model {model}+adapter={out}")

@@ -29,7 +29,7 @@ from unmask.whitebox.contrast import UNSEEN, Fact, Instruction, facts_hash, inst
 from unmask.whitebox.curve import draw_curve
 from unmask.whitebox.identity import model_hash, template_hash
 from unmask.whitebox.load import Checked, free_memory, parameters, weights
-from unmask.whitebox.represent import Example, Settings, Trainer, grouped, targets
+from unmask.whitebox.represent import Example, Moved, Settings, Trainer, grouped, targets
 
 if TYPE_CHECKING:
     from unmask.whitebox.chat import Chat
@@ -54,8 +54,8 @@ class Defined(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class Made(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """What `lorra.json` says. `moved` is how far held-out activations went along the direction, in its own lengths;
-    `strength` is what was asked for. `resumed` are the steps at which training went on after a break."""
+    """What `lorra.json` says. `moved` is of held-out facts under instructions that were not trained on. Losses are of
+    different batches, the longest texts first. `resumed` are the steps at which training went on after a break."""
 
     version: str
     model: str
@@ -65,7 +65,7 @@ class Made(Record, frozen=True, kw_only=True, omit_defaults=False):
     held_out: int
     first_loss: float
     last_loss: float
-    moved: float
+    moved: Moved
     resumed: tuple[int, ...]
     seconds: float
     device: str
@@ -267,10 +267,14 @@ def _trained(
     return losses, resumed, before
 
 
-def _moved(trainer: Trainer, unseen: Sequence[Example]) -> float:
+def _moved(trainer: Trainer, unseen: Sequence[Example]) -> Moved:
     size = trainer.settings.batch
     groups = [unseen[start : start + size] for start in range(0, len(unseen), size)]
-    return sum(trainer.moved(group) * len(group) for group in groups) / len(unseen)
+    found = [(trainer.moved(group), len(group) / len(unseen)) for group in groups]
+    along, before, after = (
+        sum(getattr(one, name) * share for one, share in found) for name in ("along", "before", "after")
+    )
+    return Moved(along, before, after)
 
 
 def _keep(state: dict[str, Any], defined: Defined, folder: Path) -> None:

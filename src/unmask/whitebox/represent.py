@@ -52,6 +52,15 @@ class Example(Record, frozen=True):
     answer: int
 
 
+class Moved(Record, frozen=True):
+    """Where texts went. `along` is in lengths of the direction, and `strength` of them were wanted; `before` and
+    `after` are the mean distances to where they should go, without the adapter and with it."""
+
+    along: float
+    before: float
+    after: float
+
+
 def middle_third(count: int) -> tuple[int, ...]:
     """Layers 10 to 20 of 32, and the same part of another depth."""
     first = max(1, round(10 / 32 * count))
@@ -149,18 +158,18 @@ class Trainer:
         lengths = [torch.linalg.vector_norm(found[layer].float() - wanted[layer], dim=-1) for layer in self.layers]
         return torch.stack(lengths).mean()
 
-    def moved(self, examples: Sequence[Example]) -> float:
-        """How far activations have moved along the direction, in its own lengths: `strength` is what was wanted."""
+    def moved(self, examples: Sequence[Example]) -> Moved:
+        """What the adapter does to texts, without dropout."""
         batch = _Batch(examples, self._decoder.device)
-        wanted, before = self._wanted(batch)
-        with torch.no_grad():
-            after = self._seen(*batch.plain)
-        shares = []
+        with torch.no_grad(), sdpa_kernel(QUICK):
+            wanted, frozen = self._wanted(batch)
+            adapted = self._seen(*batch.plain)
+        rows = []
         for layer in self.layers:
-            direction = (wanted[layer] - before[layer].float()) / self.settings.strength
-            way = after[layer].float() - before[layer].float()
-            shares.append((way * direction).sum() / direction.square().sum().clamp_min(1e-12))
-        return float(torch.stack(shares).mean().item())
+            gap, way = wanted[layer] - frozen[layer].float(), adapted[layer].float() - frozen[layer].float()
+            along = self.settings.strength * (way * gap).sum() / gap.square().sum().clamp_min(1e-12)
+            rows.append(torch.stack([along, gap.norm(dim=-1).mean(), (gap - way).norm(dim=-1).mean()]))
+        return Moved(*torch.stack(rows).mean(dim=0).tolist())
 
     def state(self) -> dict[str, Any]:
         """Everything that the next step depends on, but for the examples."""
