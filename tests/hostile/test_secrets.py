@@ -42,6 +42,7 @@ def forms(secret: str) -> set[bytes]:
 SOUGHT = {form for secret in PLANTED for form in forms(secret)} | {
     base64.b64encode(f"{USER}:{PASSWORD}".encode()),
     base64.b64encode(f"{USER}:{PASSWORD}".encode())[:24],
+    base64.b64encode(f"proxy:{PROXY}".encode()),
     b"ss/word-0123",
     b"ss%2Fword-0123",
     b"cAnArY",
@@ -215,6 +216,26 @@ def test_no_status_lets_a_secret_into_a_message(kind: str, status: int, planted:
     assert planted.seen
     assert not found_in(said.encode()), said
     assert not found_in(repr(model).encode())
+
+
+@pytest.mark.parametrize("status", [200, 400, 407, 502])
+def test_a_proxy_that_echoes_its_credentials_gets_them_nowhere(
+    status: int, planted: Echo, terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """They go out with every request, so they can come back with every answer."""
+    monkeypatch.setenv("http_proxy", f"http://proxy:{PROXY}@{planted.authority}")
+    planted.status = status
+    if status == 502:
+        model = open_model("openai/m", base_url="http://model.invalid/v1")
+        with pytest.raises(ModelError) as caught:
+            asyncio.run(_ask(model))
+        assert not found_in(f"{caught.value} {caught.value.__context__!r}".encode())
+    else:
+        terminal("run", *run_flags("http://model.invalid/v1", "--out", "run", "--json"))
+        terminal("show", "run", "pf-1")
+    sent = base64.b64encode(f"proxy:{PROXY}".encode()).decode()
+    assert any(sent in said for said in planted.seen)
+    clean(tmp_path)
 
 
 @pytest.mark.parametrize("visible", ["", "1"])
