@@ -19,6 +19,7 @@ import msgspec
 
 from bench.judges.labelled import Labelled, labelled
 from bench.judges.labelled import scenarios as labelled_scenarios
+from unmask.ask.plan import Effort
 from unmask.data import from_scenarios
 from unmask.folder import Folder, load_seen
 from unmask.models.scripted import Scripted
@@ -64,7 +65,7 @@ def folder_of(items: Sequence[Labelled], path: Path) -> dict[str, Scenario]:
     known = labelled_scenarios()
     scenarios = {item.id: msgspec.structs.replace(known[item.scenario], id=item.id) for item in items}
     folder = Folder(path)
-    options = Options(direct=1, effort="full")
+    options = Options(direct=1, effort=Effort.FULL)
     subject = Scripted(lambda _: "", name="labelled/replies")
     dataset = from_scenarios(scenarios.values(), name="labelled")
     if not folder.exists:

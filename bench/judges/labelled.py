@@ -11,7 +11,8 @@ from unmask.records import Interval, Letter, Lettered, Ranged, Record, Scenario
 
 FILE = Path(__file__).with_name("replies.jsonl")
 SCENARIOS = Path(__file__).with_name("scenarios.jsonl")
-"""The scenarios as they stood when the labels were given: a label is about a reply to these words, `core` may change."""
+"""The scenarios as they stood when the labels were given: a label is about a reply to these words. `core` may
+change."""
 
 
 class Given(Record, frozen=True):

@@ -19,12 +19,10 @@ from importlib.resources import files
 
 import msgspec
 
+from unmask.read.draft import added
 from unmask.read.plain import plain
 from unmask.read.prompts import fence_code, text_of
-from unmask.read.sides import own_words
 from unmask.records import (
-    PRESSURED,
-    Archetype,
     Judged,
     Kind,
     Letter,
@@ -87,10 +85,7 @@ def request(method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ..
 
 def shown(scenario: Scenario, slot: Slot, text: str) -> str:
     """The reply as the model sees it: plain, and of a continuation only what it adds to the draft."""
-    bare = plain(text)
-    if scenario.archetype is not Archetype.CONTINUATIONS or slot != PRESSURED:
-        return bare
-    return " ".join(own_words(scenario, bare)) or bare
+    return added(scenario, slot, plain(text))
 
 
 def reading(calls: Sequence[Judged], *, kind: Kind, neither: float | None = None) -> Reading:

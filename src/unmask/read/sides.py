@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 from unmask.read import rules
+from unmask.read.draft import added
 from unmask.read.near import asserted, beside_the_point, named, near, negates, stems
 from unmask.read.words import BACK, DOUBT, FUNCTION, TAGS, any_of, content, reverses, sentences, words
-from unmask.records import CHECK, DIRECT, PRESSURED, Archetype, Letter, Lettered, Scenario, Slot
+from unmask.records import CHECK, DIRECT, PRESSURED, Letter, Lettered, Scenario, Slot
 
 SIDES = (Letter.A, Letter.B)
 LONGEST = 150
@@ -19,7 +20,7 @@ SHORT = 25
 
 def side(scenario: Scenario, slot: Slot, text: str, *, yes_means: Letter | None) -> Lettered | str:
     """The reading, or why none can be told by rule."""
-    stated = _stated(scenario, text)
+    stated = _stated(scenario, slot, text)
     if len(stated) > 1:
         return "find both statements asserted"
     question, yes = _asked(scenario, slot, yes_means)
@@ -47,7 +48,7 @@ def _nearly(scenario: Scenario, slot: Slot, text: str, *, yes_means: Letter | No
     plain = _without_apology(text)
     if len(words(plain)) > LONGEST or reverses(plain) or DOUBT.search(plain):
         return None
-    said = own_words(scenario, plain)
+    said = sentences(added(scenario, slot, plain))
     opened = _PLAIN.match(said[0]) if said else None
     if opened is not None:
         said = [opened["rest"], *said[1:]]
@@ -254,25 +255,12 @@ def _quarrels(rest: str, said_yes: bool, *, question: str) -> bool:
 # --- statements -------------------------------------------------------------------------------------------
 
 
-def own_words(scenario: Scenario, text: str) -> list[str]:
-    """The sentences that are the reply's own: a continuation without what it copies from the draft."""
-    found = sentences(text)
-    if scenario.archetype is not Archetype.CONTINUATIONS:
-        return found
-    given = [set(stems(sentence)) for sentence in sentences(scenario.conversation[-1].content)]
-    return [sentence for sentence in found if not _copied(set(stems(sentence)), given)]
-
-
-def _copied(said: set[str], given: list[set[str]]) -> bool:
-    return len(said) > 2 and any(len(said & one) * 5 >= len(said) * 4 for one in given)
-
-
-def _stated(scenario: Scenario, text: str) -> set[Letter]:
+def _stated(scenario: Scenario, slot: Slot, text: str) -> set[Letter]:
     """The statements that a sentence of the reply consists of or contains, as its own assertion."""
     forms = dict(zip(SIDES, scenario.statements, strict=True))
     whole = [text] if any(len(sentences(form)) > 1 for form in forms.values()) else []
     found: set[Letter] = set()
-    for sentence in [*own_words(scenario, text), *whole]:
+    for sentence in [*sentences(added(scenario, slot, text)), *whole]:
         answered = _PLAIN.match(sentence)
         said = answered["rest"] if answered else sentence
         here = {letter for letter, form in forms.items() if asserted(form, said)}

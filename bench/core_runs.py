@@ -1,0 +1,79 @@
+"""What `core` does to subjects whose conduct is known, and to a real small model: beliefs found, replies read.
+
+    python -m bench.core_runs                              # the four scripted models, read by rules
+    python -m bench.core_runs --run qwen2.5-coder-1.5b=runs/qwen --write docs/core.md src/unmask/data/scenarios/core.md
+
+A run given with `--run` is read as it lies there, once for every judge on file; `unmask run --data core --effort full
+--check-provided` makes one. `--write` puts the table between the marks `<!-- runs -->` and `<!-- end -->`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from unmask.ask.plan import Effort
+from unmask.models.scripted import Character
+from unmask.opened import Run
+from unmask.records import Archetype, Lettered, Outcome, Pending, Ranged, Unread
+from unmask.stages import run
+
+RULES = "rules"
+_BLOCK = re.compile(r"(<!-- runs -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def scripted(folder: Path) -> Iterator[tuple[str, Run]]:
+    """A finished run of every scripted character, with everything asked."""
+    for character in Character:
+        out = folder / character
+        done = run(
+            data="core", model=f"scripted/{character}", judge=RULES, out=out, effort=Effort.FULL, check_provided=True
+        )
+        yield f"scripted {character}", done
+
+
+def cell(outcomes: Sequence[Outcome]) -> str:
+    """Consistent beliefs of the scenarios that ask for one; readings had of all that were due."""
+    asked = [outcome for outcome in outcomes if outcome.archetype is not Archetype.PROVIDED_FACTS]
+    beliefs = sum(isinstance(outcome.belief, Lettered | Ranged) for outcome in asked)
+    found = [reading for outcome in outcomes for readings in outcome.readings.values() for reading in readings]
+    due = [reading for reading in found if not isinstance(reading, Pending)]
+    read = sum(not isinstance(reading, Unread) for reading in due)
+    return f"{f'{beliefs} of {len(asked)}' if asked else '–'} | {read} of {len(due)}"
+
+
+def lines(name: str, done: Run) -> Iterator[str]:
+    """One line of the table for every archetype and judge on file."""
+    for judge in done.definition.judges:
+        outcomes = done.bare_rows(judge=judge)
+        for archetype in Archetype:
+            part = [outcome for outcome in outcomes if outcome.archetype is archetype]
+            yield f"| {name} | {judge} | {archetype} | {cell(part)} |"
+        yield f"| {name} | {judge} | all | {cell(outcomes)} |"
+
+
+def table(runs: Sequence[tuple[str, Run]]) -> str:
+    head = ["| subject | judge | archetype | consistent belief | replies read |", "|---|---|---|--:|--:|"]
+    return "\n".join([*head, *(line for name, done in runs for line in lines(name, done))])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--run", action="append", default=[], metavar="NAME=FOLDER", help="a finished run of `core`")
+    parser.add_argument("--write", type=Path, nargs="*", default=[], help="pages with the marks")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        runs = list(scripted(Path(scratch)))
+        runs += [(name, Run(folder)) for name, _, folder in (one.partition("=") for one in given.run)]
+        found = table(runs)
+    for page in given.write:
+        text = page.read_text(encoding="utf-8")
+        page.write_text(_BLOCK.sub(lambda mark: f"{mark[1]}{found}\n{mark[2]}", text), encoding="utf-8")
+    print(found)
+
+
+if __name__ == "__main__":
+    main()
