@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 
 from bench.machine import RESULTS, described, write_section
-from bench.process import cores, timed
+from bench.process import timed
 from bench.scale.grown import Grown, Shape, grow
 from bench.scale.page import WHAT, Row, page
 from bench.scale.work import command
@@ -41,10 +41,9 @@ def measured(size: int, given: argparse.Namespace) -> Iterator[Row]:
 
 
 def _one(what: str, runs: tuple[Grown, Grown], limit: float) -> Row:
-    core, _ = cores()
     load = os.getloadavg()[0]
     printed = runs[0].run.with_suffix(".json")
-    done = timed(command(what, (runs[0].run, runs[1].run), runs[0].data), core=core, limit=limit, out=printed)
+    done = timed(command(what, (runs[0].run, runs[1].run), runs[0].data), limit=limit, out=printed)
     if done.code and not done.stopped:
         raise SystemExit(f"{what} failed with {done.code}:\n{done.said}")
     both = runs if what == "compare" else runs[:1]
@@ -53,7 +52,8 @@ def _one(what: str, runs: tuple[Grown, Grown], limit: float) -> Row:
         replies=runs[0].replies,
         scenarios=runs[0].scenarios,
         megabytes=round(sum(run.bytes for run in both) / 1e6, 1),
-        seconds=None if done.stopped else round(done.wall, 2),
+        seconds=None if done.stopped else round(done.cpu, 2),
+        wall=round(done.wall, 2),
         peak_mb=round(done.peak_mb, 1),
         right=_right(runs[0], printed) if what == "score" and not done.stopped else None,
         load=round(load, 1),

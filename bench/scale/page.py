@@ -18,7 +18,7 @@ INTRO = """## Scale
 
 `python -m bench.scale` writes run folders of planted replies (ten takes, all questions asked, about 13 replies a
 scenario) and measures, each in a process of its own: *resume*, `unmask run` on the finished run with nothing left to
-send; *score*; *compare* with a second run of the same length; *report*. Time is wall time, memory is the peak of the
+send; *score*; *compare* with a second run of the same length; *report*. Time is CPU time, memory is the peak of the
 process. The exponent b is fitted to time ~ replies^b over the journals of 100 thousand replies and more, where the
 start of the program no longer counts: 1 is linear."""
 FROM = 90_000
@@ -33,6 +33,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     megabytes: float
     """Of the run folder on disk; of both for a comparison."""
     seconds: float | None
+    """Of CPU: the commands compute all the time, and wall time also shows what else the machine does."""
+    wall: float
     peak_mb: float
     right: bool | None = None
     """Whether the score's verdicts are as planted."""
