@@ -148,3 +148,31 @@ def test_a_bug_in_a_task_ends_the_run_with_that_error():
     """Nothing hangs when something unexpected is raised."""
     with pytest.raises(ZeroDivisionError):
         drive(Chains(1, 1), Answers(ZeroDivisionError("bug")))
+
+
+def test_after_a_bug_nothing_more_is_sent():
+    """What is under way is waited for; no new request joins it."""
+    model = Answers(ZeroDivisionError("bug"), after=3)
+    with pytest.raises(ZeroDivisionError):
+        drive(Chains(*[1] * 200), model)
+    assert model.calls <= 12
+
+
+class Unplannable(Chains):
+    """The second look at a scenario fails."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(*[1] * 40)
+        self.error = error
+
+    def request(self, job: Job) -> Request:
+        if job.scenario == 20:
+            raise self.error
+        return super().request(job)
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("bug"), JournalError("damaged")])
+def test_what_is_raised_while_requests_are_started_ends_the_run(error):
+    """The event loop calls that code and would only log it: the run must not wait for ever."""
+    with pytest.raises(type(error)):
+        drive(Unplannable(error), Answers())

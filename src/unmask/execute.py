@@ -120,12 +120,21 @@ class Executor:
                 await asyncio.wait(late)
 
     def pump(self) -> None:
-        """Start whatever may start now."""
+        """Start whatever may start now. Called by the loop, which would only log what is raised here."""
         self._pending_pump = False
+        try:
+            self._start()
+        except UnmaskError as error:  # a damaged line of a journal that is read as it goes
+            self.stop(error)
+        except Exception as error:
+            self.crash = self.crash or error
+            self._wake.set()
+
+    def _start(self) -> None:
         reason = self.course.halt() if self.stopping is None else None
         if reason is not None:
             self.stop(IncompleteError(reason, advice="Raise the limit and run the same command again: it continues."))
-        while self.stopping is None:
+        while self.stopping is None and self.crash is None:
             job = self._pick()
             if job is None:
                 break
