@@ -12,7 +12,9 @@ import pytest
 import unmask
 from bench.planted import expected, plant, write_jsonl
 from bench.process import Served, serving
+from bench.scale import __main__ as command
 from bench.scale.grown import Grown, Shape, grow
+from bench.scale.page import Row, exponent, page
 from unmask.errors import JournalError
 from unmask.folder import OneByOne, load_seen
 from unmask.journal import Index
@@ -175,3 +177,46 @@ def test_a_finished_scenario_is_let_go():
     assert len(seen) == 0
     assert seen[3] is not None
     assert loaded == [3, 3]
+
+
+def row(what: str, replies: int, seconds: float | None, *, peak: float = 50.0) -> Row:
+    return Row(
+        what=what, replies=replies, scenarios=replies // 13, megabytes=1.0, seconds=seconds, wall=1.0, peak_mb=peak
+    )
+
+
+@pytest.mark.parametrize("power", [1.0, 2.0])
+def test_the_exponent_is_that_of_the_growth(power):
+    """Fitted over long journals; the constant part of short ones does not count."""
+    rows = [row("score", size, 5.0 + size**power / 1e4) for size in (10_000, 30_000)]
+    rows += [row("score", size, size**power / 1e4) for size in (100_000, 300_000, 1_000_000)]
+    assert exponent(rows) == pytest.approx(power)
+
+
+def test_one_size_has_no_exponent():
+    """Nor has a command that was stopped."""
+    assert exponent([row("score", 100_000, 3.0), row("score", 300_000, None)]) is None
+
+
+def test_the_page_names_goals_that_were_missed():
+    """Memory above the limit, and growth that is not linear."""
+    rows = [row("score", 100_000, 1.0), row("score", 1_000_000, 30.0, peak=3000.0)]
+    shown = page(rows, limit=60, machine="m")
+    assert shown.count("**missed**") == 3  # no score of these was checked either
+
+
+def test_a_stopped_command_shows_its_limit():
+    """Not a time."""
+    assert "> 60" in page([row("report", 100_000, None)], limit=60, machine="m")
+
+
+def test_the_command_measures_and_leaves_nothing_behind(tmp_path):
+    """Run folders are removed; the figures and the page stay."""
+    work, kept, results = tmp_path / "work", tmp_path / "kept.json", tmp_path / "R.md"
+    work.mkdir()
+    flags = ["--replies", "600", "--what", "resume", "score", "compare", "--work", str(work)]
+    assert command.main([*flags, "--kept", str(kept), "--results", str(results)]) == 0
+    assert list(work.iterdir()) == []
+    found = msgspec.json.decode(kept.read_bytes(), type=list[Row])
+    assert [(one.what, one.right) for one in found] == [("resume", None), ("score", True), ("compare", None)]
+    assert "## Scale" in results.read_text()
