@@ -154,17 +154,17 @@ def first(fault: Fault, *, times: int = 1, after: int = 0) -> Faults:
     return lambda seen: fault if after <= seen.number < after + times else None
 
 
-def storms(*faults: Fault, calm: float, rough: float) -> Faults:
-    """All requests fail for `rough` seconds, then none for `calm` seconds, and so on, from the first request on."""
-    begun: list[float] = []
+def storms(*faults: Fault, at: Collection[int], seconds: float) -> Faults:
+    """From each of these requests on, counted by arrival, all fail for so many seconds."""
+    until = [0.0]
+    left = sorted(at)
 
     def storm(seen: Seen) -> Fault | None:
         now = time.monotonic()
-        if not begun:
-            begun.append(now)
-        if seen.number == 0 or (now - begun[0]) % (calm + rough) < calm:
-            return None
-        return faults[seen.number % len(faults)]
+        if left and seen.number >= left[0]:
+            left.pop(0)
+            until[0] = now + seconds
+        return faults[seen.number % len(faults)] if now < until[0] else None
 
     return storm
 

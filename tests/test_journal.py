@@ -49,15 +49,19 @@ def test_a_last_record_torn_at_any_byte_costs_only_itself(tmp_path: Path):
         assert list(read_lines(path, Asked)) == [*expected, line(0)]
 
 
-def test_a_last_record_damaged_at_any_byte_never_passes_for_another_scenario(tmp_path: Path):
-    """Overwrite each byte of the last record with NUL: it is set aside, and the records before it stay."""
+@pytest.mark.parametrize("byte", [b"\0", b"A", b"7", b" ", b'"', b"\xff"])
+def test_a_last_record_changed_at_any_byte_is_found_out(tmp_path: Path, byte: bytes):
+    """Also where it is still JSON, such as one letter of a text: it is set aside, and the records before it stay."""
     whole = tmp_path / "whole.jsonl"
     written(whole, 3).close()
     data = whole.read_bytes()
     start = data.rstrip(b"\n").rfind(b"\n") + 1
     for position in range(start, len(data) - 1):
         path = tmp_path / f"at{position}.jsonl"
-        path.write_bytes(data[:position] + b"\0" + data[position + 1 :])
+        path.write_bytes(data[:position] + byte + data[position + 1 :])
+        if data[position : position + 1] == byte:
+            continue
+        assert len(list(read_lines(path, Asked))) == 2
         assert mend(path, Asked) is not None
         assert list(read_lines(path, Asked)) == [line(0), line(1)]
 
@@ -79,6 +83,24 @@ def test_damage_before_the_last_line_is_an_error_that_names_the_line(tmp_path: P
     path.write_bytes(rows[0] + b"{broken\n" + rows[2])
     with pytest.raises(JournalError, match="line 2 of"):
         list(read_lines(path, Asked))
+
+
+def test_a_changed_letter_before_the_last_line_is_an_error_that_names_the_line(tmp_path: Path):
+    """The checksum does not match, whoever reads it."""
+    path = tmp_path / "x.jsonl"
+    written(path, 3).close()
+    rows = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(rows[0] + rows[1].replace(b"s1", b"s7", 1) + rows[2])
+    with pytest.raises(JournalError, match=r"line 2 of .* checksum"):
+        list(read_lines(path, Asked))
+
+
+def test_a_line_without_checksum_is_read(tmp_path: Path):
+    """Lines of an older version, or made by hand, stand for themselves."""
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(msgspec.json.encode(line(0)) + b"\n")
+    assert mend(path, Asked) is None
+    assert list(read_lines(path, Asked)) == [line(0)]
 
 
 def test_an_unknown_field_is_damage(tmp_path: Path):

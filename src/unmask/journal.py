@@ -9,6 +9,7 @@
 
 A line is written with one system call before it is interpreted. What a kill can tear is the last line of a file;
 the next writer sets it aside in `<file>.torn`, a reader ignores it. Any other damage is an error that names the line.
+Lines about requests end with a checksum of themselves, so that damage which is still JSON is found as well.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import contextlib
 import errno
 import os
 import re
+import zlib
 from array import array
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -26,7 +28,7 @@ from typing import IO, Generic, TypeVar
 import msgspec
 
 from unmask.errors import JournalError, RunLockedError
-from unmask.records import Usage
+from unmask.records import Call, Usage
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -37,6 +39,9 @@ MOST_TAKES = 10_000
 """Of one request of one scenario."""
 
 _encoder = msgspec.json.Encoder()
+_SUM_KEY = b',"sum":"'
+_SUM = _SUM_KEY + b'%08x"}\n'
+_SUM_SIZE = len(_SUM % 0) - 1
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
@@ -61,7 +66,8 @@ class Lines:
 
     def append(self, record: msgspec.Struct) -> None:
         handle = self._open()
-        data = _encoder.encode(record) + b"\n"
+        data = _encoder.encode(record)
+        data = _summed(data) if isinstance(record, Call) else data + b"\n"
         try:
             self._write(handle, data)
         except OSError as error:
@@ -142,9 +148,26 @@ def read_lines(path: Path, kind: type[T]) -> Iterator[T]:
         if not line.strip():
             continue
         try:
-            yield decoder.decode(line)
+            yield decoder.decode(_checked(line))
         except _UNREADABLE as error:
             held = number, error
+
+
+def _summed(data: bytes) -> bytes:
+    """A JSON object as a line, with a checksum of itself as its last field."""
+    return data[:-1] + _SUM % zlib.crc32(data)
+
+
+def _checked(line: bytes) -> bytes:
+    """The JSON of a line, without its checksum. A line that has none, older or made by hand, stands for itself."""
+    data = line.rstrip(b"\n")
+    start = len(data) - _SUM_SIZE
+    if start <= 0 or not data.startswith(_SUM_KEY, start):
+        return line
+    found = data[:start] + b"}"
+    if data[start:] + b"\n" != _SUM % zlib.crc32(found):
+        raise msgspec.ValidationError("its checksum does not match")
+    return found
 
 
 def _lines(path: Path) -> Iterator[bytes]:
@@ -209,7 +232,7 @@ class Index(Generic[T]):
             self._file.seek(self._start[line])
             data = self._file.read(self._size[line])
             try:
-                yield self._decode(data)
+                yield self._decode(_checked(data))
             except _UNREADABLE as error:
                 raise _damaged(self.path, self._line_number(line), error) from error
             line = self._next[line]
@@ -225,14 +248,14 @@ class Index(Generic[T]):
         for number, following in enumerate(_lines(self.path)):
             try:
                 if line.strip():
-                    self._add(place(paid.decode(line)), start, len(line))
+                    self._add(place(paid.decode(_checked(line))), start, len(line))
             except _UNREADABLE as error:
                 raise _damaged(self.path, number, error) from error
             start, line = start + len(line), following
         with contextlib.suppress(*_UNREADABLE):  # only the last line can be torn
             if line.strip():
-                self._decode(line)
-                self._add(place(paid.decode(line)), start, len(line))
+                self._decode(_checked(line))
+                self._add(place(paid.decode(_checked(line))), start, len(line))
 
     def _add(self, scenario: int, start: int, size: int) -> None:
         line, before = len(self._start), self._last[scenario]
@@ -266,7 +289,7 @@ def _mend(path: Path, kind: type[msgspec.Struct]) -> bytes | None:
         file.seek(start)
         tail = file.read()
         try:
-            msgspec.json.decode(tail, type=kind)
+            msgspec.json.decode(_checked(tail), type=kind)
         except _UNREADABLE:
             with path.with_name(path.name + ".torn").open("ab") as torn:
                 torn.write(tail.rstrip(b"\n") + b"\n")

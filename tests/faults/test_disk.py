@@ -144,7 +144,7 @@ def damages(line: bytes) -> Iterator[bytes]:
         yield line[:at]
         if at % 8 == 0:  # the rest of this in tests/test_journal.py, without a run each
             yield line[:at] + b"\0" * (len(line) - at)
-            yield line[:at] + b"\xff" + line[at + 1 :]
+            yield line[:at] + (b"B" if line[at : at + 1] == b"A" else b"A") + line[at + 1 :]
 
 
 @pytest.mark.parametrize("name", ["replies.jsonl", "readings/scripted_judge.jsonl"])

@@ -53,7 +53,7 @@ def test_a_run_that_waits_says_so_within_30_seconds_and_can_be_stopped(tmp_path:
 def test_storms_of_refusals_pass_and_leave_every_verdict_as_it_was(tmp_path: Path):
     """Seconds of 429, 503 and 529 for everybody, again and again, with and without Retry-After."""
     storm = [faulty.PASSING[name] for name in ("http_429", "http_503", "http_529", "http_429_retry_after_ms")]
-    with serving(90, faulty.storms(*storm, calm=1.5, rough=0.5), latency=0.05) as served:
+    with serving(90, faulty.storms(*storm, at=(40, 200, 330), seconds=1.0), latency=0.02) as served:
         command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), tmp_path / "run")
         child = finished("run", *command, "--max-connections", "20")
         assert child.process.returncode == 0
