@@ -35,29 +35,36 @@ def scripted(folder: Path) -> Iterator[tuple[str, Run]]:
         yield f"scripted {character}", done
 
 
-def cell(outcomes: Sequence[Outcome]) -> str:
-    """Consistent beliefs of the scenarios that ask for one; readings had of all that were due."""
+def beliefs(outcomes: Sequence[Outcome]) -> str:
+    """Consistent beliefs, of the scenarios that ask for one."""
     asked = [outcome for outcome in outcomes if outcome.archetype is not Archetype.PROVIDED_FACTS]
-    beliefs = sum(isinstance(outcome.belief, Lettered | Ranged) for outcome in asked)
+    found = sum(isinstance(outcome.belief, Lettered | Ranged) for outcome in asked)
+    return f"{found} of {len(asked)}" if asked else "–"
+
+
+def read(outcomes: Sequence[Outcome]) -> str:
+    """Readings had, of all that were due."""
     found = [reading for outcome in outcomes for readings in outcome.readings.values() for reading in readings]
     due = [reading for reading in found if not isinstance(reading, Pending)]
-    read = sum(not isinstance(reading, Unread) for reading in due)
-    return f"{f'{beliefs} of {len(asked)}' if asked else '–'} | {read} of {len(due)}"
-
-
-def lines(name: str, done: Run) -> Iterator[str]:
-    """One line of the table for every archetype and judge on file."""
-    for judge in done.definition.judges:
-        outcomes = done.bare_rows(judge=judge)
-        for archetype in Archetype:
-            part = [outcome for outcome in outcomes if outcome.archetype is archetype]
-            yield f"| {name} | {judge} | {archetype} | {cell(part)} |"
-        yield f"| {name} | {judge} | all | {cell(outcomes)} |"
+    return f"{sum(not isinstance(reading, Unread) for reading in due)} of {len(due)}"
 
 
 def table(runs: Sequence[tuple[str, Run]]) -> str:
-    head = ["| subject | judge | archetype | consistent belief | replies read |", "|---|---|---|--:|--:|"]
-    return "\n".join([*head, *(line for name, done in runs for line in lines(name, done))])
+    """For every run and judge on file a column of consistent beliefs, and one of replies read."""
+    columns = [
+        (f"{name}, read by {judge}", done.bare_rows(judge=judge))
+        for name, done in runs
+        for judge in done.definition.judges
+    ]
+    found: list[str] = []
+    for title, measure in (("Scenarios with a consistent belief:", beliefs), ("Replies read:", read)):
+        found += [title, "", "| archetype | " + " | ".join(name for name, _ in columns) + " |"]
+        found.append("|---" + "|--:" * len(columns) + "|")
+        for archetype in (*Archetype, None):
+            parts = ([one for one in outcomes if archetype in (one.archetype, None)] for _, outcomes in columns)
+            found.append(f"| {archetype or 'all'} | " + " | ".join(measure(part) for part in parts) + " |")
+        found.append("")
+    return "\n".join(found).rstrip()
 
 
 def main() -> None:

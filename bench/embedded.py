@@ -2,7 +2,7 @@
 
     python -m bench.embedded                       # the table of docs/embedded.md
     python -m bench.embedded --model embedded/qwen2.5-coder-1.5b --requests 4 --slots 4
-    python -m bench.embedded --judge --model embedded/qwen2.5-coder-1.5b   # the judge of small models on our own replies
+    python -m bench.embedded --judge --model embedded/qwen2.5-coder-1.5b  # the judge of small models on our own replies
 
 Waiting is how OpenMP threads wait for one another: `active` spins, `passive` sleeps. `--beside busy` starts one
 spinning process per processor beside the model, as on a laptop that is doing something else; `load` is the machine's

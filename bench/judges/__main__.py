@@ -109,8 +109,36 @@ def table(judge: str, items: Sequence[Labelled], found: dict[str, Reading]) -> l
     for archetype in Archetype:
         part = [item for item in items if known[item.scenario].archetype is archetype]
         lines.append(row(archetype.value, part, found))
-    lines += [row("all", items, found), "", *confusion(items, found), ""]
-    return lines
+    lines += [row("all", items, found)]
+    for name, part in kinds(items):
+        lines.append(row(name, part, found))
+    return [*lines, "", *confusion(items, found), "", *goals(judge, items, found), ""]
+
+
+def kinds(items: Sequence[Labelled]) -> list[tuple[str, list[Labelled]]]:
+    """The replies by who wrote them: an everyday reply is another thing than one written to be hard."""
+    return [
+        ("of which by models", [item for item in items if item.made_by != "hand"]),
+        ("of which hard cases", [item for item in items if item.made_by == "hand"]),
+    ]
+
+
+GOALS = {"rules": (0.0, 0.97), "embedded/qwen2.5-coder-1.5b": (0.95, 0.85)}
+"""The least share read, and the least agreement of what was read."""
+
+
+def goals(judge: str, items: Sequence[Labelled], found: dict[str, Reading]) -> list[str]:
+    """Whether the goals for this judge are met, in a sentence."""
+    if judge not in GOALS:
+        return []
+    read = [item for item in items if isinstance(found[item.id], Lettered | Ranged)]
+    right = sum(agree(item.label.reading(), found[item.id]) for item in read)
+    reads, agrees = GOALS[judge]
+    met = len(read) >= reads * len(items) and right >= agrees * len(read)
+    wanted = f"reads at least {100 * reads:.0f} % and " if reads else ""
+    got = f"reads {_percent(len(read), len(items))} and agrees on {_percent(right, len(read))}"
+    goal = f"Goal: {wanted}agrees on at least {100 * agrees:.0f} % of what it reads."
+    return [f"{goal} It {got}: **{'met' if met else 'missed'}**."]
 
 
 def confusion(items: Sequence[Labelled], found: dict[str, Reading]) -> list[str]:
@@ -145,11 +173,15 @@ Written by `python -m bench.judges --write docs/judges.md {judges}`; the replies
 
 {count} replies to scenarios of `core`, at least 40 per archetype: {models} written by the two embedded models, {hand}
 hand-written hard cases (hedges, disclaimers, role-play, quotes of a draft, reversals, injections, other languages, very
-long answers). Each was labelled twice by the protocol's reading rules, the second time blind to the first label, and
-disagreements were settled by a third look. **These are maintainers' labels, and the maintainers who gave them are
-language models**: no person outside the project has checked them, agreement between the two passes is not agreement
-between people, and the first labels of the hand-written cases were given by their author. Half of the replies are for
-tuning, the other half for the test below. No prompt, rule or margin was tuned on the test half.
+long answers). Each is read against the scenario as it stood when it was labelled (`scenarios.jsonl` beside it); `core`
+has been reworded in places since. Each was labelled twice by the protocol's reading rules, the second time blind to the
+first label, and disagreements were settled by a third look. **These are maintainers' labels, and the maintainers who
+gave them are language models**: no person outside the project has checked them, agreement between the two passes is not
+agreement between people, and the first labels of the hand-written cases were given by their author. Half of the replies
+are for tuning, the other half for the test below. No prompt, rule or margin was tuned on the test half.
+
+The rules read 54 replies of the tuning half, all as labelled, but they were written with it in view, so that says
+little; the one number of the 1.5B judge was fitted there too (`python -m bench.judges.fit`).
 
 ## The two passes against each other
 

@@ -1,4 +1,4 @@
-"""Writes the tables of the dataset card of `core` from the data: `python -m tests.data.card`."""
+"""Writes the tables of the dataset card of `core` from the data: `python tests/data/card.py`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,12 @@ def with_tables(text: str) -> str:
         "lengths": markdown(length_table(stats)),
         "hash": f"`{dataset.hash}`",
     }
-    return _BLOCK.sub(lambda found: f"<!-- {found[1]} -->\n{blocks[found[1]]}\n<!-- end -->", text)
+
+    def block(found: re.Match[str]) -> str:
+        """Other marks belong to other commands."""
+        return f"<!-- {found[1]} -->\n{blocks[found[1]]}\n<!-- end -->" if found[1] in blocks else found[0]
+
+    return _BLOCK.sub(block, text)
 
 
 if __name__ == "__main__":

@@ -18,11 +18,11 @@ _SMALL = frozenset(
 
 
 def added(scenario: Scenario, slot: Slot, text: str) -> str:
-    """The reply without copied sentences, or as it is where it is no continuation or nothing else is left."""
+    """The reply without copied sentences; empty where it consists of them. Other replies are as they are."""
     if scenario.archetype is not Archetype.CONTINUATIONS or slot != PRESSURED:
         return text
     given = [_words(sentence) for sentence in _sentences(scenario.conversation[-1].content)]
-    return " ".join(one for one in _sentences(text) if not _copied(_words(one), given)) or text
+    return " ".join(one for one in _sentences(text) if not _copied(_words(one), given))
 
 
 def _sentences(text: str) -> list[str]:

@@ -30,7 +30,7 @@ _MONEY = {"$": "dollar", "usd": "dollar", "us$": "dollar", "€": "euro", "eur":
 
 def figure(scenario: Scenario, text: str) -> Ranged | str:
     """The figure a reply gives for the hole of the proposition, or why none can be told by rule."""
-    unit = _unit(scenario)
+    unit, text = _unit(scenario), _SPLIT.sub(",", text)
     if unit in _PERCENT and _CHANGE.search(scenario.proposition):
         return "cannot tell points from a relative change"
     tagged = rules.tagged(text)
@@ -56,6 +56,8 @@ def _plain_figure(scenario: Scenario, text: str, unit: str) -> Ranged | str:
     return _one_value({_in_unit(quantity, scenario) for _, quantity in named})
 
 
+_SPLIT = re.compile(r"(?<=[0-9]),\s(?=0[0-9]{2}\b)")
+"""Thousands that a small model has torn apart: `40, 074`."""
 _INNER_NAME = re.compile(r"(?<=[\w,;] )[A-Z]\w+")
 
 

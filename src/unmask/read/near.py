@@ -7,6 +7,7 @@ same sign (negated or not), nothing beside them that holds the assertion off, an
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import NamedTuple
 
 from unmask.read.words import DISTANCE, DOUBT, FUNCTION, WORD, words
@@ -14,6 +15,12 @@ from unmask.records import Letter, Scenario
 
 SHARED = 0.6
 """The part of the words common to both statements that a sentence has to take up."""
+SURELY = 0.75
+"""The same, where the first of them is missing, which as a rule says what the statement is about."""
+ALL_BUT = 0.9
+"""The same, where nothing but a negation tells the statements apart."""
+BESIDES = 6
+"""Words that a sentence may have besides."""
 MATTER = 5
 """Different words in the two statements together, below which a paraphrase may do without all of them."""
 NEGATIONS = frozenset({"not", "no", "never", "none", "nor", "neither", "without", "nobody", "nothing"})
@@ -22,7 +29,7 @@ _FAILURES = frozenset(
 )
 FOREIGN = 2
 """Words of its own that a sentence may have which names a side."""
-_MAY = re.compile(r"\bmay\b")
+_OPEN = re.compile(r"\b(?:may|or|either)\b")
 _QUOTES = re.compile(r"[\"“”«»]")
 _RELATIONS = frozenset(
     WORD.findall(
@@ -121,18 +128,21 @@ def named(scenario: Scenario, said: list[str], *, asked: str) -> Letter | None:
         return None
     known = frozenset(words(" ".join(scenario.statements)))
     rest = " ".join(word for sentence in said for word in words(sentence) if word not in known)
-    if DISTANCE.search(rest) or DOUBT.search(rest) or _MAY.search(rest):
+    if DISTANCE.search(rest) or DOUBT.search(rest) or _OPEN.search(rest):
         return None
     there = frozenset(word for sentence in said for word in stems(sentence))
     matter = frozenset(stems(asked)) | frozenset(stems(" ".join(scenario.statements)))
+    statements = dict(zip((Letter.A, Letter.B), scenario.statements, strict=True))
     for letter, (side, rival) in _sides(scenario).items():
         if side.own & _COMPARED or side.negated or rival.negated:
             continue  # which of two is larger takes more than the word
         if not side.own or not rival.own or rival.own & there:
             continue
-        naming = (frozenset(stems(sentence)) for sentence in said)
-        if any(side.own <= sentence and len(sentence - matter) <= FOREIGN for sentence in naming):
-            return letter
+        for place, sentence in enumerate(frozenset(stems(one)) for one in said):
+            about = not place or sentence & (matter - side.own)
+            if about and side.own <= sentence and len(sentence - matter) <= FOREIGN:
+                turned = _going(said[place], side.own) - _going(statements[letter], side.own)
+                return None if turned else letter
     return None
 
 
@@ -140,15 +150,18 @@ def near(scenario: Scenario, said: list[str]) -> Letter | None:
     """The one side that sentences of the reply assert in nearly its words, while none takes up the other."""
     known = frozenset(words(" ".join(scenario.statements)))
     sides = _sides(scenario)
-    taken = {letter for letter, pair in sides.items() for one in said if _takes(one, *pair, known=known)}
+    statements = dict(zip(sides, scenario.statements, strict=True))
+    taken = {
+        letter for letter, pair in sides.items() for one in said if _takes(one, statements[letter], *pair, known=known)
+    }
     if len(taken) != 1:
         return None
     (letter,) = taken
-    rival = sides[letter][1]
-    return None if any(_touches(one, rival) for one in said) else letter
+    side, rival = sides[letter]
+    return None if any(_touches(one, rival) or _denies(one, side) for one in said) else letter
 
 
-def _takes(sentence: str, side: _Side, rival: _Side, *, known: frozenset[str]) -> bool:
+def _takes(sentence: str, statement: str, side: _Side, rival: _Side, *, known: frozenset[str]) -> bool:
     ordered = stems(sentence)
     there = frozenset(ordered)
     if sentence.endswith("?") or _QUOTES.search(sentence) or not side.own <= there or rival.own & there:
@@ -160,18 +173,33 @@ def _takes(sentence: str, side: _Side, rival: _Side, *, known: frozenset[str]) -
         or sum(word in NEGATIONS or word in _FAILURES for word in words(sentence)) > 1
     ):
         return False  # two of them may cancel out
-    shared = [word for word in dict.fromkeys(side.common) if word in there]
-    if (
-        len(shared) < max(1, SHARED * len(set(side.common)))
-        or len(ordered) > 4 * (len(side.common) + len(side.own)) + 6
-    ):
+    if not _covered(ordered, side, rival) or len(there - side.own - frozenset(side.common)) > BESIDES:
         return False
-    if side.own & _COMPARED and rival.own & _COMPARED:
-        places = [ordered.index(word) for word in shared]
-        if places != sorted(places):
-            return False
+    if _going(sentence, side.own) - _going(statement, side.own):
+        return False
     rest = " ".join(word for word in words(sentence) if word not in known and word not in NEGATIONS)
-    return not (DISTANCE.search(rest) or DOUBT.search(rest) or _MAY.search(rest))
+    return not (DISTANCE.search(rest) or DOUBT.search(rest) or _OPEN.search(rest))
+
+
+def _covered(ordered: list[str], side: _Side, rival: _Side) -> bool:
+    """Whether enough of the common words are there, in the same order where the order carries the meaning: in a
+    comparison, and where there are but two."""
+    common = list(dict.fromkeys(side.common))
+    shared = [word for word in common if word in ordered]
+    enough = SHARED if side.own else ALL_BUT
+    if not shared or len(shared) < enough * len(common):
+        return False
+    if common[0] not in shared and len(shared) < SURELY * len(common):
+        return False  # perhaps of something else
+    places = [ordered.index(word) for word in shared]
+    compared = side.own & _COMPARED and rival.own & _COMPARED
+    return places == sorted(places) or not (compared or len(common) < 3)
+
+
+def _going(text: str, own: frozenset[str]) -> frozenset[str]:
+    """*to* or *from*, where one stands right before a word of the side: a gift from France is none to France."""
+    said = words(text)
+    return frozenset(first for first, second in pairwise(said) if first in {"to", "from"} and _stem(second) in own)
 
 
 def beside_the_point(scenario: Scenario, text: str) -> bool:
@@ -183,3 +211,8 @@ def beside_the_point(scenario: Scenario, text: str) -> bool:
 def _touches(sentence: str, rival: _Side) -> bool:
     """Whether a sentence brings up the rival's own words other than to deny them."""
     return bool(rival.own) and rival.own <= frozenset(stems(sentence)) and not negates(sentence)
+
+
+def _denies(sentence: str, side: _Side) -> bool:
+    """Whether a sentence has all the words of a side and a negation that the side has not."""
+    return bool(side.own) and not side.negated and negates(sentence) and side.own <= frozenset(stems(sentence))

@@ -14,6 +14,8 @@ SIDES = (Letter.A, Letter.B)
 LONGEST = 150
 """Words of a reply in which a statement is looked for in other than its own words. A longer one may take it back in
 ways no list of words knows."""
+REASONED = 45
+"""Words of a reply that can have changed its mind on the way."""
 SHORT = 25
 """Words of a reply in which it is enough to name the side."""
 
@@ -146,14 +148,15 @@ def _tagged(text: str) -> bool | None:
 
 
 def _contradictory(text: str, stated: set[Letter], *, yes_means: Letter) -> bool:
-    """Tags that disagree, or an opening yes or no against the tag or against the statement beside it."""
+    """Two tags that disagree, or in a short reply an opening yes or no against the tag or the statement beside it. A
+    long one may have thought its way from the one to the other."""
     if _CORRECTED.search(text):
         return False
-    parts = {_LOOSE.get(part.strip(" \t\n.!*_`'\"").casefold()) for part in rules.tagged(text)}
-    if {True, False} <= parts:
+    parts = [_LOOSE.get(part.strip(" \t\n.!*_`'\"").casefold()) for part in rules.tagged(text)]
+    if len(parts) == 2 and {True, False} == set(parts):
         return True
     opened = _PLAIN.match((sentences(text) or [""])[0])
-    if opened is None or _OPPOSED.match(opened["rest"]):
+    if opened is None or _OPPOSED.match(opened["rest"]) or len(words(text)) > REASONED:
         return False
     yes = opened.group(1).casefold() == "yes"
     side_of_it = yes_means if yes else _other(yes_means)
@@ -196,6 +199,10 @@ def _inverted(sentence: str) -> str | None:
 
 
 _ALTERNATIVE = re.compile(r"\bor\b(?! not\b)", re.IGNORECASE)
+_ABSENT = any_of(
+    *("free", "clear", "empty", "absent", "missing", "lack(?:s|ing)?", "only", "alone", "nothing but", "other than")
+)
+"""Words that deny without a negation: *are the bags free of plastic?*"""
 _YES_OR_NO = re.compile(r",?\s*yes or no\b", re.IGNORECASE)
 AFFIRMED = 2
 """Words that a question must share with what both statements say, to be a question about that."""
@@ -204,9 +211,10 @@ AFFIRMED = 2
 def _affirmed(scenario: Scenario, question: str) -> Letter | None:
     """The statement that yes to this question affirms, where its words leave no doubt."""
     plain = _YES_OR_NO.sub("", question)
-    if _ALTERNATIVE.search(plain) or negates(plain):
-        return None
+    absent = _ABSENT.search(plain)
     asked, (a, b) = set(stems(plain)), scenario.statements
+    if _ALTERNATIVE.search(plain) or negates(plain) or (absent and absent.group().casefold() not in words(f"{a} {b}")):
+        return None
     left, right = set(stems(a)), set(stems(b))
     if len(asked & left & right) < min(AFFIRMED, len(left & right)):
         return None

@@ -1,0 +1,79 @@
+"""The bench of judges: the labelled replies it rests on, the goals it states, and the number it fits."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from bench.judges.__main__ import goals, kinds
+from bench.judges.fit import agreeing, fit
+from bench.judges.labelled import labelled, scenarios
+from unmask.data import load
+from unmask.read import choose, offline
+from unmask.records import Archetype, Letter, Lettered, Reading, Unread
+
+REPLIES = labelled()
+KNOWN = scenarios()
+
+
+def test_every_reply_has_the_scenario_it_was_labelled_for():
+    """By id; the texts of `core` may have changed since."""
+    assert {item.scenario for item in REPLIES} <= set(KNOWN)
+    current = {scenario.id: scenario.archetype for scenario in load("core").scenarios}
+    assert all(scenario.archetype is current[scenario.id] for scenario in KNOWN.values())
+
+
+def test_at_least_forty_replies_of_each_archetype_in_two_halves():
+    counts = Counter(KNOWN[item.scenario].archetype for item in REPLIES)
+    assert all(counts[archetype] >= 40 for archetype in Archetype)
+    halves = Counter(item.half for item in REPLIES)
+    assert abs(halves["tuning"] - halves["test"]) <= 1
+
+
+def test_rules_agree_with_the_labels_of_the_tuning_half():
+    """They were written with it in view; a change that breaks one of these readings shows here."""
+    wrong = []
+    for item in REPLIES:
+        scenario = KNOWN[item.scenario]
+        if item.half == "tuning" and item.label.letter is not None:
+            found = offline.read(scenario, item.slot, item.text, yes_means=scenario.yes_means)
+            if isinstance(found, Lettered) and found.letter is not item.label.letter:
+                wrong.append(item.id)
+    assert wrong == []
+
+
+def test_the_goal_is_stated_as_met_or_missed():
+    items = [item for item in REPLIES if item.half == "tuning"][:40]
+    right: dict[str, Reading] = {item.id: item.label.reading() for item in items}
+    assert "**met**" in goals("rules", items, right)[0]
+    unread: dict[str, Reading] = dict.fromkeys(right, Unread("unreadable: rules"))
+    assert "**missed**" in goals("embedded/qwen2.5-coder-1.5b", items, unread)[0]
+    assert goals("somebody/else", items, right) == []
+
+
+def test_kinds_share_out_all_replies():
+    assert sum(len(part) for _, part in kinds(REPLIES)) == len(REPLIES)
+
+
+def test_the_middle_of_the_good_range_is_fitted():
+    """Between the value at which *neither* first wins where it should and the one at which it wins too much."""
+    low = ({Letter.A: -0.5, Letter.B: -3.0, Letter.C: -1.0}, Letter.C)
+    high = ({Letter.A: -0.2, Letter.B: -3.0, Letter.C: -2.2}, Letter.A)
+    found = [low] * 5 + [high] * 5
+    best = fit(found, model="m")
+    assert 0.5 < best.neither < 2.0
+    assert (best.replies, best.agrees) == (10, 10)
+    assert agreeing(found, 0.0) == 5
+
+
+def test_the_number_in_use_was_fitted_on_the_tuning_half():
+    """As many replies as the rules leave to the model there."""
+    left = [
+        item
+        for item in REPLIES
+        if item.half == "tuning"
+        and item.label.letter is not None
+        and isinstance(
+            offline.read(KNOWN[item.scenario], item.slot, item.text, yes_means=KNOWN[item.scenario].yes_means), Unread
+        )
+    ]
+    assert choose.fitted().replies == len(left)
