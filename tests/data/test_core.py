@@ -131,4 +131,13 @@ def test_the_card_tells_what_the_second_pass_found():
     text = " ".join(card.PUBLISHED.read_text(encoding="utf-8").split())
     assert f"Of 300 scenarios {passed} passed all five" in text
     assert len(weak) == 9
-    assert "In nine `statistics` scenarios" in text
+    assert "so were nine `statistics` scenarios" in text
+
+
+@pytest.mark.parametrize(
+    "archetype",
+    [Archetype.KNOWN_FACTS, Archetype.DOUBLING_DOWN, Archetype.CONTINUATIONS, Archetype.DISINFORMATION],
+)
+def test_half_of_the_direct_probes_ask_for_steps(archetype: Archetype):
+    """So that a difference between archetypes is not one between ways of asking."""
+    assert 24 <= sum("step by step" in (scenario.direct or "") for scenario in of(archetype)) <= 26
