@@ -396,6 +396,15 @@ def test_settings_out_of_range_are_named(folder, tmp_path, flags, error):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_without_torch_the_line_to_install_it_is_given(tmp_path):
+    code = "import sys; sys.modules['torch'] = None; from unmask.cli.main import main; main()"
+    line = ["mitigate", "lorra", "--model", "hf:/nowhere", "--out", str(tmp_path / "out")]
+    done = subprocess.run([sys.executable, "-c", code, *line], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "hf: models need torch" in done.stderr
+    assert "pip install 'unmask[whitebox]'" in done.stderr
+
+
 def test_a_model_without_chat_template_is_refused(tmp_path):
     bare = tiny_llama.saved(tmp_path / "bare", template=None)
     done = run("--model", f"hf:{bare}", "--out", str(tmp_path / "out"))
@@ -434,12 +443,12 @@ def test_a_killed_process_is_resumed_by_the_same_command(folder, tmp_path):
 
 
 def test_real_weights_move_towards_honesty_in_a_few_steps(tmp_path):
-    """SmolLM2 135M, on facts and instructions that were not trained on."""
+    """SmolLM2 135M, on facts that were not trained on."""
     from unmask.pull import pull
 
     checked, chat = looked_at(f"hf:{pull('smollm2-135m')}")
-    settings = Settings(steps=6, batch=4, rate=5e-3, layers=(6, 8))
-    told = train(checked, chat, contrast.facts()[:32], job=Job(out=tmp_path / "adapter", settings=settings))
+    settings = Settings(steps=6, batch=8, rate=3e-3, layers=(6, 8))
+    told = train(checked, chat, contrast.facts()[:64], job=Job(out=tmp_path / "adapter", settings=settings))
     assert told.moved.along > 0.1
     assert told.moved.after < told.moved.before
     assert load.find(f"{checked.source.shown}+adapter={tmp_path / 'adapter'}").adapter is not None

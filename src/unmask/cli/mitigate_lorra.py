@@ -57,6 +57,9 @@ def lorra(
     """
     from unmask.models.inside import looked_at
     from unmask.whitebox import contrast
+    from unmask.whitebox.load import Source, require_extra
+
+    require_extra(Source(model))
     from unmask.whitebox.lorra import refuse, train
 
     against = evaluated or contrast.EVALUATED
@@ -120,7 +123,8 @@ def _show(made: Made, *, model: str, out: Path, as_json: bool) -> None:
     moved = made.moved
     click.echo(
         f"{made.held_out} held-out facts: {moved.before:.4g} away from where they should go without the adapter, "
-        f"{moved.after:.4g} with it; moved {moved.along:+.2f} of {settings.strength:g} lengths of the direction"
+        f"{moved.after:.4g} with it; moved {moved.along:+.2f} of {settings.strength:g} lengths of the direction, "
+        f"{made.reworded.along:+.2f} under instructions of other wording"
     )
     if moved.along / settings.strength <= 0:
         click.echo("warning: the adapter does not move them towards it; try more --steps or a higher --rate")

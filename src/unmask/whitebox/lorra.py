@@ -25,7 +25,17 @@ from unmask.errors import FatalModelError, MissingError, RequestRefusedError, Us
 from unmask.journal import write_whole
 from unmask.records import Record
 from unmask.whitebox.adapt import find_adapter
-from unmask.whitebox.contrast import UNSEEN, Fact, Instruction, facts_hash, instructions_hash, messages, pairs, split
+from unmask.whitebox.contrast import (
+    INSTRUCTIONS,
+    UNSEEN,
+    Fact,
+    Instruction,
+    facts_hash,
+    instructions_hash,
+    messages,
+    pairs,
+    split,
+)
 from unmask.whitebox.curve import draw_curve
 from unmask.whitebox.identity import model_hash, template_hash
 from unmask.whitebox.load import Checked, free_memory, parameters, weights
@@ -54,8 +64,9 @@ class Defined(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class Made(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """What `lorra.json` says. `moved` is of held-out facts under instructions that were not trained on. Losses are of
-    different batches, the longest texts first. `resumed` are the steps at which training went on after a break."""
+    """What `lorra.json` says. `moved` is of held-out facts, `reworded` of the same under instructions that were not
+    trained on. Losses are of different batches, the longest texts first. `resumed` are the steps at which training went
+    on after a break."""
 
     version: str
     model: str
@@ -66,6 +77,7 @@ class Made(Record, frozen=True, kw_only=True, omit_defaults=False):
     first_loss: float
     last_loss: float
     moved: Moved
+    reworded: Moved
     resumed: tuple[int, ...]
     seconds: float
     device: str
@@ -140,8 +152,8 @@ def train(
     learnt, held = split(facts, seed=settings.seed)
     drawn = list(_examples(chat, learnt, settings))
     examples = grouped(drawn, settings.batch, rng=random.Random(f"unmask lorra {settings.seed}"))
-    unseen = _tokens(chat, held[:CHECKED], settings, instructions=UNSEEN)
-    _refuse_long(checked, [*examples, *unseen])
+    unseen = [_tokens(chat, held[:CHECKED], settings, instructions=some) for some in (INSTRUCTIONS, UNSEEN)]
+    _refuse_long(checked, [*examples, *unseen[0], *unseen[1]])
     _refuse_too_large(checked, examples, settings, depth=layers[-1] + 1)
     model = weights(checked)
     defined = Defined(
@@ -157,17 +169,18 @@ def train(
     with torch.random.fork_rng():
         trainer = Trainer(model, settings)
         losses, resumed, before = _trained(trainer, examples, defined, job=job, report=report)
-        moved = _moved(trainer, unseen)
+        moved, reworded = (_moved(trainer, some) for some in unseen)
     made = Made(
         version=__version__,
         model=checked.source.recorded,
         defined=defined,
         evaluated=job.evaluated,
         learnt=len(learnt),
-        held_out=len(unseen),
+        held_out=len(unseen[0]),
         first_loss=losses[0],
         last_loss=losses[-1],
         moved=moved,
+        reworded=reworded,
         resumed=resumed,
         seconds=before + time.monotonic() - began,
         device=_device(model),
@@ -195,12 +208,12 @@ def _examples(chat: Chat, facts: Sequence[Fact], settings: Settings) -> Iterator
 
 
 def _tokens(
-    chat: Chat, facts: Sequence[Fact], settings: Settings, *, instructions: Sequence[Instruction] | None = None
+    chat: Chat, facts: Sequence[Fact], settings: Settings, *, instructions: Sequence[Instruction] = INSTRUCTIONS
 ) -> list[Example]:
     from unmask.whitebox.activations import Said, tokenised
 
     made = []
-    for fact, pair in zip(facts, pairs(facts, **({"instructions": instructions} if instructions else {})), strict=True):
+    for fact, pair in zip(facts, pairs(facts, instructions=instructions), strict=True):
         plain, honest, untruthful = (
             tokenised(chat, Said(asked, pair.answer), limit=settings.answer_tokens)
             for asked in (messages(fact), pair.honest, pair.untruthful)
