@@ -198,6 +198,7 @@ def main() -> None:
     parser.add_argument("--half", choices=("tuning", "test", "both"), default="test")
     parser.add_argument("--runs", type=Path, help="keep the run folder here, and continue what it holds")
     parser.add_argument("--write", type=Path, help="a Markdown page to write")
+    parser.add_argument("--note", type=Path, help="a Markdown file to put at its end")
     given = parser.parse_args()
     everything = labelled()
     items = [item for item in everything if given.half in (item.half, "both")]
@@ -215,7 +216,8 @@ def main() -> None:
         half=given.half,
     )
     if given.write:
-        given.write.write_text(page + "\n".join(lines).rstrip() + "\n", encoding="utf-8")
+        note = f"\n{given.note.read_text(encoding='utf-8').strip()}\n" if given.note else ""
+        given.write.write_text(page + "\n".join(lines).rstrip() + f"\n{note}", encoding="utf-8")
     print("\n".join([*between(everything), "", *lines]))
 
 
