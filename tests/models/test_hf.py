@@ -370,7 +370,7 @@ except MissingError as error:
 
 
 def test_a_run_with_subject_and_judge_in_this_process(tmp_path):
-    """Every request is answered and read, with entailment, whatever a random model says; no HTTP client is loaded."""
+    """Every request is answered and read, by choices, whatever a random model says; no HTTP client is loaded."""
     folder = tiny_llama.saved(tmp_path / "model", max_position_embeddings=32_768)
     code = f"""
 import sys
