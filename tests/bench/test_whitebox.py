@@ -10,7 +10,7 @@ pytest.importorskip("torch", reason="needs the extra whitebox")
 pytest.importorskip("transformers", reason="needs the extra whitebox")
 pytest.importorskip("peft", reason="needs the extra whitebox")
 
-from bench import hf, lorra  # noqa: E402
+from bench import hf, lorra
 
 
 def test_generation_is_held_against_the_bandwidth():
