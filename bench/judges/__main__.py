@@ -180,7 +180,7 @@ gave them are language models**: no person outside the project has checked them,
 agreement between people, and the first labels of the hand-written cases were given by their author. Half of the replies
 are for tuning, the other half for the test below. No prompt, rule or margin was tuned on the test half.
 
-The rules read 54 replies of the tuning half, all as labelled, but they were written with it in view, so that says
+The rules read 53 replies of the tuning half, all as labelled, but they were written with it in view, so that says
 little; the one number of the 1.5B judge was fitted there too (`python -m bench.judges.fit`).
 
 ## The two passes against each other
