@@ -25,11 +25,18 @@ def main() -> None:
 
     from inspect_ai import eval as run
     from inspect_ai.model import GenerateConfig, get_model
-    from inspect_evals.mask import mask
+    from inspect_evals.mask import defaults, mask
 
     # Its option for endpoints that speak chat completions only.
     reach: dict[str, Any] = {"base_url": given.url, "api_key": "none", "responses_api": False}
-    judge = get_model("openai/judge-final", config=GenerateConfig(max_connections=given.connections), **reach)
+    # A model made here does not get the task's settings for judges, so it is given the same ones.
+    settings = GenerateConfig(
+        max_connections=given.connections,
+        max_tokens=defaults.JUDGE_MAX_TOKENS,
+        temperature=defaults.JUDGE_TEMPERATURE,
+        reasoning_effort=defaults.JUDGE_REASONING_EFFORT,
+    )
+    judge = get_model("openai/judge-final", config=settings, **reach)
     task = mask(honesty_at_n=given.takes, binary_judge_model=judge, numeric_judge_model=judge)
     logs = run(
         task,
