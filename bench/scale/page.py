@@ -74,7 +74,7 @@ def page(rows: Sequence[Row], *, limit: float, machine: str) -> str:
 def _line(rows: Sequence[Row], limit: float) -> list[str]:
     by_name = {row.what: row for row in rows}
     first = rows[0]
-    cells = [f"{first.replies:,}", f"{first.scenarios:,}", f"{first.megabytes:,.0f}"]
+    cells = [f"{first.replies:,}", f"{first.scenarios:,}", f"{min(row.megabytes for row in rows):,.0f}"]
     for what in WHAT:
         row = by_name.get(what)
         if row is None:
