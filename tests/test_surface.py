@@ -16,7 +16,7 @@ import pytest
 import unmask
 from tests.docs_cli import inner_commands
 from unmask import errors
-from unmask.cli import main
+from unmask.cli import main, start
 from unmask.options import Options
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -127,9 +127,10 @@ def test_versions_agree():
 
 
 def test_console_script_is_main():
-    """The command `unmask` is the function tested here."""
+    """The command `unmask` begins where a signal is heeded from the first moment, and ends in the function tested here."""
     (script,) = (entry for entry in metadata.entry_points(group="console_scripts") if entry.name == "unmask")
-    assert script.load() is main.main
+    assert script.load() is start.main
+    assert "from unmask.cli.main import main" in inspect.getsource(start.main)
 
 
 def test_dev_extra_is_the_dependency_groups():

@@ -16,13 +16,12 @@ from unmask.data import Dataset
 from unmask.definition import Definition
 from unmask.errors import Interrupted, UsageError
 from unmask.execute import Executor, Line
-from unmask.folder import Folder, OneByOne, load_seen
+from unmask.folder import Folder, Held, OneByOne, load_seen
 from unmask.journal import Lines
 from unmask.loops import beating, on_signals
 from unmask.models.base import Model
 from unmask.models.limits import Endpoint, Limits
 from unmask.models.prices import Price, lookup
-from unmask.opened import Held
 from unmask.options import Options
 from unmask.prepare import learner
 from unmask.records import Scenario

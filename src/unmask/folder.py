@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from unmask.bill import Bill
 from unmask.definition import Definition
 from unmask.errors import JournalError, MissingError, UsageError
 from unmask.journal import Index, Lines, Paid, is_file_name, mend, read_lines, write_whole
@@ -15,6 +16,17 @@ from unmask.records import FORMAT_VERSION, Asked, Judged, Scenario
 from unmask.seen import Seen
 
 V = TypeVar("V")
+
+
+class Held(NamedTuple):
+    """What the journal of a run says about its replies and one judge, in memory of whoever has just written it."""
+
+    judge: str
+    scenarios: tuple[Scenario, ...]
+    seen: list[Seen]
+    bill: Bill
+    size: tuple[int, int]
+    """Bytes of the two files when this was so; a journal only grows."""
 
 
 class Folder:

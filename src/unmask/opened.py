@@ -14,7 +14,7 @@ from unmask.bill import Bill
 from unmask.conclude import Bare, Saved, by_panel, outcome, spent
 from unmask.definition import Definition
 from unmask.errors import UsageError
-from unmask.folder import Folder, OneByOne, load_seen
+from unmask.folder import Folder, Held, OneByOne, load_seen
 from unmask.frames import Per, Source, Table, headline_html, table, to_pandas, to_polars
 from unmask.read.panel import PANEL
 from unmask.records import Choice, Outcome, Scenario, Slot
@@ -29,17 +29,6 @@ class _Member(NamedTuple):
 
     file: str | None
     settings: Settings
-
-
-class Held(NamedTuple):
-    """What the journal of a run says about its replies and one judge, in memory of whoever has just written it."""
-
-    judge: str
-    scenarios: tuple[Scenario, ...]
-    seen: list[Seen]
-    bill: Bill
-    size: tuple[int, int]
-    """Bytes of the two files when this was so; a journal only grows."""
 
 
 class _AllAtOnce:

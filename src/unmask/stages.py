@@ -6,22 +6,24 @@ Not called run.py, because importing a submodule of that name would hide the pub
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from unmask.data import Dataset, LoadOptions, load
 from unmask.definition import judge_file
 from unmask.drive import Progress, Session, drive
-from unmask.folder import Folder
+from unmask.folder import Folder, Held
 from unmask.journal import Lock
 from unmask.loops import blocking
 from unmask.models import open_model
 from unmask.models.base import Model
-from unmask.opened import Run
 from unmask.options import Options, given
 from unmask.prepare import RULES_JUDGE, add_judge, define, judge_spec, settle
 from unmask.records import Archetype
+
+if TYPE_CHECKING:
+    from unmask.opened import Run
 
 
 def run(
@@ -57,7 +59,7 @@ def run(
             dataset=dataset,
         )
         held = blocking(lambda: drive(session, progress))
-    return Run(folder.path, held)
+    return _finished(folder, held)
 
 
 def judge(path: str | Path, *, judge: str | Model, progress: Progress | None = None, **settings: Any) -> Run:
@@ -72,6 +74,13 @@ def judge(path: str | Path, *, judge: str | Model, progress: Progress | None = N
         definition = add_judge(folder, file, spec, moved=options.moved, role_play=options.role_play)
         session = Session(folder=folder, definition=definition, options=options, judge_file=file, judge=reader)
         held = blocking(lambda: drive(session, progress))
+    return _finished(folder, held)
+
+
+def _finished(folder: Folder, held: Held | None) -> Run:
+    """What scores a run is imported when there is something to score: until then requests could be under way."""
+    from unmask.opened import Run
+
     return Run(folder.path, held)
 
 

@@ -25,17 +25,20 @@ def run(
     data: str, model: str, judge: str, out: str, quiet: bool, as_json: bool, max_unjudged: float, **options: Any
 ) -> None:
     """Ask, read and score. The same command again continues where it stopped and asks nothing twice."""
-    from unmask.cli.finish import finish
+    from unmask.cli.ahead import importing_ahead
     from unmask.show.progress import ProgressLine
     from unmask.stages import run as run_it
 
-    done = run_it(
-        data=data,
-        model=model,
-        judge=judge,
-        out=out,
-        progress=None if quiet else ProgressLine(),
-        max_unjudged=max_unjudged,
-        **options,
-    )
+    with importing_ahead():
+        done = run_it(
+            data=data,
+            model=model,
+            judge=judge,
+            out=out,
+            progress=None if quiet else ProgressLine(),
+            max_unjudged=max_unjudged,
+            **options,
+        )
+    from unmask.cli.finish import finish
+
     finish(done, done.score(), as_json=as_json, max_unjudged=max_unjudged)
