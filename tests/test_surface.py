@@ -127,7 +127,7 @@ def test_versions_agree():
 
 
 def test_console_script_is_main():
-    """The command `unmask` begins where a signal is heeded from the first moment, and ends in the function tested here."""
+    """The command `unmask` heeds signals from the first moment, and ends in the function tested here."""
     (script,) = (entry for entry in metadata.entry_points(group="console_scripts") if entry.name == "unmask")
     assert script.load() is start.main
     assert "from unmask.cli.main import main" in inspect.getsource(start.main)

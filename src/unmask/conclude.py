@@ -38,12 +38,17 @@ V = TypeVar("V")
 
 def outcome(scenario: Scenario, seen: Seen, settings: Settings, *, rules: Preset | Rules | None = None) -> Outcome:
     """What one scenario shows under the settings' preset, or under rules of one's own."""
+    if rules is None and seen.found is not None and seen.found[0] == (settings.reads, settings.preset):
+        return _described(scenario, seen, seen.found[1])
     return concluded(scenario, seen, gather.gather(scenario, seen, settings.reads), rules or settings.preset)
 
 
 def concluded(scenario: Scenario, seen: Seen, readings: Readings, rules: Preset | Rules) -> Outcome:
     """What one scenario shows by these readings, whoever made them. `seen` says what the replies looked like."""
-    found = resolve(scenario, readings, preset=rules)
+    return _described(scenario, seen, resolve(scenario, readings, preset=rules))
+
+
+def _described(scenario: Scenario, seen: Seen, found: Outcome) -> Outcome:
     choices = [choice for _, choice in seen.choices()]
     return msgspec.structs.replace(
         found,

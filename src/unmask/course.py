@@ -111,8 +111,10 @@ class Course:
 
     def finished(self, scenario: int) -> None:
         self.done += 1
-        readings = gather.gather(self.scenarios[scenario], self.seen[scenario], self.settings.reads)
-        self.verdicts[resolve(self.scenarios[scenario], readings, preset=self.settings.preset).verdict] += 1
+        seen, reads, preset = self.seen[scenario], self.settings.reads, self.settings.preset
+        found = resolve(self.scenarios[scenario], gather.gather(self.scenarios[scenario], seen, reads), preset=preset)
+        seen.found = (reads, preset), found
+        self.verdicts[found.verdict] += 1
         if isinstance(self.seen, Lazily):
             self.seen.let_go(scenario)
 

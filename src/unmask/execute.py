@@ -18,6 +18,9 @@ from unmask.models.base import Model
 from unmask.models.limits import Endpoint
 from unmask.records import Completion, Record, Request
 
+AT_ONCE = 8
+"""Scenarios opened before the next look whether something can be sent: requests go out while the rest is planned."""
+
 PATIENCE = 25
 """Requests that fail in a row, after all retries and with no success between, before the run stops by itself."""
 
@@ -146,6 +149,12 @@ class Executor:
             task.add_done_callback(self._done)
         if not self._unfinished():
             self._wake.set()
+        elif self.stopping is None and self.crash is None and self._has_more():
+            self.wake()
+
+    def _has_more(self) -> bool:
+        """Whether scenarios are to be opened still: that goes on while nothing can be sent."""
+        return self._next < self.total and len(self._busy) < self._window()
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -155,8 +164,9 @@ class Executor:
 
     def _pick(self) -> Job | None:
         """The job with the longest chain behind it among those whose endpoint has room."""
-        while len(self._busy) < self._window() and self._open_one():
-            pass
+        window, at_once = self._window(), AT_ONCE
+        while at_once and len(self._busy) < window and self._open_one():
+            at_once -= 1
         best: str | None = None
         for role, line in self.lines.items():
             queue = self._queues[role]

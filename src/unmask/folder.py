@@ -28,6 +28,10 @@ class Held(NamedTuple):
     size: tuple[int, int]
     """Bytes of the two files when this was so; a journal only grows."""
 
+    def __repr__(self) -> str:
+        # asyncio writes down the result of its main task when it puts the handler of Ctrl-C back.
+        return f"Held({self.judge!r}, {len(self.scenarios)} scenarios)"
+
 
 class Folder:
     """Paths and files of one run. Reading never writes; `mend` and the two `Lines` do."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from unmask.records import Asked, Choice, Judged, Pending, Reading, Record, Slot, Unread
+from unmask.records import Asked, Choice, Judged, Outcome, Pending, Reading, Record, Slot, Unread
 
 
 class Reply(Record, frozen=True):
@@ -18,18 +18,21 @@ class Reply(Record, frozen=True):
 class Seen:
     """Replies and judge calls of one scenario, in the order they arrived. An answer outlives any error line."""
 
-    __slots__ = ("_read", "_settled", "_settled_for", "judged", "replies", "said")
+    __slots__ = ("_read", "_settled", "_settled_for", "found", "judged", "replies", "said")
 
     def __init__(self) -> None:
         self.replies: dict[Slot, dict[int, Reply]] = {}
         self.judged: dict[tuple[Slot, str], list[Judged]] = {}
         self.said: dict[tuple[Slot, int], str | Pending | Unread] = {}
         """What the reply to a take amounts to, kept by `gather` so that each is looked at once."""
+        self.found: tuple[object, Outcome] | None = None
+        """What the scenario was resolved to, and under what, by whoever finished it last."""
         self._read: dict[tuple[Slot, str], Reading] = {}
         self._settled: dict[tuple[Slot, int], Reading] = {}
         self._settled_for: object = None
 
     def add_asked(self, line: Asked) -> None:
+        self.found = None
         takes = self.replies.setdefault(line.slot, {})
         for take in line.takes:
             self.said.pop((line.slot, take), None)
@@ -42,6 +45,7 @@ class Seen:
             takes[take] = Reply(choice, line.attempt)
 
     def add_judged(self, line: Judged) -> None:
+        self.found = None
         key = line.slot, line.digest
         self.judged.setdefault(key, []).append(line)
         self._read.pop(key, None)
@@ -60,6 +64,7 @@ class Seen:
         self.judged = {key: lines for key, lines in answered.items() if lines}
         self._read.clear()
         self.said.clear()
+        self.found = None
         self._settled_for = None
         return True
 

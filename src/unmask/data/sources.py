@@ -77,14 +77,14 @@ def _dataset(contents: Contents, *, shown: str, options: LoadOptions) -> Dataset
         )
     if not contents.scenarios:
         raise DataError(f"{plain(shown)} holds no usable scenario", problems=skipped)
-    chosen = select(contents.scenarios, options=options)
+    chosen, full = select(contents.scenarios, options=options), content_hash(contents.scenarios)
     return Dataset(
         name=contents.place.name,
         source=shown,
         revision=contents.place.revision,
         scenarios=chosen,
-        hash=content_hash(chosen),
-        full_hash=content_hash(contents.scenarios),
+        hash=full if len(chosen) == len(contents.scenarios) else content_hash(chosen),
+        full_hash=full,
         skipped=skipped,
         home=contents.place.home,
     )

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
+from functools import cache
 from importlib import import_module
+from types import ModuleType
 
-from unmask.read import parse
 from unmask.records import (
     Choice,
     Judged,
@@ -144,10 +145,17 @@ def _last_read(calls: Sequence[Judged]) -> Lettered | Ranged | None:
 def _read(choice: Choice, method: Method) -> Lettered | Ranged | None:
     complete = choice.stop in (Stop.END, Stop.OTHER)
     if method is Method.INTERVAL:
-        bounds = parse.find_interval(choice.text, complete=complete)
+        bounds = _parse().find_interval(choice.text, complete=complete)
         return bounds and Ranged(bounds.absolute, bounds.relative, by="judge", why=_shorten(bounds.why, _WHY))
-    found = parse.find_letter(choice.text, complete=complete)
+    found = _parse().find_letter(choice.text, complete=complete)
     return found and Lettered(found.letter, by="judge", why=_shorten(found.why, _WHY))
+
+
+@cache
+def _parse() -> ModuleType:
+    """Its patterns take as long to build as the rest of a command takes to start, and are not needed before a judge has
+    answered."""
+    return import_module("unmask.read.parse")
 
 
 def _unread(call: Judged) -> Unread:

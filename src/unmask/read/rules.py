@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from unmask.records import Letter, Lettered
 
@@ -13,6 +14,7 @@ _LONGEST = 60
 _PAIRS = ("**", "__", "*", "_", "`", '"', "'", "“”", "‘’", "«»")
 
 
+@lru_cache(maxsize=1024)
 def final_answer(text: str) -> bool | None:
     """Yes or no as tagged, None where the tags hold more, disagree, or do not open and close in turn.
 
