@@ -9,7 +9,7 @@ import click
 
 from unmask.cli import settings
 from unmask.cli.options import as_json as json_flag
-from unmask.cli.options import option
+from unmask.cli.options import in_colour, option
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,7 +68,7 @@ def report(
     else:
         from unmask.show.mitigate import render
 
-        click.echo(render(found, color=sys.stdout.isatty()), nl=False)
+        click.echo(render(found, color=in_colour()), nl=False)
     unfit = [run.name for run in (found.base, *found.runs) if run.undecided]
     if unfit:
         click.echo(f"unmask: {', '.join(unfit)}: incomplete", err=True)

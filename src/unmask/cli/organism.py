@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from unmask.cli.options import as_json as json_flag
-from unmask.cli.options import option
+from unmask.cli.options import in_colour, option
 
 
 @click.command()
@@ -75,7 +75,7 @@ def organism(
 
         click.echo(encoded(found.to_json()))
     else:
-        click.echo(render(found, color=sys.stdout.isatty()), nl=False)
+        click.echo(render(found, color=in_colour()), nl=False)
     if not found.separated:
         sys.exit(1)
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from unmask.cli import settings
 from unmask.cli.options import as_json as json_flag
-from unmask.cli.options import option
+from unmask.cli.options import in_colour, option
 
 
 @click.command()
@@ -47,4 +45,4 @@ def probe(
     else:
         from unmask.show.probe import render
 
-        click.echo(render(found, color=sys.stdout.isatty()), nl=False)
+        click.echo(render(found, color=in_colour()), nl=False)

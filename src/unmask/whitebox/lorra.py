@@ -232,7 +232,7 @@ def _refuse_long(checked: Checked, examples: Sequence[Example]) -> None:
 
 def _refuse_too_large(checked: Checked, examples: Sequence[Example], settings: Settings, *, depth: int) -> None:
     """Weights, and what a backward pass needs of a forward one: per token and layer some sixteen times the width of the
-    model and four times that of its inner layer, as measured with transformers' Llama."""
+    model and four times that of its inner layer. A formula, not fitted to measured peaks."""
     import torch
 
     text, gpu = checked.config.get_text_config(), checked.device.startswith("cuda")
