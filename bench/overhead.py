@@ -1,10 +1,11 @@
 """What `unmask run` costs besides waiting: wall time against the ideal, client CPU per call, peak memory.
 
-    python -m bench.overhead [--scenarios 1000] [--latency 0.5] [--connections 200] [--json FILE] [--check]
+    python -m bench.overhead [--scenarios 1000] [--latency 0.5] [--connections 200] [--repeat 5] [--json FILE] [--check]
 
 The mock endpoint has the second core, the client the first. The ideal wall time is calls × latency / connections: all
 connections busy from the first moment to the last, and no time spent on anything but waiting. CPU and memory are those
-of the whole client process, start-up and scoring included.
+of the whole client process, start-up and scoring included. It is measured five times, and the quickest counts: whatever
+else the machine and its host do only adds. All five are shown.
 """
 
 from __future__ import annotations
@@ -109,19 +110,26 @@ def main() -> None:
     parser.add_argument("--scenarios", type=int, default=1000)
     parser.add_argument("--latency", type=float, default=0.5)
     parser.add_argument("--connections", type=int, default=200)
+    parser.add_argument("--repeat", type=int, default=5, metavar="N", help="measure N times; the quickest counts")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers there")
     parser.add_argument("--check", action="store_true", help="exit 1 if a limit is not met")
     parser.add_argument("flags", nargs="*", help="further flags of unmask run, after --")
     given = parser.parse_args()
-    found = measure(
-        scenarios=given.scenarios, latency=given.latency, connections=given.connections, flags=tuple(given.flags)
-    )
+    each = [
+        measure(
+            scenarios=given.scenarios, latency=given.latency, connections=given.connections, flags=tuple(given.flags)
+        )
+        for _ in range(max(1, given.repeat))
+    ]
+    found = min(each, key=lambda one: one.wall)
     print(table(found))
+    print(f"{'all: wall / ideal':<40} {' '.join(f'{one.ratio:.3f}' for one in each)}")
+    print(f"{'all: client CPU per call, ms':<40} {' '.join(f'{one.cpu_ms_per_call:.3f}' for one in each)}")
     if given.json:
         given.json.parent.mkdir(parents=True, exist_ok=True)
         given.json.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
     missed = [name for name, limit in LIMITS.items() if getattr(found, name) > limit]
-    wrong = found.verdicts_as_planted < found.scenarios or found.duplicates > 0
+    wrong = any(one.verdicts_as_planted < one.scenarios or one.duplicates > 0 for one in each)
     if given.check and (missed or wrong):
         raise SystemExit(1)
 
