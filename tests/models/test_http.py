@@ -119,6 +119,7 @@ def test_a_refused_connection_is_marked_unreachable():
         port = free.getsockname()[1]
     error = asyncio.run(refused(f"http://127.0.0.1:{port}/v1"))
     assert error.unreachable
+    assert "refused" in str(error)
     assert "running" in (error.advice or "")
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
+import os
 import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
@@ -124,9 +125,15 @@ def _unconnected(cause: Exception, target: Target, where: str) -> ModelError:
         case NoAnswerError():
             said = "cannot connect: the proxy closed the connection"
         case _:
-            words = cause.strerror if isinstance(cause, OSError) else None
-            said = f"cannot connect: {target.scrub(words or str(cause))}"
+            said = f"cannot connect: {target.scrub(_in_words(cause))}"
     return TransientModelError(f"{where}: {said}", unreachable=True, advice=_reach_advice(target))
+
+
+def _in_words(cause: Exception) -> str:
+    """As the system says it: asyncio writes its own words over those of a refused connection."""
+    if isinstance(cause, ConnectionError) and cause.errno:
+        return os.strerror(cause.errno)
+    return (cause.strerror if isinstance(cause, OSError) else None) or str(cause)
 
 
 def _reach_advice(target: Target) -> str:
