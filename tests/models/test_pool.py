@@ -101,6 +101,26 @@ def test_a_connection_that_the_server_closed_is_not_used_again():
     assert server.connections == 3
 
 
+def test_connections_that_are_gone_are_forgotten():
+    """A server that closes after every answer does not fill the memory of a long run."""
+    server = Counted(
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b" % (len(BODY), BODY), close=True
+    )
+
+    async def go() -> int:
+        async with listening(server.serve) as port:
+            model = open_model("openai/a", base_url=f"http://127.0.0.1:{port}/v1")
+            for _ in range(20):
+                await model.complete(request())
+            await asyncio.sleep(0.05)
+            (shared,) = pool._POOLS[asyncio.get_running_loop()].values()
+            left = len(shared._all)
+            await model.close()
+            return left
+
+    assert asyncio.run(go()) == 0
+
+
 def test_a_connection_idle_for_too_long_is_not_used_again(monkeypatch):
     """Servers close idle connections, and a request sent into that is lost."""
     monkeypatch.setattr(pool, "KEEP_ALIVE", 0.0)

@@ -180,7 +180,7 @@ class Pool:
             self._idle.append(wire)
 
     async def _connect(self, limit: float) -> Wire:
-        wire = Wire(self._released)
+        wire = Wire(self._released, self._all.discard)
         try:
             async with asyncio.timeout(limit):
                 await self._open(wire)

@@ -225,13 +225,15 @@ _ROOM = _Room()
 class Wire(asyncio.BufferedProtocol):
     """A connection that carries one request at a time."""
 
-    __slots__ = ("_incoming", "_released", "_waiter", "idle_since", "transport")
+    __slots__ = ("_incoming", "_lost", "_released", "_waiter", "idle_since", "transport")
 
-    def __init__(self, released: Callable[[Wire], None]) -> None:
+    def __init__(self, released: Callable[[Wire], None], lost: Callable[[Wire], None]) -> None:
         self.transport: asyncio.Transport | None = None
         self.idle_since = 0.0
         self._released = released
         """Told when an answer is complete and the connection is free for the next request."""
+        self._lost = lost
+        """Told when the connection is gone, whoever closed it."""
         self._waiter: asyncio.Future[Message] | None = None
         self._incoming = Incoming()
 
@@ -278,6 +280,7 @@ class Wire(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.transport = None
+        self._lost(self)
         waiter, self._waiter = self._waiter, None
         if waiter is None or waiter.done():
             return
