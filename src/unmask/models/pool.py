@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import SplitResult, quote, unquote, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 from weakref import WeakKeyDictionary
 
 from unmask.models.resolve import addresses
+from unmask.models.target import basic_of
 from unmask.models.wire import Message, NoAnswerError, Wire
 
 if TYPE_CHECKING:
@@ -94,11 +94,8 @@ def _query(query: str) -> str:
 
 
 def _authorisation(proxy: str) -> dict[str, str]:
-    parts = urlsplit(proxy)
-    if parts.username is None:
-        return {}
-    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-    return {"Proxy-Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+    basic = basic_of(urlsplit(proxy))
+    return {} if basic is None else {"Proxy-Authorization": f"Basic {basic}"}
 
 
 class Pool:

@@ -103,7 +103,7 @@ class Target:
         """Credentials in the URL go out as Basic authorisation and take the place of a Bearer key, which would
         need the same header."""
         parts = _checked(url)
-        basic = _basic(parts)
+        basic = basic_of(parts)
         authority = parts.netloc.rpartition("@")[2]
         full = _join(parts.path, path)
         headers = _headers(key, basic=basic, speaks=speaks)
@@ -152,7 +152,7 @@ def _join(base: str, path: str) -> str:
     return base + path
 
 
-def _basic(parts: SplitResult) -> str | None:
+def basic_of(parts: SplitResult) -> str | None:
     if parts.username is None:
         return None
     pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
@@ -190,7 +190,7 @@ def url_secrets(url: str) -> frozenset[str]:
     """What a URL holds that must not be shown: user, password, both as a header carries them, and its query."""
     try:
         parts = urlsplit(url.strip())
-        basic = _basic(parts)
+        basic = basic_of(parts)
     except ValueError:
         return frozenset({url})
     user, _, password = url.partition("://")[2].rpartition("@")[0].partition(":")
