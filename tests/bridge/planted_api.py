@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from collections import defaultdict
 from typing import Any
 from urllib.request import Request
 
@@ -18,6 +19,10 @@ URL = "PLANTED_URL"
 
 @modelapi(name="planted")
 class Planted(ModelAPI):
+    def __init__(self, model_name: str, **given: Any) -> None:
+        super().__init__(model_name, **given)
+        self._turns: defaultdict[tuple[Any, str], asyncio.Lock] = defaultdict(asyncio.Lock)
+
     async def generate(
         self,
         input: list[ChatMessage],  # noqa: A002  their name
@@ -29,7 +34,11 @@ class Planted(ModelAPI):
             "model": self.model_name,
             "messages": [{"role": message.role, "content": message.text} for message in input],
         }
-        said = await asyncio.to_thread(self._post, body)
+        # Inspect keeps a model from one evaluation to the next, a lock belongs to one event loop.
+        # The endpoint hands takes out in the order in which they are asked for: equal requests go one after another,
+        # in the order in which Inspect made them, or two threads would decide which take is the first.
+        async with self._turns[asyncio.get_running_loop(), json.dumps(body)]:
+            said = await asyncio.to_thread(self._post, body)
         message = said["choices"][0]["message"]
         return ModelOutput.from_content(self.model_name, message["content"])
 
