@@ -12,6 +12,7 @@ from unmask.cli.main import Entry, LazyGroup
 COMMANDS = {
     "steer": Entry("unmask.cli.mitigate_steer:steer", "Find a direction of honesty to add while a model writes."),
     "lorra": Entry("unmask.cli.mitigate_lorra:lorra", "Train an adapter that moves activations towards honesty."),
+    "merge": Entry("unmask.cli.mitigate_merge:merge", "Write a model with an adapter as a model of its own."),
     "report": Entry("unmask.cli.mitigate_report:report", "What a treatment gains, and what it costs."),
 }
 

@@ -39,10 +39,20 @@ def find_adapter(path: str) -> Adapter:
 
 
 def adapted(model: Any, adapter: Adapter) -> Any:
-    """The model with the adapter in it, not merged: in bfloat16 a merged one would lose what is small.
+    """The model with the adapter in it, not merged: in bfloat16 a merged one would lose what is small."""
+    return _wrapped(model, adapter).get_base_model().eval().requires_grad_(False)
 
-    PEFT passes over weights it finds no place for; here they are a sign that the adapter is another model's.
-    """
+
+def merged(model: Any, adapter: Adapter) -> Any:
+    """A plain model whose weights have the adapter added to them. The model given is used up."""
+    try:
+        return _wrapped(model, adapter).merge_and_unload(safe_merge=True).eval().requires_grad_(False)
+    except ValueError as error:  # weights that are no numbers
+        raise FatalModelError(f"the adapter in {adapter.folder} cannot be merged: {error}") from None
+
+
+def _wrapped(model: Any, adapter: Adapter) -> Any:
+    """PEFT passes over weights it finds no place for; here they are a sign that the adapter is another model's."""
     from peft import PeftModel
     from safetensors import safe_open
 
@@ -57,7 +67,7 @@ def adapted(model: Any, adapter: Adapter) -> Any:
     strange = [name for name, shape in wanted.items() if found.get(name) != shape]
     if strange:
         raise _other_model(adapter, f"no place for {strange[0]} of shape {wanted[strange[0]]}")
-    return wrapped.get_base_model().eval().requires_grad_(False)
+    return wrapped
 
 
 def _other_model(adapter: Adapter, said: str) -> FatalModelError:

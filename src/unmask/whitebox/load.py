@@ -129,12 +129,22 @@ def check(source: Source, *, template: str | None = None) -> Checked:
     if source.steer:
         refuse_other_shape(read_made(Path(source.steer.file)), config)
     _refuse_recurrent(checked)
-    _refuse_too_large(checked)
+    refuse_too_large(checked)
     return checked
 
 
 def weights(checked: Checked) -> Any:
     """The model itself, ready to answer, with the adapter and the direction it was asked for with."""
+    source, model = checked.source, bare(checked)
+    if source.adapter:
+        model = adapted(model, source.adapter)
+    if source.steer:  # the hooks stay: the model is this source's own, and steps are recorded with them in place
+        push(model, load_steering(Path(source.steer.file)), source.steer.coefficient)
+    return model
+
+
+def bare(checked: Checked) -> Any:
+    """The model without adapter or direction."""
     import torch
     from transformers import AutoModelForCausalLM
 
@@ -152,12 +162,7 @@ def weights(checked: Checked) -> Any:
             f"transformers cannot load {source.shown}: {_first_line(error)}",
             advice="the files may be incomplete, or of an architecture newer than the installed transformers",
         ) from None
-    model = model.eval().requires_grad_(False)
-    if source.adapter:
-        model = adapted(model, source.adapter)
-    if source.steer:  # the hooks stay: the model is this source's own, and steps are recorded with them in place
-        push(model, load_steering(Path(source.steer.file)), source.steer.coefficient)
-    return model
+    return model.eval().requires_grad_(False)
 
 
 # --- what is refused --------------------------------------------------------------------------------------
@@ -202,7 +207,8 @@ def parameters(checked: Checked) -> int:
     return sum(parameter.numel() for parameter in empty.parameters())
 
 
-def _refuse_too_large(checked: Checked) -> None:
+def refuse_too_large(checked: Checked) -> None:
+    """Compare what the weights take with what is free, where they go and where they are unpacked."""
     import torch
 
     count, gpu = parameters(checked), not checked.device.startswith("cpu")

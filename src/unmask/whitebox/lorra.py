@@ -107,7 +107,8 @@ def refuse(job: Job, *, model: str) -> None:
     if "+adapter=" in model or "+steer=" in model:
         raise UsageError(
             f"{model} is treated already; an adapter is trained for a bare model",
-            advice=f"--model {re.split('[+](?:adapter|steer)=', model)[0]}",
+            advice=f"--model {re.split('[+](?:adapter|steer)=', model)[0]}; "
+            "unmask mitigate merge makes a bare model of one with an adapter",
         )
     if importlib.util.find_spec("peft") is None:
         raise MissingError("LoRRA needs peft", advice="pip install 'unmask[whitebox]'")

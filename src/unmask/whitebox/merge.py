@@ -1,0 +1,83 @@
+"""A model and an adapter as one model folder.
+
+Steering and LoRRA are made for bare models; on such a folder they can be tried on what an adapter has made of a model.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from unmask import __version__
+from unmask.errors import UsageError
+from unmask.journal import write_whole
+from unmask.records import Record
+from unmask.whitebox.adapt import merged
+from unmask.whitebox.identity import model_hash
+from unmask.whitebox.load import Checked, bare, refuse_too_large
+
+if TYPE_CHECKING:
+    from unmask.whitebox.chat import Chat
+
+MADE = "merged.json"
+
+
+class Merged(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """What `merged.json` says: where the weights came from, and which they are now."""
+
+    version: str
+    model: str
+    """As replies name it: the adapter by its hash."""
+    before_hash: str
+    adapter_hash: str
+    model_hash: str
+
+
+def refuse(out: Path, *, model: str) -> None:
+    """What can be said before a model is opened."""
+    if "+adapter=" not in model:
+        raise UsageError(f"{model} has no adapter to merge", advice="--model hf:PATH+adapter=DIR")
+    if "+steer=" in model:
+        raise UsageError(
+            f"{model} is steered, and a push is not a weight",
+            advice="merge the adapter alone, and write +steer=FILE@COEFFICIENT behind the new folder",
+        )
+    if out.exists():
+        raise UsageError(f"{out} exists already", advice="give another --out, or remove it")
+
+
+def merge(checked: Checked, chat: Chat, *, out: Path) -> Merged:
+    """Write the folder: weights in float32, tokenizer and chat template. It appears whole or not at all.
+
+    Always in main memory and float32: in bfloat16 what an adapter adds would partly be rounded away.
+    """
+    source = checked.source
+    if source.adapter is None:
+        raise UsageError(f"{source.shown} has no adapter to merge")
+    plain = Checked(source, config=checked.config, tokenizer=checked.tokenizer, device="cpu")
+    refuse_too_large(plain)
+    model = bare(plain)
+    before = model_hash(model)
+    model = merged(model, source.adapter)
+    made = Merged(
+        version=__version__,
+        model=source.recorded,
+        before_hash=before,
+        adapter_hash=source.adapter.hash,
+        model_hash=model_hash(model),
+    )
+    beside = out.with_name(f".{out.name}.new")
+    try:
+        shutil.rmtree(beside, ignore_errors=True)
+        model.save_pretrained(beside)
+        chat.tokenizer.save_pretrained(beside)
+        write_whole(beside / MADE, msgspec.json.format(msgspec.json.encode(made)))
+        beside.rename(out)
+    except OSError as error:
+        raise UsageError(f"cannot write {out}: {error.strerror or error}", advice="give another --out") from None
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    return made
