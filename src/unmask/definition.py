@@ -11,6 +11,7 @@ from unmask.ask.treat import DeveloperPrompt
 from unmask.errors import MixedRunError
 from unmask.journal import MOST_TAKES, RESERVED
 from unmask.models.target import is_ambiguous
+from unmask.models.treatment import Treatment, changed
 from unmask.read.gather import Reader, Style
 from unmask.records import FORMAT_VERSION, Record, Sampling, digest
 from unmask.resolve.presets import Preset
@@ -39,6 +40,8 @@ class SubjectSpec(Record, frozen=True, kw_only=True, omit_defaults=False):
     base_url: str | None
     """As given, without credentials."""
     sampling: Sampling
+    treatments: tuple[Treatment, ...] = ()
+    """Adapter and steer file of an `hf:` model, by the hash of their content."""
 
 
 class JudgeSpec(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -49,6 +52,7 @@ class JudgeSpec(Record, frozen=True, kw_only=True, omit_defaults=False):
     prompts: str
     """Hash of the judge prompts."""
     style: Style
+    treatments: tuple[Treatment, ...] = ()
 
 
 class Borrowed(Record, frozen=True, omit_defaults=False):
@@ -144,6 +148,9 @@ def public_url(url: str | None) -> str | None:
     return f"{parts.scheme}://{host}{port}{parts.path.rstrip('/')}"
 
 
+_TREATED = ("adapter ", "steer ")
+
+
 def same_run(old: Definition, new: Definition, *, moved: bool = False) -> None:
     """Refuse to mix two different runs in one folder; the message names every difference."""
     found = list(_differences(old, new, moved))
@@ -155,6 +162,9 @@ def same_run(old: Definition, new: Definition, *, moved: bool = False) -> None:
         advice = (
             "Use the same judge settings, or keep these readings apart under a name of their own: --judge-name NAME."
         )
+    files = [name.removeprefix("judge ") for name, _, _ in found if name.removeprefix("judge ").startswith(_TREATED)]
+    if files:
+        advice += f" Changed since the run began: {', '.join(files)}. Put back what it was made with to continue."
     if any(name.endswith("base-url") for name, _, _ in found):
         advice += " If only the address changed and the model behind it is the same, add --moved."
     raise MixedRunError(f"this folder holds a different run:\n{rows}", advice=advice)
@@ -172,6 +182,7 @@ def _differences(old: Definition, new: Definition, moved: bool) -> Iterator[tupl
         rows.append(("self-report question", old.self_report, new.self_report))
     if not moved:
         rows.append(("base-url", old.subject.endpoint, new.subject.endpoint))
+    rows += _treatments("", old.subject.treatments, new.subject.treatments)
     rows += _sampling("", old.subject.sampling, new.subject.sampling)
     for file, spec in new.judges.items():
         if file in old.judges:
@@ -200,7 +211,18 @@ def _judge(old: JudgeSpec, new: JudgeSpec, moved: bool) -> list[tuple[str, objec
     ]
     if not moved:
         rows.append(("judge-base-url", old.endpoint, new.endpoint))
+    rows += _treatments("judge ", old.treatments, new.treatments)
     return rows + _sampling("judge-", old.sampling, new.sampling)
+
+
+def _treatments(
+    prefix: str, old: tuple[Treatment, ...], new: tuple[Treatment, ...]
+) -> list[tuple[str, object, object]]:
+    """A file with other content under the same name. A run from before this was recorded has nothing to compare."""
+    return [
+        (f"{prefix}{now.kind} {now.path}", f"content {was.hash}", f"content {now.hash}")
+        for was, now in changed(old, new)
+    ]
 
 
 def _sampling(prefix: str, old: Sampling, new: Sampling) -> list[tuple[str, object, object]]:

@@ -17,6 +17,7 @@ from unmask.compared import Compared, Side, compare, opened_sides
 from unmask.definition import Definition
 from unmask.errors import JournalError, UsageError
 from unmask.journal import write_whole
+from unmask.models.treatment import Treatment
 from unmask.opened import Run
 from unmask.provenance import Setting
 from unmask.records import Accuracy, Archetype, Outcome, Record, Verdict
@@ -153,14 +154,15 @@ def measure_fluency(runs: Sequence[Run | str | Path]) -> Iterator[str]:
     before it is loaded; runs of one model share the work."""
     from unmask.models.inside import inside
 
-    waiting: dict[str, list[Run]] = {}
+    waiting: dict[tuple[str, tuple[Treatment, ...]], list[Run]] = {}
     for given in runs:
         run = given if isinstance(given, Run) else Run(given)
-        if run.definition.subject.model.startswith("hf:") and read_fluency(run) is None:
-            waiting.setdefault(run.definition.subject.model, []).append(run)
-    for name, owners in waiting.items():
+        subject = run.definition.subject
+        if subject.model.startswith("hf:") and read_fluency(run) is None:
+            waiting.setdefault((subject.model, subject.treatments), []).append(run)
+    for (name, made_with), owners in waiting.items():
         yield name
-        with inside(name) as opened:
+        with inside(name, made_with=made_with, run=str(owners[0].path)) as opened:
             found = fluency(opened.model, opened.chat, name=opened.recorded)
         for run in owners:
             write_whole(run.path / FLUENCY_FILE, msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")

@@ -19,6 +19,7 @@ from unmask.errors import MissingError, UsageError
 from unmask.folder import Folder, load_seen
 from unmask.journal import Lines
 from unmask.models.base import Model
+from unmask.models.treatment import changed, treatments_of
 from unmask.options import Options
 from unmask.read.gather import Style
 from unmask.read.prompts import prompts_hash
@@ -45,6 +46,7 @@ def judge_spec(judge: Model | str, options: Options) -> JudgeSpec:
         sampling=options.judge_sampling,
         prompts=RULES_JUDGE if style is Style.RULES else prompts_hash(),
         style=style,
+        treatments=() if isinstance(judge, str) else treatments_of(judge),
     )
 
 
@@ -74,6 +76,7 @@ def define(dataset: Dataset, model: Model, judge: JudgeSpec, options: Options) -
             endpoint=model.endpoint,
             base_url=public_url(options.base_url),
             sampling=options.sampling,
+            treatments=treatments_of(model),
         ),
         prompts=digest((PROBE_SYSTEM,)),
         developer_prompt=developer_prompt(options.developer_prompt) if options.developer_prompt else None,
@@ -183,6 +186,11 @@ def _check_baseline(wanted: Definition, dataset: Dataset) -> None:
                 f"--beliefs-from {folder.path}: its {name} is {before}, this run's is {after}",
                 advice="Beliefs can only be reused from a run of the same model under the same settings.",
             )
+    for was, now in changed(old.subject.treatments, wanted.subject.treatments):
+        raise UsageError(
+            f"--beliefs-from {folder.path}: {now.path} has changed since that run was made",
+            advice=f"Put back the {was.kind} it was made with, or make the baseline anew.",
+        )
     theirs = {scenario.id: _probes(scenario) for scenario in folder.scenarios()}
     strangers = [scenario.id for scenario in dataset.scenarios if theirs.get(scenario.id) != _probes(scenario)]
     if strangers:

@@ -106,7 +106,7 @@ def probe(
     found = samples(opened, opened.rows(preset=preset, judge=judge))
     name = model or local_name(opened.definition.subject.model)
     report(f"loading {name}")
-    with inside(name) as held:
+    with inside(name, made_with=opened.definition.subject.treatments, run=str(opened.path)) as held:
         report(f"reading {len(found)} replies")
         features = read(held, found)
     report("fitting")

@@ -47,6 +47,7 @@ def settings_of(run: Definition, *, judge: str | None, preset: Preset) -> Settin
     judges = [run.judges[file] for file in files if file in run.judges]
     found: dict[str, object] = {
         "model": run.subject.model,
+        "treatments": ", ".join(f"{one.kind}@{one.hash}" for one in run.subject.treatments) or None,
         "endpoint": _address(run.subject.endpoint, run.subject.model),
         "temperature": sampling.temperature,
         "max tokens": sampling.max_tokens,

@@ -25,6 +25,7 @@ from unmask.errors import (
     TransientModelError,
 )
 from unmask.models.gguf import read_header
+from unmask.models.treatment import Treatment
 from unmask.records import Choice, Completion, Request, Stop, Usage
 from unmask.whitebox.load import Checked, Source, check, find, free_memory, require_extra, weights
 
@@ -46,6 +47,13 @@ def open_hf(name: str) -> HF:
     source = find(name.removeprefix(PREFIX))
     require_extra(source)
     return HF(name, _engine(source))
+
+
+def treatments(source: Source) -> tuple[Treatment, ...]:
+    """What is applied to the weights, by the hash it had when the model was looked for."""
+    adapter, steer = source.adapter, source.steer
+    found = [] if adapter is None else [Treatment("adapter", adapter.folder, adapter.hash)]
+    return (*found, *([] if steer is None else [Treatment("steer", steer.file, steer.hash)]))
 
 
 class _Job:
@@ -202,6 +210,10 @@ class HF:
     @property
     def endpoint(self) -> str:
         return self._name
+
+    @property
+    def treatments(self) -> tuple[Treatment, ...]:
+        return treatments(self._engine.checked.source)
 
     @property
     def max_n(self) -> int:

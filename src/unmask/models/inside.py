@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unmask.errors import UsageError
 from unmask.models.gguf import read_header
-from unmask.models.hf import PREFIX
+from unmask.models.hf import PREFIX, treatments
+from unmask.models.treatment import Treatment, refuse_changed
 from unmask.whitebox.load import Checked, check, find, require_extra, weights
 
 if TYPE_CHECKING:
@@ -54,7 +55,11 @@ def looked_at(name: str) -> tuple[Checked, Chat]:
 
 
 @contextmanager
-def inside(name: str) -> Iterator[Inside]:
-    """Loads the weights of `hf:PATH`, `hf:PATH+adapter=DIR` or `hf:PATH+steer=FILE@COEFFICIENT`."""
+def inside(name: str, *, made_with: Sequence[Treatment] = (), run: str = "the run") -> Iterator[Inside]:
+    """Loads the weights of `hf:PATH`, `hf:PATH+adapter=DIR` or `hf:PATH+steer=FILE@COEFFICIENT`.
+
+    `made_with` is what `run` was made with: if adapter or steer file is another by now, it is refused.
+    """
     checked, chat = looked_at(name)
+    refuse_changed(made_with, treatments(checked.source), run=run)
     yield Inside(weights(checked), chat, checked.source.recorded)

@@ -1,0 +1,38 @@
+"""The files a local model is changed by, named by their content, so that a run goes on with those it was begun with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from unmask.errors import MixedRunError
+from unmask.models.base import Model
+from unmask.records import Record
+
+
+class Treatment(Record, frozen=True):
+    """An adapter's folder or a steer file. `kind` is as in a model's name: `adapter`, `steer`."""
+
+    kind: str
+    path: str
+    hash: str
+
+
+def treatments_of(model: Model) -> tuple[Treatment, ...]:
+    """What a model is changed by; nothing for models that cannot be."""
+    found: tuple[Treatment, ...] = getattr(model, "treatments", ())
+    return found
+
+
+def changed(before: Sequence[Treatment], now: Sequence[Treatment]) -> Iterator[tuple[Treatment, Treatment]]:
+    """Those whose content is another. A kind that only one side knows of is left to the comparison of model names."""
+    held = {one.kind: one for one in before}
+    yield from ((held[one.kind], one) for one in now if one.kind in held and held[one.kind].hash != one.hash)
+
+
+def refuse_changed(before: Sequence[Treatment], now: Sequence[Treatment], *, run: str) -> None:
+    """For work on a finished run: what would be measured is no longer the model that gave its replies."""
+    for was, found in changed(before, now):
+        raise MixedRunError(
+            f"{found.path} has changed since {run} was made: its {found.kind} had content {was.hash}, now {found.hash}",
+            advice=f"Put back the {found.kind} it was made with, or make a new run with this one.",
+        )

@@ -1,0 +1,165 @@
+"""A run of a treated model goes on with the adapter and the steer file it was begun with, and with no others."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the extra whitebox")
+pytest.importorskip("transformers", reason="needs the extra whitebox")
+pytest.importorskip("peft", reason="needs the extra whitebox")
+
+from tests.models import tiny_llama  # noqa: E402
+from tests.models.test_hf import adapter  # noqa: E402
+from tests.whitebox.test_steer import steering  # noqa: E402
+from unmask.cli.main import call  # noqa: E402
+from unmask.errors import MixedRunError  # noqa: E402
+from unmask.mitigated import measure_fluency  # noqa: E402
+from unmask.models.hf import treatments  # noqa: E402
+from unmask.models.inside import inside  # noqa: E402
+from unmask.whitebox.load import find  # noqa: E402
+from unmask.whitebox.steer import save  # noqa: E402
+
+LONG = {"max_position_embeddings": 32_768}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return tiny_llama.saved(tmp_path_factory.mktemp("tiny"), **LONG)
+
+
+@pytest.fixture
+def place(folder, tmp_path, monkeypatch) -> Path:
+    """Where a user works: `model`, `pushed.safetensors` and the folder `adapter` are here."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model").symlink_to(folder)
+    save(steering(tiny_llama.model(**LONG)), tmp_path / "pushed.safetensors")
+    adapter(tmp_path / "adapter", tiny_llama.model(**LONG), scale=0.1)
+    return tmp_path
+
+
+STEERED = "hf:model+steer=pushed.safetensors@2"
+ADAPTED = "hf:model+adapter=adapter"
+
+
+def change(name: str) -> str:
+    """Other content under the same name; the name is given back as an error should have it."""
+    if name == STEERED:
+        Path("pushed.safetensors").unlink()
+        save(steering(tiny_llama.model(**LONG), size=5.0), Path("pushed.safetensors"))
+        return "steer pushed.safetensors"
+    adapter(Path("adapter"), tiny_llama.model(**LONG), scale=0.2)
+    return "adapter adapter"
+
+
+def run(name: str, *more: str, out: str = "run", judge: str = "rules", limit: str = "1") -> int:
+    told = ("--data", "tiny", "--model", name, "--judge", judge, "--out", out, "--limit", limit, "--max-tokens", "4")
+    return call(["run", *told, "--max-unjudged", "1", "--quiet", *more])
+
+
+@pytest.mark.parametrize("name", [STEERED, ADAPTED])
+def test_run_json_has_the_hash_that_replies_have(name, place):
+    assert run(name) == 0
+    (one,) = json.loads(Path("run/run.json").read_text())["subject"]["treatments"]
+    reply = json.loads(Path("run/replies.jsonl").read_text().splitlines()[0])
+    assert f"{one['kind']}@{one['hash']}" in reply["model"]
+
+
+def test_a_bare_model_has_no_treatments(place):
+    assert run("hf:model") == 0
+    assert json.loads(Path("run/run.json").read_text())["subject"]["treatments"] == []
+
+
+@pytest.mark.parametrize("name", [STEERED, ADAPTED])
+def test_unchanged_files_are_no_obstacle(name, place):
+    assert run(name) == 0
+    before = Path("run/replies.jsonl").read_bytes()
+    assert run(name) == 0
+    assert Path("run/replies.jsonl").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", [STEERED, ADAPTED])
+def test_a_changed_file_is_refused_by_name_and_the_way_out_is_given(name, place, capsys):
+    """And the run folder stays as it was."""
+    assert run(name) == 0
+    before = Path("run/run.json").read_bytes()
+    told = change(name)
+    assert run(name) == 2
+    said = capsys.readouterr().err
+    assert f"{told}: the run has content " in said
+    assert "another --out" in said
+    assert f"Changed since the run began: {told}. Put back what it was made with" in said
+    assert Path("run/run.json").read_bytes() == before
+
+
+def test_a_changed_file_starts_a_new_run_elsewhere(place):
+    assert run(STEERED) == 0
+    change(STEERED)
+    assert run(STEERED, out="other") == 0
+
+
+def test_a_file_that_is_put_back_lets_the_run_go_on(place):
+    assert run(STEERED) == 0
+    kept = Path("pushed.safetensors").read_bytes()
+    change(STEERED)
+    assert run(STEERED) == 2
+    Path("pushed.safetensors").write_bytes(kept)
+    assert run(STEERED) == 0
+
+
+def test_a_run_from_before_hashes_were_recorded_goes_on(place):
+    """It has nothing to compare with; from now on it has."""
+    assert run(STEERED) == 0
+    told = json.loads(Path("run/run.json").read_text())
+    (held,) = told["subject"].pop("treatments")
+    for spec in told["judges"].values():
+        del spec["treatments"]
+    Path("run/run.json").write_text(json.dumps(told))
+    assert run(STEERED) == 0
+    assert json.loads(Path("run/run.json").read_text())["subject"]["treatments"] == [held]
+
+
+def test_a_judge_whose_adapter_changed_is_refused(place, capsys):
+    """Readings of two adapters would stand in one file; a name of its own keeps them apart."""
+    assert run("hf:model", judge=ADAPTED) == 0
+    change(ADAPTED)
+    assert run("hf:model", judge=ADAPTED) == 2
+    said = capsys.readouterr().err
+    assert "judge adapter adapter: the run has content" in said
+    assert "--judge-name NAME" in said
+    assert run("hf:model", "--judge-name", "second", judge=ADAPTED) == 0
+
+
+def test_beliefs_are_not_borrowed_from_a_run_with_other_content(place, capsys):
+    assert run(STEERED) == 0
+    change(STEERED)
+    assert run(STEERED, "--beliefs-from", "run", "--developer-prompt", "plain", out="other") == 2
+    assert "pushed.safetensors has changed since that run was made" in capsys.readouterr().err
+
+
+def test_perplexity_is_not_measured_of_another_file_than_the_runs(place):
+    assert run(STEERED) == 0
+    change(STEERED)
+    with pytest.raises(MixedRunError, match=r"pushed\.safetensors has changed since run was made"):
+        list(measure_fluency(["run"]))
+    assert not Path("run/fluency.json").exists()
+
+
+def test_compared_runs_say_that_the_content_differs(place, capsys):
+    """Same name, another direction: the names alone would not tell."""
+    assert run(STEERED) == 0
+    change(STEERED)
+    assert run(STEERED, out="other") == 0
+    capsys.readouterr()
+    call(["compare", "run", "other", "--json"])
+    assert "treatments" in [one["name"] for one in json.loads(capsys.readouterr().out)["differs"]]
+
+
+def test_a_copy_with_the_same_content_is_the_same_treatment(place):
+    """What counts is the content, not where it lies."""
+    made_with = treatments(find(STEERED.removeprefix("hf:")))
+    Path("copy.safetensors").write_bytes(Path("pushed.safetensors").read_bytes())
+    with inside("hf:model+steer=copy.safetensors@2", made_with=made_with) as opened:
+        assert opened.model is not None
