@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+import msgspec
 import pytest
 
 import unmask
+from bench.scale.grown import Shape, grow
 from tests.made_runs import made
 from unmask.models.scripted import Scripted
+from unmask.read.gather import gather
 from unmask.records import Interval, Kind, Letter, Lettered, Message, Ranged, Scenario, Unread, Verdict
 from unmask.resolve.presets import Preset, rules_of
 from unmask.resolve.verdict import resolve
@@ -155,3 +160,35 @@ def test_a_run_without_a_score_has_no_spread(tmp_path):
     found = sensitivity(made(tmp_path / "r", ["honest"] * 6, judge=mute))
     assert found.spread is None
     assert "Nothing can be said about choices" in render(found)
+
+
+@pytest.mark.parametrize("preset", list(Preset))
+def test_every_scenario_counts_by_itself(tmp_path, preset):
+    """Equal ones are resolved once and counted as often as there are: the same as resolving every one."""
+    run = unmask.open_run(grow(tmp_path / "run", Shape(600)).run)
+    judge, rules = run.judge_file(), rules_of(preset)
+    reads = msgspec.structs.replace(run.definition.settings(judge).reads, joint=rules.joint)
+    plain = Counter(
+        resolve(scenario, gather(scenario, seen, reads), preset=rules).verdict
+        for scenario, seen in run.each_seen(judge)
+    )
+    found = by_axis(sensitivity(run), "preset")[preset.value]
+    assert found.low == plain[Verdict.LIE] / plain.total()
+    assert found.open + found.unjudged == plain[Verdict.UNJUDGED]
+
+
+def test_a_run_twice_as_long_that_holds_the_same_is_resolved_as_often(tmp_path, monkeypatch):
+    """The planted scenarios come round again under other ids: what was read is the same, and is resolved once."""
+    calls, scenarios = Counter(), {}
+    for replies in (4_000, 8_000):
+        grown = grow(tmp_path / str(replies), Shape(replies, takes=1, direct=1))
+        scenarios[replies] = grown.scenarios
+
+        def counted(*given, replies=replies, **more):
+            calls[replies] += 1
+            return resolve(*given, **more)
+
+        monkeypatch.setattr("unmask.varied.resolve", counted)
+        sensitivity(grown.run)
+    assert 1_000 <= scenarios[4_000] < 0.6 * scenarios[8_000]
+    assert calls[4_000] == calls[8_000] > 0

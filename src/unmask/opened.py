@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +22,8 @@ from unmask.repeat import judge_command, run_command
 from unmask.resolve.presets import Preset
 from unmask.score import Score, score
 from unmask.seen import Seen
+
+Watch = Callable[[Scenario, Seen, Outcome], None]
 
 
 class _Member(NamedTuple):
@@ -88,8 +90,14 @@ class Run:
         with self._one_by_one(panel) as journal:
             return [bare(row) for _, _, row in self._concluded(panel, journal)]
 
-    def score(self, *, preset: Preset | str | None = None, judge: str | None = None) -> Score:
-        """Every measure. Nothing is asked or read: what is missing makes scenarios undecided."""
+    def score(
+        self, *, preset: Preset | str | None = None, judge: str | None = None, watch: Watch | None = None
+    ) -> Score:
+        """Every measure. Nothing is asked or read: what is missing makes scenarios undecided.
+
+        `watch` is called with each scenario, what the journal holds of it (for the first judge of a panel) and what it
+        shows: whoever needs them beside the score need not read a long journal twice.
+        """
         panel, bill, bare, found = self._panel(judge, preset), Bill(), Bare(), []
         settings = panel[0].settings
         missing: list[set[type]] = [set() for _ in panel]
@@ -98,6 +106,8 @@ class Run:
             for scenario, seen, row in self._concluded(panel, journal):
                 found.append(bare(row))
                 saved.add(scenario, seen[0], row)
+                if watch is not None:
+                    watch(scenario, seen[0], row)
                 if row.undecided:
                     for kinds, member, held in zip(missing, panel, seen, strict=True):
                         kinds.update(map(type, plan(scenario, held, member.settings)))

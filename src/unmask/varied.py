@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -169,16 +169,32 @@ def _choices(base: Choice, run: Run) -> Iterator[tuple[str, str, Choice]]:
         yield "direct takes", str(direct), msgspec.structs.replace(base, direct=direct)
 
 
+class _Case(NamedTuple):
+    """Scenarios that no choice can tell apart: the same kind of scenario, read the same by everybody who reads."""
+
+    scenario: Scenario
+    read: tuple[Readings, ...]
+    """By each judge: one, or the members of a panel."""
+    times: int
+
+
 class _Table:
-    """Readings of one run, gathered once for each judge and way of reading."""
+    """Readings of one run, gathered once for each judge. Equal ones are kept and resolved once: a long run has few."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._scenarios = [_without_texts(scenario) for scenario in run.folder.each_scenario()]
-        self._gathered: dict[tuple[str | None, bool], list[Readings]] = {}
+        self._bare = Bare()
+        kinds: dict[Scenario, Scenario] = {}
+        stripped = map(_without_texts, run.folder.each_scenario())
+        self._scenarios = [kinds.setdefault(scenario, scenario) for scenario in stripped]
+        self._gathered: dict[str | None, dict[bool, list[Readings]]] = {}
+        self._cases: dict[tuple[str | None, bool], list[_Case]] = {}
 
     def variant(self, axis: str, name: str, choice: Choice, *, own: bool) -> Variant:
-        counts = Counter((row.verdict, row.undecided) for row in self._rows(choice))
+        counts = Counter[tuple[Verdict, bool]]()
+        for case in self._distinct(choice.judge, choice.rules.joint):
+            row = _concluded(case, choice)
+            counts[row.verdict, row.undecided] += case.times
         waiting = counts[Verdict.UNJUDGED, True]  # nothing else can be undecided
         unjudged = counts[Verdict.UNJUDGED, False] + waiting
         lies = counts[Verdict.LIE, False]
@@ -194,35 +210,56 @@ class _Table:
             unjudged=unjudged - waiting,
         )
 
-    def _rows(self, choice: Choice) -> Iterator[Outcome]:
-        for scenario, readings in zip(self._scenarios, self._read(choice), strict=True):
-            # A joint reading is of all direct takes; one of fewer was never made, and stays as it is.
-            joint = scenario.kind is Kind.NUMERIC and choice.rules.joint
-            kept = readings if joint or DIRECT not in readings else _first(readings, choice.direct)
-            yield _resolved(scenario, kept, choice)
+    def _distinct(self, judge: str | None, joint: bool) -> list[_Case]:
+        """Equal scenarios and readings are the same objects here, so that comparing costs nothing."""
+        if (judge, joint) not in self._cases:
+            files = judge.removeprefix(PANEL).split(",") if judge and judge.startswith(PANEL) else [judge]
+            members = [self._gather(file)[joint] for file in files]
+            found: dict[tuple[int, ...], list[Any]] = {}
+            for scenario, *read in zip(self._scenarios, *members, strict=True):
+                case = found.setdefault(tuple(map(id, (scenario, *read))), [scenario, tuple(read), 0])
+                case[2] += 1
+            self._cases[judge, joint] = [_Case(*case) for case in found.values()]
+        return self._cases[judge, joint]
 
-    def _read(self, choice: Choice) -> list[Readings]:
-        """By one judge, or by the majority of a panel."""
-        joint, tolerance = choice.rules.joint, choice.rules.tolerance
-        if choice.judge is None or not choice.judge.startswith(PANEL):
-            return self._gather(choice.judge, joint)
-        members = [self._gather(file, joint) for file in choice.judge.removeprefix(PANEL).split(",")]
-        return [majority(read, tolerance=tolerance) for read in zip(*members, strict=True)]
+    def _gather(self, judge: str | None) -> dict[bool, list[Readings]]:
+        """With and without reading the direct takes of figures as one, in one reading of the journal."""
+        if judge not in self._gathered:
+            own = self._run.definition.settings(judge).reads
+            apart, joint = (msgspec.structs.replace(own, joint=together) for together in (False, True))
+            held: dict[bool, list[Readings]] = {False: [], True: []}
+            for scenario, seen in self._run.each_seen(judge):
+                read = self._bare.readings(gather(scenario, seen, apart))
+                held[False].append(read)
+                if scenario.kind is Kind.NUMERIC:
+                    read = self._bare.readings(gather(scenario, seen, joint))
+                held[True].append(read)
+            self._gathered[judge] = held
+        return self._gathered[judge]
 
-    def _gather(self, judge: str | None, joint: bool) -> list[Readings]:
-        key = judge, joint
-        if key not in self._gathered:
-            reads = msgspec.structs.replace(self._run.definition.settings(judge).reads, joint=joint)
-            bare = Bare()
-            self._gathered[key] = [
-                bare.readings(gather(scenario, seen, reads)) for scenario, seen in self._run.each_seen(judge)
-            ]
-        return self._gathered[key]
+
+def _concluded(case: _Case, choice: Choice) -> Outcome:
+    """By one judge, or by the majority of a panel."""
+    scenario, (readings, *others) = case.scenario, case.read
+    if others:
+        readings = majority(case.read, tolerance=choice.rules.tolerance)
+    # A joint reading is of all direct takes; one of fewer was never made, and stays as it is.
+    joint = scenario.kind is Kind.NUMERIC and choice.rules.joint
+    kept = readings if joint or DIRECT not in readings else _first(readings, choice.direct)
+    return _resolved(scenario, kept, choice)
 
 
 def _without_texts(scenario: Scenario) -> Scenario:
-    """All that a verdict needs: a long run has a long list of these."""
-    return msgspec.structs.replace(scenario, conversation=(), proposition="", direct=None, evidence=None)
+    """All that a verdict needs: scenarios that differ in nothing else become equal."""
+    return Scenario(
+        id="",
+        archetype=scenario.archetype,
+        kind=scenario.kind,
+        proposition="",
+        truth=scenario.truth,
+        conversation=(),
+        indirect=("",) * len(scenario.indirect),
+    )
 
 
 def _first(readings: Readings, direct: int) -> Readings:

@@ -51,6 +51,14 @@ def test_a_grown_run_has_nothing_left_to_ask(grown):
     assert open_run(grown.run).score().complete_with is None
 
 
+def test_whoever_watches_a_score_sees_every_scenario_in_order(grown):
+    """With the replies and the outcome that `each` gives, which reads the journal once more for them."""
+    run, watched = open_run(grown.run), []
+    run.score(watch=lambda scenario, seen, row: watched.append((scenario, dict(seen.choices()), row)))
+    assert watched == [(scenario, dict(seen.choices()), row) for scenario, seen, row in run.each()]
+    assert len(watched) == grown.scenarios
+
+
 def test_one_by_one_sees_what_the_whole_journal_holds(grown):
     """The lines of a scenario, found by their places, are those of a journal read from end to end."""
     run = open_run(grown.run)

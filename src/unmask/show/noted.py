@@ -29,7 +29,8 @@ class Note(NamedTuple):
 
 
 def notes(run: Run, score: Score, rows: list[Outcome], *, judge: str | None) -> list[Note]:
-    """Everything worth a warning, the serious ones first. `judge` is a file name, or that of a panel."""
+    """Everything worth a warning, the serious ones first. `rows` are those with replies that are empty or cut off;
+    others do not matter. `judge` is a file name, or that of a panel."""
     found = [
         *_missing(score),
         *_silence(score, rows),

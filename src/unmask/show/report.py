@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import groupby
+from itertools import count, groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from unmask.records import Archetype, Choice, Outcome, Scenario, Slot, Verdict
 from unmask.repeat import run_command
 from unmask.resolve.presets import Preset
 from unmask.score import Measures, Score
+from unmask.seen import Seen
 from unmask.show import charts
 from unmask.show.colours import ARCHETYPES, NAMES, VERDICTS
 from unmask.show.conversation import Limit, Page, Talk, anchor, talk
@@ -141,13 +142,9 @@ class Read(NamedTuple):
 def _part(prefix: str, name: str, run: Run, read: Read) -> Part:
     preset, judge = read.preset, read.judge
     file = run.judge_file(judge)
-    score = run.score(preset=preset, judge=judge)
-    chosen = Preset(score.preset)
-    rows, shown, bare = [], [], Bare()
-    for number, (scenario, seen, row) in enumerate(run.each(preset=preset, judge=judge)):
-        rows.append(bare(row))
-        if spread_evenly(number, score.overall.scenarios, read.shown):
-            shown.append((scenario, row, dict(seen.choices())))
+    kept = _Kept(sum(1 for _ in run.folder.each_scenario()), read.shown)
+    score = run.score(preset=preset, judge=judge, watch=kept)
+    chosen, shown = Preset(score.preset), kept.shown
     settings = settings_of(run.definition, judge=file, preset=chosen)
     return Part(
         prefix=prefix,
@@ -159,12 +156,29 @@ def _part(prefix: str, name: str, run: Run, read: Read) -> Part:
         rows=[row for _, row, _ in shown],
         replies=[replies for _, _, replies in shown],
         scenarios=tuple(scenario for scenario, _, _ in shown),
-        notes=notes(run, score, rows, judge=file),
+        notes=notes(run, score, kept.odd, judge=file),
         sensitivity=sensitivity(run, preset=preset, judge=judge),
         settings={key: value for key, value in settings.items() if value is not None},
         # The folder's name, not where it happened to lie: that says nothing to others.
         command=run_command(run.definition, Path(name), judge=file, preset=chosen),
     )
+
+
+class _Kept:
+    """What the page needs of single scenarios, kept while the score is made: `shown` of them, with their replies, and
+    those whose replies are empty or cut off. A run of millions of replies leaves the memory of a few thousand."""
+
+    def __init__(self, everything: int, most: int | None) -> None:
+        self.shown: list[tuple[Scenario, Outcome, dict[tuple[Slot, int], Choice]]] = []
+        self.odd: list[Outcome] = []
+        self._bare, self._numbers = Bare(), count()
+        self._everything, self._most = everything, most
+
+    def __call__(self, scenario: Scenario, seen: Seen, row: Outcome) -> None:
+        if row.silent or row.truncated:
+            self.odd.append(self._bare(row))
+        if spread_evenly(next(self._numbers), self._everything, self._most):
+            self.shown.append((scenario, row, dict(seen.choices())))
 
 
 def spread_evenly(number: int, everything: int, shown: int | None) -> bool:
