@@ -1,7 +1,8 @@
 """Fuzzes with atheris: `python -m bench.fuzz [TARGET …] --seconds N`. Needs `pip install -e '.[fuzz]'`.
 
 Each target runs in a process of its own, guided by coverage of `unmask`, with a limit on time and memory for a single
-input. What breaks one is kept in `--keep`; `python -m bench.fuzz TARGET --again FILE` shows it again.
+input. What breaks one is kept in `--keep`; `python -m bench.fuzz TARGET --again FILE` shows it again. `--record` adds
+time and number of inputs to bench/results/fuzz.json and to the table in docs/security.md.
 """
 
 from __future__ import annotations
@@ -10,8 +11,12 @@ import argparse
 import subprocess
 import sys
 import tempfile
+import time
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
+
+from bench.fuzz.totals import Total, executed, record
 
 LONGEST = 60_000
 """Bytes of one input: enough for work that grows with the square of it to show."""
@@ -19,6 +24,8 @@ PATIENCE = 20
 """Seconds for one input, at a speed that instrumented code and a busy machine have."""
 MEMORY = 2048
 """Megabytes."""
+_NOISE = ("INFO: Instrumenting", "WARNING: Failed to find function", "###### ", '"\\', "stat::")
+"""What atheris and libFuzzer say that helps nobody."""
 FOLLOWED = (
     "unmask.bridge.importing",
     "unmask.data.sources",
@@ -39,6 +46,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=60, help="for each target")
     parser.add_argument("--keep", type=Path, default=Path(".fuzz"), help="folder for findings and corpora")
     parser.add_argument("--again", type=Path, help="run one target on this file, without atheris")
+    parser.add_argument("--record", action="store_true", help="add this run to the totals in docs/security.md")
     parser.add_argument("--list", action="store_true", help="names of the targets")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -56,16 +64,36 @@ def main() -> int:
         for name in given.targets:
             TARGETS[name].run(given.again.read_bytes())
         return 0
-    found = [name for name in given.targets or TARGETS if not outside(name, seconds=given.seconds, keep=given.keep)]
+    found = []
+    for name in given.targets or TARGETS:
+        total = outside(name, seconds=given.seconds, keep=given.keep)
+        found += [name] * total.broken
+        if given.record:
+            record(total, order=list(TARGETS))
     print(f"\nbroken: {', '.join(found)}" if found else "\nnothing broke")
     return int(bool(found))
 
 
-def outside(name: str, *, seconds: int, keep: Path) -> bool:
+def outside(name: str, *, seconds: int, keep: Path) -> Total:
     """One target in a process of its own, because libFuzzer ends the process it runs in."""
     print(f"--- {name}", flush=True)
     command = [sys.executable, "-m", "bench.fuzz", name, "--inside", "--seconds", str(seconds), "--keep", str(keep)]
-    return subprocess.run(command, check=False).returncode == 0
+    begun, said = time.monotonic(), []
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, errors="replace") as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            said.append(line)
+            if not line.startswith(_NOISE):
+                print(line, end="", file=sys.stderr, flush=True)
+    total = Total(
+        target=name,
+        seconds=min(seconds, round(time.monotonic() - begun)),  # starting takes time too, and tries nothing
+        executions=executed("".join(said)),
+        broken=int(process.returncode != 0),
+        last=f"{datetime.now(UTC):%Y-%m-%d}",
+    )
+    print(f"{total.executions:,} inputs in {total.seconds} s", flush=True)
+    return total
 
 
 def inside(name: str, *, seconds: int, keep: Path) -> int:
@@ -89,7 +117,7 @@ def inside(name: str, *, seconds: int, keep: Path) -> int:
             words.write('"' + "".join(f"\\x{byte:02x}" for byte in word) + '"\n')
         words.flush()
         flags = [f"-max_total_time={seconds}", f"-timeout={PATIENCE}", f"-rss_limit_mb={MEMORY}", f"-max_len={LONGEST}"]
-        flags += [f"-artifact_prefix={keep}/{name}-", "-print_final_stats=0", "-verbosity=0"]
+        flags += [f"-artifact_prefix={keep}/{name}-", "-print_final_stats=1", "-verbosity=0"]
         flags += [f"-dict={words.name}"] if target.words else []
         atheris.Setup([sys.argv[0], *flags, str(corpus)], lambda data: target.run(data) and None)
         atheris.Fuzz()
