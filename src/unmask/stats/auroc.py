@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from unmask.records import Record
-from unmask.stats.resample import draws, percentile_interval
+from unmask.stats.resample import RESAMPLES, draws, percentile_interval
 
 if TYPE_CHECKING:
-    from numpy import float64
+    from numpy import bool_, float64
     from numpy.random import Generator
     from numpy.typing import NDArray
 
@@ -32,8 +32,13 @@ class Auroc(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 def area(scores: Sequence[float], labels: Sequence[bool]) -> float | None:
     """The plain value; `None` where one class is empty."""
-    positive, negative = _split(scores, labels)
-    return float(_wins(positive, negative).mean()) if len(positive) and len(negative) else None
+    import numpy as np
+
+    truth = np.asarray(labels, dtype=bool)
+    if truth.all() or not truth.any():
+        return None
+    pairs = int(truth.sum()) * int((~truth).sum())
+    return float(_Ranked(scores, truth).wins(np.ones((1, truth.size)))[0]) / pairs
 
 
 def auroc(
@@ -78,7 +83,12 @@ def _stretched(
 
 
 def resampled(
-    scores: Sequence[Sequence[float]], labels: Sequence[bool], *, groups: Sequence[str], rng: Generator
+    scores: Sequence[Sequence[float]],
+    labels: Sequence[bool],
+    *,
+    groups: Sequence[str],
+    rng: Generator,
+    resamples: int = RESAMPLES,
 ) -> list[Floats] | None:
     """The area of each score in every resample, all scores on the same draws; NaN where a resample lacks a class."""
     import numpy as np
@@ -87,26 +97,40 @@ def resampled(
     if truth.all() or not truth.any():
         return None
     names, place = np.unique(np.asarray(groups), return_inverse=True)
-    counts = draws(len(names), rng=rng)[:, place]
-    positive, negative = counts[:, truth], counts[:, ~truth]
-    pairs = positive.sum(axis=1) * negative.sum(axis=1)
-    found = []
-    for one in scores:
-        won = ((positive @ _wins(*_split(one, labels))) * negative).sum(axis=1)
-        found.append(np.divide(won, pairs, out=np.full(len(pairs), np.nan), where=pairs > 0))
-    return found
+    ranked = [_Ranked(one, truth) for one in scores]
+    found: list[list[Floats]] = [[] for _ in scores]
+    for counts in draws(len(names), rng=rng, resamples=resamples, width=truth.size):
+        drawn = counts[:, place]
+        pairs = drawn[:, truth].sum(axis=1) * drawn[:, ~truth].sum(axis=1)
+        for areas, one in zip(found, ranked, strict=True):
+            areas.append(np.divide(one.wins(drawn), pairs, out=np.full(len(pairs), np.nan), where=pairs > 0))
+    return [np.concatenate(areas) for areas in found]
 
 
-def _split(scores: Sequence[float], labels: Sequence[bool]) -> tuple[Floats, Floats]:
-    import numpy as np
+class _Ranked:
+    """Samples in the order of their scores, equal scores together."""
 
-    values, truth = np.asarray(scores, dtype=np.float64), np.asarray(labels, dtype=bool)
-    return values[truth], values[~truth]
+    def __init__(self, scores: Sequence[float], truth: NDArray[bool_]) -> None:
+        import numpy as np
 
+        values = np.asarray(scores, dtype=np.float64)
+        self._order = np.argsort(values, kind="stable")
+        self._truth = truth[self._order]
+        ordered = values[self._order]
+        self._starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+        self._unknown = bool(np.isnan(values).any())
 
-def _wins(positive: Floats, negative: Floats) -> Floats:
-    """1 where the positive is above the negative, a half where they tie."""
-    import numpy as np
+    def wins(self, counts: Floats) -> Floats:
+        """How many pairs of a positive and a negative are in the right order, a half where they tie, in each row of
+        counts; NaN where a score is. Sums from the lowest score upwards: memory and time of the samples, not of the
+        pairs."""
+        import numpy as np
 
-    found: Floats = (np.sign(positive[:, np.newaxis] - negative) + 1) / 2
-    return found
+        if self._unknown:
+            return np.full(len(counts), np.nan)
+        ordered = counts[:, self._order]
+        positive = np.add.reduceat(ordered * self._truth, self._starts, axis=1)
+        negative = np.add.reduceat(ordered * ~self._truth, self._starts, axis=1)
+        below = np.cumsum(negative, axis=1) - negative / 2
+        won: Floats = (positive * below).sum(axis=1)
+        return won

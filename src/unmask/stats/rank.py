@@ -7,21 +7,23 @@ scenarios, the same for all runs: so far that with 95 % confidence no pair at al
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
 from unmask.records import Record
 from unmask.stats.rate import Z95
-from unmask.stats.resample import RESAMPLES, draws
+from unmask.stats.resample import RESAMPLES, blocks, draws
 
 if TYPE_CHECKING:
-    from numpy import bool_
+    from numpy import bool_, intp
     from numpy.random import Generator
     from numpy.typing import NDArray
 
     from unmask.stats.resample import Floats
 
     Flags = NDArray[bool_]
+    Places = NDArray[intp]
 
 
 class Place(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -59,14 +61,10 @@ def separated(values: Floats, *, rng: Generator, resamples: int = RESAMPLES) -> 
     found = np.zeros((runs, runs), dtype=np.bool_)
     if not scenarios or not left.size:
         return found
-    gaps = values[:, right] - values[:, left]
-    known = np.isfinite(gaps).astype(np.float64)
-    gaps = np.nan_to_num(gaps)
-    everything = np.ones((1, scenarios))
-    centre, error = _studentise(everything, gaps, known)
-    counts = draws(scenarios, rng=rng, resamples=resamples)
-    again, errors = _studentise(counts, gaps, known)
-    limit = float(np.quantile(np.max(np.abs(again - centre) / errors, axis=1), 0.95))
+    pairs = _Pairs(values, left, right)
+    centre, error = pairs.studentised(np.ones((1, scenarios)))
+    drawn = draws(scenarios, rng=rng, resamples=resamples)
+    limit = float(np.quantile(np.concatenate([pairs.furthest(counts, centre) for counts in drawn]), 0.95))
     limit = max(limit, Z95)  # few disagreements resample too calmly; all pairs at once cannot need less than one pair
     ratio = (centre / error)[0]
     found[left[ratio > limit], right[ratio > limit]] = True
@@ -105,6 +103,36 @@ def _split(cliques: list[set[int]], one: int, other: int) -> list[set[int]]:
 def _letter(number: int) -> str:
     turn, place = divmod(number, len(ascii_lowercase))
     return ascii_lowercase[place] + (str(turn + 1) if turn else "")
+
+
+class _Pairs:
+    """The gaps of all pairs of runs, a few pairs at a time: of many long runs they would not all fit into memory."""
+
+    def __init__(self, values: Floats, left: Places, right: Places) -> None:
+        self._values = values
+        ends = list(accumulate(blocks(left.size, width=len(values))))
+        self._parts = [(left[start:end], right[start:end]) for start, end in pairwise([0, *ends])]
+
+    def furthest(self, counts: Floats, centre: Floats) -> Floats:
+        """How many standard errors the pair that moved most is from its centre, in each resample."""
+        import numpy as np
+
+        again, errors = self.studentised(counts)
+        found: Floats = np.max(np.abs(again - centre) / errors, axis=1)
+        return found
+
+    def studentised(self, counts: Floats) -> tuple[Floats, Floats]:
+        """Mean gap of each pair in each resample, and its standard error."""
+        import numpy as np
+
+        means, errors = zip(*(_studentise(counts, *self._gaps(*part)) for part in self._parts), strict=True)
+        return np.concatenate(means, axis=1), np.concatenate(errors, axis=1)
+
+    def _gaps(self, left: Places, right: Places) -> tuple[Floats, Floats]:
+        import numpy as np
+
+        gaps = self._values[:, right] - self._values[:, left]
+        return np.nan_to_num(gaps), np.isfinite(gaps).astype(np.float64)
 
 
 def _studentise(counts: Floats, gaps: Floats, known: Floats) -> tuple[Floats, Floats]:

@@ -1,12 +1,13 @@
 """The bootstrap over scenarios: which scenarios each resample drew, and the interval of what was computed from it.
 
 A resample is a row of counts, one per scenario, so that every statistic that is a ratio of sums over scenarios is one
-matrix product for all resamples at once. Several runs share the counts: that keeps them paired.
+matrix product for many resamples at once. Several runs share the counts: that keeps them paired. Counts come in blocks
+of resamples, so that the memory does not grow with the number of scenarios. How they are divided changes no draw.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,17 +19,32 @@ if TYPE_CHECKING:
 
 RESAMPLES = 2000
 """Enough that the bounds of a 95 % interval move by about a twentieth of its half-width between seeds."""
+BLOCK = 4_000_000
+"""Numbers of a block, of 8 bytes each: all resamples of 2,000 scenarios. Two or three such blocks exist at a time."""
 
 
-def draws(n: int, *, rng: Generator, resamples: int = RESAMPLES) -> Floats:
-    """How often each of n scenarios was drawn, `resamples` rows that each sum to n."""
+def draws(n: int, *, rng: Generator, resamples: int = RESAMPLES, width: int = 0) -> Iterator[Floats]:
+    """How often each of n scenarios was drawn: blocks of rows that each sum to n, `resamples` rows in all.
+
+    `width` is how many numbers the caller makes of a row, where that is more than n: blocks are smaller then.
+    """
     import numpy as np
 
     if n < 1:
         raise ValueError("there is nothing to resample")
-    picked = rng.integers(0, n, size=(resamples, n))
-    picked += n * np.arange(resamples)[:, np.newaxis]
-    return np.bincount(picked.ravel(), minlength=resamples * n).reshape(resamples, n).astype(np.float64)
+
+    def block(rows: int) -> Floats:
+        picked = rng.integers(0, n, size=(rows, n))
+        picked += n * np.arange(rows)[:, np.newaxis]
+        return np.bincount(picked.ravel(), minlength=rows * n).reshape(rows, n).astype(np.float64)
+
+    return map(block, blocks(resamples, width=max(n, width)))
+
+
+def blocks(rows: int, *, width: int) -> Iterator[int]:
+    """So many rows at a time that a block of them has no more than `BLOCK` numbers, or is a single row."""
+    most = max(1, BLOCK // width)
+    return (min(most, rows - start) for start in range(0, rows, most))
 
 
 def mean_draws(values: Sequence[float], *, rng: Generator, resamples: int = RESAMPLES) -> Floats:
@@ -37,12 +53,20 @@ def mean_draws(values: Sequence[float], *, rng: Generator, resamples: int = RESA
 
     distinct, counts = np.unique(np.asarray(values, dtype=np.float64), return_counts=True)
     n = int(counts.sum())
-    means: Floats = rng.multinomial(n, counts / n, size=resamples) @ distinct / n
-    return means
+    return np.concatenate(
+        [rng.multinomial(n, counts / n, size=rows) @ distinct / n for rows in blocks(resamples, width=distinct.size)]
+    )
 
 
-def ratios(counts: Floats, numerator: Floats, denominator: Floats) -> Floats:
+def ratio_draws(numerator: Floats, denominator: Floats, *, rng: Generator, resamples: int = RESAMPLES) -> Floats:
     """Sum of the numerators over sum of the denominators in each resample; NaN where the latter is nothing."""
+    import numpy as np
+
+    drawn = draws(numerator.size, rng=rng, resamples=resamples)
+    return np.concatenate([_ratios(counts, numerator, denominator) for counts in drawn])
+
+
+def _ratios(counts: Floats, numerator: Floats, denominator: Floats) -> Floats:
     import numpy as np
 
     below = counts @ denominator

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from unmask.errors import FatalModelError, UsageError
 from unmask.records import FORMAT_VERSION, Record
-from unmask.stats.resample import draws, percentile_interval, ratios
+from unmask.stats.resample import percentile_interval, ratio_draws
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -98,7 +98,7 @@ def ratio(base: Fluency, treated: Fluency, *, rng: Generator) -> Ratio:
         )
     gaps = np.array([after.loss - before.loss for before, after in zip(base.passages, treated.passages, strict=True)])
     tokens = np.array(counts, dtype=np.float64)
-    bounds = percentile_interval(np.exp(ratios(draws(len(gaps), rng=rng), gaps, tokens)))
+    bounds = percentile_interval(np.exp(ratio_draws(gaps, tokens, rng=rng)))
     low, high = bounds or (None, None)
     return Ratio(exp(float(gaps.sum() / tokens.sum())), low, high)
 
