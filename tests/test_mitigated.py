@@ -119,7 +119,7 @@ def test_several_treatments_are_corrected_together(base, tmp_path):
     [
         ("hf:models/base", "none"),
         ("hf:models/base+adapter=out/lorra-5", "adapter lorra-5"),
-        ("hf:models/base+steer=out/honest.safetensors@2", "steering honest.safetensors@2"),
+        ("hf:models/base+steer=out/honest.safetensors@2", "steering honest × 2"),
         ("hf:models/a+b+adapter=out/x", "adapter x"),
     ],
 )
@@ -217,11 +217,12 @@ def test_markdown_has_the_same_tables(base, tmp_path):
 
 
 def test_the_command_writes_table_figure_and_json(base, tmp_path):
-    """One ending each; the JSON on the terminal is the JSON in the file."""
+    """All in one call; the JSON on the terminal is the JSON in the file."""
     other = made(tmp_path / "t", ["honest"] * 40 + BASE[40:])
-    for name in ("o.md", "o.json", "o.svg"):
-        done = unmask("mitigate", "report", str(base.path), str(other.path), "--out", name, "--json", cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
+    outs = [part for name in ("o.md", "o.json", "o.svg") for part in ("--out", name)]
+    done = unmask("mitigate", "report", str(base.path), str(other.path), *outs, "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "o.md").read_text().startswith("Base: ")
     held = json.loads((tmp_path / "o.json").read_text())
     assert held == json.loads(done.stdout)
     assert held["treated"][0]["effect"] == "more_honest"

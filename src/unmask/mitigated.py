@@ -274,7 +274,8 @@ def _treatments(run: Definition) -> Iterator[str]:
                 kind = "LoRRA" if (Path(value).expanduser() / "lorra.json").is_file() else "adapter"
                 yield f"{kind} {Path(value).name}"
             case "steer":
-                yield f"steering {Path(value).name}"
+                file, _, coefficient = value.rpartition("@")
+                yield f"steering {Path(file).name.removesuffix('.safetensors')} × {coefficient}"
             case _:
                 yield part
     if run.developer_prompt is not None:

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("runs", metavar="BASE TREATED…", nargs=-1, required=True)
-@option("--out", metavar="FILE", help="Also write it: .md or .json for the tables, .svg, .png or .pdf for the figure.")
+@option(
+    "--out",
+    multiple=True,
+    metavar="FILE",
+    help="Also write it: .md or .json for the tables, .svg, .png or .pdf for the figure; may be repeated.",
+)
 @option("--fluency", is_flag=True, help="Load the hf: models whose perplexity is not known yet, and measure it.")
 @option("--fluency-limit", type=float, default=1.1, help="Perplexity, as a multiple of the base's, that is damage.")
 @option("--preset", type=settings.PRESETS, help="The rules for all runs; those of the base unless given.")
@@ -29,7 +34,7 @@ if TYPE_CHECKING:
 @json_flag
 def report(
     runs: tuple[str, ...],
-    out: str | None,
+    out: tuple[str, ...],
     fluency: bool,
     fluency_limit: float,
     preset: str | None,
@@ -47,7 +52,7 @@ def report(
 
     from unmask.mitigated import account, measure_fluency
 
-    target = None if out is None else _target(Path(out))
+    targets = [_target(Path(name)) for name in out]
     if fluency:
         for name in measure_fluency(runs):
             click.echo(f"perplexity of {name}", err=True)
@@ -59,7 +64,7 @@ def report(
         fluency_limit=fluency_limit,
         seed=resample_seed,
     )
-    if target is not None:
+    for target in targets:
         _write(found, target, runs, preset, judge)
     if as_json:
         from unmask.cli.finish import encoded

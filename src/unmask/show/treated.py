@@ -41,15 +41,24 @@ def mitigations(given: Given) -> Any:
 
 
 def _left(axes: Any, found: Account) -> None:
-    labels = ["base" if found.base.name == "base" else f"base\n{name(found.base.name, limit=26)}"]
-    labels += [f"{fill(name(called(one), limit=52), 28)}\n{name(one.name, limit=26)}" for one in found.treated]
-    axes.set_yticks(range(len(labels)), labels)
+    labels = [("base", found.base.name), *((called(one), one.name) for one in found.treated)]
+    for row, (treatment, run) in enumerate(labels):
+        _label(axes, row, fill(name(treatment, limit=52), 28), name(run, limit=26) if run != treatment else "")
+    axes.set_yticks([])
     axes.set_ylim(len(labels) - 0.45, -0.55)
     axes.set_xlim(0, 100)
-    percent_axis(axes.xaxis, "scenarios, %")
-    axes.tick_params(axis="y", length=0)
+    percent_axis(axes.xaxis, f"of {found.base.scenarios} scenarios, %")
     axes.spines["left"].set_visible(False)
     _key(axes, *verdict_keys())
+
+
+def _label(axes: Any, row: int, treatment: str, run: str) -> None:
+    """What was done, and the run it was done in below, smaller and paler; together in the middle of the bar."""
+    lines = treatment.count("\n") + 1
+    look = {"textcoords": "offset points", "xycoords": axes.get_yaxis_transform(), "ha": "right", "va": "center"}
+    axes.annotate(treatment, (0, row), (-6, 5 if run else 0), **look, fontsize=8.5, linespacing=1.15)
+    if run:
+        axes.annotate(run, (0, row), (-6, -5.5 * lines), **look, fontsize=7, color=MUTED.light)
 
 
 def _right(axes: Any, treated: Sequence[Treated]) -> None:
@@ -70,7 +79,7 @@ def _right(axes: Any, treated: Sequence[Treated]) -> None:
         )
         axes.text(1.03, row, told, transform=axes.get_yaxis_transform(), va="center", fontsize=7.5)
     axes.set_xlim(-1.06 * widest, 1.06 * widest)
-    axes.set_xlabel("difference to the base, points")
+    axes.set_xlabel("difference to the base, points, 95 % intervals")
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     _measure_key(axes)
