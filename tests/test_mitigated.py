@@ -11,7 +11,7 @@ from tests import made_runs
 from tests.cli.terminal import unmask
 from tests.made_runs import Subject, made
 from unmask.errors import JournalError, UsageError
-from unmask.mitigated import FLUENCY_FILE, account, measure_fluency, treatment
+from unmask.mitigated import FLUENCY_FILE, account, measure_fluency, read_fluency, treatment
 from unmask.records import Archetype
 from unmask.show.mitigate import COSTS, EFFECTS, NAMES, markdown, render
 from unmask.stats.effect import Cost, Effect, Fluent
@@ -234,3 +234,23 @@ def test_an_ending_nobody_knows_is_refused(base, tmp_path):
     done = unmask("mitigate", "report", str(base.path), "x", "--out", "o.doc", cwd=tmp_path)
     assert done.returncode == 2
     assert ".md, .json, .svg" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        b'{"model":"\xff"}',
+        b"[" * 100_000,
+        b'{"v":1,"model":"m","text":"h","passages":[]}',
+        b'{"v":1,"model":"m","text":"h","passages":[[0,0]]}',
+        b'{"v":1,"model":"m","text":"h","passages":[[1,1e6]]}',
+        b'{"v":1,"model":"m","text":"h","passages":[[9,-1.0]]}',
+    ],
+    ids=["no text", "deep", "no passage", "no token", "endless", "below nothing"],
+)
+def test_a_perplexity_that_is_none_is_refused(tmp_path, held):
+    """A file beside a run of somebody else may hold anything; it is named, and nothing is computed from it."""
+    run = made(tmp_path / "run", ["lie"])
+    (run.path / "fluency.json").write_bytes(held)
+    with pytest.raises(JournalError, match=r"fluency\.json"):
+        read_fluency(run)

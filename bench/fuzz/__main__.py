@@ -28,15 +28,21 @@ _NOISE = ("INFO: Instrumenting", "WARNING: Failed to find function", "###### ", 
 """What atheris and libFuzzer say that helps nobody."""
 FOLLOWED = (
     "unmask.bridge.importing",
+    "unmask.data.polarity",
     "unmask.data.sources",
     "unmask.data.template",
+    "unmask.doctor",
     "unmask.labels",
+    "unmask.mitigated",
     "unmask.models.anthropic",
     "unmask.models.wire",
     "unmask.models.catalogue",
     "unmask.models.gguf",
     "unmask.read.offline",
+    "unmask.sample",
     "unmask.scaled",
+    "unmask.whitebox.contrast",
+    "unmask.whitebox.steer",
 )
 
 

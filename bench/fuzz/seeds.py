@@ -165,7 +165,11 @@ def parquets() -> tuple[bytes, ...]:
 
 
 def sealed() -> tuple[bytes, ...]:
-    return b"unmask-sealed 1\n" + bytes(16 + 12) + b"body" + bytes(16), b"unmask-sealed 2\n"
+    """Under the key of the target, which is all zeros."""
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    head = b"unmask-sealed 1\n" + bytes(16 + 12)
+    return (head + AESGCM(bytes(32)).encrypt(bytes(12), dump((BINARY,)), head),)
 
 
 def forms() -> tuple[bytes, ...]:
@@ -190,6 +194,37 @@ def journals() -> tuple[bytes, ...]:
     judged = Judged(scenario="kf-1", slot="direct", digest="d", method=Method.LETTER, choices=(Choice("Answer: A"),))
     label = Label(scenario="kf-1", slot="direct", letter=Letter.A, who="me")
     return tuple(msgspec.json.encode(record) + b"\n" for record in (asked, judged, label))
+
+
+def beside() -> tuple[bytes, ...]:
+    sample = {"v": 1, "size": 1, "seed": 0, "probes": False, "judges": ["rules"], "strata": {}, "drawn": []}
+    fluency = {"v": 1, "model": "hf:m", "text": "h", "passages": [[12, 30.5], [9, 22.25]]}
+    side = {"v": 1, "key": "k", "letter": "A", "judge": "rules", "scenario": "s"}
+    return tuple(json.dumps(one).encode() for one in (sample, fluency, side))
+
+
+def facts() -> tuple[bytes, ...]:
+    lines = (
+        {"id": f"f{number}", "topic": "bells", "question": f"Which bell is number {number}?"}
+        | {"answer": f"It is bell {number}.", "falsehood": "There is no such bell."}
+        for number in range(8)
+    )
+    return (b"\n".join(json.dumps(one).encode() for one in lines),)
+
+
+def tensors(metadata: dict[str, str]) -> bytes:
+    """A file in the format of safetensors with one small tensor."""
+    held = {"dtype": "F32", "shape": [1, 2], "data_offsets": [0, 8]}
+    header = json.dumps({"__metadata__": metadata, "vectors": held}).encode()
+    return struct.pack("<Q", len(header)) + header + bytes(8)
+
+
+def steers() -> tuple[bytes, ...]:
+    made = {"version": "0.1.0", "model": "hf:m", "model_hash": "h", "template_hash": "h", "facts_hash": "h"}
+    made |= {"instructions_hash": "h", "layers": 1, "size": 2, "considered": [0], "method": "difference"}
+    made |= {"pooling": "last", "layer": 0, "schedule": "constant", "width": 1.0, "seed": 0, "learnt": 1, "held_out": 1}
+    text = json.dumps(made | {"scores": []})
+    return tensors({"unmask": text}), text.encode()
 
 
 def definitions() -> tuple[bytes, ...]:

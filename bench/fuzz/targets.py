@@ -125,7 +125,7 @@ def hub(data: bytes) -> bool:
     return _file(data, "known_facts/test-00000.parquet", lambda path: _load(path.parent.parent))
 
 
-def sealed(data: bytes) -> None:
+def sealed(data: bytes) -> bool:
     """With a key that costs nothing to make: what is under test is the file, not scrypt."""
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -134,7 +134,7 @@ def sealed(data: bytes) -> None:
     before = seal._cipher
     seal._cipher = lambda passphrase, salt: AESGCM(bytes(32))
     try:
-        _allowed(lambda: seal.unseal(data, passphrase="x", name="set.sealed"), UnmaskError)
+        return _allowed(lambda: seal.unseal(data, passphrase="x", name="set.sealed"), UnmaskError)
     finally:
         seal._cipher = before
 
@@ -190,6 +190,35 @@ def board(data: bytes) -> None:
     _file(data, "compute.csv", read_compute)
 
 
+def beside(data: bytes) -> None:
+    """Files that lie beside a journal or beside data: the sample for people, the perplexity, what *yes* means."""
+    import numpy as np
+
+    from unmask.data import polarity
+    from unmask.mitigated import read_fluency
+    from unmask.opened import Run
+    from unmask.sample import load
+    from unmask.whitebox.fluency import ratio
+
+    def fluent(run: Run) -> None:
+        found = read_fluency(run)
+        if found is not None and not 1 <= found.perplexity < float("inf"):
+            raise Wrong(f"a perplexity of {found.perplexity}")
+        if found is not None:
+            ratio(found, found, rng=np.random.default_rng(0))
+
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
+        place = Path(folder)
+        (place / "labels").mkdir()
+        (place / "run.json").write_bytes(seeds.definitions()[0])
+        for name in ("fluency.json", "labels/sample.json", polarity.SIDE_FILE):
+            (place / name).write_bytes(data)
+        run = Run(place)
+        for use in (fluent, load):
+            _allowed(lambda use=use: use(run), UnmaskError)
+        list(polarity._lines(place / polarity.SIDE_FILE))
+
+
 # --- other harnesses --------------------------------------------------------------------------------------
 
 
@@ -236,14 +265,30 @@ def catalogue(data: bytes) -> bool:
     return _allowed(lambda: entry(_text(data)), UnmaskError)
 
 
+def facts(data: bytes) -> bool:
+    from unmask.whitebox.contrast import facts as read
+
+    return _file(data, "facts.jsonl", read)
+
+
+def steer(data: bytes) -> None:
+    """The bytes as a file, and as what a sound file of tensors says about itself."""
+    from unmask.whitebox.steer import KEY, read_made
+
+    _file(data, "direction.safetensors", read_made)
+    _file(seeds.tensors({KEY: data.decode("utf-8", "replace")}), "direction.safetensors", read_made)
+
+
 def answer(data: bytes) -> None:
-    """The body of an HTTP answer, behind every status, to both kinds of client."""
+    """The body of an HTTP answer, behind every status, to both kinds of client, and as a list of models."""
+    from unmask.doctor import _listed
     from unmask.journal import _encoder
     from unmask.models import anthropic, openai
     from unmask.models.failures import failure, problem_of
     from unmask.models.http import Answer
     from unmask.records import Asked
 
+    _listed(data)
     for kind in (openai.OpenAI, anthropic.Anthropic):
         model = kind(seeds.TARGET, model="m")
         _allowed(lambda model=model: _encoder.encode(_asked(model, data, Answer, Asked)), ModelError)
@@ -316,11 +361,14 @@ TARGETS: dict[str, Target] = {
     "definition": Target(definition, seeds.definitions, seeds.JSON_WORDS),
     "labels": Target(labels, seeds.labels, seeds.JSON_WORDS),
     "board": Target(board, seeds.boards, seeds.JSON_WORDS),
+    "beside": Target(beside, seeds.beside, seeds.JSON_WORDS),
     "log": Target(log, seeds.logs),
     "sample": Target(sample, seeds.samples, seeds.JSON_WORDS),
     "evaluated": Target(evaluated, seeds.evaluated),
     "gguf": Target(gguf, seeds.ggufs, (b"GGUF", b"\xff" * 8)),
     "catalogue": Target(catalogue, lambda: (b"embedded/smollm2-135m",)),
+    "facts": Target(facts, seeds.facts, seeds.JSON_WORDS),
+    "steer": Target(steer, seeds.steers, seeds.JSON_WORDS),
     "answer": Target(answer, seeds.answers, seeds.JSON_WORDS),
     "wire": Target(wire, seeds.answered, seeds.HTTP_WORDS),
     "names": Target(

@@ -24,7 +24,7 @@ from unmask.records import Accuracy, Archetype, Outcome, Record, Verdict
 from unmask.resolve.presets import Preset
 from unmask.stats.compare import Difference, difference, holm
 from unmask.stats.effect import WORDS, Cost, Effect, Fluent, Move, Moves, costs, effect, moved
-from unmask.whitebox.fluency import LIMIT, Fluency, Ratio, damaged, fluency, ratio
+from unmask.whitebox.fluency import LIMIT, Fluency, Ratio, damaged, fluency, measurable, ratio
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -143,10 +143,14 @@ def read_fluency(run: Run) -> Fluency | None:
     file = run.path / FLUENCY_FILE
     if not file.is_file():
         return None
+    advice = "Delete it, and measure again."
     try:
-        return msgspec.json.decode(file.read_bytes(), type=Fluency)
-    except msgspec.MsgspecError as error:
-        raise JournalError(f"{file} cannot be read: {error}", advice="Delete it, and measure again.") from None
+        found = msgspec.json.decode(file.read_bytes(), type=Fluency)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise JournalError(f"{file} cannot be read: {error}", advice=advice) from None
+    if not measurable(found):
+        raise JournalError(f"{file} holds passages without tokens, or losses that no model has", advice=advice)
+    return found
 
 
 def measure_fluency(runs: Sequence[Run | str | Path]) -> Iterator[str]:

@@ -107,6 +107,16 @@ def test_an_adapter_of_another_model_leaves_nothing(folder, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["wide"]
 
 
+def test_an_adapter_whose_weights_are_no_tensors_is_named(folder, tmp_path):
+    """A file that was cut off, or is something else, is an error with the folder's name and not a crash."""
+    place = adapter(tmp_path / "cut", tiny_llama.model(), scale=0.1)
+    weights = place / "adapter_model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:100])
+    checked, chat = looked_at(f"hf:{folder}+adapter={place}")
+    with pytest.raises(FatalModelError, match=r"cut does not fit this model"):
+        merge(checked, chat, out=tmp_path / "whole")
+
+
 def test_too_little_main_memory_is_said_before_weights_are_read(treated, tmp_path, monkeypatch):
     checked, chat = looked_at(treated)
     monkeypatch.setattr(load, "free_memory", lambda: 1000)

@@ -54,13 +54,13 @@ def merged(model: Any, adapter: Adapter) -> Any:
 def _wrapped(model: Any, adapter: Adapter) -> Any:
     """PEFT passes over weights it finds no place for; here they are a sign that the adapter is another model's."""
     from peft import PeftModel
-    from safetensors import safe_open
+    from safetensors import SafetensorError, safe_open
 
-    with safe_open(Path(adapter.folder) / WEIGHTS, framework="pt") as file:
-        wanted = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
     try:
+        with safe_open(Path(adapter.folder) / WEIGHTS, framework="pt") as file:
+            wanted = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
         wrapped = PeftModel.from_pretrained(model, adapter.folder)
-    except (ValueError, RuntimeError, KeyError, TypeError, json.JSONDecodeError) as error:
+    except (SafetensorError, OSError, ValueError, RuntimeError, KeyError, TypeError, json.JSONDecodeError) as error:
         said = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
         raise _other_model(adapter, said) from None
     found = {name.replace(".default", ""): tuple(value.shape) for name, value in wrapped.state_dict().items()}

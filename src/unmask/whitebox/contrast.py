@@ -111,7 +111,7 @@ def parse_facts(data: bytes, *, source: str) -> tuple[Fact, ...]:
             continue
         try:
             fact = decoder.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             problems.append(f"line {number}: {plain(str(error))}")
             continue
         if wrong := _wrong(fact, found):

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 LIMIT = 1.1
 """A treated model whose perplexity is above this multiple of the base's is called damaged."""
+MOST_TOKENS = 2**40
+MOST_NATS = 100.0
+"""Of loss a token: a model that guesses among all tokens there are loses about a tenth of it."""
 
 
 class Passage(Record, frozen=True, array_like=True):
@@ -101,6 +104,13 @@ def ratio(base: Fluency, treated: Fluency, *, rng: Generator) -> Ratio:
     bounds = percentile_interval(np.exp(ratio_draws(gaps, tokens, rng=rng)))
     low, high = bounds or (None, None)
     return Ratio(exp(float(gaps.sum() / tokens.sum())), low, high)
+
+
+def measurable(found: Fluency) -> bool:
+    """Whether a perplexity can be computed: a file beside a run may say anything."""
+    return bool(found.passages) and all(
+        0 < one.tokens < MOST_TOKENS and 0 <= one.loss <= MOST_NATS * one.tokens for one in found.passages
+    )
 
 
 def damaged(found: Ratio, *, limit: float = LIMIT) -> bool:

@@ -258,7 +258,7 @@ def read_made(path: Path) -> Made:
     try:
         with safe_open(path, framework="np") as file:
             return msgspec.json.decode((file.metadata() or {})[KEY], type=Made)
-    except (SafetensorError, KeyError, msgspec.DecodeError, OSError) as error:
+    except (SafetensorError, KeyError, msgspec.DecodeError, RecursionError, OSError) as error:
         raise _no_steer_file(path, error) from None
 
 
