@@ -100,6 +100,80 @@ def test_the_longest_remaining_chain_goes_first():
         lengths[scenario] -= 1
 
 
+class Sisters(Chains):
+    """Scenarios of three requests that can all be sent at once; the first answer makes the others unnecessary."""
+
+    def __init__(self, scenarios: int) -> None:
+        super().__init__(*[1] * scenarios)
+
+    def jobs(self, scenario: int, busy: set[object]) -> Iterator[Job]:
+        for number in range(3 if self.left[scenario] > 0 else 0):
+            if number not in busy:
+                yield Job(scenario=scenario, role="subject", depth=9 - number, keys=(number,), work=None)
+
+
+def test_what_an_answer_makes_unnecessary_is_not_sent():
+    """Requests that still wait for a connection are forgotten when the planner names them no more."""
+    course = Sisters(5)
+    drive(course, Answers(), connections=1)
+    assert sorted(course.sent) == sorted(course.ended) == [0, 1, 2, 3, 4]
+
+
+def test_what_is_under_way_is_waited_for_though_it_is_unnecessary():
+    """With room for all three, all three are sent, and the scenario ends once, after the last."""
+    course = Sisters(1)
+    drive(course, Answers(), connections=3)
+    assert course.sent[0] == 0
+    assert course.ended == [0]
+
+
+class Flaky(Answers):
+    """The first `count` requests fail once each, with a long wait before the second try."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.count = count
+
+    async def complete(self, request: Request) -> Completion:
+        self.calls += 1
+        await asyncio.sleep(0)
+        if 1 < self.calls <= 1 + self.count:
+            raise TransientModelError("broken")
+        return Completion((Choice("ok"),))
+
+
+def test_scenarios_that_wait_for_another_try_take_nobodys_place():
+    """As many failed as a window holds: the connections they left are used by others meanwhile."""
+
+    async def go() -> int:
+        held: list[asyncio.Future[None]] = []
+
+        async def sleep(seconds: float) -> None:
+            if seconds > 0.2:
+                held.append(asyncio.get_running_loop().create_future())
+                await held[-1]
+            else:
+                await asyncio.sleep(seconds)
+
+        limits = Limits(max_connections=2, tries=2, backoff_base=1e6, backoff_cap=1e6)
+        endpoint = Endpoint("test", limits, sleep=sleep)
+        course = Chains(*[1] * 12)
+        executor = Executor(course, {"subject": Line(Flaky(6), endpoint)}, scenarios=12)
+        endpoint.on_free = executor.wake
+        working = asyncio.create_task(executor.run(grace=1))
+        for _ in range(200):
+            await asyncio.sleep(0.001)
+        ended = len(course.ended)
+        for future in held:
+            future.set_result(None)
+        await asyncio.wait_for(working, 20)
+        await endpoint.close()
+        assert len(held) == 6
+        return ended
+
+    assert asyncio.run(go()) == 6
+
+
 def test_a_wrong_key_is_found_out_by_one_request():
     """The first call goes out alone; when it is fatal, nothing else is sent."""
     model = Answers(FatalModelError("wrong key"))

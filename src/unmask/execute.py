@@ -1,8 +1,9 @@
 """The executor: sends what the planner names within the limits of each endpoint, and writes down what comes back.
 
-It knows nothing about beliefs. Per scenario it asks the planner again after every answer. Among the scenarios that
-are open it serves the longest remaining chain first, so the tail of a run is one call, not five; it opens new scenarios
-only while there is room, so that most scenarios of a stopped run are finished ones.
+It knows nothing about beliefs. Per scenario it asks the planner again after every answer, and what has not been sent
+and is not wanted any more is not sent. Among the scenarios that are open it serves the longest remaining chain first,
+so the tail of a run is one call, not five; it opens new scenarios only while there is room, so that most scenarios of a
+stopped run are finished ones.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Course(Protocol):
     """What the executor drives: something that knows what to send next for each scenario and keeps what comes back."""
 
     def jobs(self, scenario: int, busy: set[object]) -> Iterable[Job]:
-        """Requests of this scenario that can be sent now and are not under way."""
+        """Requests of this scenario that are wanted now and are not under way: keys that are `busy` are."""
 
     def request(self, job: Job) -> Request: ...
 
@@ -60,6 +61,16 @@ class Line:
     endpoint: Endpoint
 
 
+class Open:
+    """A scenario that is being worked on: what of it is under way, and what waits to be sent."""
+
+    __slots__ = ("flying", "waiting")
+
+    def __init__(self) -> None:
+        self.flying: set[object] = set()
+        self.waiting: dict[tuple[object, ...], Job] = {}
+
+
 class Executor:
     """Runs a course over a number of scenarios. One use, one event loop."""
 
@@ -74,7 +85,7 @@ class Executor:
         self._next = 0
         self._sequence = 0
         self._queues: dict[str, list[tuple[int, int, Job]]] = {role: [] for role in lines}
-        self._busy: dict[int, set[object]] = {}
+        self._open: dict[int, Open] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
         self._failed_in_a_row = 0
@@ -112,7 +123,7 @@ class Executor:
         return len(self._tasks)
 
     def _unfinished(self) -> bool:
-        return self._next < self.total or bool(self._busy)
+        return self._next < self.total or bool(self._open)
 
     async def _drain(self, grace: float) -> None:
         if self._tasks:
@@ -154,7 +165,7 @@ class Executor:
 
     def _has_more(self) -> bool:
         """Whether scenarios are to be opened still: that goes on while nothing can be sent."""
-        return self._next < self.total and len(self._busy) < self._window()
+        return self._next < self.total and len(self._open) < self._window()
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -165,39 +176,60 @@ class Executor:
     def _pick(self) -> Job | None:
         """The job with the longest chain behind it among those whose endpoint has room."""
         window, at_once = self._window(), AT_ONCE
-        while at_once and len(self._busy) < window and self._open_one():
+        while at_once and len(self._open) < window and self._open_one():
             at_once -= 1
         best: str | None = None
         for role, line in self.lines.items():
             queue = self._queues[role]
+            while queue and not self._waits(queue[0][2]):
+                heappop(queue)
             if queue and line.endpoint.free(line.model) > 0 and (best is None or queue[0] < self._queues[best][0]):
                 best = role
-        return heappop(self._queues[best])[2] if best is not None else None
+        if best is None:
+            return None
+        job = heappop(self._queues[best])[2]
+        here = self._open[job.scenario]
+        del here.waiting[job.keys]
+        here.flying.update(job.keys)
+        return job
+
+    def _waits(self, job: Job) -> bool:
+        """Whether a job in a queue is still to be sent."""
+        here = self._open.get(job.scenario)
+        return here is not None and here.waiting.get(job.keys) is job
 
     def _window(self) -> int:
-        """How many scenarios are open at a time: enough that the last ones reach their ends together."""
-        return max(1, 3 * sum(endpoint.limit for endpoint in self._endpoints))
+        """How many scenarios are open at a time: enough that the last ones reach their ends together. Those that
+        wait to try a request again take nobody's place, until they are as many as the others."""
+        usual = max(1, 3 * sum(endpoint.limit for endpoint in self._endpoints))
+        trying_again = len(self._tasks) - sum(endpoint.in_flight for endpoint in self._endpoints)
+        return usual + min(usual, max(0, trying_again))
 
     def _open_one(self) -> bool:
         """Bring in the next scenario that has something to send. False when there is none left."""
         while self._next < self.total:
             scenario = self._next
             self._next += 1
-            self._busy[scenario] = set()
+            self._open[scenario] = Open()
             if self._enqueue(scenario):
                 return True
         return False
 
     def _enqueue(self, scenario: int) -> bool:
-        """Queue what the planner names for a scenario; a scenario with nothing left is finished."""
-        busy = self._busy[scenario]
-        for job in self.course.jobs(scenario, busy):
-            busy.update(job.keys)
+        """Queue what the planner names for a scenario, and forget what it names no more; a scenario with nothing left
+        is finished."""
+        here = self._open[scenario]
+        before, here.waiting = here.waiting, {}
+        for job in self.course.jobs(scenario, here.flying):
+            if (queued := before.get(job.keys)) is not None:
+                here.waiting[job.keys] = queued
+                continue
+            here.waiting[job.keys] = job
             self._sequence += 1
             heappush(self._queues[job.role], (-job.depth, self._sequence, job))
-        if busy:
+        if here.flying or here.waiting:
             return True
-        del self._busy[scenario]
+        del self._open[scenario]
         self.course.finished(scenario)
         return False
 
@@ -214,7 +246,7 @@ class Executor:
             self._failed_in_a_row += 1
         try:
             self.course.keep(job, outcome)
-            self._busy[job.scenario].difference_update(job.keys)
+            self._open[job.scenario].flying.difference_update(job.keys)
             self._enqueue(job.scenario)
         except UnmaskError as error:  # the disk is full, the folder is gone
             self.stop(error)

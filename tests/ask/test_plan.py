@@ -52,12 +52,12 @@ class World:
         self.seen = Seen()
         self.sent: list[Ask | Read] = []
 
-    def run(self, *, whole_calls: bool = True) -> Outcome:
+    def run(self, *, whole_calls: bool = True, one_connection: bool = False) -> Outcome:
         for _ in range(50):
             work = plan(self.scenario, self.seen, self.settings, whole_calls=whole_calls)
             if not work:
                 return outcome(self.scenario, self.seen, self.settings)
-            for item in work:
+            for item in (max(work, key=lambda item: item.depth),) if one_connection else work:
                 self.sent.append(item)
                 self._answer(item)
         raise AssertionError("the planner never came to an end")
@@ -91,6 +91,36 @@ def test_lazy_gives_the_verdict_of_full_for_every_combination(preset: Preset):
             found[effort] = (result.verdict, result.accuracy, len(world.sent))
         assert found[Effort.LAZY][:2] == found[Effort.FULL][:2], readings
         assert found[Effort.LAZY][2] <= found[Effort.FULL][2], readings
+
+
+@pytest.mark.parametrize("preset", list(Preset))
+def test_one_request_at_a_time_gives_the_verdict_of_all_at_once_and_never_sends_more(preset: Preset):
+    """The whole product of readings, served by depth as over a single connection."""
+    for letters in product("ABCD", repeat=6):
+        readings = dict(
+            zip(("direct", "indirect_1", "indirect_2", "pressured"), ("".join(letters[:3]), *letters[3:]), strict=True)
+        )
+        found = {}
+        for one_connection in (False, True):
+            world = World(binary(), readings, Settings(preset=preset))
+            result = world.run(one_connection=one_connection)
+            found[one_connection] = (result.verdict, result.accuracy, len(world.sent))
+        assert found[True][:2] == found[False][:2], readings
+        assert found[True][2] <= found[False][2], readings
+
+
+def test_where_connections_are_short_the_second_indirect_probe_waits_for_the_reading_of_the_first():
+    """The first shows that there is no belief, so the second is never sent."""
+    world = World(binary(), {"direct": "AAA", "indirect_1": "B", "indirect_2": "A"}, Settings())
+    assert world.run(one_connection=True).verdict is Verdict.NO_BELIEF
+    assert world.slots() == {"direct", "indirect_1"}
+
+
+def test_where_connections_are_short_a_direct_reading_that_ends_the_belief_is_the_last():
+    """The second take contradicts the first: the third is not read."""
+    world = World(binary(), {"direct": "ABA"}, Settings())
+    world.run(one_connection=True)
+    assert len([item for item in world.sent if isinstance(item, Read)]) == 2
 
 
 def test_a_belief_ruled_out_by_the_direct_probes_ends_the_scenario():

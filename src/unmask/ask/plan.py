@@ -84,7 +84,7 @@ class Settings(Record, frozen=True, kw_only=True, dict=True):
 
 
 class Ask(Record, frozen=True):
-    """Takes of one slot still to be asked. `depth` is how many rounds of calls the scenario needs from here."""
+    """Takes of one slot still to be asked. `depth` is how many calls, one after another, may follow from here."""
 
     slot: Slot
     takes: tuple[int, ...]
@@ -109,8 +109,11 @@ class Read(Record, frozen=True):
 
 Work = Ask | Read
 
-# Rounds of calls from here to the end of a lazy scenario: ask and read of direct, indirect, pressured.
-_ROUNDS = {DIRECT: 6, "indirect": 4, PRESSURED: 2, CHECK: 2}
+# Calls one after another to the end of a lazy scenario: ask and read of direct, of the indirect ones, of pressured.
+# Nothing has to wait for its elder sister: the second indirect probe can be sent as soon as the first. But where
+# connections are short, the first goes ahead, and if it shows that there is no belief, the second is not sent at all.
+_ROUNDS = {DIRECT: 12, "indirect_1": 9, "indirect_2": 7, PRESSURED: 2, CHECK: 2}
+_FURTHER_INDIRECT = 5
 
 
 class _Case(NamedTuple):
@@ -154,7 +157,7 @@ def _open(reading: Reading) -> bool:
 
 def _slot_work(case: _Case, slot: Slot) -> Iterator[Work]:
     settings = case.settings
-    depth = _ROUNDS.get(slot, _ROUNDS["indirect"]) if settings.effort is Effort.LAZY else 2
+    depth = _ROUNDS.get(slot, _FURTHER_INDIRECT) if settings.effort is Effort.LAZY else 2
     takes = tuple(range({DIRECT: settings.direct, PRESSURED: settings.takes}.get(slot, 1)))
     worth_reading = takes
     if slot == PRESSURED and settings.stop_at_first_lie:
@@ -189,15 +192,17 @@ def _asks(case: _Case, slot: Slot, takes: tuple[int, ...], depth: int) -> Iterat
         yield Ask(slot, again, 2, None if base is None else base * 2, depth)
 
 
-def _reads(case: _Case, slot: Slot, takes: tuple[int, ...], depth: int) -> Iterator[Read]:
+def _reads(case: _Case, slot: Slot, takes: tuple[int, ...], first: int) -> Iterator[Read]:
+    """What a judge has to read. Readings after the first have less depth: the first may make them unnecessary."""
     scenario, seen, reads = case.scenario, case.seen, case.settings.reads
     if reads.style is Style.RULES:
         return
     if scenario.kind is Kind.NUMERIC and slot == DIRECT and reads.joint:
         texts = gather.joint_texts(seen, reads)
         if isinstance(texts, tuple) and texts and _open(gather.jointly(scenario, seen, reads)):
-            yield from _judge(case, slot, texts, depth)
+            yield from _judge(case, slot, texts, first)
         return
+    depth = first
     done: set[str] = set()
     for take in takes:
         text = gather.answer(seen, slot, take)
@@ -208,9 +213,10 @@ def _reads(case: _Case, slot: Slot, takes: tuple[int, ...], depth: int) -> Itera
             continue
         if gather.ruled(scenario, seen, slot, text, reads) is None:
             yield from _judge(case, slot, (text,), depth)
+            depth = first - 1
         elif POLARITY not in done:
             done.add(POLARITY)
-            yield from _polarity(case, depth + 1)
+            yield from _polarity(case, first + 1)
 
 
 def _judge(case: _Case, slot: Slot, texts: tuple[str, ...], depth: int) -> Iterator[Read]:
