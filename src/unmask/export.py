@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
+from functools import partial
+from itertools import islice
 from pathlib import Path
+from typing import IO, Any
 
 import msgspec
 
 from unmask.data.cells import harmless
 from unmask.data.text import plain
 from unmask.errors import MissingError, UsageError
-from unmask.frames import Per, Table
+from unmask.frames import Per, types_of
 from unmask.journal import write_whole
 from unmask.opened import Run
 from unmask.resolve.presets import Preset
+
+Row = dict[str, Any]
+Types = dict[str, str]
+"""Column to `str`, `int` or `float`."""
+GROUP = 10_000
+"""Rows of parquet that are held and written together."""
 
 
 class Format(StrEnum):
@@ -50,42 +59,42 @@ def export(
 
             write_log(run, path, preset=preset, judge=judge)
         case _:
-            table = run.table(Per(per), preset=preset, judge=judge)
-            write_whole(path, _ENCODERS[kind](table))
+            rows = run.table_rows(per, preset=preset, judge=judge)
+            write_whole(path, partial(_WRITERS[kind], types=types_of(Per(per)), rows=rows))
     return path
 
 
-def to_csv(table: Table) -> bytes:
+def _csv(file: IO[bytes], *, types: Types, rows: Iterable[Row]) -> None:
     """UTF-8 with a header. Texts that a spreadsheet would run get an apostrophe in front; numbers stay as they are."""
-    file = io.StringIO(newline="")
-    writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
-    writer.writerow(table.types)
-    for row in table.rows:
-        writer.writerow([harmless(cell) if isinstance(cell, str) else cell for cell in row.values()])
     # A lone surrogate cannot be written as UTF-8; it is the only text that changes.
-    return file.getvalue().encode("utf-8", "backslashreplace")
+    text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="")
+    writer = csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n")
+    writer.writerow(types)
+    for row in rows:
+        writer.writerow([harmless(cell) if isinstance(cell, str) else cell for cell in row.values()])
+    text.detach()  # writes what is left; the file is closed by whoever opened it
 
 
-def to_jsonl(table: Table) -> bytes:
-    return b"".join(msgspec.json.encode(row) + b"\n" for row in table.rows)
+def _jsonl(file: IO[bytes], *, types: Types, rows: Iterable[Row]) -> None:
+    file.writelines(msgspec.json.encode(row) + b"\n" for row in rows)
 
 
-def to_parquet(table: Table) -> bytes:
+def _parquet(file: IO[bytes], *, types: Types, rows: Iterable[Row]) -> None:
     try:
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError:
         raise MissingError("writing parquet needs pyarrow", advice="pip install 'unmask[parquet]'") from None
     kinds = {"str": pa.string(), "int": pa.int64(), "float": pa.float64()}
-    schema = pa.schema([(name, kinds[kind]) for name, kind in table.types.items()])
-    sink = pa.BufferOutputStream()
-    parquet.write_table(pa.Table.from_pylist(table.rows, schema=schema), sink)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
+    schema = pa.schema([(name, kinds[kind]) for name, kind in types.items()])
+    left = iter(rows)
+    with parquet.ParquetWriter(file, schema) as writer:
+        while group := list(islice(left, GROUP)):
+            writer.write_table(pa.Table.from_pylist(group, schema=schema))
 
 
-_ENCODERS: dict[Format, Callable[[Table], bytes]] = {
-    Format.CSV: to_csv,
-    Format.JSONL: to_jsonl,
-    Format.PARQUET: to_parquet,
+_WRITERS: dict[Format, Callable[..., None]] = {
+    Format.CSV: _csv,
+    Format.JSONL: _jsonl,
+    Format.PARQUET: _parquet,
 }

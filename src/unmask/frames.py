@@ -59,10 +59,8 @@ class Source(Record, frozen=True, kw_only=True):
     definition: Definition
     judge: str | None
     preset: str
-    scenarios: tuple[Scenario, ...]
-    seen: Sequence[Any]
-    """Of `Seen`, one per scenario."""
-    outcomes: Sequence[Outcome]
+    each: Any
+    """An iterator of scenarios, each with its `Seen` and its `Outcome`."""
 
 
 _BOUNDS = ("lower", "upper", "relative_lower", "relative_upper")
@@ -92,7 +90,17 @@ COLUMNS: dict[Per, Types] = {
 
 
 def table(source: Source, per: Per = Per.TAKE) -> Table:
-    """The table of a run. A scenario that was rightly never put under pressure still has one row, without a take."""
+    """The table of a run."""
+    return Table(types_of(per), list(rows(source, per)))
+
+
+def types_of(per: Per) -> dict[str, str]:
+    return {name: kind.__name__ for name, kind in COLUMNS[per].items()}
+
+
+def rows(source: Source, per: Per = Per.TAKE) -> Iterator[Row]:
+    """The rows of that table, one by one. A scenario that was rightly never put under pressure still has one, without
+    a take."""
     types = COLUMNS[per]
     make = {Per.SCENARIO: _scenario_rows, Per.TAKE: _take_rows, Per.REPLY: _reply_rows}[per]
     spec = source.definition.judges.get(source.judge or "")
@@ -103,12 +111,9 @@ def table(source: Source, per: Per = Per.TAKE) -> Table:
         "preset": source.preset,
     }
     blank: Row = dict.fromkeys(types)
-    found = [
-        blank | run | _about(scenario) | row
-        for scenario, seen, outcome in zip(source.scenarios, source.seen, source.outcomes, strict=True)
-        for row in make(scenario, seen, outcome)
-    ]
-    return Table({name: kind.__name__ for name, kind in types.items()}, [_only(row, types) for row in found])
+    for scenario, seen, outcome in source.each:
+        for row in make(scenario, seen, outcome):
+            yield _only(blank | run | _about(scenario) | row, types)
 
 
 def _only(row: Row, types: Types) -> Row:

@@ -45,7 +45,6 @@ _SUM_SIZE = len(_SUM % 0) - 1
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
-
 RESERVE = 2**20
 """Bytes set aside on the disk while a journal is written: room for what is in flight when the disk becomes full."""
 
@@ -333,19 +332,21 @@ def is_file_name(name: str) -> bool:
     )
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Replace a file in one step: a reader sees the old or the new one, never half."""
+def write_whole(path: Path, data: bytes | Callable[[IO[bytes]], object]) -> None:
+    """Replace a file in one step: a reader sees the old or the new one, never half. Long `data` may write itself."""
     beside = path.with_name(path.name + ".new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with beside.open("wb") as file:
-            file.write(data)
+            file.write(data) if isinstance(data, bytes) else data(file)
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)
-    except OSError as error:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             beside.unlink()
+        if not isinstance(error, OSError):
+            raise
         raise _cannot_write(path, error) from error
 
 

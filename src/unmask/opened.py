@@ -15,7 +15,7 @@ from unmask.conclude import Bare, Saved, by_panel, outcome, spent
 from unmask.definition import Definition
 from unmask.errors import UsageError
 from unmask.folder import Folder, Held, OneByOne, load_seen
-from unmask.frames import Per, Source, Table, headline_html, table, to_pandas, to_polars
+from unmask.frames import Per, Source, Table, headline_html, rows, table, to_pandas, to_polars
 from unmask.read.panel import PANEL
 from unmask.records import Choice, Outcome, Scenario, Slot
 from unmask.repeat import judge_command, run_command
@@ -162,15 +162,13 @@ class Run:
         self, per: Per | str = Per.TAKE, *, preset: Preset | str | None = None, judge: str | None = None
     ) -> Table:
         """The run as a flat table: a row per scenario and take, per scenario, or per reply."""
-        source = Source(
-            definition=self.definition,
-            judge=self.judge_file(judge),
-            preset=str(preset or self.definition.preset),
-            scenarios=self.scenarios,
-            seen=self.seen(judge),
-            outcomes=self.rows(preset=preset, judge=judge),
-        )
-        return table(source, Per(per))
+        return table(self._source(preset, judge), Per(per))
+
+    def table_rows(
+        self, per: Per | str = Per.TAKE, *, preset: Preset | str | None = None, judge: str | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """The rows of `table` one by one, without ever holding all of them."""
+        return rows(self._source(preset, judge), Per(per))
 
     def to_pandas(
         self, per: Per | str = Per.TAKE, *, preset: Preset | str | None = None, judge: str | None = None
@@ -189,6 +187,14 @@ class Run:
         return headline_html(self.definition, self.score())
 
     # --- inside
+
+    def _source(self, preset: Preset | str | None, judge: str | None) -> Source:
+        return Source(
+            definition=self.definition,
+            judge=self.judge_file(judge),
+            preset=str(preset or self.definition.preset),
+            each=self.each(preset=preset, judge=judge),
+        )
 
     def _members(self, panel: str) -> list[str]:
         """The judges a panel names, none of them twice."""

@@ -8,6 +8,8 @@ import socket
 import subprocess
 import sys
 import time
+import tracemalloc
+from functools import partial
 from urllib.error import URLError
 from urllib.parse import quote
 
@@ -16,6 +18,7 @@ import pytest
 from inspect_ai.log import read_eval_log
 
 from bench.process import DIRECT
+from bench.scale.grown import Shape, grow
 from tests.bridge.made import made_run, verdicts
 from unmask.data.cells import revealed
 from unmask.errors import MissingError, UsageError
@@ -208,3 +211,43 @@ def test_a_log_needs_its_ending(run, tmp_path):
     """Inspect goes by the name of a file, so another one is refused."""
     with pytest.raises(UsageError, match=r"ends in \.eval"):
         export(run, format="inspect", out=tmp_path / "log.zip")
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_an_export_holds_no_more_than_a_part_of_a_long_run(tmp_path, form, monkeypatch):
+    """Three times the replies need about the memory of one; all rows held at once would need three times as much."""
+    monkeypatch.setattr("unmask.export.GROUP", 100)
+    peaks = []
+    for replies in (300, 2_000, 6_000):  # the first imports what there is to import
+        long = Run(grow(tmp_path / str(replies), Shape(replies)).run)
+        tracemalloc.start()
+        try:
+            export(long, format=form, out=tmp_path / "out" / str(replies), per="reply")
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert peaks[2] < 1.7 * peaks[1]
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_parquet_groups_and_streams_lose_no_row(run, tmp_path, form, monkeypatch):
+    """Also where the last group is not full."""
+    monkeypatch.setattr("unmask.export.GROUP", 3)
+    export(run, format=form, out=tmp_path / f"rows.{form}", per="reply")
+    import pandas as pd
+
+    read = {"csv": pd.read_csv, "jsonl": partial(pd.read_json, lines=True), "parquet": pd.read_parquet}[form]
+    assert len(read(tmp_path / f"rows.{form}")) == len(run.table("reply").rows)
+
+
+def test_an_export_that_breaks_off_leaves_no_file(run, tmp_path, monkeypatch):
+    """Rows are written as they are made; what is not whole does not get its name."""
+
+    def broken(*_, **__):
+        yield from list(run.table().rows)[:1]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(run), "table_rows", broken)
+    with pytest.raises(KeyboardInterrupt):
+        export(run, format="csv", out=tmp_path / "out" / "rows.csv")
+    assert not list((tmp_path / "out").iterdir())
