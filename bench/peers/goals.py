@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import ceil
 from typing import NamedTuple
 
 from bench.peers.cells import Cell, Found, Peer
@@ -63,14 +64,22 @@ def _wall(found: Sequence[Found]) -> Iterator[Goal]:
     for connections in (50, 200):
         for takes in (1, 10):
             cells = [
-                one.ratio
+                one
                 for one in found
                 if one.cell.peer is Peer.UNMASK
                 and (one.cell.connections, one.cell.takes, one.cell.shape) == (connections, takes, "fixed")
                 and one.ratio is not None
             ]
+            worst = max(cells, key=lambda one: one.ratio or 0.0, default=None)
             what = f"wall against the ideal, 500 ms, {connections} connections, {_takes(takes)}"
-            yield _at_most(what, max(cells, default=None), 1.05, "{:.3f}")
+            goal = _at_most(what, worst.ratio if worst else None, 1.05, "{:.3f}")
+            yield goal if worst is None else goal._replace(found=f"{goal.found} ({_least(worst)})")
+
+
+def _least(one: Found) -> str:
+    """What no client can go below: the last round takes as long as the others, however few calls are left for it."""
+    rounds = ceil(one.calls / one.cell.connections)
+    return f"{rounds} rounds alone are {rounds * one.cell.latency / one.ideal:.3f}"
 
 
 def _memory(found: Sequence[Found]) -> Goal:
