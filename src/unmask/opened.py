@@ -121,19 +121,27 @@ class Run:
         )
 
     def replies(self, scenario_id: str) -> dict[tuple[Slot, int], Choice]:
-        return dict(self._seen_of(scenario_id, None).choices())
+        number, _ = self._found(scenario_id)
+        with self._one_by_one([_Member(None, self._settings(None, None))]) as journal:
+            return dict(journal.seen(number, None).choices())
 
     def outcome(self, scenario_id: str, *, preset: Preset | str | None = None, judge: str | None = None) -> Outcome:
-        self.scenario(scenario_id)
-        return next(row for row in self.rows(preset=preset, judge=judge) if row.id == scenario_id)
+        number, scenario = self._found(scenario_id)
+        panel = self._panel(judge, preset)
+        with self._one_by_one(panel) as journal:
+            return _conclude(scenario, [journal.seen(number, member.file) for member in panel], panel)
 
     def scenario(self, scenario_id: str) -> Scenario:
-        for scenario in self.scenarios:
+        return self._found(scenario_id)[1]
+
+    def _found(self, scenario_id: str) -> tuple[int, Scenario]:
+        """A scenario and its number; only this one is held."""
+        for number, scenario in enumerate(self._each_scenario()):
             if scenario.id == scenario_id:
-                return scenario
+                return number, scenario
         from difflib import get_close_matches
 
-        near = get_close_matches(scenario_id, [scenario.id for scenario in self.scenarios], n=3)
+        near = get_close_matches(scenario_id, [scenario.id for scenario in self._each_scenario()], n=3)
         advice = f"Did you mean {', '.join(near)}?" if near else f"unmask score {self.path} --rows lists them."
         raise UsageError(f"the run has no scenario {scenario_id!r}", advice=advice)
 
@@ -231,14 +239,9 @@ class Run:
         self, panel: list[_Member], journal: OneByOne | _AllAtOnce
     ) -> Iterator[tuple[Scenario, list[Seen], Outcome]]:
         """Every scenario with what each member has seen, and what it shows."""
-        first = panel[0].settings
         for number, scenario in enumerate(self._each_scenario()):
             seen = [journal.seen(number, member.file) for member in panel]
-            if len(panel) == 1:
-                yield scenario, seen, outcome(scenario, seen[0], first)
-            else:
-                read = [(member.settings, held) for member, held in zip(panel, seen, strict=True)]
-                yield scenario, seen, by_panel(scenario, read, first.rules)
+            yield scenario, seen, _conclude(scenario, seen, panel)
 
     def _seen(self, judge: str | None) -> list[Seen]:
         held = self._still_held()
@@ -250,10 +253,6 @@ class Run:
         held = self._held
         return held if held is not None and held.size == self._folder.size(held.judge) else None
 
-    def _seen_of(self, scenario_id: str, judge: str | None) -> Seen:
-        wanted = self.scenario(scenario_id)
-        return self._seen(judge)[self.scenarios.index(wanted)]
-
     def _settings(self, judge: str | None, preset: Preset | str | None) -> Settings:
         return self.definition.settings(judge, preset=Preset(preset) if preset else None)
 
@@ -263,6 +262,14 @@ class Run:
             return None
         make = run_command if Ask in missing else judge_command
         return make(self.definition, self.path, judge=member.file, preset=member.settings.preset)
+
+
+def _conclude(scenario: Scenario, seen: list[Seen], panel: list[_Member]) -> Outcome:
+    first = panel[0].settings
+    if len(panel) == 1:
+        return outcome(scenario, seen[0], first)
+    read = [(member.settings, held) for member, held in zip(panel, seen, strict=True)]
+    return by_panel(scenario, read, first.rules)
 
 
 def open_run(path: str | Path) -> Run:

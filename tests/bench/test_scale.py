@@ -51,6 +51,16 @@ def test_a_grown_run_has_nothing_left_to_ask(grown):
     assert open_run(grown.run).score().complete_with is None
 
 
+def test_one_scenario_is_looked_at_without_holding_the_run(grown):
+    """Its replies and outcome are those that the whole run has, and the scenarios are not read into memory."""
+    run = open_run(grown.run)
+    for scenario, seen, row in list(open_run(grown.run).each())[::40]:
+        assert run.scenario(scenario.id) == scenario
+        assert run.outcome(scenario.id) == row
+        assert run.replies(scenario.id) == dict(seen.choices())
+    assert "scenarios" not in vars(run)
+
+
 def test_whoever_watches_a_score_sees_every_scenario_in_order(grown):
     """With the replies and the outcome that `each` gives, which reads the journal once more for them."""
     run, watched = open_run(grown.run), []
