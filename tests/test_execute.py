@@ -157,8 +157,8 @@ def test_scenarios_that_wait_for_another_try_take_nobodys_place():
 
         limits = Limits(max_connections=2, tries=2, backoff_base=1e6, backoff_cap=1e6)
         endpoint = Endpoint("test", limits, sleep=sleep)
-        course = Chains(*[1] * 12)
-        executor = Executor(course, {"subject": Line(Flaky(6), endpoint)}, scenarios=12)
+        course = Chains(*[1] * 14)
+        executor = Executor(course, {"subject": Line(Flaky(8), endpoint)}, scenarios=14)
         endpoint.on_free = executor.wake
         working = asyncio.create_task(executor.run(grace=1))
         for _ in range(200):
@@ -168,7 +168,7 @@ def test_scenarios_that_wait_for_another_try_take_nobodys_place():
             future.set_result(None)
         await asyncio.wait_for(working, 20)
         await endpoint.close()
-        assert len(held) == 6
+        assert len(held) == 8
         return ended
 
     assert asyncio.run(go()) == 6

@@ -201,7 +201,7 @@ class Executor:
     def _window(self) -> int:
         """How many scenarios are open at a time: enough that the last ones reach their ends together. Those that
         wait to try a request again take nobody's place, until they are as many as the others."""
-        usual = max(1, 3 * sum(endpoint.limit for endpoint in self._endpoints))
+        usual = max(1, 4 * sum(endpoint.limit for endpoint in self._endpoints))
         trying_again = len(self._tasks) - sum(endpoint.in_flight for endpoint in self._endpoints)
         return usual + min(usual, max(0, trying_again))
 
