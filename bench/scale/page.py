@@ -90,27 +90,25 @@ def _exponent(rows: Sequence[Row], what: str) -> str:
 
 
 def _goals(rows: Sequence[Row]) -> str:
-    scores = sorted((row for row in rows if row.what == "score"), key=lambda row: row.replies)
-    found = exponent(scores)
-    last = scores[-1] if scores else None
-    lines = [
+    lines = [line for what in WHAT for line in _bounds(what, [row for row in rows if row.what == what])]
+    scores = [row for row in rows if row.what == "score"]
+    right = f"{sum(row.right is True for row in scores)} of {len(scores)} scores"
+    lines.append(["verdicts as planted", "all", right, MET[all(row.right for row in scores) if scores else None]])
+    return "### Goals\n\n" + table(("goal", "limit", "found", ""), lines)
+
+
+def _bounds(what: str, rows: Sequence[Row]) -> list[list[str]]:
+    """Whether one command is linear, and what the longest journal took of it."""
+    found = exponent(rows)
+    last = max(rows, key=lambda row: row.replies, default=None)
+    linear = "–" if found is None else f"{found:.2f}"
+    taken = f"{last.peak_mb:,.0f} MB" if last else "–"
+    return [
+        [f"{what} is linear", f"b ≤ {LINEAR}", linear, MET[None if found is None else found <= LINEAR]],
         [
-            "score is linear",
-            f"b ≤ {LINEAR}",
-            "–" if found is None else f"{found:.2f}",
-            MET[None if found is None else found <= LINEAR],
-        ],
-        [
-            f"memory of a score of {last.replies:,} replies" if last else "memory of a score",
+            f"memory of a {what} of {last.replies:,} replies" if last else f"memory of a {what}",
             f"≤ {MEMORY_MB:,.0f} MB",
-            f"{last.peak_mb:,.0f} MB" if last else "–",
+            taken,
             MET[last.peak_mb <= MEMORY_MB if last else None],
         ],
-        [
-            "verdicts as planted",
-            "all",
-            f"{sum(row.right is True for row in scores)} of {len(scores)} scores",
-            MET[all(row.right for row in scores) if scores else None],
-        ],
     ]
-    return "### Goals\n\n" + table(("goal", "limit", "found", ""), lines)
