@@ -16,6 +16,7 @@ from tests.models.test_hf import adapter  # noqa: E402
 from unmask.cli.main import call  # noqa: E402
 from unmask.errors import FatalModelError, MissingError, UsageError  # noqa: E402
 from unmask.models.inside import inside, looked_at  # noqa: E402
+from unmask.pull import pull  # noqa: E402
 from unmask.records import Message  # noqa: E402
 from unmask.whitebox import load  # noqa: E402
 from unmask.whitebox.identity import model_hash  # noqa: E402
@@ -115,6 +116,37 @@ def test_an_adapter_whose_weights_are_no_tensors_is_named(folder, tmp_path):
     checked, chat = looked_at(f"hf:{folder}+adapter={place}")
     with pytest.raises(FatalModelError, match=r"cut does not fit this model"):
         merge(checked, chat, out=tmp_path / "whole")
+
+
+def test_a_gguf_file_becomes_a_folder_of_unpacked_weights(tmp_path):
+    """The real 135M model: transformers calls what it has unpacked packed, and would not write it."""
+    file = pull("smollm2-135m")
+    with inside(f"hf:{file}") as opened, torch.inference_mode():
+        place = adapter(tmp_path / "adapter", opened.model, scale=0.01)  # which lies on the model from here on
+        wanted = opened.model(input_ids=TEXT).logits
+    out = tmp_path / "whole"
+    checked, chat = looked_at(f"hf:{file}+adapter={place}")
+    merge(checked, chat, out=out)
+    torch.testing.assert_close(scores(f"hf:{out}"), wanted, rtol=1e-3, atol=1e-3)
+    now = looked_at(f"hf:{out}")[1]
+    asked = (Message("system", "Be brief."), Message("user", "Hi"))
+    assert now.tokens(now.prompt(asked)) == chat.tokens(chat.prompt(asked))
+
+
+def test_weights_that_stay_packed_are_refused(treated, tmp_path, monkeypatch):
+    """An adapter cannot be added to them without loss."""
+    packed = load.bare
+
+    def bare(checked):
+        model = packed(checked)
+        model.hf_quantizer = object()
+        return model
+
+    monkeypatch.setattr("unmask.whitebox.merge.bare", bare)
+    checked, chat = looked_at(treated)
+    with pytest.raises(UsageError, match="packed weights"):
+        merge(checked, chat, out=tmp_path / "whole")
+    assert not list(tmp_path.iterdir())
 
 
 def test_too_little_main_memory_is_said_before_weights_are_read(treated, tmp_path, monkeypatch):

@@ -151,7 +151,7 @@ def bare(checked: Checked) -> Any:
     source, gpu = checked.source, not checked.device.startswith("cpu")
     options: dict[str, Any] = {"gguf_file": source.file} if source.file else {}
     try:
-        with _quiet():
+        with quiet():
             model = AutoModelForCausalLM.from_pretrained(
                 source.folder, config=checked.config, dtype=torch.bfloat16 if gpu else torch.float32, **options
             ).to(checked.device)
@@ -173,7 +173,7 @@ def _described(source: Source) -> tuple[Any, Any]:
 
     options: dict[str, Any] = {"gguf_file": source.file} if source.file else {}
     try:
-        with _quiet():
+        with quiet():
             config = AutoConfig.from_pretrained(source.folder, **options)
             return config, AutoTokenizer.from_pretrained(source.folder, **options)
     except Exception as error:  # as above; a folder that is no model fails in many ways
@@ -200,7 +200,7 @@ def parameters(checked: Checked) -> int:
     from transformers import AutoModelForCausalLM
 
     try:
-        with _quiet(), torch.device("meta"):
+        with quiet(), torch.device("meta"):
             empty = AutoModelForCausalLM.from_config(checked.config)
     except (ValueError, RuntimeError, KeyError, ImportError, AttributeError) as error:
         raise UsageError(f"transformers has no chat model for {checked.source.shown}: {_first_line(error)}") from None
@@ -266,7 +266,7 @@ def _patient_threads() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Progress bars and advice of transformers would run through our own display."""
     from transformers import modeling_gguf_pytorch_utils as unpacking
     from transformers.utils import logging

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -17,7 +17,7 @@ from unmask.journal import write_whole
 from unmask.records import Record
 from unmask.whitebox.adapt import merged
 from unmask.whitebox.identity import model_hash
-from unmask.whitebox.load import Checked, bare, refuse_too_large
+from unmask.whitebox.load import Checked, bare, quiet, refuse_too_large
 
 if TYPE_CHECKING:
     from unmask.whitebox.chat import Chat
@@ -60,6 +60,7 @@ def merge(checked: Checked, chat: Chat, *, out: Path) -> Merged:
     plain = Checked(source, config=checked.config, tokenizer=checked.tokenizer, device="cpu")
     refuse_too_large(plain)
     model = bare(plain)
+    _refuse_packed(model, source.shown, unpacked=source.file is not None)
     before = model_hash(model)
     model = merged(model, source.adapter)
     made = Merged(
@@ -72,7 +73,8 @@ def merge(checked: Checked, chat: Chat, *, out: Path) -> Merged:
     beside = out.with_name(f".{out.name}.new")
     try:
         shutil.rmtree(beside, ignore_errors=True)
-        model.save_pretrained(beside)
+        with quiet():
+            model.save_pretrained(beside)
         chat.tokenizer.save_pretrained(beside)
         write_whole(beside / MADE, msgspec.json.format(msgspec.json.encode(made)))
         beside.rename(out)
@@ -81,3 +83,16 @@ def merge(checked: Checked, chat: Chat, *, out: Path) -> Merged:
     finally:
         shutil.rmtree(beside, ignore_errors=True)
     return made
+
+
+def _refuse_packed(model: Any, shown: str, *, unpacked: bool) -> None:
+    """A GGUF file was unpacked when it was read and is packed in name only, so the name is taken off."""
+    packing = getattr(model, "hf_quantizer", None)
+    if packing is None:
+        return
+    if not unpacked:
+        raise UsageError(
+            f"{shown} has packed weights, and an adapter cannot be added to these without loss",
+            advice="merge into the model they were packed from",
+        )
+    packing.remove_quantization_config(model)
