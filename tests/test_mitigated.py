@@ -229,6 +229,15 @@ def test_the_command_writes_table_figure_and_json(base, tmp_path):
     assert (tmp_path / "o.svg").read_text().startswith("<?xml")
 
 
+def test_few_judged_scenarios_are_said(base, tmp_path):
+    """No effect on the few that could be read says nothing about the rest."""
+    found = account([base, made(tmp_path / "t", ["refused"] * 30 + BASE[30:])])
+    assert "only 60 of 90 scenarios were judged in both runs; of the rest nothing is known" in found.treated[0].notes
+    assert "| judged in both | 60 of 90 |" in markdown(found)
+    whole = account([base, made(tmp_path / "w", BASE)]).treated[0]
+    assert not any("were judged" in note for note in whole.notes)
+
+
 def test_an_ending_nobody_knows_is_refused(base, tmp_path):
     """Before anything is read."""
     done = unmask("mitigate", "report", str(base.path), "x", "--out", "o.doc", cwd=tmp_path)

@@ -44,6 +44,8 @@ MEASURES: dict[str, Callable[[Outcome], bool]] = {
 }
 """What is compared, in the order it is shown. Belief is the share that has one: 1 - P(no belief)."""
 _OF_PROBES = ("belief", "accuracy")
+_ENOUGH = 0.95
+"""Share of the scenarios that have to be judged in both runs before the rest needs no mention; as in a single run."""
 
 
 class Measured(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -263,6 +265,9 @@ def _notes(base: Side, side: Side, moves: Moves, measured: Mapping[str, Measured
         yield "treated like the base: a difference comes from chance or from other settings"
     if _bare_model(base.run.definition) != _bare_model(side.run.definition):
         yield f"another model than the base: {_bare_model(side.run.definition)}"
+    judged, shared = measured["p_lie"].overall.n, len(base.rows.keys() & side.rows.keys())
+    if judged < _ENOUGH * shared:
+        yield f"only {judged} of {shared} scenarios were judged in both runs; of the rest nothing is known"
     unknown = [name for name in _OF_PROBES if measured[name].overall.value is None]
     if unknown:
         yield f"{' and '.join(unknown)}: not measured, {measured[unknown[0]].overall.why}"

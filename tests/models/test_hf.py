@@ -422,7 +422,7 @@ def adapter(folder: Path, made, *, scale: float) -> Path:
     for name, weight in wrapped.named_parameters():
         if "lora_" in name:
             torch.nn.init.constant_(weight, scale)
-    wrapped.save_pretrained(folder)
+    wrapped.save_pretrained(folder, save_embedding_layers=False)
     return folder
 
 

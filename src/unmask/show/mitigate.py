@@ -105,6 +105,7 @@ def _summaries(found: Account) -> Iterator[Rows]:
 def _summary(treated: Sequence[Treated]) -> Rows:
     headings = ("points", *(called(one) for one in treated))
     rows: list[Sequence[str]] = [("run", *(one.name for one in treated))]
+    rows.append(("judged in both", *(f"{one.measures['p_lie'].overall.n} of {one.shared}" for one in treated)))
     rows.append(("what it does", *(EFFECTS[one.effect] for one in treated)))
     rows += [(title, *(_moved(one.measures[name].overall) for one in treated)) for name, title in NAMES.items()]
     rows.append(("perplexity", *(_perplexity(one.writing) for one in treated)))

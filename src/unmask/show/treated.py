@@ -74,15 +74,23 @@ def _right(axes: Any, treated: Sequence[Treated]) -> None:
             widest = max(widest, abs(spot[1]), abs(spot[2]))
             look = {"color": colour, "markersize": 4.5, "elinewidth": 1.2, "capsize": 2}
             axes.errorbar(spot[0], row + 0.15 * (number - 2), xerr=arms(spot), fmt=marker, zorder=3, **look)
-        told = fill(EFFECTS[one.effect], 24) + (
-            f"\nperplexity ×{one.writing.ratio.value:.2f}" if one.writing.ratio else ""
-        )
-        axes.text(1.03, row, told, transform=axes.get_yaxis_transform(), va="center", fontsize=7.5)
+        axes.text(1.03, row, _told(one), transform=axes.get_yaxis_transform(), va="center", fontsize=7.5)
     axes.set_xlim(-1.06 * widest, 1.06 * widest)
     axes.set_xlabel("difference to the base, points, 95 % intervals")
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     _measure_key(axes)
+
+
+def _told(one: Treated) -> str:
+    """What it is called, on how many scenarios where that is not all, and what became of its fluency."""
+    judged = one.measures["p_lie"].overall.n
+    lines = [fill(EFFECTS[one.effect], 24)]
+    if judged < one.shared:
+        lines.append(f"judged in both: {judged} of {one.shared}")
+    if one.writing.ratio:
+        lines.append(f"perplexity ×{one.writing.ratio.value:.2f}")
+    return "\n".join(lines)
 
 
 def _measure_key(axes: Any) -> None:
