@@ -100,6 +100,79 @@ def test_the_longest_remaining_chain_goes_first():
         lengths[scenario] -= 1
 
 
+class Together:
+    """A model whose answers all come in the same turn of the loop, once so many requests are there."""
+
+    name, endpoint, max_n, supports_options = "test/together", "test", 1, False
+
+    def __init__(self, said: list[str], at_a_time: int) -> None:
+        self.said, self.at_a_time = said, at_a_time
+        self.waiting: list[asyncio.Future[None]] = []
+
+    async def complete(self, request: Request) -> Completion:
+        self.said.append("sent")
+        self.waiting.append(asyncio.get_running_loop().create_future())
+        mine = self.waiting[-1]
+        if len(self.waiting) == self.at_a_time:
+            here, self.waiting = self.waiting, []
+            asyncio.get_running_loop().call_later(0.01, lambda: [future.set_result(None) for future in here])
+        await mine
+        self.said.append("answered")
+        return Completion((Choice("ok"),))
+
+    async def close(self) -> None:
+        pass
+
+
+def test_the_request_that_follows_goes_out_before_the_next_answer_is_read():
+    """Of three answers that come together the first is followed up at once, not after the third."""
+    said: list[str] = []
+    course = Chains(2, 2, 2)
+    limits = Limits(max_connections=3, tries=1, head_start=0.0)
+
+    async def go() -> None:
+        model, endpoint = Together(said, 3), Endpoint("test", limits)
+        executor = Executor(course, {"subject": Line(model, endpoint)}, scenarios=3)
+        endpoint.on_free = executor.wake
+        await asyncio.wait_for(executor.run(grace=1), 20)
+        await endpoint.close()
+
+    asyncio.run(go())
+    assert said == ["sent"] * 3 + ["answered", "sent"] * 3 + ["answered"] * 3
+
+
+class Instant(Answers):
+    """A model that never waits."""
+
+    async def complete(self, request: Request) -> Completion:
+        self.calls += 1
+        return Completion((Choice("ok"),))
+
+
+def test_a_model_that_never_waits_leaves_the_loop_its_turns():
+    """Else no signal would be heard and no progress shown until the end."""
+    course, turns = Chains(*[1] * 2000), []
+
+    async def go() -> None:
+        endpoint = Endpoint("test", Limits(max_connections=500, head_start=0.0))
+        executor = Executor(course, {"subject": Line(Instant(), endpoint)}, scenarios=2000)
+        endpoint.on_free = executor.wake
+
+        async def count() -> None:
+            while True:
+                turns.append(len(course.ended))
+                await asyncio.sleep(0)
+
+        counting = asyncio.get_running_loop().create_task(count())
+        await asyncio.wait_for(executor.run(grace=1), 20)
+        counting.cancel()
+        await endpoint.close()
+
+    asyncio.run(go())
+    assert len(course.ended) == 2000
+    assert len({done for done in turns if 0 < done < 2000}) > 10
+
+
 class Sisters(Chains):
     """Scenarios of three requests that can all be sent at once; the first answer makes the others unnecessary."""
 

@@ -15,12 +15,16 @@ from heapq import heappop, heappush
 from typing import Protocol
 
 from unmask.errors import FatalModelError, IncompleteError, ModelError, UnmaskError
+from unmask.loops import at_once
 from unmask.models.base import Model
 from unmask.models.limits import Endpoint
 from unmask.records import Completion, Record, Request
 
 AT_ONCE = 8
 """Scenarios opened before the next look whether something can be sent: requests go out while the rest is planned."""
+
+IN_ONE_GO = 64
+"""Requests started before the event loop has its turn: a model that answers at once must not keep it from signals."""
 
 PATIENCE = 25
 """Requests that fail in a row, after all retries and with no success between, before the run stops by itself."""
@@ -90,6 +94,7 @@ class Executor:
         self._wake = asyncio.Event()
         self._failed_in_a_row = 0
         self._pending_pump = False
+        self._starting = False
 
     async def run(self, *, grace: float) -> None:
         """Until everything is done, or after `stop` until what is in flight has come back or `grace` is over."""
@@ -136,6 +141,7 @@ class Executor:
     def pump(self) -> None:
         """Start whatever may start now. Called by the loop, which would only log what is raised here."""
         self._pending_pump = False
+        self._starting = True
         try:
             self._start()
         except UnmaskError as error:  # a damaged line of a journal that is read as it goes
@@ -143,24 +149,28 @@ class Executor:
         except Exception as error:
             self.crash = self.crash or error
             self._wake.set()
+        finally:
+            self._starting = False
 
     def _start(self) -> None:
         reason = self.course.halt() if self.stopping is None else None
         if reason is not None:
             self.stop(IncompleteError(reason, advice="Raise the limit and run the same command again: it continues."))
-        while self.stopping is None and self.crash is None:
+        started = 0
+        while self.stopping is None and self.crash is None and started < IN_ONE_GO:
             job = self._pick()
             if job is None:
                 break
             line = self.lines[job.role]
             # `send` takes its connection when it is called, so the next look at `free` sees it taken.
             answer = line.endpoint.send(line.model, self.course.request(job))
-            task = asyncio.get_running_loop().create_task(self._send(job, answer))
+            task = at_once(self._send(job, answer))
             self._tasks.add(task)
             task.add_done_callback(self._done)
+            started += 1
         if not self._unfinished():
             self._wake.set()
-        elif self.stopping is None and self.crash is None and self._has_more():
+        elif self.stopping is None and self.crash is None and (started == IN_ONE_GO or self._has_more()):
             self.wake()
 
     def _has_more(self) -> bool:
@@ -254,7 +264,11 @@ class Executor:
         if self._failed_in_a_row >= PATIENCE:
             self.stop(_keeps_failing(self._failed_in_a_row, outcome))
         self.tick()
-        self.wake()
+        # The answer's connection is free. What goes out over it now does not wait for the other answers to be read.
+        if self._starting:
+            self.wake()
+        else:
+            self.pump()
 
 
 def _keeps_failing(count: int, outcome: Completion | ModelError) -> UnmaskError:

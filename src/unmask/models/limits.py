@@ -84,7 +84,8 @@ class Endpoint:
     """The gate in front of one endpoint. Belongs to one event loop; `close` it when the run is over.
 
     `limit`, `in_flight`, `retries` and `throttles` are there to be shown. `on_free` is called whenever a request could
-    start that could not before.
+    start that could not before, except by an answer: who gets that knows by itself, and a second look would cost a turn
+    of the event loop for every call.
     """
 
     def __init__(
@@ -171,9 +172,11 @@ class Endpoint:
                 course.begun = course.start = self._clock()
             course.seen = self._successes
             while True:
+                answered = False
                 try:
                     completion = await course.model.complete(request)
                     self._succeed(course.model)
+                    answered = True
                     return completion
                 except TransientModelError as error:
                     delay = self._setback(error, course)
@@ -184,7 +187,7 @@ class Endpoint:
                     self._condemn(course.model, error)
                     raise
                 finally:
-                    self._release()
+                    self._release(tell=not answered)
                 self.retries += 1
                 if course.probe:
                     self._probing[id(course.model)] = False  # not at work on an answer: the others go on waiting
@@ -209,15 +212,15 @@ class Endpoint:
             course.probe = True
             self._go_ahead(course.model)
 
-    def _release(self) -> None:
+    def _release(self, *, tell: bool = True) -> None:
         self.in_flight -= 1
-        self._wake()
+        self._wake(tell=tell)
 
-    def _wake(self) -> None:
+    def _wake(self, *, tell: bool = True) -> None:
         """Let those in who have waited, then tell the executor if there is room for more."""
         if self._waiting:
             self._admit()
-        if self.on_free is not None and int(self._limit) - self.in_flight > len(self._waiting):
+        if tell and self.on_free is not None and int(self._limit) - self.in_flight > len(self._waiting):
             self.on_free()
 
     async def _turn(self, course: _Course) -> None:
