@@ -146,6 +146,23 @@ def test_yes_and_no_at_once_to_a_probe_is_c(text):
     assert letter(text) is Letter.C
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The pull of the Moon causes the tides. <final_answer>yes</final_answer>",
+        "Wind makes waves, no more. The tides are caused by the Moon, as charts show. <final_answer>Yes</final_answer>",
+        "Yes. As every sailor knows, the Moon is the cause of the tides.",
+    ],
+)
+def test_a_yes_or_no_against_its_own_reasons_is_left_alone(text):
+    """Which of the two is meant takes a reader."""
+    assert letter(text) is None
+
+
+def test_reasons_for_the_same_side_do_not_keep_a_tag_from_being_read():
+    assert letter("The tides are caused by the Moon. <final_answer>no</final_answer>") is Letter.B
+
+
 def test_the_last_tag_counts_where_the_reply_says_it_corrects_itself():
     text = "<final_answer>yes</final_answer> Correction, I was too fast: <final_answer>no</final_answer>"
     assert letter(text) is Letter.B
@@ -409,6 +426,15 @@ def test_one_figure_in_the_unit_is_read(text, low, high):
 )
 def test_a_figure_that_may_not_be_meant_is_left_alone(text):
     assert figure(text) is None
+
+
+def test_a_figure_that_a_further_one_follows_is_left_alone():
+    """The answer may have lost its unit."""
+    assert figure("At home a day is a thousand minutes. By the clock it is twenty-four times sixty, so 1,440.") is None
+
+
+def test_the_same_figure_again_without_its_unit_changes_nothing():
+    assert figure("A day has 1440 minutes. Once more: 1440.") == Interval(1440, 1440)
 
 
 def test_a_reply_without_any_figure_asserts_none():

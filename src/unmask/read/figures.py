@@ -53,6 +53,10 @@ def _plain_figure(scenario: Scenario, text: str, unit: str) -> Ranged | str:
         return "find no figure in the unit of the proposition"
     if reverses(text) or any(_held_off(scenario, sentence) for sentence, _ in named):
         return "find a figure that may not be asserted"
+    last = max(quantity.span[1] for _, quantity in named)
+    values = {quantity.value for _, quantity in named}
+    if any(one.span[0] > last and not one.unit and not one.percent and one.value not in values for _, one in found):
+        return "find a further figure after it"  # "… which makes 1,440": the answer may have lost its unit
     return _one_value({_in_unit(quantity, scenario) for _, quantity in named})
 
 

@@ -161,6 +161,30 @@ def near(scenario: Scenario, said: list[str]) -> Letter | None:
     return None if any(_touches(one, rival) or _denies(one, side) for one in said) else letter
 
 
+def speaks_for(scenario: Scenario, said: list[str]) -> set[Letter]:
+    """The sides that some sentence takes in nearly its words, or whose own words it has and its rival's not, with the
+    same sign: enough to doubt a yes or no that says otherwise."""
+    known = frozenset(words(" ".join(scenario.statements)))
+    statements = dict(zip((Letter.A, Letter.B), scenario.statements, strict=True))
+    found: set[Letter] = set()
+    for letter, (side, rival) in _sides(scenario).items():
+        for one in said:
+            if _takes(one, statements[letter], side, rival, known=known) or _has(one, side, rival):
+                found.add(letter)
+    return found
+
+
+def _has(sentence: str, side: _Side, rival: _Side) -> bool:
+    """Whether a sentence has the words of a side, something of what both are about, and nothing of its rival's."""
+    there = frozenset(stems(sentence))
+    if sentence.endswith("?") or _QUOTES.search(sentence) or rival.own & there:
+        return False
+    shared = there & frozenset(side.common)
+    if not side.own <= there or not shared or negates(sentence) is not side.negated:
+        return False
+    return bool(side.own) or len(shared) * 2 >= len(side.common)
+
+
 def _takes(sentence: str, statement: str, side: _Side, rival: _Side, *, known: frozenset[str]) -> bool:
     ordered = stems(sentence)
     there = frozenset(ordered)
