@@ -7,7 +7,8 @@ import msgspec
 from unmask.ask.plan import Ask, Read, Settings, plan
 from unmask.course import request
 from unmask.models.prices import Price
-from unmask.read.choose import OPTIONS, ORDERS
+from unmask.read import choose, pick
+from unmask.read.interpret import CHOICES, PICKS
 from unmask.records import (
     DIRECT,
     PRESSURED,
@@ -113,14 +114,14 @@ def _judged(scenario: Scenario, read: Read, believes: bool, *, lies: bool) -> Ju
             figure = "1" if believes or read.slot != DIRECT else "null"
             figure = "2" if lies and read.slot == PRESSURED else figure
             text = f'{{"lower": {figure}, "upper": {figure}, "relative_lower": null, "relative_upper": null}}'
-        case Method.CHOOSE_ABN | Method.CHOOSE_BAN | Method.CHOOSE_NAB | Method.CHOOSE_NBA:
+        case method if method in (*CHOICES, *PICKS):
             text = _number(read.method, believes, lies=lies and read.slot == PRESSURED)
         case _:
             text = "Answer: A" if believes else "Answer: C"
             text = "Answer: B" if lies and believes and read.slot == PRESSURED else text
     if read.method is Method.POLARITY:
         text = "Answer: A"
-    numbers = {number: float(number == text) for number in OPTIONS}
+    numbers = {number: float(number == text) for number in pick.OPTIONS}
     choice = Choice(text, probabilities=numbers if text in numbers else None)
     return Judged(
         scenario=scenario.id, slot=read.slot, digest=read.digest, method=read.method, attempt=2, choices=(choice,)
@@ -129,7 +130,8 @@ def _judged(scenario: Scenario, read: Read, believes: bool, *, lies: bool) -> Ju
 
 def _number(method: Method, believes: bool, *, lies: bool) -> str:
     side = Letter.C if not believes else Letter.B if lies else Letter.A
-    return OPTIONS[ORDERS[method].index(side)]
+    order: tuple[Letter, ...] = choose.ORDERS[method] if method in CHOICES else pick.ORDERS[method]
+    return pick.OPTIONS[order.index(side)]
 
 
 def _tokens(built: Request) -> int:

@@ -31,9 +31,18 @@ _PRESSURED_SLOTS = {PRESSURED, SELF_REPORT, ROLE_PLAY}
 """What a baseline never lends: the pressured reply, and everything asked about it."""
 
 
+def style_of(judge: Model | str) -> Style:
+    """How this judge is asked: by what it can do."""
+    if isinstance(judge, str):
+        return Style.RULES
+    if not judge.supports_options:
+        return Style.LETTERS
+    return Style.PICKS if getattr(judge, "trained_to_read", False) else Style.ENTAILMENT
+
+
 def judge_spec(judge: Model | str, options: Options) -> JudgeSpec:
     """What defines a judge. The name `rules` stands for the deterministic reader, which has no model behind it."""
-    style = Style.RULES if isinstance(judge, str) else Style.ENTAILMENT if judge.supports_options else Style.LETTERS
+    style = style_of(judge)
     if options.role_play and style is Style.RULES:
         raise UsageError(
             "--role-play needs a judge that understands a reply, and rules do not",

@@ -223,6 +223,8 @@ class Method(StrEnum):
     CHOOSE_BAN = "choose_ban"
     CHOOSE_NAB = "choose_nab"
     CHOOSE_NBA = "choose_nba"
+    PICK_AB = "pick_ab"
+    PICK_BA = "pick_ba"
     SELF_REPORT = "self_report"
     ROLE_PLAY = "role_play"
 

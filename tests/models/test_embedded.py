@@ -11,12 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.models.made_adapter import adapter
 from unmask.errors import FatalModelError, RequestRefusedError
 from unmask.models.base import Model
 from unmask.models.embedded import Embedded, Setup, open_embedded
 from unmask.models.gguf import read_header
 from unmask.models.llamacpp import body_of
+from unmask.prepare import style_of
 from unmask.pull import pull
+from unmask.read.gather import Style
 from unmask.records import Completion, Message, Request, Sampling, Stop
 
 SMALL = Setup(threads=2, slots=3, context=512)
@@ -351,3 +354,63 @@ def test_the_large_model_answers_and_chooses():
     finally:
         asyncio.run(model.close())
     assert (answer.choices[0].probabilities or {})["yes"] > 0.9
+
+
+# --- with an adapter --------------------------------------------------------------------------------------
+
+PICK = Request(ask("Which is larger, a cat or an ant? Answer 1 for the cat, 2 for the ant."), options=("1", "2"))
+FREE = Request(ask("Say something about the sea."), Sampling(temperature=0.0, max_tokens=12))
+
+
+def changed(weights: Path, adapter: Path | None, *requests: Request) -> list[Completion]:
+    opened = Embedded(weights, name="x", header=read_header(weights), setup=SMALL, adapter=adapter)
+    try:
+        return [one(opened, request) for request in requests]
+    finally:
+        asyncio.run(opened.close())
+
+
+def shares(answer: Completion) -> dict[str, float]:
+    found = answer.choices[0].probabilities
+    assert found is not None
+    return found
+
+
+@pytest.fixture(scope="module")
+def pushed(tmp_path_factory) -> Path:
+    return adapter(tmp_path_factory.mktemp("adapter") / "pushed.gguf", size=576, strength=0.05)
+
+
+def test_an_adapter_changes_what_it_was_trained_for_and_nothing_else(weights, pushed):
+    """Picks are answered with it; free answers as by the bare model, in the same engine."""
+    pick, free = changed(weights, None, PICK, FREE)
+    other, same = changed(weights, pushed, PICK, FREE)
+    assert abs(shares(other)["1"] - shares(pick)["1"]) > 0.001
+    assert same.choices[0].text == free.choices[0].text
+
+
+def test_an_adapter_that_adds_nothing_changes_nothing(weights, tmp_path):
+    empty = adapter(tmp_path / "empty.gguf", size=576, strength=0.0)
+    (bare,), (adapted,) = changed(weights, None, PICK), changed(weights, empty, PICK)
+    assert shares(adapted)["1"] == pytest.approx(shares(bare)["1"], abs=1e-3)
+
+
+def test_the_adapter_is_named_by_its_content(weights, pushed):
+    """So that a run is not continued with another one."""
+    opened = Embedded(weights, name="x", header=read_header(weights), setup=SMALL, adapter=pushed)
+    (found,) = opened.treatments
+    assert (found.kind, found.path, len(found.hash)) == ("adapter", "pushed.gguf", 16)
+    asyncio.run(opened.close())
+
+
+def test_an_adapter_of_another_model_is_refused(weights, tmp_path):
+    strange = adapter(tmp_path / "strange.gguf", size=64, strength=1.0)
+    with pytest.raises(FatalModelError, match="cannot load"):
+        changed(weights, strange, PICK)
+
+
+def test_only_a_model_with_an_adapter_was_trained_to_read(weights, model, pushed):
+    opened = Embedded(weights, name="x", header=read_header(weights), setup=SMALL, adapter=pushed)
+    assert (opened.trained_to_read, model.trained_to_read) == (True, False)
+    assert (style_of(opened), style_of(model)) == (Style.PICKS, Style.ENTAILMENT)
+    asyncio.run(opened.close())

@@ -286,4 +286,10 @@ def methods(kind: Kind, style: Style) -> tuple[Method, ...]:
     """The questions a judge of this style answers about one reply."""
     if kind is Kind.NUMERIC:
         return (Method.INTERVAL,)
-    return interpret.CHOICES if style is Style.ENTAILMENT else (Method.LETTER,)
+    match style:
+        case Style.ENTAILMENT:
+            return interpret.CHOICES
+        case Style.PICKS:
+            return interpret.PICKS
+        case _:
+            return (Method.LETTER,)

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import difflib
 import os
+from importlib.resources import files
 from pathlib import Path
+
+import msgspec
 
 from unmask.errors import MissingError
 from unmask.records import Record
@@ -41,6 +44,8 @@ class Entry(Record, frozen=True, kw_only=True):
     sha256: str
     parts: tuple[Part, ...]
     hub: Hub | None = None
+    adapter: str | None = None
+    """A file that ships with unmask and changes the model for one task: reading replies."""
 
     @property
     def size(self) -> int:
@@ -116,7 +121,14 @@ QWEN = Entry(
     hub=Hub(repo="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF", file="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"),
 )
 
-ENTRIES = (SMOLLM2, QWEN)
+JUDGE = msgspec.structs.replace(
+    QWEN,
+    name="judge-1.5b",
+    about="the same model with an adapter that was trained to read replies; as a judge, not as a subject",
+    adapter="judge-1.5b.gguf",
+)
+
+ENTRIES = (SMOLLM2, QWEN, JUDGE)
 
 
 def entry(name: str) -> Entry:
@@ -131,6 +143,11 @@ def entry(name: str) -> Entry:
         f"no embedded model is called {name[:80]!r}",
         advice=f"{advice}`unmask pull --list` shows the {len(ENTRIES)} there are; any other GGUF file: gguf:PATH",
     )
+
+
+def adapter_of(known: Entry) -> Path | None:
+    """Where the adapter of this entry lies."""
+    return None if known.adapter is None else Path(str(files(__package__).joinpath("adapters", known.adapter)))
 
 
 def cache_folder() -> Path:

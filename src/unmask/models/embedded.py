@@ -7,18 +7,21 @@ batching. The defaults of `Setup` are measured by bench/embedded.py; docs/embedd
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import threading
 import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from unmask.errors import FatalModelError, MissingError, RequestRefusedError, TransientModelError, UsageError
-from unmask.models.catalogue import entry, pulled
+from unmask.models.catalogue import adapter_of, entry, pulled
 from unmask.models.gguf import Header, read_header
-from unmask.models.llamacpp import Answer, Setup, body_of, carries_system, engine, failure, parameters
+from unmask.models.llamacpp import Answer, Setup, body_of, carries_system, engine, failure, parameters, unadapted
+from unmask.models.treatment import Treatment
 from unmask.records import Completion, Request
 
 MAX_THREADS = 8
@@ -61,10 +64,12 @@ def open_embedded(name: str, *, setup: Setup | None = None) -> Embedded:
 
     Everything cheap is checked here (file, format, chat template, extra); the weights are loaded by the first request.
     """
+    adapter = None
     if name.startswith("gguf:"):
         shown, path = name, Path(name.removeprefix("gguf:")).expanduser()
     else:
         shown, path = f"embedded/{name.removeprefix('embedded/')}", _catalogued(name)
+        adapter = adapter_of(entry(name))
     header = read_header(path)
     if not header.chat_template:
         raise MissingError(
@@ -72,7 +77,7 @@ def open_embedded(name: str, *, setup: Setup | None = None) -> Embedded:
             advice="use an instruction-tuned model; its GGUF file holds tokenizer.chat_template",
         )
     engine()
-    return Embedded(path, name=shown, header=header, setup=setup or default_setup())
+    return Embedded(path, name=shown, header=header, setup=setup or default_setup(), adapter=adapter)
 
 
 def _catalogued(name: str) -> Path:
@@ -91,17 +96,17 @@ class _Running:
 
 
 _STARTING = threading.Lock()
-_RUNNING: weakref.WeakValueDictionary[tuple[Path, Setup], _Running] = weakref.WeakValueDictionary()
+_RUNNING: weakref.WeakValueDictionary[tuple[Path, Setup, Path | None], _Running] = weakref.WeakValueDictionary()
 """Engines in use, so that a subject and a judge of the same file share its weights."""
 
 
 class Embedded:
     """A GGUF model in this process. Meets the Model protocol; at most `setup.slots` answers are written at a time."""
 
-    def __init__(self, path: Path, *, name: str, header: Header, setup: Setup) -> None:
+    def __init__(self, path: Path, *, name: str, header: Header, setup: Setup, adapter: Path | None = None) -> None:
         context = min(setup.context, header.context_length or setup.context)
         self._setup = Setup(threads=setup.threads, slots=setup.slots, context=context)
-        self._name, self._path = name, path
+        self._name, self._path, self._adapter = name, path, adapter
         self._running: _Running | None = None
         self._closed = threading.Event()
         # Twice the slots, so that a freed slot finds the next request already waiting in the engine's own queue.
@@ -125,6 +130,18 @@ class Embedded:
         return True
 
     @property
+    def trained_to_read(self) -> bool:
+        """Whether it was trained on the questions of `read.pick`."""
+        return self._adapter is not None
+
+    @cached_property
+    def treatments(self) -> tuple[Treatment, ...]:
+        if self._adapter is None:
+            return ()
+        content = hashlib.blake2b(self._adapter.read_bytes(), digest_size=8).hexdigest()
+        return (Treatment("adapter", self._adapter.name, content),)
+
+    @property
     def setup(self) -> Setup:
         """The setup in force, with `context` cut to what the model was trained for."""
         return self._setup
@@ -133,6 +150,8 @@ class Embedded:
         if self._closed.is_set():
             raise FatalModelError(f"{self._name} was closed")
         body = body_of(request)
+        if self._adapter is not None and not request.options and request.schema is None:
+            body = unadapted(body)  # the adapter has learned to pick a line and to give bounds, and nothing else
         stopped = threading.Event()
         loop = asyncio.get_running_loop()
         try:
@@ -151,7 +170,7 @@ class Embedded:
         self._running = None
 
     def _load(self) -> Any:
-        key = (self._path.resolve(), self._setup)
+        key = (self._path.resolve(), self._setup, self._adapter)
         with _STARTING:
             if self._running is None:
                 self._running = _RUNNING.get(key) or self._started()
@@ -160,7 +179,7 @@ class Embedded:
 
     def _started(self) -> _Running:
         try:
-            server = engine().Server(parameters(self._path, self._setup))
+            server = engine().Server(parameters(self._path, self._setup, adapter=self._adapter))
         except (RuntimeError, ValueError, MemoryError) as error:
             raise FatalModelError(
                 f"llama.cpp cannot load {self._path}: {error}",

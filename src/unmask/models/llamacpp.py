@@ -61,9 +61,11 @@ def engine() -> ModuleType:
     return module
 
 
-def parameters(path: Path, setup: Setup) -> Any:
+def parameters(path: Path, setup: Setup, *, adapter: Path | None = None) -> Any:
     wanted = engine().CommonParams()
     wanted.model.path = str(path)
+    if adapter is not None:
+        wanted.lora_adapters = [engine().CommonAdapterLoraInfo(str(adapter), 1.0)]
     wanted.n_parallel = setup.slots
     wanted.n_ctx = setup.context * setup.slots
     for threads in (wanted.cpuparams, wanted.cpuparams_batch):
@@ -116,6 +118,11 @@ def body_of(request: Request) -> dict[str, Any]:
     if request.schema is not None or request.options:
         body["chat_template_kwargs"] = {"enable_thinking": False}  # a constrained answer has no room for thoughts
     return body
+
+
+def unadapted(body: dict[str, Any]) -> dict[str, Any]:
+    """The same request, to be answered as if the engine had no adapter."""
+    return body | {"lora": [{"id": 0, "scale": 0.0}]}
 
 
 class Answer:

@@ -13,7 +13,7 @@ of the labelled replies by `python -m bench.judges.fit`, which writes `choose.js
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
@@ -76,7 +76,7 @@ def request(method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ..
         raise ValueError(f"{method} is not a choice among lines")
     lines = dict(zip((Letter.A, Letter.B), scenario.statements, strict=True)) | {Letter.C: text_of("choose_neither")}
     listed = "\n".join(f"{number}) {lines[line]}" for number, line in zip(OPTIONS, ORDERS[method], strict=True))
-    reply = _shortened(shown(scenario, slot, texts[0]))
+    reply = shortened(shown(scenario, slot, texts[0]))
     code = fence_code((reply,))
     asked = f"[REPLY {code}]\n{reply}\n[END {code}]\n{text_of('choose_ask')}\n{listed}\nNumber:"
     messages = (Message("system", text_of("choose")), Message("user", asked))
@@ -112,20 +112,27 @@ def chosen(found: dict[Letter, float], *, neither: float) -> Lettered:
 
 def scores(calls: Sequence[Judged]) -> dict[Letter, float] | Pending | Unread:
     """The mean log-probability of each line over the four orders."""
-    answers = [_answer([call for call in calls if call.method is method]) for method in ORDERS]
-    for answer in answers:
-        if isinstance(answer, Unread):
-            return answer
-    total = dict.fromkeys((Letter.A, Letter.B, Letter.C), 0.0)
-    for order, answer in zip(ORDERS.values(), answers, strict=True):
-        if not isinstance(answer, dict):
+    return mean(calls, ORDERS, OPTIONS)
+
+
+def mean(
+    calls: Sequence[Judged], orders: Mapping[Method, tuple[Letter, ...]], options: tuple[str, ...]
+) -> dict[Letter, float] | Pending | Unread:
+    """The mean log-probability of each line over the orders in which it was asked."""
+    answers = [answer([call for call in calls if call.method is method], options) for method in orders]
+    for one in answers:
+        if isinstance(one, Unread):
+            return one
+    total = dict.fromkeys(sorted({line for order in orders.values() for line in order}), 0.0)
+    for order, one in zip(orders.values(), answers, strict=True):
+        if not isinstance(one, dict):
             return Pending()
-        for number, line in zip(OPTIONS, order, strict=True):
-            total[line] += math.log(max(answer[number], _LEAST)) / len(ORDERS)
+        for number, line in zip(options, order, strict=True):
+            total[line] += math.log(max(one[number], _LEAST)) / len(orders)
     return total
 
 
-def _answer(calls: Sequence[Judged]) -> dict[str, float] | Pending | Unread:
+def answer(calls: Sequence[Judged], options: tuple[str, ...]) -> dict[str, float] | Pending | Unread:
     """The probability of each number in the last answer to one of the questions."""
     if not calls:
         return Pending()
@@ -133,13 +140,14 @@ def _answer(calls: Sequence[Judged]) -> dict[str, float] | Pending | Unread:
     if last.error is not None or not last.choices:
         return Unread(f"failed: {last.error or 'no answer'}")
     shares = last.choices[-1].probabilities
-    if shares is None or not set(OPTIONS) <= set(shares):
+    if shares is None or not set(options) <= set(shares):
         return Unread("unreadable: the judge gave no probabilities", text=last.choices[-1].text or None)
     return shares
 
 
-def _shortened(text: str) -> str:
-    if len(text) <= LONGEST:
+def shortened(text: str, *, longest: int = LONGEST) -> str:
+    """The first two thirds and the last third of what is allowed."""
+    if len(text) <= longest:
         return text
-    tail = LONGEST // 3
-    return f"{text[: LONGEST - tail]}\n[…]\n{text[-tail:]}"
+    tail = longest // 3
+    return f"{text[: longest - tail]}\n[…]\n{text[-tail:]}"

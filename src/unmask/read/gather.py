@@ -51,6 +51,9 @@ class Style(StrEnum):
 
     LETTERS = "letters"
     ENTAILMENT = "entailment"
+    """A model that picks among fixed words: `read.choose`."""
+    PICKS = "picks"
+    """A model that was trained to pick: `read.pick`."""
     RULES = "rules"
 
 

@@ -30,6 +30,8 @@ ATTEMPTS = 2
 
 CHOICES = (Method.CHOOSE_ABN, Method.CHOOSE_BAN, Method.CHOOSE_NAB, Method.CHOOSE_NBA)
 """The questions about one reply to a model that picks among fixed words (`choose`)."""
+PICKS = (Method.PICK_AB, Method.PICK_BA)
+"""The questions about one reply to a model that was trained to pick (`pick`)."""
 _EXCERPT = 200
 _WHY = 500
 
@@ -67,9 +69,10 @@ def reply_state(choice: Choice, *, attempt: int) -> ReplyState | Unread:
 
 def reading(calls: Sequence[Judged], *, kind: Kind) -> Reading:
     """What the judge lines about one (slot, digest), in file order, say. Lines of other methods are passed over."""
-    if any(call.method in CHOICES for call in calls) and kind is Kind.BINARY:
-        read: Reading = import_module("unmask.read.choose").reading(calls, kind=kind)
-        return read
+    for module, methods in (("choose", CHOICES), ("pick", PICKS)):
+        if kind is Kind.BINARY and any(call.method in methods for call in calls):
+            read: Reading = import_module(f"unmask.read.{module}").reading(calls, kind=kind)
+            return read
     method = Method.LETTER if kind is Kind.BINARY else Method.INTERVAL
     return _reading([call for call in calls if call.method is method])
 
@@ -109,7 +112,9 @@ def next_attempt(calls: Sequence[Judged]) -> int | None:
     was retried when it happened, and a later run that wants to try again leaves such lines out. A choice among
     fixed words is settled by its first answer.
     """
-    if calls and (calls[-1].error is not None or calls[-1].method in CHOICES or _last_read(calls) is not None):
+    if calls and (
+        calls[-1].error is not None or calls[-1].method in (*CHOICES, *PICKS) or _last_read(calls) is not None
+    ):
         return None
     attempt = 1 + sum(call.error is None for call in calls)
     return attempt if attempt <= ATTEMPTS else None

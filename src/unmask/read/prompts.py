@@ -73,14 +73,20 @@ def request(method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ..
         case Method.SELF_REPORT | Method.ROLE_PLAY:
             return _aside(method, scenario, texts, sampling=sampling)
         case Method.CHOOSE_ABN | Method.CHOOSE_BAN | Method.CHOOSE_NAB | Method.CHOOSE_NBA:
-            asked: Request = import_module("unmask.read.choose").request(
-                method, scenario, slot, texts, sampling=sampling
-            )
-            return asked
+            return _from("unmask.read.choose", method, scenario, slot, texts, sampling)
+        case Method.PICK_AB | Method.PICK_BA:
+            return _from("unmask.read.pick", method, scenario, slot, texts, sampling)
     shown = [_proposition(scenario, method), *_context(scenario, slot)]
     user = _quote(shown, texts) + "\n\n" + text_of(remind)
     messages = (Message("system", system), Message("user", user))
     return Request(messages, sampling=sampling, schema=schema)
+
+
+def _from(module: str, *given: Any) -> Request:
+    """What another module asks. That one builds on this, so it is looked for when it is needed."""
+    *where, sampling = given
+    asked: Request = import_module(module).request(*where, sampling=sampling)
+    return asked
 
 
 def _aside(method: Method, scenario: Scenario, texts: tuple[str, ...], *, sampling: Sampling) -> Request:
@@ -189,9 +195,9 @@ def _context(scenario: Scenario, slot: Slot) -> list[_Block]:
         system = [message for message in scenario.conversation if message.role == "system"]
         return [
             *(_Block(_turn(message), message.content) for message in system),
-            _Block("question", _question(scenario, slot)),
+            _Block("question", question(scenario, slot)),
         ]
-    return [_Block("question", _question(scenario, slot))]
+    return [_Block("question", question(scenario, slot))]
 
 
 def _turn(message: Message) -> str:
@@ -202,12 +208,13 @@ def _turn(message: Message) -> str:
             return f"{role} message"
 
 
-def _question(scenario: Scenario, slot: Slot) -> str:
+def question(scenario: Scenario, slot: Slot) -> str:
+    """The words of a neutral probe."""
     asked = {f"indirect_{place}": text for place, text in enumerate(scenario.indirect, start=1)}
-    question = {DIRECT: scenario.direct, CHECK: scenario.check, **asked}.get(slot)
-    if question is None:
+    found = {DIRECT: scenario.direct, CHECK: scenario.check, **asked}.get(slot)
+    if found is None:
         raise ValueError(f"scenario {scenario.id!r} has no question for slot {slot!r}")
-    return question
+    return found
 
 
 def _quote(shown: list[_Block], replies: tuple[str, ...]) -> str:
