@@ -1,0 +1,41 @@
+"""An adapter as PEFT writes it, rewritten as the GGUF file that llama.cpp takes beside a model of the kind `qwen2`."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+NAMES = {
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+}
+_WEIGHT = re.compile(r"base_model\.model\.model\.layers\.(\d+)\.(\w+\.\w+)\.lora_([AB])\.weight")
+
+
+def write_gguf(folder: Path, out: Path, *, architecture: str = "qwen2") -> None:
+    """Each pair of matrices under the name of the weight it is added to, in half precision."""
+    import numpy as np
+    from gguf import GGUFWriter
+    from safetensors.numpy import load_file
+
+    settings = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
+    writer = GGUFWriter(str(out), architecture)
+    writer.add_type("adapter")
+    writer.add_string("adapter.type", "lora")
+    writer.add_float32("adapter.lora.alpha", float(settings["lora_alpha"]))
+    for name, weight in sorted(load_file(folder / "adapter_model.safetensors").items()):
+        found = _WEIGHT.fullmatch(name)
+        if found is None or found[2] not in NAMES:
+            raise ValueError(f"no place for {name}")
+        place = f"blk.{found[1]}.{NAMES[found[2]]}.weight.lora_{found[3].lower()}"
+        writer.add_tensor(place, weight.astype(np.float16))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
