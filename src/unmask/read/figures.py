@@ -6,10 +6,13 @@ import re
 from collections.abc import Iterator
 
 from unmask.read import numbers, rules
+from unmask.read.near import stems
 from unmask.read.numerals import SCALES
 from unmask.read.words import BACK, DISTANCE, MARKS, SENTENCE, TAGS, any_of, reverses, words
 from unmask.records import Interval, Ranged, Scenario
 
+LONG = 40
+"""Words of a reply that may speak of several things: in it a sentence has to say what its figure is of."""
 BARE_WORDS = 8
 """In a reply no longer than this a number without a unit is the answer; in a longer one it may count anything."""
 
@@ -53,11 +56,19 @@ def _plain_figure(scenario: Scenario, text: str, unit: str) -> Ranged | str:
         return "find no figure in the unit of the proposition"
     if reverses(text) or any(_held_off(scenario, sentence) for sentence, _ in named):
         return "find a figure that may not be asserted"
+    if len(words(text)) > LONG and not all(_about(scenario, sentence, unit) for sentence, _ in named):
+        return "find a figure that may be of something else"
     last = max(quantity.span[1] for _, quantity in named)
     values = {quantity.value for _, quantity in named}
     if any(one.span[0] > last and not one.unit and not one.percent and one.value not in values for _, one in found):
         return "find a further figure after it"  # "… which makes 1,440": the answer may have lost its unit
     return _one_value({_in_unit(quantity, scenario) for _, quantity in named})
+
+
+def _about(scenario: Scenario, sentence: str, unit: str) -> bool:
+    """Whether a sentence has two words of the proposition, the unit not counted."""
+    matter = set(stems(scenario.proposition.replace("<value>", " "))) - set(stems(unit))
+    return len(matter & set(stems(sentence))) >= min(2, len(matter))
 
 
 _SPLIT = re.compile(r"(?<=[0-9]),\s(?=0[0-9]{2}\b)")

@@ -162,8 +162,8 @@ def near(scenario: Scenario, said: list[str]) -> Letter | None:
 
 
 def speaks_for(scenario: Scenario, said: list[str]) -> set[Letter]:
-    """The sides that some sentence takes in nearly its words, or whose own words it has and its rival's not, with the
-    same sign: enough to doubt a yes or no that says otherwise."""
+    """The sides that some sentence takes in nearly its words, or half of whose own words it has and none of its
+    rival's, with the same sign: enough to doubt a yes or no that says otherwise."""
     known = frozenset(words(" ".join(scenario.statements)))
     statements = dict(zip((Letter.A, Letter.B), scenario.statements, strict=True))
     found: set[Letter] = set()
@@ -180,9 +180,9 @@ def _has(sentence: str, side: _Side, rival: _Side) -> bool:
     if sentence.endswith("?") or _QUOTES.search(sentence) or rival.own & there:
         return False
     shared = there & frozenset(side.common)
-    if not side.own <= there or not shared or negates(sentence) is not side.negated:
+    if not shared or negates(sentence) is not side.negated:
         return False
-    return bool(side.own) or len(shared) * 2 >= len(side.common)
+    return len(side.own & there) * 2 >= len(side.own) if side.own else len(shared) * 2 >= len(side.common)
 
 
 def _takes(sentence: str, statement: str, side: _Side, rival: _Side, *, known: frozenset[str]) -> bool:
