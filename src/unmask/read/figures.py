@@ -51,18 +51,42 @@ def _plain_figure(scenario: Scenario, text: str, unit: str) -> Ranged | str:
     found = list(_placed(text))
     named = [(sentence, quantity) for sentence, quantity in found if _fits(quantity, unit, strict=True)]
     if not named and len(words(text)) <= BARE_WORDS:
-        named = [(sentence, one) for sentence, one in found if not one.unit and _fits(one, unit, strict=False)]
+        named = [(sentence, one) for sentence, one in found if not one.unit and _bare(one, unit)]
     if not named:
         return "find no figure in the unit of the proposition"
     if reverses(text) or any(_held_off(scenario, sentence) for sentence, _ in named):
         return "find a figure that may not be asserted"
     if len(words(text)) > LONG and not all(_about(scenario, sentence, unit) for sentence, _ in named):
         return "find a figure that may be of something else"
+    known = {_plain_unit(word) for word in words(scenario.proposition)}
+    told = {sentence for sentence, _ in named}
+    if any(sentence not in told and _same_kind(one.unit, unit, known) for sentence, one in found):
+        return "find a figure in a unit of the same kind"
     last = max(quantity.span[1] for _, quantity in named)
     values = {quantity.value for _, quantity in named}
     if any(one.span[0] > last and not one.unit and not one.percent and one.value not in values for _, one in found):
         return "find a further figure after it"  # "… which makes 1,440": the answer may have lost its unit
     return _one_value({_in_unit(quantity, scenario) for _, quantity in named})
+
+
+def _bare(quantity: numbers.Quantity, unit: str) -> bool:
+    """Whether a number alone may be the answer. One that looks like a year is none, unless years are asked for."""
+    year = quantity.value.lower is not None and 1900 <= quantity.value.lower <= 2100 and unit != "year"
+    return _fits(quantity, unit, strict=False) and not year
+
+
+_KINDS = (
+    frozenset({"second", "minute", "hour", "day", "week", "fortnight", "month", "year", "decade", "century"}),
+    frozenset({"millimeter", "centimeter", "meter", "kilometer", "inch", "inche", "foot", "feet", "yard", "mile"}),
+    frozenset({"gram", "kilogram", "tonne", "ounce", "pound", "stone"}),
+)
+
+
+def _same_kind(named: str, unit: str, known: set[str]) -> bool:
+    """Whether a unit is another one of the same kind, which the proposition does not name: three weeks beside a
+    question for days."""
+    first = _plain_unit(named.split(" ", maxsplit=1)[0]) if named else ""
+    return first not in {unit, *known} and any(first in kind and unit in kind for kind in _KINDS)
 
 
 def _about(scenario: Scenario, sentence: str, unit: str) -> bool:

@@ -21,8 +21,6 @@ ALL_BUT = 0.9
 """The same, where nothing but a negation tells the statements apart."""
 BESIDES = 6
 """Words that a sentence may have besides."""
-MATTER = 5
-"""Different words in the two statements together, below which a paraphrase may do without all of them."""
 NEGATIONS = frozenset({"not", "no", "never", "none", "nor", "neither", "without", "nobody", "nothing"})
 _FAILURES = frozenset(
     {"fail", "fails", "failed", "failing", "lack", "lacks", "unable", "impossible", "refuse", "refuses"}
@@ -224,12 +222,6 @@ def _going(text: str, own: frozenset[str]) -> frozenset[str]:
     """*to* or *from*, where one stands right before a word of the side: a gift from France is none to France."""
     said = words(text)
     return frozenset(first for first, second in pairwise(said) if first in {"to", "from"} and _stem(second) in own)
-
-
-def beside_the_point(scenario: Scenario, text: str) -> bool:
-    """Whether a text has not a word of either statement, and they have enough of them for that to be no accident."""
-    matter = frozenset(stems(" ".join(scenario.statements)))
-    return len(matter) >= MATTER and matter.isdisjoint(stems(text))
 
 
 def _touches(sentence: str, rival: _Side) -> bool:
