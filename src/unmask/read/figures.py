@@ -11,7 +11,7 @@ from unmask.read.numerals import SCALES
 from unmask.read.words import BACK, DISTANCE, MARKS, SENTENCE, TAGS, any_of, reverses, words
 from unmask.records import Interval, Ranged, Scenario
 
-LONG = 40
+LONG = 20
 """Words of a reply that may speak of several things: in it a sentence has to say what its figure is of."""
 BARE_WORDS = 8
 """In a reply no longer than this a number without a unit is the answer; in a longer one it may count anything."""
@@ -42,7 +42,7 @@ def figure(scenario: Scenario, text: str) -> Ranged | str:
         if len(found) == len(tagged) and all(_fits(quantity, unit, strict=False) for quantity in found):
             return _one_value({_in_unit(quantity, scenario) for quantity in found})
         return "find no single figure in the tags"
-    if not numbers.find(text) and len(words(text)) > BARE_WORDS and not BACK.search(text):
+    if not numbers.find(text) and len(words(text)) > BARE_WORDS and not BACK.search(text) and not _counts(text, unit):
         return Ranged(by="rule", why="no figure at all")
     return _plain_figure(scenario, text, unit)
 
@@ -64,9 +64,15 @@ def _plain_figure(scenario: Scenario, text: str, unit: str) -> Ranged | str:
         return "find a figure in a unit of the same kind"
     last = max(quantity.span[1] for _, quantity in named)
     values = {quantity.value for _, quantity in named}
-    if any(one.span[0] > last and not one.unit and not one.percent and one.value not in values for _, one in found):
-        return "find a further figure after it"  # "… which makes 1,440": the answer may have lost its unit
+    others = [one for _, one in found if not one.unit and not one.percent and one.value not in values]
+    if any(one.span[0] > last or len(words(text)) <= LONG for one in others):
+        return "find a further figure"  # "… which makes 1,440": the answer may have lost its unit
     return _one_value({_in_unit(quantity, scenario) for _, quantity in named})
+
+
+def _counts(text: str, unit: str) -> bool:
+    """Whether the unit itself turns up: *one day* and *a day* are figures too."""
+    return any(_plain_unit(word) in unit.split() for word in words(text))
 
 
 def _bare(quantity: numbers.Quantity, unit: str) -> bool:

@@ -181,7 +181,9 @@ def _both(text: str) -> bool:
     return {True, False} <= tags | said
 
 
-_ANSWER = re.compile(r"(?:^|[.,;:!?\n]\s*)(?:and |but )?(yes|no)(?=\s*(?:$|[.,;:!?\n]))", re.IGNORECASE)
+_ANSWER = re.compile(
+    r"(?:^|[.,;:!?\n]\s*|\banswer is )(?:and |but )?[\"'“‘]?(yes|no)(?=[\"'”’]?\s*(?:$|[.,;:!?\n]))", re.IGNORECASE
+)
 
 
 def _opens_with_yes_or_no(text: str) -> bool:
