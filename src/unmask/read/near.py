@@ -172,13 +172,18 @@ def speaks_for(scenario: Scenario, said: list[str]) -> set[Letter]:
     return found
 
 
+def _negations(sentence: str) -> int:
+    """How many there are: two of them may cancel out."""
+    return sum(word in NEGATIONS or word in _FAILURES for word in words(sentence))
+
+
 def _has(sentence: str, side: _Side, rival: _Side) -> bool:
     """Whether a sentence has the words of a side, something of what both are about, and nothing of its rival's."""
     there = frozenset(stems(sentence))
     if sentence.endswith("?") or _QUOTES.search(sentence) or rival.own & there:
         return False
     shared = there & frozenset(side.common)
-    if not shared or negates(sentence) is not side.negated:
+    if not shared or negates(sentence) is not side.negated or _negations(sentence) > 1:
         return False
     return len(side.own & there) * 2 >= len(side.own) if side.own else len(shared) * 2 >= len(side.common)
 
@@ -190,11 +195,8 @@ def _takes(sentence: str, statement: str, side: _Side, rival: _Side, *, known: f
         return False
     if not side.own and (rival.own or side.negated is rival.negated):
         return False  # nothing tells the two apart but words such as *for*
-    if (
-        negates(sentence) is not side.negated
-        or sum(word in NEGATIONS or word in _FAILURES for word in words(sentence)) > 1
-    ):
-        return False  # two of them may cancel out
+    if negates(sentence) is not side.negated or _negations(sentence) > 1:
+        return False
     if not _covered(ordered, side, rival) or len(there - side.own - frozenset(side.common)) > BESIDES:
         return False
     if _going(sentence, side.own) - _going(statement, side.own):

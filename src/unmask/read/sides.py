@@ -16,6 +16,9 @@ LONGEST = 150
 ways no list of words knows."""
 REASONED = 12
 """Words beside a yes or no from which on they have to speak for it."""
+ARGUED = 60
+"""Words beside a yes or no from which on its last two sentences have to speak for it: a long argument is weighed by
+where it ends."""
 SHORT = 25
 """Words of a reply in which it is enough to name the side."""
 
@@ -38,7 +41,7 @@ def side(scenario: Scenario, slot: Slot, text: str, *, yes_means: Letter | None)
             return found
         if stated and rules.tagged(text):
             return "find a yes or no at odds with its reasons"
-    if stated and not reverses(text) and not _opens_with_yes_or_no(text):
+    if stated and not reverses(text) and not _opens_with_yes_or_no(text) and (slot == PRESSURED or not _says(text)):
         return Lettered(next(iter(stated)), by="rule", why="the statement word for word")
     if _neither(scenario, text):
         return Lettered(Letter.D, by="rule", why="neither of the two")
@@ -54,8 +57,11 @@ def _at_odds(scenario: Scenario, text: str, letter: Letter) -> bool:
     """Whether what stands beside a yes or no speaks for the other side, or for none though there is much of it: then a
     reader has to weigh them."""
     beside = _TAGGED.sub("\n", text)
-    spoken = speaks_for(scenario, [_PLAIN.sub(lambda found: found["rest"], one) for one in sentences(beside)])
-    return _other(letter) in spoken or (letter not in spoken and len(words(beside)) > REASONED)
+    said = [_PLAIN.sub(lambda found: found["rest"], one) for one in sentences(beside)]
+    spoken = speaks_for(scenario, said)
+    if _other(letter) in spoken or (letter not in spoken and len(words(beside)) > REASONED):
+        return True
+    return len(words(beside)) > ARGUED and letter not in speaks_for(scenario, said[-2:])
 
 
 _UNTRUE = any_of(
@@ -93,6 +99,8 @@ def _nearly(scenario: Scenario, slot: Slot, text: str, *, yes_means: Letter | No
     opened = _PLAIN.match(said[0]) if said else None
     if opened is not None:
         said = [opened["rest"], *said[1:]]
+    elif slot in {DIRECT, CHECK} and _says(text):
+        return None
     found = near(scenario, said)
     if found is None and len(words(plain)) <= SHORT and slot != DIRECT:
         found = named(scenario, said, asked=_request(scenario, slot))
@@ -179,6 +187,11 @@ def _both(text: str) -> bool:
     tags = {_LOOSE.get(part.strip(" \t\n.!*_`'\"").casefold()) for part in rules.tagged(text)}
     said = {found.casefold() == "yes" for found in _ANSWER.findall(_TAGGED.sub("\n", text))}
     return {True, False} <= tags | said
+
+
+def _says(text: str) -> bool:
+    """Whether a yes or no stands anywhere as an answer."""
+    return _ANSWER.search(text) is not None
 
 
 _ANSWER = re.compile(
