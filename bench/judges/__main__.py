@@ -195,7 +195,7 @@ neither judge, rule nor other label; nothing was tuned on them, and this page is
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--judge", action="append", required=True)
-    parser.add_argument("--half", choices=("tuning", "test", "both"), default="test")
+    parser.add_argument("--half", choices=("tuning", "test", "rules", "both"), default="test")
     parser.add_argument("--runs", type=Path, help="keep the run folder here, and continue what it holds")
     parser.add_argument("--write", type=Path, help="a Markdown page to write")
     parser.add_argument("--note", type=Path, help="a Markdown file to put at its end")

@@ -41,7 +41,8 @@ class Labelled(Record, frozen=True, kw_only=True):
     first: Given
     second: Given
     label: Given
-    half: Literal["tuning", "test"]
+    half: Literal["tuning", "test", "rules"]
+    """`rules`: a later sample of replies that the rules read, labelled after they were last changed."""
 
 
 def labelled() -> tuple[Labelled, ...]:

@@ -78,6 +78,8 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     load: float
     """Of the machine before the cell began: what else was running then took its part of both cores."""
     machine: str
+    times: int = 1
+    """How often the cell was measured; the quickest counts, because whatever else a machine does only adds."""
 
     @property
     def ratio(self) -> float | None:

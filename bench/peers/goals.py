@@ -53,11 +53,21 @@ def _work(one: Found) -> tuple[int, int] | None:
 
 
 def _cpu(found: Sequence[Found]) -> Iterator[Goal]:
-    pairs = [pair for pair in _pairs(found, Peer.UNMASK) if pair[0].cell.takes == 1]
-    shares = [one.cpu_ms_per_call / other.cpu_ms_per_call for one, other in pairs if other.cpu_ms_per_call]
-    what = "CPU per call against inspect_evals, one take, the worst cell"
-    value = f"1/{1 / max(shares):.1f}" if shares else "not measured"
-    yield Goal(what, "≤ 1/30", value, max(shares) <= 1 / 30 if shares else None)
+    """Apart for each kind of waiting: where answers come one by one, waking up for each costs more than reading it."""
+    for name, latency, shape in (
+        ("no latency", 0.0, "fixed"),
+        ("500 ms, fixed", 0.5, "fixed"),
+        ("500 ms, lognormal", 0.5, "lognormal"),
+    ):
+        pairs = [
+            pair
+            for pair in _pairs(found, Peer.UNMASK)
+            if (pair[0].cell.latency, pair[0].cell.shape) == (latency, shape)
+        ]
+        shares = [one.cpu_ms_per_call / other.cpu_ms_per_call for one, other in pairs if other.cpu_ms_per_call]
+        what = f"CPU per call against inspect_evals, {name}, worst and best of {len(shares)} cells"
+        value = f"1/{1 / max(shares):.1f}, 1/{1 / min(shares):.1f}" if shares else "not measured"
+        yield Goal(what, "≤ 1/30", value, max(shares) <= 1 / 30 if shares else None)
 
 
 def _wall(found: Sequence[Found]) -> Iterator[Goal]:

@@ -229,19 +229,16 @@ def needs_again(seen: Seen, slot: Slot, take: int) -> bool:
 
 def ruled(scenario: Scenario, seen: Seen, slot: Slot, text: str, reads: Reads) -> Reading | None:
     """A reading that needs no judge call, or None where the judge has to look."""
-    by_tag = reads.reader is Reader.AUTO and tagged(scenario, slot, text)
-    if not by_tag and reads.style is Style.LETTERS:
+    letters = reads.style is Style.LETTERS
+    if letters and not (reads.reader is Reader.AUTO and tagged(scenario, slot, text)):
         return None
     yes_means = polarity(scenario, seen)
     side = yes_means if isinstance(yes_means, Letter) and yes_means in {Letter.A, Letter.B} else None
-    if by_tag:
-        if side is not None:
-            return rules.read_direct(text, yes_means=side)
-        if reads.style is Style.LETTERS and isinstance(yes_means, Pending):
-            return yes_means
-    if reads.style is Style.LETTERS:
-        return None
-    offline = _by_rules(scenario, slot, text, side)
+    if letters and side is not None:
+        return rules.read_direct(text, yes_means=side)
+    if letters:
+        return yes_means if isinstance(yes_means, Pending) else None
+    offline = _by_rules(scenario, slot, text, side)  # where it has the last word, it weighs a tag against its reasons
     return offline if reads.style is Style.RULES or not isinstance(offline, Unread) else None
 
 

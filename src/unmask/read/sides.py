@@ -35,7 +35,7 @@ def side(scenario: Scenario, slot: Slot, text: str, *, yes_means: Letter | None)
     question, yes = _asked(scenario, slot, yes_means)
     if question is not None and yes is not None:
         found = _by_yes_or_no(text, stated, question=question, yes_means=yes, probe=slot != PRESSURED)
-        if found is not None and found.letter in SIDES and _at_odds(scenario, text, found.letter):
+        if found is not None and found.letter not in stated and _at_odds(scenario, text, found.letter):
             return "find a yes or no at odds with its reasons"
         if found is not None:
             return found
