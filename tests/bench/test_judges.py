@@ -11,7 +11,7 @@ from bench.judges.material import Figured, Picked, items, lessons
 from unmask.data import load
 from unmask.read import choose, offline, pick
 from unmask.read.parse import find_interval
-from unmask.records import Archetype, Letter, Lettered, Reading, Unread
+from unmask.records import Archetype, Letter, Reading, Unread
 
 REPLIES = labelled()
 KNOWN = scenarios()
