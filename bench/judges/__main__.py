@@ -168,8 +168,8 @@ def between(items: Sequence[Labelled]) -> list[str]:
 
 INTRO = """# How well the judges read
 
-Written by `python -m bench.judges --write docs/judges.md {judges}`; the replies and labels are in
-`bench/judges/replies.jsonl`.
+Written by `python -m bench.judges --write docs/judges.md --note bench/judges/note.md {judges}`;
+the replies and labels are in `bench/judges/replies.jsonl`.
 
 {count} replies to scenarios of `core`: {models} written by the two embedded models, {hand} hand-written hard cases
 (hedges, disclaimers, role-play, quotes of a draft, reversals, injections, other languages, very long answers). Each is
@@ -179,9 +179,9 @@ protocol's reading rules, the second time blind to the first label, and disagree
 has checked them, and agreement between the two passes is not agreement between people.
 
 {tuning} replies, at least 40 per archetype, are for tuning: rules and margins were made with them in view, so what a
-judge gets right there says little. The {test} of the test half, 41 per archetype, are to scenarios with even numbers.
-They were collected and labelled after everything else had been fixed but the adapter and two rules, by passes that saw
-neither judge, rule nor other label; nothing was tuned on them, and this page is the one time they were used.
+judge gets right there says little. The {test} of the test half, 41 per archetype, are to scenarios with even numbers;
+the adapter was trained on no reply to these. A last sample of {rules} replies that rules read was drawn when these had
+been changed for the last time. What each was used for, and how often, is said at the end.
 
 ## The two passes against each other
 
@@ -212,6 +212,7 @@ def main() -> None:
         count=len(everything),
         tuning=sum(item.half == "tuning" for item in everything),
         test=sum(item.half == "test" for item in everything),
+        rules=sum(item.half == "rules" for item in everything),
         models=sum(item.made_by != "hand" for item in everything),
         hand=sum(item.made_by == "hand" for item in everything),
         between="\n".join(between(everything)),
