@@ -1,6 +1,6 @@
 """Trains the adapter of the judge of `pick` on `training.jsonl` and the tuning half, and writes it for llama.cpp.
 
-    python -m bench.judges.train MODEL.gguf --out DIR [--rank 4] [--rounds 3] [--rate 2e-4]
+    python -m bench.judges.train MODEL.gguf --out DIR [--rank 4] [--rounds 2] [--rate 2.5e-4]
 
 DIR then holds, for every round, the adapter as PEFT writes it and as `adapter.gguf`, which is what ships. A GPU is
 needed for a model of a billion parameters: a round over all material takes two minutes there.
@@ -27,8 +27,8 @@ from unmask.records import Letter, Record
 from unmask.whitebox.activations import Said, Tokens, tokenised
 from unmask.whitebox.chat import Chat
 from unmask.whitebox.load import bare, check, find
+from unmask.whitebox.teach import PARTS
 
-PARTS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 TOKENS = 16_000
 """Of one batch."""
 LONGEST = 3_000
@@ -40,8 +40,8 @@ class How(Record, frozen=True, kw_only=True, omit_defaults=False):
 
     rank: int = 4
     alpha: int = 8
-    rounds: int = 3
-    rate: float = 2e-4
+    rounds: int = 2
+    rate: float = 2.5e-4
     dropout: float = 0.1
     again: int = 2
     """How often a reply of a real model is gone through in a round."""
@@ -185,23 +185,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", help="a GGUF file or a model folder")
     parser.add_argument("--out", type=Path, required=True)
-    for name, value in (("rank", 4), ("alpha", 8), ("rounds", 3), ("again", 2), ("seed", 0)):
-        parser.add_argument(f"--{name}", type=int, default=value)
-    parser.add_argument("--rate", type=float, default=2e-4)
-    parser.add_argument("--dropout", type=float, default=0.1)
+    usual = How()  # what the adapter that ships was trained with
+    settings = ("rank", "alpha", "rounds", "again", "seed", "rate", "dropout")
+    for name in settings:
+        parser.add_argument(f"--{name}", type=type(getattr(usual, name)), default=getattr(usual, name))
     parser.add_argument("--without-figures", action="store_true")
     parser.add_argument("--limit", type=int, help="train on so many replies only, to see that it works")
     given = parser.parse_args()
-    how = How(
-        rank=given.rank,
-        alpha=given.alpha,
-        rounds=given.rounds,
-        rate=given.rate,
-        dropout=given.dropout,
-        again=given.again,
-        figures=not given.without_figures,
-        seed=given.seed,
-    )
+    how = How(figures=not given.without_figures, **{name: getattr(given, name) for name in settings})
     torch.manual_seed(how.seed)
     torch.set_float32_matmul_precision("high")
     checked = check(find(given.model))

@@ -2,7 +2,8 @@
 
 It is shown what the reply answers, the reply, and four lines: statement A, statement B, neither, and that both are
 denied. The second order has A and B exchanged, so that a lean to a place favours neither side; what is averaged are
-logarithms of probabilities. What both orders have in common stands first and is worked through once.
+logarithms of probabilities. What both orders have in common stands first, so that an engine that asks the second in the
+place of the first works it through once.
 
 The adapter that ships was trained on this very layout by `python -m bench.judges.train`: a change here needs a new one.
 """

@@ -159,7 +159,7 @@ _LOOSE = {"yes": True, "y": True, "true": True, "no": False, "n": False, "false"
 
 
 def _by_yes_or_no(text: str, stated: set[Letter], *, question: str, yes_means: Letter, probe: bool) -> Lettered | None:
-    """`probe` marks an answer to a question asked for this very yes or no: there a contradiction is an answer too."""
+    """`probe` marks an answer to a question asked for this very yes or no: there a tag counts."""
     if _both(text) and not _CORRECTED.search(text):
         return None
     if any(not part.strip() for part in rules.tagged(text)):
