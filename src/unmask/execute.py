@@ -185,9 +185,10 @@ class Executor:
 
     def _pick(self) -> Job | None:
         """The job with the longest chain behind it among those whose endpoint has room."""
-        window, at_once = self._window(), AT_ONCE
-        while at_once and len(self._open) < window and self._open_one():
-            at_once -= 1
+        if self._next < self.total:
+            window, at_once = self._window(), AT_ONCE
+            while at_once and len(self._open) < window and self._open_one():
+                at_once -= 1
         best: str | None = None
         for role, line in self.lines.items():
             queue = self._queues[role]

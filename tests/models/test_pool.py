@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import datetime
 import ipaddress
+import os
 import ssl
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -333,3 +336,21 @@ def test_an_answer_is_read_whatever_the_pieces_it_comes_in():
             return len(await ask(server.url))
 
     assert asyncio.run(go()) == 1_000_000
+
+
+def test_who_knows_all_proxies_is_not_asked_where_none_is_named():
+    """It takes as long to import as the rest of the client; every command would pay for it."""
+    program = (
+        "import sys; from urllib.parse import urlsplit; from unmask.models.pool import proxy_for;"
+        "print(proxy_for(urlsplit('https://models.invalid/v1')), 'urllib.request' in sys.modules)"
+    )
+    known = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+
+    def said(**more: str) -> str:
+        command = [sys.executable, "-c", program]
+        return subprocess.run(command, env=known | more, capture_output=True, text=True, check=True).stdout.strip()
+
+    assert said(HTTPS_PROXY="http://gate.invalid:1") == "http://gate.invalid:1 True"
+    assert said(HTTPS_PROXY="http://gate.invalid:1", NO_PROXY="models.invalid") == "None True"
+    if sys.platform == "linux":
+        assert said() == "None False"

@@ -1,29 +1,45 @@
-"""Importing what the end of a command needs while its first answers are on their way."""
+"""Importing what the end of a command needs while its answers are on their way."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Iterator
 
-WAIT = 0.6
-"""Seconds after which a run is taken to be waiting for answers."""
+LOOK = 0.05
+"""Seconds between two looks at what the process does."""
+
+IDLE = 0.2
+"""The share of them it works at most while it is taken to be waiting for answers."""
 
 
 @contextlib.contextmanager
 def importing_ahead() -> Iterator[None]:
-    """A run that takes longer than a moment has the code that scores and prints it ready when it ends."""
-    timer = threading.Timer(WAIT, _import)
-    timer.daemon = True
-    timer.start()
+    """A run that comes to wait has the code that scores and prints it ready when it ends."""
+    over = threading.Event()
+    threading.Thread(target=_when_idle, args=(over,), name="unmask-ahead", daemon=True).start()
     try:
         yield
     finally:
-        timer.cancel()
+        over.set()
+
+
+def _when_idle(over: threading.Event) -> None:
+    """While requests are being made up, importing would only keep them back: both take the same core."""
+    before = time.process_time()
+    while not over.wait(LOOK):
+        now = time.process_time()
+        if now - before < IDLE * LOOK:
+            _import()
+            return
+        before = now
 
 
 def _import() -> None:
-    from unmask.cli import finish
-    from unmask.show import text
+    from rich import console, table, text
 
-    del finish, text
+    from unmask.cli import finish
+    from unmask.show import text as shown
+
+    del console, table, text, finish, shown

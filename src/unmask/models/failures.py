@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Mapping
 from datetime import UTC
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from unmask.errors import FatalModelError, ModelError, RequestRefusedError, TransientModelError
@@ -72,6 +70,8 @@ class Problem(Record, frozen=True):
 
 def problem_of(status: int, body: bytes, headers: Mapping[str, str]) -> Problem:
     """Reads the error shapes of OpenAI, Anthropic, Google, FastAPI servers, or plain text."""
+    import json
+
     text = body[:LONGEST].decode("utf-8", "replace")
     try:
         found = json.loads(text)
@@ -149,6 +149,8 @@ def _until(written: str, *, now: str | None) -> float:
 
 
 def _stamp(written: str) -> float:
+    from email.utils import parsedate_to_datetime
+
     moment = parsedate_to_datetime(written)
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 

@@ -42,7 +42,7 @@ class Limits(Record, frozen=True):
     backoff_base: float = 1.0
     backoff_cap: float = 60.0
     give_up_after: float = 3600.0
-    head_start: float = 0.05
+    head_start: float = 0.02
 
 
 class _Course:

@@ -11,7 +11,7 @@ from urllib.parse import SplitResult, quote, urlsplit
 from weakref import WeakKeyDictionary
 
 from unmask.models.resolve import addresses
-from unmask.models.target import basic_of
+from unmask.models.target import basic_of, proxies
 from unmask.models.wire import Message, NoAnswerError, Wire
 
 if TYPE_CHECKING:
@@ -65,13 +65,16 @@ def place_of(url: str) -> Place:
 
 def proxy_for(parts: SplitResult) -> str | None:
     """The proxy the environment names for this server, looked up once and not at every request."""
-    from urllib.request import getproxies, proxy_bypass
-
     host = parts.hostname or ""
-    if host in ("localhost", "::1") or host.startswith("127.") or proxy_bypass(host):
+    if host in ("localhost", "::1") or host.startswith("127."):
         return None
-    found = getproxies()
-    return found.get(parts.scheme) or found.get("all")
+    found = proxies()
+    proxy = found.get(parts.scheme) or found.get("all")
+    if proxy is None:
+        return None
+    from urllib.request import proxy_bypass
+
+    return None if proxy_bypass(host) else proxy
 
 
 def head_of(method: str, url: str, headers: Mapping[str, str], *, place: Place) -> bytes:

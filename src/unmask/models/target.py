@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import os
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
@@ -206,9 +208,18 @@ def _url_secrets(parts: SplitResult) -> Iterator[str]:
 
 def _proxy_secrets() -> set[str]:
     """Credentials of proxies go out with requests as well; a short one is a word that messages may need."""
+    return {secret for url in proxies().values() for secret in url_secrets(url) if len(secret) >= 8}
+
+
+def proxies() -> dict[str, str]:
+    """The proxies of this machine by scheme. Who knows them all takes longer to import than the rest of the client, and
+    is not asked where only variables could name one and none does."""
+    by_variables = sys.platform not in ("darwin", "win32")
+    if by_variables and not any(name.lower().endswith("_proxy") for name in os.environ):
+        return {}
     from urllib.request import getproxies
 
-    return {secret for url in getproxies().values() for secret in url_secrets(url) if len(secret) >= 8}
+    return getproxies()
 
 
 def _written(secrets: Iterable[str]) -> Iterator[bytes]:
