@@ -47,6 +47,8 @@ def test_a_command_that_is_over_does_not(imported):
     assert not imported.is_set()
 
 
-def test_what_it_imports_is_what_the_end_of_a_run_needs():
+def test_what_it_imports_is_what_a_run_needs_later():
     ahead._import()
-    assert {"rich.console", "rich.table", "unmask.cli.finish", "unmask.show.text"} <= set(sys.modules)
+    assert {"unmask.read.parse", "rich.console", "rich.table", "unmask.cli.finish", "unmask.show.text"} <= set(
+        sys.modules
+    )

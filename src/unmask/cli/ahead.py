@@ -1,4 +1,4 @@
-"""Importing what the end of a command needs while its answers are on their way."""
+"""Importing what readings and the end of a command need while the first answers are on their way."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ IDLE = 0.2
 
 @contextlib.contextmanager
 def importing_ahead() -> Iterator[None]:
-    """A run that comes to wait has the code that scores and prints it ready when it ends."""
+    """A run that comes to wait has the code that reads answers, scores them and prints that ready when it needs it."""
     over = threading.Event()
     threading.Thread(target=_when_idle, args=(over,), name="unmask-ahead", daemon=True).start()
     try:
@@ -37,6 +37,9 @@ def _when_idle(over: threading.Event) -> None:
 
 
 def _import() -> None:
+    from unmask.read import parse  # first: the first answers need it
+
+    del parse
     from rich import console, table, text
 
     from unmask.cli import finish
