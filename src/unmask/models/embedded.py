@@ -20,6 +20,7 @@ from typing import Any
 from unmask.errors import FatalModelError, MissingError, RequestRefusedError, TransientModelError, UsageError
 from unmask.models.catalogue import adapter_of, entry, pulled
 from unmask.models.gguf import Header, read_header
+from unmask.models.lanes import Lanes
 from unmask.models.llamacpp import Answer, Setup, body_of, carries_system, engine, failure, parameters, unadapted
 from unmask.models.treatment import Treatment
 from unmask.records import Completion, Request
@@ -111,6 +112,7 @@ class Embedded:
         self._closed = threading.Event()
         # Twice the slots, so that a freed slot finds the next request already waiting in the engine's own queue.
         self._pool = ThreadPoolExecutor(max_workers=2 * setup.slots, thread_name_prefix="embedded")
+        self._lanes = Lanes(setup.slots)
 
     @property
     def name(self) -> str:
@@ -152,10 +154,16 @@ class Embedded:
         body = body_of(request)
         if self._adapter is not None and not request.options and request.schema is None:
             body = unadapted(body)  # the adapter has learned to pick a line and to give bounds, and nothing else
+        if not request.options or request.n > 1:
+            return await self._answered(self._pool, request, body)
+        # One word is the answer and the prompt all the work: two orders of one question share most of it.
+        with self._lanes.taken(request.messages[-1].content) as lane:
+            return await self._answered(lane.thread, request, {**body, "id_slot": lane.slot})
+
+    async def _answered(self, where: ThreadPoolExecutor, request: Request, body: dict[str, Any]) -> Completion:
         stopped = threading.Event()
-        loop = asyncio.get_running_loop()
         try:
-            return await loop.run_in_executor(self._pool, self._answer, request, body, stopped)
+            return await asyncio.get_running_loop().run_in_executor(where, self._answer, request, body, stopped)
         except asyncio.CancelledError:
             stopped.set()  # the engine is told at its next token; otherwise it would write to the end for nobody
             raise
@@ -167,6 +175,7 @@ class Embedded:
 
     def _free(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
+        self._lanes.close()
         self._running = None
 
     def _load(self) -> Any:

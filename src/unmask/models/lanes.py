@@ -1,0 +1,51 @@
+"""Which slot of an engine answers a question that costs its prompt: the one that has just worked through most of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import NamedTuple
+
+SHARED = 100
+"""Characters two questions must begin with in common for the second to be worth waiting for the slot of the first."""
+
+
+class Lane(NamedTuple):
+    """A slot of the engine and the one thread that asks it, so that questions reach it in the order they came."""
+
+    slot: int
+    thread: ThreadPoolExecutor
+
+
+class Lanes:
+    """A lane per slot. Used from one event loop at a time."""
+
+    def __init__(self, slots: int) -> None:
+        self._lanes = [Lane(slot, ThreadPoolExecutor(1, thread_name_prefix="lane")) for slot in range(slots)]
+        self._begun: list[str | None] = [None] * slots
+        self._waiting = [0] * slots
+
+    @contextmanager
+    def taken(self, question: str) -> Iterator[Lane]:
+        """The lane for this question, until its answer is there. Instructions that all questions share are no part of
+        it: every slot knows those."""
+        slot = self._best(question[:SHARED])
+        self._begun[slot] = question[:SHARED]
+        self._waiting[slot] += 1
+        try:
+            yield self._lanes[slot]
+        finally:
+            self._waiting[slot] -= 1
+
+    def _best(self, beginning: str) -> int:
+        if beginning in self._begun:
+            return self._begun.index(beginning)
+        return min(range(len(self._lanes)), key=self._waiting.__getitem__)
+
+    def close(self) -> None:
+        """Waits for what is being answered; what has not begun never does."""
+        for lane in self._lanes:
+            lane.thread.shutdown(wait=False, cancel_futures=True)
+        for lane in self._lanes:
+            lane.thread.shutdown(wait=True)
