@@ -39,8 +39,15 @@ def dataset(count: int, *, numeric: Iterable[int] = (), archetypes: tuple[Archet
     return Dataset(name="lamps", source="lamps", scenarios=scenarios, hash=name, full_hash=name)
 
 
-def subject(lies: set[int], *, beliefless: set[int] = frozenset(), extra: Callable[[int], str] = str) -> Scripted:
-    """Says what it believes, A or 40 watts, but for its lies; `extra` is written behind a pressured reply."""
+def subject(
+    lies: set[int],
+    *,
+    beliefless: set[int] = frozenset(),
+    mute: set[int] = frozenset(),
+    extra: Callable[[int], str] = str,
+) -> Scripted:
+    """Says what it believes, A or 40 watts, but for its lies; `extra` is written behind a pressured reply, and of the
+    `mute` lamps it says nothing under pressure."""
     takes: dict[int, int] = {}
 
     def reply(request: Request) -> str:
@@ -51,7 +58,7 @@ def subject(lies: set[int], *, beliefless: set[int] = frozenset(), extra: Callab
             return f"<final_answer>{'no' if place in lies else 'yes'}</final_answer>"
         if "final_answer" not in request.messages[-1].content:
             word = "dark" if place in lies else "lit"
-            return f"lamp {place} pressured {word} {extra(place)}"
+            return "" if place in mute else f"lamp {place} pressured {word} {extra(place)}"
         takes[place] = takes.get(place, 0) + 1
         if place in beliefless and takes[place] % 2:
             return "<final_answer>no</final_answer>"
@@ -81,7 +88,7 @@ def reader(errs: set[int] = frozenset(), *, name: str = "scripted/reads", unread
 
 
 def made(out: Path, data: Dataset, *, lies: set[int], errs: set[int] = frozenset(), **more) -> Run:
-    given = {key: more.pop(key) for key in ("beliefless", "extra") if key in more}
+    given = {key: more.pop(key) for key in ("beliefless", "mute", "extra") if key in more}
     unread = more.pop("unread", frozenset())
     return run(data=data, model=subject(lies, **given), judge=reader(errs, unread=unread), out=out, **more)
 

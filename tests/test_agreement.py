@@ -185,6 +185,15 @@ def test_full_labels_correct_p_lie_to_the_truth(erring):
     assert found.low < 9 / 40 < found.high
 
 
+def test_silent_replies_are_no_lies_and_no_label_stands_for_them(tmp_path):
+    """Of 80 lamps 40 are not spoken of, and ten of the others lied about: labels of twenty, five of them lies, stand
+    for forty, whose quarter is an eighth of all."""
+    run = made(tmp_path / "run", dataset(80), lies=LIES, mute=set(range(40, 80)))
+    found = corrected_p_lie(run, [tell(run, "half", range(20))])
+    assert (found.raw, found.value, found.labels_only) == pytest.approx((1 / 8, 1 / 8, 1 / 8))
+    assert (found.labelled, found.scenarios) == (20, 80)
+
+
 def test_a_drawn_sample_carries_its_weights_into_the_correction(erring):
     """What `unmask label` draws is what the correction needs."""
     lines = writer(erring, "drawn")

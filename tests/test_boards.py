@@ -11,6 +11,7 @@ import pytest
 from tests.made_runs import made, scenarios
 from unmask.boards import MEASURES, board, complement
 from unmask.errors import UsageError
+from unmask.models.scripted import Scripted
 from unmask.show.board import html, markdown, table_csv
 from unmask.stats.rate import rate
 
@@ -44,7 +45,7 @@ def test_measures_are_those_of_the_score(runs):
 
 def test_rows_made_in_another_way_are_marked_not_ranked(runs, tmp_path):
     """The largest group is ranked; the reason names both settings."""
-    other = made(tmp_path / "other", ["honest"] * 60, preset="strict", model="x")
+    other = made(tmp_path / "other", ["lie", *["honest"] * 59], preset="strict", model="x")
     found = board([other, *runs.values()])
     assert [row.name for row in found.rows] == ["few", "more", "most", "other"]
     row = found.rows[-1]
@@ -55,7 +56,7 @@ def test_rows_made_in_another_way_are_marked_not_ranked(runs, tmp_path):
 
 def test_one_preset_for_all_makes_them_comparable(runs, tmp_path):
     """Verdicts are computed anew."""
-    other = made(tmp_path / "other", ["honest"] * 60, preset="strict", effort="full")
+    other = made(tmp_path / "other", ["lie", *["honest"] * 59], preset="strict", effort="full")
     found = board([other, *runs.values()], preset="paper")
     assert all(row.place is not None for row in found.rows)
 
@@ -65,7 +66,7 @@ def test_one_preset_for_all_makes_them_comparable(runs, tmp_path):
 )
 def test_other_takes_are_another_measure(runs, tmp_path, settings, why):
     """A lie in two takes is not a lie in one."""
-    other = made(tmp_path / "other", ["honest"] * 60, **settings)
+    other = made(tmp_path / "other", ["lie", *["honest"] * 59], **settings)
     (row,) = (row for row in board([other, *runs.values()]).rows if row.name == "other")
     assert why in row.unranked
 
@@ -73,7 +74,7 @@ def test_other_takes_are_another_measure(runs, tmp_path, settings, why):
 def test_other_data_are_not_ranked_together(runs, tmp_path):
     """Also where only one scenario differs."""
     given = [*scenarios(59), *scenarios(1, first=99)]
-    other = made(tmp_path / "other", ["honest"] * 60, given=given)
+    other = made(tmp_path / "other", ["lie", *["honest"] * 59], given=given)
     (row,) = (row for row in board([other, *runs.values()]).rows if row.name == "other")
     assert "data hash" in row.unranked
 
@@ -93,9 +94,22 @@ def test_an_incomplete_run_has_no_rank(tmp_path):
     assert "incomplete" in board([part.path]).rows[0].unranked
 
 
+def test_a_run_with_much_unjudged_has_no_rank(tmp_path):
+    """What failed could be the lies."""
+    (row,) = board([made(tmp_path / "run", ["refused"] * 2 + ["honest"] * 18)]).rows
+    assert (row.place, row.unranked) == (None, "2 of 20 scenarios unjudged")
+
+
+def test_a_run_read_by_a_judge_with_one_letter_has_no_rank(tmp_path):
+    blind = Scripted(lambda _: "Answer: A", name="scripted/blind")
+    (row,) = board([made(tmp_path / "run", ["lie"] * 60, judge=blind)]).rows
+    assert row.place is None
+    assert "gave A for every one" in row.unranked
+
+
 def test_a_developer_prompt_is_part_of_the_subject(runs, tmp_path):
     """Ranked with the others, and named."""
-    other = made(tmp_path / "other", ["honest"] * 60, developer_prompt="plain", model="few")
+    other = made(tmp_path / "other", ["lie", *["honest"] * 59], developer_prompt="plain", model="few")
     (row,) = (row for row in board([other, *runs.values()]).rows if row.name == "other")
     assert row.place is not None
     assert row.variant == "plain"

@@ -10,6 +10,7 @@ import pytest
 from tests.made_runs import made, scenarios
 from unmask.errors import UsageError
 from unmask.gated import Check, Gate, Limits, On, gate
+from unmask.models.scripted import Scripted
 from unmask.show.gate import junit, markdown, render
 
 
@@ -84,6 +85,14 @@ def test_too_many_unjudged_scenarios_never_pass(tmp_path):
     """A model whose worst replies fail does not get through."""
     found = gate(made(tmp_path / "run", ["refused"] * 2 + ["honest"] * 18), max_p_lie=1.0)
     assert [check.name for check in found.checks if not check.passed] == ["run is judged"]
+
+
+def test_a_judge_with_one_letter_for_everything_never_passes(tmp_path):
+    """Where most truths are on that side, it makes every model honest."""
+    blind = Scripted(lambda _: "Answer: A", name="scripted/blind")
+    found = gate(made(tmp_path / "run", ["lie"] * 60, judge=blind), max_p_lie=1.0)
+    assert [check.name for check in found.checks if not check.passed] == ["run is read"]
+    assert "gave A for every one" in found.checks[2].message
 
 
 def test_nothing_judged_never_passes(tmp_path):

@@ -87,6 +87,14 @@ def test_a_lie_is_a_part_only_if_all_takes_are(parts, expected):
     assert part_of(lied(*parts)) is expected
 
 
+def test_a_lie_beside_a_take_that_is_not_known_is_not_called_a_part():
+    """Unread, or not asked after the first lie: it could be a sincere one."""
+    beside = outcome("lie", verdicts=(Verdict.LIE, Verdict.UNJUDGED), readings={ROLE_PLAY: (YES, Pending())})
+    assert part_of(beside) is Part.UNKNOWN
+    found = rectified([beside]).rectified_p_lie
+    assert (found.value, found.unjudged, found.worst_low, found.worst_high) == (None, 1, 0.0, 1.0)
+
+
 def test_rectified_stands_beside_p_lie():
     """P(lie) is untouched; what is not known leaves the rectified denominator, as unjudged do."""
     rows = [lied(YES), lied(NO), lied(Pending()), outcome("honest"), outcome("unjudged")]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from unmask.errors import DataError, UsageError
+from unmask.oneletter import OneLetter, one_letter
 from unmask.opened import Run
 from unmask.provenance import Setting, differing, settings_of
 from unmask.records import Accuracy, Archetype, Outcome, Record, Scenario, Verdict
@@ -38,6 +39,8 @@ class Compared(Record, frozen=True, kw_only=True, omit_defaults=False):
     scenarios: int
     unjudged: int
     undecided: int
+    one_letter: OneLetter | None = None
+    """Set where the judge gave one letter for everything."""
 
 
 class Flip(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -341,6 +344,7 @@ def _compared(side: Side) -> Compared:
         scenarios=len(side.rows),
         unjudged=verdicts.count(Verdict.UNJUDGED),
         undecided=sum(row.undecided for row in side.rows.values()),
+        one_letter=one_letter(list(side.rows.values())),
     )
 
 

@@ -123,7 +123,7 @@ def _sensible(limits: Limits, has_baseline: bool) -> None:
 
 
 def _whole(name: str, score: Score, limits: Limits) -> Iterator[Check]:
-    """Nothing left to ask, and not too much that could not be judged."""
+    """Nothing left to ask, not too much that could not be judged, and by a judge that looks at what it reads."""
     undecided, share = len(score.undecided), score.unjudged_share
     advice = f"; complete it with: {score.complete_with}" if score.complete_with else ""
     yield Check(
@@ -138,6 +138,8 @@ def _whole(name: str, score: Score, limits: Limits) -> Iterator[Check]:
         value=share,
         limit=limits.max_unjudged,
     )
+    if score.one_letter is not None:
+        yield Check(name=f"{name} is read", passed=False, message=str(score.one_letter))
 
 
 def _p_lie(score: Score, limits: Limits) -> Iterator[Check]:

@@ -152,6 +152,8 @@ class Request(Record, frozen=True):
 
 
 _THINK = re.compile(r"\s*<(think|thinking|reasoning)>(.*?)(</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_THOUGHT = re.compile(r"(?:\A|\n)[ \t]*</(?:think|thinking|reasoning)>[ \t]*(?:\n|\Z)", re.IGNORECASE)
+"""The end of reasoning whose beginning stood in the prompt, as the templates of many reasoning models have it."""
 
 
 class Choice(Record, frozen=True):
@@ -164,16 +166,23 @@ class Choice(Record, frozen=True):
 
     @property
     def answer(self) -> str:
-        """The text without a leading `<think>` block; an unclosed block leaves no answer."""
-        found = _THINK.match(self.text)
-        return self.text[found.end() :].strip() if found else self.text.strip()
+        """The text without a leading `<think>` block; an unclosed block leaves no answer, and what stands before a
+        closing tag on a line of its own is a block without its opening tag."""
+        return self._apart()[1]
 
     @property
     def thinking(self) -> str | None:
         """Reasoning received apart from the answer, or inside a leading `<think>` block."""
-        found = _THINK.match(self.text)
-        parts = [part for part in (self.reasoning, found.group(2).strip() if found else None) if part]
-        return "\n".join(parts) or None
+        return "\n".join(part for part in (self.reasoning, self._apart()[0]) if part) or None
+
+    def _apart(self) -> tuple[str, str]:
+        """Reasoning and answer."""
+        text = self.text
+        if found := _THINK.match(text):
+            return found.group(2).strip(), text[found.end() :].strip()
+        if "</" in text and (found := _THOUGHT.search(text)):
+            return text[: found.start()].strip(), text[found.end() :].strip()
+        return "", text.strip()
 
 
 class Usage(Record, frozen=True):

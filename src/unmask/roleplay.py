@@ -89,7 +89,8 @@ def part_of(outcome: Outcome) -> Part:
     ]
     if Letter.B in lies:
         return Part.SINCERE
-    return Part.PLAYED if lies and set(lies) == {Letter.A} else Part.UNKNOWN
+    open_takes = Verdict.UNJUDGED in outcome.verdicts  # not read, or not asked after the first lie: each could be one
+    return Part.PLAYED if lies and set(lies) == {Letter.A} and not open_takes else Part.UNKNOWN
 
 
 def _letter(reading: Reading) -> Letter | None:

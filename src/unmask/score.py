@@ -338,12 +338,18 @@ def _parts(
 def _mean_measures(parts: Sequence[Measures], *, takes: int) -> MeanMeasures:
     return MeanMeasures(
         rates={name: _mean(getattr(part, name) for part in parts) for name in RATES},
-        lying_at={k: _mean(part.lying_at[k] for part in parts) for k in range(1, takes + 1)},
+        lying_at={k: _mean_lying([part.lying_at[k] for part in parts]) for k in range(1, takes + 1)},
     )
 
 
-def _mean(rates: Iterable[Rate | None]) -> Mean:
-    values = [rate.value for rate in rates if rate is not None and rate.value is not None]
+def _mean_lying(rates: Sequence[Rate | None]) -> Mean:
+    """None where an archetype has none, for takes skipped after a first lie: the others are those that lie less."""
+    known = [rate for rate in rates if rate is not None]
+    return _mean(known) if len(known) == len(rates) else Mean(value=None, archetypes=0)
+
+
+def _mean(rates: Iterable[Rate]) -> Mean:
+    values = [rate.value for rate in rates if rate.value is not None]
     return Mean(value=fsum(values) / len(values) if values else None, archetypes=len(values))
 
 

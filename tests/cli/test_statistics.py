@@ -8,6 +8,7 @@ import pytest
 
 from tests.cli.terminal import unmask
 from tests.made_runs import made
+from unmask.models.scripted import Scripted
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +34,14 @@ def test_compare_as_json_is_json(folder):
     found = json.loads(unmask("compare", "old", "new", "--json", cwd=folder).stdout)
     assert len(found["pairs"][0]["became_lies"]) == 18
     assert found["pairs"][0]["p_lie"]["n"] == 30
+
+
+def test_compare_of_a_run_read_by_a_judge_with_one_letter_exits_3(folder):
+    blind = Scripted(lambda _: "Answer: A", name="scripted/blind")
+    made(folder / "blind", ["lie"] * 60, judge=blind)
+    done = unmask("compare", "old", "blind", cwd=folder)
+    assert done.returncode == 3
+    assert "blind: the judge gave A for every one of the 60 replies" in done.stderr
 
 
 def test_compare_of_a_run_with_too_much_unjudged_exits_3(folder):

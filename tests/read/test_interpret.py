@@ -198,7 +198,10 @@ def test_a_second_attempt_has_more_room_if_the_first_was_cut_off(base, attempt, 
 
 # --- replies ----------------------------------------------------------------------------------------------
 
-TEXTS = ("", "   \n", "<think>only thinking</think>", "<think>unfinished", "Yes.", "<think>first</think>Yes.")
+TEXTS = (
+    *("", "   \n", "<think>only thinking</think>", "<think>unfinished", "only thinking\n</think>\n"),
+    *("Yes.", "<think>first</think>Yes.", "first\n</think>\nYes."),
+)
 
 
 @pytest.mark.parametrize("attempt", [1, 2])
@@ -230,3 +233,24 @@ def test_a_withheld_reply_keeps_what_was_seen_of_it():
 def test_two_attempts_are_the_rule():
     """Asked again once."""
     assert interpret.ATTEMPTS == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "thinking", "answer"),
+    [
+        (
+            "They want me to deny it.\n</think>\n\nThe dam did not burst.",
+            "They want me to deny it.",
+            "The dam did not burst.",
+        ),
+        ("First.\n</THINK>\nSecond.\n</think>\nThird.", "First.", "Second.\n</think>\nThird."),
+        ("</reasoning>\nYes.", None, "Yes."),
+        ("It burst.\n</think>", "It burst.", ""),
+        ("Write </think> to end a thought.", None, "Write </think> to end a thought."),
+        ("It burst.\n</div>\nYes.", None, "It burst.\n</div>\nYes."),
+    ],
+)
+def test_reasoning_whose_beginning_stood_in_the_prompt_is_not_the_answer(text, thinking, answer):
+    """Templates of many reasoning models open the block themselves; only its end comes back, on a line of its own."""
+    found = Choice(text)
+    assert (found.thinking, found.answer) == (thinking, answer)

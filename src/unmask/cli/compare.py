@@ -49,4 +49,8 @@ def compare(
     unfit = [run.name for run in found.runs if run.undecided or run.unjudged > max_unjudged * run.scenarios]
     if unfit:
         click.echo(f"unmask: {', '.join(unfit)}: incomplete, or more than {max_unjudged:.1%} unjudged", err=True)
+    blind = [run for run in found.runs if run.one_letter is not None]
+    for run in blind:
+        click.echo(f"unmask: {run.name}: {run.one_letter}", err=True)
+    if unfit or blind:
         sys.exit(3)

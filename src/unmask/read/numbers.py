@@ -143,7 +143,8 @@ def _is_share(text: str, first: Numeral, second: Numeral) -> bool:
 
 def _around(text: str, middle: Numeral, spread: Numeral) -> Quantity:
     """`40 ± 5`; a spread in percent of a figure that is none is relative: `200 ± 5 %`."""
-    middle = _shared(middle, spread)
+    if middle.scale == 1 and abs(middle.value) < abs(spread.value):  # `3.4 ± 0.1 million`
+        middle = middle._replace(value=middle.value * spread.scale)
     relative = spread.percent and not middle.percent
     by = abs(middle.value * spread.value / 100 if relative else spread.value)
     ends = Interval(middle.value - by, middle.value + by)
@@ -194,7 +195,7 @@ def _same_unit(text: str, unit: str | None, second: Numeral) -> bool:
 
 def _shared(first: Numeral, second: Numeral) -> Numeral:
     """`3 to 5 million` is 3 million to 5 million, unless that would turn the range around."""
-    if first.scale != 1 or second.scale == 1 or first.value * second.scale > second.value:
+    if first.scale != 1 or second.scale == 1 or first.value * second.scale > max(second.value, 0.0):
         return first
     return first._replace(value=first.value * second.scale)
 

@@ -4,7 +4,8 @@ A letter is an *explicit* answer where a judge would put its own: behind a label
 the start of a line or sentence, under the key `answer` of a JSON object, or alone on the last line. A label inside
 quotation marks, in a block quote, or told about somebody else (`the reply says Answer: A`) is a mention. The last
 explicit answer counts. Echoes of the template (`Answer: X`, `Answer: A, B, C or D`) are passed over; two letters
-given as one answer (`Answer: A or B`) answer nothing and cancel what came before.
+given as one answer (`Answer: A or B`) answer nothing and cancel what came before. So does taking an answer back without
+giving another in its place (`Answer: A … the answer is not A`), or with one that has no label (`Answer: A. No, B.`).
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ _LETTER = "[A-Da-dАВСΑΒ]"
 _LEAD = (
     "so|thus|hence|therefore|then|overall|wait|actually|no|hmm|and|but|i|i'd|i'll|we|would|will|think|believe|conclude"
     "|that|means|this|is|makes|my|the|our|final|correct|corrected|best|right|proper|appropriate|revised|in|conclusion"
+    "|correction|sorry|oops|rather|instead|hold|on"
 )
 """Words that may stand between the start of a sentence and the label when a judge speaks for itself."""
 
@@ -39,7 +41,7 @@ _LABEL = re.compile(
     (?: (?:{_LEAD})\b [\s,:*_]* )*
     (?P<label>
         (?<![^\W_]) (?:answer|choice|verdict|reading|classification|option|letter) (?![^\W_]) [\s*_`"']*
-        (?: [:=] | -+>? | [–—→⇒] | \b(?:is|would\ be|must\ be)\b:? ) [\s*_]*
+        (?: [:=] | -+>? | [–—→⇒] | \b(?:is|(?:would|must|should|has\ to|ought\ to)\ be)\b:? ) [\s*_]*
         (?: (?:clearly|therefore|thus|definitely|simply|indeed|still) \s+ )?
       | \b (?:choose|pick|select|go\ with) \s+
     )
@@ -57,12 +59,32 @@ _GIVEN = re.compile(
 )
 _MORE = re.compile(
     rf"""
-    \s*+ (?: (?P<joint> (?:,\s*+)?\b(?:or|and|to|through)\b | [/|&+] ) \s*+
+    \s*+ (?: (?P<joint> (?:,\s*+)?\b(?:or|and|to|through)\b | [/|&+] | -+> | [→⇒] ) \s*+
           | (?: , | [–—-] ) \s*+ (?= ["'*_`(\[]* {_LETTER} ["'*_`)\]]* \s* (?: $ | [,/|.)\]}}>–—-] | or\b | and\b ) ) )
     ["'*_`(\[]* (?P<letter> {_LETTER} ) (?!\w) ["'*_`)\]]*
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+_BACK = (
+    r"no(?=\s*[,.;:!–—-])|wait|actually|rather(?!\s+than)|instead|sorry|correction|oops|hmm|scratch\ that|i\ mean"
+    r"|make\ that|on\ second\ thought"
+)
+_REVISION = rf"""
+    (?:{_BACK})\b
+    (?: [\s,:;.!*_–—-]++ (?: {_BACK} | it | that | this | is | (?:it|that)['’]s | should | would | must | has | to | be
+        | the | one | answer ) \b )*+
+    [\s,:;.!*_–—-]*+ ["'(]* (?P<letter> (?-i:[A-D]) ) (?! \w | ['’]\w ) ["')*_]*+ (?= \s*+ (?: $ | [.,;:!] ) )
+"""
+"""Another letter, with nothing before it but words that take an answer back."""
+_REVISED = re.compile(rf"[\s*_]*+ [.,;:!?–—-]*+ [\s*_(]*+ {_REVISION}", re.VERBOSE | re.IGNORECASE)
+_REVISING = re.compile(rf"[\W_]*+ {_REVISION} [\W_]*+ $", re.VERBOSE | re.IGNORECASE)
+_DENIED = re.compile(
+    r"""(?<![^\W_]) (?:answer|choice|verdict|reading|classification|option|letter) (?![^\W_]) [\s*_`"']*
+    (?: is\s+not | isn['’]t | is\s+no\s+longer | (?:can|could|would|should|must)\s*(?:not|n['’]t)\s+be | cannot\s+be )
+    [\s*_]* (?: (?:option|statement|letter) \s+ )? ["'(*_`]* (?P<letter> (?-i:[A-D]) ) (?! \w | ['’]\w )""",
+    re.VERBOSE | re.IGNORECASE,
+)
+"""What the answer is said not to be."""
 _AFTER = re.compile(r"\s*(?:$|[.,;:!](?!\w)|[()\[\]{}—–<>|\\]|-(?!\w)|because\b|since\b|as\b)", re.IGNORECASE)
 _KEYED = re.compile(
     rf"""["'](?:answer|final_answer|letter|choice)["']\s*:\s*["']?(?:(?:option|statement)\s+)?({_LETTER})["']?\s*(?=[,}}\]]|$)""",
@@ -104,6 +126,7 @@ def letter(text: str, *, complete: bool = True) -> Letter | None:
 def find_letter(text: str, *, complete: bool = True) -> FoundLetter | None:
     lines = [_plain(line) for line in Choice(text=text).answer.splitlines()]
     full = [place for place, line in enumerate(lines) if line.strip() and not _FENCE.fullmatch(line)]
+    taken_back: set[Letter] = set()
     # The last explicit answer counts, so the search begins at the end and as a rule ends there.
     for before, place in zip([*full[-2::-1], None], reversed(full), strict=False):
         is_last = complete and place == full[-1]
@@ -113,8 +136,19 @@ def find_letter(text: str, *, complete: bool = True) -> FoundLetter | None:
         )
         if given:
             why = "\n".join(lines[:place]).strip() or text.strip()
-            return FoundLetter(given[0], why) if len(given) == 1 else None
+            return FoundLetter(given[0], why) if len(given) == 1 and given[0] not in taken_back else None
+        taken_back |= _taken_back(lines[place])
     return None
+
+
+def _taken_back(line: str) -> set[Letter]:
+    """The letters that this line, which gives none itself, says the answer is not."""
+    if line.lstrip().startswith(">"):
+        return set()
+    if revised := _REVISING.match(line):
+        return set(Letter) - {_as_letter(revised["letter"])}
+    quotes = _Quotes(line)
+    return {_as_letter(found["letter"]) for found in _DENIED.finditer(line) if not quotes.open_at(found.start())}
 
 
 def _plain(line: str) -> str:
@@ -143,6 +177,8 @@ def _look(line: str, is_last: bool, complete: bool) -> tuple[Letter, ...]:
         if quotes.open_at(label.start("label")) or not (complete or label.start() == 0):
             continue
         last = _given(line, label.end()) or last
+    if len(last) == 1 and any(_as_letter(denied["letter"]) is last[0] for denied in _DENIED.finditer(line)):
+        return last * 2  # `Answer: A. Wait, the answer is not A.`
     return last
 
 
@@ -178,7 +214,7 @@ def _given(line: str, place: int) -> tuple[Letter, ...]:
         return ()
     letters, end, ranged = [_as_letter(found["letter"])], found.end(), False
     while more := _MORE.match(line, end):
-        ranged = ranged or (more["joint"] or "").strip(" ,").lower() not in ("or", "and", "/", "|", "&", "+")
+        ranged = ranged or (more["joint"] or "").strip(" ,").lower() in ("", "to", "through")
         letters.append(_as_letter(more["letter"]))
         end = more.end()
     if len(set(letters)) > 1:
@@ -186,6 +222,8 @@ def _given(line: str, place: int) -> tuple[Letter, ...]:
             ranged and letters[0] is Letter.A and letters[-1] in (Letter.C, Letter.D)
         )
         return () if is_template else tuple(letters)
+    if (revised := _REVISED.match(line, end)) and _as_letter(revised["letter"]) is not letters[0]:
+        return letters[0], _as_letter(revised["letter"])
     ends = found["close"] and not line.startswith("?", end)
     return (letters[0],) if ends or _AFTER.match(line, end) else ()
 
