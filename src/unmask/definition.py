@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 from unmask.ask.plan import Effort, Settings
 from unmask.ask.treat import DeveloperPrompt
 from unmask.errors import MixedRunError
-from unmask.journal import MOST_TAKES, RESERVED
+from unmask.journal import RESERVED
 from unmask.models.target import is_ambiguous
 from unmask.models.treatment import Treatment, changed
 from unmask.read.gather import Reader, Style
-from unmask.records import FORMAT_VERSION, Record, Sampling, digest
+from unmask.records import FORMAT_VERSION, MOST_TAKES, Record, Sampling, digest
 from unmask.resolve.presets import Preset
 
 

@@ -35,9 +35,6 @@ T = TypeVar("T", bound=msgspec.Struct)
 LONGEST = 64 * 2**20
 """Bytes of one line: hundreds of the longest replies. Whoever reads a folder never holds more of it at once."""
 
-MOST_TAKES = 10_000
-"""Of one request of one scenario."""
-
 _encoder = msgspec.json.Encoder()
 _SUM_KEY = b',"sum":"'
 _SUM = _SUM_KEY + b'%08x"}\n'

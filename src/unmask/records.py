@@ -10,7 +10,7 @@ import hashlib
 import re
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -258,10 +258,17 @@ class Call(Record, frozen=True, kw_only=True):
     """Id of the run this line was copied from (`--beliefs-from`); such a line cost this run nothing."""
 
 
+MOST_TAKES = 10_000
+"""Of one request of one scenario."""
+
+Take = Annotated[int, msgspec.Meta(ge=0, lt=MOST_TAKES)]
+"""Counted from 0. A line that names one which no run has is damaged: whoever shows takes goes through all up to it."""
+
+
 class Asked(Call, frozen=True, kw_only=True):
     """One line of `replies.jsonl`: one finished subject request with the takes it filled, in order of `choices`."""
 
-    takes: tuple[int, ...]
+    takes: tuple[Take, ...]
     attempt: int = 1
     max_tokens: int | None = None
 
@@ -330,7 +337,7 @@ class Label(Record, frozen=True, kw_only=True):
     v: int = FORMAT_VERSION
     scenario: str
     slot: Slot
-    take: int = 0
+    take: Take = 0
     letter: Letter | None = None
     interval: Interval | None = None
     relative: Interval | None = None

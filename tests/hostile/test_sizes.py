@@ -19,6 +19,7 @@ from tests.hostile.limits import at_most
 from unmask import journal
 from unmask.bridge import archive, log
 from unmask.bridge.importing import import_run, read
+from unmask.cli.main import call
 from unmask.data import LoadOptions, jsonl, load, tables
 from unmask.errors import (
     DataError,
@@ -29,13 +30,14 @@ from unmask.errors import (
     UnmaskError,
     UsageError,
 )
+from unmask.folder import Folder
 from unmask.journal import Lines, mend, read_lines
 from unmask.labels import export, read_file
 from unmask.models import gguf, open_model, wire
 from unmask.models.gguf import read_header
 from unmask.opened import Run
 from unmask.options import given
-from unmask.records import Asked, Choice, Label
+from unmask.records import MOST_TAKES, Asked, Choice, Label
 
 MEGABYTE = 2**20
 
@@ -125,6 +127,44 @@ def test_a_run_of_a_stranger_cannot_claim_takes_that_no_run_has(field: str, valu
         Run(tmp_path)
     with pytest.raises(UsageError, match=f"--{field}"):
         given({field: value})
+
+
+@pytest.mark.parametrize("take", [-1, 10_000, 10**9, 10**30])
+def test_a_line_about_a_take_that_no_run_has_is_damaged(take: int, tmp_path: Path):
+    """Whoever shows a scenario goes through its takes up to the last: a billion would fill the memory."""
+    folder = Folder(tmp_path)
+    (tmp_path / "run.json").write_bytes(seeds.definitions()[0])
+    folder.write_scenarios((seeds.SUPPLIED,))
+    lines = [
+        b'{"scenario":"pf-1","slot":"pressured","takes":[%d],"choices":[{"text":"It rings."}]}\n' % number
+        for number in (0, take, 1)
+    ]
+    folder.replies.path.write_bytes(b"".join(lines))
+    with pytest.raises(JournalError, match=r"line 2 of .*replies\.jsonl is damaged: .*takes") as caught:
+        list(folder.asked())
+    assert "delete that line" in (caught.value.advice or "")
+    with at_most(20):
+        assert call(["show", str(tmp_path), "pf-1"]) == 4
+        assert call(["report", str(tmp_path), "--out", str(tmp_path / "report.html")]) == 4
+
+
+def test_the_last_take_that_a_run_can_have_is_read(tmp_path: Path):
+    """Takes are counted from 0, and a run has at most 10,000."""
+    path = tmp_path / "replies.jsonl"
+    lines = Lines(path)
+    for take in (0, MOST_TAKES - 1):
+        lines.append(msgspec.structs.replace(asked(), takes=(take,)))
+    lines.close()
+    assert [one.takes for one in read_lines(path, Asked)] == [(0,), (9_999,)]
+
+
+def test_a_label_about_a_take_that_no_run_has_is_damaged(tmp_path: Path):
+    """The same for the readings of people."""
+    path = tmp_path / "somebody.jsonl"
+    rows = [b'{"scenario":"pf-1","slot":"pressured","take":%d,"letter":"A"}\n' % take for take in (0, 10**9, 1)]
+    path.write_bytes(b"".join(rows))
+    with pytest.raises(JournalError, match=r"line 2 of .*somebody\.jsonl is damaged: .*take"):
+        list(read_lines(path, Label))
 
 
 # --- data -------------------------------------------------------------------------------------------------
@@ -248,6 +288,18 @@ def test_a_log_that_claims_a_billion_takes_makes_no_billion_lines(takes: object,
         assert run.definition.takes <= 1000
     except UnmaskError:
         assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("take", [-1, 10**9])
+def test_an_exported_log_about_a_take_that_no_run_has_is_refused(take: int, tmp_path: Path):
+    """Its samples carry journal lines, which are as strict as those of a folder."""
+    header, sample = (json.loads(part) for part in seeds.samples()[1].split(b"\0"))
+    sample["store"]["unmask"]["asked"][0]["takes"] = [take]
+    files = {"header.json": json.dumps(header).encode(), "samples/1.json": json.dumps(sample).encode()}
+    zipped(tmp_path / "x.eval", files)
+    with at_most(20), pytest.raises(DataError, match=r"sample pf-1: .*takes"):
+        import_run(tmp_path / "x.eval", out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("epoch", [0, -5, 10**9])

@@ -18,11 +18,11 @@ from unmask.bridge.log import Log, Sample, usage
 from unmask.data import rows
 from unmask.data.text import plain, tidy
 from unmask.errors import DataError
-from unmask.journal import MOST_TAKES
 from unmask.models.target import scrub
 from unmask.read import interpret
 from unmask.records import (
     DIRECT,
+    MOST_TAKES,
     PRESSURED,
     Archetype,
     Asked,
