@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -112,10 +113,14 @@ def test_an_unknown_field_is_damage(tmp_path: Path):
         list(read_lines(path, Asked))
 
 
-def test_a_full_disk_is_an_error_with_advice():
-    """/dev/full refuses every byte, as a full disk does."""
+def test_a_full_disk_is_an_error_with_advice(tmp_path: Path):
+    """/dev/full refuses every byte, as a full disk does. No plain file, it takes the place of one that is open."""
+    lines = written(tmp_path / "x.jsonl", 1)
+    with open("/dev/full", "wb", buffering=0) as full:
+        os.dup2(full.fileno(), lines._open())
     with pytest.raises(JournalError, match="No space left") as caught:
-        Lines(Path("/dev/full")).append(line(0))
+        lines.append(line(1))
+    lines.close()
     assert "same command again" in (caught.value.advice or "")
 
 

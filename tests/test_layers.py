@@ -14,6 +14,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "unmask"
 
 LAYERS = (
     ("errors", "records"),
+    ("plainfiles",),
     ("data", "facts", "journal", "loops", "resolve", "seen", "stats"),
     ("whitebox",),
     ("models", "oneletter", "read", "roleplay", "selfreport", "understood"),

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 from unmask.ask.plan import Effort, Settings
 from unmask.ask.treat import DeveloperPrompt
 from unmask.errors import MixedRunError
-from unmask.journal import RESERVED
 from unmask.models.target import is_ambiguous
 from unmask.models.treatment import Treatment, changed
+from unmask.plainfiles import RESERVED
 from unmask.read.gather import Reader, Style
 from unmask.records import FORMAT_VERSION, MOST_TAKES, Record, Sampling, digest
 from unmask.resolve.presets import Preset

@@ -11,7 +11,8 @@ import msgspec
 from unmask.bill import Bill
 from unmask.definition import Definition
 from unmask.errors import JournalError, MissingError, UsageError
-from unmask.journal import Index, Lines, Paid, is_file_name, mend, read_lines, write_whole
+from unmask.journal import Index, Lines, Paid, mend, read_lines, write_whole
+from unmask.plainfiles import is_file_name, read, subfolder, there
 from unmask.records import FORMAT_VERSION, Asked, Judged, Scenario
 from unmask.seen import Seen
 
@@ -42,12 +43,12 @@ class Folder:
 
     @property
     def exists(self) -> bool:
-        return (self.path / "run.json").exists()
+        return there(self.path / "run.json")
 
     def definition(self) -> Definition:
         file = self.path / "run.json"
         try:
-            data = file.read_bytes()
+            data = read(file)
         except OSError:
             raise MissingError(
                 f"{self.path} is not a run folder: it has no run.json", advice="Make one with `unmask run … --out DIR`."
@@ -77,12 +78,12 @@ class Folder:
                 f"{self.path} names a judge {judge[:80]!r}, which is no name of a file",
                 advice="Do not use this folder: run.json was changed.",
             )
-        return self.path / "readings" / f"{judge}.jsonl"
+        return subfolder(self.path / "readings") / f"{judge}.jsonl"
 
     def size(self, judge: str) -> tuple[int, int]:
         """Bytes of replies and of this judge's readings."""
         first, second = (
-            path.stat().st_size if path.exists() else 0 for path in (self.replies.path, self.readings(judge))
+            path.stat().st_size if there(path) else 0 for path in (self.replies.path, self.readings(judge))
         )
         return first, second
 

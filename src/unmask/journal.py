@@ -17,17 +17,18 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 import zlib
 from array import array
 from collections.abc import Callable, Iterator
 from functools import partial
+from io import FileIO
 from pathlib import Path
 from typing import IO, Generic, TypeVar
 
 import msgspec
 
 from unmask.errors import JournalError, RunLockedError
+from unmask.plainfiles import opened, there
 from unmask.records import Call, Usage
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -90,7 +91,8 @@ class Lines:
         if self._reserve is None:
             return
         try:
-            with self._reserve.open("wb") as file:
+            self._reserve.unlink(missing_ok=True)
+            with self._reserve.open("xb") as file:
                 if hasattr(os, "posix_fallocate"):
                     os.posix_fallocate(file.fileno(), 0, RESERVE)
                 else:
@@ -109,7 +111,7 @@ class Lines:
         if self._handle is None:
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                self._handle = os.open(self.path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644)
+                self._handle = opened(self.path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644)
             except OSError as error:
                 raise _cannot_write(self.path, error) from error
             self._size = os.fstat(self._handle).st_size
@@ -168,9 +170,9 @@ def _checked(line: bytes) -> bytes:
 
 def _lines(path: Path) -> Iterator[bytes]:
     """Every line, each at most `LONGEST` bytes; none where there is no file."""
-    if not path.exists():
+    if not there(path):
         return
-    with path.open("rb") as file:
+    with open(path, "rb", opener=opened) as file:
         if os.fstat(file.fileno()).st_size <= LONGEST:
             yield from file
             return
@@ -218,7 +220,7 @@ class Index(Generic[T]):
         self._decode = msgspec.json.Decoder(kind).decode
         self._first, self._last = array("q", [-1]) * scenarios, array("q", [-1]) * scenarios
         self._next, self._start, self._size = array("q"), array("q"), array("q")
-        self._file = path.open("rb", buffering=0) if path.exists() else None
+        self._file = FileIO(path, opener=opened) if there(path) else None
         self._fill(place)
 
     def of(self, scenario: int) -> Iterator[T]:
@@ -265,13 +267,13 @@ class Index(Generic[T]):
             self._next[before] = line
 
     def _line_number(self, line: int) -> int:
-        with self.path.open("rb") as file:
+        with open(self.path, "rb", opener=opened) as file:
             return file.read(self._start[line]).count(b"\n") + 1
 
 
 def mend(path: Path, kind: type[msgspec.Struct]) -> bytes | None:
     """Set a torn last line aside in `<file>.torn`, so that appending is safe. Returns what was set aside."""
-    if not path.exists() or not path.stat().st_size:
+    if not there(path) or not path.stat().st_size:
         return None
     try:
         return _mend(path, kind)
@@ -280,14 +282,14 @@ def mend(path: Path, kind: type[msgspec.Struct]) -> bytes | None:
 
 
 def _mend(path: Path, kind: type[msgspec.Struct]) -> bytes | None:
-    with path.open("rb+") as file:
+    with open(path, "rb+", opener=opened) as file:
         start = _last_line_start(file, path)
         file.seek(start)
         tail = file.read()
         try:
             msgspec.json.decode(_checked(tail), type=kind)
         except _UNREADABLE:
-            with path.with_name(path.name + ".torn").open("ab") as torn:
+            with open(path.with_name(path.name + ".torn"), "ab", opener=opened) as torn:
                 torn.write(tail.rstrip(b"\n") + b"\n")
             file.truncate(start)
             return tail
@@ -314,27 +316,13 @@ def _last_line_start(file: IO[bytes], path: Path, block: int = 65536) -> int:
     return 0
 
 
-RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?", re.IGNORECASE)
-"""Names that Windows takes for devices, whatever ending they have."""
-
-
-def is_file_name(name: str) -> bool:
-    """Whether a name can only be that of one plain file, whatever the system."""
-    return (
-        0 < len(name.encode("utf-8", "surrogatepass")) <= 200
-        and name.isprintable()
-        and not any(sign in name for sign in '/\\:*?"<>|')
-        and not name.startswith((".", " "))
-        and not RESERVED.fullmatch(name)
-    )
-
-
 def write_whole(path: Path, data: bytes | Callable[[IO[bytes]], object]) -> None:
     """Replace a file in one step: a reader sees the old or the new one, never half. Long `data` may write itself."""
     beside = path.with_name(path.name + ".new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with beside.open("wb") as file:
+        beside.unlink(missing_ok=True)
+        with beside.open("xb") as file:  # whatever a stranger put there is neither followed nor written into
             file.write(data) if isinstance(data, bytes) else data(file)
             file.flush()
             os.fsync(file.fileno())
@@ -357,7 +345,7 @@ class Lock:
     def __enter__(self) -> Lock:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            file = self.path.open("a+", encoding="utf-8")
+            file = open(self.path, "a+", encoding="utf-8", opener=opened)
         except OSError as error:
             raise _cannot_write(self.path, error) from error
         if not _try_lock(file):

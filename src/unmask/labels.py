@@ -24,6 +24,7 @@ from unmask.errors import DataError, UsageError
 from unmask.folder import load_seen
 from unmask.journal import Lines, mend, read_lines
 from unmask.opened import Run
+from unmask.plainfiles import subfolder, there
 from unmask.read import gather
 from unmask.records import (
     DIRECT,
@@ -121,12 +122,12 @@ def _items(scenario: Scenario, seen: Seen, row: Outcome, *, probes: bool) -> Ite
 
 
 def label_file(run: Run, who: str) -> Path:
-    return run.path / "labels" / f"{judge_file(who)}.jsonl"
+    return subfolder(run.path / "labels") / f"{judge_file(who)}.jsonl"
 
 
 def labellers(run: Run) -> list[str]:
     """Who has labelled replies of this run."""
-    return sorted(path.stem for path in (run.path / "labels").glob("*.jsonl"))
+    return sorted(path.stem for path in subfolder(run.path / "labels").glob("*.jsonl"))
 
 
 def load(run: Run, who: str) -> Labels:
@@ -148,7 +149,7 @@ def read(run: Run, sources: Sequence[str]) -> dict[str, Labels]:
         if path.is_file():
             for label in read_file(path):
                 found.setdefault(label.who or path.stem, {})[key_of(label)] = label
-        elif label_file(run, source).exists():
+        elif there(label_file(run, source)):
             found.setdefault(source, {}).update(load(run, source))
         else:
             known = ", ".join(labellers(run)) or "nobody"

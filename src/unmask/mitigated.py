@@ -19,6 +19,7 @@ from unmask.errors import JournalError, UsageError
 from unmask.journal import write_whole
 from unmask.models.treatment import Treatment
 from unmask.opened import Run
+from unmask.plainfiles import read, there
 from unmask.provenance import Setting
 from unmask.records import Accuracy, Archetype, Outcome, Record, Verdict
 from unmask.resolve.presets import Preset
@@ -143,11 +144,11 @@ def treatment(run: Definition) -> str:
 def read_fluency(run: Run) -> Fluency | None:
     """What was measured of the run's model, if anything was."""
     file = run.path / FLUENCY_FILE
-    if not file.is_file():
+    if not there(file):
         return None
     advice = "Delete it, and measure again."
     try:
-        found = msgspec.json.decode(file.read_bytes(), type=Fluency)
+        found = msgspec.json.decode(read(file), type=Fluency)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise JournalError(f"{file} cannot be read: {error}", advice=advice) from None
     if not measurable(found):

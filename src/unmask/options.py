@@ -9,7 +9,7 @@ import msgspec
 
 from unmask.ask.plan import Effort
 from unmask.errors import UsageError
-from unmask.journal import is_file_name
+from unmask.plainfiles import is_file_name
 from unmask.read.gather import Reader
 from unmask.records import MOST_TAKES, Archetype, Record, Sampling
 from unmask.resolve.presets import Preset

@@ -21,6 +21,7 @@ from unmask.journal import Lines
 from unmask.models.base import Model
 from unmask.models.treatment import changed, treatments_of
 from unmask.options import Options
+from unmask.plainfiles import there
 from unmask.read.gather import Style
 from unmask.read.prompts import prompts_hash
 from unmask.records import PRESSURED, ROLE_PLAY, SELF_REPORT, Letter, Scenario, digest
@@ -107,7 +108,7 @@ def define(dataset: Dataset, model: Model, judge: JudgeSpec, options: Options) -
 def settle(folder: Folder, wanted: Definition, dataset: Dataset, *, moved: bool = False) -> Definition:
     """Make the folder, or continue the run it holds. The caller holds the lock. All is checked before a write."""
     if not folder.exists:
-        if folder.replies.path.exists():
+        if there(folder.replies.path):
             raise MissingError(
                 f"{folder.path} has replies but no run.json", advice="Restore run.json, or choose another --out."
             )

@@ -18,6 +18,7 @@ from unmask.errors import JournalError, UsageError
 from unmask.journal import write_whole
 from unmask.labels import Item, items, labellers
 from unmask.opened import Run
+from unmask.plainfiles import read, subfolder, there
 from unmask.records import FORMAT_VERSION, PRESSURED, NoBelief, Outcome, Record, Verdict
 
 if TYPE_CHECKING:
@@ -84,10 +85,10 @@ def label(
 
 def load(run: Run) -> Sample | None:
     path = _path(run)
-    if not path.exists():
+    if not there(path):
         return None
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Sample)
+        return msgspec.json.decode(read(path), type=Sample)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise JournalError(f"{path} cannot be read: {error}", advice="Restore it from a copy.") from None
 
@@ -174,4 +175,4 @@ def allocate(sizes: Mapping[str, int], size: int) -> dict[str, int]:
 
 
 def _path(run: Run) -> Path:
-    return run.path / "labels" / "sample.json"
+    return subfolder(run.path / "labels") / "sample.json"

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
+import os
+import re
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -11,20 +16,24 @@ import msgspec
 import pytest
 
 from bench.fuzz import seeds
+from tests.hostile.limits import without_waiting
+from unmask import labels
 from unmask.bridge.importing import import_run
 from unmask.cli.main import call
-from unmask.data import load
+from unmask.data import Dataset, load, polarity
 from unmask.data.jsonl import write_jsonl
 from unmask.definition import judge_file
 from unmask.errors import JournalError, UnmaskError, UsageError
 from unmask.export import export
 from unmask.folder import Folder
-from unmask.journal import is_file_name
 from unmask.labels import label_file
+from unmask.mitigated import read_fluency
 from unmask.models.scripted import Scripted
 from unmask.opened import Run
 from unmask.options import given
-from unmask.records import Scenario
+from unmask.plainfiles import is_file_name
+from unmask.records import Letter, Scenario
+from unmask.sample import sample
 from unmask.stages import run as run_it
 
 NAMES = (
@@ -150,6 +159,175 @@ def test_two_judges_whose_names_differ_only_in_case_are_refused(tmp_path: Path):
     run_it(**flags, judge=model, judge_name="First")
     with pytest.raises(UnmaskError, match="judge name: the run has First, the command says first"):
         run_it(**flags, judge=model, judge_name="first")
+
+
+# --- links, pipes, devices --------------------------------------------------------------------------------
+
+
+def finished(out: Path, **more: object) -> Run:
+    """A run of one scenario, read by a judge with a file of its own."""
+    judge = Scripted(lambda _: "Answer: A", name="scripted/judge")
+    model = Scripted(lambda _: "The bell rings at noon.", name="scripted/x")
+    dataset = Dataset(name="one", source="one", hash="x", full_hash="x", scenarios=(seeds.SUPPLIED,))
+    return run_it(data=dataset, model=model, judge=judge, out=out, max_unjudged=1.0, **more)
+
+
+HELD = ("run.json", "scenarios.jsonl", "replies.jsonl", "readings/scripted_judge.jsonl")
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_a_link_in_place_of_a_file_of_a_run_is_followed_by_no_reader(name: str, tmp_path: Path):
+    """It is named, with the way out."""
+    run = finished(tmp_path / "in" / "run")
+    path = run.path / name
+    elsewhere = tmp_path / "elsewhere"
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere)
+    with pytest.raises(JournalError, match=f"{re.escape(str(path))} is a symbolic link") as caught:
+        Run(run.path).score()
+    assert "itself in its place" in (caught.value.advice or "")
+
+
+@pytest.mark.parametrize("name", [*HELD, "lock"])
+def test_a_link_in_place_of_a_file_of_a_run_is_followed_by_no_writer(name: str, tmp_path: Path):
+    """What it points to, torn as it is, is neither mended nor extended nor emptied."""
+    run = finished(tmp_path / "in" / "run")
+    elsewhere = tmp_path / "elsewhere"
+    (run.path / name).rename(elsewhere)
+    (run.path / name).symlink_to(elsewhere)
+    before = elsewhere.read_bytes() + b'{"torn'
+    elsewhere.write_bytes(before)
+    with pytest.raises(JournalError, match="is a symbolic link"):
+        finished(run.path, takes=2)
+    assert elsewhere.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", [*HELD, "lock"])
+def test_a_link_to_nothing_makes_no_file_elsewhere(name: str, tmp_path: Path):
+    """`open` would make what it points to."""
+    run = tmp_path / "run"
+    (run / "readings").mkdir(parents=True)
+    (run / name).symlink_to(tmp_path / "elsewhere")
+    with contextlib.suppress(JournalError):
+        finished(run)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("name", ["run.json.new", "replies.jsonl.reserve", "readings/scripted_judge.jsonl.reserve"])
+def test_a_link_in_place_of_a_file_that_is_written_anew_is_replaced(name: str, tmp_path: Path):
+    """The run goes on beside it, and what it points to stays as it was."""
+    run = tmp_path / "run"
+    (run / "readings").mkdir(parents=True)
+    (tmp_path / "elsewhere").write_text("not ours\n")
+    (run / name).symlink_to(tmp_path / "elsewhere")
+    assert [row.id for row in finished(run).rows()] == ["pf-1"]
+    assert (tmp_path / "elsewhere").read_text() == "not ours\n"
+    assert not (run / name).exists()
+
+
+def test_a_torn_line_is_set_aside_through_no_link(tmp_path: Path):
+    """And stays where it is until it can be."""
+    run = finished(tmp_path / "run")
+    torn = run.folder.replies.path.read_bytes() + b'{"torn'
+    run.folder.replies.path.write_bytes(torn)
+    (tmp_path / "elsewhere").write_text("not ours\n")
+    (run.path / "replies.jsonl.torn").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(JournalError, match=r"replies\.jsonl\.torn is a symbolic link"):
+        finished(run.path, takes=2)
+    assert (tmp_path / "elsewhere").read_text() == "not ours\n"
+    assert run.folder.replies.path.read_bytes() == torn
+
+
+@pytest.mark.parametrize("name", ["readings", "labels"])
+def test_a_link_in_place_of_a_folder_of_a_run_is_refused(name: str, tmp_path: Path):
+    """Judges and people write inside the run, or not at all."""
+    run = finished(tmp_path / "in" / "run")
+    elsewhere = tmp_path / "elsewhere"
+    (run.path / name).rename(elsewhere) if name == "readings" else elsewhere.mkdir()
+    (run.path / name).symlink_to(elsewhere)
+    held = sorted(elsewhere.iterdir())
+    attempts = {
+        "readings": (lambda: Run(run.path).score(), lambda: finished(run.path, takes=2)),
+        "labels": (lambda: labels.writer(run, "me"), lambda: labels.labellers(run), lambda: sample(run, size=1)),
+    }
+    for attempt in attempts[name]:
+        with pytest.raises(JournalError, match=f"{name} is a symbolic link, not a folder"):
+            attempt()
+    assert sorted(elsewhere.iterdir()) == held
+
+
+@pytest.mark.parametrize("name", ["labels/me.jsonl", "labels/sample.json", "fluency.json"])
+def test_a_link_in_place_of_a_file_beside_a_run_is_refused(name: str, tmp_path: Path):
+    """What people, samples and measurements leave there is the run's own as well."""
+    run = finished(tmp_path / "run")
+    (run.path / "labels").mkdir()
+    (tmp_path / "elsewhere").write_text("not ours\n")
+    (run.path / name).symlink_to(tmp_path / "elsewhere")
+    readers = {"me.jsonl": lambda: labels.load(run, "me"), "sample.json": lambda: sample(run, size=1)}
+    with pytest.raises(JournalError, match=f"{name} is a symbolic link"):
+        readers.get(Path(name).name, lambda: read_fluency(run))()
+
+
+@pytest.mark.parametrize("name", [*HELD, "lock"])
+def test_a_pipe_in_place_of_a_file_of_a_run_is_not_waited_for(name: str, tmp_path: Path):
+    """Nobody will ever write into it, or read what is written."""
+    run = finished(tmp_path / "run")
+    (run.path / name).unlink()
+    os.mkfifo(run.path / name)
+    with without_waiting(), pytest.raises(JournalError, match=f"{name} is a pipe, not a plain file"):
+        finished(run.path, takes=2)
+
+
+SCORE = """
+import resource, sys
+from unmask.cli.main import call
+resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))
+sys.exit(call(["score", sys.argv[1]]))
+"""
+
+
+def test_a_file_without_end_is_not_read(tmp_path: Path):
+    """/dev/zero has a size of 0 and no line end. In a process of its own, whose memory has an end."""
+    run = finished(tmp_path / "run")
+    (run.path / "replies.jsonl").unlink()
+    (run.path / "replies.jsonl").symlink_to("/dev/zero")
+    command = [sys.executable, "-c", SCORE, str(run.path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert (done.returncode, "replies.jsonl is a symbolic link" in done.stderr) == (4, True), done.stderr[-2000:]
+
+
+def test_a_run_folder_may_itself_be_a_link(tmp_path: Path):
+    """Whoever names it knows where it leads: large runs are kept on another disk."""
+    (tmp_path / "large").mkdir()
+    (tmp_path / "run").symlink_to(tmp_path / "large")
+    finished(tmp_path / "run")
+    assert len(finished(tmp_path / "run", takes=2).rows()) == 1
+    assert (tmp_path / "large" / "readings" / "scripted_judge.jsonl").is_file()
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_answers_about_questions_are_stored_through_no_link_in_a_data_folder(
+    made: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """They go to the user's cache, as from data that cannot be written to."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
+    home.mkdir()
+    if made:
+        elsewhere.write_text("not ours\n")
+    (home / polarity.SIDE_FILE).symlink_to(elsewhere)
+    dataset = Dataset(name="one", source="one", hash="x", full_hash="x", scenarios=(seeds.BINARY,), home=str(home))
+    polarity.remember(dataset, scenario=seeds.BINARY, letter=Letter.A, judge="j")
+    assert (elsewhere.read_text() == "not ours\n") if made else not elsewhere.exists()
+    assert polarity.known(dataset) == {polarity.key(seeds.BINARY): Letter.A}
+
+
+def test_answers_about_questions_are_not_waited_for(tmp_path: Path):
+    """A pipe beside the data is passed over: the worst that costs is one judge call."""
+    os.mkfifo(tmp_path / polarity.SIDE_FILE)
+    dataset = Dataset(name="one", source="one", hash="x", full_hash="x", scenarios=(seeds.BINARY,), home=str(tmp_path))
+    with without_waiting():
+        polarity.known(dataset)
 
 
 # --- archives ---------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from unmask.definition import DataSpec, Definition, JudgeSpec, SubjectSpec, judg
 from unmask.errors import DataError, UsageError
 from unmask.folder import Folder
 from unmask.journal import Lines, Lock, write_whole
+from unmask.plainfiles import there
 from unmask.read import interpret
 from unmask.read.gather import Reader, Style
 from unmask.records import (
@@ -161,7 +162,7 @@ def write(imported: Imported, out: Path, *, preset: Preset | None = None) -> Def
     folder = Folder(out)
     if not imported.cases:
         raise DataError(f"{plain(imported.about.path)} holds no scenario")
-    if folder.exists or folder.replies.path.exists():
+    if folder.exists or there(folder.replies.path):
         raise UsageError(f"{plain(str(out))} already holds a run", advice="Choose another --out.")
     definition = _definition(imported, preset)
     with Lock(out):

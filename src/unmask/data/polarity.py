@@ -13,6 +13,8 @@ from pathlib import Path
 import msgspec
 
 from unmask.data.dataset import Dataset
+from unmask.errors import JournalError
+from unmask.plainfiles import opened, read
 from unmask.records import FORMAT_VERSION, Kind, Letter, Record, Scenario, digest
 
 SIDE_FILE = "unmask-polarity.jsonl"
@@ -68,8 +70,8 @@ def _places(dataset: Dataset) -> tuple[Path, ...]:
 
 def _lines(path: Path) -> Iterator[Polarity]:
     try:
-        data = path.read_bytes() if path.stat().st_size <= _LARGEST else b""
-    except OSError:
+        data = read(path) if path.lstat().st_size <= _LARGEST else b""
+    except (OSError, JournalError):
         return
     decoder = msgspec.json.Decoder(Polarity)
     for line in data.split(b"\n"):
@@ -85,8 +87,8 @@ def _append(path: Path, data: bytes) -> bool:
     """One write to a file opened for appending, so that lines of several processes do not mix."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o644)
-    except OSError:
+        handle = opened(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o644)
+    except (OSError, JournalError):
         return False
     try:
         # A torn last line, left by a killed process, must not take this one with it.

@@ -1,0 +1,77 @@
+"""Files of a folder that may be a stranger's: plain ones, under plain names, and nothing that leads elsewhere.
+
+A symbolic link in place of a file would make us read, extend or empty whatever it points to; a pipe or a device is
+waited for, or has no end. Each is refused by its path. The folder itself may be a link: the user has named it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path
+
+from unmask.errors import JournalError
+
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+"""Windows has no such flag; there the look before has to do."""
+
+_KINDS = {
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+}
+
+RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?", re.IGNORECASE)
+"""Names that Windows takes for devices, whatever ending they have."""
+
+
+def is_file_name(name: str) -> bool:
+    """Whether a name can only be that of one plain file, whatever the system."""
+    return (
+        0 < len(name.encode("utf-8", "surrogatepass")) <= 200
+        and name.isprintable()
+        and not any(sign in name for sign in '/\\:*?"<>|')
+        and not name.startswith((".", " "))
+        and not RESERVED.fullmatch(name)
+    )
+
+
+def there(path: Path | str) -> bool:
+    """Whether the file is there. Anything in its place that is no plain file is an error."""
+    try:
+        mode = os.lstat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    if not stat.S_ISREG(mode):
+        kind = _KINDS.get(stat.S_IFMT(mode), "something else")
+        raise _refused(f"{path} is {kind}, not a plain file", "file")
+    return True
+
+
+def opened(path: Path | str, flags: int, mode: int = 0o666) -> int:
+    """A handle of a plain file, or of a new one. Also an `opener` for `open`."""
+    there(path)
+    return os.open(path, flags | _NO_LINK, mode)
+
+
+def read(path: Path) -> bytes:
+    with open(path, "rb", opener=opened) as file:
+        return file.read()
+
+
+def subfolder(path: Path) -> Path:
+    """The folder itself, which need not be there yet. A link in its place is an error."""
+    if path.is_symlink():
+        raise _refused(f"{path} is a symbolic link, not a folder", "folder")
+    return path
+
+
+def _refused(what: str, kind: str) -> JournalError:
+    return JournalError(
+        what,
+        advice=f"Put the {kind} itself in its place, or delete it. Do not use a folder of a stranger that holds this.",
+    )
