@@ -14,9 +14,9 @@ from unmask.ask import prompts as ask_prompts
 from unmask.ask.plan import Ask, Read, Settings, Work, plan
 from unmask.ask.treat import DeveloperPrompt, instructed
 from unmask.bill import Bill
-from unmask.errors import ModelError
+from unmask.errors import ModelError, RequestRefusedError
 from unmask.execute import Job
-from unmask.journal import Lines
+from unmask.journal import Lines, TooLongError
 from unmask.models.base import Model
 from unmask.models.prices import Price
 from unmask.read import gather, interpret
@@ -89,10 +89,23 @@ class Course:
     def request(self, job: Job) -> Request:
         return request(self.scenarios[job.scenario], job.work, self.settings, self.means.developer_prompt)
 
-    def keep(self, job: Job, outcome: Completion | ModelError) -> None:
-        scenario, seen = self.scenarios[job.scenario], self.seen[job.scenario]
-        common = _line(scenario, job.role, outcome, self.means.prices)
+    def keep(self, job: Job, outcome: Completion | ModelError) -> ModelError | None:
+        common = _line(self.scenarios[job.scenario], job.role, outcome, self.means.prices)
         self._count(job.role, outcome, common["cost_usd"])
+        try:
+            self._write(job, outcome, common)
+        except TooLongError as error:
+            if isinstance(outcome, ModelError):
+                raise
+            # Written down, it would make the whole run unreadable. No model writes that much: the endpoint is at fault.
+            refused = RequestRefusedError(f"the answer is too long: {error.size} bytes in the journal")
+            self.failed[job.role] += 1
+            self._write(job, refused, _line(self.scenarios[job.scenario], job.role, refused, self.means.prices))
+            return refused
+        return None
+
+    def _write(self, job: Job, outcome: Completion | ModelError, common: dict[str, Any]) -> None:
+        scenario, seen = self.scenarios[job.scenario], self.seen[job.scenario]
         if isinstance(job.work, Ask):
             line = _asked(job.work, outcome, common)
             self.means.replies.append(line)

@@ -48,8 +48,8 @@ class Course(Protocol):
 
     def request(self, job: Job) -> Request: ...
 
-    def keep(self, job: Job, outcome: Completion | ModelError) -> None:
-        """Write down an answer, or why there is none."""
+    def keep(self, job: Job, outcome: Completion | ModelError) -> ModelError | None:
+        """Write down an answer, or why there is none. An answer that cannot be kept is a failure, returned as such."""
 
     def finished(self, scenario: int) -> None: ...
 
@@ -248,20 +248,19 @@ class Executor:
         outcome: Completion | ModelError
         try:
             outcome = await answer
-            self._failed_in_a_row = 0
         except FatalModelError as error:
             self.stop(error)
             return
         except ModelError as error:
             outcome = error
-            self._failed_in_a_row += 1
         try:
-            self.course.keep(job, outcome)
+            outcome = self.course.keep(job, outcome) or outcome
             self._open[job.scenario].flying.difference_update(job.keys)
             self._enqueue(job.scenario)
         except UnmaskError as error:  # the disk is full, the folder is gone
             self.stop(error)
             return
+        self._failed_in_a_row = self._failed_in_a_row + 1 if isinstance(outcome, ModelError) else 0
         if self._failed_in_a_row >= PATIENCE:
             self.stop(_keeps_failing(self._failed_in_a_row, outcome))
         self.tick()

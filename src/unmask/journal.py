@@ -47,6 +47,17 @@ RESERVE = 2**20
 """Bytes set aside on the disk while a journal is written: room for what is in flight when the disk becomes full."""
 
 
+class TooLongError(JournalError):
+    """A line that no reader would take: nothing of it is written. `size` are its bytes."""
+
+    def __init__(self, path: Path, size: int) -> None:
+        super().__init__(
+            f"a line of {size} bytes is too long for {path}, which takes {LONGEST}",
+            advice="Nothing of it was written. Leave out what it holds, or shorten it.",
+        )
+        self.size = size
+
+
 class Lines:
     """An append-only JSONL file. `append` returns only after the whole line is with the operating system.
 
@@ -65,6 +76,8 @@ class Lines:
         handle = self._open()
         data = _encoder.encode(record)
         data = _summed(data) if isinstance(record, Call) else data + b"\n"
+        if len(data) > LONGEST:
+            raise TooLongError(self.path, len(data))
         try:
             self._write(handle, data)
         except OSError as error:

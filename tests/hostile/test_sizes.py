@@ -69,6 +69,21 @@ def test_a_line_too_long_for_a_journal_is_named(end: bytes, tmp_path: Path, shor
         mend(path, Asked)
 
 
+def test_every_line_that_is_written_can_be_read_back(tmp_path: Path, short_lines: None):
+    """The longest that is taken is the longest that is read; of one byte more nothing is written."""
+    path = tmp_path / "replies.jsonl"
+    lines = Lines(path)
+    lines.append(asked("x"))
+    longest = "x" * (1 + 1000 - path.stat().st_size)
+    lines.append(asked(longest))
+    with pytest.raises(JournalError, match=r"a line of 1001 bytes is too long for .*replies\.jsonl, which takes 1000"):
+        lines.append(asked(longest + "x"))
+    assert mend(path, Asked) is None
+    lines.append(asked("x"))
+    lines.close()
+    assert [one.choices[0].text for one in read_lines(path, Asked)] == ["x", longest, "x"]
+
+
 def test_long_journals_of_short_lines_are_read_whole(tmp_path: Path, short_lines: None):
     """The limit is one of lines, not of files."""
     path = tmp_path / "replies.jsonl"
