@@ -285,6 +285,39 @@ def test_a_wrong_value_is_refused_without_its_secret(
     clean(tmp_path)
 
 
+UNESCAPED = (
+    "http://12/cAnArY-rest@gw.example/v1",
+    "http://user:12/cAnArY-rest@gw.example/v1",
+    "http://user:12#cAnArY-rest@gw.example/v1",
+)
+
+
+TAKERS = {
+    ("openai/m", "rules", "--base-url"): 2,
+    ("anthropic/m", "rules", "--base-url"): 2,
+    ("scripted/honest", "rules", "--base-url"): 2,
+    ("inspect/mockllm/model", "rules", "--base-url"): 2,
+    ("scripted/honest", "openai/j", "--judge-base-url"): 2,
+    ("scripted/honest", "rules", "--judge-base-url"): 0,
+}
+"""Subject, judge and whose address it is; the exit code. Nobody looks at the address of a judge that needs none."""
+
+
+@pytest.mark.parametrize("address", UNESCAPED)
+@pytest.mark.parametrize("taker", TAKERS, ids=" ".join)
+def test_a_password_with_a_slash_gets_nowhere(
+    taker: tuple[str, str, str], address: str, planted: Echo, terminal: Terminal, tmp_path: Path
+):
+    """Whoever takes the address: it is refused, or nothing of it is kept. Its beginning would pass for the host."""
+    subject, judge, flag = taker
+    flags = ("--data", "set.jsonl", "--model", subject, "--judge", judge, flag, address, "--max-unjudged", "1")
+    code, shown = terminal("run", *flags, "--out", "run")
+    assert code == TAKERS[taker], shown
+    assert "http://12" not in shown
+    assert "user:12" not in shown
+    clean(tmp_path)
+
+
 @pytest.mark.parametrize("address", [f"http://u:{PASSWORD}@h:bad/v1", f"{USER}:{PASSWORD}@host/v1", "http://["])
 def test_an_address_of_a_judge_that_needs_none_is_not_written_down(address: str, planted: Echo, terminal, tmp_path):
     """`--judge rules` never connects, so nobody checks its address; what is kept of it is nothing."""

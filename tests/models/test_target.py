@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unmask.definition import public_url
+from unmask.errors import UsageError
 from unmask.models.keys import Key
 from unmask.models.target import SHOWN, Target, origin, scrub
 
@@ -30,6 +32,57 @@ def target(url: str = "https://api.example.org/v1", key: Key | None = None, spea
 def test_an_origin_is_scheme_host_and_port(url, shown):
     """Credentials, path and the default port are left out."""
     assert origin(url) == shown
+
+
+UNCLEAR = [
+    "http://user:12/Xy7secret@gw.example/v1",
+    "https://ab/cd+Xy7secret@gw.example/v1",
+    "http://user:/Xy7secret@gw.example/v1",
+    "http://user:1234#Xy7secret@gw.example/v1",
+    "http://user:1234?Xy7secret@gw.example/v1",
+    "http://user:12/Xy7secret@gw.example/v1?key=Xy7secret",
+    "http://gw.example/v1?mail=a@b&key=Xy7secret",
+]
+"""Where an @ after the first slash, ? or # leaves open what is host and what is password."""
+
+
+@pytest.mark.parametrize("url", UNCLEAR)
+def test_a_url_whose_password_ends_nobody_knows_where_is_refused(url):
+    """The refusal shows the way out, and no part of what may be the password or the query."""
+    with pytest.raises(UsageError, match="@ after") as caught:
+        target(url)
+    assert "%40" in (caught.value.advice or "")
+    assert not any(part in str(caught.value) for part in ("user", "12", "ab", "cd", "Xy7"))
+
+
+@pytest.mark.parametrize("url", UNCLEAR)
+def test_nothing_of_such_a_url_is_written_down(url):
+    """Its beginning may be a part of the password, not the host."""
+    assert (origin(url), public_url(url)) == ("", None)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://user:Xy7secret%40gw.example/v1",
+        "http://user:Xy7secret\uff20gw.example/v1",
+        "user:Xy7secret@gw.example/v1",
+        "gw.example/v1?next=http://x/Xy7secret",
+        "http://gw.example:port/v1?next=http://x/Xy7secret",
+        "http://gw.example:port/v1#Xy7secret",
+    ],
+)
+def test_an_address_that_is_none_is_named_without_its_secrets(url):
+    with pytest.raises(UsageError, match="is not an http or https URL") as caught:
+        target(url)
+    assert "gw.example" in str(caught.value)
+    assert "Xy7" not in str(caught.value)
+
+
+def test_an_escaped_at_sign_may_stand_anywhere():
+    made = target("https://al%40ice:p%40s%2Fs@h/%40me?mail=a%40b")
+    assert made.headers["Authorization"] == "Basic " + base64.b64encode(b"al@ice:p@s/s").decode()
+    assert made.url == "https://h/%40me/chat/completions?mail=a%40b"
 
 
 @pytest.mark.parametrize("base", ["http://h/v1", "http://h/v1/", "http://h/v1/chat/completions"])

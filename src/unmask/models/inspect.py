@@ -22,7 +22,7 @@ from unmask.errors import (
 )
 from unmask.models.failures import THROTTLED, TRY_AGAIN
 from unmask.models.keys import Key
-from unmask.models.target import origin, scrub, url_secrets
+from unmask.models.target import origin, refuse_ambiguous, scrub, url_secrets
 from unmask.records import Choice, Completion, Request, Stop, Usage
 
 CONNECTIONS = 100_000
@@ -47,6 +47,8 @@ def open_inspect(
 ) -> InspectModel:
     """The model Inspect calls `name`. What `environ` has beyond the real environment (`.env`) is lent to Inspect
     while it looks for its key."""
+    if base_url is not None:
+        refuse_ambiguous(base_url)
     try:
         inspect = import_module("inspect_ai.model")
     except ImportError:

@@ -26,18 +26,21 @@ _HEADER = re.compile(
     r"(?i)\b((?:x-)?api[-_]?key|(?:proxy-)?authorization)(['\"]?\s*[:=]\s*['\"]?(?:(?:bearer|basic|token)\s+)?)"
     r"(?!(?:bearer|basic|token)\b)[^\s'\",;&]{6,}"
 )
+_LAST_AT = re.compile("(.*)(?:@|%40|[\ufe6b\uff20])(.*)", re.DOTALL)
+"""Also as it is escaped, and its wide and small forms, which no URL may hold but people paste."""
 _LONG = 16
 """Characters from which on a secret is no word that an answer may hold by chance."""
 
 
 def origin(url: str) -> str:
-    """Scheme, host and port without credentials; the default port is left out. Empty for what is no URL."""
+    """Scheme, host and port without credentials; the default port is left out. Empty for what is no URL, and where a
+    part of the password could be taken for the host."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
         return ""
-    if not host:
+    if not host or is_ambiguous(parts):
         return ""
     host = f"[{host}]" if ":" in host else host
     usual = {"http": 80, "https": 443}.get(parts.scheme)
@@ -130,20 +133,44 @@ def _checked(url: str) -> SplitResult:
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
         usable = False
-    if usable and not re.search(r"\s", url.strip()) and not is_ambiguous(parts):
+    if usable and not re.search(r"\s", url.strip()):
+        refuse_ambiguous(url)
         return parts
-    scheme, _, rest = url.rpartition("://")
-    shown = (f"{scheme}://" if scheme.isalpha() else "") + rest.rpartition("@")[2].partition("?")[0]
-    raise UsageError(
-        f"base URL {shown!r} is not an http or https URL",
-        advice="write it in full, as in http://localhost:8000/v1; in a password / is %2F and @ is %40",
-    )
+    raise UsageError(f"base URL {_showable(url)!r} is not an http or https URL", advice=f"{_IN_FULL}; {_ESCAPED}")
+
+
+_IN_FULL = "write it in full, as in http://localhost:8000/v1"
+_ESCAPED = "in a password / is %2F, ? is %3F, # is %23 and @ is %40"
 
 
 def is_ambiguous(parts: SplitResult) -> bool:
-    """Whether an @ stands on both sides of the first slash: then a slash in the password was not escaped, and what
-    follows it would be taken for the path, and shown."""
-    return "@" in parts.netloc and "@" in parts.path
+    """Whether an @ stands after the first slash, ? or #: then one of those in the password was not escaped, it seems.
+    What follows it would be taken for path, query or fragment, and shown; what precedes it for the host."""
+    return any("@" in part for part in (parts.path, parts.query, parts.fragment))
+
+
+def refuse_ambiguous(url: str) -> None:
+    """Raise where a URL does not show for certain what of it is secret."""
+    try:
+        parts = urlsplit(url.strip())
+    except ValueError:
+        return
+    if is_ambiguous(parts):
+        raise UsageError(
+            f"base URL {_showable(url)!r} has an @ after a /, ? or #, so nobody can tell where its password ends",
+            advice=f"{_ESCAPED}; elsewhere @ is %40 as well",
+        )
+
+
+def _showable(url: str) -> str:
+    """What a URL that cannot be used has behind its credentials, without its query. Nothing but the scheme where the @
+    may belong to either."""
+    scheme, _, rest = url.strip().partition("://")
+    if not scheme.isalpha():
+        scheme, rest = "", url.strip()
+    if found := _LAST_AT.match(rest):
+        rest = "…" if re.search("[?#]", found[1]) else found[2]
+    return (f"{scheme}://" if scheme else "") + re.split("[?#]", rest, maxsplit=1)[0]
 
 
 def _join(base: str, path: str) -> str:
