@@ -19,7 +19,7 @@ from unmask import __version__
 from unmask.errors import ModelError, UnmaskError
 from unmask.models.keys import KEY_VARIABLE, URL_VARIABLE, Role, environment, find_key, find_url, parse_dotenv
 from unmask.models.names import PROVIDERS, Provider, open_model, provider_of
-from unmask.models.target import Target
+from unmask.models.target import Target, origin
 from unmask.records import Record
 
 PATIENCE = 5.0
@@ -212,22 +212,18 @@ async def _look(endpoint: _Endpoint, environ: Mapping[str, str]) -> Check:
     path = "/v1/models" if provider.speaks == "anthropic" else "/models"
     try:
         key = find_key(variables, environ=environ)
-        target = Target.build(
-            endpoint.url, url=endpoint.url, path=path, key=key, variables=variables, speaks=provider.speaks
-        )
+        name = origin(endpoint.url)
+        target = Target.build(name, url=endpoint.url, path=path, key=key, variables=variables, speaks=provider.speaks)
     except UnmaskError as error:
         return Check(what="endpoint", state=State.BROKEN, found=str(error), advice=error.advice)
     channel = Channel(target, timeout=PATIENCE)
     try:
         answer = await channel.get()
     except ModelError as error:
-        said = str(error).removeprefix(f"{target.name} at {target.shown}: ")
-        return Check(
-            what="endpoint",
-            state=State.BROKEN,
-            found=f"{target.endpoint} cannot be reached: {said}",
-            advice="start the server, or correct the base URL",
-        )
+        where = f"{target.name} at {target.shown}"
+        said = str(error).removeprefix(f"{where}: ").removesuffix(f" from {where}")
+        found = f"{target.endpoint} cannot be reached: {said}"
+        return _check(target, State.BROKEN, found, "start the server, or correct the base URL")
     finally:
         await channel.close()
     return _answered(endpoint.model, target, answer.status, answer.body)
@@ -236,23 +232,20 @@ async def _look(endpoint: _Endpoint, environ: Mapping[str, str]) -> Check:
 def _answered(model: str | None, target: Target, status: int, body: bytes) -> Check:
     if status in (401, 403):
         refused = f"the key from {target.key_source}" if target.key_source else "a request without a key"
-        return Check(
-            what="endpoint",
-            state=State.BROKEN,
-            found=f"{target.endpoint} refuses {refused}",
-            advice=f"set {' or '.join(target.variables)}",
-        )
+        found = f"{target.endpoint} refuses {refused}"
+        return _check(target, State.BROKEN, found, f"set {' or '.join(target.variables)}")
     listed = _listed(body) if status == 200 else ()
     if model is not None and listed and not any(name.removeprefix("models/") == model for name in listed):
         shown = ", ".join(sorted(listed)[:5]) + (", …" if len(listed) > 5 else "")
-        return Check(
-            what="endpoint",
-            state=State.MISSING,
-            found=f"{target.endpoint} answers, but does not list {model}",
-            advice=f"it lists {target.scrub(shown)}",
-        )
+        found = f"{target.endpoint} answers, but does not list {model}"
+        return _check(target, State.MISSING, found, f"it lists {shown}")
     note = "" if status == 200 else f" ({status} for the list of its models)"
-    return Check(what="endpoint", state=State.OK, found=f"{target.endpoint} answers{note}")
+    return _check(target, State.OK, f"{target.endpoint} answers{note}")
+
+
+def _check(target: Target, state: State, found: str, advice: str | None = None) -> Check:
+    """What is said about an endpoint, without anything that was sent to it."""
+    return Check(what="endpoint", state=state, found=target.scrub(found), advice=advice and target.scrub(advice))
 
 
 class _Row(msgspec.Struct):

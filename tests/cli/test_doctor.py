@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import json
+import socket
 import threading
 from collections.abc import Iterator
 
@@ -41,6 +42,13 @@ def refusing() -> Iterator[tuple[str, list[str | None]]]:
     yield f"http://127.0.0.1:{server.server_address[1]}/v1", seen
     server.shutdown()
     server.server_close()
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """Host and port of a server that takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
 
 
 def report(done) -> dict[str, list[dict[str, str]]]:
@@ -145,6 +153,19 @@ def test_refused_key_names_its_variable_not_its_value(tmp_path, refusing):
     assert "OPENAI_API_KEY" in check["found"]
     assert "wrongkey12345" not in done.stdout
     assert seen == ["Bearer wrongkey12345"]
+
+
+@pytest.mark.parametrize("flags", [(), ("--json",)], ids=["text", "json"])
+@pytest.mark.parametrize("by", ["flag", "variable"])
+def test_a_slow_endpoint_is_named_without_the_secrets_of_its_url(tmp_path, silent, by, flags):
+    """Neither user nor password nor query, wherever the URL was given."""
+    url = f"http://user12:hunter2secret@{silent}/v1?key=topsecretquery"
+    given = ("--base-url", url) if by == "flag" else ()
+    done = unmask("doctor", *given, *flags, cwd=tmp_path, env={} if given else {"UNMASK_BASE_URL": url})
+    assert done.returncode == 4
+    assert f"http://{silent} cannot be reached: timeout: no answer within 5 s" in done.stdout
+    for secret in ("user12", "hunter2secret", "topsecretquery"):
+        assert secret not in done.stdout + done.stderr
 
 
 def test_unwritable_cache_is_reported(tmp_path):
