@@ -11,10 +11,12 @@ from typing import Any
 
 
 class Echo(ThreadingHTTPServer):
-    """`status` decides how: 200 puts the echo into the reply, 302 also into `Location`, the rest into the error."""
+    """`status` decides how: 200 puts the echo into the reply, 302 also into `Location`, the rest into the error.
+    Characters of `escaped` are written by their number, as some writers of JSON do with some of them."""
 
     daemon_threads = True
     status = 200
+    escaped = ""
     seen: list[str]
 
     @property
@@ -43,7 +45,8 @@ class _Handler(BaseHTTPRequestHandler):
         return f"{self.path} {dict(self.headers.items())}"
 
     def _send(self, status: int, body: Any) -> None:
-        data = json.dumps(body).encode()
+        numbers = {ord(character): f"\\u{ord(character):04X}" for character in self.server.escaped}
+        data = json.dumps(body).translate(numbers).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))

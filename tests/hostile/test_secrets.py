@@ -185,6 +185,19 @@ def test_a_run_that_works_leaves_no_secret_anywhere(kind: str, planted: Echo, te
     clean(tmp_path)
 
 
+@pytest.mark.parametrize("status", [200, 400])
+@pytest.mark.parametrize("kind", ["header", "url"])
+def test_a_secret_whose_characters_come_back_as_numbers_is_known(
+    kind: str, status: int, planted: Echo, terminal: Terminal, tmp_path: Path
+):
+    """Some writers of JSON escape what could end a script in a page. These characters stand nowhere else in JSON."""
+    planted.status, planted.escaped = status, "+=/@&<>A"
+    code, shown = terminal("run", *run_flags(url(planted, kind), "--out", "run"))
+    assert code == 0, shown
+    assert "***" in (tmp_path / "run" / "replies.jsonl").read_text()
+    clean(tmp_path)
+
+
 @pytest.mark.parametrize("failing", [(302, "url"), (400, "header"), (400, "url"), (401, "header"), (404, "url")])
 def test_a_run_that_fails_leaves_no_secret_anywhere(
     failing: tuple[int, str], planted: Echo, terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

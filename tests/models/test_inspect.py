@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import importlib.util
 import os
 import subprocess
@@ -152,6 +153,74 @@ def test_errors_with_a_status_are_sorted_by_it(status, kind):
         complete(raising(_Http(status)))
     assert "abcdefghijk" not in str(caught.value)
     assert getattr(caught.value, "throttled", False) == (status == 429)
+
+
+PROXY = "proxy-password-0123456789"
+SECRETS = {
+    "OPENAI_API_KEY": "openai/key+of=0123456789",
+    "MISTRAL_API_KEY": "mistral-key-0123456789",
+    "AWS_SECRET_ACCESS_KEY": "aws-secret-0123456789",
+    "UNMASK_API_KEY": "unmask-key-0123456789",
+    "OPENAI_BASE_URL": "https://user:url-password-0123456789@gw.example/v1",
+    "https_proxy": f"http://proxy:{PROXY}@127.0.0.1:9",
+    "FROM_DOTENV_TOKEN": "dotenv-token-0123456789",
+}
+ECHO = " ".join(
+    [
+        *(value for name, value in SECRETS.items() if name not in ("OPENAI_BASE_URL", "https_proxy")),
+        "url-password-0123456789",
+        base64.b64encode(f"proxy:{PROXY}".encode()).decode(),
+        PROXY,
+        "openai%2Fkey%2Bof%3D0123456789",
+        r"openai/key\u002Bof\u003D0123456789",
+    ]
+)
+"""What Inspect's provider or a proxy sends, and so may come back. Which keys it reads only the provider knows."""
+
+
+@pytest.fixture
+def echoing(tmp_path, monkeypatch) -> InspectModel:
+    for name, value in SECRETS.items():
+        if name != "FROM_DOTENV_TOKEN":
+            monkeypatch.setenv(name, value)
+    (tmp_path / ".env").write_text(f"FROM_DOTENV_TOKEN={SECRETS['FROM_DOTENV_TOKEN']}\n")
+    monkeypatch.chdir(tmp_path)
+    return open_model("inspect/mockllm/model")
+
+
+@needs_inspect
+def test_secrets_that_come_back_are_not_in_what_is_kept(echoing):
+    """Text, reasoning and the model's name are written down, so none of them holds a key or a password."""
+    from inspect_ai.model import ContentReasoning, ContentText
+
+    made = output()
+    made.model = f"mock {ECHO}"
+    made.choices[0].message.content = [ContentReasoning(reasoning=f"thought {ECHO}"), ContentText(text=f"said {ECHO}")]
+    echoing._model.api.outputs = iter([made])
+    kept = repr(complete(echoing))
+    assert "0123456789" not in kept
+    assert base64.b64encode(b"proxy:").decode()[:6] not in kept
+    assert all(start in kept for start in ("mock ***", "thought ***", "said ***"))
+
+
+@needs_inspect
+def test_secrets_that_come_back_are_not_in_errors(echoing):
+    def fail(*_: Any) -> Any:
+        raise ValueError(f"refused {ECHO}")
+
+    echoing._model.api.outputs = fail
+    with pytest.raises(RequestRefusedError, match=r"refused \*\*\*") as caught:
+        complete(echoing)
+    assert "0123456789" not in str(caught.value)
+
+
+@needs_inspect
+def test_a_short_key_may_be_a_word_of_a_reply(monkeypatch):
+    """`EMPTY` and `test` are keys of local servers."""
+    monkeypatch.setenv("OPENAI_API_KEY", "honest")
+    model = open_model("inspect/mockllm/model")
+    model._model.api.outputs = iter([output("an honest answer")])
+    assert complete(model).choices[0].text == "an honest answer"
 
 
 @needs_inspect

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import json
 
 import pytest
 from hypothesis import given
@@ -153,6 +154,27 @@ def test_what_looks_like_a_secret_is_hidden_too(echo):
     """Also secrets that were not ours to know, such as a key a proxy uses."""
     shown = scrub(echo)
     assert not any(part in shown for part in ("abcd", "builder", "AIza"))
+
+
+@pytest.mark.parametrize(
+    "echo", [r"abcd\u002Befgh/ij", r"\u0061bcd\u002befgh\/ij", r"abcd\u002Befgh\u002Fij", "abcd+efgh/ij"]
+)
+def test_a_secret_is_hidden_in_json_that_was_not_decoded(echo):
+    """What breaks off in the middle is shown as it came, escapes included."""
+    made = target(key=Key("abcd+efgh/ij", "OPENAI_API_KEY"))
+    assert made.scrub(f'{{"content": "you sent {echo} and') == '{"content": "you sent *** and'
+
+
+def test_escapes_that_hide_nothing_stay_as_they_are():
+    said = r"C:\users\u0041 \ud83d \u00e9"
+    assert target(key=Key("abcd+efgh/ij", "OPENAI_API_KEY")).scrub(said) == said
+
+
+@pytest.mark.parametrize("key", ['of-"quoted"-0123456789', "of-back\\slash-0123456789", "of/sl/ash-0123456789"])
+def test_an_answer_is_kept_without_a_key_as_json_writes_it(key):
+    made = target(key=Key(key, "OPENAI_API_KEY"))
+    for body in (json.dumps({"x": key}), json.dumps({"x": key}).replace("/", "\\/")):
+        assert made.hide(body.encode()) == b'{"x": "***"}'
 
 
 def test_ordinary_words_are_left_alone():

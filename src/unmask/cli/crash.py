@@ -7,7 +7,6 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Mapping
 
 from unmask.errors import UnmaskError
 
@@ -24,10 +23,6 @@ _REFUSED = {
 }
 """What to do about errors of the system that are nobody's mistake in here."""
 
-_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
-_URL = re.compile(r"\w+://\S+")
-_SHORTEST = 6
-"""Characters of a value that is looked for: shorter ones are words that a message may need."""
 _SECRET_TEXT = re.compile(
     r"(?P<keep>\bBearer\s+|\bx-api-key['\"]?\s*[:=]\s*['\"]?|://)"
     r"(?:[^\s/@'\"]+(?=@)|(?<!://)[^\s'\",]+)"
@@ -40,23 +35,12 @@ def scrub(text: str) -> str:
     """The text without secrets: values of variables named like one, also in `.env`, what stands as credentials or query
     in a URL of a variable or of the command line, and what looks like a secret."""
     from unmask.models.keys import environment
-    from unmask.models.target import masked
+    from unmask.models.target import known_secrets, masked
 
-    secrets = _known(environment())
+    secrets = known_secrets(environment(), arguments=sys.argv[1:])
     for value in sorted(secrets, key=len, reverse=True):  # the longest first: one key may contain another
         text = text.replace(value, f"[{secrets[value]}]")
     return masked(_SECRET_TEXT.sub(lambda found: (found["keep"] or "") + "[hidden]", text))
-
-
-def _known(variables: Mapping[str, str]) -> dict[str, str]:
-    """Secrets this process was given, and what to show in their place."""
-    from unmask.models.target import url_secrets
-
-    given = [*variables.values(), *sys.argv[1:]]
-    urls = {url for value in given if "://" in value for url in _URL.findall(value)}
-    found = {secret: "hidden" for url in urls for secret in url_secrets(url)}
-    found |= {value: name for name, value in variables.items() if _SECRET_NAME.search(name)}
-    return {value: name for value, name in found.items() if len(value) >= _SHORTEST}
 
 
 def say(message: str, advice: str | None = None) -> None:

@@ -38,6 +38,11 @@ class Answer(NamedTuple):
         """Names in small letters."""
         return self.message.headers
 
+    @property
+    def has_escapes(self) -> bool:
+        """Whether characters are written by their number, so that a secret may only show in what is decoded."""
+        return b"\\u" in self.body
+
 
 class Channel:
     """The way to one Target, on the event loop that first uses it."""

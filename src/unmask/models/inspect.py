@@ -6,10 +6,11 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
+from urllib.parse import quote
 
 from unmask.errors import (
     FatalModelError,
@@ -21,8 +22,17 @@ from unmask.errors import (
     UsageError,
 )
 from unmask.models.failures import THROTTLED, TRY_AGAIN
+from unmask.models.hidden import hidden
 from unmask.models.keys import Key
-from unmask.models.target import origin, refuse_ambiguous, scrub, url_secrets
+from unmask.models.target import (
+    known_secrets,
+    longest_first,
+    origin,
+    proxy_secrets,
+    refuse_ambiguous,
+    scrub,
+    url_secrets,
+)
 from unmask.records import Choice, Completion, Request, Stop, Usage
 
 CONNECTIONS = 100_000
@@ -58,7 +68,7 @@ def open_inspect(
     if "/" not in name.strip("/"):
         raise UsageError(f"inspect/{name} names no provider of Inspect", advice="write inspect/PROVIDER/NAME")
     config = inspect.GenerateConfig(max_retries=0, max_connections=CONNECTIONS)
-    secrets = (*((key.value,) if key is not None else ()), *_long(url_secrets(base_url or "")))
+    secrets = _secrets(key, base_url=base_url, environ=os.environ if environ is None else environ)
     try:
         with _lent(environ or {}):
             model = inspect.get_model(
@@ -69,8 +79,11 @@ def open_inspect(
     return InspectModel(model, name=name, timeout=timeout, base_url=base_url, secrets=secrets)
 
 
-def _long(secrets: Iterable[str]) -> list[str]:
-    return sorted((secret for secret in secrets if len(secret) >= 4), key=len, reverse=True)
+def _secrets(key: Key | None, *, base_url: str | None, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """All that Inspect may send: which variables its provider reads is known to that provider only."""
+    found = {*known_secrets(environ), *((key.value,) if key is not None else ())}
+    escaped = {quote(secret, safe="") for secret in found}
+    return longest_first({*found, *escaped, *url_secrets(base_url or ""), *proxy_secrets()})
 
 
 @contextmanager
@@ -121,12 +134,13 @@ class InspectModel:
         if not output.choices:
             said = f": {scrub(output.error, secrets=self._secrets)}" if output.error else ""
             raise TransientModelError(f"{self.name}: the answer holds no choices{said}")
-        return Completion(
+        done = Completion(
             choices=tuple(_choice(choice) for choice in output.choices[: request.n]),
             usage=_usage(output.usage),
             latency=time.perf_counter() - begin,
             model=output.model or None,
         )
+        return hidden(done, self._secrets)
 
     async def close(self) -> None:
         await self._model.api.aclose()

@@ -6,7 +6,7 @@ import base64
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit, urlunsplit
@@ -26,10 +26,16 @@ _HEADER = re.compile(
     r"(?i)\b((?:x-)?api[-_]?key|(?:proxy-)?authorization)(['\"]?\s*[:=]\s*['\"]?(?:(?:bearer|basic|token)\s+)?)"
     r"(?!(?:bearer|basic|token)\b)[^\s'\",;&]{6,}"
 )
+_JSON_ESCAPE = re.compile(r"\\u(?![dD][89a-fA-F])([0-9a-fA-F]{4})")
+"""Of a whole character: half of one could not be written down."""
 _LAST_AT = re.compile("(.*)(?:@|%40|[\ufe6b\uff20])(.*)", re.DOTALL)
 """Also as it is escaped, and its wide and small forms, which no URL may hold but people paste."""
-_LONG = 16
+LONG = 16
 """Characters from which on a secret is no word that an answer may hold by chance."""
+_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
+_URL = re.compile(r"\w+://\S+")
+_SHORTEST = 6
+"""Characters of a variable's value that is looked for: shorter ones are words that a message may need."""
 
 
 def origin(url: str) -> str:
@@ -49,10 +55,24 @@ def origin(url: str) -> str:
 
 def scrub(text: str, *, secrets: tuple[str, ...] = ()) -> str:
     """A stranger's text, fit to be shown: no key, no credentials, one line, cut to a readable length."""
+    text = " ".join(masked(without(text, secrets)).split())
+    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+
+
+def without(text: str, secrets: Sequence[str]) -> str:
+    """The text with `***` for each secret, which come longest first. Where one only shows once escapes of JSON are
+    undone, they are undone for the whole text: a server may quote what another one wrote."""
+    text = _replaced(text, secrets)
+    if "\\u" not in text:
+        return text
+    plain = _JSON_ESCAPE.sub(lambda found: chr(int(found[1], 16)), text).replace("\\/", "/")
+    return _replaced(plain, secrets) if any(secret in plain for secret in secrets) else text
+
+
+def _replaced(text: str, secrets: Sequence[str]) -> str:
     for secret in secrets:
         text = text.replace(secret, "***")
-    text = " ".join(masked(text).split())
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+    return text
 
 
 def masked(text: str) -> str:
@@ -123,7 +143,7 @@ class Target:
             key_source=key.source if key is not None and sent else "the URL" if basic or parts.query else None,
             variables=variables,
             secrets=secrets,
-            long_secrets=tuple(_written(secret for secret in secrets if len(secret) >= _LONG)),
+            long_secrets=tuple(_written(secret for secret in secrets if len(secret) >= LONG)),
         )
 
 
@@ -209,10 +229,14 @@ def _headers(key: Key | None, *, basic: str | None, speaks: str) -> dict[str, st
 
 def _secrets(key: Key | None, *, basic: str | None, parts: SplitResult) -> tuple[str, ...]:
     """Everything that must never be shown, the longest first so that no part of a longer one survives."""
-    found = {basic or "", *_url_secrets(parts), *_proxy_secrets()}
+    found = {basic or "", *_url_secrets(parts), *proxy_secrets()}
     if key is not None:
         found |= {key.value, quote(key.value, safe="")}
-    return tuple(sorted((secret for secret in found if len(secret) >= 4), key=len, reverse=True))
+    return longest_first(found)
+
+
+def longest_first(secrets: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted({secret for secret in secrets if len(secret) >= 4}, key=len, reverse=True))
 
 
 def url_secrets(url: str) -> frozenset[str]:
@@ -226,6 +250,16 @@ def url_secrets(url: str) -> frozenset[str]:
     return frozenset({basic or "", user, password, *_url_secrets(parts)})
 
 
+def known_secrets(variables: Mapping[str, str], *, arguments: Sequence[str] = ()) -> dict[str, str]:
+    """Secrets a process was given, and what to show in their place: values of variables named like one, and what stands
+    as credentials or query in a URL of a variable or of the command line."""
+    given = [*variables.values(), *arguments]
+    urls = {url for value in given if "://" in value for url in _URL.findall(value)}
+    found = {secret: "hidden" for url in urls for secret in url_secrets(url)}
+    found |= {value: name for name, value in variables.items() if _SECRET_NAME.search(name)}
+    return {value: name for value, name in found.items() if len(value) >= _SHORTEST}
+
+
 def _url_secrets(parts: SplitResult) -> Iterator[str]:
     yield parts.query
     yield from (value for _, value in parse_qsl(parts.query))
@@ -233,7 +267,7 @@ def _url_secrets(parts: SplitResult) -> Iterator[str]:
         yield from (part or "", unquote(part or ""))
 
 
-def _proxy_secrets() -> set[str]:
+def proxy_secrets() -> set[str]:
     """Credentials of proxies go out with requests as well; a short one is a word that messages may need."""
     return {secret for url in proxies().values() for secret in url_secrets(url) if len(secret) >= 8}
 
@@ -252,6 +286,5 @@ def proxies() -> dict[str, str]:
 def _written(secrets: Iterable[str]) -> Iterator[bytes]:
     """Each secret as it stands in JSON, whose writers may put a backslash before a slash."""
     for secret in secrets:
-        yield secret.encode()
-        if "/" in secret:
-            yield secret.replace("/", "\\/").encode()
+        escaped = secret.replace("\\", "\\\\").replace('"', '\\"')
+        yield from (form.encode() for form in dict.fromkeys((secret, escaped, escaped.replace("/", "\\/"))))
