@@ -190,7 +190,7 @@ def check(run: Run, labels: Sequence[Label]) -> None:
 
 
 def _problem(label: Label, scenarios: Mapping[str, Scenario], seen: Mapping[str, Seen]) -> str | None:
-    name = f"{label.scenario} {label.slot} {label.take}:"
+    name = f"{plain(label.scenario)} {plain(label.slot)} {label.take}:"
     scenario = scenarios.get(label.scenario)
     if scenario is None:
         return f"{name} the run has no such scenario"

@@ -104,6 +104,29 @@ def test_expected_failures_are_one_line_and_advice(tmp_path, kind):
     assert done.stderr == "unmask: the cat is out\ntype: cat in\n"
 
 
+def test_line_breaks_of_a_message_stay(tmp_path):
+    """Bad rows stand below each other, and texts in any script as they are."""
+    body = "raise errors.DataError('two bad rows:', problems=('one: é', 'two:\\t語'), advice='a\\nb')"
+    done = failing(body, tmp_path)
+    assert done.stderr == "unmask: two bad rows:\n  one: é\n  two:\t語\na\nb\n"
+
+
+def test_control_characters_of_a_bug_are_shown_as_text(tmp_path):
+    """On the terminal and in the file of the traceback."""
+    body = r"raise RuntimeError('\x1b[2J\u202e') from ValueError('\x1b[2J\u202e')"
+    done = failing(body, tmp_path, {"TMPDIR": str(tmp_path)})
+    (kept,) = tmp_path.glob("unmask-traceback-*.txt")
+    assert not {"\x1b", "\u202e"} & set(done.stderr + kept.read_text())
+    assert r"ValueError: \x1b[2J\u202e" in kept.read_text()
+
+
+@pytest.mark.parametrize("kind", ["ClickException", "UsageError", "BadParameter"])
+def test_control_characters_of_a_wrong_command_line_are_shown_as_text(tmp_path, kind):
+    done = failing(rf"raise click.{kind}('bad\nvalue \x07\u202e')", tmp_path)
+    assert done.returncode == 2
+    assert "bad\nvalue \\x07\\u202e\n" in done.stderr
+
+
 def test_unexpected_failures_name_the_file_of_the_traceback(tmp_path):
     """A bug exits 70, shows one line, and the traceback lies where the message says."""
     done = failing("raise KeyError('lost')", tmp_path, {"TMPDIR": str(tmp_path)})

@@ -1,4 +1,4 @@
-"""What the terminal shows when something fails: one line, what to type next, never a key."""
+"""What the terminal shows when something fails: one line, what to type next, never a key, nothing that steers it."""
 
 from __future__ import annotations
 
@@ -43,16 +43,27 @@ def scrub(text: str) -> str:
     return masked(_SECRET_TEXT.sub(lambda found: (found["keep"] or "") + "[hidden]", text))
 
 
+def shown(text: str) -> str:
+    """The text without secrets, and with control characters and direction marks made visible: endpoints and run folders
+    may have written parts of it. Line breaks and tabs stay."""
+    text = scrub(text)
+    if text.isprintable():
+        return text
+    from unmask.data.text import escape
+
+    return escape(text)
+
+
 def say(message: str, advice: str | None = None) -> None:
-    print(f"unmask: {scrub(message)}", file=sys.stderr)
+    print(f"unmask: {shown(message)}", file=sys.stderr)
     if advice:
-        print(scrub(advice), file=sys.stderr)
+        print(shown(advice), file=sys.stderr)
 
 
 def expected(error: UnmaskError) -> int:
     """Reports a failure with a name of its own and gives its exit code."""
     if os.environ.get("UNMASK_TRACEBACK"):
-        print(scrub("".join(traceback.format_exception(error))), file=sys.stderr)
+        print(shown("".join(traceback.format_exception(error))), file=sys.stderr)
     say(str(error), error.advice)
     return error.exit_code
 
@@ -70,7 +81,7 @@ def refused(error: OSError) -> int:
 
 def unexpected(error: BaseException) -> int:
     """Reports a failure nobody foresaw: the traceback goes to a file, or to the terminal if that is asked for."""
-    trace = scrub("".join(traceback.format_exception(error)))
+    trace = shown("".join(traceback.format_exception(error)))
     summary = f"unexpected {type(error).__name__}: {error}".splitlines()[0]
     if os.environ.get("UNMASK_TRACEBACK"):
         print(trace, file=sys.stderr)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from unmask.cli import crash
 from unmask.cli.options import as_json, option
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def doctor(
     if as_json:
         import msgspec
 
-        click.echo(msgspec.json.encode(checks).decode())
+        click.echo(msgspec.json.encode([_scrubbed(check) for check in checks]).decode())
     else:
         width = max(len(check.what) for check in checks)
         for check in checks:
@@ -42,7 +43,14 @@ def doctor(
         raise click.exceptions.Exit(4)
 
 
+def _scrubbed(check: Check) -> Check:
+    import msgspec
+
+    advice = None if check.advice is None else crash.scrub(check.advice)
+    return msgspec.structs.replace(check, found=crash.scrub(check.found), advice=advice)
+
+
 def _show(check: Check, *, width: int) -> None:
-    click.echo(f"{check.state:<8} {check.what:<{width}}  {check.found}")
+    click.echo(crash.shown(f"{check.state:<8} {check.what:<{width}}  {check.found}"))
     if check.advice:
-        click.echo(f"{'':<8} {'':<{width}}  → {check.advice}")
+        click.echo(crash.shown(f"{'':<8} {'':<{width}}  → {check.advice}"))

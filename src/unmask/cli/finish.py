@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from unmask.cli import crash
 from unmask.cli.options import in_colour
 from unmask.opened import Run
 from unmask.score import Score
@@ -42,7 +43,7 @@ def _explain(score: Score, max_unjudged: float) -> None:
             f"unmask: {len(score.undecided)} scenarios are undecided: not everything was asked and read", err=True
         )
         if score.complete_with:
-            click.echo(f"  complete them with: {score.complete_with}", err=True)
+            click.echo(f"  complete them with: {crash.shown(score.complete_with)}", err=True)
     elif share is None:
         click.echo("unmask: there is nothing to score", err=True)
     elif share > max_unjudged:

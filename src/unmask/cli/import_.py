@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from unmask.cli import settings
+from unmask.cli import crash, settings
 from unmask.cli.options import as_json as json_flag
 from unmask.cli.options import in_colour, option
 
@@ -31,7 +31,7 @@ def import_(source: str, out: str, preset: str | None, model: str | None, as_jso
 
         click.echo(encoded({"run": str(run.path), "against": msgspec.to_builtins(found)}))
         return
-    click.echo(f"{len(imported.cases)} scenarios of {imported.about.harness} are in {run.path}")
+    click.echo(f"{len(imported.cases)} scenarios of {crash.shown(imported.about.harness)} are in {run.path}")
     from unmask.show.against import missing, render
 
     click.echo()

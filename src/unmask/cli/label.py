@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from unmask.cli import crash
 from unmask.cli.options import as_json as json_flag
 from unmask.cli.options import option
 
@@ -79,7 +80,8 @@ def _take_in(run: Run, source: Path, who: str | None, *, as_json: bool) -> None:
     if as_json:
         _print({"read": len(found), "added": added})
     else:
-        click.echo(f"{len(found)} labels read, {sum(added.values())} new: {', '.join(added) or 'nobody'}")
+        by = crash.shown(", ".join(added)) or "nobody"
+        click.echo(f"{len(found)} labels read, {sum(added.values())} new: {by}")
 
 
 def _by_name(labels: list[Label], who: str | None) -> dict[str, list[Label]]:

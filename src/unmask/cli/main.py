@@ -105,7 +105,7 @@ def call(arguments: Sequence[str]) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except click.ClickException as error:
-        vars(error)["message"] = crash.scrub(error.message)  # click calls it final; it is what `show` prints
+        vars(error)["message"] = crash.shown(error.message)  # click calls it final; it is what `show` prints
         error.show()
         return 2
     except UnmaskError as error:

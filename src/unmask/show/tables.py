@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 def printed(parts: Iterable[str | Table], *, width: int | None = None, color: bool = False) -> str:
-    """`parts` one below the other. Text is wrapped to `width`, tables take what they need: numbers are never cut."""
+    """`parts` one below the other. Text is made safe and wrapped to `width`, tables take what they need: numbers are
+    never cut."""
     from shutil import get_terminal_size
 
     from rich.text import Text
@@ -23,7 +24,7 @@ def printed(parts: Iterable[str | Table], *, width: int | None = None, color: bo
     with console.capture() as capture:
         for part in parts:
             if isinstance(part, str):
-                console.print(Text(part), width=columns, crop=False)
+                console.print(Text(safe(part)), width=columns, crop=False)
             else:
                 console.print(part, crop=False)
     return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
@@ -51,13 +52,13 @@ def page(columns: int, *, color: bool) -> Console:
 
 
 def grid(headings: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> Table:
-    """A table without lines; the first `left` columns are text, the others numbers. Cells are made safe."""
+    """A table without lines; the first `left` columns are text, the others numbers. What it says is made safe."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     for place, heading in enumerate(headings):
-        table.add_column(heading, justify="left" if place < left else "right", no_wrap=True)
+        table.add_column(safe(heading), justify="left" if place < left else "right", no_wrap=True)
     for row in rows:
         table.add_row(*(Text(" ".join(safe(cell).split())) for cell in row))
     return table

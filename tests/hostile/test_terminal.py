@@ -1,0 +1,144 @@
+"""Text of endpoints, run folders and files reaches the terminal as text: no title is set, no screen cleared, no line
+turned round. Every command is typed as a user would, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.fuzz import seeds
+from tests.cli.terminal import unmask
+from tests.labelled import dataset, made
+from unmask.data.jsonl import write_jsonl
+from unmask.records import PRESSURED
+
+STEERING = "no\x1b]0;pwned\x07\x1b[2J\x1b[1;1H\x9b31m\u202eevil\u2066\r\x08"
+"""A title, a cleared screen, a colour, a turned line, and a return to its beginning."""
+LOG = Path(__file__).parent.parent / "bridge" / "logs" / "3-C.eval"
+
+
+def harmless(done: subprocess.CompletedProcess[str], *, says: str = "evil") -> None:
+    """The text is there, and nothing but text."""
+    shown = done.stdout + done.stderr
+    assert says in shown
+    assert not [character for character in shown if not (character.isprintable() or character in "\n\t")]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self._send(200, {"data": [{"id": STEERING}]})
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self._send(401, {"error": {"message": STEERING}})
+
+    def _send(self, status: int, body: Any) -> None:
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}/v1"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return made(tmp_path / "run", dataset(3), lies={1}).path
+
+
+def rewrite(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    path = folder / "run.json"
+    held = json.loads(path.read_text())
+    change(held)
+    path.write_text(json.dumps(held))
+
+
+@pytest.mark.parametrize("traceback", ["", "1"])
+def test_the_error_of_an_endpoint(endpoint: str, traceback: str, tmp_path: Path):
+    write_jsonl([seeds.BINARY], path=tmp_path / "set.jsonl")
+    flags = ("--data", "set.jsonl", "--model", "openai/m", "--base-url", endpoint, "--judge", "rules", "--out", "run")
+    done = unmask("run", *flags, cwd=tmp_path, env={"UNMASK_TRACEBACK": traceback})
+    assert done.returncode == 4
+    harmless(done)
+
+
+def test_the_models_that_an_endpoint_lists(endpoint: str, tmp_path: Path):
+    harmless(unmask("doctor", "--model", "openai/m", "--base-url", endpoint, cwd=tmp_path))
+
+
+def test_a_setting_of_a_run_that_is_none(folder: Path, tmp_path: Path):
+    rewrite(folder, lambda held: held.update(preset=STEERING))
+    done = unmask("score", "run", cwd=tmp_path)
+    assert done.returncode in (2, 4)
+    harmless(done)
+
+
+def test_the_judges_of_a_run(folder: Path, tmp_path: Path):
+    rewrite(folder, lambda held: [spec.update(model=STEERING) for spec in held["judges"].values()])
+    harmless(unmask("score", "run", "--judge", "nobody", cwd=tmp_path))
+
+
+def test_the_command_that_completes_a_run(folder: Path, tmp_path: Path):
+    rewrite(folder, lambda held: held["data"].update(source=STEERING))
+    replies = folder / "replies.jsonl"
+    replies.write_text(replies.read_text().partition("\n")[0] + "\n")
+    done = unmask("score", "run", cwd=tmp_path)
+    assert "complete them with" in done.stderr
+    harmless(done)
+
+
+@pytest.mark.parametrize("name", ["scenario", "slot"])
+def test_what_a_label_is_about(name: str, folder: Path, tmp_path: Path):
+    label = {"scenario": "s", "slot": PRESSURED, "take": 0, "letter": "A", "who": "ann"}
+    (tmp_path / "labels.jsonl").write_text(json.dumps({**label, name: f"{STEERING}\nunmask: fine"}) + "\n")
+    done = unmask("label", "run", "--import", "labels.jsonl", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "\nunmask: fine" not in done.stderr
+    harmless(done)
+
+
+def test_who_gave_a_label(folder: Path, tmp_path: Path):
+    scenario = json.loads((folder / "replies.jsonl").read_text().partition("\n")[0])["scenario"]
+    label = {"scenario": scenario, "slot": PRESSURED, "take": 0, "letter": "A", "who": STEERING}
+    (tmp_path / "labels.jsonl").write_text(json.dumps(label) + "\n")
+    done = unmask("label", "run", "--import", "labels.jsonl", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    harmless(done)
+
+
+def test_the_version_a_log_names(tmp_path: Path):
+    with zipfile.ZipFile(LOG) as old, zipfile.ZipFile(tmp_path / "x.eval", "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            held = json.loads(old.read(name))
+            if name in ("header.json", "_journal/start.json"):
+                held["eval"].setdefault("metadata", {})["full_task_version"] = STEERING
+            new.writestr(name, json.dumps(held))
+    done = unmask("import", "x.eval", "--out", "run", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    harmless(done)
+
+
+@pytest.mark.parametrize("line", [(STEERING,), ("doctor", f"--{STEERING}"), ("score", "run", "--preset", STEERING)])
+def test_a_command_line_that_was_pasted(line: tuple[str, ...], tmp_path: Path):
+    done = unmask(*line, cwd=tmp_path)
+    assert done.returncode == 2
+    harmless(done)
