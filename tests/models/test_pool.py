@@ -166,6 +166,34 @@ def test_a_cancelled_request_gives_its_connection_up():
     assert asyncio.run(go()) == "hello"
 
 
+def test_an_answer_that_stalls_is_given_up_while_other_requests_keep_coming(monkeypatch):
+    """Each of them looks at the clock sooner than the time limit ends, and none may put that look off."""
+    monkeypatch.setattr(pool, "TICK", 0.2)
+
+    async def go() -> BaseException | None:
+        first = True
+
+        async def stalls_first(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            nonlocal first
+            late, first = first, False
+            await Counted().serve(reader, _late(writer) if late else writer)
+
+        async with listening(stalls_first) as port:
+            model = open_model("openai/a", base_url=f"http://127.0.0.1:{port}/v1", timeout=2.0)
+            stalled = asyncio.create_task(model.complete(request()))
+            for _ in range(400):
+                await asyncio.sleep(0.02)
+                if stalled.done():
+                    break
+                await model.complete(request())
+            said = stalled.exception() if stalled.done() else None
+            stalled.cancel()
+            await model.close()
+            return said
+
+    assert "timeout: no answer within 2 s" in str(asyncio.run(go()))
+
+
 class _Late:
     """A writer that never writes."""
 

@@ -134,9 +134,11 @@ class Pool:
 
     async def _ask(self, wire: Wire, data: bytes, *, within: float, bodiless: bool = False) -> Message:
         waiter: asyncio.Future[Message] = self._loop.create_future()
-        self._deadlines[waiter] = self._loop.time() + within
-        if self._watching is None or within < 10 * TICK:
-            self._watch(min(TICK, max(0.0, within)))
+        now, wait = self._loop.time(), min(TICK, max(0.0, within))
+        self._deadlines[waiter] = now + within
+        # Only ever to an earlier moment: requests that keep coming would put a later one off for ever.
+        if self._watching is None or now + wait < self._watching.when():
+            self._watch(wait)
         wire.send(data, waiter, bodiless=bodiless)
         try:
             return await waiter
