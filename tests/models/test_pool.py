@@ -285,9 +285,10 @@ def test_https_is_refused_with_a_certificate_that_is_not_trusted(certificate):
 class Tunnel:
     """A proxy that gives a way through to one port, or refuses it."""
 
-    def __init__(self, port: int, *, refuse: bool = False) -> None:
+    def __init__(self, port: int, *, refuse: bool = False, says: bytes = b"HTTP/1.1 200 Go ahead\r\n\r\n") -> None:
         self.port = port
         self.refuse = refuse
+        self.says = says
         self.heads: list[bytes] = []
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -297,7 +298,7 @@ class Tunnel:
             writer.close()
             return
         there, back = await asyncio.open_connection("127.0.0.1", self.port)
-        writer.write(b"HTTP/1.1 200 Go ahead\r\n\r\n")
+        writer.write(self.says)
         await asyncio.gather(_pour(reader, back), _pour(there, writer), return_exceptions=True)
 
 
@@ -324,6 +325,29 @@ def test_https_goes_through_the_tunnel_of_a_proxy(certificate, monkeypatch):
     assert head.startswith(b"CONNECT models.invalid:443 HTTP/1.1\r\n")
     assert b"Proxy-Authorization: Basic YWxpY2U6aHVudGVyMjI=" in head
     assert b"Bearer" not in head
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        b"HTTP/1.0 200 Connection established\r\n\r\n",
+        b"HTTP/1.0 200 Connection established\r\nProxy-agent: tinyproxy/1.11.1\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n",
+    ],
+)
+def test_a_tunnel_stays_open_whatever_the_proxy_says_of_its_connection(certificate, monkeypatch, says: bytes):
+    """HTTP/1.0 and `Connection: close` end a connection after the answer, and a tunnel only begins there."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+
+    async def go() -> str:
+        async with (
+            listening(Counted().serve, server_side(certificate)) as port,
+            listening(Tunnel(port, says=says).serve) as gate,
+        ):
+            monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{gate}")
+            return await ask("https://models.invalid/v1")
+
+    assert asyncio.run(go()) == "hello"
 
 
 def test_a_proxy_that_refuses_is_named(monkeypatch):

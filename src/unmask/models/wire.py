@@ -131,7 +131,9 @@ class Incoming:
         said = _CONNECTION.search(head)
         self.keep = (said is not None and b"keep-alive" in said[1]) if old else said is None or b"close" not in said[1]
         lengths = set(_LENGTH.findall(head))
-        if self._status in {204, 304} or (self._bodiless and self._status < 300):
+        tunnel = self._bodiless and self._status < 300
+        if tunnel or self._status in {204, 304}:
+            self.keep = self.keep or tunnel  # what a proxy says of its connection is not about the way through
             self._finish(b"")
             return
         if b"\r\ntransfer-encoding" in head:
