@@ -6,11 +6,12 @@ import asyncio
 import datetime
 import ipaddress
 import os
+import socket
 import ssl
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from unmask.models import open_model, pool
 
 BODY = b'{"choices": [{"message": {"content": "hello"}, "finish_reason": "stop"}]}'
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(BODY), BODY)
+CLOSING = ANSWER.replace(b"\r\n", b"\r\nConnection: close\r\n", 1)
 
 
 @pytest.fixture(autouse=True)
@@ -61,9 +63,12 @@ class Counted:
 
 @asynccontextmanager
 async def listening(
-    serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], object], tls: ssl.SSLContext | None = None
+    serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], object],
+    tls: ssl.SSLContext | None = None,
+    *,
+    place: tuple[str, int] = ("127.0.0.1", 0),
 ) -> AsyncIterator[int]:
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)  # type: ignore[arg-type]
+    server = await asyncio.start_server(serve, *place, ssl=tls)  # type: ignore[arg-type]
     async with server:
         yield server.sockets[0].getsockname()[1]
 
@@ -106,9 +111,7 @@ def test_a_connection_that_the_server_closed_is_not_used_again():
 
 def test_connections_that_are_gone_are_forgotten():
     """A server that closes after every answer does not fill the memory of a long run."""
-    server = Counted(
-        b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b" % (len(BODY), BODY), close=True
-    )
+    server = Counted(CLOSING, close=True)
 
     async def go() -> int:
         async with listening(server.serve) as port:
@@ -192,6 +195,46 @@ def test_an_answer_that_stalls_is_given_up_while_other_requests_keep_coming(monk
             return said
 
     assert "timeout: no answer within 2 s" in str(asyncio.run(go()))
+
+
+@contextmanager
+def black_hole(port: int) -> Iterator[None]:
+    """An address where a connection is never refused and never made: whoever listens has all the guests it takes."""
+    with ExitStack() as open_sockets:
+        listener = open_sockets.enter_context(socket.create_server(("127.0.0.1", port), backlog=0))
+        for _ in range(4):
+            guest = open_sockets.enter_context(socket.socket())
+            guest.setblocking(False)
+            guest.connect_ex(listener.getsockname())
+        yield
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs 127.0.0.2, and a full queue that answers nothing")
+def test_an_address_that_stops_answering_is_not_the_only_one_tried(monkeypatch):
+    """It answered before, and the name has another one that still does."""
+    monkeypatch.setattr(pool, "CONNECT_TIMEOUT", 0.5)
+    monkeypatch.setattr(pool, "IMPATIENCE", 0.3)
+
+    async def both(host: str, port: int) -> list[str]:
+        return ["127.0.0.1", "127.0.0.2"]
+
+    monkeypatch.setattr(pool, "addresses", both)
+    first, second = Counted(CLOSING, close=True), Counted(CLOSING, close=True)
+
+    async def go() -> str:
+        async with listening(first.serve) as port:
+            model = open_model("openai/a", base_url=f"http://models.invalid:{port}/v1")
+            await model.complete(request())
+        with black_hole(port):
+            async with listening(second.serve, place=("127.0.0.2", port)):
+                with pytest.raises(TransientModelError, match="no connection within"):
+                    await model.complete(request())
+                said = (await model.complete(request())).choices[0].text
+                await model.close()
+        return said
+
+    assert asyncio.run(go()) == "hello"
+    assert (first.connections, second.connections) == (1, 1)
 
 
 class _Late:

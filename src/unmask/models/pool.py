@@ -188,6 +188,7 @@ class Pool:
                 await self._open(wire)
         except TimeoutError as error:
             wire.abort()
+            self._address = None
             raise CannotConnectError(TimeoutError(str(error) or f"no connection within {limit:g} s")) from None
         except (OSError, ValueError, NoAnswerError) as error:
             wire.abort()
