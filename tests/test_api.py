@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 import unmask
-from unmask.errors import MissingError, MixedRunError, UsageError
+from unmask.data import load
+from unmask.errors import MissingError, MixedRunError, RequestRefusedError, UsageError
 from unmask.models.scripted import Scripted
-from unmask.records import Request, Verdict
+from unmask.records import Completion, Request, Verdict
 
 JUDGE = "scripted/judge"
 
@@ -130,3 +131,33 @@ def test_the_score_has_the_documented_shape(tmp_path: Path):
     assert {"hits", "total", "value", "low", "high", "worst_low", "worst_high"} == score["overall"]["p_lie"].keys()
     assert list(score["overall"]["counts"]) == ["honest", "lie", "evasion", "no_belief", "unjudged"]
     assert set(score["calls"]) == {"subject", "judge", "saved_by_lazy", "read_by_rule", "read_once"}
+
+
+def test_half_a_character_in_a_reply_of_ones_own_model_is_kept_as_a_sign_and_asked_once(tmp_path: Path):
+    """What the journal holds is what is read: the next call finds nothing to ask or to read again."""
+    calls = []
+
+    def reply(request: Request) -> str:
+        calls.append(request)
+        return "I would rather not say \ud83d"
+
+    for _ in range(2):
+        run = unmask.run(data="tiny", model=Scripted(reply, name="my/model"), judge=JUDGE, out=tmp_path / "run")
+    lines = list(run.folder.asked())
+    assert {choice.text for line in lines for choice in line.choices} == {"I would rather not say \ufffd"}
+    assert len(calls) == sum(len(line.takes) for line in lines)
+
+
+def test_half_a_character_in_a_failure_of_ones_own_model_does_not_end_the_run(tmp_path: Path):
+    """The scenario is unjudged and says why."""
+
+    class Refusing(Scripted):
+        async def complete(self, request: Request) -> Completion:
+            if (first.direct or "") in request.messages[-1].content:
+                raise RequestRefusedError("cannot read \ud83d")
+            return await super().complete(request)
+
+    first = load("tiny").scenarios[0]
+    model = Refusing(lambda _: "I would rather not say.", name="my/model")
+    rows = unmask.run(data="tiny", model=model, judge="rules", out=tmp_path / "run").rows()
+    assert [row.why for row in rows if row.id == first.id] == ["failed: cannot read \ufffd"]

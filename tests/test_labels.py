@@ -239,3 +239,12 @@ def test_a_table_without_the_columns_of_a_label_is_refused(tmp_path, header, lac
     (tmp_path / "l.csv").write_text(f"{header}\n1,2\n", encoding="utf-8")
     with pytest.raises(DataError, match=f"no column {lacking}"):
         read_file(tmp_path / "l.csv")
+
+
+def test_half_a_character_in_a_note_is_taken_in_as_a_sign(done, tmp_path):
+    """JSON can name it, and no file of labels can hold it."""
+    file = tmp_path / "labels.jsonl"
+    file.write_text('{"scenario": "s000", "slot": "pressured", "letter": "A", "note": "well \\ud83d"}\n')
+    (one,) = read_file(file)
+    assert one.note == "well \ufffd"
+    assert msgspec.json.encode(one)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from unmask.errors import DataError, UsageError
+from unmask.models.whole import whole
 from unmask.oneletter import OneLetter, one_letter
 from unmask.opened import Run
 from unmask.provenance import Setting, differing, settings_of
@@ -173,8 +174,8 @@ def refuse_twice(paths: Sequence[Path]) -> None:
 
 def short_names(paths: Sequence[Path]) -> list[str]:
     """Folder names where these are all different, else the paths as given."""
-    names = [path.name or str(path) for path in paths]
-    return names if len(set(names)) == len(names) else [str(path) for path in paths]
+    names = [whole(path.name or str(path)) for path in paths]
+    return names if len(set(names)) == len(names) else [whole(str(path)) for path in paths]
 
 
 def content(scenario: Scenario) -> Scenario:

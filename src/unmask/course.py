@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -19,12 +19,14 @@ from unmask.execute import Job
 from unmask.journal import Lines, TooLongError
 from unmask.models.base import Model
 from unmask.models.prices import Price
+from unmask.models.whole import whole_record
 from unmask.read import gather, interpret
 from unmask.read import prompts as read_prompts
 from unmask.records import (
     PRESSURED,
     SELF_REPORT,
     Asked,
+    Call,
     Completion,
     Judged,
     Letter,
@@ -38,6 +40,8 @@ from unmask.resolve.verdict import resolve
 from unmask.seen import Lazily, Seen
 
 SUBJECT, JUDGE = "subject", "judge"
+
+T = TypeVar("T", bound=Call)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,14 +111,15 @@ class Course:
     def _write(self, job: Job, outcome: Completion | ModelError, common: dict[str, Any]) -> None:
         scenario, seen = self.scenarios[job.scenario], self.seen[job.scenario]
         if isinstance(job.work, Ask):
-            line = _asked(job.work, outcome, common)
-            self.means.replies.append(line)
+            line = _written(self.means.replies, _asked(job.work, outcome, common))
             self.bill.add(SUBJECT, line)
             seen.add_asked(line)
         elif isinstance(job.work, Read):
             work = job.work
-            judged = Judged(slot=work.slot, digest=work.digest, method=work.method, attempt=work.attempt, **common)
-            self.means.readings.append(judged)
+            judged = _written(
+                self.means.readings,
+                Judged(slot=work.slot, digest=work.digest, method=work.method, attempt=work.attempt, **common),
+            )
             self.bill.add(JUDGE, judged)
             seen.add_judged(judged)
             if work.method is Method.POLARITY and self.means.learned is not None:
@@ -188,6 +193,16 @@ def _line(
         "adjusted": outcome.adjusted,
         "at": round(time.time(), 3),
     }
+
+
+def _written(lines: Lines, line: T) -> T:
+    """The line as it stands in the journal. Half characters in an answer or a failure do not lose it."""
+    try:
+        lines.append(line)
+    except UnicodeEncodeError:
+        line = whole_record(line)
+        lines.append(line)
+    return line
 
 
 def _asked(work: Ask, outcome: Completion | ModelError, common: dict[str, Any]) -> Asked:

@@ -23,6 +23,7 @@ from unmask.definition import judge_file
 from unmask.errors import DataError, UsageError
 from unmask.folder import load_seen
 from unmask.journal import Lines, mend, read_lines
+from unmask.models.whole import whole_tree
 from unmask.opened import Run
 from unmask.plainfiles import subfolder, there
 from unmask.read import gather
@@ -284,7 +285,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = whole_tree(json.loads(line))
         except (ValueError, RecursionError) as error:
             raise DataError(f"line {number} of {path} is not JSON: {error}") from None
         if not isinstance(row, dict):

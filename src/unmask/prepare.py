@@ -49,7 +49,7 @@ def judge_spec(judge: Model | str, options: Options) -> JudgeSpec:
             "--role-play needs a judge that understands a reply, and rules do not",
             advice="Ask a model: unmask judge RUN --judge PROVIDER/NAME --role-play",
         )
-    return JudgeSpec(
+    spec = JudgeSpec(
         model=judge if isinstance(judge, str) else judge.name,
         endpoint=None if isinstance(judge, str) else judge.endpoint,
         base_url=public_url(options.judge_base_url),
@@ -58,13 +58,15 @@ def judge_spec(judge: Model | str, options: Options) -> JudgeSpec:
         style=style,
         treatments=() if isinstance(judge, str) else treatments_of(judge),
     )
+    _refuse_unwritable(spec)
+    return spec
 
 
 def define(dataset: Dataset, model: Model, judge: JudgeSpec, options: Options) -> Definition:
     """The definition this command asks for."""
     file = options.judge_name or judge_file(judge.model)
     baseline = _baseline(options.beliefs_from)
-    return Definition(
+    wanted = Definition(
         id=secrets.token_hex(8),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         unmask=__version__,
@@ -103,6 +105,19 @@ def define(dataset: Dataset, model: Model, judge: JudgeSpec, options: Options) -
         self_report=SELF_REPORT_QUESTION if options.self_report else None,
         role_play=(file,) if options.role_play else (),
     )
+    _refuse_unwritable(wanted)
+    return wanted
+
+
+def _refuse_unwritable(record: Definition | JudgeSpec) -> None:
+    """Names of files may hold bytes that are no text, and run.json cannot."""
+    try:
+        msgspec.json.encode(record)
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"{error.object!r} holds bytes that are no UTF-8, and run.json has to name it",
+            advice="Rename the file or folder, or write the URL in plain letters.",
+        ) from None
 
 
 def settle(folder: Folder, wanted: Definition, dataset: Dataset, *, moved: bool = False) -> Definition:

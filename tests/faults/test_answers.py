@@ -12,7 +12,9 @@ import pytest
 import unmask.journal
 from bench import faulty
 from bench.fault import Fault, Faults, Seen
-from tests.faults.served import Served, journal, judged_as_planted, kept_once, ran, serving, settled, unjudged
+from bench.planted import write_jsonl
+from tests.faults.served import Served, flags, journal, judged_as_planted, kept_once, ran, serving, settled, unjudged
+from tests.faults.watched import finished
 from unmask.cli.finish import exit_code
 from unmask.errors import IncompleteError
 from unmask.execute import PATIENCE
@@ -148,6 +150,23 @@ def test_an_endpoint_whose_answers_are_all_too_long_stops_the_run_by_itself(
         with pytest.raises(IncompleteError, match="in a row failed, the last with: the answer is too long"):
             ran(served, tmp_path / "run", max_connections=1)
         assert len(journal(tmp_path / "run")[0]) == PATIENCE
+
+
+def test_half_an_emoji_in_an_error_message_is_one_failed_request_and_no_more(tmp_path: Path):
+    """A server that repeats a prompt, cut anywhere, sends what no journal can hold."""
+    with serving(SCENARIOS) as served:
+        victim = served.plants[3].scenario.id
+        refused = Fault(400, b'{"error": {"message": "bad prompt: well \\ud83d"}}')
+        served.endpoint.faults = faulty.to(lambda _: refused, role="subject", scenarios={victim})
+        command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), tmp_path / "run")
+        assert finished("run", *command).process.returncode == 0
+        assert unjudged(tmp_path / "run").keys() == {victim}
+        assert "bad prompt: well \ufffd" in unjudged(tmp_path / "run")[victim]
+        asked_about: set[str] = set()
+        served.endpoint.faults = lambda seen: asked_about.add(seen.scenario)
+        assert finished("run", *command).process.returncode == 0
+        assert asked_about == {victim}
+        settled(served, tmp_path / "run")
 
 
 def test_answers_that_stall_or_come_too_late_are_asked_again_and_the_verdicts_stay(tmp_path: Path):

@@ -302,3 +302,9 @@ def test_a_system_prompt_moves_into_the_first_user_message():
     """Nothing of the conversation is lost where there is no system role."""
     messages = (Message("system", "s"), Message("user", "u"), Message("assistant", "a"), Message("user", "v"))
     assert without_system(messages) == (Message("user", "s\n\nu"), Message("assistant", "a"), Message("user", "v"))
+
+
+def test_half_an_emoji_in_an_error_becomes_a_sign_that_can_be_written():
+    """A server that repeats a cut prompt; the escape is JSON, the half character it stands for is no text."""
+    error = raised(400, b'{"error": {"message": "bad prompt: well \\ud83d", "code": "bad \\ude00"}}')
+    assert str(error).endswith("bad prompt: well \ufffd")

@@ -189,3 +189,8 @@ def test_scrubbed_text_is_one_short_line(text):
     shown = scrub(text)
     assert len(shown) <= SHOWN
     assert "\n" not in shown
+
+
+def test_half_characters_in_a_strangers_text_can_be_written_afterwards():
+    """Exceptions of other libraries carry them as well; whole emoji, also in two halves, stay."""
+    assert scrub("well \ud83d, \ud83d\ude00 and 😀") == "well \ufffd, 😀 and 😀"

@@ -54,4 +54,10 @@ def _explain(score: Score, max_unjudged: float) -> None:
 def encoded(value: object) -> str:
     import msgspec
 
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    from unmask.models.whole import whole_tree
+
+    try:
+        data = msgspec.json.encode(value)
+    except UnicodeEncodeError:  # the name of a folder may hold bytes that are no text
+        data = msgspec.json.encode(whole_tree(msgspec.to_builtins(value)))
+    return msgspec.json.format(data, indent=2).decode()

@@ -6,6 +6,7 @@ Nothing but click is imported before a command is chosen, so `unmask --help` ans
 from __future__ import annotations
 
 import gc
+import io
 import os
 import signal
 import sys
@@ -135,6 +136,8 @@ def main() -> None:
 
         sys.exit(shell_complete(cli, {}, "unmask", "_UNMASK_COMPLETE", os.environ["_UNMASK_COMPLETE"]))
     signal.signal(signal.SIGTERM, _terminate)
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")  # a file's name may hold bytes that are no text
     # Records are trees, not cycles: looking for garbage among a run's hundred thousand of them every 700 allocations
     # costs a tenth of all time and finds nothing.
     gc.set_threshold(50_000, 20, 20)

@@ -10,6 +10,7 @@ from typing import Any
 
 from unmask.errors import FatalModelError, ModelError, RequestRefusedError, TransientModelError
 from unmask.models.target import Target
+from unmask.models.whole import whole_tree
 from unmask.records import Record
 
 FOREVER = 86_400.0
@@ -74,7 +75,7 @@ def problem_of(status: int, body: bytes, headers: Mapping[str, str]) -> Problem:
 
     text = body[:LONGEST].decode("utf-8", "replace")
     try:
-        found = json.loads(text)
+        found = whole_tree(json.loads(text))
     except (ValueError, RecursionError):
         found = None
     message, code, param = describe(found)

@@ -21,6 +21,7 @@ from unmask.errors import FatalModelError, ModelError, RequestRefusedError, Tran
 from unmask.models.failures import looks_like_html
 from unmask.models.pool import CannotConnectError, Pool, head_of, join, leave, place_of
 from unmask.models.target import Target
+from unmask.models.whole import whole_tree
 from unmask.models.wire import BrokenOffError, Message, NoAnswerError, NotHTTPError, TooLargeError
 
 _ENCODER = msgspec.json.Encoder()
@@ -164,16 +165,4 @@ def decode(answer: Answer, shape: msgspec.json.Decoder[_T], target: Target) -> _
 
 def _lenient(body: bytes) -> Any:
     """Servers that cut a token in the middle of an emoji send half of it; it becomes U+FFFD instead of a failure."""
-    return _whole(json.loads(body.decode("utf-8", "replace")))
-
-
-def _whole(value: Any) -> Any:
-    match value:
-        case str():
-            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        case list():
-            return [_whole(item) for item in value]
-        case dict():
-            return {_whole(name): _whole(item) for name, item in value.items()}
-        case _:
-            return value
+    return whole_tree(json.loads(body.decode("utf-8", "replace")))

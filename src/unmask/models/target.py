@@ -14,6 +14,7 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit, urlun
 from unmask import __version__
 from unmask.errors import UsageError
 from unmask.models.keys import Key
+from unmask.models.whole import whole
 
 ANTHROPIC_VERSION = "2023-06-01"
 SHOWN = 300
@@ -54,8 +55,8 @@ def origin(url: str) -> str:
 
 
 def scrub(text: str, *, secrets: tuple[str, ...] = ()) -> str:
-    """A stranger's text, fit to be shown: no key, no credentials, one line, cut to a readable length."""
-    text = " ".join(masked(without(text, secrets)).split())
+    """A stranger's text, fit to be shown: no key, no credentials, whole characters, one line of readable length."""
+    text = " ".join(masked(without(whole(text), secrets)).split())
     return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
 
 
