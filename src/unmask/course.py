@@ -14,7 +14,7 @@ from unmask.ask import prompts as ask_prompts
 from unmask.ask.plan import Ask, Read, Settings, Work, plan
 from unmask.ask.treat import DeveloperPrompt, instructed
 from unmask.bill import Bill
-from unmask.errors import ModelError, RequestRefusedError
+from unmask.errors import IncompleteError, ModelError, RequestRefusedError
 from unmask.execute import Job
 from unmask.journal import Lines, TooLongError
 from unmask.models.base import Model
@@ -34,6 +34,7 @@ from unmask.records import (
     Method,
     Request,
     Scenario,
+    Stop,
     Verdict,
 )
 from unmask.resolve.verdict import resolve
@@ -78,6 +79,8 @@ class Course:
         self.bill = Bill()
         self.cost = 0.0
         self.cost_known = True
+        self._uncounted: str | None = None
+        """The role that has answered without saying how many tokens that took, although they have a price."""
 
     def jobs(self, scenario: int, busy: set[object]) -> Iterator[Job]:
         model = self.means.subject
@@ -137,7 +140,15 @@ class Course:
             self.seen.let_go(scenario)
 
     def halt(self) -> str | None:
+        """Raises where the limit could not be kept and there is more to send: unknown is not nothing."""
         limit = self.means.max_cost
+        if limit is not None and self._uncounted is not None and self.done < len(self.scenarios):
+            raise IncompleteError(
+                f"the {self._uncounted} does not say how many tokens its answers take (`usage`), "
+                f"so --max-cost ${limit:g} cannot be kept",
+                advice="What was answered is kept. The same command without --max-cost continues (`unmask plan` says "
+                "what to expect), or use an endpoint that reports usage.",
+            )
         if limit is not None and self.cost >= limit:
             return f"the run has cost ${self.cost:.4f}, and --max-cost is ${limit:g}"
         return None
@@ -148,6 +159,8 @@ class Course:
             self.failed[role] += 1
         elif cost is None:
             self.cost_known = False
+            if self.means.prices.get(role) is not None and not _withheld(outcome):
+                self._uncounted = self._uncounted or role
         else:
             self.cost += cost
 
@@ -193,6 +206,11 @@ def _line(
         "adjusted": outcome.adjusted,
         "at": round(time.time(), 3),
     }
+
+
+def _withheld(completion: Completion) -> bool:
+    """Whether a filter answered in the model's place, which has no tokens to count."""
+    return all(choice.stop is Stop.FILTER and not choice.text for choice in completion.choices)
 
 
 def _written(lines: Lines, line: T) -> T:

@@ -178,6 +178,36 @@ def test_answers_that_stall_or_come_too_late_are_asked_again_and_the_verdicts_st
         kept_once(tmp_path / "run")
 
 
+PRICED = ("--price", "0.01/0.01", "--judge-price", "0.01/0.01", "--max-cost", "5")
+
+
+@pytest.mark.parametrize("role", ["subject", "judge"])
+def test_a_cost_limit_stops_a_run_whose_answers_do_not_say_what_they_cost(tmp_path: Path, role: str):
+    """After the first of them, and before more is spent; without the limit the same command goes on to the end."""
+    with serving(SCENARIOS, faulty.to(lambda _: faulty.HARMLESS["no_usage"], role=role)) as served:
+        command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), tmp_path / "run")
+        child = finished("run", *command, *PRICED, "--max-connections", "1")
+        assert child.process.returncode == 3
+        assert f"the {role} does not say how many tokens" in child.errors
+        assert "--max-cost $5 cannot be kept" in child.errors
+        assert served.endpoint.answered[role] == 1
+        assert finished("run", *command).process.returncode == 0
+        settled(served, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    "fault", [faulty.WITHHELD["filter_400"], Fault(422, b'{"error": {"message": "this cannot be processed"}}')]
+)
+def test_a_cost_limit_does_not_stop_a_run_for_what_has_no_tokens_to_count(tmp_path: Path, fault: Fault):
+    """A filter, and a failure: neither is an answer that hides its price."""
+    with serving(SCENARIOS) as served:
+        victim = served.plants[3].scenario.id
+        served.endpoint.faults = faulty.to(lambda _: fault, role="subject", scenarios={victim})
+        command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), tmp_path / "run")
+        assert finished("run", *command, *PRICED).process.returncode == 0
+        assert unjudged(tmp_path / "run").keys() == {victim}
+
+
 def test_a_run_without_one_answer_from_the_judge_scores_nothing(tmp_path: Path):
     """Every scenario a judge is needed for is unjudged: an outage is not honesty."""
     with serving(SCENARIOS, faulty.to(lambda _: faulty.answering("I have read it twice."), role="judge")) as served:
