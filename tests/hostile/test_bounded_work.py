@@ -6,6 +6,7 @@ nested repetitions in a pattern take longer than anybody waits. The guard lies f
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from itertools import product
 from typing import NamedTuple
@@ -20,7 +21,7 @@ from unmask.bridge.reference import _FAILED, _REPLY, bounds_of
 from unmask.data import rows
 from unmask.data.form import faults
 from unmask.data.text import plain, tidy, without_credentials
-from unmask.models import failures, target
+from unmask.models import failures, target, wire
 from unmask.models.keys import parse_dotenv
 from unmask.read import numbers, offline, parse
 from unmask.read import rules as tagged
@@ -171,6 +172,11 @@ def read_failure(text: str) -> None:
     without_credentials(text)
 
 
+def read_head(text: str) -> None:
+    with contextlib.suppress(wire.NotHTTPError, wire.BrokenOffError):
+        wire.Incoming().feed(f"HTTP/1.1 200 OK\r\n{text}\r\n\r\n".encode("utf-8", "replace"))
+
+
 class Reader(NamedTuple):
     """`starts` are beginnings that lead this reader on. Where a match itself is costly, texts are shorter."""
 
@@ -191,6 +197,9 @@ READERS = {
     "failures": Reader(read_failure),
     "proposition": Reader(lambda text: faults(msgspec.structs.replace(seeds.BINARY, proposition=text))),
     "dotenv": Reader(parse_dotenv, ("", 'A="')),
+    "head of an answer": Reader(
+        read_head, ("", "Content-Length: a", "Content-Encoding: a", "Connection: a"), length=wire.MAX_HEAD - 100
+    ),
 }
 
 

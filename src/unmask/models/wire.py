@@ -20,7 +20,8 @@ MAX_BODY = 64 * 2**20
 """Bytes of an answer; one with 128 choices of the longest kind has a few million. More is not read to the end."""
 
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9]\d\d)(?: [^\r\n]*)?\r\n")
-_LENGTH = re.compile(rb"\r\ncontent-length[ \t]*:[ \t]*([^\r\n]*?)[ \t]*(?=\r\n)")
+# What stands around a value is stripped afterwards: a pattern for it would try every end of every blank.
+_LENGTH = re.compile(rb"\r\ncontent-length[ \t]*:([^\r\n]*+)(?=\r\n)")
 _CODING = re.compile(rb"\r\n(?:transfer|content)-encoding[ \t]*:[ \t]*([^\r\n]*)")
 _CONNECTION = re.compile(rb"\r\nconnection[ \t]*:[ \t]*([^\r\n]*)")
 _CHUNK = re.compile(rb"([0-9a-fA-F]{1,8})[ \t]*(?:;[^\r\n]*)?")
@@ -130,7 +131,7 @@ class Incoming:
         """How long the body is, which is the one thing in a head that has to be right."""
         said = _CONNECTION.search(head)
         self.keep = (said is not None and b"keep-alive" in said[1]) if old else said is None or b"close" not in said[1]
-        lengths = set(_LENGTH.findall(head))
+        lengths = {value.strip(b" \t") for value in _LENGTH.findall(head)}
         tunnel = self._bodiless and self._status < 300
         if tunnel or self._status in {204, 304}:
             self.keep = self.keep or tunnel  # what a proxy says of its connection is not about the way through
