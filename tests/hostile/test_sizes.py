@@ -457,6 +457,16 @@ def test_an_endpoint_that_only_ever_promises_an_answer_is_no_endpoint():
         incoming.feed(b"HTTP/1.1 100 Continue\r\n\r\n" * 10_000)
 
 
+@pytest.mark.parametrize("start", [b"5;", b"0\r\nx: "], ids=["length", "trailers"])
+def test_the_lines_between_chunks_are_no_longer_than_a_head(start: bytes):
+    """They are looked through whenever a piece arrives: without a bound, the work grows with the square of them."""
+    incoming = wire.Incoming()
+    incoming.feed(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + start)
+    with pytest.raises(wire.NotHTTPError):
+        for _ in range(2 * wire.MAX_HEAD // 1024):
+            incoming.feed(b"a" * 1024)
+
+
 @pytest.mark.parametrize("tokens", ["1e300", "9" * 400, "-1", "true", '"x"'])
 def test_counts_of_tokens_that_cannot_be_are_unknown(tokens: str, tmp_path: Path):
     """A figure beyond all bounds is not written into the journal."""

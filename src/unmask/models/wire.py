@@ -165,12 +165,17 @@ class Incoming:
                     self._data = data[last + 4 :]
                     self._finish(self._body)
                     return
+                if len(data) - end > MAX_HEAD:
+                    raise NotHTTPError("an answer whose trailers have no end")
                 break
             stop = end + 2 + size
             if len(data) < stop + 2:
                 break
             self._body += data[end + 2 : stop]
             at = stop + 2
+        # It is looked through again whenever something comes, so it may not grow as far as a body.
+        if end < 0 and len(data) - at > MAX_HEAD:
+            raise NotHTTPError("a chunk without a length")
         if at:
             self._data = data[at:]
         if len(self._data) + len(self._body) > MAX_BODY:
