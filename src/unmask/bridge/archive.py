@@ -40,6 +40,9 @@ _DAMAGE = (
     OverflowError,
 )
 _LOCAL = struct.Struct("<4s5H3I2H")
+_ENCRYPTED = 0x41
+"""Bits of a member's flags: encrypted in one way or the other."""
+_PIECE = 256 * 2**10
 
 
 class Archive:
@@ -50,8 +53,13 @@ class Archive:
         self._zip = opened
         self._size = path.stat().st_size
         self._left = min(MOST, LARGEST + RATIO * self._size)
-        if len(opened.infolist()) > MEMBERS:
-            raise self._bad(f"it has {len(opened.infolist())} members")
+        starts = sorted(info.header_offset for info in opened.infolist())
+        if len(starts) > MEMBERS:
+            raise self._bad(f"it has {len(starts)} members")
+        self._ends = dict(zip(starts, [*starts[1:], self._size], strict=True))
+        """Where the next member starts, by where one does."""
+        if len(self._ends) < len(starts):
+            raise self._bad("two of its members are in the same place")
 
     def names(self) -> tuple[str, ...]:
         """Each name once; of several members with one name the last counts, as for every zip reader."""
@@ -66,30 +74,43 @@ class Archive:
         self._left -= info.file_size
         if self._left < 0:
             raise self._bad(f"it would unpack to more than {min(MOST, LARGEST + RATIO * self._size)} bytes")
+        if info.flag_bits & _ENCRYPTED:
+            raise self._bad(f"{plain(name)} is encrypted")
         try:
             return self._unpacked(info)
         except _DAMAGE as error:
             raise self._bad(f"{plain(name)}: {plain(str(error))}") from None
-        except RuntimeError:  # what zipfile says of an encrypted member
-            raise self._bad(f"{plain(name)} is encrypted") from None
 
     def _unpacked(self, info: zipfile.ZipInfo) -> bytes:
-        if info.compress_type != _ZSTANDARD:
-            with self._zip.open(info) as member:
-                return member.read()
-        data = _zstandard()(self._packed(info), info.file_size)
+        """Never more than one byte beyond the size in the index, which is the one that was counted. `zipfile` unpacks
+        whatever there is and cuts it afterwards."""
+        match info.compress_type:
+            case zipfile.ZIP_STORED:
+                data = b"".join(self._packed(info, most=info.file_size + 1))
+            case zipfile.ZIP_DEFLATED:
+                data = _inflated(self._packed(info), info.file_size)
+            case _:
+                data = _zstandard()(b"".join(self._packed(info, most=2 * LARGEST)), info.file_size)
+        if len(data) > info.file_size:
+            raise zipfile.BadZipFile(f"it is longer than the {info.file_size} bytes the index says")
         if len(data) != info.file_size or zlib.crc32(data) != info.CRC:
             raise zipfile.BadZipFile("the content does not match its checksum")
         return data
 
-    def _packed(self, info: zipfile.ZipInfo) -> bytes:
+    def _packed(self, info: zipfile.ZipInfo, *, most: int | None = None) -> Iterator[bytes]:
+        """The bytes of a member as they lie in the file, in pieces."""
         with self._path.open("rb") as file:
             file.seek(info.header_offset)
             head = _LOCAL.unpack(file.read(_LOCAL.size))
             if head[0] != b"PK\x03\x04":
                 raise zipfile.BadZipFile("a member does not start where the index says")
             file.seek(head[-2] + head[-1], 1)
-            return file.read(min(info.compress_size, self._size))
+            if file.tell() + info.compress_size > self._ends[info.header_offset]:
+                raise zipfile.BadZipFile("it reaches into what follows it")
+            left = info.compress_size if most is None else min(info.compress_size, most)
+            while left and (piece := file.read(min(left, _PIECE))):
+                left -= len(piece)
+                yield piece
 
     def _bad(self, why: str) -> DataError:
         return DataError(
@@ -112,6 +133,16 @@ def opened(path: Path) -> Iterator[Archive]:
         ) from None
     with archive:
         yield Archive(path, archive)
+
+
+def _inflated(pieces: Iterator[bytes], size: int) -> bytes:
+    unpack = zlib.decompressobj(-zlib.MAX_WBITS)
+    found = bytearray()
+    for piece in pieces:
+        found += unpack.decompress(piece, size + 1 - len(found))
+        if len(found) > size or unpack.eof:
+            break
+    return bytes(found)
 
 
 def _zstandard() -> Callable[[bytes, int], bytes]:
