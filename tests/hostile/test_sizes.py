@@ -10,6 +10,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -20,7 +21,7 @@ from unmask import journal
 from unmask.bridge import archive, log
 from unmask.bridge.importing import import_run, read
 from unmask.cli.main import call
-from unmask.data import LoadOptions, jsonl, load, tables
+from unmask.data import LoadOptions, jsonl, load, rows, tables
 from unmask.errors import (
     DataError,
     JournalError,
@@ -217,6 +218,105 @@ def test_a_table_of_a_few_bytes_that_stands_for_millions_of_rows(limit: str, tmp
     assert size < 10_000
     monkeypatch.setattr(tables, limit, 20_000)
     with pytest.raises(UnmaskError, match="more than"):
+        load(tmp_path / "known_facts.parquet")
+
+
+POOLS: list[Any] = []
+"""Kept for good: what pyarrow took from a pool it gives back to it, however late."""
+
+
+def bombs() -> dict[str, tuple[Any, dict[str, Any]]]:
+    """Tables whose first thousand rows are a hundred million bytes, and how each is written in a few thousand."""
+    import pyarrow as pa
+
+    def repeated(length: int, rows: int) -> Any:
+        return pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), ["x" * length])
+
+    names = sorted(rows.COLUMNS)[:10]
+    alike = pa.array(["x" * 100_000] * 1000)
+    return {
+        "one value for all rows": (
+            pa.table({name: repeated(10_000, 1000) for name in names}),
+            {"store_schema": False},  # it would say that the value is to be kept once
+        ),
+        "one value kept once": (pa.table({name: repeated(10_000, 1000) for name in names}), {}),
+        "one beginning for all rows": (
+            pa.table({"task_id": alike}),
+            {"use_dictionary": False, "column_encoding": {"task_id": "DELTA_BYTE_ARRAY"}},
+        ),
+        "wide and absent": (pa.table({"task_id": pa.array([None] * 1000, pa.binary(100_000))}), {}),
+        "one row of many": (
+            pa.table({"task_id": pa.ListArray.from_arrays([0, 10_000], repeated(10_000, 10_000).dictionary_decode())}),
+            {},
+        ),
+        "one page of blanks": (pa.table({"task_id": alike}), {"use_dictionary": False}),
+    }
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "one value for all rows",
+        "one value kept once",
+        "one beginning for all rows",
+        "wide and absent",
+        "one row of many",
+        "one page of blanks",
+    ],
+)
+def test_a_table_is_measured_before_it_takes_memory(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """By what pyarrow itself reserved, beside a limit of a tenth of the table."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    table, options = bombs()[name]
+    path = tmp_path / "known_facts.parquet"
+    parquet.write_table(table, path, compression="zstd", **options)
+    assert path.stat().st_size < 200_000
+    monkeypatch.setattr(tables, "LARGEST", 10 * MEGABYTE)
+    monkeypatch.setattr(tables, "_AT_ONCE", 5 * MEGABYTE)
+    usual = pa.default_memory_pool()
+    counted = pa.proxy_memory_pool(usual)
+    POOLS.append(counted)
+    pa.set_memory_pool(counted)
+    try:
+        with pytest.raises(UnmaskError, match="unpacks to more than"):
+            load(path)
+    finally:
+        pa.set_memory_pool(usual)
+    assert counted.max_memory() < 30 * MEGABYTE
+
+
+def test_columns_that_nobody_reads_are_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    from unmask.data.export import cells
+
+    row = cells(seeds.BINARY)
+    path = tmp_path / "known_facts.parquet"
+    parquet.write_table(pa.table({name: [value] for name, value in row.items()} | {"notes": ["x" * 100_000]}), path)
+    monkeypatch.setattr(tables, "LARGEST", 50_000)
+    assert load(path).ids == ("kf-1",)
+
+
+def test_a_truth_that_is_a_list_of_two_numbers_is_read(tmp_path: Path):
+    """Lists are counted by their values, and an ordinary one is no bomb."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    table = pa.table({"task_id": ["a", "b"], "formatted_ground_truth": [[1.0, 2.0], [3.0, 4.0]]})
+    parquet.write_table(table, tmp_path / "statistics.parquet")
+    read = tables.read_rows(tmp_path / "statistics.parquet", columns=rows.COLUMNS)
+    assert [row.cells["formatted_ground_truth"] for row in read] == ["[1.0, 2.0]", "[3.0, 4.0]"]
+
+
+def test_a_table_without_a_known_column_still_has_rows_to_complain_about(tmp_path: Path):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table({"other": ["x", "y"]}), tmp_path / "known_facts.parquet")
+    with pytest.raises(DataError, match=r"cannot be used \(2\)"):
         load(tmp_path / "known_facts.parquet")
 
 
@@ -462,9 +562,9 @@ def test_the_lines_between_chunks_are_no_longer_than_a_head(start: bytes):
     """They are looked through whenever a piece arrives: without a bound, the work grows with the square of them."""
     incoming = wire.Incoming()
     incoming.feed(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + start)
+    incoming.feed(b"a" * (wire.MAX_HEAD - 1024))
     with pytest.raises(wire.NotHTTPError):
-        for _ in range(2 * wire.MAX_HEAD // 1024):
-            incoming.feed(b"a" * 1024)
+        incoming.feed(b"a" * 2048)
 
 
 @pytest.mark.parametrize("tokens", ["1e300", "9" * 400, "-1", "true", '"x"'])

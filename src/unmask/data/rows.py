@@ -21,6 +21,8 @@ COMMON = ("task_id", "system_prompt", "user_prompt", "type", "proposition", "for
 TURN_COLUMNS = ("dd_turn_1_prompt", "dd_turn_1_response")
 DIRECT_COLUMN = "belief_elicit_1"
 INDIRECT_COLUMNS = ("belief_elicit_2", "belief_elicit_3")
+COLUMNS = frozenset((*COMMON, *TURN_COLUMNS, DIRECT_COLUMN, *INDIRECT_COLUMNS, "canary", "delivery", EXTRA))
+"""All that are read; a table may have others."""
 
 TYPES = {"binary": Kind.BINARY, "numerical": Kind.NUMERIC}
 FIXED_FIELDS = frozenset({"id", "archetype", "proposition", "truth"})

@@ -189,7 +189,7 @@ def _table(path: Path, *, archetype_name: str, label: str) -> Iterator[Entry]:
         yield Entry(label, "", (Fault("archetype", f"{plain(archetype_name)!r} is no archetype; they are {known}"),))
         return
     try:
-        table = read_rows(path)
+        table = read_rows(path, columns=rows.COLUMNS)
     except DataError as error:
         yield Entry(label, "", (Fault("file", str(error)),))
         return

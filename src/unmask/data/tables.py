@@ -6,10 +6,12 @@ import csv
 import io
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
+from unmask.data import pages
 from unmask.data.text import plain, tidy
 from unmask.errors import DataError, MissingError
 from unmask.records import Record
@@ -19,6 +21,8 @@ LARGEST = 2**30
 """Bytes of a data file, and of a parquet table once unpacked: a thousand scenarios have some three million."""
 _ROWS = 5_000_000
 _BATCH = 1000
+_AT_ONCE = 128 * 2**20
+"""Bytes that the rows of one batch may come to where a value can stand for many rows."""
 _C_LONG = 2**31 - 1
 
 
@@ -31,11 +35,13 @@ class Row(Record, frozen=True):
     fault: str | None = None
 
 
-def read_rows(path: Path, *, exact: bool = False) -> list[Row]:
+def read_rows(path: Path, *, exact: bool = False, columns: frozenset[str] | None = None) -> list[Row]:
     """Rows of one file. A file that is no table at all raises DataError. `exact` keeps line ends inside the cells of a
-    CSV as they are."""
+    CSV as they are. Of a parquet file only `columns` are unpacked, if they are given."""
     data = read_bytes(path)
-    return list(_parquet_rows(data) if path.suffix.lower() == ".parquet" else _csv_rows(data, exact=exact))
+    if path.suffix.lower() == ".parquet":
+        return list(_parquet_rows(data, columns))
+    return list(_csv_rows(data, exact=exact))
 
 
 def read_bytes(path: Path) -> bytes:
@@ -87,7 +93,7 @@ def _row(number: int, header: list[str], row: list[str]) -> Row:
     return Row(number, cells)
 
 
-def _parquet_rows(data: bytes) -> Iterator[Row]:
+def _parquet_rows(data: bytes, columns: frozenset[str] | None) -> Iterator[Row]:
     try:
         import pyarrow as pa
         from pyarrow import parquet
@@ -99,22 +105,41 @@ def _parquet_rows(data: bytes) -> Iterator[Row]:
         header = _header(file.schema_arrow.names)
         if file.metadata.num_rows > _ROWS:
             raise DataError(f"a parquet table of {file.metadata.num_rows} rows, more than the {_ROWS} that are read")
-        rows = list(_unpacked(file, header))
+        names = file.schema_arrow.names
+        wanted = {name: head for name, head in zip(names, header, strict=True) if columns is None or head in columns}
+        rows = list(_unpacked(file, wanted, batch=_batch(file, data, frozenset(wanted))))
     except (pa.ArrowException, OSError, ValueError, TypeError, OverflowError, RecursionError, MemoryError) as error:
         raise DataError(f"not a parquet table: {plain(str(error))}") from None
     yield from rows
 
 
-def _unpacked(file: Any, header: list[str]) -> Iterator[Row]:
+def _batch(file: Any, data: bytes, columns: frozenset[str]) -> int:
+    """How many rows can be unpacked at once. What is too large in all is refused before anything is unpacked."""
+    found = pages.sizes(file, data, columns=columns)
+    if max(found.total, found.lists) > LARGEST:
+        raise _too_large()
+    return max(1, min(_BATCH, _AT_ONCE // max(found.row, 1)))
+
+
+def _unpacked(file: Any, wanted: Mapping[str, str], *, batch: int) -> Iterator[Row]:
     """Batch by batch: a few bytes of a compressed column can stand for any number of rows."""
     number = size = 0
-    for batch in file.iter_batches(batch_size=_BATCH):
-        size += batch.nbytes
-        if size > LARGEST:
-            raise DataError(f"a parquet table that unpacks to more than {LARGEST} bytes")
-        for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+    for part in file.iter_batches(batch_size=batch, columns=list(wanted)):
+        size += part.nbytes
+        if size > LARGEST or number + part.num_rows > _ROWS:
+            raise _too_large()
+        lists = [[_cell(value) for value in column.to_pylist()] for column in part.columns]
+        # A column may come with each of its values once, which is little until the rows are made.
+        size += max(0, sum(len(cell) for cells in lists for cell in cells) - part.nbytes)
+        for values in zip(*lists, strict=True) if lists else repeat((), part.num_rows):
             number += 1
-            yield Row(number, {name: _cell(value) for name, value in zip(header, values, strict=True)})
+            yield Row(number, dict(zip(wanted.values(), values, strict=True)))
+    if size > LARGEST:
+        raise _too_large()
+
+
+def _too_large() -> DataError:
+    return DataError(f"a parquet table that unpacks to more than {LARGEST} bytes")
 
 
 def _cell(value: Any) -> str:
