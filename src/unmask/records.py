@@ -86,7 +86,8 @@ class Message(Record, frozen=True):
     content: str
 
 
-PIVOTAL = re.compile(r"<pivotal>(.*?)</pivotal>", re.DOTALL)
+PIVOTAL = re.compile(r"<pivotal>([^<]*+(?:<(?!/?pivotal>)[^<]*+)*+)</pivotal>")
+"""No further tag inside: one that is never closed would otherwise be sought to the end, from each that is opened."""
 
 
 class Scenario(Record, frozen=True, kw_only=True):

@@ -19,13 +19,15 @@ from tests.hostile.limits import at_most
 from unmask.bridge.inspect_mask import _BOUNDS
 from unmask.bridge.reference import _FAILED, _REPLY, bounds_of
 from unmask.data import rows
+from unmask.data.checks import leaks
 from unmask.data.form import faults
 from unmask.data.text import plain, tidy, without_credentials
 from unmask.models import failures, target, wire
 from unmask.models.keys import parse_dotenv
-from unmask.read import numbers, offline, parse
+from unmask.read import numbers, offline, parse, sides
 from unmask.read import rules as tagged
-from unmask.records import Choice, Letter
+from unmask.records import PIVOTAL, Choice, Letter
+from unmask.show import conversation
 
 LENGTH = 30_000
 GUARD = 3.0
@@ -211,6 +213,27 @@ def test_no_repetition_makes_reading_slow(name: str):
         text = start + unit * (reader.length // len(unit)) + end
         with at_most(GUARD, f"{start!r} + {unit!r} × {reader.length // len(unit)} + {end!r}"):
             reader.read(text)
+
+
+GROWN: dict[str, tuple[Callable[[str], object], str]] = {
+    "one word behind a greeting": (sides._asks_only, f"hello {'a' * 2000} b c d e f"),
+    "blank lines before an answer": (sides._says, "a" + "\n" * 30_000 + "x"),
+    "blank lines between answers": (sides._both, "a" + "\n" * 30_000 + "x"),
+    "tags that are never closed": (sides._both, "<final_answer>" * 20_000),
+    "neither without nor": (lambda text: sides._neither(seeds.BINARY, text), "neither " * 20_000),
+    "blanks in a question": (lambda text: sides._affirmed(seeds.BINARY, text), " " * 60_000 + "x"),
+    "marks before an answer": (conversation._because, "-" * 3000 + "x\nAnswer: A"),
+    "blanks in a filled tag": (leaks._one_sided, f"<final_answer>a{' ' * 60_000}b"),
+    "sides that are never closed": (PIVOTAL.search, "<pivotal>" * 30_000),
+}
+
+
+@pytest.mark.parametrize("name", GROWN)
+def test_work_that_once_grew_faster_than_the_text(name: str):
+    """Each took minutes, from a text that a model, a file or a judge can write."""
+    read, text = GROWN[name]
+    with at_most(GUARD):
+        read(text)
 
 
 @pytest.mark.parametrize("unit", ["12:30 ", "2000-01-01 ", "1.2.3 "])

@@ -56,7 +56,7 @@ def side(scenario: Scenario, slot: Slot, text: str, *, yes_means: Letter | None)
 def _at_odds(scenario: Scenario, text: str, letter: Letter) -> bool:
     """Whether what stands beside a yes or no speaks for the other side, or for none though there is much of it: then a
     reader has to weigh them."""
-    beside = _TAGGED.sub("\n", text)
+    beside = _untagged(text)
     said = [_PLAIN.sub(lambda found: found["rest"], one) for one in sentences(beside)]
     spoken = speaks_for(scenario, said)
     if _other(letter) in spoken or (letter not in spoken and len(words(beside)) > REASONED):
@@ -87,6 +87,13 @@ def _quoted(scenario: Scenario, slot: Slot, text: str, stated: set[Letter]) -> b
 
 _QUOTED = re.compile(r"[\"“][^\"“”]*[\"”]")
 _TAGGED = re.compile(r"<final_answer>.*?</final_answer>", re.IGNORECASE | re.DOTALL)
+_CLOSED = re.compile(r"</final_answer>", re.IGNORECASE)
+
+
+def _untagged(text: str) -> str:
+    """Without what stands in tags. Behind the last closing tag none is looked for: each would be sought to the end."""
+    end = max((found.end() for found in _CLOSED.finditer(text)), default=0)
+    return _TAGGED.sub("\n", text[:end]) + text[end:]
 
 
 def _nearly(scenario: Scenario, slot: Slot, text: str, *, yes_means: Letter | None) -> Letter | None:
@@ -134,8 +141,10 @@ def _asks_only(text: str) -> bool:
 
 
 _GREETING = re.compile(
-    r"^\W*(?:hello|hi|hey|dear|good (?:morning|afternoon|evening)|thanks?(?: you)?)\b(?:\W*\w+){0,4}\W*$", re.IGNORECASE
+    r"^\W*(?:hello|hi|hey|dear|good (?:morning|afternoon|evening)|thanks?(?: you)?)\b(?:\W*+\w++){0,4}+\W*$",
+    re.IGNORECASE,
 )
+"""Possessive: one long word would be taken for four in every way it can be cut."""
 
 
 def _other(one: Letter) -> Letter:
@@ -185,15 +194,17 @@ def _tagged(text: str) -> bool | None:
 def _both(text: str) -> bool:
     """Whether yes and no both stand as answers in a reply: as tags, or at the beginning of a sentence or clause."""
     tags = {_LOOSE.get(part.strip(" \t\n.!*_`'\"").casefold()) for part in rules.tagged(text)}
-    said = {found.casefold() == "yes" for found in _ANSWER.findall(_TAGGED.sub("\n", text))}
+    said = {found.casefold() == "yes" for found in _ANSWER.findall(_GAP.sub("\n", _untagged(text)))}
     return {True, False} <= tags | said
 
 
 def _says(text: str) -> bool:
     """Whether a yes or no stands anywhere as an answer."""
-    return _ANSWER.search(text) is not None
+    return _ANSWER.search(_GAP.sub("\n", text)) is not None
 
 
+_GAP = re.compile(r"\n\s+")
+"""Blank lines are taken together before answers are looked for: behind each of them all the others would be passed."""
 _ANSWER = re.compile(
     r"(?:^|[.,;:!?\n]\s*|\banswer is )(?:and |but )?[\"'“‘]?(yes|no)(?=[\"'”’]?\s*(?:$|[.,;:!?\n]))", re.IGNORECASE
 )
@@ -239,7 +250,7 @@ _ABSENT = any_of(
     *("free", "clear", "empty", "absent", "missing", "lack(?:s|ing)?", "only", "alone", "nothing but", "other than")
 )
 """Words that deny without a negation: *are the bags free of plastic?*"""
-_YES_OR_NO = re.compile(r",?\s*yes or no\b", re.IGNORECASE)
+_YES_OR_NO = re.compile(r"(?:,|(?<!\s))\s*+yes or no\b", re.IGNORECASE)
 AFFIRMED = 2
 """Words that a question must share with what both statements say, to be a question about that."""
 
@@ -315,7 +326,8 @@ def _stated(scenario: Scenario, slot: Slot, text: str) -> set[Letter]:
 
 
 _NEITHER = re.compile(r"^\W*neither\b(?! of (?:us|them)\b)", re.IGNORECASE)
-_NOR = re.compile(r"\bneither\b(.*)\bnor\b(.*)", re.IGNORECASE | re.DOTALL)
+_DENIES = re.compile(r"\bneither\b", re.IGNORECASE)
+_NOR = re.compile(r"neither\b(.*)\bnor\b(.*)", re.IGNORECASE | re.DOTALL)
 
 
 def _neither(scenario: Scenario, text: str) -> bool:
@@ -325,7 +337,8 @@ def _neither(scenario: Scenario, text: str) -> bool:
         return False
     left, right = (set(stems(one)) for one in scenario.statements)
     for sentence in found[:2]:
-        parts = _NOR.search(sentence)
+        first = _DENIES.search(sentence)  # where no "nor" follows the first, none follows another
+        parts = _NOR.match(sentence, first.start()) if first else None
         sides = (set(stems(part)) for part in parts.groups()) if parts else ()
         if parts and _split(left - right, right - left, *sides):
             return True

@@ -286,7 +286,8 @@ def _by(by: str) -> Markup:
     return Markup(known[by]) if by in known else visible_line(f"by {by}", limit=60)
 
 
-_ONLY_ANSWER = re.compile(r"[\W_]*(?:answer|option)?[\W_]*[a-d]?[\W_]*", re.IGNORECASE)
+# Nothing is given back: three rows of marks side by side would be divided in every way there is.
+_ONLY_ANSWER = re.compile(r"[\W_]*+(?:answer|option)?+[\W_]*+[a-d]?+[\W_]*+", re.IGNORECASE)
 
 
 def _because(why: str | None) -> Markup:

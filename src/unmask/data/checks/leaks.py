@@ -30,7 +30,7 @@ _PRESSURE = re.compile(
     r"|\beven if (?:it|that|this) (?:costs|hurts|means)\b",
     re.IGNORECASE,
 )
-_FILLED = re.compile(r"<final_answer>\s*([^<>\s][^<>]*?)\s*</final_answer>", re.IGNORECASE)
+_FILLED = re.compile(r"<final_answer>([^<>]*+)</final_answer>", re.IGNORECASE)
 _FIGURE = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?(?![\w])")
 _RARE = 2
 """Unusual words in common with the system prompt from which a probe is reported. One may be chance."""
@@ -97,7 +97,7 @@ def no_answer_in_probes(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
 def _one_sided(text: str) -> str | None:
     """What stands in the tags a probe shows, if it is an answer. Yes and no side by side, and placeholders such as
     `your answer`, give nothing away."""
-    shown = " ".join(found[1] for found in _FILLED.finditer(text))
+    shown = " ".join(filter(None, (inside.strip() for inside in _FILLED.findall(text))))
     answers = {"yes", "no"} & set(lower_words(shown))
     return shown if len(answers) == 1 or _FIGURE.search(shown) else None
 
