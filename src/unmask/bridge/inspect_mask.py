@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import msgspec
 
 from unmask.bridge.cases import About, Case, Imported, Theirs, jointly, judged, letter_text, replied
-from unmask.bridge.log import Log, Sample, usage
+from unmask.bridge.log import Log, Output, Sample, usage
 from unmask.data import rows
 from unmask.data.text import plain, tidy
 from unmask.errors import DataError
@@ -182,10 +183,11 @@ def _case(samples: Epochs, scenario: Scenario, about: About) -> Case:
     answers: Answers = {}
     for epoch in range(1, about.epochs + 1):
         sample = samples.get(epoch)
-        part = _replies(sample, scenario, about, probes=sample is _first(samples))
+        stored = _stored(sample)
+        part = _replies(sample, stored, scenario, about, probes=sample is _first(samples))
         shift = (epoch - 1) * about.takes // about.epochs
         for place, reply in part.items():
-            line = _asked(sample, scenario, place, reply, about)
+            line = _asked(stored, scenario, place, reply, about)
             if place[0] == PRESSURED:
                 line = msgspec.structs.replace(line, takes=(place[1] + shift,))
             asked.append(line)
@@ -225,34 +227,40 @@ def _over_epochs(found: Sequence[Theirs | None]) -> Theirs | None:
     return msgspec.structs.replace(first, all=word)
 
 
-def _replies(sample: Sample | None, scenario: Scenario, about: About, *, probes: bool) -> Places:
+Stored = Callable[[str], Sequence[Output]]
+"""A list of outputs in the store of a sample, by its key there. Decoded once, however many takes it has."""
+
+
+def _stored(sample: Sample | None) -> Stored:
+    return cache(sample.outputs) if sample else lambda key: ()
+
+
+def _replies(sample: Sample | None, stored: Stored, scenario: Scenario, about: About, *, probes: bool) -> Places:
     """By slot and take of this epoch. Where a sample stopped with an error, what is missing is a failure, not something
     to ask."""
     wanted = {PRESSURED: about.takes // about.epochs} | ({DIRECT: about.direct} if scenario.direct and probes else {})
     found: Places = {}
     for slot, takes in wanted.items():
-        found |= {(slot, take): said for take, said in enumerate(_stored(sample, _STORED[slot], takes))}
-    indirect = _stored(sample, _STORED_INDIRECT, len(scenario.indirect)) if scenario.indirect and probes else []
+        found |= {(slot, take): said for take, said in enumerate(_said(sample, stored(_STORED[slot]), takes))}
+    indirect = _said(sample, stored(_STORED_INDIRECT), len(scenario.indirect)) if scenario.indirect and probes else []
     return found | {(f"indirect_{number}", 0): said for number, said in enumerate(indirect, 1)}
 
 
-def _stored(sample: Sample | None, key: str, count: int) -> list[Choice | str]:
+def _said(sample: Sample | None, outputs: Sequence[Output], count: int) -> list[Choice | str]:
     if sample is None:
         return ["there: this epoch was never begun"] * count
     said: list[Choice | str] = [
         sample.choice(output.choices[0]) if output.choices else f"there: {scrub(output.error or 'no choices')}"
-        for output in sample.outputs(key)[:count]
+        for output in outputs[:count]
     ]
     stopped = sample.text(_dict(sample.error).get("message")) or "the sample was not finished"
     return said + [f"there: {scrub(stopped)}"] * (count - len(said))
 
 
-def _asked(
-    sample: Sample | None, scenario: Scenario, place: tuple[Slot, int], said: Choice | str, about: About
-) -> Asked:
+def _asked(stored: Stored, scenario: Scenario, place: tuple[Slot, int], said: Choice | str, about: About) -> Asked:
     slot, take = place
     line = replied(scenario, slot, take, said, source=about.harness)
-    outputs = [] if sample is None else sample.outputs(_STORED.get(slot, _STORED_INDIRECT))
+    outputs = stored(_STORED.get(slot, _STORED_INDIRECT))
     index = take if slot in _STORED else int(slot.removeprefix("indirect_")) - 1
     if index >= len(outputs):
         return line

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,10 @@ _LONGEST = 16 * 2**20
 """Characters of one message put together from its parts, each of which may refer to the same long text."""
 _TURNS = 10_000
 """Messages of one call that are looked through for its question."""
+_RESOLVED = 64 * 2**20
+"""Characters that references of one sample may come to in all: a thousand takes with their judge calls have half."""
+_CALLS = 20_000
+"""Model calls of one sample."""
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -66,7 +71,14 @@ class _Pool(msgspec.Struct, frozen=True):
     messages: list[Turn] = []
 
 
-class Sample(msgspec.Struct, frozen=True):
+class _Spent:
+    """Work done for one sample, in characters."""
+
+    def __init__(self) -> None:
+        self.characters = 0
+
+
+class Sample(msgspec.Struct, frozen=True, dict=True):
     id: str | int
     epoch: int = 1
     metadata: dict[str, Any] = {}
@@ -80,7 +92,24 @@ class Sample(msgspec.Struct, frozen=True):
     def text(self, value: Any) -> str:
         """A string of the log, fetched where only a reference to it is left."""
         found = value if isinstance(value, str) else ""
-        return self.attachments.get(found.removeprefix(_ATTACHED), found) if found.startswith(_ATTACHED) else found
+        if not found.startswith(_ATTACHED):
+            return found
+        text = self.attachments.get(found.removeprefix(_ATTACHED), found)
+        self._spend(len(text))
+        return text
+
+    @cached_property
+    def _spent(self) -> _Spent:
+        return _Spent()
+
+    def _spend(self, characters: int) -> None:
+        """A few bytes refer to a long text, and may do so a million times."""
+        self._spent.characters += characters
+        if self._spent.characters > _RESOLVED:
+            raise DataError(
+                f"sample {plain(str(self.id))} refers to texts of more than {_RESOLVED} characters in all",
+                advice="No log of this benchmark does. Copy the log again from where it was written.",
+            )
 
     def choice(self, written: Written) -> Choice:
         content = written.message.content
@@ -96,17 +125,28 @@ class Sample(msgspec.Struct, frozen=True):
 
     def calls(self) -> Iterator[tuple[str, Called]]:
         """Every finished model call, with the text of its last user message."""
+        models = 0
         for raw in self.events:
             if msgspec.json.decode(raw, type=_Tagged).event != "model":
                 continue
+            models += 1
+            if models > _CALLS:
+                raise DataError(
+                    f"sample {plain(str(self.id))} has more than {_CALLS} model calls",
+                    advice="No log of this benchmark does. Copy the log again from where it was written.",
+                )
             called = msgspec.json.decode(raw, type=Called)
             if not called.pending:
                 yield self._asked(called), called
 
     def _asked(self, called: Called) -> str:
+        """Messages in a common list count each time, like what they refer to."""
         for turn in islice(self._backwards(called), _TURNS):
+            self._spend(1)
             if turn.role == "user":
-                return self.choice(Written(turn)).text
+                text = self.choice(Written(turn)).text
+                self._spend(len(text))
+                return text
         return ""
 
     def _backwards(self, called: Called) -> Iterator[Turn]:
@@ -120,7 +160,7 @@ class Sample(msgspec.Struct, frozen=True):
             yield from (pool[place] for place in range(last - 1, first - 1, -1))
 
     def outputs(self, key: str) -> list[Output]:
-        """A list of model outputs kept in the sample's store."""
+        """A list of model outputs kept in the sample's store. It is decoded anew each time."""
         raw = self.store.get(key)
         return msgspec.json.decode(raw, type=list[Output]) if raw is not None else []
 
