@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from unmask.errors import FatalModelError, IncompleteError, JournalError, ModelError, TransientModelError
+from unmask.errors import FatalModelError, IncompleteError, Interrupted, JournalError, ModelError, TransientModelError
 from unmask.execute import PATIENCE, Executor, Job, Line
 from unmask.models.limits import Endpoint, Limits
 from unmask.records import Choice, Completion, Message, Request
@@ -245,6 +245,33 @@ def test_scenarios_that_wait_for_another_try_take_nobodys_place():
         return ended
 
     assert asyncio.run(go()) == 6
+
+
+@pytest.mark.parametrize("crash", [False, True])
+def test_what_waits_for_another_try_is_not_sent_after_the_stop(crash: bool):
+    """It is no failure either, and nobody waits for it: the next run asks it again."""
+
+    async def go() -> tuple[Flaky, Chains]:
+        limits = Limits(max_connections=4, tries=3, backoff_base=1e6, backoff_cap=1e6)
+        endpoint, model, course = Endpoint("test", limits), Flaky(3), Chains(*[1] * 4)
+        executor = Executor(course, {"subject": Line(model, endpoint)}, scenarios=4)
+        endpoint.on_free = executor.wake
+        working = asyncio.create_task(executor.run(grace=1e6))
+        for _ in range(100):
+            await asyncio.sleep(0.001)
+        if crash:
+            course.halt = lambda: 1 / 0  # type: ignore[assignment, return-value]
+            executor.wake()
+        else:
+            executor.stop(Interrupted("enough"))
+            assert executor.in_flight == 0
+        with pytest.raises(ZeroDivisionError if crash else Interrupted):
+            await asyncio.wait_for(working, 20)
+        await endpoint.close()
+        return model, course
+
+    model, course = asyncio.run(go())
+    assert (model.calls, course.failed, course.ended) == (4, [], [course.sent[0]])
 
 
 def test_a_wrong_key_is_found_out_by_one_request():

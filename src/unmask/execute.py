@@ -108,8 +108,17 @@ class Executor:
             raise failure
 
     def stop(self, why: UnmaskError) -> None:
-        """Send nothing more. The first reason stands."""
+        """Send nothing more, nor anything again. The first reason stands."""
         self.stopping = self.stopping or why
+        self._send_no_more()
+
+    def _crashed(self, error: BaseException) -> None:
+        self.crash = self.crash or error
+        self._send_no_more()
+
+    def _send_no_more(self) -> None:
+        for endpoint in self._endpoints:
+            endpoint.stop()
         self._wake.set()
 
     def abandon(self) -> None:
@@ -125,7 +134,8 @@ class Executor:
 
     @property
     def in_flight(self) -> int:
-        return len(self._tasks)
+        """Requests under way, those between two tries included; not those that have been given up."""
+        return sum(not task.cancelling() for task in self._tasks)
 
     def _unfinished(self) -> bool:
         return self._next < self.total or bool(self._open)
@@ -147,8 +157,7 @@ class Executor:
         except UnmaskError as error:  # a damaged line of a journal that is read as it goes
             self.stop(error)
         except Exception as error:
-            self.crash = self.crash or error
-            self._wake.set()
+            self._crashed(error)
         finally:
             self._starting = False
 
@@ -180,8 +189,7 @@ class Executor:
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self.crash = self.crash or error
-            self._wake.set()
+            self._crashed(error)
 
     def _pick(self) -> Job | None:
         """The job with the longest chain behind it among those whose endpoint has room."""

@@ -13,7 +13,7 @@ import pytest
 from bench import faulty
 from bench.fault import Fault
 from bench.planted import write_jsonl
-from tests.faults.served import flags, kept_once, serving, settled
+from tests.faults.served import flags, journal, kept_once, serving, settled
 from tests.faults.watched import Watched, finished, watched
 
 SCENARIOS = 60
@@ -69,6 +69,24 @@ def test_ctrl_c_twice_drops_what_is_in_flight_and_keeps_what_was_answered(tmp_pa
         assert kept_once(tmp_path / "run") == served.answered == 60
         served.endpoint.faults = None
         finished("run", *command)
+        settled(served, tmp_path / "run")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_requests_that_wait_for_their_next_try_are_not_sent_after_a_signal(tmp_path: Path, number: signal.Signals):
+    """They would be paid for and dropped. The run ends without waiting for them, and they are no failures."""
+    failing = lambda seen: Fault(500) if seen.number >= 60 else None  # noqa: E731
+    with serving(SCENARIOS, failing, latency=0.01) as served:
+        command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), tmp_path / "run")
+        with watched("run", *command) as child:
+            child.when(lambda: served.stats()["faulted"] >= 100 and served.endpoint.in_flight == 0)
+            served.endpoint.faults = None
+            before = served.answered
+            child.send(number)
+            assert child.end() == 130
+        assert served.answered - before < 20  # of those whose moment came before the signal
+        assert not [line for lines in journal(tmp_path / "run") for line in lines if "error" in line]
+        assert finished("run", *command).process.returncode == 0
         settled(served, tmp_path / "run")
 
 

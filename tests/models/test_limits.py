@@ -666,6 +666,56 @@ def test_a_request_cancelled_just_as_it_is_let_in_leaks_nothing():
     run(go)
 
 
+def test_once_stopped_what_waits_is_cancelled_and_what_is_on_its_way_is_answered():
+    """Between two tries, in line behind a pause, in line for a connection; one that fails later is not tried again."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time, Limits(max_connections=4)), Gated()
+        await proven(endpoint, model)
+        tasks = start(endpoint, model, 6)
+        await settle()
+        await model.answer(overload(retry_after=9.0), TransientModelError("500"))
+        endpoint.stop()
+        await model.answer(DONE, TransientModelError("500"))
+        for _ in range(10):
+            await time.step()
+        assert [task.cancelled() for task in tasks] == [True, True, False, True, True, True]
+        assert tasks[2].result() == DONE
+        assert (len(model.waiting), endpoint.in_flight) == (0, 0)
+
+    run(go)
+
+
+def test_once_stopped_nothing_new_is_sent():
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time), failing("x")
+        await endpoint.send(model, request())
+        endpoint.stop()
+        assert endpoint.free(model) == 0
+        with pytest.raises(asyncio.CancelledError):
+            await endpoint.send(model, request())
+        assert model.calls == 1
+
+    run(go)
+
+
+def test_a_request_just_let_in_when_all_is_stopped_is_not_sent():
+    """It has its connection, and has not noticed."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time, Limits(max_connections=1)), Gated()
+        await proven(endpoint, model)
+        first, second = start(endpoint, model, 2)
+        await settle()
+        model.waiting.pop(0).set_result(DONE)
+        asyncio.get_running_loop().call_soon(endpoint.stop)
+        await asyncio.gather(first, second, return_exceptions=True)
+        assert (first.result(), second.cancelled()) == (DONE, True)
+        assert (len(model.waiting), endpoint.in_flight) == (0, 0)
+
+    run(go)
+
+
 @given(st.lists(st.sampled_from(["ok", "500", "429", "429+", "gone"]), min_size=1, max_size=60), st.integers(1, 8))
 @settings(max_examples=40, deadline=None)
 def test_the_limit_is_kept_and_everything_ends(outcomes, connections):

@@ -114,6 +114,9 @@ class Endpoint:
         self._troubles = 0
         self._successes = 0
         self._waiting: deque[tuple[asyncio.Future[None], _Course]] = deque()
+        self._stopped = False
+        self._held: set[asyncio.Task[Any] | None] = set()
+        """Tasks that send nothing at the moment: they wait for their next try or their turn."""
         self._proven: dict[int, Model] = {}
         self._condemned: dict[int, FatalModelError] = {}
         self._probing: dict[int, bool] = {}
@@ -136,7 +139,9 @@ class Endpoint:
         """How many requests to `model` may start now. The first has a head start, so that a wrong key or name is
         found out by one request; none while the endpoint has asked for a pause."""
         room = int(self._limit) - self.in_flight
-        if room <= 0 or (self._paused_until is not None and self._pause_left() > 0) or id(model) in self._condemned:
+        if room <= 0 or self._stopped or id(model) in self._condemned:
+            return 0
+        if self._paused_until is not None and self._pause_left() > 0:
             return 0
         if self._budget is not None:
             room = min(room, self._budgeted(self._budget))
@@ -156,6 +161,13 @@ class Endpoint:
         if taken:
             self._take(course)
         return self._send(course, request, taken=taken)
+
+    def stop(self) -> None:
+        """Send nothing more. Who waits for another try or a turn is cancelled; what is on its way goes on."""
+        self._stopped = True
+        for task in self._held:
+            if task is not None:
+                task.cancel()
 
     async def close(self) -> None:
         """Forget the timers that would have called `on_free`."""
@@ -191,9 +203,7 @@ class Endpoint:
                 self.retries += 1
                 if course.probe:
                     self._probing[id(course.model)] = False  # not at work on an answer: the others go on waiting
-                if delay > 0:
-                    await self._sleep(delay)
-                await self._turn(course)
+                await self._turn(course, after=delay)
                 course.start = self._clock()
                 if course.probe and id(course.model) not in self._proven:
                     self._go_ahead(course.model)
@@ -223,8 +233,20 @@ class Endpoint:
         if tell and self.on_free is not None and int(self._limit) - self.in_flight > len(self._waiting):
             self.on_free()
 
-    async def _turn(self, course: _Course) -> None:
-        """Wait for a connection."""
+    async def _turn(self, course: _Course, *, after: float = 0.0) -> None:
+        """Wait so many seconds, then for a connection. Once stopped nobody gets one, and nobody is to blame."""
+        if self._stopped:
+            raise asyncio.CancelledError
+        task = asyncio.current_task()
+        self._held.add(task)
+        try:
+            if after > 0:
+                await self._sleep(after)
+            await self._in_line(course)
+        finally:
+            self._held.discard(task)
+
+    async def _in_line(self, course: _Course) -> None:
         if id(course.model) in self._condemned:
             raise self._condemned[id(course.model)]
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -239,7 +261,7 @@ class Endpoint:
             raise
 
     def _admit(self) -> None:
-        if self._paused_until is not None and self._pause_left() > 0:
+        if self._stopped or (self._paused_until is not None and self._pause_left() > 0):
             return
         kept = []
         while self._waiting and self.in_flight < int(self._limit):
