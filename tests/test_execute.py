@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
@@ -306,6 +306,79 @@ def test_a_spent_budget_ends_the_run_as_incomplete():
     with pytest.raises(IncompleteError, match="budget"):
         drive(course, Answers())
     assert len(course.sent) <= 14
+
+
+class Slow(Answers):
+    """The first two requests are answered at once, by the second the others are on their way; those are answered when
+    `let` is set, or never."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.let = asyncio.Event()
+        self.others = asyncio.Event()
+
+    async def complete(self, request: Request) -> Completion:
+        self.calls += 1
+        match self.calls:
+            case 1:
+                pass
+            case 2:
+                await self.others.wait()
+            case 5:
+                self.others.set()
+                await self.let.wait()
+            case _:
+                await self.let.wait()
+        return Completion((Choice("ok"),))
+
+
+async def stopped_by_itself(course: Chains, model: Slow, scene: Callable[[Executor], Awaitable[None]]) -> None:
+    """A run with four requests in flight of which one is answered, whereupon the run stops with three on their way."""
+    endpoint = Endpoint("test", Limits(max_connections=4, tries=1))
+    executor = Executor(course, {"subject": Line(model, endpoint)}, scenarios=len(course.left))
+    endpoint.on_free = executor.wake
+    working = asyncio.create_task(executor.run(grace=0.0))
+    await asyncio.wait_for(model.others.wait(), 20)
+    for _ in range(20):
+        await asyncio.sleep(0.001)
+    assert executor.stopping is not None
+    assert (executor.in_flight, len(course.ended), working.done()) == (3, 2, False)
+    await scene(executor)
+    with pytest.raises(IncompleteError, match="budget"):
+        await asyncio.wait_for(working, 20)
+    await endpoint.close()
+
+
+def test_a_run_that_stops_by_itself_waits_for_all_that_is_in_flight():
+    """It is paid for, and nobody is in a hurry: the grace time is that of an interruption."""
+    course = Chains(*[1] * 50)
+    course.budget = 5
+
+    async def go() -> None:
+        model = Slow()
+
+        async def answered(executor: Executor) -> None:
+            model.let.set()
+
+        await stopped_by_itself(course, model, answered)
+
+    asyncio.run(go())
+    assert len(course.ended) == len(course.sent) == 5
+
+
+def test_an_interruption_ends_the_wait_of_a_run_that_stopped_by_itself():
+    """After the grace time, and with the reason for which it stopped."""
+    course = Chains(*[1] * 50)
+    course.budget = 5
+
+    async def go() -> None:
+        async def interrupted(executor: Executor) -> None:
+            executor.stop(Interrupted("interrupted"))
+
+        await stopped_by_itself(course, Slow(), interrupted)
+
+    asyncio.run(go())
+    assert (len(course.ended), len(course.sent)) == (2, 5)
 
 
 def test_a_full_disk_stops_the_run():

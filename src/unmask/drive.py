@@ -37,7 +37,8 @@ LONG = 100_000
 """Replies from which on a run is read scenario by scenario, and not kept in memory for the score: some 200 MB."""
 
 GRACE = 5.0
-"""Seconds that requests in flight are given to come back once a run is stopped: they are paid for already."""
+"""Seconds that requests in flight are given to come back once a run is interrupted: they are paid for already. A run
+that stops by itself waits for all of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +104,7 @@ async def _execute(course: Course, models: dict[str, Model], options: Options, p
         executor.tick = lambda: progress(course, executor)
 
     def stop(number: signal.Signals) -> None:
-        if executor.stopping is not None:
+        if executor.interrupted:
             executor.abandon()
         executor.stop(
             Interrupted("interrupted", advice="Everything answered is kept: run the same command again to continue.")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Protocol
 
-from unmask.errors import FatalModelError, IncompleteError, ModelError, UnmaskError
+from unmask.errors import FatalModelError, IncompleteError, Interrupted, ModelError, UnmaskError
 from unmask.loops import at_once
 from unmask.models.base import Model
 from unmask.models.limits import Endpoint
@@ -83,6 +83,7 @@ class Executor:
         self.lines = lines
         self.total = scenarios
         self.stopping: UnmaskError | None = None
+        self.interrupted = False
         self.crash: BaseException | None = None
         self.tick: Callable[[], None] = lambda: None
         self._endpoints = tuple({id(line.endpoint): line.endpoint for line in lines.values()}.values())
@@ -97,7 +98,8 @@ class Executor:
         self._starting = False
 
     async def run(self, *, grace: float) -> None:
-        """Until everything is done, or after `stop` until what is in flight has come back or `grace` is over."""
+        """Until everything is done, or after `stop` until what is in flight has come back: it is paid for. When a user
+        interrupts, or after a crash, that may take `grace` seconds more."""
         self.pump()
         while self.stopping is None and self.crash is None and self._unfinished():
             self._wake.clear()
@@ -110,6 +112,7 @@ class Executor:
     def stop(self, why: UnmaskError) -> None:
         """Send nothing more, nor anything again. The first reason stands."""
         self.stopping = self.stopping or why
+        self.interrupted = self.interrupted or isinstance(why, Interrupted)
         self._send_no_more()
 
     def _crashed(self, error: BaseException) -> None:
@@ -141,6 +144,9 @@ class Executor:
         return self._next < self.total or bool(self._open)
 
     async def _drain(self, grace: float) -> None:
+        while self._tasks and not self.interrupted and self.crash is None:  # each has a time-out of its own
+            self._wake.clear()
+            await self._wake.wait()
         if self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=grace)
             for task in late:
@@ -190,6 +196,8 @@ class Executor:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._crashed(error)
+        elif self.stopping is not None and not self._tasks:
+            self._wake.set()
 
     def _pick(self) -> Job | None:
         """The job with the longest chain behind it among those whose endpoint has room."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from unmask.errors import Interrupted
+from unmask.errors import IncompleteError, Interrupted
 from unmask.show import progress
 
 
@@ -35,7 +35,8 @@ def executor(*, in_flight: int = 3, pause: float = 0.0, stopping: Exception | No
         name="http://there", retries=0, throttles=0, limit=50, limits=limits, in_flight=in_flight, pause=pause
     )
     lines = {"subject": SimpleNamespace(endpoint=endpoint)}
-    return SimpleNamespace(total=9, lines=lines, in_flight=5, stopping=stopping)
+    interrupted = isinstance(stopping, Interrupted)
+    return SimpleNamespace(total=9, lines=lines, in_flight=5, stopping=stopping, interrupted=interrupted)
 
 
 @pytest.mark.parametrize(
@@ -66,13 +67,27 @@ def test_a_run_with_news_does_not_say_that_it_waits(clock):
     assert "waiting" not in stream.getvalue()
 
 
-def test_a_run_that_is_stopped_says_at_once_what_it_still_waits_for(clock):
+@pytest.mark.parametrize(
+    ("why", "again"), [(Interrupted("interrupted"), " again"), (IncompleteError("the run has cost $1"), "")]
+)
+def test_a_run_that_is_stopped_says_at_once_what_it_still_waits_for(clock, why, again):
     """One line, not one a second."""
     stream = StringIO()
     line = progress.ProgressLine(stream, live=False)
     for _ in range(3):
-        line(course(7), executor(stopping=Interrupted("interrupted")))
-    assert stream.getvalue() == "stopping: 5 answers in flight; Ctrl-C again leaves them\n"
+        line(course(7), executor(stopping=why))
+    assert stream.getvalue() == f"stopping: 5 answers in flight; Ctrl-C{again} leaves them\n"
+
+
+def test_a_run_that_stopped_by_itself_goes_on_saying_what_it_waits_for(clock):
+    """Answers may take as long as their time-out: no silence meanwhile."""
+    stream = StringIO()
+    line = progress.ProgressLine(stream, live=False)
+    line(course(7), executor(stopping=IncompleteError("the run has cost $1")))
+    for _ in range(2):
+        clock.now += 16
+        line(course(7), executor(stopping=IncompleteError("the run has cost $1")))
+    assert stream.getvalue().count("waiting for 3 answers") == 2
 
 
 class Full(StringIO):

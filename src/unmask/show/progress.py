@@ -44,7 +44,8 @@ class ProgressLine:
             self._calls, self._moved = calls, now
         if executor.stopping is not None and executor.in_flight and not self._stopping:
             self._stopping = True
-            self._write(f"stopping: {_answers(executor.in_flight)} in flight; Ctrl-C again leaves them", end=True)
+            again = " again" if executor.interrupted else ""
+            self._write(f"stopping: {_answers(executor.in_flight)} in flight; Ctrl-C{again} leaves them", end=True)
             return
         finished = course.done >= executor.total
         if self._ended or (not finished and now - self._last < (LIVE_EVERY if self._live else PLAIN_EVERY)):
