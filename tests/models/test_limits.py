@@ -419,6 +419,63 @@ def test_retry_after_without_overload_pauses_too():
     run(go)
 
 
+@pytest.mark.parametrize("asked", [0.0, 0.006])
+@pytest.mark.parametrize("throttled", [True, False])
+def test_a_retry_after_of_next_to_nothing_does_not_use_up_all_tries_at_once(asked: float, throttled: bool):
+    """Some seconds in which a server says "now" and refuses: everything in flight is answered after them."""
+
+    async def go(time: Virtual) -> None:
+        begin = time.now
+
+        def reply(_: Request) -> str:
+            if 1 <= time.now - begin < 4:
+                raise TransientModelError("busy", throttled=throttled, retry_after=asked)
+            return "x"
+
+        endpoint, model = made(time, Limits(max_connections=20)), Scripted(reply)
+        await endpoint.send(model, request())
+        time.now += 1
+        answers = await time.run(asyncio.gather(*(endpoint.send(model, request()) for _ in range(20))))
+        assert len(answers) == 20
+
+    run(go)
+
+
+def test_a_short_retry_after_is_believed_while_others_get_through():
+    """Nobody waits for longer than asked because of somebody else's luck."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time, Limits(max_connections=2)), Gated()
+        await proven(endpoint, model)
+        start(endpoint, model, 2)
+        await settle()
+        await model.answer(DONE, overload(retry_after=0.006))
+        begin = time.now
+        await time.step()
+        assert (time.now - begin, len(model.waiting)) == (pytest.approx(0.006), 1)
+
+    run(go)
+
+
+def test_two_answers_at_once_that_ask_for_different_pauses_are_both_heard():
+    """The longer one holds, and its end is noticed."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time), Gated()
+        await proven(endpoint, model)
+        tasks = start(endpoint, model, 3)
+        await settle()
+        begin = time.now
+        await model.answer(DONE, overload(retry_after=0.0), overload(retry_after=5.0))
+        assert len(model.waiting) == 1
+        await time.step()
+        assert (time.now, len(model.waiting)) == (begin + 5.0, 2)
+        await model.answer(DONE, DONE)
+        assert all(task.done() for task in tasks)
+
+    run(go)
+
+
 def test_an_absurd_retry_after_is_cut():
     """Nobody waits for a year."""
 

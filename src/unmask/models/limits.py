@@ -317,9 +317,9 @@ class Endpoint:
             self._waker = asyncio.get_running_loop().create_task(self._wake_later(seconds))
 
     async def _wake_later(self, seconds: float) -> None:
-        while seconds > 0:
+        while (seconds := max(seconds, self._pause_left())) > 0:  # a pause may have become longer
             await self._sleep(min(seconds, LONGEST_PAUSE))
-            seconds = self._pause_left()
+            seconds = 0.0
         self._waker = None
         self._wake()
 
@@ -341,29 +341,29 @@ class Endpoint:
         """Seconds this request has to wait by itself; raises when it is not to be tried again."""
         if error.unreachable and id(course.model) not in self._proven:
             raise self._condemn(course.model, FatalModelError(str(error), advice=error.advice)) from None
-        if not error.throttled or self._successes == course.seen:
-            course.failed += 1
-        course.seen = self._successes
-        shared = self._hold_back(error, started=course.start)
+        stuck, course.seen = self._successes == course.seen, self._successes
+        course.failed += stuck or not error.throttled
+        shared = self._hold_back(error, started=course.start, stuck=stuck)
         if course.failed >= self.limits.tries or self._clock() - course.begun >= self.limits.give_up_after:
             self._come_to_nothing(error, course.model)
             raise error
         return 0.0 if shared else self._jitter(course.failed)
 
-    def _hold_back(self, error: TransientModelError, *, started: float) -> bool:
+    def _hold_back(self, error: TransientModelError, *, started: float, stuck: bool) -> bool:
         """Make everybody wait if the trouble is everybody's. Answers to requests sent before the last time this was
-        done say nothing new, so connections are halved at most once a round trip."""
+        done say nothing new, so connections are halved at most once a round trip. A Retry-After of nothing is not
+        believed while nothing gets through: all tries would be used up in a moment."""
         self.throttles += error.throttled
         if error.retry_after is not None:
             self._pause(error.retry_after)
         if not (error.throttled or error.unreachable):
-            return error.retry_after is not None
+            return False
         if started >= self._eased_at:
             self._eased_at = self._clock()
             self._troubles += 1
             if error.throttled:
                 self._limit = float(max(1, int(self._limit) // 2))
-            if error.retry_after is None:
+            if error.retry_after is None or stuck:
                 self._pause(self._jitter(self._troubles))
         return True
 
