@@ -7,7 +7,15 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
-from unmask.errors import FatalModelError, IncompleteError, Interrupted, JournalError, ModelError, TransientModelError
+from unmask.errors import (
+    FatalModelError,
+    IncompleteError,
+    Interrupted,
+    JournalError,
+    ModelError,
+    RequestRefusedError,
+    TransientModelError,
+)
 from unmask.execute import PATIENCE, Executor, Job, Line
 from unmask.models.limits import Endpoint, Limits
 from unmask.records import Choice, Completion, Message, Request
@@ -297,6 +305,13 @@ def test_an_endpoint_that_only_fails_stops_the_run_by_itself():
         drive(Chains(*[1] * 200), model)
     assert model.calls <= PATIENCE + 10
     assert "same command again" in (caught.value.advice or "")
+
+
+def test_requests_refused_for_themselves_never_stop_a_run():
+    """Too long for the context, each of them: that says nothing about the next."""
+    course = Chains(*[1] * 200)
+    drive(course, Answers(RequestRefusedError("too long"), after=1))
+    assert (len(course.ended), len(course.failed)) == (200, 199)
 
 
 def test_a_spent_budget_ends_the_run_as_incomplete():

@@ -93,9 +93,11 @@ async def drive(session: Session, progress: Progress | None) -> Held | None:
 async def _execute(course: Course, models: dict[str, Model], options: Options, progress: Progress | None) -> None:
     endpoints: dict[str, Endpoint] = {}
     limits = Limits(max_connections=options.max_connections, requests_per_minute=options.requests_per_minute)
-    for model in models.values():
+    for role, model in models.items():
         if model.endpoint not in endpoints:
             endpoints[model.endpoint] = Endpoint(model.endpoint, limits, rng=random.Random())
+        if course.bill.calls[role]:
+            endpoints[model.endpoint].vouch(model)
     lines = {role: Line(model, endpoints[model.endpoint]) for role, model in models.items()}
     executor = Executor(course, lines, scenarios=len(course.scenarios))
     for endpoint in endpoints.values():

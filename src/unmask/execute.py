@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Protocol
 
-from unmask.errors import FatalModelError, IncompleteError, Interrupted, ModelError, UnmaskError
+from unmask.errors import FatalModelError, IncompleteError, Interrupted, ModelError, RequestRefusedError, UnmaskError
 from unmask.loops import at_once
 from unmask.models.base import Model
 from unmask.models.limits import Endpoint
@@ -269,6 +269,7 @@ class Executor:
             return
         except ModelError as error:
             outcome = error
+        refused = isinstance(outcome, RequestRefusedError)  # for itself: that says nothing of the next
         try:
             outcome = self.course.keep(job, outcome) or outcome
             self._open[job.scenario].flying.difference_update(job.keys)
@@ -276,7 +277,8 @@ class Executor:
         except UnmaskError as error:  # the disk is full, the folder is gone
             self.stop(error)
             return
-        self._failed_in_a_row = self._failed_in_a_row + 1 if isinstance(outcome, ModelError) else 0
+        if not refused:
+            self._failed_in_a_row = self._failed_in_a_row + 1 if isinstance(outcome, ModelError) else 0
         if self._failed_in_a_row >= PATIENCE:
             self.stop(_keeps_failing(self._failed_in_a_row, outcome))
         self.tick()

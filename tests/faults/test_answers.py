@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -167,6 +168,31 @@ def test_half_an_emoji_in_an_error_message_is_one_failed_request_and_no_more(tmp
         assert finished("run", *command).process.returncode == 0
         assert asked_about == {victim}
         settled(served, tmp_path / "run")
+
+
+TOO_LONG = Fault(400, b'{"error": {"message": "This model\'s maximum context length is 4096 tokens."}}')
+
+
+def test_a_finished_run_with_many_refused_requests_is_the_same_when_repeated(tmp_path: Path):
+    """Only those are asked again. Nothing else is, so no answer comes back; that is no sign of a wrong setting."""
+    with serving(60) as served:
+        victims = {one.scenario.id for one in served.plants[:25]}
+        asked_about: set[str] = set()
+
+        def faults(seen: Seen) -> Fault | None:
+            asked_about.add(seen.scenario)
+            return TOO_LONG if seen.scenario in victims else None
+
+        served.endpoint.faults = faults
+        command = ("run", *flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), tmp_path / "run", "--json"))
+        first = finished(*command)
+        assert unjudged(tmp_path / "run").keys() == victims
+        judged_as_planted(served, tmp_path / "run", named=victims)
+        asked_about.clear()
+        second = finished(*command)
+        assert asked_about == victims
+        assert json.loads(second.printed)["overall"] == json.loads(first.printed)["overall"]
+        assert (second.process.returncode, unjudged(tmp_path / "run").keys()) == (first.process.returncode, victims)
 
 
 def test_answers_that_stall_or_come_too_late_are_asked_again_and_the_verdicts_stay(tmp_path: Path):

@@ -258,6 +258,51 @@ def test_a_model_that_never_answers_becomes_fatal(error):
     run(go)
 
 
+@pytest.mark.parametrize("error", [TransientModelError("500"), RequestRefusedError("400")])
+def test_a_model_that_has_answered_in_another_session_may_fail_as_often_as_it_does(error):
+    """What is asked again after a finished run is just what failed then."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time), failing(error)
+        endpoint.vouch(model)
+        for _ in range(HOPELESS[type(error)] + 5):
+            with pytest.raises(type(error)):
+                await time.run(endpoint.send(model, request()))
+
+    run(go)
+
+
+def test_requests_that_failed_in_another_session_are_tried_beside_each_other():
+    """They are all there is: one after the other, with all its tries, would take minutes each."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time), Gated()
+        endpoint.vouch(model)
+        start(endpoint, model, 5)
+        await settle()
+        assert len(model.waiting) == 1
+        await model.answer(TransientModelError("500"))
+        await time.step()
+        assert len(model.waiting) == 5
+
+    run(go)
+
+
+def test_a_wrong_key_is_found_out_by_one_request_whatever_was_answered_before():
+    """Keys expire."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time), Gated()
+        endpoint.vouch(model)
+        tasks = start(endpoint, model, 5)
+        await settle()
+        assert len(model.waiting) == 1
+        await model.answer(FatalModelError("wrong key"))
+        assert [type(task.exception()) for task in tasks] == [FatalModelError] * 5
+
+    run(go)
+
+
 # --- trying again ---------------------------------------------------------------------------------------------
 
 

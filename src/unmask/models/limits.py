@@ -118,6 +118,7 @@ class Endpoint:
         self._held: set[asyncio.Task[Any] | None] = set()
         """Tasks that send nothing at the moment: they wait for their next try or their turn."""
         self._proven: dict[int, Model] = {}
+        self._vouched: set[int] = set()
         self._condemned: dict[int, FatalModelError] = {}
         self._probing: dict[int, bool] = {}
         """Models with a first request under way, and whether its head start is over."""
@@ -162,6 +163,11 @@ class Endpoint:
             self._take(course)
         return self._send(course, request, taken=taken)
 
+    def vouch(self, model: Model) -> None:
+        """This model has answered before, in another session: requests that come to nothing are no sign of a wrong
+        setting. A wrong key still is, and still found out by one request."""
+        self._vouched.add(id(model))
+
     def stop(self) -> None:
         """Send nothing more. Who waits for another try or a turn is cancelled; what is on its way goes on."""
         self._stopped = True
@@ -202,7 +208,8 @@ class Endpoint:
                     self._release(tell=not answered)
                 self.retries += 1
                 if course.probe:
-                    self._probing[id(course.model)] = False  # not at work on an answer: the others go on waiting
+                    # Not at work on an answer: the others go on waiting, unless there have been answers before.
+                    self._probing[id(course.model)] = id(course.model) in self._vouched
                 await self._turn(course, after=delay)
                 course.start = self._clock()
                 if course.probe and id(course.model) not in self._proven:
@@ -373,7 +380,7 @@ class Endpoint:
 
     def _come_to_nothing(self, error: TransientModelError | RequestRefusedError, model: Model) -> None:
         """Count a lost request of a model that has never answered, and stop the run when it has lost too many."""
-        if id(model) in self._proven:
+        if id(model) in self._proven or id(model) in self._vouched:
             return
         kind = type(error)
         lost = self._fruitless[id(model), kind] = self._fruitless.get((id(model), kind), 0) + 1
