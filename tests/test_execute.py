@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from itertools import pairwise
 
 import pytest
 
@@ -16,7 +17,7 @@ from unmask.errors import (
     RequestRefusedError,
     TransientModelError,
 )
-from unmask.execute import PATIENCE, Executor, Job, Line
+from unmask.execute import LOOKS, PATIENCE, Executor, Job, Line
 from unmask.models.limits import Endpoint, Limits
 from unmask.records import Choice, Completion, Message, Request
 
@@ -179,6 +180,50 @@ def test_a_model_that_never_waits_leaves_the_loop_its_turns():
     asyncio.run(go())
     assert len(course.ended) == 2000
     assert len({done for done in turns if 0 < done < 2000}) > 10
+
+
+def test_a_long_run_that_is_continued_leaves_the_loop_its_turns():
+    """Ten thousand finished scenarios are looked at some at a time, and progress is shown; then the rest is asked."""
+    course, turns, shown = Chains(*[0] * 10_000, 1, 1), [], []
+
+    async def go() -> Executor:
+        endpoint = Endpoint("test", Limits())
+        executor = Executor(course, {"subject": Line(Answers(), endpoint)}, scenarios=10_002)
+        endpoint.on_free = executor.wake
+        executor.tick = lambda: shown.append(len(course.ended))
+
+        async def count() -> None:
+            while True:
+                turns.append(len(course.ended))
+                await asyncio.sleep(0)
+
+        counting = asyncio.get_running_loop().create_task(count())
+        await asyncio.wait_for(executor.run(grace=1), 20)
+        counting.cancel()
+        await endpoint.close()
+        return executor
+
+    executor = asyncio.run(go())
+    assert (len(course.ended), len(course.sent), executor.already) == (10_002, 2, 10_000)
+    for seen in (turns, shown):
+        assert max(later - earlier for earlier, later in pairwise(seen)) <= 2 * LOOKS
+
+
+def test_a_long_run_that_is_continued_can_be_stopped_before_anything_is_sent():
+    """A signal is heard while finished scenarios are looked at."""
+    course = Chains(*[0] * 10_000, 1)
+
+    async def go() -> None:
+        endpoint = Endpoint("test", Limits())
+        executor = Executor(course, {"subject": Line(Answers(), endpoint)}, scenarios=10_001)
+        endpoint.on_free = executor.wake
+        asyncio.get_running_loop().call_soon(executor.stop, Interrupted("interrupted"))
+        with pytest.raises(Interrupted):
+            await asyncio.wait_for(executor.run(grace=1), 20)
+        await endpoint.close()
+
+    asyncio.run(go())
+    assert (course.sent, len(course.ended) < 1000) == ([], True)
 
 
 class Sisters(Chains):

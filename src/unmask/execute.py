@@ -26,6 +26,9 @@ AT_ONCE = 8
 IN_ONE_GO = 64
 """Requests started before the event loop has its turn: a model that answers at once must not keep it from signals."""
 
+LOOKS = 64
+"""Scenarios looked at before the event loop has its turn: a long run that is continued finds most of them finished."""
+
 PATIENCE = 25
 """Requests that fail in a row, after all retries and with no success between, before the run stops by itself."""
 
@@ -87,7 +90,10 @@ class Executor:
         self.crash: BaseException | None = None
         self.tick: Callable[[], None] = lambda: None
         self._endpoints = tuple({id(line.endpoint): line.endpoint for line in lines.values()}.values())
+        self.already = 0
+        """Scenarios that had nothing to send when they were looked at: those an earlier session has finished."""
         self._next = 0
+        self._looks = 0
         self._sequence = 0
         self._queues: dict[str, list[tuple[int, int, Job]]] = {role: [] for role in lines}
         self._open: dict[int, Open] = {}
@@ -171,7 +177,7 @@ class Executor:
         reason = self.course.halt() if self.stopping is None else None
         if reason is not None:
             self.stop(IncompleteError(reason, advice="Raise the limit and run the same command again: it continues."))
-        started = 0
+        started, self._looks = 0, LOOKS
         while self.stopping is None and self.crash is None and started < IN_ONE_GO:
             job = self._pick()
             if job is None:
@@ -183,6 +189,8 @@ class Executor:
             self._tasks.add(task)
             task.add_done_callback(self._done)
             started += 1
+        if not self._looks:
+            self.tick()
         if not self._unfinished():
             self._wake.set()
         elif self.stopping is None and self.crash is None and (started == IN_ONE_GO or self._has_more()):
@@ -233,13 +241,16 @@ class Executor:
         return usual + min(usual, max(0, trying_again))
 
     def _open_one(self) -> bool:
-        """Bring in the next scenario that has something to send. False when there is none left."""
-        while self._next < self.total:
+        """Bring in the next scenario that has something to send. False when there is none left, or none found in this
+        turn of the loop."""
+        while self._looks and self._next < self.total:
             scenario = self._next
             self._next += 1
+            self._looks -= 1
             self._open[scenario] = Open()
             if self._enqueue(scenario):
                 return True
+            self.already += 1
         return False
 
     def _enqueue(self, scenario: int) -> bool:

@@ -36,7 +36,7 @@ def executor(*, in_flight: int = 3, pause: float = 0.0, stopping: Exception | No
     )
     lines = {"subject": SimpleNamespace(endpoint=endpoint)}
     interrupted = isinstance(stopping, Interrupted)
-    return SimpleNamespace(total=9, lines=lines, in_flight=5, stopping=stopping, interrupted=interrupted)
+    return SimpleNamespace(total=9, already=4, lines=lines, in_flight=5, stopping=stopping, interrupted=interrupted)
 
 
 @pytest.mark.parametrize(
@@ -88,6 +88,12 @@ def test_a_run_that_stopped_by_itself_goes_on_saying_what_it_waits_for(clock):
         clock.now += 16
         line(course(7), executor(stopping=IncompleteError("the run has cost $1")))
     assert stream.getvalue().count("waiting for 3 answers") == 2
+
+
+@pytest.mark.parametrize(("done", "said"), [(4, ""), (5, "about 40 s left"), (6, "about 15 s left")])
+def test_what_an_earlier_session_finished_says_nothing_about_the_time_left(clock, done, said):
+    """Four of nine were done before: after ten seconds only the others count."""
+    assert progress.ProgressLine(StringIO()).text(course(7, done), executor(), 10.0).endswith(said or "1/s")
 
 
 class Full(StringIO):

@@ -30,7 +30,6 @@ class ProgressLine:
         self._started = time.monotonic()
         self._last = self._started
         self._width = 0
-        self._done_before: int | None = None
         self._ended = False
         self._stopping = False
         self._calls = 0
@@ -38,8 +37,6 @@ class ProgressLine:
 
     def __call__(self, course: Course, executor: Executor) -> None:
         now = time.monotonic()
-        if self._done_before is None:
-            self._done_before = max(0, course.done - 1)
         if (calls := sum(course.calls.values())) != self._calls:
             self._calls, self._moved = calls, now
         if executor.stopping is not None and executor.in_flight and not self._stopping:
@@ -73,7 +70,7 @@ class ProgressLine:
         return " · ".join(part for part in parts if part)
 
     def _left(self, course: Course, executor: Executor, elapsed: float) -> str:
-        here = course.done - (self._done_before or 0)
+        here = course.done - executor.already
         if course.done >= executor.total:
             return f"{_duration(elapsed)} in all"
         return f"about {_duration(elapsed / here * (executor.total - course.done))} left" if here else ""
