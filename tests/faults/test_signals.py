@@ -90,6 +90,37 @@ def test_requests_that_wait_for_their_next_try_are_not_sent_after_a_signal(tmp_p
         settled(served, tmp_path / "run")
 
 
+NOTEBOOK = """
+import asyncio, sys, unmask
+data, url, out = sys.argv[1:]
+
+def cell():
+    unmask.run(data=data, model="openai/mock", judge="openai/judge", base_url=url, judge_base_url=url, out=out)
+
+async def notebook():
+    try:
+        cell()
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+    cell()
+    print("done", flush=True)
+
+asyncio.new_event_loop().run_until_complete(notebook())
+"""
+
+
+def test_an_interrupted_notebook_sends_nothing_more_and_the_cell_can_be_run_again_at_once(tmp_path: Path):
+    """Never two of them at work on one run: what the first had under way is in the journal when the second starts."""
+    with serving(SCENARIOS, latency=0.2) as served:
+        data = write_jsonl(served.plants, tmp_path / "p.jsonl")
+        child = Watched([sys.executable, "-c", NOTEBOOK, str(data), served.url, str(tmp_path / "run")], {})
+        child.when(lambda: served.answered >= 60)
+        child.send(signal.SIGINT)
+        assert (child.end(), child.printed) == (0, "interrupted\ndone\n")
+        assert served.stats()["abandoned"] == 0
+        settled(served, tmp_path / "run")
+
+
 def test_two_processes_started_at_once_on_one_run_do_not_mix(tmp_path: Path):
     """Exactly one of them works; the other is told who, and nothing is asked twice."""
     with serving(SCENARIOS, latency=0.1) as served:
