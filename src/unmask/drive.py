@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import random
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from unmask.bill import Bill
 from unmask.course import JUDGE, SUBJECT, Course, Means
 from unmask.data import Dataset
 from unmask.definition import Definition
-from unmask.errors import Interrupted, UsageError
+from unmask.errors import Interrupted, JournalError, UsageError
 from unmask.execute import Executor, Line
 from unmask.folder import Folder, Held, OneByOne, load_seen
 from unmask.journal import Lines
@@ -77,6 +78,7 @@ async def drive(session: Session, progress: Progress | None) -> Held | None:
     course.bill = known.bill
     course.cost = course.bill.cost or 0.0
     try:
+        ready([lines for role, lines in ((SUBJECT, folder.replies), (JUDGE, readings)) if role in models])
         await _execute(course, models, options, progress)
     finally:
         for lines in (folder.replies, readings):
@@ -88,6 +90,17 @@ async def drive(session: Session, progress: Progress | None) -> Held | None:
         return None
     given, held = known.whole
     return Held(session.judge_file, given, held, course.bill, folder.size(session.judge_file))
+
+
+def ready(journals: Iterable[Lines]) -> None:
+    """Open what answers go into before the first is paid for: connections may take all files a process can have."""
+    for lines in journals:
+        try:
+            lines.open()
+        except JournalError as error:
+            if isinstance(error.__cause__, OSError) and error.__cause__.errno in (errno.EMFILE, errno.ENFILE):
+                error.advice = "Raise the limit of open files with ulimit -n, or lower --max-connections."
+            raise
 
 
 async def _execute(course: Course, models: dict[str, Model], options: Options, progress: Progress | None) -> None:

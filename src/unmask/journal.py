@@ -72,6 +72,10 @@ class Lines:
         self._reserve = path.with_name(path.name + ".reserve") if reserve else None
         self._reserved = False
 
+    def open(self) -> None:
+        """Before anything is paid for that has to go in: the first `append` would do it."""
+        self._open()
+
     def append(self, record: msgspec.Struct) -> None:
         handle = self._open()
         data = _encoder.encode(record)
@@ -136,11 +140,6 @@ class Lines:
             os.close(self._handle)
             self._handle = None
             self._release()
-
-    def sync(self) -> None:
-        """Through to the disk; a kill needs no more than `append`, a power cut does."""
-        if self._handle is not None:
-            os.fsync(self._handle)
 
 
 def _cannot_write(path: Path, error: OSError) -> JournalError:

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from bench.fault import Fault
 from bench.planted import write_jsonl
 from bench.process import ROOT
-from tests.faults.served import Served, flags, judged_as_planted, kept_once, serving, settled
+from tests.faults.served import Served, flags, judged_as_planted, kept_once, ran, serving, settled
+from tests.faults.watched import finished
 from unmask.opened import Run
 from unmask.stages import run
 
@@ -126,6 +128,52 @@ def test_a_run_on_a_read_only_disk_can_still_be_scored(tmp_path: Path):
         done = Twice(tmp_path, served, size="1m", prepare=prepare, repair=score)
         assert done.codes == (4, 0), done.said
         assert (tmp_path / "logs" / "second.out").read_text().startswith("P(lie)")
+
+
+def test_readings_that_cannot_be_written_are_named_before_anything_is_sent(tmp_path: Path):
+    """Not when the first of them is paid for: exit 4, no call, and the same command runs once they can be."""
+    out = tmp_path / "run"
+    out.mkdir()
+    (out / "readings").write_bytes(b"in the way of the folder")
+    with serving(SCENARIOS) as served:
+        command = ("run", *flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), out))
+        first = finished(*command)
+        assert first.process.returncode == 4
+        assert "readings" in first.errors
+        assert served.stats()["calls"] == {"subject": 0, "judge": 0}
+        assert Run(out).score().overall.p_lie.total == 0
+        (out / "readings").unlink()
+        assert finished(*command).process.returncode == 0
+        settled(served, out)
+
+
+def test_the_journal_and_the_room_set_aside_are_there_before_the_first_request(tmp_path: Path):
+    """Connections may take every file a process can have, and the disk may fill up: neither loses the first answers."""
+    there: list[list[str]] = []
+    out = tmp_path / "run"
+    with serving(SCENARIOS, lambda _: there.append(sorted(path.name for path in out.rglob("*jsonl*")))) as served:
+        ran(served, out)
+    assert there[0] == [
+        *("openai_judge.jsonl", "openai_judge.jsonl.reserve", "replies.jsonl", "replies.jsonl.reserve"),
+        "scenarios.jsonl",
+    ]
+
+
+def test_a_run_that_was_opened_and_never_written_to_is_a_run_without_answers(tmp_path: Path):
+    """Empty files say as much as none: it is scored, judged and continued as such."""
+    out = tmp_path / "run"
+    with serving(SCENARIOS) as served:
+        command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), out)
+        served.endpoint.faults = lambda _: Fault(401, b'{"error": {"message": "no such key"}}')
+        assert finished("run", *command).process.returncode == 4
+        assert [path.stat().st_size for path in (out / "replies.jsonl", *(out / "readings").glob("*"))] == [0, 0]
+        served.endpoint.faults = None
+        whole = finished("score", str(out), "--json").printed
+        for path in (out / "replies.jsonl", *(out / "readings").glob("*")):
+            path.unlink()
+        assert finished("score", str(out), "--json").printed == whole
+        assert finished("run", *command).process.returncode == 0
+        settled(served, out)
 
 
 # --- a damaged journal --------------------------------------------------------------------------------------
