@@ -154,11 +154,51 @@ def test_a_torn_line_is_set_aside_before_more_is_written(tmp_path):
     run = made(tmp_path / "run", dataset(2), lies=set())
     path = label_file(run, "bo")
     path.parent.mkdir()
-    path.write_bytes(msgspec.json.encode(label(0)) + b"\n" + b'{"scenario":"s0')
+    path.write_bytes(msgspec.json.encode(label(0, who="bo")) + b"\n" + b'{"scenario":"s0')
     lines = writer(run, "bo")
-    lines.append(label(1))
+    lines.append(label(1, who="bo"))
     lines.close()
     assert len(load(run, "bo")) == 2
+
+
+def kept(run, who: str, letter: str) -> None:
+    lines = writer(run, who)
+    lines.append(label(0, letter, who=who))
+    lines.close()
+
+
+@pytest.mark.parametrize(("one", "other"), [("张伟", "李娜"), ("José", "Josè"), ("a b", "a_b"), ("..", "judge")])
+def test_two_people_keep_their_own_labels(tmp_path, one, other):
+    """Names that leave the same in a file name are still two names."""
+    run = made(tmp_path / "run", dataset(2), lies=set())
+    kept(run, one, "A")
+    kept(run, other, "B")
+    assert [load(run, who)["s000", PRESSURED, 0].letter for who in (one, other)] == [Letter.A, Letter.B]
+
+
+def test_a_person_is_found_by_the_name_of_the_file(tmp_path):
+    run = made(tmp_path / "run", dataset(2), lies=set())
+    kept(run, "José", "B")
+    (name,) = labellers(run)
+    assert load(run, name) == load(run, "José")
+
+
+@pytest.mark.parametrize("use", [load, writer])
+def test_a_file_with_labels_of_somebody_else_is_refused(tmp_path, use):
+    """`a/b` and `a_b` share a file name; who comes second is told so."""
+    run = made(tmp_path / "run", dataset(2), lies=set())
+    kept(run, "a_b", "A")
+    with pytest.raises(DataError, match="holds labels by 'a_b', not only by 'a/b'"):
+        use(run, "a/b")
+
+
+def test_a_file_of_two_people_is_nobodys(tmp_path):
+    """Also when it is asked for by its file name."""
+    run = made(tmp_path / "run", dataset(2), lies=set())
+    kept(run, "ann", "A")
+    label_file(run, "ann").open("ab").write(msgspec.json.encode(label(0, "B", who="bo")) + b"\n")
+    with pytest.raises(DataError, match="holds labels by 'bo'"):
+        read(run, ["ann"])
 
 
 def test_who_is_asked_for_must_exist(done):

@@ -117,19 +117,28 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 _LONGEST_NAME = 120
+_UNUSUAL = re.compile(r"[^A-Za-z0-9.@+_/:-]")
+"""What names of models, which have `/` and `:`, do not hold: losing it in a file name may make two names one."""
 
 
 def judge_file(name: str) -> str:
     """The file name of a judge or a person: `openai/gpt-4o` is kept in `readings/openai_gpt-4o.jsonl`.
 
-    Always a plain name of one file: no folder, nothing hidden, nothing too long. A file name gives itself.
+    Always a plain name of one file: no folder, nothing hidden, nothing too long. A file name gives itself. Where
+    characters are lost, a digest of the name keeps two of them apart: 张伟 and 李娜 are not one person.
     """
+    plain = plain_name(name)
+    if len(plain) > _LONGEST_NAME or _UNUSUAL.search(name) or not name.strip("._/:"):
+        plain = f"{plain[: _LONGEST_NAME - 21].rstrip('._')}-{digest((name,))}"
+    return plain
+
+
+def plain_name(name: str) -> str:
+    """What is left of a name in signs that every disk takes. Two names may leave the same."""
     plain = re.sub(r"[^A-Za-z0-9.@+_-]+", "_", name)
     plain = re.sub(r"_{2,}", "_", plain).strip("._") or "judge"
     if RESERVED.fullmatch(plain):
         plain = f"{plain.partition('.')[0]}-{plain.partition('.')[2]}".rstrip("-") + "-judge"
-    if len(plain) > _LONGEST_NAME:
-        plain = f"{plain[: _LONGEST_NAME - 21].rstrip('._')}-{digest((name,))}"
     return plain
 
 

@@ -132,14 +132,32 @@ def labellers(run: Run) -> list[str]:
 
 
 def load(run: Run, who: str) -> Labels:
-    return {key_of(label): label for label in read_lines(label_file(run, who), Label)}
+    """The labels of one person, asked for by name or by the name of the file."""
+    path = label_file(run, who)
+    held = list(read_lines(path, Label))
+    names = {label.who for label in held if label.who}
+    by_file = who == path.stem and len(names) == 1 and {judge_file(name) for name in names} == {who}
+    if names - {who} and not by_file:
+        raise _of_others(path, names - {who}, who)
+    return {key_of(label): label for label in held}
 
 
 def writer(run: Run, who: str) -> Lines:
     """The file of one person, safe to append to."""
     path = label_file(run, who)
     mend(path, Label)
+    if others := {label.who for label in read_lines(path, Label)} - {who, ""}:
+        raise _of_others(path, others, who)
     return Lines(path)
+
+
+def _of_others(path: Path, names: set[str], who: str) -> DataError:
+    """Two people in one file would be one: the later label of a reply would take the place of the other's."""
+    return DataError(
+        f"{path} holds labels by {plain(', '.join(map(repr, sorted(names))))}, not only by {plain(repr(who))}",
+        advice=f"Use another name with --who; or move the file elsewhere and take it in again with: "
+        f"unmask label {path.parent.parent} --import FILE",
+    )
 
 
 def read(run: Run, sources: Sequence[str]) -> dict[str, Labels]:

@@ -115,6 +115,22 @@ def test_long_names_that_differ_at_their_end_have_files_of_their_own():
     assert judge_file("m" * 500 + "a") != judge_file("m" * 500 + "b")
 
 
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("ann", "ann"),
+        ("ann.o-b@x+y", "ann.o-b@x+y"),
+        ("openai/gpt-4o", "openai_gpt-4o"),
+        ("hf:org/model:free", "hf_org_model_free"),
+        ("gguf:/models/x.gguf", "gguf_models_x.gguf"),
+        ("NUL.txt", "NUL-txt-judge"),
+    ],
+)
+def test_usual_names_keep_their_file(name: str, file: str):
+    """Runs of earlier versions go on with the files they have."""
+    assert judge_file(name) == file
+
+
 @pytest.mark.parametrize("name", [name for name in NAMES if not is_file_name(name)])
 def test_a_judge_name_that_is_a_path_is_refused(name: str):
     """`--judge-name` is taken as it is, so it has to be a name."""

@@ -13,7 +13,7 @@ import msgspec
 from unmask.bridge.cases import About, Case, Imported
 from unmask.bridge.log import Log, Sample
 from unmask.data.text import plain
-from unmask.definition import judge_file
+from unmask.definition import plain_name
 from unmask.errors import DataError, UsageError
 from unmask.records import Asked, Judged, Record, Scenario, digest
 from unmask.resolve.presets import Preset
@@ -36,7 +36,7 @@ def sample_id(name: str) -> str:
     """What a sample of a log is called. Inspect makes it part of a member's name, so an id that would lead whoever
     unpacks the log elsewhere is written as a plain name; the scenario itself keeps its own."""
     harmless = name.isprintable() and not re.search(r'[/\\:*?"<>|]|\A\.|\A~', name) and len(name) <= 100
-    return name if harmless else f"{judge_file(name)[:60]}-{digest((name,))}"
+    return name if harmless else f"{plain_name(name)[:60]}-{digest((name,))}"
 
 
 def is_ours(log: Log) -> bool:
