@@ -138,6 +138,16 @@ def test_other_endings_are_refused(done, tmp_path):
         export([], tmp_path / "out.xlsx")
 
 
+@pytest.mark.parametrize("ending", [".csv", ".jsonl"])
+def test_an_export_replaces_no_file(done, tmp_path, ending):
+    """It may be a sheet with a day's work in it."""
+    path = tmp_path / f"out{ending}"
+    path.write_text("filled in")
+    with pytest.raises(UsageError, match="is there already"):
+        export(sampled(done, sample(done)), path)
+    assert path.read_text() == "filled in"
+
+
 def test_the_last_label_of_a_reply_counts(done):
     """The file is append-only; a change of mind is one more line."""
     lines = writer(done, "ann")

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from io import StringIO
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ from unmask.data.text import plain
 from unmask.definition import judge_file
 from unmask.errors import DataError, UsageError
 from unmask.folder import load_seen
-from unmask.journal import Lines, mend, read_lines
+from unmask.journal import Lines, mend, read_lines, write_whole
 from unmask.models.whole import whole_tree
 from unmask.opened import Run
 from unmask.plainfiles import subfolder, there
@@ -230,18 +232,24 @@ _TAKES = {Kind.BINARY: "a letter from A to D", Kind.NUMERIC: "an interval"}
 
 
 def export(items: Sequence[Item], path: Path, *, labels: Mapping[Key, Label] | None = None) -> int:
-    """Write items for labelling elsewhere, JSONL or CSV by the ending. Neither model nor judge is named."""
-    rows = [_row(item, (labels or {}).get(item.key)) for item in items]
-    if path.suffix.lower() == ".csv":
-        with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
-            sheet = csv.DictWriter(file, COLUMNS)
-            sheet.writeheader()
-            sheet.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
-    elif path.suffix.lower() == ".jsonl":
-        lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        path.write_text(lines, encoding="utf-8", errors="backslashreplace", newline="")
-    else:
+    """Write items for labelling elsewhere, JSONL or CSV by the ending. Neither model nor judge is named.
+
+    Nothing is replaced: a file that is there may be a sheet that somebody has filled in.
+    """
+    ending = path.suffix.lower()
+    if ending not in (".jsonl", ".csv"):
         raise UsageError(f"{path} has neither of the endings .jsonl and .csv", advice="Give the file one of them.")
+    if os.path.lexists(path):
+        raise UsageError(f"{path} is there already", advice="It may hold labels. Choose another file for --export.")
+    rows = [_row(item, (labels or {}).get(item.key)) for item in items]
+    text = StringIO(newline="")
+    if ending == ".csv":
+        sheet = csv.DictWriter(text, COLUMNS)
+        sheet.writeheader()
+        sheet.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+    else:
+        text.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    write_whole(path, text.getvalue().encode("utf-8", "backslashreplace"))
     return len(rows)
 
 

@@ -206,6 +206,27 @@ def test_out_by_csv_and_in_again_changes_the_score(folder, tmp_path):
     assert "Corrected P(lie) n/a: only 6 scenarios are labelled; at least 10 are needed." in shown
 
 
+@pytest.mark.parametrize("ending", [".csv", ".jsonl"])
+def test_an_export_that_finds_no_room_leaves_no_half_file(folder, tmp_path, ending):
+    """A limit on the size of files refuses what a full disk refuses."""
+    limited = (
+        "import resource, sys; from unmask.cli.main import call; "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)); sys.exit(call(sys.argv[1:]))"
+    )
+    out = tmp_path / "out"
+    out.mkdir()
+    sheet = str(out / f"sheet{ending}")
+    done = subprocess.run(
+        [sys.executable, "-c", limited, "label", str(folder), "--export", sheet],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 4, done.stderr
+    assert list(out.iterdir()) == []
+
+
 def test_an_import_without_a_name_is_refused(folder, tmp_path):
     """Unless the file has one in each row."""
     path = tmp_path / "labels.jsonl"
