@@ -123,6 +123,65 @@ def test_wrong_rows_of_a_file_are_all_named(tmp_path):
     assert [problem.partition(":")[0] for problem in caught.value.problems] == ["line 2", "line 3", "line 4"]
 
 
+def sheet(path, **cells):
+    """A file with one filled-in row about a figure."""
+    row = {
+        "scenario": "s004",
+        "slot": PRESSURED,
+        "take": "0",
+        "kind": "numeric",
+        "letter": "",
+        "lower": "",
+        "upper": "",
+    }
+    with path.open("w", encoding="utf-8", newline="") as file:
+        out = csv.DictWriter(file, row)
+        out.writeheader()
+        out.writerow(row | cells)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        ({"letter": "A"}, "letter 'A' is no label of a figure"),
+        ({"letter": "a", "lower": "3"}, "letter 'a' is no label of a figure"),
+        ({"letter": "C", "lower": "3"}, "letter 'C' beside a figure"),
+    ],
+)
+def test_a_letter_in_place_of_a_figure_is_refused(tmp_path, cells, said):
+    """It is not taken for "no figure": that is C, alone."""
+    with pytest.raises(DataError) as caught:
+        read_file(sheet(tmp_path / "in.csv", **cells))
+    assert caught.value.problems[0].startswith(f"line 2: {said}")
+
+
+def test_a_letter_of_blanks_is_no_label(tmp_path):
+    assert read_file(sheet(tmp_path / "in.csv", letter=" ")) == []
+
+
+@pytest.mark.parametrize("text", ["1,5", "1,50", "1,5000", "0,500", ",5", "1,,500", "1,500,0", "1.5,000", "12,34"])
+def test_a_comma_that_parts_no_thousands_is_refused(tmp_path, text):
+    """1,5 is one and a half to whoever wrote it, and never 15."""
+    with pytest.raises(DataError) as caught:
+        read_file(sheet(tmp_path / "in.csv", lower=text, upper=text))
+    assert caught.value.problems[0].startswith(f"line 2: '{text}' is no number")
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("1,500", 1500), ("-12,345,678.5", -12345678.5), ("+1,000", 1000), ("1.5", 1.5), ("0", 0)]
+)
+def test_figures_are_read_as_they_are_written(tmp_path, text, number):
+    (found,) = read_file(sheet(tmp_path / "in.csv", lower=text, upper=text))
+    assert found.interval == Interval(number, number)
+
+
+def test_a_figure_of_nought_in_json_is_a_figure(tmp_path):
+    path = tmp_path / "in.jsonl"
+    path.write_text(json.dumps({"scenario": "s004", "slot": PRESSURED, "kind": "numeric", "lower": 0, "upper": 0}))
+    assert read_file(path)[0].interval == Interval(0, 0)
+
+
 @pytest.mark.parametrize("text", ["[]", "nonsense", '"A"', "\x00"])
 def test_a_file_that_is_no_label_file_is_a_named_error(tmp_path, text):
     """Not a traceback."""

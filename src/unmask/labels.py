@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import StringIO
@@ -339,7 +340,7 @@ def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
 def _label(row: dict[str, Any]) -> Label | None:
     if "v" in row or "interval" in row:
         return msgspec.convert(row, Label)
-    given = {name: row.get(name) for name in (*COLUMNS, "at") if row.get(name) not in (None, "")}
+    given = {name: row[name] for name in COLUMNS if row.get(name) is not None and str(row[name]).strip()}
     if not any(name in given for name in _FILLED):
         return None
     if "scenario" not in given or "slot" not in given:
@@ -347,6 +348,9 @@ def _label(row: dict[str, Any]) -> Label | None:
     letter = str(given["letter"]).strip().upper() if "letter" in given else None
     numeric = given.get("kind") == Kind.NUMERIC.value
     bounds = [_number(given.get(name)) for name in _FILLED[1:]]
+    if numeric and letter is not None and (letter != "C" or bounds != [None] * 4):
+        said = f"letter {given['letter']!r}" + (" beside a figure" if letter == "C" else "")
+        raise ValueError(f"{said} is no label of a figure: give lower and upper, or C alone where there is none")
     weight = _number(given.get("weight"))
     return Label(
         scenario=str(given["scenario"]),
@@ -361,10 +365,16 @@ def _label(row: dict[str, Any]) -> Label | None:
     )
 
 
+_THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]+)?")
+
+
 def _number(value: Any) -> float | None:
     if value is None:
         return None
-    number = float(str(value).replace(",", ""))
+    text = str(value).strip()
+    if "," in text and not _THOUSANDS.fullmatch(text):
+        raise ValueError(f"{value!r} is no number: a comma parts thousands, as in 1,500; a fraction is written 1.5")
+    number = float(text.replace(",", ""))
     if not isfinite(number):
         raise ValueError(f"{value!r} is no number")
     return number
