@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cli.terminal import unmask
+from tests.labelled import dataset, made
 from unmask import __version__, errors
+from unmask.ask.treat import developer_prompt
 from unmask.cli import crash, main
 from unmask.cli.mitigate import layer_list
 from unmask.cli.options import option, variable
@@ -256,6 +258,12 @@ def test_what_names_no_layers_is_a_usage_error(text):
         ("PermissionError(13, 'x', '/data')", "unmask: /data: Permission denied\n"),
         ("OSError(30, 'x')", "unmask: the output: Read-only file system\n"),
         ("OSError(24, 'x')", "unmask: the output: Too many open files\n"),
+        ("FileNotFoundError(2, 'x', 'no/x.csv')", "unmask: no/x.csv: No such file or directory\n"),
+        ("NotADirectoryError(20, 'x', 'x.csv/a')", "unmask: x.csv/a: Not a directory\n"),
+        ("IsADirectoryError(21, 'x', 'runs')", "unmask: runs: Is a directory\n"),
+        ("FileExistsError(17, 'x', 'x.csv')", "unmask: x.csv: File exists\n"),
+        ("OSError(36, 'x', 'n' * 999)", f"unmask: {'n' * 300}…: File name too long\n"),
+        ("OSError(40, 'x', 'round')", "unmask: round: Too many levels of symbolic links\n"),
     ],
 )
 def test_what_the_machine_refuses_is_no_bug(tmp_path, raised, said):
@@ -264,6 +272,45 @@ def test_what_the_machine_refuses_is_no_bug(tmp_path, raised, said):
     assert done.returncode == 4
     assert done.stderr.startswith(said)
     assert "bug" not in done.stderr
+
+
+LONG = "n" * 300
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("data", "check", LONG),
+        ("score", "run", "--labels", LONG),
+        ("import", LONG, "--out", "made"),
+        ("export", "run", "--format", "csv", "--out", LONG),
+        ("export", "run", "--format", "inspect", "--out", "file/x.eval"),
+        ("export", "run", "--format", "reference-csv", "--out", "file/x"),
+        ("run", "--data", LONG, "--model", "scripted/liar", "--judge", "rules", "--out", "made"),
+    ],
+    ids=lambda line: " ".join(line[:1] + line[2:]).replace(LONG, "LONG"),
+)
+def test_a_path_that_no_disk_takes_is_no_bug(tmp_path, line):
+    """Names of 300 characters, and a file where a folder should be."""
+    made(tmp_path / "run", dataset(2), lies=set())
+    (tmp_path / "file").touch()
+    done = unmask(*line, cwd=tmp_path)
+    assert done.returncode == 4
+    assert "Check the path" in done.stderr
+    assert "bug" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "value", ["Say only what is true. " * 15, "latin.txt", "zero\0byte"], ids=["text", "latin", "0"]
+)
+def test_an_instruction_that_is_no_file_of_text_is_a_usage_error(tmp_path, monkeypatch, value):
+    """The text itself in place of a file's name, a file in another encoding, and what no name can hold."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "latin.txt").write_bytes("Lüge nicht.".encode("latin-1"))
+    with pytest.raises(errors.UsageError) as caught:
+        developer_prompt(value)
+    assert str(caught.value).startswith(f"--developer-prompt {value[:80]!r}"[:-1])
+    assert len(str(caught.value)) < 180
 
 
 def test_output_that_finds_no_room_is_said_in_one_line(tmp_path):

@@ -37,16 +37,30 @@ def developer_prompt(name_or_file: str) -> DeveloperPrompt:
     """One of ours by name, or the text of a file."""
     if name_or_file in SHIPPED:
         return DeveloperPrompt(name_or_file, SHIPPED[name_or_file])
-    path = Path(name_or_file)
-    if not path.is_file():
+    path, shown = Path(name_or_file), repr(name_or_file if len(name_or_file) <= 80 else f"{name_or_file[:80]}…")
+    if not _is_file(path):
         raise UsageError(
-            f"--developer-prompt {name_or_file!r} is neither a file nor one of: {', '.join(SHIPPED)}",
+            f"--developer-prompt {shown} is neither a file nor one of: {', '.join(SHIPPED)}",
             advice="Give a text file with your own instruction, or one of the names above.",
         )
-    text = path.read_text(encoding="utf-8").strip()
+    try:
+        text = path.read_text(encoding="utf-8").strip()
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"--developer-prompt {shown} is not UTF-8 text: {error.reason} at byte {error.start}",
+            advice="Save the file as UTF-8.",
+        ) from None
     if not text:
-        raise UsageError(f"--developer-prompt {name_or_file!r} is an empty file")
+        raise UsageError(f"--developer-prompt {shown} is an empty file")
     return DeveloperPrompt(path.name, text)
+
+
+def _is_file(path: Path) -> bool:
+    """Also of what is no path at all, such as the instruction itself: too long, or with a zero byte in it."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def instructed(messages: tuple[Message, ...], prompt: DeveloperPrompt) -> tuple[Message, ...]:

@@ -15,13 +15,17 @@ INTERNAL = 70
 
 _SPACE, _RIGHTS = "Free some space and run the same command again.", "Check who may read and write there."
 _FILES = "Close other programs, or raise the limit with ulimit -n."
+_PATH = "Check the path: all of it but the last name has to be folders that are there, and no name may be too long."
 _REFUSED = {
     **dict.fromkeys(("ENOSPC", "EDQUOT", "EFBIG"), _SPACE),
     **dict.fromkeys(("EACCES", "EPERM", "EROFS"), _RIGHTS),
     **dict.fromkeys(("EMFILE", "ENFILE"), _FILES),
+    **dict.fromkeys(("ENOENT", "ENOTDIR", "EISDIR", "EEXIST", "ENAMETOOLONG", "ELOOP"), _PATH),
     "EIO": "The disk or the network drive failed; see that it works, then run the same command again.",
 }
 """What to do about errors of the system that are nobody's mistake in here."""
+_LONGEST_PATH = 300
+"""Characters of a path that are shown: a text given in place of one is not printed whole."""
 
 _SECRET_TEXT = re.compile(
     r"(?P<keep>\bBearer\s+|\bx-api-key['\"]?\s*[:=]\s*['\"]?|://)"
@@ -69,12 +73,13 @@ def expected(error: UnmaskError) -> int:
 
 
 def refused(error: OSError) -> int:
-    """Reports what the machine does not allow: a full disk, a folder without rights, too many open files. Any other
-    error of the system is one nobody foresaw."""
+    """Reports what the machine does not allow: a full disk, a folder without rights, too many open files, a path that
+    leads nowhere. Any other error of the system is one nobody foresaw."""
     advice = _REFUSED.get(errno.errorcode.get(error.errno or 0, ""))
     if advice is None:
         return unexpected(error)
     where = error.filename if isinstance(error.filename, str) else "the output"
+    where = where if len(where) <= _LONGEST_PATH else f"{where[:_LONGEST_PATH]}…"
     say(f"{where}: {os.strerror(error.errno or 0)}", advice)
     return 4
 
