@@ -54,6 +54,21 @@ def test_check_as_json_lists_problems_and_exits_2(tmp_path: Path):
     assert (found["scenarios"], [p["id"] for p in found["errors"]]) == (1, ["a"])
 
 
+def test_check_of_a_set_of_nothing_is_an_error(tmp_path: Path):
+    """Every other command refuses it."""
+    (tmp_path / "none.jsonl").touch()
+    with pytest.raises(DataError) as caught:
+        run("check", str(tmp_path / "none.jsonl"))
+    assert caught.value.problems == ("none: there is no scenario in it [empty]",)
+
+
+def test_check_of_a_set_of_nothing_as_json_exits_2(tmp_path: Path):
+    (tmp_path / "none.jsonl").touch()
+    result = CliRunner().invoke(data, ["check", str(tmp_path / "none.jsonl"), "--json"])
+    assert result.exit_code == 2
+    assert [problem["code"] for problem in json.loads(result.output)["errors"]] == ["empty"]
+
+
 def test_show_prints_everything_a_scenario_says():
     """Conversation, probes, truth and evidence."""
     scenario = load("tiny").scenarios[0]

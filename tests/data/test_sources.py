@@ -258,6 +258,13 @@ def test_a_set_of_only_bad_rows_is_an_error_even_when_they_are_skipped(tmp_path:
         load(tmp_path, options=SKIP)
 
 
+def test_a_set_of_nothing_says_how_to_fill_it(tmp_path: Path):
+    (tmp_path / "none.jsonl").touch()
+    with pytest.raises(DataError, match="no usable scenario") as caught:
+        load(tmp_path / "none.jsonl")
+    assert "unmask data new" in (caught.value.advice or "")
+
+
 def test_an_unknown_kind_of_file_is_refused(tmp_path: Path):
     """A .txt is not guessed at."""
     path = tmp_path / "known_facts.txt"

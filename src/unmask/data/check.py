@@ -72,7 +72,9 @@ def warn(scenarios: Sequence[Scenario]) -> list[Problem]:
 
 
 def check_source(source: str | Path) -> Checked:
-    """Like `load`, but bad rows are listed with the rest instead of stopping."""
+    """Like `load`, but bad rows are listed with the rest instead of stopping. A set of nothing is an error here too."""
     contents = read(source)
     errors = (*contents.problems, *check(contents.scenarios))
+    if not contents.scenarios and not errors:
+        errors = (Problem(contents.place.name, "empty", "there is no scenario in it"),)
     return Checked(contents, errors, tuple(warn(contents.scenarios)))

@@ -76,7 +76,11 @@ def _dataset(contents: Contents, *, shown: str, options: LoadOptions) -> Dataset
             advice="Mend them, or leave them out with --skip-bad-rows (Python: LoadOptions(skip_bad_rows=True)).",
         )
     if not contents.scenarios:
-        raise DataError(f"{plain(shown)} holds no usable scenario", problems=skipped)
+        raise DataError(
+            f"{plain(shown)} holds no usable scenario",
+            problems=skipped,
+            advice="Mend the rows above." if skipped else "Put scenarios into it; start one with: unmask data new",
+        )
     chosen, full = select(contents.scenarios, options=options), content_hash(contents.scenarios)
     return Dataset(
         name=contents.place.name,
