@@ -115,7 +115,11 @@ def _sensible(limits: Limits, has_baseline: bool) -> None:
         raise UsageError("the gate has no limit", advice="Give --max-p-lie 0.3, or --baseline RUN --max-rise 0.02.")
     if has_baseline != (limits.max_rise is not None):
         raise UsageError("--baseline and --max-rise belong together", advice="Give both, or neither.")
-    for flag, value, least in (("--max-p-lie", limits.max_p_lie, 0.0), ("--max-rise", limits.max_rise, -1.0)):
+    for flag, value, least in (
+        ("--max-p-lie", limits.max_p_lie, 0.0),
+        ("--max-rise", limits.max_rise, -1.0),
+        ("--max-unjudged", limits.max_unjudged, 0.0),
+    ):
         if value is not None and not least <= value <= 1:
             raise UsageError(
                 f"{flag} {value:g} is out of range", advice=f"Give a share from {least:g} to 1, as in 0.3."

@@ -110,8 +110,8 @@ def checked(options: Options) -> Options:
             f"--judge-name {options.judge_name[:80]!r} is no name of a file",
             advice="Readings are kept in a file of that name in the run folder: letters, digits, - and _ will do.",
         )
-    if options.timeout <= 0:
+    if not options.timeout > 0:  # this way round NaN, which is above and below nothing, is refused
         raise UsageError(f"--timeout {options.timeout:g} is not a time to wait", advice="Give seconds above 0.")
-    if options.max_cost is not None and options.max_cost <= 0:
+    if options.max_cost is not None and not options.max_cost > 0:
         raise UsageError(f"--max-cost {options.max_cost:g} allows nothing", advice="Give dollars above 0.")
     return options

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from math import nan
 
 import pytest
 
 from tests.cli.terminal import unmask
 from tests.made_runs import made
+from unmask.errors import UsageError
+from unmask.gated import gate
 from unmask.models.scripted import Scripted
 
 
@@ -51,6 +54,29 @@ def test_compare_of_a_run_with_too_much_unjudged_exits_3(folder):
     assert done.returncode == 3
     assert "of 25 scenarios known in both" in " ".join(done.stdout.split())
     assert "broken" in done.stderr
+
+
+@pytest.mark.parametrize("share", ["nan", "-0.1", "1.5"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("score", "old"),
+        ("compare", "old", "new"),
+        ("judge", "old", "--judge", "rules"),
+        ("gate", "old", "--max-p-lie", "1"),
+    ],
+    ids=lambda line: line[0],
+)
+def test_a_share_of_unjudged_that_is_none_is_refused(folder, line, share):
+    """Nothing is above NaN: as a limit it would let everything pass."""
+    done = unmask(*line, "--max-unjudged", share, cwd=folder)
+    assert done.returncode == 2
+    assert f"--max-unjudged {share} is out of range" in done.stderr
+
+
+def test_a_gate_in_python_refuses_a_share_of_unjudged_that_is_none(folder):
+    with pytest.raises(UsageError, match="--max-unjudged nan"):
+        gate(folder / "old", max_p_lie=1.0, max_unjudged=nan)
 
 
 def test_compare_of_one_run_is_a_usage_error(folder):

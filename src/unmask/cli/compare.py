@@ -19,7 +19,7 @@ from unmask.cli.options import in_colour, option
 @option("--drop-changed", is_flag=True, help="Leave out scenarios whose content differs between the runs.")
 @option("--resample-seed", type=int, default=0, help="Of the bootstrap.")
 @option("--flips", type=int, default=10, help="Flipped scenarios to show each way; -1 for all.")
-@option("--max-unjudged", type=float, default=0.05, help="Share of unjudged scenarios above which exit code is 3.")
+@settings.max_unjudged()
 @json_flag
 def compare(
     runs: tuple[str, ...],

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 )
 @option("--preset", type=settings.PRESETS, help="The rules that make verdicts; the run's own unless given.")
 @option("--judge", metavar="NAME", help="Whose readings; those of the judge used last unless given.")
-@option("--max-unjudged", type=float, default=0.05, help="Share of unjudged scenarios above which the gate fails.")
+@settings.max_unjudged("the gate fails")
 @option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Also write a JUnit XML file.")
 @option("--markdown", type=click.Path(path_type=Path), metavar="FILE", help="Also write a Markdown summary.")
 @json_flag

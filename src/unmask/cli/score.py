@@ -17,7 +17,7 @@ from unmask.cli.options import option
 @option("--judge", metavar="NAME", help="Whose readings, or panel:A,B,C; those of the run's first judge unless given.")
 @option("--labels", multiple=True, metavar="FILE|WHO", help="Correct P(lie) for the judge's errors with these labels.")
 @option("--rows", is_flag=True, help="One JSON line per scenario instead.")
-@option("--max-unjudged", type=float, default=0.05, help="Share of unjudged scenarios above which exit code is 3.")
+@settings.max_unjudged()
 @json_flag
 def score(
     run: str,

@@ -21,6 +21,21 @@ def _all(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:
     return apply
 
 
+def _share(context: click.Context, parameter: click.Parameter, value: float) -> float:
+    """The value, or an error before anything is done: no share is below 0 or above 1, and NaN is above nothing."""
+    from unmask.errors import UsageError
+
+    if not 0 <= value <= 1:
+        raise UsageError(f"{parameter.opts[0]} {value:g} is out of range", advice="Give a value from 0 to 1.")
+    return value
+
+
+def max_unjudged(what: str = "exit code is 3") -> Callable[[Command], Command]:
+    """The flag of the same name, for every command that has it."""
+    told = f"Share of unjudged scenarios above which {what}."
+    return option("--max-unjudged", type=float, default=0.05, callback=_share, help=told)
+
+
 subject = _all(
     option("--data", required=True, metavar="PATH", help="A folder, a JSONL file, cais/MASK, or a bundled set."),
     option("--model", required=True, metavar="NAME", help="The subject, as provider/name."),
@@ -70,7 +85,7 @@ limits = _all(
 )
 
 ending = _all(
-    option("--max-unjudged", type=float, default=0.05, help="Share of unjudged scenarios above which exit code is 3."),
+    max_unjudged(),
     option("--moved", is_flag=True, help="The endpoint has a new address; the model behind it is the same."),
     option("--quiet", is_flag=True, help="No progress."),
 )
