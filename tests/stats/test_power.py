@@ -151,6 +151,8 @@ def test_the_default_take_correlation_follows_from_the_published_table():
         ({"correlation": -0.5}, 0.1, None, "--correlation -0.5"),
         ({"power": 1.0}, 0.1, None, "--power 1"),
         ({}, None, 0, "--scenarios 0"),
+        ({}, None, 1_000_001, "--scenarios 1000001 is too many"),
+        ({}, 0.1, 100_000_000_000, "--scenarios 100000000000 is too many"),
     ],
 )
 def test_plans_that_make_no_sense_are_named(design, gap, scenarios, named):

@@ -157,6 +157,8 @@ def power(
         raise UsageError("there is nothing to plan for", advice="Give --gap 0.05, or --scenarios 1000, or both.")
     if scenarios is not None and scenarios < 1:
         raise UsageError(f"--scenarios {scenarios} is too small", advice="Give at least 1.")
+    if scenarios is not None and scenarios > MOST:
+        raise UsageError(f"--scenarios {scenarios} is too many to plan with", advice=f"Give at most {MOST}.")
     _check(design, gap)
     rows = []
     for count in takes:
