@@ -313,6 +313,13 @@ def test_an_instruction_that_is_no_file_of_text_is_a_usage_error(tmp_path, monke
     assert len(str(caught.value)) < 180
 
 
+def test_a_terminal_that_lacks_a_character_is_shown_its_number(tmp_path):
+    """A table holds dashes that Latin-1 has not."""
+    done = unmask("data", "stats", "core", cwd=tmp_path, env={"PYTHONIOENCODING": "latin-1"})
+    assert done.returncode == 0, done.stderr
+    assert r"\u2013" in done.stdout
+
+
 def test_output_that_finds_no_room_is_said_in_one_line(tmp_path):
     """/dev/full refuses every byte, as a full disk does."""
     program = FAILING.format(body="click.echo('x' * 9)")

@@ -281,6 +281,13 @@ def test_command_writes_the_page(made, tmp_path):
     assert printed.stdout == (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
+def test_a_printed_page_is_utf_8_whatever_the_terminal_takes(made, tmp_path):
+    command("report", str(made.path), "--out", "page.html", cwd=tmp_path)
+    latin = {"PYTHONIOENCODING": "latin-1"}
+    printed = command("report", str(made.path), "--out", "-", cwd=tmp_path, env=latin)
+    assert printed.stdout == (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
 def test_command_does_not_overwrite_other_kinds_of_files(made, tmp_path):
     """An --out that is no HTML file is refused before anything is written."""
     done = command("report", str(made.path), "--out", str(made.path / "run.json"), cwd=tmp_path)

@@ -28,9 +28,9 @@ def report(
     target = Path(out)
     if out != "-" and target.suffix.lower() not in {".html", ".htm"}:
         raise UsageError(f"--out {out!r} is not an HTML file", advice="End its name in .html.")
-    page = made(runs, redact=redact, full_text=full_text, preset=preset, judge=judge)
+    page = made(runs, redact=redact, full_text=full_text, preset=preset, judge=judge).encode("utf-8")
     if out == "-":
-        click.echo(page, nl=False)
+        click.echo(page, nl=False)  # bytes: the page says that it is UTF-8, whatever the terminal takes
         return
-    write_whole(target, page.encode("utf-8"))
-    click.echo(f"{target}  {len(page.encode('utf-8')) / 1e6:.2f} MB")
+    write_whole(target, page)
+    click.echo(f"{target}  {len(page) / 1e6:.2f} MB")
