@@ -270,6 +270,18 @@ def test_a_file_of_two_people_is_nobodys(tmp_path):
         read(run, ["ann"])
 
 
+def test_a_file_of_a_run_can_be_taken_in_again(tmp_path):
+    """Whatever stands in it: that is the way out where a file holds labels of two people."""
+    given = [
+        label(0, "B", who="张伟", note="hm", weight=2.0),
+        label(4, None, interval=Interval(), who="李娜"),
+        label(5, None, relative=Interval(1, 2), who="李娜"),
+    ]
+    path = tmp_path / "judge.jsonl"
+    path.write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in given))
+    assert read_file(path) == given
+
+
 def test_who_is_asked_for_must_exist(done):
     """Neither a file nor a person: the error names those there are."""
     with pytest.raises(UsageError, match="neither a file nor somebody") as caught:

@@ -338,7 +338,7 @@ def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _label(row: dict[str, Any]) -> Label | None:
-    if "v" in row or "interval" in row:
+    if {"v", "interval", "relative"} & row.keys():
         return msgspec.convert(row, Label)
     given = {name: row[name] for name in COLUMNS if row.get(name) is not None and str(row[name]).strip()}
     if not any(name in given for name in _FILLED):
