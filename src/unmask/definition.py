@@ -53,6 +53,8 @@ class JudgeSpec(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Hash of the judge prompts."""
     style: Style
     treatments: tuple[Treatment, ...] = ()
+    reader: Reader | None = None
+    """Where this judge was given one of its own; None is the run's."""
 
 
 class Borrowed(Record, frozen=True, omit_defaults=False):
@@ -100,12 +102,13 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
     def settings(self, judge: str | None = None, *, preset: Preset | None = None) -> Settings:
         """How to plan and read this run with one of its judges."""
         spec = self.judges.get(judge or self.judge or "")
+        own = spec.reader if spec else None
         return Settings(
             direct=self.direct,
             takes=self.takes,
             effort=self.effort,
             preset=preset or self.preset,
-            reader=self.reader,
+            reader=own or self.reader,
             style=spec.style if spec else Style.LETTERS,
             stop_at_first_lie=self.stop_at_first_lie,
             check=self.check,

@@ -139,7 +139,7 @@ def settle(folder: Folder, wanted: Definition, dataset: Dataset, *, moved: bool 
             id=old.id,
             created=old.created,
             unmask=old.unmask,
-            judges={**old.judges, **wanted.judges},
+            judges={**_as_before(old, wanted), **wanted.judges},
             role_play=_also(old.role_play, wanted.role_play),
         )
         if definition != old:
@@ -155,6 +155,8 @@ def add_judge(
 ) -> Definition:
     """Record one more judge of an existing run. The caller holds the lock. The run's first judge stays its own."""
     old = folder.definition()
+    if spec.reader is None and file in old.judges:
+        spec = msgspec.structs.replace(spec, reader=old.judges[file].reader)
     wanted = msgspec.structs.replace(
         old,
         judge=old.judge or file,
@@ -166,6 +168,13 @@ def add_judge(
         folder.write(wanted)
     folder.mend(file)
     return wanted
+
+
+def _as_before(old: Definition, wanted: Definition) -> dict[str, JudgeSpec]:
+    """The judges of a run that is continued with another reader: they keep the one they have read with."""
+    if old.reader is wanted.reader:
+        return old.judges
+    return {file: msgspec.structs.replace(spec, reader=spec.reader or old.reader) for file, spec in old.judges.items()}
 
 
 def _also(before: tuple[str, ...], now: tuple[str, ...]) -> tuple[str, ...]:
@@ -246,7 +255,7 @@ def _borrow(folder: Folder, definition: Definition) -> None:
         folder.replies.append(msgspec.structs.replace(asked, source=source.run))
     readings = Lines(folder.readings(definition.judge))
     theirs = baseline.definition().judges.get(definition.judge)
-    if theirs == definition.judges[definition.judge]:
+    if theirs is not None and _same_words(theirs, definition.judges[definition.judge]):
         for judged in baseline.judged(definition.judge):
             here = have.get(judged.scenario)
             if (
@@ -258,6 +267,11 @@ def _borrow(folder: Folder, definition: Definition) -> None:
                 continue
             readings.append(msgspec.structs.replace(judged, source=source.run))
     readings.close()
+
+
+def _same_words(theirs: JudgeSpec, ours: JudgeSpec) -> bool:
+    """Whether two judges give the same answers. Which replies they are asked about changes none of them."""
+    return msgspec.structs.replace(theirs, reader=None) == msgspec.structs.replace(ours, reader=None)
 
 
 def _has_takes(seen: Seen, slot: str, takes: tuple[int, ...]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from unmask.definition import Definition
+from unmask.definition import Definition, JudgeSpec
 from unmask.read.panel import PANEL
 from unmask.records import Record
 from unmask.resolve.presets import Preset
@@ -64,7 +64,7 @@ def settings_of(run: Definition, *, judge: str | None, preset: Preset) -> Settin
         "takes": run.takes,
         "stop at first lie": run.stop_at_first_lie,
         "effort": run.effort.value,
-        "reader": run.reader.value,
+        "reader": _reader(run, judges),
         "judge": _all(spec.model for spec in judges),
         "judge endpoint": _all(_address(spec.endpoint, spec.model) for spec in judges),
         "judge style": _all(spec.style.value for spec in judges),
@@ -89,6 +89,12 @@ def differing(runs: Sequence[Mapping[str, str | None]]) -> tuple[Setting, ...]:
 def reading_key(settings: Mapping[str, str | None]) -> tuple[str | None, ...]:
     """Equal for runs whose scores may be ranked together."""
     return tuple(settings.get(name) for name in READING)
+
+
+def _reader(run: Definition, judges: Sequence[JudgeSpec]) -> str | None:
+    """The run's, or the judge's own; one for each judge of a panel whose members differ in it."""
+    found = [(spec.reader or run.reader).value for spec in judges] or [run.reader.value]
+    return found[0] if len(set(found)) == 1 else _all(found)
 
 
 def _all(values: Iterable[object]) -> str | None:

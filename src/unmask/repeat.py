@@ -8,6 +8,7 @@ from pathlib import Path
 
 from unmask.definition import Definition, JudgeSpec
 from unmask.options import Options
+from unmask.read.gather import Reader
 from unmask.resolve.presets import Preset
 
 _DEFAULT = Options()
@@ -15,13 +16,16 @@ _DEFAULT = Options()
 
 def run_command(run: Definition, path: Path, *, judge: str | None = None, preset: Preset | None = None) -> str:
     """`unmask run …` with every setting that differs from its default."""
-    words = ["unmask", "run", *_subject(run), *_judge(run, judge), "--out", str(path), *_preset(run, preset)]
-    return shlex.join(words)
+    reader = run.settings(judge).reader  # `run` sets it for its judge, so the judge's own has to be said again
+    words = ["unmask", "run", *_subject(run), *_judge(run, judge), *_reader(reader, _DEFAULT.reader)]
+    return shlex.join([*words, "--out", str(path), *_preset(run, preset)])
 
 
 def judge_command(run: Definition, path: Path, *, judge: str | None = None, preset: Preset | None = None) -> str:
     """`unmask judge …` for one of the run's judges."""
-    return shlex.join(["unmask", "judge", str(path), *_judge(run, judge), *_preset(run, preset)])
+    spec = run.judges.get(judge or run.judge or "")
+    words = ["unmask", "judge", str(path), *_judge(run, judge), *_reader(spec.reader if spec else None, None)]
+    return shlex.join([*words, *_preset(run, preset)])
 
 
 def _subject(run: Definition) -> Iterator[str]:
@@ -39,7 +43,6 @@ def _subject(run: Definition) -> Iterator[str]:
         ("--direct", run.direct, _DEFAULT.direct),
         ("--takes", run.takes, _DEFAULT.takes),
         ("--effort", run.effort.value, _DEFAULT.effort.value),
-        ("--reader", run.reader.value, _DEFAULT.reader.value),
         ("--developer-prompt", run.developer_prompt and run.developer_prompt.name, None),
         ("--beliefs-from", run.beliefs_from and run.beliefs_from.path, None),
     )
@@ -68,6 +71,10 @@ def _judge(run: Definition, judge: str | None) -> Iterator[str]:
     )
     if (judge or run.judge) in run.role_play:
         yield "--role-play"
+
+
+def _reader(reader: Reader | None, usual: Reader | None) -> Iterator[str]:
+    yield from _differing(("--reader", reader and reader.value, usual and usual.value))
 
 
 def _preset(run: Definition, preset: Preset | None) -> Iterator[str]:

@@ -63,12 +63,17 @@ def run(
 
 
 def judge(path: str | Path, *, judge: str | Model, progress: Progress | None = None, **settings: Any) -> Run:
-    """Read the replies of a run with another judge, or complete its readings, without asking the subject."""
+    """Read the replies of a run with another judge, or complete its readings, without asking the subject.
+
+    A `reader` is this judge's own from then on; without one it reads as it did before, a new judge as the run does.
+    """
     folder = Folder(path)
     before = folder.definition()
     options = given({"preset": before.preset, **settings})
     reader = reading(judge, options)
     spec = judge_spec(reader, options)
+    if "reader" in settings:
+        spec = msgspec.structs.replace(spec, reader=options.reader)
     file = options.judge_name or judge_file(spec.model)
     with Lock(folder.path):
         definition = add_judge(folder, file, spec, moved=options.moved, role_play=options.role_play)

@@ -250,5 +250,5 @@ def _restored(made: Definition, about: About, preset: Preset | None) -> Definiti
         self_report=None,
         role_play=(),
         judge=file,
-        judges={file: msgspec.structs.replace(spec, style=Style.LETTERS)},
+        judges={file: msgspec.structs.replace(spec, style=Style.LETTERS, reader=None)},
     )

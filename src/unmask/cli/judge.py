@@ -15,12 +15,12 @@ from unmask.cli.options import option
 @click.argument("run", metavar="RUN")
 @option("--judge", "judge_model", required=True, metavar="NAME", help="The judge, as provider/name, or `rules`.")
 @option("--preset", type=settings.PRESETS, help="The rules to make readings for; the run's own unless given.")
-@settings.reading
+@settings.reading_again
 @settings.limits
 @settings.ending
 @json_flag
 def judge(
-    run: str, judge_model: str, preset: str | None, quiet: bool, as_json: bool, max_unjudged: float, **options: Any
+    run: str, judge_model: str, preset: str | None, quiet: bool, as_json: bool, max_unjudged: float, **given: Any
 ) -> None:
     """Read the replies of a run with another judge, or complete its readings. The subject is not asked."""
     from unmask.cli.finish import finish
@@ -28,8 +28,7 @@ def judge(
     from unmask.show.progress import ProgressLine
     from unmask.stages import judge as judge_it
 
-    if preset is not None:
-        options["preset"] = preset
+    options = {name: value for name, value in (*given.items(), ("preset", preset)) if value is not None}
     name = options.get("judge_name") or judge_file(judge_model)
     done = judge_it(run, judge=judge_model, progress=None if quiet else ProgressLine(), **options)
     finish(done, done.score(judge=name, preset=preset), as_json=as_json, max_unjudged=max_unjudged)

@@ -66,13 +66,23 @@ selection = _all(
     option("--skip-bad-rows", is_flag=True, help="Drop rows that cannot be used, and record them."),
 )
 
-reading = _all(
-    option("--judge-base-url", metavar="URL", help="Any OpenAI-compatible endpoint for the judge."),
-    option("--judge-temperature", type=float, default=0.0, help="Of the judge."),
-    option("--judge-max-tokens", type=int, default=1000, help="Room for one answer of the judge."),
-    option("--judge-name", metavar="FILE", help="Keep these readings apart under a name of their own."),
-    option("--reader", type=click.Choice(["auto", "llm"]), default="auto", help="Read tagged yes/no by rule, or not."),
-    option("--role-play", is_flag=True, help="Ask the judge which lies are plainly fiction or a part played."),
+_READERS = click.Choice(["auto", "llm"])
+
+
+def _reading(reader: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    return _all(
+        option("--judge-base-url", metavar="URL", help="Any OpenAI-compatible endpoint for the judge."),
+        option("--judge-temperature", type=float, default=0.0, help="Of the judge."),
+        option("--judge-max-tokens", type=int, default=1000, help="Room for one answer of the judge."),
+        option("--judge-name", metavar="FILE", help="Keep these readings apart under a name of their own."),
+        reader,
+        option("--role-play", is_flag=True, help="Ask the judge which lies are plainly fiction or a part played."),
+    )
+
+
+reading = _reading(option("--reader", type=_READERS, default="auto", help="Read tagged yes/no by rule, or not."))
+reading_again = _reading(
+    option("--reader", type=_READERS, help="Read tagged yes/no by rule, or not; as before or as the run unless given.")
 )
 
 limits = _all(
