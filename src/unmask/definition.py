@@ -187,7 +187,7 @@ def _differences(old: Definition, new: Definition, moved: bool) -> Iterator[tupl
         ("data", _data(old), _data(new)),
         ("model", old.subject.model, new.subject.model),
         ("prompts", old.prompts, new.prompts),
-        ("developer-prompt", _prompt(old), _prompt(new)),
+        ("developer-prompt", *_prompts(old.developer_prompt, new.developer_prompt)),
         ("beliefs-from", old.beliefs_from and old.beliefs_from.run, new.beliefs_from and new.beliefs_from.run),
     ]
     if old.self_report and new.self_report:  # one that is added, or left out, mixes nothing
@@ -211,8 +211,15 @@ def _data(run: Definition) -> str:
     return f"{sum(run.data.counts.values())} scenarios with hash {run.data.hash[:12]}"
 
 
-def _prompt(run: Definition) -> str | None:
-    return None if run.developer_prompt is None else f"{run.developer_prompt.name} ({run.developer_prompt.text[:40]}…)"
+def _prompts(old: DeveloperPrompt | None, new: DeveloperPrompt | None) -> tuple[str | None, str | None]:
+    """Both as they are shown; nothing to tell apart where the text is the same, wherever it was read from."""
+    if (old and old.text) == (new and new.text):
+        return None, None
+    return _prompt(old), _prompt(new)
+
+
+def _prompt(one: DeveloperPrompt | None) -> str | None:
+    return None if one is None else f"{one.name} ({one.text[:40]}…, hash {digest((one.text,))[:8]})"
 
 
 def _judge(old: JudgeSpec, new: JudgeSpec, moved: bool) -> list[tuple[str, object, object]]:

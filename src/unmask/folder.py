@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from unmask.bill import Bill
-from unmask.definition import Definition
+from unmask.definition import Definition, judge_file
 from unmask.errors import JournalError, MissingError, UsageError
 from unmask.journal import Index, Lines, Paid, mend, read_lines, write_whole
 from unmask.plainfiles import is_file_name, read, subfolder, there
@@ -104,8 +104,11 @@ class Folder:
         """The file name of a judge the user named, or of the one used last. None where the run has no judge yet."""
         if wanted is None:
             return definition.judge
-        for file, spec in definition.judges.items():
-            if wanted in {file, spec.model}:
+        for file in (wanted, judge_file(wanted)):
+            if file in definition.judges:
+                return file
+        for file, spec in definition.judges.items():  # kept under another name only
+            if spec.model == wanted:
                 return file
         known = ", ".join(sorted(spec.model for spec in definition.judges.values())) or "none"
         raise UsageError(

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from unmask.definition import Definition, JudgeSpec
+from unmask.definition import Definition, JudgeSpec, judge_file
 from unmask.options import Options
 from unmask.read.gather import Reader
 from unmask.resolve.presets import Preset
@@ -30,7 +30,7 @@ def judge_command(run: Definition, path: Path, *, judge: str | None = None, pres
 
 def _subject(run: Definition) -> Iterator[str]:
     yield from ("--data", run.data.source, "--model", run.subject.model)
-    sampling = run.subject.sampling
+    sampling, prompt = run.subject.sampling, run.developer_prompt
     yield from _differing(
         ("--base-url", run.subject.base_url, None),
         ("--revision", run.data.revision if "/" in run.data.source else None, None),
@@ -43,7 +43,7 @@ def _subject(run: Definition) -> Iterator[str]:
         ("--direct", run.direct, _DEFAULT.direct),
         ("--takes", run.takes, _DEFAULT.takes),
         ("--effort", run.effort.value, _DEFAULT.effort.value),
-        ("--developer-prompt", run.developer_prompt and run.developer_prompt.name, None),
+        ("--developer-prompt", prompt and (prompt.path or prompt.name), None),
         ("--beliefs-from", run.beliefs_from and run.beliefs_from.path, None),
     )
     for name in run.data.archetypes:
@@ -60,16 +60,18 @@ def _subject(run: Definition) -> Iterator[str]:
 
 
 def _judge(run: Definition, judge: str | None) -> Iterator[str]:
-    spec: JudgeSpec | None = run.judges.get(judge or run.judge or "")
+    file = judge or run.judge or ""
+    spec: JudgeSpec | None = run.judges.get(file)
     if spec is None:
         return
     yield from ("--judge", spec.model)
     yield from _differing(
+        ("--judge-name", file, judge_file(spec.model)),
         ("--judge-base-url", spec.base_url, None),
         ("--judge-temperature", spec.sampling.temperature, _DEFAULT.judge_temperature),
         ("--judge-max-tokens", spec.sampling.max_tokens, _DEFAULT.judge_max_tokens),
     )
-    if (judge or run.judge) in run.role_play:
+    if file in run.role_play:
         yield "--role-play"
 
 

@@ -13,6 +13,8 @@ class DeveloperPrompt(Record, frozen=True):
 
     name: str
     text: str
+    path: str | None = None
+    """Of its file, as it was given."""
 
 
 SHIPPED: dict[str, str] = {
@@ -52,7 +54,7 @@ def developer_prompt(name_or_file: str) -> DeveloperPrompt:
         ) from None
     if not text:
         raise UsageError(f"--developer-prompt {shown} is an empty file")
-    return DeveloperPrompt(path.name, text)
+    return DeveloperPrompt(path.name, text, name_or_file)
 
 
 def _is_file(path: Path) -> bool:
