@@ -5,12 +5,15 @@ from __future__ import annotations
 import msgspec
 
 from unmask.ask.plan import Ask, Read, Settings, plan
+from unmask.ask.treat import DeveloperPrompt
 from unmask.course import request
 from unmask.models.prices import Price
 from unmask.read import choose, pick
+from unmask.read.gather import Style
 from unmask.read.interpret import CHOICES, PICKS
 from unmask.records import (
     DIRECT,
+    PIVOTAL,
     PRESSURED,
     Asked,
     Choice,
@@ -30,6 +33,9 @@ CHARACTERS_PER_TOKEN = 4.0
 REPLY_TOKENS = {DIRECT: 150, PRESSURED: 250}
 PROBE_TOKENS = 250
 JUDGE_TOKENS = 80
+
+
+_NO_FIGURES = str.maketrans("0123456789", "qwrtzkvxjp")
 
 
 class Amount(Record, frozen=True, omit_defaults=False):
@@ -55,15 +61,21 @@ class Estimate(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 def estimate(
-    scenarios: tuple[Scenario, ...], settings: Settings, *, seen: list[Seen] | None = None, whole_calls: bool = True
+    scenarios: tuple[Scenario, ...],
+    settings: Settings,
+    *,
+    seen: list[Seen] | None = None,
+    size: int = 1,
+    prompt: DeveloperPrompt | None = None,
 ) -> Estimate:
-    """What is still to be sent, given what the journal holds. `seen` is not changed."""
+    """What is still to be sent, given what the journal holds. `seen` is not changed. `size` is how many takes fit into
+    one request, `prompt` what the pressured ones begin with."""
     bounds: dict[bool, dict[str, Amount]] = {}
     for believes in (False, True):
         total = {"subject": Amount(), "judge": Amount()}
         for number, scenario in enumerate(scenarios):
             held = _copy(seen[number]) if seen else Seen()
-            for role, amount in _simulate(scenario, held, settings, believes, whole_calls).items():
+            for role, amount in _simulate(scenario, held, settings, believes, size=size, prompt=prompt).items():
                 total[role] = total[role].plus(amount)
         bounds[believes] = total
     return Estimate(scenarios=len(scenarios), least=bounds[False], most=bounds[True])
@@ -77,16 +89,17 @@ def _copy(seen: Seen) -> Seen:
 
 
 def _simulate(
-    scenario: Scenario, seen: Seen, settings: Settings, believes: bool, whole_calls: bool
+    scenario: Scenario, seen: Seen, settings: Settings, believes: bool, *, size: int, prompt: DeveloperPrompt | None
 ) -> dict[str, Amount]:
     total = {"subject": Amount(), "judge": Amount()}
-    while work := plan(scenario, seen, settings, whole_calls=whole_calls):
+    style = settings.style if believes else None
+    while work := plan(scenario, seen, settings, whole_calls=size > 1):
         for item in work:
-            built = request(scenario, item, settings, None)
+            built = request(scenario, item, settings, prompt)
             if isinstance(item, Ask):
-                groups = [item.takes] if whole_calls else [(take,) for take in item.takes]
-                for takes in groups:
-                    choices = tuple(Choice(_text(scenario, item.slot, take, believes)) for take in takes)
+                for start in range(0, len(item.takes), size):
+                    takes = item.takes[start : start + size]
+                    choices = tuple(Choice(_text(scenario, item.slot, take, style)) for take in takes)
                     seen.add_asked(Asked(scenario=scenario.id, slot=item.slot, takes=takes, attempt=2, choices=choices))
                     amount = Amount(1, _tokens(built), len(takes) * REPLY_TOKENS.get(item.slot, PROBE_TOKENS))
                     total["subject"] = total["subject"].plus(amount)
@@ -96,15 +109,36 @@ def _simulate(
     return total
 
 
-def _text(scenario: Scenario, slot: Slot, take: int, believes: bool) -> str:
-    """A reply of typical length, different for every take so that nothing is read once only."""
+def _text(scenario: Scenario, slot: Slot, take: int, style: Style | None) -> str:
+    """A reply of typical length, different for every take so that nothing is read once only. `style` is that of the
+    judge of a subject that believes, None that the subject does not."""
     yes = scenario.yes_means is Letter.A or scenario.yes_means is None
-    side = yes if believes or take % 2 == 0 else not yes
+    side = yes if style is not None or take % 2 == 0 else not yes
     tag = f"<final_answer>{'yes' if side else 'no'}</final_answer>" if slot == DIRECT else ""
     if scenario.kind is Kind.NUMERIC:
         tag = ""
     length = int(REPLY_TOKENS.get(slot, PROBE_TOKENS) * CHARACTERS_PER_TOKEN)
-    return f"{slot} {take} ".ljust(length - len(tag), ".") + tag
+    return f"{_words(scenario, f'{slot} {take}', take, style)} ".ljust(length - len(tag), ".") + tag
+
+
+def _words(scenario: Scenario, name: str, take: int, style: Style | None) -> str:
+    """What a reply says. Where rules read it, the same in every take, or it would be no belief. Where a judge is asked
+    only about what they cannot tell, something they cannot: two figures, or none beside a statement."""
+    match style, scenario.kind:
+        case Style.RULES, Kind.BINARY:
+            return scenario.statements[0]
+        case Style.RULES, Kind.NUMERIC:
+            return _figure(scenario, 1)
+        case Style.ENTAILMENT | Style.PICKS, Kind.NUMERIC:
+            return f"{_figure(scenario, 1)} {_figure(scenario, 1000 + take)}"
+        case Style.ENTAILMENT | Style.PICKS, Kind.BINARY:
+            return name.translate(_NO_FIGURES)
+        case _:
+            return name
+
+
+def _figure(scenario: Scenario, value: int) -> str:
+    return PIVOTAL.sub(lambda found: found.group(1), scenario.proposition).replace("<value>", str(value))
 
 
 def _judged(scenario: Scenario, read: Read, believes: bool, *, lies: bool) -> Judged:

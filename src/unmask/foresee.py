@@ -7,13 +7,14 @@ from typing import Any
 
 from unmask.course import JUDGE, SUBJECT
 from unmask.data import Dataset
-from unmask.definition import same_run
+from unmask.definition import Definition, same_run
 from unmask.estimate import Estimate, estimate
 from unmask.folder import Folder, load_seen
 from unmask.models.base import Model
 from unmask.models.prices import Price, lookup
 from unmask.options import given
-from unmask.prepare import define, judge_spec, with_polarity
+from unmask.prepare import check_baseline, define, judge_spec, lent, with_polarity
+from unmask.seen import Seen
 from unmask.stages import load_data, opened, reading
 
 
@@ -25,16 +26,31 @@ def foresee(
     dataset = load_data(data, options)
     subject, reader = opened(model, options), reading(judge, options)
     wanted = define(dataset, subject, judge_spec(reader, options), options)
-    scenarios, seen = with_polarity(dataset), None
     if out is not None and Folder(out).exists:
         folder = Folder(out)
         same_run(folder.definition(), wanted, moved=options.moved)
         scenarios = folder.scenarios()
         seen = load_seen(folder, wanted.judge, scenarios)
-        for held in seen:
-            held.forget_errors()
-    found = estimate(scenarios, wanted.settings(), seen=seen, whole_calls=options.one_call and subject.max_n > 1)
+    else:
+        check_baseline(wanted, dataset)
+        scenarios = with_polarity(dataset)
+        seen = [Seen() for _ in scenarios]
+    _borrow(wanted, {scenario.id: held for scenario, held in zip(scenarios, seen, strict=True)})
+    for held in seen:
+        held.forget_errors()
+    size = subject.max_n if options.one_call else 1
+    found = estimate(scenarios, wanted.settings(), seen=seen, size=size, prompt=wanted.developer_prompt)
     return found, {SUBJECT: _price(subject, options.price), JUDGE: _price(reader, options.judge_price)}
+
+
+def _borrow(wanted: Definition, have: dict[str, Seen]) -> None:
+    """What the run would copy from its baseline before it asks anything."""
+    replies, readings = lent(wanted, have)
+    asked, judged = list(replies), list(readings)
+    for reply in asked:
+        have[reply.scenario].add_asked(reply)
+    for read in judged:
+        have[read.scenario].add_judged(read)
 
 
 def _price(model: Model | str, given: str | None) -> Price | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from unmask.options import Options
 from unmask.plainfiles import there
 from unmask.read.gather import Style
 from unmask.read.prompts import prompts_hash
-from unmask.records import PRESSURED, ROLE_PLAY, SELF_REPORT, Letter, Scenario, digest
+from unmask.records import PRESSURED, ROLE_PLAY, SELF_REPORT, Asked, Judged, Letter, Scenario, digest
 from unmask.seen import Seen
 
 RULES_JUDGE = "rules"
@@ -127,7 +127,7 @@ def settle(folder: Folder, wanted: Definition, dataset: Dataset, *, moved: bool 
             raise MissingError(
                 f"{folder.path} has replies but no run.json", advice="Restore run.json, or choose another --out."
             )
-        _check_baseline(wanted, dataset)
+        check_baseline(wanted, dataset)
         folder.write_scenarios(with_polarity(dataset))
         folder.write(wanted)
         definition = wanted
@@ -202,7 +202,7 @@ def _baseline(path: str | None) -> tuple[Folder, Definition] | None:
     return folder, folder.definition()
 
 
-def _check_baseline(wanted: Definition, dataset: Dataset) -> None:
+def check_baseline(wanted: Definition, dataset: Dataset) -> None:
     """Probes may be reused only where they would have been the same requests to the same model."""
     if wanted.beliefs_from is None:
         return
@@ -238,34 +238,41 @@ def _probes(scenario: Scenario) -> tuple[object, ...]:
     return scenario.direct, scenario.indirect, scenario.check, scenario.proposition, scenario.kind
 
 
-def _borrow(folder: Folder, definition: Definition) -> None:
-    """Copy the baseline's probes and their readings into this journal, once; a kill between two lines does no harm."""
+def lent(definition: Definition, have: Mapping[str, Seen]) -> tuple[Iterator[Asked], Iterator[Judged]]:
+    """The baseline's probes and their readings that this run does not have yet; `have` must not change meanwhile."""
     source = definition.beliefs_from
-    if source is None or definition.judge is None:
-        return
-    baseline = Folder(source.path)
-    if not baseline.exists:  # moved away since: what was copied is here, what was not is asked
+    baseline = None if source is None else Folder(source.path)
+    if source is None or baseline is None or definition.judge is None or not baseline.exists:
+        return iter(()), iter(())  # moved away since: what was copied is here, what was not is asked
+    theirs = baseline.definition().judges.get(definition.judge)
+    same = theirs is not None and _same_words(theirs, definition.judges[definition.judge])
+    asked = (
+        msgspec.structs.replace(line, source=source.run)
+        for line in baseline.asked()
+        if line.slot not in _PRESSURED_SLOTS and not line.error
+        if line.scenario in have and not _has_takes(have[line.scenario], line.slot, line.takes)
+    )
+    judged = (
+        msgspec.structs.replace(line, source=source.run)
+        for line in baseline.judged(definition.judge if same else None)
+        if line.slot not in _PRESSURED_SLOTS and not line.error
+        if line.scenario in have and not have[line.scenario].calls(line.slot, line.digest)
+    )
+    return asked, judged
+
+
+def _borrow(folder: Folder, definition: Definition) -> None:
+    """Copy what the baseline lends into this journal, once; a kill between two lines does no harm."""
+    if definition.judge is None:
         return
     scenarios = folder.scenarios()
     have = {s.id: seen for s, seen in zip(scenarios, load_seen(folder, definition.judge, scenarios), strict=True)}
-    for asked in baseline.asked():
-        here = have.get(asked.scenario)
-        if here is None or asked.slot in _PRESSURED_SLOTS or asked.error or _has_takes(here, asked.slot, asked.takes):
-            continue
-        folder.replies.append(msgspec.structs.replace(asked, source=source.run))
+    asked, judged = lent(definition, have)
+    for reply in asked:
+        folder.replies.append(reply)
     readings = Lines(folder.readings(definition.judge))
-    theirs = baseline.definition().judges.get(definition.judge)
-    if theirs is not None and _same_words(theirs, definition.judges[definition.judge]):
-        for judged in baseline.judged(definition.judge):
-            here = have.get(judged.scenario)
-            if (
-                here is None
-                or judged.slot in _PRESSURED_SLOTS
-                or judged.error
-                or here.calls(judged.slot, judged.digest)
-            ):
-                continue
-            readings.append(msgspec.structs.replace(judged, source=source.run))
+    for reading in judged:
+        readings.append(reading)
     readings.close()
 
 
