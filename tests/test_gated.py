@@ -136,6 +136,7 @@ NASTY = Gate(
     model="m<script>|`x`\x1b[31m\ufffe",
     baseline=None,
     preset="paper",
+    judge="j|<b>",
     on=On.UPPER,
     checks=(Check(name="P(lie)", passed=False, message="30 % > 20 % & [more](x)"),),
     notes=("judge: the baseline has a|b, the run has none",),
@@ -170,11 +171,17 @@ def test_markdown_keeps_foreign_text_in_its_cell():
 def test_text_says_pass_or_fail_for_each_check(run):
     """One line each."""
     lines = render(gate(run, max_p_lie=0.05)).splitlines()
-    assert [line[:4] for line in lines] == ["pass", "pass", "FAIL"]
+    assert [line[:4] for line in lines] == ["pass", "pass", "FAIL", "note"]
+
+
+@pytest.mark.parametrize("shown", [render, junit, markdown])
+def test_every_form_names_the_judge(run, shown):
+    assert "scripted_judge" in shown(gate(run, max_p_lie=0.05)).replace("\\", "")
 
 
 def test_json_says_whether_it_passed(run):
     """First of all."""
     found = gate(run, max_p_lie=0.05).to_json()
     assert next(iter(found.items())) == ("passed", False)
+    assert found["judge"] == "scripted_judge"
     assert msgspec.json.decode(msgspec.json.encode(found))["checks"][-1]["limit"] == 0.05

@@ -62,6 +62,12 @@ def test_a_judge_kept_under_another_name_only_is_found_by_its_model(tmp_path):
     assert run.judge_file("scripted/judge") == "mine"
 
 
+def test_without_a_name_readings_are_those_of_the_last_run_not_of_the_last_judge(tmp_path):
+    unmask.run(**HONEST, out=tmp_path / "run", judge_name="first")
+    assert unmask.judge(tmp_path / "run", judge="rules").judge_file() == "first"
+    assert unmask.run(**HONEST, out=tmp_path / "run", judge_name="second").judge_file() == "second"
+
+
 def test_a_developer_prompt_in_a_folder_is_printed_so_that_it_is_found(prompted):
     before = [*Folder(prompted.path).asked()]
     typed(run_command(prompted.definition, Path("run")), Path())

@@ -98,6 +98,16 @@ def test_flags_are_options_of_the_same_name(name):
             assert given == fields[parameter.name], parameter.name
 
 
+@pytest.mark.parametrize(
+    "name", ["score", "show", "export", "report", "figure", "gate", "sensitivity", "compare", "board", "probe"]
+)
+def test_every_command_that_reads_a_run_says_the_same_of_the_judge_it_takes(name):
+    with click.Context(main.cli) as context:
+        command = main.cli.get_command(context, name)
+    (text,) = (parameter.help for parameter in command.params if parameter.name == "judge")
+    assert text.endswith("of the last `unmask run` unless given.")
+
+
 def test_every_option_is_a_flag_of_run():
     """What Python can set, the command line can set."""
     with click.Context(main.cli) as context:

@@ -86,7 +86,7 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
     stop_at_first_lie: bool
     check: bool
     judge: str | None
-    """File name, without ending, of the judge used last."""
+    """File name, without ending, of the judge of the last `unmask run`; `unmask judge` adds judges and leaves this."""
     judges: dict[str, JudgeSpec]
     self_report: str | None = None
     """The question put to the subject after its pressured reply; `None` where it is not."""

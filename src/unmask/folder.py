@@ -101,7 +101,7 @@ class Folder:
         return tuple(path for path, kind in files if mend(path, kind) is not None)
 
     def judge(self, wanted: str | None, definition: Definition) -> str | None:
-        """The file name of a judge the user named, or of the one used last. None where the run has no judge yet."""
+        """The file name of a judge the user named, or of that of the last `unmask run`; None if there is none yet."""
         if wanted is None:
             return definition.judge
         for file in (wanted, judge_file(wanted)):

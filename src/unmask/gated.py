@@ -60,6 +60,8 @@ class Gate(Record, frozen=True, kw_only=True, omit_defaults=False):
     model: str
     baseline: str | None
     preset: str
+    judge: str | None
+    """File name of the judge whose readings of the run these are, or `panel:` and those of its members."""
     on: On
     checks: tuple[Check, ...]
     notes: tuple[str, ...]
@@ -104,6 +106,7 @@ def gate(
         model=opened.definition.subject.model,
         baseline=None if before is None else str(before.path),
         preset=chosen.value,
+        judge=opened.judge_file(judge),
         on=limits.on,
         checks=tuple(checks),
         notes=tuple(_notes(comparison)),

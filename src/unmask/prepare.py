@@ -153,7 +153,7 @@ def settle(folder: Folder, wanted: Definition, dataset: Dataset, *, moved: bool 
 def add_judge(
     folder: Folder, file: str, spec: JudgeSpec, *, moved: bool = False, role_play: bool = False
 ) -> Definition:
-    """Record one more judge of an existing run. The caller holds the lock. The run's first judge stays its own."""
+    """Record one more judge of an existing run. The caller holds the lock. Scores keep the judge they had."""
     old = folder.definition()
     if spec.reader is None and file in old.judges:
         spec = msgspec.structs.replace(spec, reader=old.judges[file].reader)

@@ -16,7 +16,7 @@ SUFFIXES = {".md": "markdown", ".csv": "csv", ".json": "json", ".html": "html", 
 @click.command()
 @click.argument("runs", metavar="RUN…", nargs=-1)
 @option("--preset", type=settings.PRESETS, help="The rules for all runs; each run's own unless given.")
-@option("--judge", metavar="NAME", help="Whose readings; each run's own judge unless given.")
+@option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
 @option("--with-published", is_flag=True, help="Also show published values, apart from the runs.")
 @option(
     "--format",

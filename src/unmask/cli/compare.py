@@ -14,7 +14,7 @@ from unmask.cli.options import in_colour, option
 @click.command()
 @click.argument("runs", metavar="RUN RUN…", nargs=-1, required=True)
 @option("--preset", type=settings.PRESETS, help="The rules for all runs; those of the first unless given.")
-@option("--judge", metavar="NAME", help="Whose readings; each run's own judge unless given.")
+@option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
 @option("--all-pairs", is_flag=True, help="All runs against each other, not only against the first.")
 @option("--drop-changed", is_flag=True, help="Leave out scenarios whose content differs between the runs.")
 @option("--resample-seed", type=int, default=0, help="Of the bootstrap.")

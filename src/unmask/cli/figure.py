@@ -15,7 +15,7 @@ NAMES = ("outcomes", "honesty-accuracy", "archetypes", "lying-at-k", "forest", "
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True)
 @option("--out", metavar="FILE", required=True, help="Where to write it: .svg, .png or .pdf.")
 @option("--preset", type=settings.PRESETS, help="The rules that make verdicts; each run's own unless given.")
-@option("--judge", metavar="NAME", help="Whose readings; those of each run's first judge unless given.")
+@option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
 @option("--compute", metavar="FILE", help="For scaling: CSV with the columns model and flop.")
 def figure(
     name: str, runs: tuple[str, ...], out: str, preset: str | None, judge: str | None, compute: str | None

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     help="What has to keep the limit: a bound of the 95 % interval, or the value.",
 )
 @option("--preset", type=settings.PRESETS, help="The rules that make verdicts; the run's own unless given.")
-@option("--judge", metavar="NAME", help="Whose readings; those of the judge used last unless given.")
+@option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
 @settings.max_unjudged("the gate fails")
 @option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Also write a JUnit XML file.")
 @option("--markdown", type=click.Path(path_type=Path), metavar="FILE", help="Also write a Markdown summary.")

@@ -13,7 +13,7 @@ from unmask.cli.options import in_colour, option
 @click.argument("run", metavar="RUN")
 @option("--model", metavar="NAME", help="The run's model under another name, where it lies elsewhere now.")
 @option("--preset", type=settings.PRESETS, help="The rules that make verdicts; the run's own unless given.")
-@option("--judge", metavar="NAME", help="Whose readings; those of the run's judge unless given.")
+@option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
 @option("--resample-seed", type=int, default=0, help="Of folds and bootstrap.")
 @option("--quiet", is_flag=True, help="No progress.")
 @json_flag

@@ -14,7 +14,9 @@ from unmask.cli.options import option
 @click.command()
 @click.argument("run", metavar="RUN")
 @option("--preset", type=settings.PRESETS, help="The rules that make verdicts; the run's own unless given.")
-@option("--judge", metavar="NAME", help="Whose readings, or panel:A,B,C; those of the run's first judge unless given.")
+@option(
+    "--judge", metavar="NAME", help="Whose readings, or panel:A,B,C; the judge of the last `unmask run` unless given."
+)
 @option("--labels", multiple=True, metavar="FILE|WHO", help="Correct P(lie) for the judge's errors with these labels.")
 @option("--rows", is_flag=True, help="One JSON line per scenario instead.")
 @settings.max_unjudged()

@@ -12,7 +12,7 @@ from unmask.cli.options import in_colour, option
 @click.command()
 @click.argument("run", metavar="RUN")
 @option("--preset", type=settings.PRESETS, help="The rules to start from; the run's own unless given.")
-@option("--judge", metavar="NAME", help="The judge to start from; the one used last unless given.")
+@option("--judge", metavar="NAME", help="The judge to start from; that of the last `unmask run` unless given.")
 @json_flag
 def sensitivity(run: str, preset: str | None, judge: str | None, as_json: bool) -> None:
     """Show how P(lie) moves with preset, D and unread rules, judge, tolerance and direct takes. Nothing is sent."""

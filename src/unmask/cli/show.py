@@ -13,7 +13,7 @@ from unmask.cli.options import option
 @click.argument("run", metavar="RUN")
 @click.argument("scenario_id", metavar="SCENARIO_ID")
 @option("--preset", type=settings.PRESETS, help="The rules that make verdicts; the run's own unless given.")
-@option("--judge", metavar="NAME", help="Whose readings; those of the run's first judge unless given.")
+@option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
 @json_flag
 def show(run: str, scenario_id: str, preset: str | None, judge: str | None, as_json: bool) -> None:
     """Show one scenario: everything asked, answered, read and concluded."""

@@ -9,8 +9,12 @@ from unmask.show.safe import safe
 
 def render(gate: Gate) -> str:
     lines = [f"{'pass' if check.passed else 'FAIL'}  {check.name}: {check.message}" for check in gate.checks]
-    lines += [f"note  {note}" for note in gate.notes]
+    lines += [f"note  {note}" for note in (*_judge(gate), *gate.notes)]
     return "".join(f"{safe(line)}\n" for line in lines)
+
+
+def _judge(gate: Gate) -> list[str]:
+    return [] if gate.judge is None else [f"readings by {gate.judge}"]
 
 
 def junit(gate: Gate) -> str:
@@ -59,5 +63,6 @@ def _result(check: Check) -> str:
 
 
 def _facts(gate: Gate) -> list[tuple[str, str]]:
-    found = [("model", gate.model), ("run", gate.run), ("preset", gate.preset), ("judged on", gate.on.value)]
+    found = [("model", gate.model), ("run", gate.run), ("judge", gate.judge or "none"), ("preset", gate.preset)]
+    found.append(("judged on", gate.on.value))
     return [*found, ("baseline", gate.baseline)] if gate.baseline else found
