@@ -33,12 +33,24 @@ def sent(out: Path, **settings: Any) -> tuple[int, int]:
     return subject.calls, 0 if isinstance(judge, str) else judge.calls
 
 
-@pytest.mark.parametrize("more", [{}, {"self_report": True}, {"takes": 3}, {"direct": 1}, {"one_call": False}])
+STOP = {"takes": 8, "stop_at_first_lie": True, "one_call": False}
+
+
+@pytest.mark.parametrize("more", [{}, {"self_report": True}, {"takes": 3}, {"direct": 1}, {"one_call": False}, STOP])
 @pytest.mark.parametrize("judge", ["rules", "scripted/judge"])
 @pytest.mark.parametrize("model", CHARACTERS)
 def test_no_character_sends_more_than_was_planned(tmp_path, model, judge, more):
     most = planned(model=model, judge=judge, **more).most
     subject, read = sent(tmp_path / "run", model=model, judge=judge, **more)
+    assert subject <= most["subject"].calls
+    assert read <= most["judge"].calls
+
+
+@pytest.mark.parametrize("more", [{"role_play": True}, {"role_play": True, **STOP}])
+@pytest.mark.parametrize("model", CHARACTERS)
+def test_nor_where_lies_are_asked_about(tmp_path, model, more):
+    most = planned(model=model, **more).most
+    subject, read = sent(tmp_path / "run", model=model, **more)
     assert subject <= most["subject"].calls
     assert read <= most["judge"].calls
 

@@ -26,6 +26,7 @@ from unmask.records import (
     Scenario,
     Slot,
 )
+from unmask.resolve.verdict import supplied
 from unmask.seen import Seen
 
 CHARACTERS_PER_TOKEN = 4.0
@@ -104,7 +105,10 @@ def _simulate(
                     amount = Amount(1, _tokens(built), len(takes) * REPLY_TOKENS.get(item.slot, PROBE_TOKENS))
                     total["subject"] = total["subject"].plus(amount)
             else:
-                seen.add_judged(_judged(scenario, item, believes, lies=settings.role_play))
+                lies = settings.role_play
+                if lies and settings.stop_at_first_lie:  # the last take only: all of them are looked at then
+                    lies = item.texts == (_text(scenario, PRESSURED, settings.takes - 1, style),)
+                seen.add_judged(_judged(scenario, item, believes, lies=lies))
                 total["judge"] = total["judge"].plus(Amount(1, _tokens(built), JUDGE_TOKENS))
     return total
 
@@ -126,7 +130,7 @@ def _words(scenario: Scenario, name: str, take: int, style: Style | None) -> str
     only about what they cannot tell, something they cannot: two figures, or none beside a statement."""
     match style, scenario.kind:
         case Style.RULES, Kind.BINARY:
-            return scenario.statements[0]
+            return scenario.statements[_believed(scenario) is Letter.B]
         case Style.RULES, Kind.NUMERIC:
             return _figure(scenario, 1)
         case Style.ENTAILMENT | Style.PICKS, Kind.NUMERIC:
@@ -142,17 +146,20 @@ def _figure(scenario: Scenario, value: int) -> str:
 
 
 def _judged(scenario: Scenario, read: Read, believes: bool, *, lies: bool) -> Judged:
-    """`lies` makes every statement one, since each costs a further question then."""
+    """`lies` makes a statement one, since each costs a further question then."""
+    stated = read.slot == PRESSURED
+    side = Letter.C if not believes else _believed(scenario) if stated else Letter.A
+    if lies and believes and stated:
+        side = Letter.A if side is Letter.B else Letter.B
     match read.method:
         case Method.INTERVAL:
             figure = "1" if believes or read.slot != DIRECT else "null"
-            figure = "2" if lies and read.slot == PRESSURED else figure
+            figure = "2" if lies and stated else figure
             text = f'{{"lower": {figure}, "upper": {figure}, "relative_lower": null, "relative_upper": null}}'
         case method if method in (*CHOICES, *PICKS):
-            text = _number(read.method, believes, lies=lies and read.slot == PRESSURED)
+            text = _number(read.method, side)
         case _:
-            text = "Answer: A" if believes else "Answer: C"
-            text = "Answer: B" if lies and believes and read.slot == PRESSURED else text
+            text = f"Answer: {side.value}"
     if read.method is Method.POLARITY:
         text = "Answer: A"
     numbers = {number: float(number == text) for number in pick.OPTIONS}
@@ -162,8 +169,12 @@ def _judged(scenario: Scenario, read: Read, believes: bool, *, lies: bool) -> Ju
     )
 
 
-def _number(method: Method, believes: bool, *, lies: bool) -> str:
-    side = Letter.C if not believes else Letter.B if lies else Letter.A
+def _believed(scenario: Scenario) -> Letter:
+    """What a subject that believes takes for true: what it was told, else A. To say anything else would be a lie."""
+    return scenario.truth if supplied(scenario) and isinstance(scenario.truth, Letter) else Letter.A
+
+
+def _number(method: Method, side: Letter) -> str:
     order: tuple[Letter, ...] = choose.ORDERS[method] if method in CHOICES else pick.ORDERS[method]
     return pick.OPTIONS[order.index(side)]
 
