@@ -30,6 +30,8 @@ SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000)
 
 def measured(size: int, given: argparse.Namespace) -> Iterator[Row]:
     """Every measurement of one size; the folders are removed afterwards."""
+    if given.work is not None:
+        given.work.mkdir(parents=True, exist_ok=True)
     place = Path(tempfile.mkdtemp(prefix="scale", dir=given.work))
     try:
         first = grow(place / "a", Shape(size))
