@@ -158,6 +158,21 @@ class Instant(Answers):
         return Completion((Choice("ok"),))
 
 
+async def turns_of(executor: Executor, course: Chains) -> list[int]:
+    """Runs to the end; gives how many scenarios had ended at each turn of the loop that was left to others."""
+    turns: list[int] = []
+
+    async def count() -> None:
+        while True:
+            turns.append(len(course.ended))
+            await asyncio.sleep(0)
+
+    counting = asyncio.get_running_loop().create_task(count())
+    await asyncio.wait_for(executor.run(grace=1), 20)
+    counting.cancel()
+    return turns
+
+
 def test_a_model_that_never_waits_leaves_the_loop_its_turns():
     """Else no signal would be heard and no progress shown until the end."""
     course, turns = Chains(*[1] * 2000), []
@@ -166,15 +181,7 @@ def test_a_model_that_never_waits_leaves_the_loop_its_turns():
         endpoint = Endpoint("test", Limits(max_connections=500, head_start=0.0))
         executor = Executor(course, {"subject": Line(Instant(), endpoint)}, scenarios=2000)
         endpoint.on_free = executor.wake
-
-        async def count() -> None:
-            while True:
-                turns.append(len(course.ended))
-                await asyncio.sleep(0)
-
-        counting = asyncio.get_running_loop().create_task(count())
-        await asyncio.wait_for(executor.run(grace=1), 20)
-        counting.cancel()
+        turns.extend(await turns_of(executor, course))
         await endpoint.close()
 
     asyncio.run(go())
@@ -191,15 +198,7 @@ def test_a_long_run_that_is_continued_leaves_the_loop_its_turns():
         executor = Executor(course, {"subject": Line(Answers(), endpoint)}, scenarios=10_002)
         endpoint.on_free = executor.wake
         executor.tick = lambda: shown.append(len(course.ended))
-
-        async def count() -> None:
-            while True:
-                turns.append(len(course.ended))
-                await asyncio.sleep(0)
-
-        counting = asyncio.get_running_loop().create_task(count())
-        await asyncio.wait_for(executor.run(grace=1), 20)
-        counting.cancel()
+        turns.extend(await turns_of(executor, course))
         await endpoint.close()
         return executor
 

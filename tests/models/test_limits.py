@@ -751,18 +751,26 @@ def test_a_cancelled_request_gives_its_connection_back():
     run(go)
 
 
+async def just_let_in(
+    endpoint: Endpoint, model: Gated, then: Callable[[asyncio.Task[Completion]], object]
+) -> list[asyncio.Task[Completion]]:
+    """Two requests over one connection. The loop runs these in order: the first one ends and lets the second in, to
+    which something happens before it runs."""
+    await proven(endpoint, model)
+    first, second = start(endpoint, model, 2)
+    await settle()
+    model.waiting.pop(0).set_result(DONE)
+    asyncio.get_running_loop().call_soon(then, second)
+    await asyncio.gather(first, second, return_exceptions=True)
+    return [first, second]
+
+
 def test_a_request_cancelled_just_as_it_is_let_in_leaks_nothing():
     """Between being given a connection and noticing it."""
 
     async def go(time: Virtual) -> None:
         endpoint, model = made(time, Limits(max_connections=1)), Gated()
-        await proven(endpoint, model)
-        first, second = start(endpoint, model, 2)
-        await settle()
-        # The loop runs these in order: the first one ends and lets the second in, which is cancelled before it runs.
-        model.waiting.pop(0).set_result(DONE)
-        asyncio.get_running_loop().call_soon(second.cancel)
-        await asyncio.gather(first, second, return_exceptions=True)
+        await just_let_in(endpoint, model, lambda second: second.cancel())
         assert (endpoint.in_flight, endpoint.free(model)) == (0, 1)
 
     run(go)
@@ -806,12 +814,7 @@ def test_a_request_just_let_in_when_all_is_stopped_is_not_sent():
 
     async def go(time: Virtual) -> None:
         endpoint, model = made(time, Limits(max_connections=1)), Gated()
-        await proven(endpoint, model)
-        first, second = start(endpoint, model, 2)
-        await settle()
-        model.waiting.pop(0).set_result(DONE)
-        asyncio.get_running_loop().call_soon(endpoint.stop)
-        await asyncio.gather(first, second, return_exceptions=True)
+        first, second = await just_let_in(endpoint, model, lambda _: endpoint.stop())
         assert (first.result(), second.cancelled()) == (DONE, True)
         assert (len(model.waiting), endpoint.in_flight) == (0, 0)
 
