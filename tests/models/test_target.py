@@ -39,6 +39,7 @@ UNCLEAR = [
     "http://user:12/Xy7secret@gw.example/v1",
     "https://ab/cd+Xy7secret@gw.example/v1",
     "http://user:/Xy7secret@gw.example/v1",
+    "http://user:word/Xy7secret@gw.example/v1",
     "http://user:1234#Xy7secret@gw.example/v1",
     "http://user:1234?Xy7secret@gw.example/v1",
     "http://user:12/Xy7secret@gw.example/v1?key=Xy7secret",

@@ -149,13 +149,14 @@ class Target:
 
 
 def _checked(url: str) -> SplitResult:
+    if re.match(r"\s*https?://", url, re.IGNORECASE):
+        refuse_ambiguous(url)  # also where what is taken for a port is none: that is no reason to call it no URL
     try:
         parts = urlsplit(url.strip())
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
         usable = False
     if usable and not re.search(r"\s", url.strip()):
-        refuse_ambiguous(url)
         return parts
     raise UsageError(f"base URL {_showable(url)!r} is not an http or https URL", advice=f"{_IN_FULL}; {_ESCAPED}")
 
