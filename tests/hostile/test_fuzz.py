@@ -29,13 +29,24 @@ DEEP = [
     b"x = " + b"[" * 5_000 + b"]" * 5_000,
 ]
 NUMBERS = [b"9" * 5_000, b"1e999", b'{"v":' + b"9" * 5_000 + b"}", b"x = " + b"9" * 5_000]
-BYTES = [b"", b"\0", b"\n", b"\r", b"\xff\xfe", b"\xef\xbb\xbf", b"\xed\xa0\x80", b'"', b"\x1b[2J"]
+BYTES = [
+    b"",
+    b"\0",
+    b"\n",
+    b"\r",
+    b"\xff\xfe",
+    b"\xef\xbb\xbf",
+    b"\xed\xa0\x80",
+    b'"',
+    b"\x1b[2J",
+    b"PK\5\6" + bytes(18),
+]
 
 
 @pytest.mark.parametrize("name", TARGETS)
 @pytest.mark.parametrize("data", [*DEEP, *NUMBERS, *BYTES], ids=range(len(DEEP + NUMBERS + BYTES)))
 def test_what_has_broken_readers_before(name: str, data: bytes):
-    """Deep nesting, endless numbers, no text at all, half characters, control sequences."""
+    """Deep nesting, endless numbers, no text at all, half characters, control sequences, an archive of nothing."""
     with at_most(GUARD):
         TARGETS[name].run(data)
 

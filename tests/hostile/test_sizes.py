@@ -648,3 +648,17 @@ def test_the_guard_itself_stops_what_runs_away():
 
     with pytest.raises(AssertionError, match="still at work"), at_most(0.2):
         run_away()
+
+
+def test_a_parquet_footer_that_contradicts_itself_is_an_error_and_not_the_end(tmp_path: Path):
+    """A column that is never absent, with a count of where it is: pyarrow would end the process when asked for it."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    path = tmp_path / "known_facts.parquet"
+    parquet.write_table(pa.table({"task_id": ["a"]}), path)
+    optional, required = b"\x15\x0c\x25\x02\x18\x07task_id", b"\x15\x0c\x25\x00\x18\x07task_id"
+    assert optional in path.read_bytes()
+    path.write_bytes(path.read_bytes().replace(optional, required))
+    with pytest.raises(DataError, match="not a parquet table"):
+        load(path)

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 
 from unmask.data.text import plain
@@ -56,7 +57,7 @@ class Archive:
         starts = sorted(info.header_offset for info in opened.infolist())
         if len(starts) > MEMBERS:
             raise self._bad(f"it has {len(starts)} members")
-        self._ends = dict(zip(starts, [*starts[1:], self._size], strict=True))
+        self._ends = dict(pairwise([*starts, self._size]))
         """Where the next member starts, by where one does."""
         if len(self._ends) < len(starts):
             raise self._bad("two of its members are in the same place")

@@ -19,16 +19,13 @@ _PREFIXES = 7
 """The encoding that repeats the beginning of the value before."""
 _RESERVED = 1024
 """Values of a fixed width that a reader makes room for at once, also where all of them are absent."""
-_DEPTH = 4
-_FLAGS, _BYTE, _INTEGERS, _I32, _DOUBLE, _TEXT, _STRUCT = (1, 2), 3, (4, 5, 6), 5, 7, 8, 12
+_DEPTH = 12
+_FOOTER = 16 * 2**20
+_FLAGS, _BYTE, _INTEGERS, _DOUBLE, _TEXT, _LISTS, _STRUCT = (1, 2), 3, (4, 5, 6), 7, 8, (9, 10), 12
 """Types of fields in the compact protocol of Thrift."""
-
-
-class _Header(NamedTuple):
-    """By number of field."""
-
-    numbers: dict[int, int]
-    inner: dict[int, dict[int, int]]
+_GROUPS, _COLUMNS, _CHUNK, _PACKED, _FIRST, _WORDS = 4, 1, 3, 7, 9, 11
+"""Fields of the footer: the groups of rows, their columns, where those are and how long. What pyarrow says of a column
+cannot be asked for: it ends the process where the footer of a stranger contradicts itself."""
 
 
 class Sizes(NamedTuple):
@@ -50,6 +47,7 @@ class _Page(NamedTuple):
 def sizes(file: Any, data: bytes, *, columns: frozenset[str]) -> Sizes:
     """Of these columns of an opened file, whose bytes are `data`. Headers that cannot be read raise ValueError."""
     total = row = lists = looked = 0
+    groups = _groups(data, columns=file.metadata.num_columns)
     for place in range(file.metadata.num_columns):
         leaf = file.schema.column(place)
         if not any(f"{leaf.path}.".startswith(f"{column}.") for column in columns):
@@ -58,9 +56,9 @@ def sizes(file: Any, data: bytes, *, columns: frozenset[str]) -> Sizes:
         total += _RESERVED * width
         widest = max(width, 16)
         values = 0
-        for group in range(file.metadata.num_row_groups):
+        for chunks in groups:
             pages = []
-            for page in _pages(data, file.metadata.row_group(group).column(place)):
+            for page in _pages(data, chunks[place]):
                 looked += 1
                 if looked > MOST:
                     raise ValueError(f"it has more than {MOST} pages")
@@ -76,30 +74,52 @@ def sizes(file: Any, data: bytes, *, columns: frozenset[str]) -> Sizes:
     return Sizes(total, row, lists)
 
 
-def _pages(data: bytes, chunk: Any) -> Iterator[_Page]:
+def _groups(data: bytes, *, columns: int) -> list[list[dict[int, Any]]]:
+    """Of each group of rows, what the footer says of each of so many columns."""
+    length = int.from_bytes(data[-8:-4], "little")
+    if data[-4:] != b"PAR1" or not 0 < length <= min(_FOOTER, len(data) - 8):
+        raise ValueError("its footer cannot be read")
+    footer, _ = _struct(data, len(data) - 8 - length)
+    try:
+        found = [[column[_CHUNK] for column in group[_COLUMNS]] for group in footer.get(_GROUPS, [])]
+    except (KeyError, TypeError):
+        raise ValueError("its footer leaves out a column") from None
+    if any(len(chunks) != columns or not all(isinstance(one, dict) for one in chunks) for chunks in found):
+        raise ValueError("its footer has other columns than its schema")
+    return found
+
+
+def _pages(data: bytes, chunk: dict[int, Any]) -> Iterator[_Page]:
     """The pages between the first byte of a column and its last, as a reader goes from one to the next."""
-    at = chunk.data_page_offset
-    if chunk.has_dictionary_page and 0 < (chunk.dictionary_page_offset or 0) < at:
-        at = chunk.dictionary_page_offset
-    end = min(at + chunk.total_compressed_size, len(data))
-    if at < 0:
-        raise ValueError("a column starts before the file")
+    at, words, length = (_number(chunk, field) for field in (_FIRST, _WORDS, _PACKED))
+    if 0 < words < at:
+        at = words
+    if at < 0 or length < 0:
+        raise ValueError("a column starts before the file, or ends before it starts")
+    end = min(at + length, len(data))
     while at < end:
         head, at = _struct(data, at)
-        kind, unpacked, packed = (head.numbers.get(field, -1) for field in (1, 2, 3))
-        if unpacked < 0 or packed < 0:
+        kind, unpacked, packed = (_number(head, field, -1) for field in (1, 2, 3))
+        if not (0 <= unpacked < 2**31 and 0 <= packed < 2**31):
             raise ValueError("a page without a size")
         own, encoding = _DATA.get(kind, (0, 0))
-        said = head.inner.get(own, {})
-        yield _Page(max(unpacked, packed), max(said.get(1, 0), 0), kind == _DICTIONARY, said.get(encoding) == _PREFIXES)
+        said = head.get(own)
+        said = said if isinstance(said, dict) else {}
+        values, coded = _number(said, 1), _number(said, encoding, -1)
+        yield _Page(max(unpacked, packed), max(values, 0), kind == _DICTIONARY, coded == _PREFIXES)
         at += packed
 
 
-def _struct(data: bytes, at: int, depth: int = 0) -> tuple[_Header, int]:
-    """The 32-bit numbers of a struct and of those in it, and where it ends. Everything else is passed over."""
+def _number(fields: dict[int, Any], field: int, default: int = 0) -> int:
+    value = fields.get(field, default)
+    return value if isinstance(value, int) else default
+
+
+def _struct(data: bytes, at: int, depth: int = 0) -> tuple[dict[int, Any], int]:
+    """The fields of a struct by their number, and where it ends. Texts and fractions are passed over."""
     if depth > _DEPTH:
-        raise ValueError("the header of a page is nested too deep")
-    found = _Header({}, {})
+        raise ValueError("its headers are nested too deep")
+    found: dict[int, Any] = {}
     field = 0
     while (head := _byte(data, at)) != 0:
         at, kind = at + 1, head & 15
@@ -107,33 +127,37 @@ def _struct(data: bytes, at: int, depth: int = 0) -> tuple[_Header, int]:
             field += head >> 4
         else:
             field, at = _signed(data, at)
-        if kind == _I32:
-            found.numbers[field], at = _signed(data, at)
-        elif kind == _STRUCT:
-            inner, at = _struct(data, at, depth + 1)
-            found.inner[field] = inner.numbers
-        else:
-            at = _passed(data, at, kind)
+        found[field], at = (None, at) if kind in _FLAGS else _value(data, at, kind, depth)
     return found, at + 1
 
 
-def _passed(data: bytes, at: int, kind: int) -> int:
-    if kind in _FLAGS:
-        return at
+def _value(data: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
     if kind in _INTEGERS:
-        return _varint(data, at)[1]
+        return _signed(data, at)
     if kind == _TEXT:
         length, at = _varint(data, at)
-        return at + length
-    if kind in (_BYTE, _DOUBLE):
-        return at + (1 if kind == _BYTE else 8)
-    raise ValueError("the header of a page cannot be read")
+        return None, at + length
+    if kind in (_BYTE, _DOUBLE, *_FLAGS):
+        return None, at + (8 if kind == _DOUBLE else 1)
+    if kind == _STRUCT:
+        return _struct(data, at, depth + 1)
+    if kind not in _LISTS or depth > _DEPTH:
+        raise ValueError("its headers cannot be read")
+    head, at = _byte(data, at), at + 1
+    count = head >> 4
+    if count == 15:
+        count, at = _varint(data, at)
+    items = []
+    for _ in range(count):  # each takes a byte at least, so it ends where the data do
+        item, at = _value(data, at, head & 15, depth + 1)
+        items.append(item)
+    return items, at
 
 
 def _signed(data: bytes, at: int) -> tuple[int, int]:
     value, at = _varint(data, at)
-    if value >= 2**32:  # other readers would take a part of it
-        raise ValueError("the header of a page has a number that is too large")
+    if value >= 2**64:  # other readers would take a part of it
+        raise ValueError("its headers have a number that is too large")
     return (value >> 1) ^ -(value & 1), at
 
 
@@ -145,7 +169,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         value |= (byte & 127) << shift
         if byte < 128:
             return value, at
-    raise ValueError("the header of a page has a number without end")
+    raise ValueError("its headers have a number without end")
 
 
 def _byte(data: bytes, at: int) -> int:
