@@ -1,5 +1,5 @@
-"""What runs beside a coroutine: something again and again, work in a thread that nobody waits for, a task that has
-begun already; and work inside a running loop that is interrupted."""
+"""What runs beside a coroutine: something again and again, work in a thread that nobody waits for; and work inside a
+running loop that is interrupted."""
 
 from __future__ import annotations
 
@@ -8,15 +8,11 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Coroutine
-from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
-from unmask.loops import at_once, beating, blocking, in_daemon
-
-T = TypeVar("T")
+from unmask.loops import beating, blocking, in_daemon
 
 STUCK = """
 import asyncio, time
@@ -161,165 +157,3 @@ def test_in_a_running_loop_results_and_errors_come_out_as_they_do_outside():
 
     found, same = asyncio.run(cell())
     assert (found != threading.get_ident(), same) == (True, True)
-
-
-# --- a task that has begun ---------------------------------------------------------------------------------
-
-
-def begun(scene: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    return asyncio.run(scene())
-
-
-def test_the_work_has_come_to_its_first_wait_when_at_once_returns():
-    """What a plain task would do only after everything that is ready."""
-
-    async def scene() -> list[str]:
-        said: list[str] = []
-
-        async def work() -> None:
-            said.append("first")
-            await asyncio.sleep(0)
-            said.append("second")
-
-        task = at_once(work())
-        said.append("returned")
-        await task
-        return said
-
-    assert begun(scene) == ["first", "returned", "second"]
-
-
-@pytest.mark.parametrize("waits", [0, 1, 3])
-def test_what_the_work_returns_or_raises_is_the_tasks(waits):
-    """Whether it ends in its first step or later."""
-
-    async def work(failing: bool) -> int:
-        for _ in range(waits):
-            await asyncio.sleep(0)
-        if failing:
-            raise ZeroDivisionError
-        return waits
-
-    async def scene() -> tuple[int, BaseException | None]:
-        good, bad = at_once(work(False)), at_once(work(True))
-        await asyncio.wait([good, bad])
-        return good.result(), bad.exception()
-
-    result, error = begun(scene)
-    assert result == waits
-    assert isinstance(error, ZeroDivisionError)
-
-
-def test_the_work_finds_its_own_task_in_every_step():
-    """So that a time limit in it ends it, and not whoever began it."""
-
-    async def scene() -> tuple[bool, bool, bool]:
-        found = []
-
-        async def work() -> None:
-            found.append(asyncio.current_task())
-            await asyncio.sleep(0)
-            found.append(asyncio.current_task())
-
-        task = at_once(work())
-        outer = asyncio.current_task()
-        await task
-        return found[0] is task, found[1] is task, asyncio.current_task() is outer
-
-    assert begun(scene) == (True, True, True)
-
-
-def test_a_time_limit_set_in_the_first_step_holds():
-    async def work() -> str:
-        try:
-            async with asyncio.timeout(0.01):
-                await asyncio.Event().wait()
-        except TimeoutError:
-            return "late"
-        return "never"
-
-    async def scene() -> str:
-        return await asyncio.wait_for(at_once(work()), 10)
-
-    assert begun(scene) == "late"
-
-
-def test_context_variables_of_the_first_step_are_those_of_the_rest():
-    """A value set in one step is taken back in another, and nobody outside has seen it."""
-    name: ContextVar[str] = ContextVar("name", default="outside")
-
-    async def work() -> str:
-        token = name.set("inside")
-        await asyncio.sleep(0)
-        seen = name.get()
-        name.reset(token)
-        return seen
-
-    async def scene() -> tuple[str, str]:
-        task = at_once(work())
-        between = name.get()
-        return await task, between
-
-    assert begun(scene) == ("inside", "outside")
-
-
-def test_cancelled_before_its_turn_the_work_is_closed():
-    """It holds a connection, which must come back."""
-
-    async def scene() -> list[str]:
-        said: list[str] = []
-
-        async def work() -> None:
-            try:
-                await asyncio.Event().wait()
-            finally:
-                said.append("given back")
-
-        task = at_once(work())
-        task.cancel()
-        await asyncio.wait([task])
-        assert task.cancelled()
-        return said
-
-    assert begun(scene) == ["given back"]
-
-
-def test_cancelled_while_it_waits_the_work_hears_of_it():
-    """It may clean up, waiting once more, before it goes."""
-
-    async def scene() -> list[str]:
-        said: list[str] = []
-
-        async def work() -> None:
-            try:
-                await asyncio.Event().wait()
-            except asyncio.CancelledError:
-                await asyncio.sleep(0)
-                said.append("heard")
-                raise
-
-        task = at_once(work())
-        await asyncio.sleep(0)
-        task.cancel()
-        await asyncio.wait([task])
-        assert task.cancelled()
-        return said
-
-    assert begun(scene) == ["heard"]
-
-
-def test_work_that_survives_a_cancellation_goes_on():
-    async def work() -> str:
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            await asyncio.sleep(0)
-        return "went on"
-
-    async def scene() -> str:
-        task = at_once(work())
-        await asyncio.sleep(0)
-        task.cancel()
-        return await task
-
-    assert begun(scene) == "went on"

@@ -9,13 +9,12 @@ stopped run are finished ones.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Protocol
+from typing import Any, Protocol
 
 from unmask.errors import FatalModelError, IncompleteError, Interrupted, ModelError, RequestRefusedError, UnmaskError
-from unmask.loops import at_once
 from unmask.models.base import Model
 from unmask.models.limits import Endpoint
 from unmask.records import Completion, Record, Request
@@ -97,11 +96,10 @@ class Executor:
         self._sequence = 0
         self._queues: dict[str, list[tuple[int, int, Job]]] = {role: [] for role in lines}
         self._open: dict[int, Open] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], Coroutine[Any, Any, Completion]] = {}
         self._wake = asyncio.Event()
         self._failed_in_a_row = 0
         self._pending_pump = False
-        self._starting = False
 
     async def run(self, *, grace: float) -> None:
         """Until everything is done, or after `stop` until what is in flight has come back: it is paid for. When a user
@@ -163,15 +161,12 @@ class Executor:
     def pump(self) -> None:
         """Start whatever may start now. Called by the loop, which would only log what is raised here."""
         self._pending_pump = False
-        self._starting = True
         try:
             self._start()
         except UnmaskError as error:  # a damaged line of a journal that is read as it goes
             self.stop(error)
         except Exception as error:
             self._crashed(error)
-        finally:
-            self._starting = False
 
     def _start(self) -> None:
         reason = self.course.halt() if self.stopping is None else None
@@ -185,8 +180,8 @@ class Executor:
             line = self.lines[job.role]
             # `send` takes its connection when it is called, so the next look at `free` sees it taken.
             answer = line.endpoint.send(line.model, self.course.request(job))
-            task = at_once(self._send(job, answer))
-            self._tasks.add(task)
+            task = asyncio.create_task(self._send(job, answer))
+            self._tasks[task] = answer
             task.add_done_callback(self._done)
             started += 1
         if not self._looks:
@@ -201,7 +196,8 @@ class Executor:
         return self._next < self.total and len(self._open) < self._window()
 
     def _done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
+        # A task that is cancelled before its first step never awaits its answer, and Python would warn of that.
+        self._tasks.pop(task).close()
         if not task.cancelled() and (error := task.exception()) is not None:
             self._crashed(error)
         elif self.stopping is not None and not self._tasks:
@@ -293,11 +289,7 @@ class Executor:
         if self._failed_in_a_row >= PATIENCE:
             self.stop(_keeps_failing(self._failed_in_a_row, outcome))
         self.tick()
-        # The answer's connection is free. What goes out over it now does not wait for the other answers to be read.
-        if self._starting:
-            self.wake()
-        else:
-            self.pump()
+        self.pump()  # the connection of this answer is free
 
 
 def _keeps_failing(count: int, outcome: Completion | ModelError) -> UnmaskError:

@@ -1,5 +1,5 @@
-"""Running a coroutine from plain code, whether or not an event loop is running; as a task that has begun already;
-ending it cleanly on a signal; doing something beside it again and again, or in a thread that nobody waits for."""
+"""Running a coroutine from plain code, whether or not an event loop is running; ending it cleanly on a signal; doing
+something beside it again and again, or in a thread that nobody waits for."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import contextlib
 import contextvars
 import signal
 import threading
-import types
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextvars import ContextVar
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -110,62 +109,6 @@ def _interrupting(action: Callable[[], None]) -> Iterator[list[int]]:
         yield came
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def at_once(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-    """A task whose work has come as far as its first wait when this returns.
-
-    A task of `create_task` begins after everything that is ready now: when two hundred answers come in together, the
-    request that follows from the first would go out after the last of them has been read. To the work nothing looks
-    different: it finds its own task and its own context variables.
-    """
-    loop, context = asyncio.get_running_loop(), contextvars.copy_context()
-    first = _First()
-    task = loop.create_task(_carry_on(work, first), context=context)
-    current = asyncio.current_task(loop)
-    if current is not None:
-        asyncio.tasks._leave_task(loop, current)
-    asyncio.tasks._enter_task(loop, task)
-    try:
-        first.waits_for = context.run(work.send, None)
-    except BaseException as error:  # its end, for good or ill: the task's affair
-        first.ended = error
-    finally:
-        asyncio.tasks._leave_task(loop, task)
-        if current is not None:
-            asyncio.tasks._enter_task(loop, current)
-    return task
-
-
-class _First:
-    """How the first step of some work came out: what it waits for, or how it ended."""
-
-    __slots__ = ("ended", "waits_for")
-
-    def __init__(self) -> None:
-        self.waits_for: Any = None
-        self.ended: BaseException | None = None
-
-
-@types.coroutine
-def _carry_on(work: Coroutine[Any, Any, T], first: _First) -> Generator[Any, None, T]:
-    """The rest of the work, as the task runs it. Cancelled before that begins, it is closed with this generator."""
-    waits_for, ended = first.waits_for, first.ended
-    while ended is None:
-        try:
-            yield waits_for
-        except BaseException as error:  # a cancellation: the work is where it stands, and may catch it
-            try:
-                waits_for = work.throw(error)
-            except BaseException as last:
-                ended = last
-        else:
-            result: T = yield from work
-            return result
-    if isinstance(ended, StopIteration):
-        value: T = ended.value
-        return value
-    raise ended
 
 
 @contextlib.contextmanager
