@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import click
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.cli.terminal import unmask
@@ -162,9 +163,21 @@ def test_failures_never_show_a_key(tmp_path, failure):
 
 @given(st.text(alphabet="abcdefghij KLM:/@._-[]()", max_size=60))
 def test_scrub_leaves_ordinary_text_alone(text):
-    """Text without a secret and without `://`, Bearer or x-api-key is shown as it is."""
-    if "://" not in text:
-        assert crash.scrub(text) == text
+    """Text without a URL and without the beginning of a key is shown as it is."""
+    assume("://" not in text and not re.search("hf[-_]", text))
+    assert crash.scrub(text) == text
+
+
+@pytest.mark.parametrize("key", ["hf_KKKKKK", "sk-123456", "sk-proj-abcdefghijklmnop", "AIzaabcdefghij"])
+def test_scrub_masks_what_begins_like_a_key_also_a_short_one(key):
+    """Proxies of one's own hand out keys of a few characters."""
+    assert crash.scrub(f"refused {key}, go away") == "refused ***, go away"
+
+
+@pytest.mark.parametrize("word", ["skip-what-was-answered-before", "hfaaaaaaaaaaaaaaaaaaaa", "sketches_of_models_2026"])
+def test_scrub_leaves_long_words_alone_that_only_share_letters_with_a_key(word):
+    """A folder may be called so, and the message has to name it."""
+    assert crash.scrub(f"no run in {word}") == f"no run in {word}"
 
 
 def test_interrupt_exits_130(tmp_path):

@@ -29,8 +29,7 @@ _LONGEST_PATH = 300
 
 _SECRET_TEXT = re.compile(
     r"(?P<keep>\bBearer\s+|\bx-api-key['\"]?\s*[:=]\s*['\"]?|://)"
-    r"(?:[^\s/@'\"]+(?=@)|(?<!://)[^\s'\",]+)"
-    r"|\b(?:sk|hf|gsk|xai|AIza)[-_]?[A-Za-z0-9_-]{16,}",
+    r"(?:[^\s/@'\"]+(?=@)|(?<!://)[^\s'\",]+)",
     re.IGNORECASE,
 )
 
