@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -190,3 +191,47 @@ def test_annotations_are_not_evaluated(path):
     tree = parsed(path)
     code = [node for node in tree.body if not isinstance(node, ast.Expr)]
     assert not code or "__future__.annotations" in set(imports(tree))
+
+
+DOCUMENTED = {"os._exit"}
+"""Names with an underscore that the documentation of Python describes."""
+
+
+def private_names(tree: ast.AST) -> set[str]:
+    """Private names of the standard library that a module imports or reaches through an import."""
+    used, meaning = set(imports(tree)), {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            above = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            for alias in node.names:
+                meaning[alias.asname or alias.name.split(".")[0]] = above + (
+                    alias.name if above or alias.asname else alias.name.split(".")[0]
+                )
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and re.fullmatch(r"\w+(\.\w+)+", ast.unparse(node)):
+            root, _, rest = ast.unparse(node).partition(".")
+            used.add(f"{meaning.get(root, '')}.{rest}")
+    private = {name for name in used if re.search(r"(^|\.)_(?!_)", name)} - DOCUMENTED
+    return {name for name in private if name.split(".")[0] in sys.stdlib_module_names}
+
+
+def test_no_private_names_of_the_standard_library():
+    """They change from one Python to the next without notice: one of them let no run work on 3.12."""
+    found = {name_of(path): private_names(parsed(path)) for path in FILES}
+    assert {module: names for module, names in found.items() if names} == {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import asyncio; asyncio.tasks._enter_task(loop, task)",
+        "import atexit; atexit._run_exitfuncs()",
+        "import asyncio as a; a.tasks._leave_task",
+        "from asyncio import tasks; tasks._enter_task(1, 2)",
+        "from asyncio.tasks import _enter_task",
+        "import _thread",
+    ],
+)
+def test_private_names_are_found_however_they_are_reached(line):
+    """The test above can fail."""
+    assert private_names(ast.parse(line))

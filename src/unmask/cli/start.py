@@ -5,11 +5,11 @@ Python would show a traceback from the middle of some import. Nothing has been a
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import os
 import signal
 import sys
+import threading
 
 
 def main() -> None:
@@ -22,12 +22,16 @@ def main() -> None:
     try:
         unmask()
     except SystemExit as end:
-        _end(end.code if isinstance(end.code, int) else int(end.code is not None))
+        _leave_computing_threads(end.code if isinstance(end.code, int) else int(end.code is not None))
+        raise
 
 
-def _end(code: int) -> None:
-    """Leave without taking a run's hundred thousand records apart one by one, which nobody would see."""
-    atexit._run_exitfuncs()
+def _leave_computing_threads(code: int) -> None:
+    """End the process here if a thread still works on an answer that nobody waits for. Python would wait for it, and
+    llama.cpp works through a long prompt for half a minute before it hears that it should stop."""
+    main_thread = threading.main_thread()
+    if not any(thread is not main_thread and not thread.daemon for thread in threading.enumerate()):
+        return
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
