@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 
 from unmask.errors import JournalError, RunLockedError
 from unmask.journal import RESERVE, Lines, Lock, mend, read_lines, write_whole
+from unmask.plainfiles import read_holder, try_lock
 from unmask.records import Asked, Choice
 
 
@@ -155,6 +157,17 @@ with Lock(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)
 """
+
+
+def test_a_holder_that_has_just_taken_the_lock_is_named_once_it_has_written_its_number(tmp_path: Path):
+    """Two processes that start together: the second may come between the lock and the number."""
+    path = tmp_path / "lock"
+    with path.open("w") as held, path.open("r") as refused:
+        assert try_lock(held)
+        written = threading.Timer(0.2, lambda: path.write_text("4711"))
+        written.start()
+        assert read_holder(refused) == "4711"
+        written.join()
 
 
 def test_a_second_process_is_refused_and_a_killed_one_leaves_no_lock(tmp_path: Path):

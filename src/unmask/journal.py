@@ -28,7 +28,7 @@ from typing import IO, Generic, TypeVar
 import msgspec
 
 from unmask.errors import JournalError, RunLockedError
-from unmask.plainfiles import opened, there
+from unmask.plainfiles import opened, read_holder, there, try_lock
 from unmask.records import Call, Usage
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -360,9 +360,8 @@ class Lock:
             file = open(self.path, "a+", encoding="utf-8", opener=opened)
         except OSError as error:
             raise _cannot_write(self.path, error) from error
-        if not _try_lock(file):
-            file.seek(0)
-            holder = file.read().strip() or "unknown"
+        if not try_lock(file):
+            holder = read_holder(file)
             file.close()
             raise RunLockedError(
                 f"{self.path.parent} is in use by process {holder}",
@@ -379,19 +378,3 @@ class Lock:
         if self._file is not None:
             self._file.close()
             self._file = None
-
-
-def _try_lock(file: IO[str]) -> bool:
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        import msvcrt
-
-        with contextlib.suppress(OSError):
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore]
-            return True
-        return False
-    with contextlib.suppress(OSError):
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    return False

@@ -6,10 +6,13 @@ waited for, or has no end. Each is refused by its path. The folder itself may be
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
+import time
 from pathlib import Path
+from typing import IO
 
 from unmask.errors import JournalError
 
@@ -75,3 +78,30 @@ def _refused(what: str, kind: str) -> JournalError:
         what,
         advice=f"Put the {kind} itself in its place, or delete it. Do not use a folder of a stranger that holds this.",
     )
+
+
+def read_holder(file: IO[str]) -> str:
+    """The number of the process that holds the lock, which it writes right after it has taken the lock."""
+    for _ in range(20):
+        file.seek(0)
+        if number := file.read().strip():
+            return number
+        time.sleep(0.05)
+    return "unknown"
+
+
+def try_lock(file: IO[str]) -> bool:
+    """Take the lock of this file if nobody has it."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        import msvcrt
+
+        with contextlib.suppress(OSError):
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore]
+            return True
+        return False
+    with contextlib.suppress(OSError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False

@@ -52,14 +52,27 @@ def serving(
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
 
+    connections: list[Connection] = []
+
+    def accept() -> Connection:
+        connections.append(Connection(endpoint))
+        return connections[-1]
+
     async def listen() -> asyncio.Server:
-        return await loop.create_server(lambda: Connection(endpoint), "127.0.0.1", 0, backlog=1024)
+        return await loop.create_server(accept, "127.0.0.1", 0, backlog=1024)
+
+    async def hang_up() -> None:
+        server.close()
+        for connection in connections:
+            if connection.transport is not None:
+                connection.transport.abort()
+        await server.wait_closed()
 
     server = asyncio.run_coroutine_threadsafe(listen(), loop).result(10)
     try:
         yield Served(plants, endpoint, server.sockets[0].getsockname()[1])
     finally:
-        loop.call_soon_threadsafe(server.close)
+        asyncio.run_coroutine_threadsafe(hang_up(), loop).result(10)
         loop.call_soon_threadsafe(loop.stop)
         thread.join(10)
         loop.close()
