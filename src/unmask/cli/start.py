@@ -21,7 +21,11 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         unmask()
+    except KeyboardInterrupt:
+        _leave(signal.SIGINT, None)
     except SystemExit as end:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)  # the command is done, and its exit code is to be told
         _leave_computing_threads(end.code if isinstance(end.code, int) else int(end.code is not None))
         raise
 
