@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.models.test_gguf import ENTRIES, made, saved
 from unmask.errors import MissingError, UsageError
+from unmask.models import openmp
 from unmask.models.catalogue import SMOLLM2
 from unmask.models.embedded import cores, default_setup, open_embedded
 from unmask.models.llamacpp import Setup, body_of, probabilities
@@ -81,6 +82,26 @@ print(before == dict(os.environ))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "True"
+
+
+BUNDLED = """
+from unmask.models.openmp import load_bundled_openmp
+print(load_bundled_openmp())
+import xllamacpp
+print(*sorted({line.split("/", 1)[1].strip() for line in open("/proc/self/maps") if "libgomp" in line}), sep="\\n")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have OpenMP in the wheel of llama.cpp")
+def test_where_the_system_has_no_openmp_that_of_a_wheel_serves():
+    """llama.cpp takes the runtime that was loaded before, and looks for no other."""
+    done = subprocess.run([sys.executable, "-c", BUNDLED], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["True", "memfd:libgomp (deleted)"]
+
+
+def test_without_the_wheel_there_is_no_bundled_openmp(monkeypatch):
+    monkeypatch.setattr(openmp, "WHEEL", "no-such-package-at-all")
+    assert not openmp.load_bundled_openmp()
 
 
 def test_the_setup_follows_the_variables(monkeypatch):

@@ -10,11 +10,13 @@ import math
 import os
 import secrets
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from unmask.errors import MissingError, RequestRefusedError, TransientModelError, UsageError
+from unmask.models.openmp import load_bundled_openmp
 from unmask.records import Choice, Completion, Record, Request, Stop, Usage
 
 OPTION_TOKENS = 16
@@ -46,19 +48,28 @@ def engine() -> ModuleType:
     before = {key: os.environ.get(key) for key in wanted}
     os.environ.update({key: value for key, value in wanted.items() if before[key] is None})
     try:
-        import xllamacpp
+        return _import_engine()
     except ModuleNotFoundError:
         raise MissingError("embedded models need xllamacpp", advice="pip install 'unmask[embedded]'") from None
     except ImportError as error:  # installed, but without a library of the system
         raise MissingError(
-            f"xllamacpp cannot be loaded: {error}", advice="on Debian and Ubuntu: apt-get install libgomp1"
+            f"xllamacpp cannot be loaded: {error}", advice="On Debian and Ubuntu: apt-get install libgomp1"
         ) from None
     finally:
         for key, value in before.items():
             if value is None:
                 del os.environ[key]
-    module: ModuleType = xllamacpp
-    return module
+
+
+def _import_engine() -> ModuleType:
+    try:
+        return import_module("xllamacpp")
+    except ModuleNotFoundError:
+        raise
+    except ImportError as error:
+        if "libgomp" not in str(error) or not load_bundled_openmp():
+            raise
+        return import_module("xllamacpp")
 
 
 def parameters(path: Path, setup: Setup, *, adapter: Path | None = None) -> Any:
