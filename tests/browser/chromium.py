@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, sync_playwright
+
+from tests.needs import give_up
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = (
@@ -21,29 +22,42 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
-MISSING = (
-    "no Chromium was found, and these tests need one: `apt-get install chromium`, or name one with"
-    f" UNMASK_CHROMIUM=/path. Looked for: {', '.join(NAMES)}"
+GET_CHROMIUM = (
+    f"Type `apt-get install chromium`, or name one with UNMASK_CHROMIUM=/path. Looked for: {', '.join(NAMES)}"
 )
+GET_DRIVER = "Playwright's driver does not start. On a minimal Debian, type `apt-get install libatomic1`"
 
 
 def executable() -> str:
-    """The browser to start. Not finding one fails where it matters, in CI; elsewhere the tests are skipped in plain
-    sight, because `make test` promises to need nothing but Python."""
+    """The browser to start."""
     named = os.environ.get("UNMASK_CHROMIUM")
-    found = named or next(filter(None, map(shutil.which, NAMES)), None)
-    if not found or not shutil.which(found):
-        if named or os.environ.get("CI"):
-            raise AssertionError(f"UNMASK_CHROMIUM={named} cannot be started" if named else MISSING)
-        pytest.skip(MISSING)
-    return found
+    if named and not shutil.which(named):
+        raise AssertionError(f"UNMASK_CHROMIUM={named} cannot be started")
+    return named or next(filter(None, map(shutil.which, NAMES)), None) or give_up("Chromium", advice=GET_CHROMIUM)
+
+
+@contextmanager
+def driver() -> Iterator[Playwright]:
+    """Playwright, whose driver is a program of its own with needs of its own."""
+    started = sync_playwright()
+    try:
+        playwright = started.__enter__()
+    except Exception as error:  # Playwright raises a bare one
+        if "driver" not in str(error):
+            raise
+        give_up("program to drive a browser", advice=f"{GET_DRIVER} ({error})")
+    try:
+        yield playwright
+    finally:
+        started.__exit__()
 
 
 @contextmanager
 def browser() -> Iterator[Browser]:
     """With an empty profile of its own."""
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=executable(), args=list(FLAGS))
+    path = executable()
+    with driver() as playwright:
+        started = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
         try:
             yield started
         finally:

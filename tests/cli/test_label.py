@@ -19,6 +19,7 @@ import pytest
 
 from tests.cli.terminal import KEPT, unmask
 from tests.labelled import dataset, made
+from tests.needs import give_up
 from unmask.labels import load, writer
 from unmask.opened import open_run
 from unmask.records import PRESSURED, Interval, Label, Letter
@@ -39,7 +40,10 @@ class Keyboard:
     """A person at a terminal: what the program shows, and keys for it."""
 
     def __init__(self, *arguments: str, cwd: Path) -> None:
-        ours, theirs = pty.openpty()
+        try:
+            ours, theirs = pty.openpty()
+        except OSError as error:
+            give_up("pseudo-terminal", advice=f"Type `mount -t devpts devpts /dev/pts` as root ({error})")
         clean = {name: os.environ[name] for name in KEPT if name in os.environ}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "unmask.cli.main", *arguments],

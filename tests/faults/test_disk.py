@@ -16,6 +16,7 @@ from bench.planted import write_jsonl
 from bench.process import ROOT
 from tests.faults.served import Served, flags, judged_as_planted, kept_once, ran, serving, settled
 from tests.faults.watched import finished
+from tests.needs import give_up
 from unmask.opened import Run
 from unmask.stages import run
 
@@ -24,14 +25,13 @@ ALONE = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "
 """A mount table of one's own: what is mounted there is seen by nobody else and goes with the process."""
 
 
-def can_mount() -> bool:
-    if shutil.which("unshare") is None:
-        return False
+@pytest.fixture(scope="module")
+def mounting() -> None:
+    """The right to mount a small file system."""
     test = [*ALONE, "sh", "-c", "mount -t tmpfs -o size=16k tmpfs /mnt"]
-    return subprocess.run(test, capture_output=True, check=False).returncode == 0
+    if shutil.which("unshare") is None or subprocess.run(test, capture_output=True, check=False).returncode:
+        give_up("right to mount a small file system", advice="Type `apt-get install mount`, or run the tests as root")
 
-
-mounting = pytest.mark.skipif(not can_mount(), reason="this machine lets nobody mount a small file system (unshare)")
 
 SCRIPT = r"""
 set -u
@@ -74,7 +74,7 @@ def filled(room: str) -> str:
     return f'head -c {room} /dev/zero >"$DISK/room"; cat /dev/zero >"$DISK/filler" 2>/dev/null; rm "$DISK/room"'
 
 
-@mounting
+@pytest.mark.usefixtures("mounting")
 @pytest.mark.parametrize("room", ["0", "4k", "40k", "72k"])
 def test_a_full_disk_is_named_and_the_same_command_continues(tmp_path: Path, room: str):
     """Whether it is the lock, run.json or the journal that does not fit: exit 4, and nothing is judged differently."""
@@ -88,7 +88,7 @@ def test_a_full_disk_is_named_and_the_same_command_continues(tmp_path: Path, roo
         judged_as_planted(served, done.kept)
 
 
-@mounting
+@pytest.mark.usefixtures("mounting")
 def test_answers_in_flight_when_the_disk_becomes_full_are_kept(tmp_path: Path):
     """They are written into the room set aside for them: nothing paid for is lost or bought twice."""
     with serving(60, latency=0.05) as served:
@@ -100,7 +100,7 @@ def test_answers_in_flight_when_the_disk_becomes_full_are_kept(tmp_path: Path):
         assert not list(done.kept.rglob("*.reserve"))
 
 
-@mounting
+@pytest.mark.usefixtures("mounting")
 def test_a_read_only_folder_is_named_before_anything_is_sent(tmp_path: Path):
     """Exit 4 and not one call; once it can be written to, the same command runs."""
     with serving(SCENARIOS) as served:
@@ -119,7 +119,7 @@ def test_a_read_only_folder_is_named_before_anything_is_sent(tmp_path: Path):
         settled(served, done.kept)
 
 
-@mounting
+@pytest.mark.usefixtures("mounting")
 def test_a_run_on_a_read_only_disk_can_still_be_scored(tmp_path: Path):
     """Reading never writes."""
     score = 'set -- "$1" "$2" "$3" score "$DISK/run"'
