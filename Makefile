@@ -1,4 +1,4 @@
-# Every target starts from nothing but python3 (3.11 or newer) with pip; the first one called builds .venv.
+# Every target starts from nothing but python3 (3.11 to 3.14) with python3-venv; the first one called builds .venv.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -9,11 +9,12 @@ JOBS   ?= 2
 # PIP_CONSTRAINT also reaches the environment in which pip builds the package.
 PIP    := PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help venv whitebox test test-whitebox lint type docs demo bench clean
+.PHONY: help venv whitebox test test-whitebox test-bare lint type docs demo bench clean
 
 help:
 	@echo "make test    run the tests          (PYTEST='-k name' narrows them, JOBS=4 uses more cores)"
 	@echo "make test-whitebox  install the extra whitebox (torch) and run the tests that need it"
+	@echo "make test-bare      run make demo and make test in minimal Debian systems (SYSTEMS=13 for one of them; root)"
 	@echo "make lint    ruff check and format  make type    mypy --strict"
 	@echo "make docs    write docs/cli.md from the commands"
 	@echo "make demo    a whole small benchmark, without a key  (MODEL=provider/name for another model)"
@@ -24,8 +25,9 @@ venv: $(STAMP)
 
 # What running needs, so that a first demo does not wait for the tools of developers.
 $(READY): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "unmask needs Python 3.11 or newer, \
-	$(PYTHON) is older; name one with: make PYTHON=python3.12" >&2; exit 1; }
+	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is not on this machine. On Debian and Ubuntu, type: \
+	apt-get install python3 python3-venv" >&2; exit 1; }
+	@$(PYTHON) tools/check_machine.py $(PYTHON)
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) --editable '.[embedded]'
 	@touch $(READY)
@@ -49,6 +51,10 @@ test-whitebox: $(INSIDE)
 	$(BIN)/python -c 'import gguf, peft, safetensors, torch, transformers'
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) \
 	  $$(grep -rl --include='test_*.py' 'needs the extra whitebox' tests) $(PYTEST)
+
+# Needs root and debootstrap, and says so; nothing of this machine but its name servers and certificates is used.
+test-bare:
+	@$(PYTHON) tools/bare_systems.py $(SYSTEMS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
