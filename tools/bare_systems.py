@@ -32,7 +32,7 @@ SMALL = (
     ".venv/bin/unmask run --data tiny --model scripted/liar --judge scripted/judge --out runs/liar",
     ".venv/bin/python -m pip install --quiet --constraint constraints.txt pytest pytest-xdist hypothesis",
     ".venv/bin/python -m pytest -n 2 tests/ask tests/test_execute.py tests/test_drive.py tests/test_journal.py"
-    " tests/test_loops.py tests/faults/test_kill.py",
+    " tests/test_loops.py tests/faults/test_kill.py tests/faults/test_signals.py",
 )
 """tests/faults/test_kill.py kills real runs against the endpoint and continues them."""
 PASSED_ON = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_DEFAULT_TIMEOUT", "http_proxy", "https_proxy", "no_proxy")
@@ -113,9 +113,21 @@ def run_inside(folder: Path, command: str) -> tuple[int, str]:
     variables = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8", "TERM": "dumb"}
     variables |= {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     environment = [f"{name}={value}" for name, value in variables.items()]
+    enter = [
+        "unshare",
+        "--mount",
+        "--pid",
+        "--fork",
+        "--kill-child",
+        "sh",
+        "-c",
+        ENTER,
+        "sh",
+        str(folder),
+        *environment,
+    ]
     process = subprocess.Popen(
-        [*("unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", ENTER, "sh", str(folder), *environment)]
-        + ["sh", "-c", f"cd /unmask && {command}"],
+        [*enter, "sh", "-c", f"cd /unmask && {command}"],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -148,15 +160,17 @@ def try_system(name: str, suite: str, commands: tuple[str, ...], archive: str) -
 
 
 def main(names: list[str]) -> int:
-    known = {name: (suite, README) for name, suite in SUITES.items()} | {"small": (SUITES["13"], SMALL)}
+    known: dict[str, tuple[str, tuple[str, ...]]] = {name: (suite, README) for name, suite in SUITES.items()}
+    known["small"] = (SUITES["13"], SMALL)
     for name in names:
         if name not in known:
             sys.exit(f"there is no system {name!r}; there are {', '.join(known)}")
     require_tools()
     archive = find_archive()
-    results = []
+    results: list[Result] = []
     for name in names or list(SUITES):
-        results += try_system(name, *known[name], archive)
+        suite, commands = known[name]
+        results += try_system(name, suite, commands, archive)
     print("\nsystem   Python         minutes  result  command")
     for result in results:
         said = "ok" if result.code == 0 else f"exit {result.code}"

@@ -3,41 +3,41 @@
 import sys
 import sysconfig
 
-OLDEST, NEWEST = (3, 11), (3, 14)
-VENV = "{python} cannot make virtual environments: ensurepip is missing. On Debian and Ubuntu, type: apt-get install python3-venv"
+OLD = "unmask needs Python 3.11 or newer, and {python} is {version}. Name a newer one: make PYTHON=python3.13 ..."
+NEW = "unmask is tested on Python 3.11 to 3.14, and {python} is {version}. If it fails: make PYTHON=python3.13 ..."
+VENV = "{python} cannot make virtual environments. On Debian and Ubuntu, type: apt-get install python3-venv"
 MUSL = "llama.cpp has no wheel for this system (musl libc, as on Alpine). Use a system with glibc, such as Debian"
-OLD = "unmask needs Python 3.11 or newer, and {python} is {version}. Name a newer one with: make PYTHON=python3.13 ..."
-NEW = "unmask was tested with Python 3.11 to 3.14, and {python} is {version}. If an install fails: make PYTHON=python3.13 ..."
 
 
-def what_is_missing(version, modules, soabi):
+def list_obstacles(version: tuple, *, can_install_pip: bool, abi: str) -> list:
     """Sentences for what stops an installation."""
-    if version < OLDEST:
+    if version < (3, 11):
         return [OLD]
-    return [VENV] * ("ensurepip" not in modules) + [MUSL] * ("musl" in soabi)
+    return [] + ([] if can_install_pip else [VENV]) + ([MUSL] if "musl" in abi else [])
 
 
-def find_modules():
-    found = []
-    for name in ("ensurepip", "venv"):
-        try:
-            __import__(name)
-            found.append(name)
-        except ImportError:
-            pass
-    return found
+def list_warnings(version: tuple) -> list:
+    """Sentences for what may go wrong."""
+    return [NEW] if version > (3, 14) else []
 
 
-def main(python):
-    version = sys.version_info[:2]
-    words = {"python": python, "version": "%d.%d" % version}
-    missing = what_is_missing(version, find_modules(), sysconfig.get_config_var("SOABI") or "")
-    if version > NEWEST:
-        sys.stderr.write(NEW.format(**words) + "\n")
-    for sentence in missing:
-        sys.stderr.write(sentence.format(**words) + "\n")
-    return 1 if missing else 0
+def has_ensurepip() -> bool:
+    """Debian has it in a package of its own."""
+    try:
+        import ensurepip
+    except ImportError:
+        return False
+    return ensurepip is not None
+
+
+def main(python: str) -> int:
+    version = tuple(sys.version_info[:2])
+    abi = sysconfig.get_config_var("SOABI") or ""
+    obstacles = list_obstacles(version, can_install_pip=has_ensurepip(), abi=abi)
+    for sentence in list_warnings(version) + obstacles:
+        sys.stderr.write(sentence.format(python=python, version=".".join(map(str, version))) + "\n")
+    return 1 if obstacles else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main((sys.argv[1:] or [sys.executable])[0]))
+    sys.exit(main(sys.argv[1] if sys.argv[1:] else sys.executable))
