@@ -17,8 +17,12 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @pytest.mark.parametrize(
     ("version", "pip", "abi"),
-    product(
-        [(3, 8), (3, 10), (3, 11), (3, 14), (3, 15)], [True, False], ["cpython-313-x86_64-linux-gnu", "x-linux-musl"]
+    list(
+        product(
+            [(3, 8), (3, 10), (3, 11), (3, 14), (3, 15)],
+            [True, False],
+            ["cpython-313-x86_64-linux-gnu", "x-linux-musl"],
+        )
     ),
 )
 def test_every_lack_is_named_and_an_old_python_alone(version, pip, abi):

@@ -35,8 +35,8 @@ SMALL = (
     " tests/test_loops.py tests/faults/test_kill.py tests/faults/test_signals.py",
 )
 """tests/faults/test_kill.py kills real runs against the endpoint and continues them."""
-PASSED_ON = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_DEFAULT_TIMEOUT", "http_proxy", "https_proxy", "no_proxy")
-PASSED_ON += tuple(name.upper() for name in PASSED_ON[3:])
+PROXIES = ("http_proxy", "https_proxy", "no_proxy")
+PASSED_ON = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_DEFAULT_TIMEOUT", *PROXIES, *map(str.upper, PROXIES))
 TAKEN_OVER = ("/etc/resolv.conf", "/etc/hosts", "/etc/ssl/certs/ca-certificates.crt")
 ENTER = """
 set -e
