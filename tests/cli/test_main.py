@@ -361,3 +361,25 @@ def test_a_signal_outside_a_run_ends_a_command_in_one_line(tmp_path, number):
         process.send_signal(number)
         _, errors_shown = process.communicate(timeout=60)
     assert (process.returncode, errors_shown) == (130, "unmask: interrupted\n")
+
+
+COMPUTING = """
+import sys, threading, time
+from unmask.cli import main, start
+
+def run():
+    threading.Thread(target=time.sleep, args=(600,)).start()
+    print("done")
+    sys.exit(3)
+
+main.main = run
+start.main()
+"""
+
+
+def test_a_command_that_has_ended_waits_for_no_thread(tmp_path):
+    """Such as an engine that works through a prompt nobody waits for. What was printed is there, the exit code too."""
+    done = subprocess.run(
+        [sys.executable, "-c", COMPUTING], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (3, "done\n", "")

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from tests.models.made_adapter import adapter
 from unmask.errors import FatalModelError, RequestRefusedError
 from unmask.models.base import Model
-from unmask.models.embedded import Embedded, Setup, open_embedded
+from unmask.models.embedded import Embedded, Setup, _Running, open_embedded
 from unmask.models.gguf import read_header
 from unmask.models.llamacpp import body_of
 from unmask.prepare import style_of
@@ -278,6 +279,37 @@ def test_a_closed_model_says_so(weights):
 
     with pytest.raises(FatalModelError, match="closed"):
         asyncio.run(run())
+
+
+class Stuck:
+    """An engine that works through a prompt for as long as it is let: nothing reaches it meanwhile."""
+
+    def __init__(self) -> None:
+        self.begun, self.let, self.ended = threading.Event(), threading.Event(), threading.Event()
+
+    def handle_chat_completions(self, body: object, take: object) -> None:
+        self.begun.set()
+        self.let.wait(600)
+        self.ended.set()
+
+
+def test_closing_does_not_wait_for_a_prompt_that_is_being_worked_through(weights):
+    """After Ctrl-C nobody needs the answer. The engine is left to itself, and its memory freed when it is done."""
+    engine = Stuck()
+
+    async def run() -> None:
+        model = open_embedded("smollm2-135m", setup=SMALL)
+        model._running = _Running(engine)
+        answer = asyncio.create_task(model.complete(Request(ask("Hi"))))
+        await asyncio.to_thread(engine.begun.wait, 60)
+        answer.cancel()
+        await model.close()
+        assert not engine.ended.is_set()
+        engine.let.set()
+        while model._running is not None:
+            await asyncio.sleep(0.01)
+
+    asyncio.run(asyncio.wait_for(run(), 120))
 
 
 # --- files that are almost right --------------------------------------------------------------------------

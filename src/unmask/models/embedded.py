@@ -7,6 +7,7 @@ batching. The defaults of `Setup` are measured by bench/embedded.py; docs/embedd
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import os
 import threading
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import FatalModelError, MissingError, RequestRefusedError, TransientModelError, UsageError
+from unmask.loops import in_daemon
 from unmask.models.catalogue import adapter_of, entry, pulled
 from unmask.models.gguf import Header, read_header
 from unmask.models.lanes import Lanes
@@ -26,6 +28,8 @@ from unmask.models.treatment import Treatment
 from unmask.records import Completion, Request
 
 MAX_THREADS = 8
+PATIENCE = 2.0
+"""Seconds that closing a model waits for what it still computes: nobody needs that any more."""
 
 
 def cores() -> int:
@@ -169,9 +173,11 @@ class Embedded:
             raise
 
     async def close(self) -> None:
-        """Stops what is being written, then frees the weights."""
+        """Stops what is being written, then frees the weights. An engine that is at work on a prompt hears of it only
+        when it has worked through that, and is left to itself after `PATIENCE` seconds."""
         self._closed.set()
-        await asyncio.to_thread(self._free)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(in_daemon(self._free), PATIENCE)
 
     def _free(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
