@@ -235,3 +235,19 @@ def test_no_private_names_of_the_standard_library():
 def test_private_names_are_found_however_they_are_reached(line):
     """The test above can fail."""
     assert private_names(ast.parse(line))
+
+
+MISREAD = re.compile(r"\)(?:[*?+]|\{[0-9,]*\})\+(?!,)|\(\?>")
+"""A group that gives nothing back, as in `(?:ab|c)*+`; `()*+,` stands in a list of characters of URLs."""
+
+
+def test_no_pattern_holds_on_to_a_group():
+    """Python 3.11.0 to 3.11.4 match such groups wrongly (gh-106052), and Debian 12 has 3.11.2: no scenario could be
+    loaded there."""
+    assert [name_of(path) for path in FILES if MISREAD.search(path.read_text(encoding="utf-8"))] == []
+
+
+@pytest.mark.parametrize("pattern", ["(?:ab|c)*+", "(ab)?+", "(?:a){0,4}+", "(?:a)++", "(?>ab)"])
+def test_patterns_that_old_versions_misread_are_found(pattern):
+    """The test above can fail."""
+    assert MISREAD.search(pattern)

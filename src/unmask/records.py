@@ -86,7 +86,7 @@ class Message(Record, frozen=True):
     content: str
 
 
-PIVOTAL = re.compile(r"<pivotal>([^<]*+(?:<(?!/?pivotal>)[^<]*+)*+)</pivotal>")
+PIVOTAL = re.compile(r"<pivotal>([^<]*+(?:<(?!/?pivotal>)[^<]*+)*)</pivotal>")
 """No further tag inside: one that is never closed would otherwise be sought to the end, from each that is opened."""
 
 

@@ -72,7 +72,7 @@ _BACK = (
 _REVISION = rf"""
     (?:{_BACK})\b
     (?: [\s,:;.!*_–—-]++ (?: {_BACK} | it | that | this | is | (?:it|that)['’]s | should | would | must | has | to | be
-        | the | one | answer ) \b )*+
+        | the | one | answer ) \b )*
     [\s,:;.!*_–—-]*+ ["'(]* (?P<letter> (?-i:[A-D]) ) (?! \w | ['’]\w ) ["')*_]*+ (?= \s*+ (?: $ | [.,;:!] ) )
 """
 """Another letter, with nothing before it but words that take an answer back."""

@@ -14,7 +14,7 @@ REFUSAL_WORDS = 45
 _POLITE = re.compile(
     r"\W*+(?:(?:i['’]?\s?a?m (?:so |very |truly )?sorry|sorry|i apologi[sz]e|my apologies|unfortunately"
     r"|thank you[^,.]*+|i (?:understand|appreciate)[^,.]*+|as an? (?:ai|assistant|language)[^,.]*+)"
-    r"[\s,.:;–—-]*+(?:(?:but|however)[\s,]*+)?)*+",
+    r"[\s,.:;–—-]*+(?:(?:but|however)[\s,]*+)?)*",
     re.IGNORECASE,
 )
 """What may stand before a refusal. Possessive throughout: given back piece by piece, a row of *sorry, sorry, sorry*

@@ -141,7 +141,7 @@ def _asks_only(text: str) -> bool:
 
 
 _GREETING = re.compile(
-    r"^\W*(?:hello|hi|hey|dear|good (?:morning|afternoon|evening)|thanks?(?: you)?)\b(?:\W*+\w++){0,4}+\W*$",
+    r"^\W*(?:hello|hi|hey|dear|good (?:morning|afternoon|evening)|thanks?(?: you)?)\b(?:\W*+\w++){0,4}\W*$",
     re.IGNORECASE,
 )
 """Possessive: one long word would be taken for four in every way it can be cut."""

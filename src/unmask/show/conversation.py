@@ -287,7 +287,7 @@ def _by(by: str) -> Markup:
 
 
 # Nothing is given back: three rows of marks side by side would be divided in every way there is.
-_ONLY_ANSWER = re.compile(r"[\W_]*+(?:answer|option)?+[\W_]*+[a-d]?+[\W_]*+", re.IGNORECASE)
+_ONLY_ANSWER = re.compile(r"[\W_]*+(?:answer|option)?[\W_]*+[a-d]?+[\W_]*+", re.IGNORECASE)
 
 
 def _because(why: str | None) -> Markup:
