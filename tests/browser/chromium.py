@@ -22,9 +22,7 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
-GET_CHROMIUM = (
-    f"Type `apt-get install chromium`, or name one with UNMASK_CHROMIUM=/path. Looked for: {', '.join(NAMES)}"
-)
+GET_CHROMIUM = f"Type `apt-get install chromium`, or name one with UNMASK_CHROMIUM=/path; looked for {', '.join(NAMES)}"
 GET_DRIVER = "Playwright's driver does not start. On a minimal Debian, type `apt-get install libatomic1`"
 
 
