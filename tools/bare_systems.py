@@ -79,7 +79,7 @@ def find_archive() -> str:
 def require_tools() -> None:
     """Say what is missing and end, before anything is built."""
     if sys.platform != "linux" or shutil.which("apt-get") is None:
-        sys.exit(f"make test-bare builds Debian systems and needs Debian or Ubuntu; this is {platform.platform()}")
+        sys.exit(f"make test-bare builds Debian systems and needs Debian; this is {platform.platform()}")
     if os.geteuid() != 0:
         sys.exit("make test-bare needs root, for debootstrap and chroot. Type: sudo make test-bare")
     missing = [name for name in ("debootstrap", "unshare", "git") if shutil.which(name) is None]
@@ -113,21 +113,10 @@ def run_inside(folder: Path, command: str) -> tuple[int, str]:
     variables = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8", "TERM": "dumb"}
     variables |= {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     environment = [f"{name}={value}" for name, value in variables.items()]
-    enter = [
-        "unshare",
-        "--mount",
-        "--pid",
-        "--fork",
-        "--kill-child",
-        "sh",
-        "-c",
-        ENTER,
-        "sh",
-        str(folder),
-        *environment,
-    ]
+    apart = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
+    enter = ["sh", "-c", ENTER, "sh", str(folder), *environment]
     process = subprocess.Popen(
-        [*enter, "sh", "-c", f"cd /unmask && {command}"],
+        [*apart, *enter, "sh", "-c", f"cd /unmask && {command}"],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
