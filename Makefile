@@ -52,7 +52,7 @@ test-whitebox: $(INSIDE)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) \
 	  $$(grep -rl --include='test_*.py' 'needs the extra whitebox' tests) $(PYTEST)
 
-# Needs root and debootstrap, and says so; nothing of this machine but its name servers and certificates is used.
+# Needs root and debootstrap, and says so. What the systems take over from this machine stands in the file.
 test-bare:
 	@$(PYTHON) tools/bare_systems.py $(SYSTEMS)
 

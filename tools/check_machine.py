@@ -2,6 +2,7 @@
 
 import sys
 import sysconfig
+from importlib.util import find_spec
 
 OLD = "unmask needs Python 3.11 or newer, and {python} is {version}. Name a newer one: make PYTHON=python3.13 ..."
 NEW = "unmask is tested on Python 3.11 to 3.14, and {python} is {version}. If it fails: make PYTHON=python3.13 ..."
@@ -13,7 +14,7 @@ def list_obstacles(version: tuple, *, can_install_pip: bool, abi: str) -> list:
     """Sentences for what stops an installation."""
     if version < (3, 11):
         return [OLD]
-    return [] + ([] if can_install_pip else [VENV]) + ([MUSL] if "musl" in abi else [])
+    return ([] if can_install_pip else [VENV]) + ([MUSL] if "musl" in abi else [])
 
 
 def list_warnings(version: tuple) -> list:
@@ -21,19 +22,11 @@ def list_warnings(version: tuple) -> list:
     return [NEW] if version > (3, 14) else []
 
 
-def has_ensurepip() -> bool:
-    """Debian has it in a package of its own."""
-    try:
-        import ensurepip
-    except ImportError:
-        return False
-    return ensurepip is not None
-
-
 def main(python: str) -> int:
     version = tuple(sys.version_info[:2])
     abi = sysconfig.get_config_var("SOABI") or ""
-    obstacles = list_obstacles(version, can_install_pip=has_ensurepip(), abi=abi)
+    # Debian has ensurepip in a package of its own.
+    obstacles = list_obstacles(version, can_install_pip=find_spec("ensurepip") is not None, abi=abi)
     for sentence in list_warnings(version) + obstacles:
         sys.stderr.write(sentence.format(python=python, version=".".join(map(str, version))) + "\n")
     return 1 if obstacles else 0

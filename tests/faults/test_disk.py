@@ -29,8 +29,12 @@ ALONE = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "
 def mounting() -> None:
     """The right to mount a small file system."""
     test = [*ALONE, "sh", "-c", "mount -t tmpfs -o size=16k tmpfs /mnt"]
-    if shutil.which("unshare") is None or subprocess.run(test, capture_output=True, check=False).returncode:
-        give_up("right to mount a small file system", advice="Type `apt-get install mount`, or run the tests as root")
+    if shutil.which("unshare") is None:
+        give_up("program to mount a small file system", advice="Type `apt-get install util-linux mount`")
+    done = subprocess.run(test, capture_output=True, text=True, check=False)
+    if done.returncode:
+        advice = f"Run the tests as root and outside a chroot, or type `apt-get install mount` ({done.stderr.strip()})"
+        give_up("right to mount a small file system", advice=advice)
 
 
 SCRIPT = r"""
