@@ -14,6 +14,9 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
+LOOK = 0.2
+"""Seconds between two looks for a signal while work in another thread is waited for."""
+
 
 def blocking(work: Callable[[], Coroutine[object, object, T]]) -> T:
     """Run to the end and return the result. Inside a running loop (a notebook) the work gets a thread of its own, and
@@ -63,7 +66,9 @@ class _Apart(Generic[T]):
     def wait(self) -> None:
         """Until nothing of it runs any more."""
         self._waited_for.set()
-        self._ended.wait()
+        # A signal that comes just before a wait does not end that wait, and Python calls its handler only after it.
+        while not self._ended.wait(LOOK):
+            pass
 
     def interrupt(self) -> None:
         """As a signal would: the work's own handler is called, and work that has none is cancelled."""
