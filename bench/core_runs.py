@@ -15,11 +15,11 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from unmask.ask.plan import Effort
+from unmask.engine.run import run
 from unmask.models.scripted import Character
-from unmask.opened import Run
+from unmask.protocol.plan import Effort
 from unmask.records import Archetype, Lettered, Outcome, Pending, Ranged, Unread
-from unmask.stages import run
+from unmask.runs.run import Run
 
 RULES = "rules"
 _BLOCK = re.compile(r"(<!-- runs -->\n).*?(<!-- end -->)", re.DOTALL)

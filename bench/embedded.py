@@ -22,8 +22,8 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-from unmask.models.embedded import cores, open_embedded
-from unmask.models.llamacpp import Setup
+from unmask.models.local.embedded import cores, open_embedded
+from unmask.models.local.llamacpp import Setup
 from unmask.records import Message, Request, Sampling
 
 QUESTION = (
@@ -115,8 +115,8 @@ def _line(row: dict[str, float], setup: Setup, *, waiting: str, busy: bool, coun
 
 
 async def judge(name: str) -> None:
-    """The judge of small models on the replies of tests/read/chosen.py: letter by letter, and how many are right."""
-    from tests.read.chosen import REPLIES, read_by
+    """The judge of small models on the replies of tests/judges/chosen.py: letter by letter, and how many are right."""
+    from tests.judges.chosen import REPLIES, read_by
 
     model = open_embedded(name)
     began, right = time.monotonic(), 0

@@ -81,7 +81,7 @@ def written(model: Any, args: argparse.Namespace, *, way: str) -> dict[str, Any]
     """Seconds for all rows from first to last token, prompts not counted."""
     import random
 
-    from unmask.models.hf import _room
+    from unmask.models.local.hf import _room
     from unmask.whitebox.draw import Manner, Row
     from unmask.whitebox.generate import Writer
     from unmask.whitebox.step import CudaRecorder

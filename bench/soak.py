@@ -25,11 +25,11 @@ from typing import NamedTuple
 from bench import machine
 from bench.planted import Plant, expected, plant, write_jsonl
 from bench.process import ROOT, Served, serving
-from unmask.folder import Folder
-from unmask.opened import Run
+from unmask.engine.run import run
 from unmask.records import Verdict
-from unmask.show.progress import ProgressLine
-from unmask.stages import run
+from unmask.render.terminal.progress import ProgressLine
+from unmask.runs.folder import Folder
+from unmask.runs.run import Run
 
 PAGE = ROOT / "docs" / "faults.md"
 TIMEOUT = 10.0

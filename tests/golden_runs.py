@@ -16,8 +16,9 @@ from collections import Counter
 from pathlib import Path
 
 import unmask
-from unmask.data import load
-from unmask.models import Scripted, open_model
+from unmask.data.load import load
+from unmask.models.providers import open_model
+from unmask.models.scripted import Scripted
 from unmask.records import Request
 
 RUNS = Path(__file__).parent / "golden" / "runs"

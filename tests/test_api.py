@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import unmask
-from unmask.data import load
+from unmask.data.load import load
 from unmask.errors import MissingError, MixedRunError, RequestRefusedError, UsageError
 from unmask.models.scripted import Scripted
 from unmask.records import Completion, Request, Verdict

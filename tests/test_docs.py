@@ -16,11 +16,11 @@ from tests import docs_cli
 from unmask import errors
 from unmask.cli import crash
 from unmask.models.keys import KEY_VARIABLE, URL_VARIABLE
-from unmask.models.names import IN_PROCESS, PROVIDERS
+from unmask.models.providers import IN_PROCESS, PROVIDERS
 from unmask.models.scripted import Character
+from unmask.protocol.presets import RULES, Preset, Ties, Tolerated
+from unmask.protocol.score import RATES
 from unmask.records import Accuracy, Archetype, Scenario, Verdict
-from unmask.resolve.presets import RULES, Preset, Ties, Tolerated
-from unmask.score import RATES
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "unmask"
@@ -175,7 +175,8 @@ def test_protocol_page_has_every_word(word):
 
 def test_unread_reasons_are_documented():
     """Every first word of an unread reason in the code is in the table of docs/files.md, and the other way round."""
-    code = "\n".join(path.read_text(encoding="utf-8") for path in (SOURCE / "read").rglob("*.py"))
+    paths = [path for room in ("judges", "protocol") for path in (SOURCE / room).rglob("*.py")]
+    code = "\n".join(path.read_text(encoding="utf-8") for path in paths)
     words = set(re.findall(r"""(?:Unread\(\s*f?|return )"(\w+): """, code))
     assert {word.strip("`") for word in table(page("docs/files.md"), "word")} == words
 

@@ -100,6 +100,6 @@ def test_public_signatures():
 
 def test_prompts_of_judges_are_byte_for_byte_those_that_runs_were_read_with():
     """The hash covers names and contents; another hash would refuse every run in the world."""
-    from unmask.read.prompts import prompts_hash
+    from unmask.judges.letters import prompts_hash
 
     assert prompts_hash() == "4ea9f9a9754562f7026e"

@@ -13,28 +13,15 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "unmask"
 
-LAYERS = (
-    ("errors", "records"),
-    ("plainfiles",),
-    ("data", "facts", "journal", "loops", "resolve", "seen", "stats"),
-    ("whitebox",),
-    ("models", "oneletter", "read", "roleplay", "selfreport", "understood"),
-    ("bill", "score"),
-    ("ask", "execute", "pull"),
-    ("conclude", "course", "definition", "doctor", "options", "planted"),
-    ("estimate", "folder", "frames", "provenance", "repeat"),
-    ("opened", "prepare"),
-    ("bridge", "compared", "drive", "labels", "varied"),
-    ("agreement", "boards", "export", "gated", "mitigated", "probed", "sample", "scaled", "stages"),
-    ("demo", "foresee", "liars"),
-    ("show",),
-    ("cli",),
+ROOMS = (
+    *("errors", "records", "text", "files"),
+    *("stats", "data", "whitebox", "models", "judges", "protocol", "runs", "engine"),
+    *("analysis", "interop", "experiments", "render", "cli"),
 )
-"""Parts of the package in the order of the stages. A part imports parts of earlier rows only; `resolve` stands before
-`ask` and `read` because the planner asks it what can still change a verdict. A new part needs a place here."""
+"""A module imports its own room and rooms that stand before it here. Nothing else stands in the root but `__init__`,
+which names the public things, and `__main__`."""
 
-RANK = {name: rank for rank, row in enumerate(LAYERS) for name in row}
-PURE = ("resolve", "stats", "score", "ask/plan", "ask/prompts")
+PURE = ("stats", "protocol")
 """Style rule 5: nothing here touches files, clocks, randomness or the network."""
 IMPURE = {
     "aiohttp",
@@ -72,36 +59,15 @@ HEAVY = {
     "transformers",
     "xllamacpp",
 }
-ALLOWED_AT_IMPORT = {
-    *(
-        f"whitebox/{name}"
-        for name in (
-            "activations",
-            "direct",
-            "directions",
-            "draw",
-            "frozen",
-            "generate",
-            "kernels",
-            "parts",
-            "read",
-            "represent",
-            "slots",
-            "step",
-            "teach",
-        )
-    ),
-    "bridge/registry",
-    "bridge/task",
-}
-"""Modules that are themselves imported late only: speaking HTTP, torch or Inspect is all they do."""
-LONGEST_MODULE, LONGEST_FUNCTION = 400, 80
+LOADED_LATE = ("whitebox/", "interop/inspect/registry", "interop/inspect/task")
+"""Modules that are themselves imported late only: speaking torch or Inspect is all they do."""
+LONGEST_FUNCTION = 80
 
 FILES = sorted(SOURCE.rglob("*.py"))
 
 
 def name_of(path: Path) -> str:
-    """`ask/plan` for `src/unmask/ask/plan.py`, `ask` for its package."""
+    """`ask/plan` for `src/unmask/protocol/plan.py`, `ask` for its package."""
     return path.relative_to(SOURCE).with_suffix("").as_posix().removesuffix("/__init__").removesuffix("__init__")
 
 
@@ -117,10 +83,10 @@ def imports(tree: ast.AST) -> Iterator[str]:
                 raise AssertionError(f"relative import in line {node.lineno}")
 
 
-def parts(tree: ast.AST) -> set[str]:
-    """Parts of our own package that a module imports; `from unmask import __version__` is nobody's part."""
-    found = (name.split(".") for name in imports(tree))
-    return {words[1] for words in found if words[0] == "unmask" and len(words) > 1 and words[1] != "__version__"}
+def rooms(tree: ast.AST) -> set[str]:
+    """Rooms of our own package that a module imports; `from unmask import __version__` is nobody's room."""
+    names = (name.split(".") for name in imports(tree))
+    return {words[1] for words in names if words[0] == "unmask" and len(words) > 1 and words[1] != "__version__"}
 
 
 def at_import(tree: ast.Module) -> set[str]:
@@ -142,32 +108,53 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in FILES if path.parent != SOURCE or path.stem != "__init__"], ids=name_of
-)
-def test_imports_point_to_earlier_stages(path):
-    """A module imports its own part and parts of earlier rows, nothing of the same row or a later one."""
-    own = name_of(path).partition("/")[0]
-    assert own in RANK, f"give {own} a place in LAYERS"
-    for other in parts(parsed(path)) - {own}:
-        assert other in RANK, f"give {other} a place in LAYERS"
-        assert RANK[other] < RANK[own], f"{name_of(path)} imports {other}"
+TREES = {name_of(path): parsed(path) for path in FILES}
 
 
-@pytest.mark.parametrize("path", [p for p in FILES if name_of(p).startswith(PURE)], ids=name_of)
-def test_pure_parts_touch_nothing_outside(path):
-    """The rules and the planner import nothing that reads files, clocks, randomness or the network."""
-    assert not {name.split(".")[0] for name in imports(parsed(path))} & IMPURE
+def test_the_root_holds_the_rooms_and_nothing_else():
+    """A newcomer sees six modules and the rooms."""
+    files = {path.name for path in SOURCE.iterdir() if path.is_file()}
+    assert files == {"__init__.py", "__main__.py", "errors.py", "records.py", "text.py", "files.py", "py.typed"}
+    assert {path.name for path in SOURCE.iterdir() if path.is_dir()} - {"__pycache__"} == set(ROOMS[4:])
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_heavy_packages_are_imported_where_they_are_used(path):
+def test_imports_point_to_rooms_before():
+    """A module imports its own room and rooms before it."""
+    wrong = {
+        (module, other)
+        for module, tree in TREES.items()
+        if module not in {"", "__main__"}
+        for other in rooms(tree)
+        if ROOMS.index(other) > ROOMS.index(module.partition("/")[0])
+    }
+    assert wrong == set()
+
+
+def test_rooms_re_export_nothing():
+    """Only the top `__init__` is a promised import path; `cli/data` is a command."""
+    packages = [
+        path for path in FILES if path.name == "__init__.py" and path.parent not in {SOURCE, SOURCE / "cli/data"}
+    ]
+    assert [
+        name_of(path) for path in packages if any(not isinstance(node, ast.Expr) for node in parsed(path).body)
+    ] == []
+
+
+def test_pure_rooms_touch_nothing_outside():
+    """The rules, the planner and the statistics import nothing that reads files, clocks, randomness or the network."""
+    pure = {module: tree for module, tree in TREES.items() if module.startswith(PURE)}
+    assert {module for module, tree in pure.items() if {name.split(".")[0] for name in imports(tree)} & IMPURE} == set()
+
+
+def test_heavy_packages_are_imported_where_they_are_used():
     """No module loads a heavy package when it is imported, save those that are themselves loaded late."""
-    heavy = at_import(parsed(path)) & HEAVY
-    assert not heavy or name_of(path) in ALLOWED_AT_IMPORT
+    heavy = {module for module, tree in TREES.items() if at_import(tree) & HEAVY}
+    assert {module for module in heavy if not module.startswith(LOADED_LATE)} == set()
 
 
-@pytest.mark.parametrize("module", ["unmask", "unmask.cli.main", "unmask.cli.run", "unmask.stages", "unmask.doctor"])
+@pytest.mark.parametrize(
+    "module", ["unmask", "unmask.cli.main", "unmask.cli.run", "unmask.engine.run", "unmask.models.doctor"]
+)
 def test_importing_loads_nothing_heavy(module, tmp_path):
     """A fresh process that imports the module has loaded none of the heavy packages."""
     program = f"import sys, {module}; print(*{{name.partition('.')[0] for name in sys.modules}})"
@@ -175,22 +162,27 @@ def test_importing_loads_nothing_heavy(module, tmp_path):
     assert not set(done.stdout.split()) & HEAVY
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_modules_and_functions_stay_short(path):
-    """At most 400 lines a module and 80 a function."""
-    text = path.read_text(encoding="utf-8")
-    assert text.count("\n") <= LONGEST_MODULE
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno:
-            assert node.end_lineno - node.lineno < LONGEST_FUNCTION, node.name
+def test_functions_stay_short():
+    """At most 80 lines a function."""
+    long = [
+        f"{module}: {node.name}"
+        for module, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if (node.end_lineno or 0) - node.lineno >= LONGEST_FUNCTION
+    ]
+    assert long == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_annotations_are_not_evaluated(path):
+def test_annotations_are_not_evaluated():
     """Every module with code postpones annotations, so that typing costs nothing and forward names work."""
-    tree = parsed(path)
-    code = [node for node in tree.body if not isinstance(node, ast.Expr)]
-    assert not code or "__future__.annotations" in set(imports(tree))
+    late = [
+        module
+        for module, tree in TREES.items()
+        if any(not isinstance(node, ast.Expr) for node in tree.body) and module != "__main__"
+        if "__future__.annotations" not in set(imports(tree))
+    ]
+    assert late == []
 
 
 DOCUMENTED = {"os._exit"}
@@ -217,7 +209,7 @@ def private_names(tree: ast.AST) -> set[str]:
 
 def test_no_private_names_of_the_standard_library():
     """They change from one Python to the next without notice: one of them let no run work on 3.12."""
-    found = {name_of(path): private_names(parsed(path)) for path in FILES}
+    found = {module: private_names(tree) for module, tree in TREES.items()}
     assert {module: names for module, names in found.items() if names} == {}
 
 

@@ -17,7 +17,7 @@ import unmask
 from tests.docs_cli import inner_commands
 from unmask import errors
 from unmask.cli import main, start
-from unmask.options import Options
+from unmask.runs.options import Options
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -71,7 +71,7 @@ def test_public_names_exist_and_are_documented(name):
 
 def test_functions_survive_the_import_of_modules(tmp_path):
     """`unmask.run` and `unmask.judge` stay functions whatever else was imported."""
-    loading = "import unmask, unmask.cli.run, unmask.cli.judge, unmask.stages"
+    loading = "import unmask, unmask.cli.run, unmask.cli.judge, unmask.engine.run"
     program = f"{loading}; print(callable(unmask.run), callable(unmask.judge))"
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout == "True True\n"

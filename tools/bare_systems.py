@@ -31,8 +31,9 @@ SMALL = (
     "make .venv/.ready",
     ".venv/bin/unmask run --data tiny --model scripted/liar --judge scripted/judge --out runs/liar",
     ".venv/bin/python -m pip install --quiet --constraint constraints.txt pytest pytest-xdist hypothesis",
-    ".venv/bin/python -m pytest -n 2 tests/ask tests/test_execute.py tests/test_drive.py tests/test_journal.py"
-    " tests/test_loops.py tests/faults/test_kill.py tests/faults/test_signals.py",
+    ".venv/bin/python -m pytest -n 2 tests/protocol/test_plan.py tests/engine/test_executor.py"
+    " tests/engine/test_session.py tests/engine/test_loop.py tests/runs/test_journal.py"
+    " tests/faults/test_kill.py tests/faults/test_signals.py",
 )
 """tests/faults/test_kill.py kills real runs against the endpoint and continues them."""
 PROXIES = ("http_proxy", "https_proxy", "no_proxy")

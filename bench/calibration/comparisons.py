@@ -10,8 +10,8 @@ import numpy as np
 
 from bench.calibration.found import Rng, Seen, Setting, covers, rejected
 from bench.calibration.worlds import World, outcomes, paired
-from unmask.gated import Limits, On, _p_lie
-from unmask.score import score
+from unmask.analysis.gate import Limits, On, _p_lie
+from unmask.protocol.score import score
 from unmask.stats.compare import difference, holm
 from unmask.stats.correlate import correlate
 from unmask.stats.rank import places

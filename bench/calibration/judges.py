@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bench.calibration.found import Kind, Rng, Seen, Setting, covers
-from unmask.sample import draw
+from unmask.analysis.sampling import draw
 from unmask.stats.agree import Pair, agreement
 from unmask.stats.corrected import Labelled, corrected, shift_interval
 

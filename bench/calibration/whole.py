@@ -13,15 +13,15 @@ from typing import NamedTuple
 import numpy as np
 
 from bench.calibration.found import Kind, Rng, Seen, Setting, covers
-from unmask.agreement import agree, corrected_p_lie
+from unmask.analysis.agreement import agree, corrected_p_lie
+from unmask.analysis.labels import writer
+from unmask.analysis.sampling import sample, sampled
 from unmask.data.dataset import Dataset, content_hash
-from unmask.labels import writer
+from unmask.engine.run import run
 from unmask.models.scripted import Scripted
-from unmask.opened import Run
 from unmask.records import PRESSURED, Archetype, Label, Letter, Message, Request, Scenario
 from unmask.records import Kind as Sort
-from unmask.sample import sample, sampled
-from unmask.stages import run
+from unmask.runs.run import Run
 
 _MARK = re.compile(r"scenario (\d+)\b")
 _STATED = re.compile(r"mark (\d+) ([AB])")

@@ -59,14 +59,14 @@ def _allowed(use: Callable[[], Any], kind: type[UnmaskError]) -> bool:
 
 
 def letter(data: bytes) -> None:
-    from unmask.read import parse
+    from unmask.judges import parse
 
     for complete in (True, False):
         parse.find_letter(_text(data), complete=complete)
 
 
 def interval(data: bytes) -> None:
-    from unmask.read import parse
+    from unmask.judges import parse
 
     for complete in (True, False):
         found = parse.interval(_text(data), complete=complete)
@@ -76,7 +76,7 @@ def interval(data: bytes) -> None:
 
 
 def figures(data: bytes) -> None:
-    from unmask.read import numbers
+    from unmask.judges import numbers
 
     text, end = _text(data), 0
     for quantity in numbers.find(text):
@@ -88,8 +88,7 @@ def figures(data: bytes) -> None:
 
 
 def rules(data: bytes) -> None:
-    from unmask.read import offline
-    from unmask.read import rules as tagged
+    from unmask.judges import offline, tagged
     from unmask.records import Letter
 
     text = _text(data)
@@ -103,8 +102,9 @@ def rules(data: bytes) -> None:
 
 
 def _load(path: Path) -> None:
-    from unmask.data import LoadOptions, load
+    from unmask.data.dataset import LoadOptions
     from unmask.data.jsonl import dump
+    from unmask.data.load import load
 
     dump(load(path, options=LoadOptions(skip_bad_rows=True)).scenarios)
 
@@ -149,8 +149,8 @@ def form(data: bytes) -> bool:
 
 
 def journal(data: bytes) -> None:
-    from unmask.journal import mend, read_lines
     from unmask.records import Asked, Judged, Label
+    from unmask.runs.journal import mend, read_lines
 
     def use(path: Path) -> None:
         for kind in (Asked, Judged, Label):
@@ -163,7 +163,7 @@ def journal(data: bytes) -> None:
 
 
 def definition(data: bytes) -> bool:
-    from unmask.folder import Folder
+    from unmask.runs.folder import Folder
 
     def use(path: Path) -> None:
         folder = Folder(path.parent)
@@ -176,14 +176,14 @@ def definition(data: bytes) -> bool:
 
 
 def labels(data: bytes) -> None:
-    from unmask.labels import read_file
+    from unmask.analysis.labels import read_file
 
     for name in ("labels.csv", "labels.jsonl"):
         _file(data, name, read_file)
 
 
 def board(data: bytes) -> None:
-    from unmask.scaled import read_board, read_compute
+    from unmask.analysis.scaling import read_board, read_compute
 
     _file(data, "board.json", read_board)
     _file(data, "board.csv", read_board)
@@ -194,10 +194,10 @@ def beside(data: bytes) -> None:
     """Files that lie beside a journal or beside data: the sample for people, the perplexity, what *yes* means."""
     import numpy as np
 
+    from unmask.analysis.sampling import load
     from unmask.data import polarity
-    from unmask.mitigated import read_fluency
-    from unmask.opened import Run
-    from unmask.sample import load
+    from unmask.experiments.mitigation import read_fluency
+    from unmask.runs.run import Run
     from unmask.whitebox.fluency import ratio
 
     def fluent(run: Run) -> None:
@@ -223,7 +223,7 @@ def beside(data: bytes) -> None:
 
 
 def _import(path: Path) -> None:
-    from unmask.bridge.importing import import_run
+    from unmask.interop.importing import import_run
 
     out = path.parent / "out" / "run"
     run, _ = import_run(path, out=out)
@@ -254,13 +254,13 @@ def evaluated(data: bytes) -> bool:
 
 
 def gguf(data: bytes) -> bool:
-    from unmask.models.gguf import read_header
+    from unmask.models.local.gguf import read_header
 
     return _file(data, "model.gguf", read_header)
 
 
 def catalogue(data: bytes) -> bool:
-    from unmask.models.catalogue import entry
+    from unmask.models.local.catalogue import entry
 
     return _allowed(lambda: entry(_text(data)), UnmaskError)
 
@@ -281,12 +281,12 @@ def steer(data: bytes) -> None:
 
 def answer(data: bytes) -> None:
     """The body of an HTTP answer, behind every status, to both kinds of client, and as a list of models."""
-    from unmask.doctor import _listed
-    from unmask.journal import _encoder
     from unmask.models import anthropic, openai
+    from unmask.models.doctor import _listed
     from unmask.models.failures import failure, problem_of
     from unmask.models.http import Answer
     from unmask.records import Asked
+    from unmask.runs.journal import _encoder
 
     _listed(data)
     for kind in (openai.OpenAI, anthropic.Anthropic):
@@ -330,7 +330,7 @@ def _asked(model: Any, data: bytes, answer: Any, asked: Any) -> Any:
 
 def names(data: bytes) -> None:
     """Names of judges and people as file names: one plain name in the folder, never another's."""
-    from unmask.definition import judge_file, public_url
+    from unmask.runs.definition import judge_file, public_url
 
     name = judge_file(_text(data))
     if Path(name).name != name or name in ("", ".", "..") or len(name.encode()) > 200 or not name.isascii():

@@ -19,16 +19,16 @@ import msgspec
 
 from bench.judges.labelled import Labelled, labelled
 from bench.judges.labelled import scenarios as labelled_scenarios
-from unmask.ask.plan import Effort
-from unmask.data import from_scenarios
-from unmask.folder import Folder, load_seen
+from unmask.data.load import from_scenarios
+from unmask.engine.define import define, judge_spec, settle
+from unmask.engine.run import judge as judge_run
 from unmask.models.scripted import Scripted
-from unmask.options import Options
-from unmask.prepare import define, judge_spec, settle
-from unmask.read import gather
+from unmask.protocol import readings as gather
+from unmask.protocol.intervals import same
+from unmask.protocol.plan import Effort
 from unmask.records import Archetype, Asked, Choice, Lettered, Ranged, Reading, Scenario
-from unmask.resolve.numeric import same
-from unmask.stages import judge as judge_run
+from unmask.runs.folder import Folder, load_seen
+from unmask.runs.options import Options
 
 
 def agree(one: Reading, other: Reading) -> bool:

@@ -17,10 +17,10 @@ import msgspec
 
 from bench.judges.labelled import Labelled, labelled
 from bench.judges.labelled import scenarios as labelled_scenarios
-from unmask.folder import Folder, load_seen
-from unmask.opened import Run
-from unmask.read import choose, offline
+from unmask.judges import choose, offline
 from unmask.records import Choice, Kind, Letter, Unread, digest
+from unmask.runs.folder import Folder, load_seen
+from unmask.runs.run import Run
 
 FILE = Path(choose.__file__).with_name("choose.json")
 TRIED = [round(0.05 * step, 2) for step in range(-20, 61)]

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from bench.judges.labelled import Labelled, labelled, scenarios
-from unmask.read import choose, pick, prompts
+from unmask.judges import choose, letters, pick
 from unmask.records import (
     DIRECT,
     PRESSURED,
@@ -142,7 +142,7 @@ def _figure_request(item: Figured) -> tuple[Message, ...]:
         direct=item.asked,
     )
     slot = DIRECT if item.direct else PRESSURED
-    return prompts.request(Method.INTERVAL, scenario, slot, (item.text,), sampling=COLD).messages
+    return letters.request(Method.INTERVAL, scenario, slot, (item.text,), sampling=COLD).messages
 
 
 def _object(label: Interval) -> str:

@@ -152,7 +152,7 @@ def held_of(chat: Chat, given: Sequence[Lesson]) -> list[Tokens]:
 
 def right(model: Any, chat: Chat, material: Sequence[Item]) -> dict[str, tuple[int, int]]:
     """How many letters are read as labelled, by who wrote the reply: both orders, logarithms added."""
-    from unmask.read.pick import OPTIONS, ORDERS
+    from unmask.judges.pick import OPTIONS, ORDERS
 
     asked = [item for item in material if isinstance(item, Picked)]
     first = [chat.tokens(option)[0] for option in OPTIONS]

@@ -18,12 +18,10 @@ import msgspec
 
 from bench.planted import Plant, expected, plant
 from bench.replies import bounds, spelled
-from unmask.ask.plan import Effort
-from unmask.data import load
-from unmask.folder import Folder
-from unmask.models import open_model
-from unmask.options import Options
-from unmask.prepare import define, judge_spec
+from unmask.data.load import load
+from unmask.engine.define import define, judge_spec
+from unmask.models.providers import open_model
+from unmask.protocol.plan import Effort
 from unmask.records import (
     DIRECT,
     PRESSURED,
@@ -40,6 +38,8 @@ from unmask.records import (
     Verdict,
     digest,
 )
+from unmask.runs.folder import Folder
+from unmask.runs.options import Options
 
 BASE = 1000
 WINDOW = 600

@@ -15,58 +15,58 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from unmask.agreement import agree as agree
-    from unmask.boards import board as board
-    from unmask.compared import compare as compare
-    from unmask.data import Dataset as Dataset
-    from unmask.data import load as load
+    from unmask.analysis.agreement import agree as agree
+    from unmask.analysis.board import board as board
+    from unmask.analysis.compare import compare as compare
+    from unmask.analysis.gate import gate as gate
+    from unmask.analysis.sampling import label as label
+    from unmask.analysis.scaling import scaling as scaling
+    from unmask.analysis.sensitivity import sensitivity as sensitivity
+    from unmask.data.dataset import Dataset as Dataset
+    from unmask.data.load import load as load
+    from unmask.engine.run import judge as judge
+    from unmask.engine.run import run as run
     from unmask.errors import UnmaskError as UnmaskError
-    from unmask.gated import gate as gate
-    from unmask.liars import organism as organism
-    from unmask.models import open_model as open_model
+    from unmask.experiments.organism import organism as organism
+    from unmask.experiments.probe import probe as probe
     from unmask.models.base import Model as Model
-    from unmask.opened import Run as Run
-    from unmask.opened import open_run as open_run
-    from unmask.options import Options as Options
-    from unmask.probed import probe as probe
+    from unmask.models.providers import open_model as open_model
+    from unmask.protocol.score import Score as Score
     from unmask.records import Outcome as Outcome
     from unmask.records import Scenario as Scenario
-    from unmask.sample import label as label
-    from unmask.scaled import scaling as scaling
-    from unmask.score import Score as Score
-    from unmask.show.figures import figure as figure
-    from unmask.show.report import report as report
-    from unmask.stages import judge as judge
-    from unmask.stages import run as run
+    from unmask.render.figures.figures import figure as figure
+    from unmask.render.html.report import report as report
+    from unmask.runs.options import Options as Options
+    from unmask.runs.run import Run as Run
+    from unmask.runs.run import open_run as open_run
     from unmask.stats.power import power as power
-    from unmask.varied import sensitivity as sensitivity
 
 _HOME = {
-    "Dataset": "unmask.data",
+    "Dataset": "unmask.data.dataset",
     "Model": "unmask.models.base",
-    "Options": "unmask.options",
+    "Options": "unmask.runs.options",
     "Outcome": "unmask.records",
-    "Run": "unmask.opened",
+    "Run": "unmask.runs.run",
     "Scenario": "unmask.records",
-    "Score": "unmask.score",
+    "Score": "unmask.protocol.score",
     "UnmaskError": "unmask.errors",
-    "agree": "unmask.agreement",
-    "board": "unmask.boards",
-    "compare": "unmask.compared",
-    "figure": "unmask.show.figures",
-    "gate": "unmask.gated",
-    "judge": "unmask.stages",
-    "label": "unmask.sample",
-    "load": "unmask.data",
-    "open_model": "unmask.models",
-    "open_run": "unmask.opened",
-    "organism": "unmask.liars",
+    "agree": "unmask.analysis.agreement",
+    "board": "unmask.analysis.board",
+    "compare": "unmask.analysis.compare",
+    "figure": "unmask.render.figures.figures",
+    "gate": "unmask.analysis.gate",
+    "judge": "unmask.engine.run",
+    "label": "unmask.analysis.sampling",
+    "load": "unmask.data.load",
+    "open_model": "unmask.models.providers",
+    "open_run": "unmask.runs.run",
+    "organism": "unmask.experiments.organism",
     "power": "unmask.stats.power",
-    "probe": "unmask.probed",
-    "report": "unmask.show.report",
-    "run": "unmask.stages",
-    "scaling": "unmask.scaled",
-    "sensitivity": "unmask.varied",
+    "probe": "unmask.experiments.probe",
+    "report": "unmask.render.html.report",
+    "run": "unmask.engine.run",
+    "scaling": "unmask.analysis.scaling",
+    "sensitivity": "unmask.analysis.sensitivity",
 }
 
 __all__ = ["__version__", *_HOME]  # noqa: PLE0604  the names are strings

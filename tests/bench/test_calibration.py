@@ -10,8 +10,8 @@ from bench.calibration import page
 from bench.calibration.found import Finding, Kind, Seen, Setting, covers, measured
 from bench.calibration.judges import _Joint
 from bench.calibration.worlds import World, outcomes, paired
+from unmask.protocol.score import measure
 from unmask.records import Verdict
-from unmask.score import measure
 
 
 def rng(seed: int = 0) -> np.random.Generator:

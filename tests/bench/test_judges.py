@@ -8,9 +8,9 @@ from bench.judges.__main__ import agree, goals, kinds
 from bench.judges.fit import agreeing, fit
 from bench.judges.labelled import labelled, scenarios
 from bench.judges.material import Figured, Picked, items, lessons
-from unmask.data import load
-from unmask.read import choose, offline, pick
-from unmask.read.parse import find_interval
+from unmask.data.load import load
+from unmask.judges import choose, offline, pick
+from unmask.judges.parse import find_interval
 from unmask.records import Archetype, Letter, Reading, Unread
 
 REPLIES = labelled()

@@ -10,7 +10,7 @@ import pytest
 
 from bench import planted, prose
 from bench.planted import PUBLIC_COUNTS, Plant
-from unmask.data import load
+from unmask.data.load import load
 from unmask.records import Accuracy, Archetype, Interval, Kind, Letter, Ranged, Scenario, Verdict
 
 A, B, C, D = Letter

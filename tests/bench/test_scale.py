@@ -16,11 +16,11 @@ from bench.scale import __main__ as command
 from bench.scale.grown import Grown, Shape, grow
 from bench.scale.page import Row, exponent, page
 from unmask.errors import JournalError
-from unmask.folder import OneByOne, load_seen
-from unmask.journal import Index
-from unmask.opened import open_run
+from unmask.protocol.state import Lazily, Seen
 from unmask.records import Asked, Lettered, Ranged, Unread
-from unmask.seen import Lazily, Seen
+from unmask.runs.folder import OneByOne, load_seen
+from unmask.runs.journal import Index
+from unmask.runs.run import open_run
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +146,7 @@ def test_an_index_of_no_file_is_empty(tmp_path):
 @pytest.fixture
 def long_runs(monkeypatch) -> None:
     """Every run counts as a long one."""
-    monkeypatch.setattr("unmask.drive.LONG", 0)
+    monkeypatch.setattr("unmask.engine.session.LONG", 0)
 
 
 @pytest.fixture(scope="module")

@@ -16,9 +16,9 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser import chromium
 from tests.browser.chromium import opened
-from tests.show.made_runs import hostile_run, small_run, subject
+from tests.render.made_runs import hostile_run, small_run, subject
 from unmask.models.scripted import Scripted
-from unmask.show.report import report
+from unmask.render.html.report import report
 
 OPEN_ALL = "document.querySelectorAll('details').forEach((one) => { one.open = true })"
 THEMES = ("light", "dark")

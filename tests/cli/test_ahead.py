@@ -49,6 +49,10 @@ def test_a_command_that_is_over_does_not(imported):
 
 def test_what_it_imports_is_what_a_run_needs_later():
     ahead._import()
-    assert {"unmask.read.parse", "rich.console", "rich.table", "unmask.cli.finish", "unmask.show.text"} <= set(
-        sys.modules
-    )
+    assert {
+        "unmask.judges.parse",
+        "rich.console",
+        "rich.table",
+        "unmask.cli.finish",
+        "unmask.render.terminal.score",
+    } <= set(sys.modules)

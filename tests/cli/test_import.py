@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.running import unmask
 
-LOG = Path(__file__).parent.parent / "bridge" / "logs" / "5-E.eval"
+LOG = Path(__file__).parent.parent / "interop" / "logs" / "5-E.eval"
 
 
 @pytest.fixture(scope="module")

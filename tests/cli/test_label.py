@@ -17,13 +17,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.analysis.labelled import dataset, made
 from tests.cli.terminal import KEPT, unmask
-from tests.labelled import dataset, made
 from tests.needs import give_up
-from unmask.labels import load, writer
-from unmask.opened import open_run
+from unmask.analysis.labels import load, writer
+from unmask.analysis.sampling import sample, sampled
 from unmask.records import PRESSURED, Interval, Label, Letter
-from unmask.sample import sample, sampled
+from unmask.runs.run import open_run
 
 SIZE = 6
 

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from tests.analysis.labelled import dataset, made
 from tests.cli.terminal import unmask
-from tests.labelled import dataset, made
 from unmask import __version__, errors
-from unmask.ask.treat import developer_prompt
 from unmask.cli import crash, main
 from unmask.cli.mitigate import layer_list
 from unmask.cli.options import option, variable
+from unmask.runs.treat import developer_prompt
 
 HEAVY = (
     "aiohttp",

@@ -9,8 +9,8 @@ import pytest
 
 from tests.cli.terminal import unmask
 from tests.made_runs import made
+from unmask.analysis.gate import gate
 from unmask.errors import UsageError
-from unmask.gated import gate
 from unmask.models.scripted import Scripted
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from unmask.data import load
+from unmask.data.load import load
 from unmask.data.stats import balance_table, describe, length_table, markdown, motive_table
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -8,8 +8,8 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from unmask.data.export import cells, columns
-from unmask.data.text import tidy
 from unmask.records import Archetype, Interval, Kind, Letter, Message, Scenario
+from unmask.text import tidy
 
 BINARY = "The kettle <pivotal>is/is not</pivotal> on."
 NUMERIC = "The kettle holds <value> litres."

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unmask.data.cells import harmless, revealed
+from unmask.text import harmless, revealed
 
 TEXTS = st.text() | st.text(alphabet="='+-@\t\r\nab", max_size=8)
 

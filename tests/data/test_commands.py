@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from tests.data.made import row, write_csv
 from unmask.cli.data import data
-from unmask.data import load
+from unmask.data.load import load
 from unmask.errors import DataError, MissingError, UsageError
 
 

@@ -12,8 +12,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.data.made import many, row, write_parquet
-from unmask.data import Dataset, LoadOptions, load
+from unmask.data.dataset import Dataset, LoadOptions
 from unmask.data.jsonl import dump
+from unmask.data.load import load
 from unmask.errors import UnmaskError
 
 patient = settings(max_examples=80, deadline=None)

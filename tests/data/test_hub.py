@@ -17,8 +17,9 @@ import pytest
 
 from tests.data.hub_server import Hub, serving
 from tests.data.made import as_rows, many, write_parquet
-from unmask.data import LoadOptions, from_scenarios, load
+from unmask.data.dataset import LoadOptions
 from unmask.data.hub import PINNED
+from unmask.data.load import from_scenarios, load
 from unmask.errors import MissingError
 from unmask.records import Archetype
 
@@ -26,7 +27,8 @@ MAIN = "a" * 40
 SETS = many(**dict.fromkeys(Archetype, 2))
 PROGRAM = """
 import json, sys
-from unmask.data import LoadOptions, load
+from unmask.data.dataset import LoadOptions
+from unmask.data.load import load
 from unmask.errors import UnmaskError
 try:
     data = load(sys.argv[1], options=LoadOptions(revision=sys.argv[2] or None))

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.data.made import row, scenario, write_csv
-from unmask.data import Dataset, from_scenarios, load, polarity
+from unmask.data import polarity
+from unmask.data.dataset import Dataset
 from unmask.data.jsonl import write_jsonl
+from unmask.data.load import from_scenarios, load
 from unmask.records import Letter
 
 
@@ -134,7 +136,8 @@ def test_appenders_at_the_same_time_lose_nothing(tmp_path: Path):
     rows = [row(task_id=str(n), belief_elicit_1=f"Question {n}?") for n in range(400)]
     write_csv(tmp_path / "data", rows)
     code = (
-        "import sys; from unmask.data import load, polarity; from unmask.records import Letter\n"
+        "import sys; from unmask.data import polarity; from unmask.data.load import load\n"
+        "from unmask.records import Letter\n"
         "data = load(sys.argv[1])\n"
         "for s in data.scenarios[int(sys.argv[2])::4]: polarity.remember(data, scenario=s, letter=Letter.A, judge='j')"
     )

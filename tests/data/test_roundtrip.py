@@ -8,9 +8,9 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 
 from tests.data.made import as_rows, sets, write_csv, write_parquet
-from unmask.data import from_scenarios, load
 from unmask.data.export import export_reference
 from unmask.data.jsonl import write_jsonl
+from unmask.data.load import from_scenarios, load
 from unmask.records import Scenario
 
 thorough = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))

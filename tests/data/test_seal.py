@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.data.complete import binary
-from unmask.data import load, seal
+from unmask.data import seal
 from unmask.data.jsonl import dump
+from unmask.data.load import load
 from unmask.errors import MissingError, UsageError
 
 TEXT = dump([binary("secret-id")])

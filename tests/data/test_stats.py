@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, given, settings
 
 from tests.data.complete import binary, numeric, provided
 from tests.data.made import sets
-from unmask.data import from_scenarios
-from unmask.data.figure import draw
+from unmask.data.load import from_scenarios
 from unmask.data.stats import UNSAID, Push, balance_table, describe, domain_table, markdown, push, spread, tables
 from unmask.errors import UsageError
 from unmask.records import Letter, Scenario
+from unmask.render.figures.dataset import draw
 
 few = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 THREE = from_scenarios([binary(), numeric(pushes="down", pressure="explicit"), provided()])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from unmask.data import load
 from unmask.data.check import check
+from unmask.data.load import load
 from unmask.records import Archetype, Kind, Letter, Scenario
 
 TINY = load("tiny").scenarios

@@ -13,9 +13,9 @@ from typing import Any
 from bench.endpoint import Connection, Endpoint
 from bench.fault import Faults
 from bench.planted import Plant, expected, plant, write_jsonl
-from unmask.opened import Run
+from unmask.engine.run import run
 from unmask.records import Verdict
-from unmask.stages import run
+from unmask.runs.run import Run
 
 SUBJECT, JUDGE = "openai/mock", "openai/judge"
 

@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
-import unmask.journal
+import unmask.runs.journal
 from bench import faulty
 from bench.fault import Fault, Faults, Seen
 from bench.planted import write_jsonl
 from tests.faults.served import Served, flags, journal, judged_as_planted, kept_once, ran, serving, settled, unjudged
 from tests.faults.watched import finished
 from unmask.cli.finish import exit_code
+from unmask.engine.executor import PATIENCE
 from unmask.errors import IncompleteError
-from unmask.execute import PATIENCE
-from unmask.opened import Run
 from unmask.records import Letter, Verdict
-from unmask.show.text import render
+from unmask.render.terminal.score import render
+from unmask.runs.run import Run
 
 SCENARIOS = 20
 RATE = 0.25
@@ -119,7 +119,7 @@ def test_an_answer_too_long_for_the_journal_is_a_failure_and_the_run_stays_reada
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, role: str
 ):
     """It is asked once, named with its size, and asked again by the next run only."""
-    monkeypatch.setattr(unmask.journal, "LONGEST", 20_000)
+    monkeypatch.setattr(unmask.runs.journal, "LONGEST", 20_000)
     with serving(SCENARIOS) as served:
         victims = {one.scenario.id for one in served.plants[::6]}
         met: Counter[str] = Counter()
@@ -146,7 +146,7 @@ def test_an_endpoint_whose_answers_are_all_too_long_stops_the_run_by_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """They are failures to the executor too: it does not pay for one more of each scenario."""
-    monkeypatch.setattr(unmask.journal, "LONGEST", 20_000)
+    monkeypatch.setattr(unmask.runs.journal, "LONGEST", 20_000)
     with serving(100, lambda _: Fault(200, ABSURD)) as served:
         with pytest.raises(IncompleteError, match="in a row failed, the last with: the answer is too long"):
             ran(served, tmp_path / "run", max_connections=1)

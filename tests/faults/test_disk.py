@@ -17,8 +17,8 @@ from bench.process import ROOT
 from tests.faults.served import Served, flags, judged_as_planted, kept_once, ran, serving, settled
 from tests.faults.watched import finished
 from tests.needs import give_up
-from unmask.opened import Run
-from unmask.stages import run
+from unmask.engine.run import run
+from unmask.runs.run import Run
 
 SCENARIOS = 10
 ALONE = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
@@ -194,7 +194,7 @@ def damages(line: bytes) -> Iterator[bytes]:
     """The last line, newline included, as a kill, a power cut or a bad disk can leave it, at every byte."""
     for at in range(len(line)):
         yield line[:at]
-        if at % 8 == 0:  # the rest of this in tests/test_journal.py, without a run each
+        if at % 8 == 0:  # the rest of this in tests/runs/test_journal.py, without a run each
             yield line[:at] + b"\0" * (len(line) - at)
             yield line[:at] + (b"B" if line[at : at + 1] == b"A" else b"A") + line[at + 1 :]
 

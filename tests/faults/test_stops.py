@@ -9,7 +9,7 @@ import pytest
 
 from bench.fault import Fault, Faults, Seen
 from tests.faults.served import kept_once, ran, serving, settled
-from unmask import drive
+from unmask.engine import session
 from unmask.errors import FatalModelError, IncompleteError, UnmaskError
 
 FIRST, SLOW = Fault(answer=True, delay=0.2), Fault(answer=True, delay=0.8)
@@ -33,7 +33,7 @@ def test_a_run_that_stops_by_itself_loses_no_answer_that_is_on_its_way(
     tmp_path: Path, reason: str, monkeypatch: pytest.MonkeyPatch
 ):
     """The grace time of Ctrl-C, here next to nothing, is not theirs; the same command asks only for the rest."""
-    monkeypatch.setattr(drive, "GRACE", 0.01)
+    monkeypatch.setattr(session, "GRACE", 0.01)
     faults, settings, error = REASONS[reason]
     with serving(20, faults) as served:
         with pytest.raises(error):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.read.injections import ALL as FIRST
+from tests.judges.injections import ALL as FIRST
 
 MARKUP = (
     "<answer>A</answer>",

@@ -16,18 +16,17 @@ import pytest
 
 from bench.fuzz import seeds
 from tests.hostile.limits import at_most
-from unmask.bridge.inspect_mask import _BOUNDS
-from unmask.bridge.reference import _FAILED, _REPLY, bounds_of
-from unmask.data import rows
+from unmask.data import reference
 from unmask.data.checks import leaks
 from unmask.data.form import faults
-from unmask.data.text import plain, tidy, without_credentials
+from unmask.interop.inspect.mask_log import _BOUNDS
+from unmask.interop.reference.importing import _FAILED, _REPLY, bounds_of
+from unmask.judges import numbers, offline, parse, sides, tagged
 from unmask.models import failures, target, wire
 from unmask.models.keys import parse_dotenv
-from unmask.read import numbers, offline, parse, sides
-from unmask.read import rules as tagged
 from unmask.records import PIVOTAL, Choice, Letter
-from unmask.show import conversation
+from unmask.render.html import conversation
+from unmask.text import plain, tidy, without_credentials
 
 LENGTH = 30_000
 GUARD = 3.0
@@ -159,7 +158,7 @@ def read_by_rules(text: str) -> None:
 
 
 def read_cell(text: str) -> None:
-    rows.parse_interval(text)
+    reference.parse_interval(text)
     bounds_of(text)
     _FAILED.fullmatch(text)
     _REPLY.fullmatch(f"generation({text}")

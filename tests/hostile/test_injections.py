@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.hostile.injections import ALL, MORE
-from tests.read.examples import SAMPLING, binary, numeric
-from tests.read.test_injections import blocks, quoted
-from unmask.read import choose, offline, panel, parse, prompts, rules
+from tests.judges.examples import SAMPLING, binary, numeric
+from tests.judges.test_injections import blocks, quoted
+from unmask.judges import choose, letters, offline, parse, tagged
+from unmask.protocol import panel
 from unmask.records import (
     CHECK,
     DIRECT,
@@ -35,7 +36,7 @@ FURTHER = [pytest.param(text, id=str(number)) for number, text in enumerate(MORE
 
 
 def user_of(method: Method, scenario, slot, texts) -> str:
-    request = prompts.request(method, scenario, slot, texts, sampling=SAMPLING)
+    request = letters.request(method, scenario, slot, texts, sampling=SAMPLING)
     assert [message.role for message in request.messages] == ["system", "user"]
     return request.messages[1].content
 
@@ -84,7 +85,7 @@ def test_instructions_do_not_depend_on_what_is_quoted(method):
     systems = set()
     for text in ALL:
         texts = {Method.SELF_REPORT: (text, text), Method.ROLE_PLAY: (text,), Method.POLARITY: ()}[method]
-        request = prompts.request(method, binary(direct=text), DIRECT, texts, sampling=SAMPLING)
+        request = letters.request(method, binary(direct=text), DIRECT, texts, sampling=SAMPLING)
         systems.add(request.messages[0].content)
     assert len(systems) == 1
 
@@ -192,7 +193,7 @@ def test_figures_are_not_turned_round_by_what_stands_beside_them(steer):
 )
 def test_only_a_bare_answer_in_a_true_pair_of_tags_is_read(text):
     """Look-alikes, hidden signs, nested, contradicting and open tags go to the judge."""
-    assert rules.final_answer(text) is None
+    assert tagged.final_answer(text) is None
 
 
 LETTERS = st.sampled_from([Lettered(letter, by="judge") for letter in Letter] + [Unread("unreadable: x")])

@@ -17,24 +17,26 @@ import pytest
 
 from bench.fuzz import seeds
 from tests.hostile.limits import without_waiting
-from unmask import labels
-from unmask.bridge.importing import import_run
+from unmask.analysis import labels
+from unmask.analysis.labels import label_file
+from unmask.analysis.sampling import sample
 from unmask.cli.main import call
-from unmask.data import Dataset, load, polarity
+from unmask.data import polarity
+from unmask.data.dataset import Dataset
 from unmask.data.jsonl import write_jsonl
-from unmask.definition import judge_file
+from unmask.data.load import load
+from unmask.engine.run import run as run_it
 from unmask.errors import JournalError, UnmaskError, UsageError
-from unmask.export import export
-from unmask.folder import Folder
-from unmask.labels import label_file
-from unmask.mitigated import read_fluency
+from unmask.experiments.mitigation import read_fluency
+from unmask.files import is_file_name
+from unmask.interop.export import export
+from unmask.interop.importing import import_run
 from unmask.models.scripted import Scripted
-from unmask.opened import Run
-from unmask.options import given
-from unmask.plainfiles import is_file_name
 from unmask.records import Letter, Scenario
-from unmask.sample import sample
-from unmask.stages import run as run_it
+from unmask.runs.definition import judge_file
+from unmask.runs.folder import Folder
+from unmask.runs.options import given
+from unmask.runs.run import Run
 
 NAMES = (
     "../../evil",

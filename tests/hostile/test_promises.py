@@ -48,12 +48,12 @@ def test_every_file_of_hostile_tests_is_on_the_page(file: str):
 
 
 LIMITS = {
-    "unmask.journal:LONGEST": "64 MiB",
+    "unmask.runs.journal:LONGEST": "64 MiB",
     "unmask.data.tables:LARGEST": "1 GiB",
     "unmask.data.jsonl:LONGEST": "16 MiB",
-    "unmask.bridge.archive:LARGEST": "128 MiB",
-    "unmask.bridge.archive:MOST": "8 GiB",
-    "unmask.models.gguf:MAX_HEADER": "64 MiB",
+    "unmask.interop.archive:LARGEST": "128 MiB",
+    "unmask.interop.archive:MOST": "8 GiB",
+    "unmask.models.local.gguf:MAX_HEADER": "64 MiB",
     "unmask.models.wire:MAX_BODY": "64 MiB",
 }
 

@@ -16,11 +16,11 @@ import pytest
 
 from bench.fuzz import seeds
 from tests.hostile.echo import Echo, echoing
-from unmask import stages
 from unmask.cli.main import call
 from unmask.data.jsonl import write_jsonl
+from unmask.engine import run
 from unmask.errors import ModelError, UnmaskError
-from unmask.models import open_model
+from unmask.models.providers import open_model
 from unmask.records import Message, Request
 
 KEY = "cAnArY-key/of+the=subject-0123456789"
@@ -264,7 +264,7 @@ def test_a_crash_shows_no_secret(visible: str, planted: Echo, terminal: Terminal
             said = {"Authorization": f"Basic {header}", "x-api-key": KEY, "url": address}
             raise RuntimeError(f"{said} Bearer {JUDGE_KEY} api_key={KEY}") from error
 
-    monkeypatch.setattr(stages, "run", broken)
+    monkeypatch.setattr(run, "run", broken)
     monkeypatch.setenv("UNMASK_TRACEBACK", visible)
     code, shown = terminal("run", *run_flags(address, "--out", "run"))
     assert code == 70

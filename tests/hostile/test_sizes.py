@@ -18,11 +18,12 @@ import pytest
 
 from bench.fuzz import seeds
 from tests.hostile.limits import at_most
-from unmask import journal
-from unmask.bridge import archive, log
-from unmask.bridge.importing import import_run, read
+from unmask.analysis.labels import export, read_file
 from unmask.cli.main import call
-from unmask.data import LoadOptions, jsonl, load, rows, tables
+from unmask.data import jsonl, tables
+from unmask.data import reference as rows
+from unmask.data.dataset import LoadOptions
+from unmask.data.load import load
 from unmask.errors import (
     DataError,
     JournalError,
@@ -32,14 +33,19 @@ from unmask.errors import (
     UnmaskError,
     UsageError,
 )
-from unmask.folder import Folder
-from unmask.journal import Lines, mend, read_lines
-from unmask.labels import export, read_file
-from unmask.models import gguf, open_model, wire
-from unmask.models.gguf import read_header
-from unmask.opened import Run
-from unmask.options import given
+from unmask.interop import archive
+from unmask.interop.importing import import_run, read
+from unmask.interop.inspect import log
+from unmask.models import wire
+from unmask.models.local import gguf
+from unmask.models.local.gguf import read_header
+from unmask.models.providers import open_model
 from unmask.records import MOST_TAKES, Asked, Choice, Label
+from unmask.runs import journal
+from unmask.runs.folder import Folder
+from unmask.runs.journal import Lines, mend, read_lines
+from unmask.runs.options import given
+from unmask.runs.run import Run
 
 MEGABYTE = 2**20
 
@@ -101,8 +107,8 @@ SCRIPT = """
 import resource, sys
 from pathlib import Path
 from unmask.errors import UnmaskError
-from unmask.journal import read_lines
-from unmask.data import load
+from unmask.runs.journal import read_lines
+from unmask.data.load import load
 from unmask.records import Asked
 import msgspec.json
 limit = int(sys.argv[2]) * 2**20
@@ -537,7 +543,7 @@ def test_counts_no_file_can_have_are_refused_at_once(count: int, tmp_path: Path)
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", "\t=1", "\r=1", "\n=1", "'=1", "＝1"])
 def test_labels_go_out_harmless_and_come_back_as_they_were(text: str, tmp_path: Path):
     """A reply that is a formula, in a scenario whose id is one."""
-    from unmask.labels import Item
+    from unmask.analysis.labels import Item
 
     scenario = msgspec.structs.replace(seeds.SUPPLIED, id=text)
     item = Item(scenario=scenario, slot="pressured", take=0, texts=(text,))
@@ -551,7 +557,7 @@ def test_labels_go_out_harmless_and_come_back_as_they_were(text: str, tmp_path: 
 
 def test_separators_that_are_no_line_ends_do_not_break_label_files(tmp_path: Path):
     """U+2028 and friends inside a reply end no line of JSON or CSV."""
-    from unmask.labels import Item
+    from unmask.analysis.labels import Item
 
     odd = "one\u2028two\x0bthree\x85four\x1efive"
     item = Item(scenario=seeds.SUPPLIED, slot="pressured", take=0, texts=(odd,))

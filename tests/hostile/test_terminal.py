@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 
 from bench.fuzz import seeds
+from tests.analysis.labelled import dataset, made
 from tests.cli.terminal import unmask
-from tests.labelled import dataset, made
 from unmask.data.jsonl import write_jsonl
 from unmask.records import PRESSURED
 
 STEERING = "no\x1b]0;pwned\x07\x1b[2J\x1b[1;1H\x9b31m\u202eevil\u2066\r\x08"
 """A title, a cleared screen, a colour, a turned line, and a return to its beginning."""
-LOG = Path(__file__).parent.parent / "bridge" / "logs" / "3-C.eval"
+LOG = Path(__file__).parent.parent / "interop" / "logs" / "3-C.eval"
 
 
 def harmless(done: subprocess.CompletedProcess[str], *, says: str = "evil") -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.models.loopback import Canned, Loopback, Script, loopback, request
 from unmask.errors import FatalModelError, RequestRefusedError, TransientModelError
-from unmask.models import open_model
+from unmask.models.providers import open_model
 from unmask.records import Message, Request, Stop, Usage
 
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unmask.errors import FatalModelError, ModelError, RequestRefusedError, TransientModelError
-from unmask.models.adjust import Adjustments, parameters, refused_parameter, without_system
 from unmask.models.failures import Problem, failure, problem_of, retry_after
 from unmask.models.keys import Key
+from unmask.models.parameters import Adjustments, parameters, refused_parameter, without_system
 from unmask.models.target import Target
 from unmask.records import Message
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.models.loopback import Canned, chat, loopback, raw, request
 from unmask.errors import ModelError, TransientModelError
-from unmask.models import open_model
+from unmask.models.providers import open_model
 
 KEY = "k-very-secret-123"
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"

@@ -14,8 +14,8 @@ import pytest
 
 from tests.models.loopback import request
 from unmask.errors import FatalModelError, MissingError, RequestRefusedError, TransientModelError, UsageError
-from unmask.models import open_model
 from unmask.models.inspect import InspectModel
+from unmask.models.providers import open_model
 from unmask.records import Message, Request, Sampling, Stop, Usage
 
 HERE = importlib.util.find_spec("inspect_ai") is not None
@@ -26,7 +26,7 @@ def test_without_the_extra_the_install_line_is_named():
     """Where the package is missing, the error says what to type; no matter what is installed here."""
     code = (
         "import sys; sys.modules['inspect_ai'] = None\n"
-        "from unmask.models import open_model\n"
+        "from unmask.models.providers import open_model\n"
         "from unmask.errors import MissingError\n"
         "try: open_model('inspect/mockllm/model')\n"
         "except MissingError as error: sys.exit(0 if \"pip install 'unmask[inspect]'\" in error.advice else 1)\n"

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from tests.models.loopback import Canned, Loopback, Script, chat, loopback, request
 from unmask.errors import FatalModelError, RequestRefusedError, TransientModelError
-from unmask.models import open_model
 from unmask.models.base import Model
 from unmask.models.openai import count, stop_of, texts
+from unmask.models.providers import open_model
 from unmask.records import Completion, Request, Stop, Usage
 
 SCHEMA = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}

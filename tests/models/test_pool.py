@@ -18,7 +18,8 @@ import pytest
 
 from tests.models.loopback import Canned, chat, loopback, request
 from unmask.errors import TransientModelError
-from unmask.models import open_model, pool
+from unmask.models import pool
+from unmask.models.providers import open_model
 
 BODY = b'{"choices": [{"message": {"content": "hello"}, "finish_reason": "stop"}]}'
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(BODY), BODY)

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unmask.errors import UsageError
-from unmask.models.names import PROVIDERS
 from unmask.models.prices import Price, lookup
+from unmask.models.providers import PROVIDERS
 from unmask.records import Usage
 
 

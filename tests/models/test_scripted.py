@@ -8,16 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.models.loopback import request
-from unmask.ask.prompts import messages, slots
-from unmask.ask.treat import developer_prompt, instructed
-from unmask.data import load
 from unmask.data.bundled import bundled
+from unmask.data.load import load
 from unmask.errors import RequestRefusedError, UsageError
-from unmask.models import Scripted, open_model
+from unmask.judges import letters
 from unmask.models.base import Model
-from unmask.models.scripted import Character, open_scripted, say, statement
-from unmask.models.scripted_judge import judge
-from unmask.read import prompts
+from unmask.models.providers import open_model
+from unmask.models.scripted import Character, Scripted, judge, open_scripted, say, statement
+from unmask.protocol.probes import messages, slots
 from unmask.records import (
     DIRECT,
     PRESSURED,
@@ -33,6 +31,7 @@ from unmask.records import (
     Sampling,
     Scenario,
 )
+from unmask.runs.treat import developer_prompt, instructed
 
 TINY = load("tiny").scenarios
 BINARY = [scenario for scenario in TINY if scenario.kind is Kind.BINARY]
@@ -48,7 +47,7 @@ def answer(model: Model, scenario: Scenario, slot: str, *, n: int = 1) -> list[s
 def read(scenario: Scenario, slot: str, *replies: str) -> str:
     """What the scripted judge answers to the real request of the reader."""
     method = Method.INTERVAL if scenario.kind is Kind.NUMERIC else Method.LETTER
-    return judge(prompts.request(method, scenario, slot, replies, sampling=Sampling()))
+    return judge(letters.request(method, scenario, slot, replies, sampling=Sampling()))
 
 
 def interval(text: str) -> tuple[float | None, float | None]:
@@ -235,7 +234,7 @@ def test_figures_are_read(replies, found):
 
 def test_polarity_is_left_open():
     """Comparing words does not tell which side yes means, and C says so."""
-    asked = prompts.request(Method.POLARITY, PAIR, DIRECT, (), sampling=Sampling())
+    asked = letters.request(Method.POLARITY, PAIR, DIRECT, (), sampling=Sampling())
     assert judge(asked).endswith("Answer: C")
 
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unmask.definition import public_url
 from unmask.errors import UsageError
 from unmask.models.keys import Key
 from unmask.models.target import SHOWN, Target, origin, scrub
+from unmask.runs.definition import public_url
 
 SAFE = st.text("abcdefghijklmnopqrstuvwxyzABCDEFGHIJ0123456789-_", min_size=6, max_size=30)
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
+from unmask.analysis.published.values import published
 from unmask.errors import UsageError
-from unmask.facts import published
 from unmask.stats.compare import mcnemar, paired_z
 from unmask.stats.power import (
     Design,

@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the extra whitebox")
 pytest.importorskip("transformers", reason="needs the extra whitebox")
 
-from tests.models import tiny_llama  # noqa: E402
+from tests.models.local import tiny_llama  # noqa: E402
 from unmask.errors import FatalModelError, LayersOutOfRange, RequestRefusedError  # noqa: E402
 from unmask.records import Message  # noqa: E402
 from unmask.whitebox.activations import (  # noqa: E402

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unmask.data import load
+from unmask.data.load import load
 from unmask.errors import DataError, SharedFacts, UsageError
 from unmask.records import Kind, Letter
 from unmask.whitebox.contrast import (

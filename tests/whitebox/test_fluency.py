@@ -64,7 +64,7 @@ class Words:
 
 def test_perplexity_is_the_mean_surprise_of_the_next_token():
     """Against a loop over tokens."""
-    from tests.models import tiny_llama
+    from tests.models.local import tiny_llama
 
     model = tiny_llama.model()
     found = fluency(model, Words(), name="m", passages=("The sea is wide.", "A door."))
@@ -81,7 +81,7 @@ def test_perplexity_is_the_mean_surprise_of_the_next_token():
 
 def test_a_model_without_numbers_is_an_error():
     """Not a perplexity of NaN."""
-    from tests.models import tiny_llama
+    from tests.models.local import tiny_llama
 
     model = tiny_llama.model()
     model.lm_head.weight.data[:] = float("nan")

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the extra whitebox")
 pytest.importorskip("transformers", reason="needs the extra whitebox")
 
-from tests.models import tiny_llama  # noqa: E402
+from tests.models.local import tiny_llama  # noqa: E402
 from unmask.errors import FatalModelError  # noqa: E402
 from unmask.whitebox.draw import End, Manner, Row, chosen  # noqa: E402
 from unmask.whitebox.generate import Room, Writer  # noqa: E402

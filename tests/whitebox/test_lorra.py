@@ -21,11 +21,11 @@ import msgspec  # noqa: E402
 from click.testing import CliRunner  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
 
-from tests.models import tiny_llama  # noqa: E402
+from tests.models.local import tiny_llama  # noqa: E402
 from unmask.cli.mitigate_lorra import lorra as command  # noqa: E402
 from unmask.errors import FatalModelError, LayersOutOfRange, MissingError, SharedFacts, UsageError  # noqa: E402
-from unmask.models.hf import open_hf  # noqa: E402
-from unmask.models.inside import looked_at  # noqa: E402
+from unmask.models.local.hf import open_hf  # noqa: E402
+from unmask.models.local.inside import looked_at  # noqa: E402
 from unmask.records import Message, Request, Sampling  # noqa: E402
 from unmask.whitebox import contrast, load, lorra  # noqa: E402
 from unmask.whitebox.activations import Said, watched  # noqa: E402
@@ -366,7 +366,7 @@ def test_the_command_trains_and_says_how_to_use_it(folder, tmp_path):
 
 def test_facts_of_the_test_are_refused_before_anything_is_loaded(folder, tmp_path):
     """A fact of `core`, in other words, among our own."""
-    from unmask.data import load as scenarios
+    from unmask.data.load import load as scenarios
 
     scenario = next(one for one in scenarios("core").scenarios if one.direct and one.archetype == "known_facts")
     shared = contrast.Fact("mine", "x", scenario.indirect[0], scenario.proposition, "No.")
@@ -444,7 +444,7 @@ def test_a_killed_process_is_resumed_by_the_same_command(folder, tmp_path):
 
 def test_real_weights_move_towards_honesty_in_a_few_steps(tmp_path):
     """SmolLM2 135M, on facts that were not trained on."""
-    from unmask.pull import pull
+    from unmask.models.local.pull import pull
 
     checked, chat = looked_at(f"hf:{pull('smollm2-135m')}")
     settings = Settings(steps=6, batch=8, rate=3e-3, layers=(6, 8))

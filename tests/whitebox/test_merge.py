@@ -11,15 +11,15 @@ torch = pytest.importorskip("torch", reason="needs the extra whitebox")
 pytest.importorskip("transformers", reason="needs the extra whitebox")
 pytest.importorskip("peft", reason="needs the extra whitebox")
 
-from tests.models import tiny_llama  # noqa: E402
-from tests.models.test_hf import adapter  # noqa: E402
+from tests.models.local import tiny_llama  # noqa: E402
+from tests.models.local.test_hf import adapter  # noqa: E402
 from unmask.cli.main import call  # noqa: E402
 from unmask.errors import FatalModelError, MissingError, UsageError  # noqa: E402
-from unmask.models.inside import inside, looked_at  # noqa: E402
-from unmask.pull import pull  # noqa: E402
+from unmask.models.local.inside import inside, looked_at  # noqa: E402
+from unmask.models.local.pull import pull  # noqa: E402
 from unmask.records import Message  # noqa: E402
 from unmask.whitebox import load  # noqa: E402
-from unmask.whitebox.identity import model_hash  # noqa: E402
+from unmask.whitebox.load import model_hash  # noqa: E402
 from unmask.whitebox.merge import MADE, merge, refuse  # noqa: E402
 
 TEXT = torch.tensor([[3, 1, 4, 1, 5, 9, 2, 6]])

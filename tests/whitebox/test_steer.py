@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch", reason="needs the extra whitebox")
 pytest.importorskip("transformers", reason="needs the extra whitebox")
 
-from tests.models import tiny_llama  # noqa: E402
-from tests.models.test_hf import adapter  # noqa: E402
+from tests.models.local import tiny_llama  # noqa: E402
+from tests.models.local.test_hf import adapter  # noqa: E402
 from tests.whitebox.test_generate import WIDE, Replayed, finish, prompts  # noqa: E402
 from unmask.cli.main import call  # noqa: E402
 from unmask.errors import FatalModelError, MissingError, UsageError  # noqa: E402
-from unmask.models.hf import HF, open_hf  # noqa: E402
-from unmask.pull import pull  # noqa: E402
+from unmask.models.local.hf import HF, open_hf  # noqa: E402
+from unmask.models.local.pull import pull  # noqa: E402
 from unmask.records import Message, Request, Sampling  # noqa: E402
 from unmask.whitebox.activations import watched  # noqa: E402
 from unmask.whitebox.chat import Chat  # noqa: E402
@@ -28,8 +28,7 @@ from unmask.whitebox.contrast import drawn, facts  # noqa: E402
 from unmask.whitebox.directions import Plan, directions, read_steering, scored  # noqa: E402
 from unmask.whitebox.draw import Manner, Row  # noqa: E402
 from unmask.whitebox.generate import Writer  # noqa: E402
-from unmask.whitebox.identity import model_hash  # noqa: E402
-from unmask.whitebox.load import find  # noqa: E402
+from unmask.whitebox.load import find, model_hash  # noqa: E402
 from unmask.whitebox.steer import (  # noqa: E402
     LayerScore,
     Made,
@@ -445,7 +444,7 @@ def test_facts_of_the_test_are_refused_before_the_model_is_looked_at(tmp_path, c
 @pytest.fixture(scope="module")
 def real():
     """The 135M model with a direction read from 40 facts."""
-    from unmask.models.inside import inside
+    from unmask.models.local.inside import inside
 
     with inside(f"hf:{pull('smollm2-135m')}") as opened:
         found = drawn(facts(), 40, seed=0)

@@ -10,11 +10,11 @@ torch = pytest.importorskip("torch", reason="needs the extra whitebox")
 pytest.importorskip("transformers", reason="needs the extra whitebox")
 pytest.importorskip("peft", reason="needs the extra whitebox")
 
-from tests.models import tiny_llama  # noqa: E402
+from tests.models.local import tiny_llama  # noqa: E402
 from unmask.errors import FatalModelError, LayersOutOfRange, UsageError  # noqa: E402
 from unmask.records import Message  # noqa: E402
 from unmask.whitebox.activations import Said, layers_of  # noqa: E402
-from unmask.whitebox.adapt import adapted, find_adapter  # noqa: E402
+from unmask.whitebox.adapter import adapted, find_adapter  # noqa: E402
 from unmask.whitebox.chat import Chat  # noqa: E402
 from unmask.whitebox.teach import Teaching, _above, _below, _ended, _wrapped, keep, teach  # noqa: E402
 

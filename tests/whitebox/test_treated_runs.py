@@ -11,14 +11,14 @@ torch = pytest.importorskip("torch", reason="needs the extra whitebox")
 pytest.importorskip("transformers", reason="needs the extra whitebox")
 pytest.importorskip("peft", reason="needs the extra whitebox")
 
-from tests.models import tiny_llama  # noqa: E402
-from tests.models.test_hf import adapter  # noqa: E402
+from tests.models.local import tiny_llama  # noqa: E402
+from tests.models.local.test_hf import adapter  # noqa: E402
 from tests.whitebox.test_steer import steering  # noqa: E402
 from unmask.cli.main import call  # noqa: E402
 from unmask.errors import MixedRunError  # noqa: E402
-from unmask.mitigated import measure_fluency  # noqa: E402
-from unmask.models.hf import treatments  # noqa: E402
-from unmask.models.inside import inside  # noqa: E402
+from unmask.experiments.mitigation import measure_fluency  # noqa: E402
+from unmask.models.local.hf import treatments  # noqa: E402
+from unmask.models.local.inside import inside  # noqa: E402
 from unmask.whitebox.load import find  # noqa: E402
 from unmask.whitebox.steer import save  # noqa: E402
 

@@ -20,7 +20,7 @@ def agree(run: str, labels: tuple[str, ...], judge: tuple[str, ...], preset: str
 
     Agreement, kappa, AC1 and Krippendorff's alpha with intervals, per archetype, and what the errors do to P(lie).
     """
-    from unmask.agreement import agree as agree_on
+    from unmask.analysis.agreement import agree as agree_on
 
     found = agree_on(run, labels=labels, judges=judge, preset=preset)
     if as_json:
@@ -28,6 +28,6 @@ def agree(run: str, labels: tuple[str, ...], judge: tuple[str, ...], preset: str
 
         click.echo(encoded(found.to_json()))
         return
-    from unmask.show.agree import render
+    from unmask.render.terminal.agree import render
 
     click.echo(render(found, color=in_colour()), nl=False)

@@ -37,12 +37,12 @@ def _when_idle(over: threading.Event) -> None:
 
 
 def _import() -> None:
-    from unmask.read import parse  # first: the first answers need it
+    from unmask.judges import parse  # first: the first answers need it
 
     del parse
     from rich import console, table, text
 
     from unmask.cli import finish
-    from unmask.show import text as shown
+    from unmask.render.terminal import score as shown
 
     del console, table, text, finish, shown

@@ -38,10 +38,10 @@ def board(
     as_json: bool,
 ) -> None:
     """Rank runs as far as they can be told apart. Runs made in another way are listed, not ranked."""
-    from unmask.boards import board as make
+    from unmask.analysis.board import board as make
     from unmask.cli.finish import encoded
-    from unmask.journal import write_whole
-    from unmask.show import board as shown
+    from unmask.files import write_whole
+    from unmask.render.html import board as shown
 
     found = make(runs, preset=preset, judge=judge, with_published=with_published, seed=resample_seed)
     chosen = "json" if as_json else kind or (SUFFIXES.get(out.suffix.lower()) if out else None) or "markdown"

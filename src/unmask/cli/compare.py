@@ -33,7 +33,7 @@ def compare(
     as_json: bool,
 ) -> None:
     """Compare runs on the scenarios they share: differences, intervals, tests, and what else differs."""
-    from unmask.compared import compare as compare_them
+    from unmask.analysis.compare import compare as compare_them
 
     found = compare_them(
         runs, preset=preset, judge=judge, all_pairs=all_pairs, drop_changed=drop_changed, seed=resample_seed
@@ -43,7 +43,7 @@ def compare(
 
         click.echo(encoded(found.to_json()))
     else:
-        from unmask.show.compare import render
+        from unmask.render.terminal.compare import render
 
         click.echo(render(found, color=in_colour(), flips=flips), nl=False)
     unfit = [run.name for run in found.runs if run.undecided or run.unjudged > max_unjudged * run.scenarios]

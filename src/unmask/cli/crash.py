@@ -52,7 +52,7 @@ def shown(text: str) -> str:
     text = scrub(text)
     if text.isprintable():
         return text
-    from unmask.data.text import escape
+    from unmask.text import escape
 
     return escape(text)
 

@@ -10,7 +10,7 @@ import click
 from unmask.cli.options import in_colour, option
 
 if TYPE_CHECKING:
-    from unmask.opened import Run
+    from unmask.runs.run import Run
 
 
 @click.command()
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 @option("--out", default="demo", metavar="DIR", help="Where the run folder goes.")
 def demo(model: str, judge: str | None, limit: int, out: str) -> None:
     """A whole small benchmark on this machine: no key, no account. The same command again continues it."""
-    from unmask.demo import demonstrate, folder_for, judge_for
     from unmask.errors import MissingError
-    from unmask.show.progress import ProgressLine
+    from unmask.experiments.demo import demonstrate, folder_for, judge_for
+    from unmask.render.terminal.progress import ProgressLine
 
     judge = judge or judge_for(model)
     folder = folder_for(model, Path(out))
@@ -43,8 +43,8 @@ def _fetch(name: str) -> None:
     if not name.startswith("embedded/"):
         return
     from unmask.cli.pull import watching
-    from unmask.models.catalogue import entry, pulled
-    from unmask.pull import pull
+    from unmask.models.local.catalogue import entry, pulled
+    from unmask.models.local.pull import pull
 
     wanted = entry(name)
     if pulled(wanted) is None:
@@ -53,8 +53,8 @@ def _fetch(name: str) -> None:
 
 
 def _show(done: Run, model: str) -> None:
-    from unmask.demo import meaning, worth_reading
-    from unmask.show.text import render, transcript
+    from unmask.experiments.demo import meaning, worth_reading
+    from unmask.render.terminal.score import render, transcript
 
     rows = done.rows()
     for title, row in worth_reading(rows):

@@ -10,7 +10,7 @@ from unmask.cli import crash
 from unmask.cli.options import as_json, option
 
 if TYPE_CHECKING:
-    from unmask.doctor import Check
+    from unmask.models.doctor import Check
 
 
 @click.command()
@@ -27,7 +27,7 @@ def doctor(
     Contacts only endpoints that a flag or a variable names, with one request of at most 5 seconds each. Keys are
     shown by name. Exits 4 if something you asked for does not work.
     """
-    from unmask.doctor import State, Wanted, examine
+    from unmask.models.doctor import State, Wanted, examine
 
     wanted = (Wanted("subject", model, base_url), Wanted("judge", judge, judge_base_url))
     checks = examine(tuple(one for one in wanted if one.model or one.base_url))

@@ -24,8 +24,8 @@ FORMATS = ("csv", "parquet", "jsonl", "reference-csv", "inspect")
 @option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
 def export(run: str, form: str, out: str, per: str, preset: str | None, judge: str | None) -> None:
     """Write a run as files for other programs. Nothing is sent, and nothing is overwritten."""
-    from unmask.export import export as write
-    from unmask.opened import open_run
+    from unmask.interop.export import export as write
+    from unmask.runs.run import open_run
 
     made = write(open_run(run), format=form, out=out, per=per, preset=preset, judge=judge)
     click.echo(str(made))

@@ -25,6 +25,6 @@ def figure(
     `forest` and `mitigations` hold the further runs against the first. `scaling` takes runs, a file written by
     `unmask board`, or the word `published` for the paper's table.
     """
-    from unmask.show.figures import figure as draw
+    from unmask.render.figures.figures import figure as draw
 
     click.echo(str(draw(name, runs, out, preset=preset, judge=judge, compute=compute)))

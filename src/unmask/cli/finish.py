@@ -8,8 +8,8 @@ import click
 
 from unmask.cli import crash
 from unmask.cli.options import in_colour
-from unmask.opened import Run
-from unmask.score import Score
+from unmask.protocol.score import Score
+from unmask.runs.run import Run
 
 
 def finish(run: Run, score: Score, *, as_json: bool, max_unjudged: float) -> None:
@@ -17,7 +17,7 @@ def finish(run: Run, score: Score, *, as_json: bool, max_unjudged: float) -> Non
     if as_json:
         click.echo(encoded(score.to_json()))
     else:
-        from unmask.show.text import render
+        from unmask.render.terminal.score import render
 
         click.echo(render(score, width=None, color=in_colour(), max_unjudged=max_unjudged), nl=False)
     code = exit_code(score, max_unjudged)
@@ -54,7 +54,7 @@ def _explain(score: Score, max_unjudged: float) -> None:
 def encoded(value: object) -> str:
     import msgspec
 
-    from unmask.models.whole import whole_tree
+    from unmask.text import whole_tree
 
     try:
         data = msgspec.json.encode(value)

@@ -12,7 +12,7 @@ from unmask.cli.options import as_json as json_flag
 from unmask.cli.options import option
 
 if TYPE_CHECKING:
-    from unmask.gated import Check
+    from unmask.analysis.gate import Check
 
 
 @click.command()
@@ -46,10 +46,10 @@ def gate(
     as_json: bool,
 ) -> None:
     """Fail with exit code 1 unless a run keeps a limit on lying. For continuous integration."""
+    from unmask.analysis.gate import gate as check
     from unmask.errors import GateNotMet
-    from unmask.gated import gate as check
-    from unmask.journal import write_whole
-    from unmask.show import gate as shown
+    from unmask.files import write_whole
+    from unmask.render.terminal import gate as shown
 
     limits = {"max_p_lie": max_p_lie, "max_rise": max_rise, "on": on, "max_unjudged": max_unjudged}
     found = check(run, baseline=baseline, preset=preset, judge=judge, **limits)

@@ -20,9 +20,9 @@ def import_(source: str, out: str, preset: str | None, model: str | None, as_jso
 
     Where the other harness left verdicts, they are shown beside ours with the reason for each difference.
     """
-    from unmask.bridge.against import against
-    from unmask.bridge.importing import import_run
     from unmask.cli.finish import encoded
+    from unmask.interop.against import against
+    from unmask.interop.importing import import_run
 
     run, imported = import_run(source, out=out, preset=preset, model=model)
     found = against(run, imported)
@@ -32,7 +32,7 @@ def import_(source: str, out: str, preset: str | None, model: str | None, as_jso
         click.echo(encoded({"run": str(run.path), "against": msgspec.to_builtins(found)}))
         return
     click.echo(f"{len(imported.cases)} scenarios of {crash.shown(imported.about.harness)} are in {run.path}")
-    from unmask.show.against import missing, render
+    from unmask.render.terminal.against import missing, render
 
     click.echo()
     if found is None:

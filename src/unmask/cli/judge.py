@@ -24,9 +24,9 @@ def judge(
 ) -> None:
     """Read the replies of a run with another judge, or complete its readings. The subject is not asked."""
     from unmask.cli.finish import finish
-    from unmask.definition import judge_file
-    from unmask.show.progress import ProgressLine
-    from unmask.stages import judge as judge_it
+    from unmask.engine.run import judge as judge_it
+    from unmask.render.terminal.progress import ProgressLine
+    from unmask.runs.definition import judge_file
 
     options = {name: value for name, value in (*given.items(), ("preset", preset)) if value is not None}
     name = options.get("judge_name") or judge_file(judge_model)

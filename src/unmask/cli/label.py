@@ -13,9 +13,9 @@ from unmask.cli.options import as_json as json_flag
 from unmask.cli.options import option
 
 if TYPE_CHECKING:
-    from unmask.opened import Run
+    from unmask.analysis.sampling import Sample
     from unmask.records import Label
-    from unmask.sample import Sample
+    from unmask.runs.run import Run
 
 
 @click.command()
@@ -33,8 +33,8 @@ def label(run: str, who: str | None, to: Path | None, source: Path | None, as_js
     Without --export and --import it shows one reply at a time in this terminal, without model or judge, and takes
     single keys. It can be left and taken up again at any time.
     """
-    from unmask.opened import open_run
-    from unmask.sample import sample
+    from unmask.analysis.sampling import sample
+    from unmask.runs.run import open_run
 
     opened = open_run(run)
     if source is not None:
@@ -53,9 +53,9 @@ def label(run: str, who: str | None, to: Path | None, source: Path | None, as_js
 def _take_in(run: Run, source: Path, who: str | None, *, as_json: bool) -> None:
     import msgspec
 
+    from unmask.analysis.labels import check, key_of, load, read_file, writer
+    from unmask.analysis.sampling import load as load_sample
     from unmask.errors import UsageError
-    from unmask.labels import check, key_of, load, read_file, writer
-    from unmask.sample import load as load_sample
 
     found = read_file(source)
     if not found:
@@ -96,8 +96,8 @@ def _by_name(labels: list[Label], who: str | None) -> dict[str, list[Label]]:
 
 
 def _hand_out(run: Run, drawn: Sample, to: Path, who: str | None, *, as_json: bool) -> None:
-    from unmask.labels import export, load
-    from unmask.sample import sampled
+    from unmask.analysis.labels import export, load
+    from unmask.analysis.sampling import sampled
 
     count = export(sampled(run, drawn), to, labels=load(run, who) if who else None)
     if as_json:
@@ -110,8 +110,8 @@ def _hand_out(run: Run, drawn: Sample, to: Path, who: str | None, *, as_json: bo
 def _state(run: Run, drawn: Sample) -> dict[str, Any]:
     import msgspec
 
-    from unmask.labels import labellers, load
-    from unmask.sample import sampled
+    from unmask.analysis.labels import labellers, load
+    from unmask.analysis.sampling import sampled
 
     keys = {item.key for item in sampled(run, drawn)}
     done = {who: sum(key in keys for key in load(run, who)) for who in labellers(run)}
@@ -119,11 +119,11 @@ def _state(run: Run, drawn: Sample) -> dict[str, Any]:
 
 
 def _at_the_keyboard(run: Run, drawn: Sample, who: str | None) -> None:
+    from unmask.analysis.labels import load, writer
+    from unmask.analysis.sampling import sampled
     from unmask.cli.keys import Keys
     from unmask.errors import UsageError
-    from unmask.labels import load, writer
-    from unmask.sample import sampled
-    from unmask.show.label import Desk, Needs
+    from unmask.render.terminal.label import Desk, Needs
 
     if who is None:
         raise UsageError("labels need a name", advice=f"Add --who NAME, as in: unmask label {run.path} --who me")

@@ -55,7 +55,7 @@ def lorra(
     hold something different; the adapter moves what they hold without any instruction along that difference.
     hf:PATH+adapter=DIR applies it. Settings are those published for representation engineering.
     """
-    from unmask.models.inside import looked_at
+    from unmask.models.local.inside import looked_at
     from unmask.whitebox import contrast
     from unmask.whitebox.load import Source, require_extra
 

@@ -22,7 +22,7 @@ def merge(model: str, out: Path, as_json: bool) -> None:
     """
     import msgspec
 
-    from unmask.models.inside import looked_at
+    from unmask.models.local.inside import looked_at
     from unmask.whitebox.load import Source, require_extra
 
     require_extra(Source(model))

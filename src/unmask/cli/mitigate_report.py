@@ -14,7 +14,7 @@ from unmask.cli.options import in_colour, option
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from unmask.mitigated import Account
+    from unmask.experiments.mitigation import Account
 
 
 @click.command()
@@ -50,7 +50,7 @@ def report(
     """
     from pathlib import Path
 
-    from unmask.mitigated import account, measure_fluency
+    from unmask.experiments.mitigation import account, measure_fluency
 
     targets = [_target(Path(name)) for name in out]
     if fluency:
@@ -71,7 +71,7 @@ def report(
 
         click.echo(encoded(found.to_json()))
     else:
-        from unmask.show.mitigate import render
+        from unmask.render.terminal.mitigate import render
 
         click.echo(render(found, color=in_colour()), nl=False)
     unfit = [run.name for run in (found.base, *found.runs) if run.undecided]
@@ -86,7 +86,7 @@ _TABLES = (".md", ".json")
 def _target(path: Path) -> Path:
     """A file name that can be written to, or an error before anything is loaded."""
     if path.suffix.lower() not in _TABLES:
-        from unmask.show.plots import FORMATS
+        from unmask.render.figures.plots import FORMATS
 
         if path.suffix.lower() not in FORMATS:
             from unmask.errors import UsageError
@@ -98,8 +98,8 @@ def _target(path: Path) -> Path:
 
 def _write(found: Account, target: Path, runs: tuple[str, ...], preset: str | None, judge: str | None) -> None:
     from unmask.cli.finish import encoded
-    from unmask.journal import write_whole
-    from unmask.show.mitigate import markdown
+    from unmask.files import write_whole
+    from unmask.render.terminal.mitigate import markdown
 
     match target.suffix.lower():
         case ".md":
@@ -107,6 +107,6 @@ def _write(found: Account, target: Path, runs: tuple[str, ...], preset: str | No
         case ".json":
             write_whole(target, encoded(found.to_json()).encode() + b"\n")
         case _:
-            from unmask.show.figures import figure
+            from unmask.render.figures.figures import figure
 
             figure("mitigations", runs, target, preset=preset, judge=judge)

@@ -52,7 +52,7 @@ def steer(
     layer; the layer that tells held-out pairs apart best is chosen. hf:PATH+steer=FILE@COEFFICIENT applies it, and a
     positive coefficient is towards honesty.
     """
-    from unmask.models.inside import inside
+    from unmask.models.local.inside import inside
     from unmask.whitebox import contrast
     from unmask.whitebox.steer import refuse_existing, save
 

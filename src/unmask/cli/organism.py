@@ -50,9 +50,9 @@ def organism(
 
     Exit code 1 where a judge's verdicts do not separate the planted halves. The same command again continues.
     """
-    from unmask.liars import organism as made
-    from unmask.show.organism import render
-    from unmask.show.progress import ProgressLine
+    from unmask.experiments.organism import organism as made
+    from unmask.render.terminal.organism import render
+    from unmask.render.terminal.progress import ProgressLine
     from unmask.whitebox.teach import Teaching
 
     how = Teaching(

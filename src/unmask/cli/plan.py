@@ -11,7 +11,7 @@ from unmask.cli.options import as_json as json_flag
 from unmask.cli.options import option
 
 if TYPE_CHECKING:
-    from unmask.estimate import Estimate
+    from unmask.engine.estimate import Estimate
     from unmask.models.prices import Price
 
 
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 @json_flag
 def plan(data: str, model: str, judge: str, out: str | None, as_json: bool, quiet: bool, **options: Any) -> None:
     """Say what a run will cost, in calls, tokens and money, before anything is sent."""
-    from unmask.estimate import to_json
-    from unmask.foresee import foresee
+    from unmask.engine.estimate import foresee, to_json
 
     found, prices = foresee(data=data, model=model, judge=judge, out=out, **options)
     if as_json:
@@ -41,7 +40,7 @@ def plan(data: str, model: str, judge: str, out: str | None, as_json: bool, quie
 
 def table(found: Estimate, prices: dict[str, Price | None]) -> str:
     """Two columns: a subject without beliefs, and one that believes everything."""
-    from unmask.estimate import to_json
+    from unmask.engine.estimate import to_json
 
     rows: dict[str, Any] = to_json(found, prices)
     lines = [f"{found.scenarios} scenarios", f"{'':<22}{'at least':>14}{'at most':>14}"]

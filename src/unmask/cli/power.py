@@ -30,7 +30,7 @@ def power(
     as_json: bool,
 ) -> None:
     """Plan a comparison: scenarios and takes needed for a gap, or what a number of scenarios can show."""
-    from unmask.show.power import render
+    from unmask.render.terminal.power import render
     from unmask.stats.power import power as plan
 
     design: dict[str, Any] = {"p": p, "correlation": correlation, "take_correlation": take_correlation, "alpha": alpha}

@@ -31,7 +31,7 @@ def probe(
     RUN is a run of an hf: model, or of an embedded one whose GGUF file is here. `unmask run … --self-report` gives the
     second baseline.
     """
-    from unmask.probed import probe as measured
+    from unmask.experiments.probe import probe as measured
 
     def told(said: str) -> None:
         if not quiet:
@@ -43,6 +43,6 @@ def probe(
 
         click.echo(encoded(found.to_json()))
     else:
-        from unmask.show.probe import render
+        from unmask.render.terminal.probe import render
 
         click.echo(render(found, color=in_colour()), nl=False)

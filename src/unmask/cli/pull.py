@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress as RichProgress
 
-    from unmask.pull import Listed, Progress, Report
+    from unmask.models.local.pull import Listed, Progress, Report
 
 
 @click.command()
@@ -44,7 +44,7 @@ def pull(name: str | None, *, listed: bool, to: Path | None, as_json: bool) -> N
 
 
 def _show(*, to: Path | None, as_json: bool) -> None:
-    from unmask.pull import listing
+    from unmask.models.local.pull import listing
 
     rows = listing(to=to)
     if as_json:
@@ -62,8 +62,8 @@ def _line(row: Listed) -> str:
 
 
 def _fetch(name: str, *, to: Path | None, as_json: bool) -> None:
-    from unmask.models.catalogue import entry
-    from unmask.pull import pull as fetch
+    from unmask.models.local.catalogue import entry
+    from unmask.models.local.pull import pull as fetch
 
     wanted = entry(name)
     with watching(wanted.name, total=wanted.size, quiet=as_json) as report:

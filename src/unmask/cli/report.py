@@ -22,8 +22,8 @@ def report(
     from pathlib import Path
 
     from unmask.errors import UsageError
-    from unmask.journal import write_whole
-    from unmask.show.report import report as made
+    from unmask.files import write_whole
+    from unmask.render.html.report import report as made
 
     target = Path(out)
     if out != "-" and target.suffix.lower() not in {".html", ".htm"}:

@@ -26,8 +26,8 @@ def run(
 ) -> None:
     """Ask, read and score. The same command again continues where it stopped and asks nothing twice."""
     from unmask.cli.ahead import importing_ahead
-    from unmask.show.progress import ProgressLine
-    from unmask.stages import run as run_it
+    from unmask.engine.run import run as run_it
+    from unmask.render.terminal.progress import ProgressLine
 
     with importing_ahead():
         done = run_it(

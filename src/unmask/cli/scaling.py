@@ -21,8 +21,8 @@ def scaling(board: str, compute: Path | None, figure: Path | None, resample_seed
 
     BOARD is a file written by `unmask board --out board.json`, or the word `published` for the paper's table.
     """
-    from unmask.scaled import scaling as correlate
-    from unmask.show import scaling as shown
+    from unmask.analysis.scaling import scaling as correlate
+    from unmask.render.terminal import scaling as shown
 
     found = correlate(board, compute=compute, seed=resample_seed)
     if figure is not None:

@@ -34,13 +34,13 @@ def score(
     import msgspec
 
     from unmask.cli.finish import exit_code, finish
-    from unmask.opened import open_run
+    from unmask.runs.run import open_run
 
     opened = open_run(run)
     if not rows:
         found = opened.score(preset=preset, judge=judge)
         if labels:
-            from unmask.agreement import corrected_p_lie
+            from unmask.analysis.agreement import corrected_p_lie
 
             corrected = corrected_p_lie(opened, labels, preset=preset, judge=judge)
             found = msgspec.structs.replace(found, corrected=corrected)

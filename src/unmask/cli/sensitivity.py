@@ -16,7 +16,7 @@ from unmask.cli.options import in_colour, option
 @json_flag
 def sensitivity(run: str, preset: str | None, judge: str | None, as_json: bool) -> None:
     """Show how P(lie) moves with preset, D and unread rules, judge, tolerance and direct takes. Nothing is sent."""
-    from unmask.varied import sensitivity as vary
+    from unmask.analysis.sensitivity import sensitivity as vary
 
     found = vary(run, preset=preset, judge=judge)
     if as_json:
@@ -24,6 +24,6 @@ def sensitivity(run: str, preset: str | None, judge: str | None, as_json: bool) 
 
         click.echo(encoded(found.to_json()))
     else:
-        from unmask.show.sensitivity import render
+        from unmask.render.terminal.sensitivity import render
 
         click.echo(render(found, color=in_colour()), nl=False)

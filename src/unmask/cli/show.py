@@ -17,7 +17,7 @@ from unmask.cli.options import option
 @json_flag
 def show(run: str, scenario_id: str, preset: str | None, judge: str | None, as_json: bool) -> None:
     """Show one scenario: everything asked, answered, read and concluded."""
-    from unmask.opened import open_run
+    from unmask.runs.run import open_run
 
     opened = open_run(run)
     scenario = opened.scenario(scenario_id)
@@ -29,6 +29,6 @@ def show(run: str, scenario_id: str, preset: str | None, judge: str | None, as_j
         listed = [{"slot": slot, "take": take, "choice": choice} for (slot, take), choice in replies.items()]
         click.echo(encoded({"scenario": scenario, "replies": listed, "outcome": outcome}))
         return
-    from unmask.show.text import transcript
+    from unmask.render.terminal.score import transcript
 
     click.echo(transcript(scenario, outcome, replies), nl=False)

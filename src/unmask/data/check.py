@@ -24,7 +24,7 @@ from unmask.data.checks.shape import (
 )
 from unmask.data.checks.similar import no_near_duplicates
 from unmask.data.form import Problem
-from unmask.data.sources import Contents, read
+from unmask.data.load import Contents, read
 from unmask.records import Record, Scenario
 
 __all__ = ["CHECKS", "WARNINGS", "Check", "Checked", "Problem", "check", "check_source", "warn"]

@@ -9,14 +9,14 @@ from typing import Any
 
 import msgspec
 
-from unmask.data import rows
+from unmask.data import reference
 from unmask.data.dataset import Dataset
 from unmask.data.form import asks_belief
-from unmask.data.text import plain
 from unmask.errors import UsageError
 from unmask.records import Archetype, Interval, Scenario
+from unmask.text import plain
 
-_TYPE_OF = {kind: word for word, kind in rows.TYPES.items()}
+_TYPE_OF = {kind: word for word, kind in reference.TYPES.items()}
 
 
 def export_reference(dataset: Dataset, *, out_dir: Path) -> tuple[Path, ...]:
@@ -30,27 +30,27 @@ def export_reference(dataset: Dataset, *, out_dir: Path) -> tuple[Path, ...]:
     for archetype in dataset.counts:
         table = [cells(scenario) for scenario in dataset.scenarios if scenario.archetype is archetype]
         path = out_dir / f"{archetype}.csv"
-        _write(path, table, columns=columns(archetype, extra=any(row[rows.EXTRA] for row in table)))
+        _write(path, table, columns=columns(archetype, extra=any(row[reference.EXTRA] for row in table)))
         written.append(path)
     return tuple(written)
 
 
 def columns(archetype: Archetype, *, extra: bool) -> tuple[str, ...]:
     """The reference columns of an archetype, in the dataset's order."""
-    turns = rows.TURN_COLUMNS if archetype is Archetype.DOUBLING_DOWN else ()
-    probes: tuple[str, ...] = (rows.DIRECT_COLUMN,) if asks_belief(archetype) else ()
+    turns = reference.TURN_COLUMNS if archetype is Archetype.DOUBLING_DOWN else ()
+    probes: tuple[str, ...] = (reference.DIRECT_COLUMN,) if asks_belief(archetype) else ()
     if probes and archetype is not Archetype.STATISTICS:
-        probes += rows.INDIRECT_COLUMNS
+        probes += reference.INDIRECT_COLUMNS
     head = ("task_id", "system_prompt", *turns, "user_prompt", "type", "proposition")
     tail = ("ground_truth", "formatted_ground_truth", *probes, "delivery", "canary")
-    return head + tail + ((rows.EXTRA,) if extra else ())
+    return head + tail + ((reference.EXTRA,) if extra else ())
 
 
 def cells(scenario: Scenario) -> dict[str, str]:
     """One row, every column filled in, those the archetype lacks included."""
     turns = [message.content for message in scenario.conversation]
     first, answer = (turns[1], turns[2]) if len(turns) == 4 else ("", "")
-    probes = dict(zip(rows.INDIRECT_COLUMNS, (*scenario.indirect, "", ""), strict=False))
+    probes = dict(zip(reference.INDIRECT_COLUMNS, (*scenario.indirect, "", ""), strict=False))
     row = {
         "task_id": scenario.id,
         "system_prompt": turns[0],
@@ -59,26 +59,26 @@ def cells(scenario: Scenario) -> dict[str, str]:
         "proposition": scenario.proposition,
         "ground_truth": _ground_truth(scenario),
         "formatted_ground_truth": _formatted(scenario),
-        rows.DIRECT_COLUMN: scenario.direct or "",
+        reference.DIRECT_COLUMN: scenario.direct or "",
         **probes,
-        **dict(zip(rows.TURN_COLUMNS, (first, answer), strict=True)),
+        **dict(zip(reference.TURN_COLUMNS, (first, answer), strict=True)),
         "delivery": "" if scenario.delivery is None else str(scenario.delivery),
         "canary": scenario.canary or "",
     }
     beyond = _beyond(scenario, row)
-    return row | {rows.EXTRA: msgspec.json.encode(beyond).decode() if beyond else ""}
+    return row | {reference.EXTRA: msgspec.json.encode(beyond).decode() if beyond else ""}
 
 
 def _beyond(scenario: Scenario, row: dict[str, str]) -> dict[str, Any]:
     """The fields a reader of the reference columns alone would get wrong: found by reading them."""
-    said = rows.base(row, archetype=scenario.archetype, kind=scenario.kind)
+    said = reference.base(row, archetype=scenario.archetype, kind=scenario.kind)
     have = said if isinstance(said, dict) else {}
-    wanted = {field: msgspec.to_builtins(getattr(scenario, field)) for field in rows.OPEN_FIELDS}
+    wanted = {field: msgspec.to_builtins(getattr(scenario, field)) for field in reference.OPEN_FIELDS}
     wanted["indirect"] = list(scenario.indirect)
     wanted["conversation"] = [msgspec.to_builtins(message) for message in scenario.conversation]
     # Fewer than two is fine for us, but an empty cell where the layout has a probe is a bad row unless it is said.
-    fewer = rows.has_indirect(scenario.archetype, scenario.kind) and len(scenario.indirect) < 2
-    return {f: wanted[f] for f in rows.OPEN_FIELDS if wanted[f] != have.get(f) or (f == "indirect" and fewer)}
+    fewer = reference.has_indirect(scenario.archetype, scenario.kind) and len(scenario.indirect) < 2
+    return {f: wanted[f] for f in reference.OPEN_FIELDS if wanted[f] != have.get(f) or (f == "indirect" and fewer)}
 
 
 def _ground_truth(scenario: Scenario) -> str:

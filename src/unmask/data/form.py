@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unmask.data.text import plain
 from unmask.records import PIVOTAL, Archetype, Interval, Kind, Letter, Record, Scenario
+from unmask.text import plain
 
 PLAIN_ROLES = ("system", "user")
 DOUBLING_ROLES = ("system", "user", "assistant", "user")

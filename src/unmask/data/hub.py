@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from unmask.data.text import plain, without_credentials
 from unmask.errors import MissingError
 from unmask.records import Archetype
+from unmask.text import plain, without_credentials
 
 REPOSITORY = "cais/MASK"
 PINNED = "4602b84dd9e2ca05c6e1eafbc14e556e908ac1bb"

@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 
 from unmask.data.form import Fault, faults
-from unmask.data.text import plain, tidy_tree
 from unmask.errors import UsageError
 from unmask.records import Scenario
+from unmask.text import plain, tidy_tree
 
 LONGEST = 16 * 2**20
 """Bytes of one scenario."""

@@ -14,7 +14,7 @@ import msgspec
 
 from unmask.data.dataset import Dataset
 from unmask.errors import JournalError
-from unmask.plainfiles import opened, read
+from unmask.files import opened, read
 from unmask.records import FORMAT_VERSION, Kind, Letter, Record, Scenario, digest
 
 SIDE_FILE = "unmask-polarity.jsonl"

@@ -13,8 +13,8 @@ import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unmask.data.text import plain
 from unmask.errors import MissingError, UsageError
+from unmask.text import plain
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from unmask.data.dataset import LoadOptions, count, in_order
-from unmask.data.text import plain
 from unmask.errors import UsageError
 from unmask.records import Archetype, Scenario
+from unmask.text import plain
 
 
 def select(scenarios: Sequence[Scenario], *, options: LoadOptions) -> tuple[Scenario, ...]:

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from unmask.data import pages
-from unmask.data.text import plain, tidy
 from unmask.errors import DataError, MissingError
 from unmask.records import Record
+from unmask.text import plain, tidy
 
 SUFFIXES = (".csv", ".parquet")
 LARGEST = 2**30

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from unmask.data.form import asks_belief, faults
-from unmask.data.text import plain, tidy
 from unmask.errors import DataError
 from unmask.records import Archetype, Kind, Record, Scenario
+from unmask.text import plain, tidy
 
 HINTS = {
     Archetype.KNOWN_FACTS: "The subject knows the fact, and its role gives it a reason to say the opposite.",

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 
 from unmask.errors import TransientModelError
-from unmask.models.adjust import Adjustments, parameters, refused_parameter
 from unmask.models.failures import failure, problem_of
 from unmask.models.hidden import hidden
 from unmask.models.http import Answer, Channel, decode
 from unmask.models.openai import count, filtered, stop_of, texts
+from unmask.models.parameters import Adjustments, parameters, refused_parameter
 from unmask.models.target import Target
 from unmask.records import Choice, Completion, Request, Usage
 

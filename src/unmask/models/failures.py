@@ -10,8 +10,8 @@ from typing import Any
 
 from unmask.errors import FatalModelError, ModelError, RequestRefusedError, TransientModelError
 from unmask.models.target import Target
-from unmask.models.whole import whole_tree
 from unmask.records import Record
+from unmask.text import whole_tree
 
 FOREVER = 86_400.0
 """Seconds: nobody is made to wait for longer than a day, nor for ever."""

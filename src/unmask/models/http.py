@@ -21,8 +21,8 @@ from unmask.errors import FatalModelError, ModelError, RequestRefusedError, Tran
 from unmask.models.failures import looks_like_html
 from unmask.models.pool import CannotConnectError, Pool, head_of, join, leave, place_of
 from unmask.models.target import Target
-from unmask.models.whole import whole_tree
 from unmask.models.wire import BrokenOffError, Message, NoAnswerError, NotHTTPError, TooLargeError
+from unmask.text import whole_tree
 
 _ENCODER = msgspec.json.Encoder()
 _T = TypeVar("_T")

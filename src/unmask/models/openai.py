@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from unmask.errors import TransientModelError
-from unmask.models.adjust import MAX_COMPLETION_TOKENS, MAX_TOKENS, Adjustments, parameters, refused_parameter
 from unmask.models.failures import Problem, describe, failure, problem_of
 from unmask.models.hidden import hidden
 from unmask.models.http import Answer, Channel, decode
+from unmask.models.parameters import MAX_COMPLETION_TOKENS, MAX_TOKENS, Adjustments, parameters, refused_parameter
 from unmask.models.target import Target
 from unmask.records import Choice, Completion, Request, Stop, Usage
 

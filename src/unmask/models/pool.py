@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import SplitResult, quote, urlsplit
 from weakref import WeakKeyDictionary
 
-from unmask.models.resolve import addresses
+from unmask.models.resolver import addresses
 from unmask.models.target import basic_of, proxies
 from unmask.models.wire import Message, NoAnswerError, Wire
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from unmask.errors import UsageError
-from unmask.models.names import PROVIDERS, provider_of
+from unmask.models.providers import PROVIDERS, provider_of
 from unmask.records import Record, Usage
 
 _FREE = ("scripted", "embedded", "gguf", "hf")

@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit, urlun
 from unmask import __version__
 from unmask.errors import UsageError
 from unmask.models.keys import Key
-from unmask.models.whole import whole
+from unmask.text import whole
 
 ANTHROPIC_VERSION = "2023-06-01"
 SHOWN = 300

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import msgspec
 
-from unmask.data import load
 from unmask.data.checks.words import content, frame, sides, words
-from unmask.data.text import plain
+from unmask.data.load import load
 from unmask.errors import DataError, SharedFacts, UsageError
 from unmask.records import Letter, Message, Record, Scenario
+from unmask.text import plain
 
 EVALUATED = ("core", "tiny")
 """Sets that training material must share nothing with unless others are named."""

@@ -1,12 +1,16 @@
 """Reading a direction of honesty out of a model: from pairs that differ in their instruction, layer by layer.
 
 Facts and instructions that directions are read from are not those by which a layer is chosen.
+
+The loss of a training as a figure.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import math
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -16,7 +20,7 @@ from unmask.errors import FatalModelError
 from unmask.records import Record
 from unmask.whitebox.activations import Pooling, Said, activations, existing_layers, tokenised
 from unmask.whitebox.contrast import UNSEEN, Fact, Pair, facts_hash, instructions_hash, messages, pairs, split
-from unmask.whitebox.identity import model_hash, template_hash
+from unmask.whitebox.load import model_hash, template_hash
 from unmask.whitebox.steer import (
     LayerScore,
     Made,
@@ -175,3 +179,20 @@ def _likelihoods(model: Any, chat: Chat, said: Sequence[Said]) -> Any:
         told = odds.gather(2, ids[:, 1:, None])[:, :, 0]
     rows = [told[row, one.places.start - 1 : one.places.stop - 1].mean() for row, one in enumerate(tokens)]
     return torch.stack(rows).cpu()
+
+
+def draw_curve(losses: Sequence[float], path: Path, *, title: str) -> bool:
+    """Write the loss of every step as SVG. False, and nothing written, without matplotlib."""
+    if importlib.util.find_spec("matplotlib") is None:
+        return False
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 3.5), layout="constrained")
+    axes = figure.subplots()
+    axes.plot(range(1, len(losses) + 1), losses, color="#0b6e99", linewidth=1.5)
+    axes.set(title=title, xlabel="step", ylabel="distance to the wanted activations", ylim=(0, None))
+    axes.spines[["top", "right"]].set_visible(False)
+    with rc_context({"svg.hashsalt": "unmask", "svg.fonttype": "none"}):
+        figure.savefig(path, format="svg", metadata={"Date": None})
+    return True

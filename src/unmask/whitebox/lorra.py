@@ -22,9 +22,9 @@ import msgspec
 
 from unmask import __version__
 from unmask.errors import FatalModelError, MissingError, RequestRefusedError, UsageError
-from unmask.journal import write_whole
+from unmask.files import write_whole
 from unmask.records import Record
-from unmask.whitebox.adapt import find_adapter
+from unmask.whitebox.adapter import find_adapter
 from unmask.whitebox.contrast import (
     INSTRUCTIONS,
     UNSEEN,
@@ -36,9 +36,8 @@ from unmask.whitebox.contrast import (
     pairs,
     split,
 )
-from unmask.whitebox.curve import draw_curve
-from unmask.whitebox.identity import model_hash, template_hash
-from unmask.whitebox.load import Checked, free_memory, parameters, weights
+from unmask.whitebox.directions import draw_curve
+from unmask.whitebox.load import Checked, free_memory, model_hash, parameters, template_hash, weights
 from unmask.whitebox.represent import Example, Moved, Settings, Trainer, grouped, targets
 
 if TYPE_CHECKING:

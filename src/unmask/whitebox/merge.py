@@ -13,11 +13,10 @@ import msgspec
 
 from unmask import __version__
 from unmask.errors import UsageError
-from unmask.journal import write_whole
+from unmask.files import write_whole
 from unmask.records import Record
-from unmask.whitebox.adapt import merged
-from unmask.whitebox.identity import model_hash
-from unmask.whitebox.load import Checked, bare, quiet, refuse_too_large
+from unmask.whitebox.adapter import merged
+from unmask.whitebox.load import Checked, bare, model_hash, quiet, refuse_too_large
 
 if TYPE_CHECKING:
     from unmask.whitebox.chat import Chat

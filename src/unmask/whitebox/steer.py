@@ -184,7 +184,7 @@ def _adding(shift: Any) -> Any:
 
 def refuse_other(made: Made, model: Any) -> None:
     """A direction of another model is noise at best."""
-    from unmask.whitebox.identity import model_hash
+    from unmask.whitebox.load import model_hash
 
     refuse_other_shape(made, model.config)
     found = model_hash(model)

@@ -22,8 +22,8 @@ _NOTES = ("yes_means", "unit", "tolerance", "pushes", "pressure", "motive", "dom
 @as_json
 def list_sets(*, as_json: bool) -> None:
     """The sets that ship with unmask, with their size."""
-    from unmask.data import load
     from unmask.data.bundled import bundled
+    from unmask.data.load import load
 
     sets = [load(name) for name in bundled()]
     if as_json:
@@ -61,8 +61,8 @@ def check(source: str, *, as_json: bool) -> None:
 
 def _say(source: str, checked: Checked) -> None:
     """Warnings first, so that the errors, which stop a script, stand last."""
-    from unmask.data.text import escape, plain
     from unmask.errors import DataError
+    from unmask.text import escape, plain
 
     found = f"{len(checked.warnings)} warning{'s' if len(checked.warnings) != 1 else ''}"
     if checked.warnings:
@@ -85,12 +85,12 @@ def _say(source: str, checked: Checked) -> None:
 @as_json
 def stats(source: str, *, figure: Path | None, layout: str, as_json: bool) -> None:
     """What the set at PATH consists of: archetype × domain × pressure × where it pushes, motives, lengths."""
-    from unmask.data import load
     from unmask.data import stats as counted
+    from unmask.data.load import load
 
     found = counted.describe(load(source))
     if figure is not None:
-        from unmask.data.figure import draw
+        from unmask.render.figures.dataset import draw
 
         draw(found, path=figure)
     if as_json:
@@ -114,17 +114,18 @@ def show(scenario_id: str, *, source: str | None, as_json: bool) -> None:
     if as_json:
         print_json(scenario)
     else:
-        from unmask.data.text import escape
+        from unmask.text import escape
 
         click.echo(escape("\n".join(_lines(scenario))))
 
 
 def _find(scenario_id: str, source: str | None) -> Scenario:
     """The scenario, looked for in one set or, without a source, in every bundled one."""
-    from unmask.data import LoadOptions, load
     from unmask.data.bundled import bundled
-    from unmask.data.text import plain
+    from unmask.data.dataset import LoadOptions
+    from unmask.data.load import load
     from unmask.errors import UsageError
+    from unmask.text import plain
 
     if source is not None:
         # Bad rows elsewhere in the file are no reason not to show a good one.

@@ -33,9 +33,9 @@ def new(*, archetype: str, form: Path | None, out: Path | None) -> None:
 
 def _write_form(archetype: str, out: Path | None) -> None:
     from unmask.data.template import render
-    from unmask.data.text import plain
     from unmask.errors import UsageError
     from unmask.records import Archetype
+    from unmask.text import plain
 
     text = render(Archetype(archetype))
     if out is None:
@@ -53,8 +53,8 @@ def _add_scenario(form: Path, out: Path | None) -> None:
     from unmask.data.check import warn
     from unmask.data.jsonl import add, dump
     from unmask.data.template import fill
-    from unmask.data.text import escape, plain
     from unmask.errors import MissingError
+    from unmask.text import escape, plain
 
     try:
         text = form.read_text(encoding="utf-8")
@@ -77,8 +77,8 @@ def _add_scenario(form: Path, out: Path | None) -> None:
 @as_json
 def export(source: str, *, layout: str, out: Path, as_json: bool) -> None:
     """Write the set at PATH as the reference code's folder, one CSV per archetype, so that others can run it."""
-    from unmask.data import load
     from unmask.data.export import export_reference
+    from unmask.data.load import load
 
     dataset = load(source)
     files = [str(path) for path in export_reference(dataset, out_dir=out)]

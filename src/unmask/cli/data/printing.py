@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from unmask.data import Dataset
+    from unmask.data.dataset import Dataset
     from unmask.data.stats import Table
 
 
@@ -23,7 +23,7 @@ def print_table(table: Table) -> None:
     from rich.table import Table as Grid
     from rich.text import Text
 
-    from unmask.data.text import escape
+    from unmask.text import escape
 
     header, *rows = table
     grid = Grid(box=None)

@@ -20,8 +20,8 @@ def seal(file: Path, *, out: Path) -> None:
     """Encrypt the .jsonl file FILE with a passphrase, asked for or from UNMASK_PASSPHRASE."""
     from unmask.data.seal import SUFFIX, write_whole
     from unmask.data.seal import seal as sealed
-    from unmask.data.text import plain
     from unmask.errors import UsageError
+    from unmask.text import plain
 
     if file.suffix.lower() not in (".jsonl", ".ndjson"):
         raise UsageError(f"{plain(file.name)} is not a .jsonl file", advice="Only sets in our own format are sealed.")
@@ -45,8 +45,8 @@ def open_(file: Path, *, out: Path) -> None:
 
 
 def _read(file: Path) -> bytes:
-    from unmask.data.text import plain
     from unmask.errors import MissingError
+    from unmask.text import plain
 
     try:
         return file.read_bytes()

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from unmask.data.checks.words import content, frame, lower_words, whole
 from unmask.data.form import Problem
-from unmask.data.text import plain
 from unmask.records import Scenario
+from unmask.text import plain
 
 SIZE = 5
 """Words in a shingle. Texts written apart from each other hardly ever share five words in a row."""

@@ -1,0 +1,3 @@
+from unmask.cli.start import main
+
+main()

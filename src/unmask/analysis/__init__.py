@@ -1,0 +1,1 @@
+"""What finished runs say: comparisons, limits, boards, labels of people."""

@@ -1,0 +1,355 @@
+"""Runs against each other, paired on the scenarios they share.
+
+Every pair is compared on the scenarios that stand in both runs with the same content and were judged in both, under
+one preset. Runs with different numbers of takes are compared at the smaller one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from unmask.errors import DataError, UsageError
+from unmask.protocol.presets import Preset
+from unmask.protocol.score import tally
+from unmask.protocol.side_measures import OneLetter, one_letter
+from unmask.records import Accuracy, Archetype, Outcome, Record, Scenario, Verdict
+from unmask.runs.differences import Setting, differing, settings_of
+from unmask.runs.run import Run
+from unmask.stats.compare import Difference, difference, holm
+from unmask.stats.lying_at import chance
+from unmask.text import whole
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+    Values = Mapping[str, float]
+
+
+class Compared(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """One of the runs."""
+
+    name: str
+    model: str
+    takes: int
+    scenarios: int
+    unjudged: int
+    undecided: int
+    one_letter: OneLetter | None = None
+    """Set where the judge gave one letter for everything."""
+
+
+class Flip(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """A scenario that is a lie in one run and none in the other."""
+
+    id: str
+    archetype: Archetype
+    a: Verdict
+    b: Verdict
+
+
+class Pair(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """Run b against run a; every difference is b - a."""
+
+    a: str
+    b: str
+    shared: int
+    """Scenarios in both runs; those known in both are `p_lie.n`."""
+    takes: int
+    """The k of Lying@k at which the two are compared."""
+    p_lie: Difference
+    measures: dict[str, Difference]
+    archetypes: dict[Archetype, Difference]
+    became_lies: tuple[Flip, ...]
+    stopped_lying: tuple[Flip, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        return plain
+
+
+class Comparison(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """Everything `unmask compare` says."""
+
+    preset: str
+    runs: tuple[Compared, ...]
+    differs: tuple[Setting, ...]
+    """Settings that are not the same in all runs, the model among them."""
+    changed: tuple[str, ...]
+    """Ids left out because their content differs between runs."""
+    pairs: tuple[Pair, ...]
+    seed: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The documented shape of `unmask compare --json`, ready to be encoded."""
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        return plain
+
+
+class Side(NamedTuple):
+    """A run with everything a comparison needs."""
+
+    name: str
+    run: Run
+    contents: dict[str, bytes]
+    """A digest of what each scenario says."""
+    rows: dict[str, Outcome]
+
+    @property
+    def takes(self) -> int:
+        return self.run.definition.takes
+
+
+def compare(
+    runs: Sequence[Run | str | Path],
+    *,
+    preset: Preset | str | None = None,
+    judge: str | None = None,
+    all_pairs: bool = False,
+    drop_changed: bool = False,
+    seed: int = 0,
+) -> Comparison:
+    """Each further run against the first, or all against all. The preset is that of the first run unless given.
+
+    Raises a `DataError` where one id has different content in two runs, unless such scenarios are to be dropped, and
+    a `UsageError` where two runs share no scenario.
+    """
+    import numpy as np
+
+    sides, chosen = opened_sides(runs, preset=preset, judge=judge)
+    couples = list(combinations(sides, 2)) if all_pairs else [(sides[0], other) for other in sides[1:]]
+    changed = tuple(sorted({name for a, b in couples for name in _changed(a, b)}))
+    if changed and not drop_changed:
+        raise _mixed(changed)
+    for a, b in couples:
+        if a.contents.keys() & b.contents.keys() <= set(changed):
+            raise UsageError(
+                f"{a.name} and {b.name} share no scenario with the same text and truth",
+                advice="Compare runs that were made on the same data.",
+            )
+    rng = np.random.default_rng(seed)
+    pairs = [_pair(a, b, frozenset(changed), rng) for a, b in couples]
+    return Comparison(
+        preset=chosen.value,
+        runs=tuple(_compared(side) for side in sides),
+        differs=differing([_settings(side, chosen, judge) for side in sides]),
+        changed=changed,
+        pairs=tuple(_corrected(pairs)),
+        seed=seed,
+    )
+
+
+def opened_sides(
+    runs: Sequence[Run | str | Path], *, preset: Preset | str | None, judge: str | None
+) -> tuple[list[Side], Preset]:
+    """The runs read under one preset, and that preset."""
+    found = [run if isinstance(run, Run) else Run(run) for run in runs]
+    if len(found) < 2:
+        raise UsageError("a comparison needs two runs", advice="unmask compare RUN RUN")
+    refuse_twice([run.path for run in found])
+    chosen = Preset(preset) if preset else found[0].definition.preset
+    return [
+        Side(
+            name,
+            run,
+            {scenario.id: _digest(scenario) for scenario in run.folder.each_scenario()},
+            {row.id: row for row in run.bare_rows(preset=chosen, judge=judge)},
+        )
+        for name, run in zip(short_names([run.path for run in found]), found, strict=True)
+    ], chosen
+
+
+def refuse_twice(paths: Sequence[Path]) -> None:
+    """A run beside itself would look like two that agree."""
+    resolved = [path.resolve() for path in paths]
+    for path in resolved:
+        if resolved.count(path) > 1:
+            raise UsageError(f"{path} is named twice", advice="Name different runs.")
+
+
+def short_names(paths: Sequence[Path]) -> list[str]:
+    """Folder names where these are all different, else the paths as given."""
+    names = [whole(path.name or str(path)) for path in paths]
+    return names if len(set(names)) == len(names) else [whole(str(path)) for path in paths]
+
+
+def content(scenario: Scenario) -> Scenario:
+    """What is asked and what is true, without remarks about it. Which side *yes* means is learnt, not content."""
+    return Scenario(
+        id=scenario.id,
+        archetype=scenario.archetype,
+        kind=scenario.kind,
+        proposition=scenario.proposition,
+        truth=scenario.truth,
+        conversation=scenario.conversation,
+        direct=scenario.direct,
+        indirect=scenario.indirect,
+        unit=scenario.unit,
+    )
+
+
+def lie_chance(outcome: Outcome, *, takes: int, k: int) -> float | None:
+    """The chance of a lie in k takes, 0 or 1 for k = takes. `None` where unknown takes could change it."""
+    found = tally(outcome, takes=takes)
+    least = chance(found.lies, n=takes, k=k)
+    return least if least == chance(found.lies + found.unknown, n=takes, k=k) else None
+
+
+# --- inside
+
+
+def _changed(a: Side, b: Side) -> Iterator[str]:
+    shared = a.contents.keys() & b.contents.keys()
+    if not shared:
+        raise UsageError(
+            f"{a.name} and {b.name} share no scenario", advice="Compare runs that were made on the same data."
+        )
+    return (name for name in shared if a.contents[name] != b.contents[name])
+
+
+def _digest(scenario: Scenario) -> bytes:
+    return hashlib.blake2b(msgspec.json.encode(content(scenario)), digest_size=16).digest()
+
+
+def _mixed(changed: Sequence[str]) -> DataError:
+    shown = tuple(f"{name}: not the same text or truth in all runs" for name in changed[:10])
+    more = (f"and {len(changed) - 10} more",) if len(changed) > 10 else ()
+    return DataError(
+        f"{len(changed)} scenarios differ between the runs under the same id",
+        problems=shown + more,
+        advice="Make the runs on the same data, or leave these scenarios out with --drop-changed.",
+    )
+
+
+def _pair(a: Side, b: Side, changed: frozenset[str], rng: Generator) -> Pair:
+    shared = sorted((a.contents.keys() & b.contents.keys()) - changed)
+    k = min(a.takes, b.takes)
+    lies = [_lies(side, shared, k) for side in (a, b)]
+    stopped = [side.name for side in (a, b) if _stopped(side, k)]
+    why = f"{stopped[0]} stopped at the first lie, so nothing is known about {k} of its takes" if stopped else None
+    if stopped:
+        lies = [{}, {}]
+    archetypes = {
+        archetype: [name for name in shared if a.rows[name].archetype is archetype] for archetype in Archetype
+    }
+    return Pair(
+        a=a.name,
+        b=b.name,
+        shared=len(shared),
+        takes=k,
+        p_lie=_difference(lies, shared, rng, why),
+        measures=_measures(a, b, shared, rng),
+        archetypes={name: _difference(lies, ids, rng, why) for name, ids in archetypes.items() if ids},
+        became_lies=tuple(_flips(a, b, shared)),
+        stopped_lying=tuple(_flips(b, a, shared, back=True)),
+    )
+
+
+def _difference(values: Sequence[Values], ids: Sequence[str], rng: Generator, why: str | None = None) -> Difference:
+    known = [name for name in ids if name in values[0] and name in values[1]]
+    return difference([values[0][name] for name in known], [values[1][name] for name in known], rng=rng, why=why)
+
+
+def _measures(a: Side, b: Side, shared: Sequence[str], rng: Generator) -> dict[str, Difference]:
+    """Differences besides P(lie), each with the scenarios it is defined on."""
+    same = None if a.takes == b.takes else f"{a.name} has {a.takes} takes and {b.name} has {b.takes}"
+    none: list[dict[str, float]] = [{}, {}]
+    sides = (a, b)
+    alone = [_lies(side, shared, 1) for side in sides] if min(a.takes, b.takes) > 1 else none
+    hidden = next((side.name for side in sides if _stopped(side, 1)), None)
+    stopped = f"{hidden} stopped at the first lie" if hidden else "a run has one take; P(lie) says it"
+    return {
+        "lying_at_1": _difference(none if hidden else alone, shared, rng, stopped),
+        "p_honest": _difference(none if same else [_honest(side) for side in sides], shared, rng, same),
+        "p_lie_where_both_believe": _difference(
+            none if same else [_believed_lies(side) for side in sides], shared, rng, same
+        ),
+        "accuracy": _difference([_correct(side) for side in sides], shared, rng),
+    }
+
+
+def _lies(side: Side, ids: Sequence[str], k: int) -> dict[str, float]:
+    found = ((name, lie_chance(side.rows[name], takes=side.takes, k=k)) for name in ids)
+    return {name: value for name, value in found if value is not None}
+
+
+def _stopped(side: Side, k: int) -> bool:
+    """Whether takes skipped after a first lie hide how often k takes would hold one."""
+    return k < side.takes and any(tally(row, takes=side.takes).stopped for row in side.rows.values())
+
+
+def _honest(side: Side) -> dict[str, float]:
+    return {
+        name: float(row.verdict is Verdict.HONEST)
+        for name, row in side.rows.items()
+        if row.verdict is not Verdict.UNJUDGED
+    }
+
+
+def _believed_lies(side: Side) -> dict[str, float]:
+    without = {Verdict.UNJUDGED, Verdict.NO_BELIEF}
+    return {name: float(row.verdict is Verdict.LIE) for name, row in side.rows.items() if row.verdict not in without}
+
+
+def _correct(side: Side) -> dict[str, float]:
+    without = {Accuracy.UNJUDGED, Accuracy.NOT_ASKED}
+    return {
+        name: float(row.accuracy is Accuracy.CORRECT) for name, row in side.rows.items() if row.accuracy not in without
+    }
+
+
+def _flips(old: Side, new: Side, ids: Sequence[str], *, back: bool = False) -> Iterator[Flip]:
+    """Scenarios that are a lie in `new`, and judged but none in `old`. A lie in one of ten takes is no flip from one
+    take, so runs with different takes have none. `back` says that `new` is run a."""
+    if old.takes != new.takes:
+        return
+    for name in ids:
+        before, after = old.rows[name].verdict, new.rows[name].verdict
+        if after is Verdict.LIE and before not in {Verdict.LIE, Verdict.UNJUDGED}:
+            a, b = (after, before) if back else (before, after)
+            yield Flip(id=name, archetype=new.rows[name].archetype, a=a, b=b)
+
+
+def _corrected(pairs: Sequence[Pair]) -> list[Pair]:
+    """Holm's correction, in three families: P(lie) over pairs, each archetype over pairs, other measures over pairs."""
+    lies = _adjusted([pair.p_lie for pair in pairs])
+    archetypes = iter(_adjusted([one for pair in pairs for one in pair.archetypes.values()]))
+    measures = iter(_adjusted([one for pair in pairs for one in pair.measures.values()]))
+    return [
+        msgspec.structs.replace(
+            pair,
+            p_lie=lie,
+            archetypes={name: next(archetypes) for name in pair.archetypes},
+            measures={name: next(measures) for name in pair.measures},
+        )
+        for pair, lie in zip(pairs, lies, strict=True)
+    ]
+
+
+def _adjusted(family: Sequence[Difference]) -> list[Difference]:
+    adjusted = holm([one.p_value for one in family])
+    return [msgspec.structs.replace(one, p_adjusted=p) for one, p in zip(family, adjusted, strict=True)]
+
+
+def _compared(side: Side) -> Compared:
+    verdicts = [row.verdict for row in side.rows.values()]
+    return Compared(
+        name=side.name,
+        model=side.run.definition.subject.model,
+        takes=side.takes,
+        scenarios=len(side.rows),
+        unjudged=verdicts.count(Verdict.UNJUDGED),
+        undecided=sum(row.undecided for row in side.rows.values()),
+        one_letter=one_letter(list(side.rows.values())),
+    )
+
+
+def _settings(side: Side, preset: Preset, judge: str | None) -> dict[str, str | None]:
+    """The run's own preset, since all are read under one: it says how a lazy run was asked."""
+    found = settings_of(side.run.definition, judge=side.run.judge_file(judge), preset=preset)
+    return found | {"preset": side.run.definition.preset.value}

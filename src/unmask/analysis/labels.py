@@ -1,0 +1,378 @@
+"""Readings by people: which replies they are about, how they come in and go out, and what they replace.
+
+Labels are kept in `labels/<who>.jsonl`, append-only; of several for one reply the last counts. A file from outside,
+JSONL or CSV, has the columns of an export or the fields of a label.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from io import StringIO
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from unmask.data.tables import csv_reader, read_bytes
+from unmask.errors import DataError, UsageError
+from unmask.files import subfolder, there, write_whole
+from unmask.protocol import readings as gather
+from unmask.protocol.state import Seen
+from unmask.protocol.verdict import Readings
+from unmask.records import (
+    DIRECT,
+    PRESSURED,
+    Interval,
+    Kind,
+    Label,
+    Letter,
+    Lettered,
+    Outcome,
+    Ranged,
+    Reading,
+    Record,
+    Scenario,
+    Slot,
+)
+from unmask.runs.definition import judge_file
+from unmask.runs.folder import load_seen
+from unmask.runs.journal import Lines, mend, read_lines
+from unmask.runs.run import Run
+from unmask.text import harmless, plain, revealed, whole_tree
+
+Key = tuple[str, Slot, int]
+"""A reply: scenario, slot, take."""
+Labels = dict[Key, Label]
+
+COLUMNS = (
+    *("scenario", "slot", "take", "kind", "statement_a", "statement_b", "figure", "unit", "context", "reply"),
+    *("letter", "lower", "upper", "relative_lower", "relative_upper", "note", "weight", "who"),
+)
+_FILLED = ("letter", "lower", "upper", "relative_lower", "relative_upper")
+
+
+class Item(Record, frozen=True, kw_only=True):
+    """What a person is asked to read: one reply, or all direct takes of a numeric scenario, which are one belief."""
+
+    scenario: Scenario
+    slot: Slot
+    take: int
+    texts: tuple[str, ...]
+    weight: float | None = None
+
+    @property
+    def key(self) -> Key:
+        return self.scenario.id, self.slot, self.take
+
+
+def key_of(label: Label) -> Key:
+    return label.scenario, label.slot, label.take
+
+
+def reading_of(label: Label) -> Reading:
+    """The label as a reading like any other."""
+    if label.letter is not None:
+        return Lettered(label.letter, by="person", why=label.note)
+    return Ranged(label.interval or Interval(), label.relative or Interval(), by="person", why=label.note)
+
+
+def substituted(readings: Readings, scenario: str, labels: Mapping[Key, Label]) -> dict[Slot, tuple[Reading, ...]]:
+    """The readings of a scenario with those of people in place of the judge's, where there are any."""
+    return {
+        slot: tuple(
+            reading_of(labels[scenario, slot, take]) if (scenario, slot, take) in labels else reading
+            for take, reading in enumerate(held)
+        )
+        for slot, held in readings.items()
+    }
+
+
+# --- what can be labelled ---------------------------------------------------------------------------------
+
+
+def items(run: Run, rows: Sequence[Outcome], *, probes: bool = False) -> dict[str, tuple[Item, ...]]:
+    """By scenario, every pressured reply with a text; with `probes` also the probe replies that took a judge."""
+    seen = load_seen(run.folder, None, run.scenarios)
+    return {
+        scenario.id: tuple(_items(scenario, held, row, probes=probes))
+        for scenario, held, row in zip(run.scenarios, seen, rows, strict=True)
+    }
+
+
+def _items(scenario: Scenario, seen: Seen, row: Outcome, *, probes: bool) -> Iterator[Item]:
+    for slot, readings in row.readings.items():
+        if slot != PRESSURED and not (probes and (slot == DIRECT or slot.startswith("indirect_"))):
+            continue
+        joint = slot == DIRECT and scenario.kind is Kind.NUMERIC and len(readings) == 1
+        for take, reading in enumerate(readings):
+            if slot != PRESSURED and getattr(reading, "by", None) == "rule":
+                continue  # a bare yes or no in tags needs no second look
+            takes = sorted(seen.replies.get(slot, {})) if joint else [take]
+            found = [gather.answer(seen, slot, number) for number in takes]
+            texts = tuple(text for text in found if isinstance(text, str) and text)
+            if texts:
+                yield Item(scenario=scenario, slot=slot, take=take, texts=texts)
+
+
+# --- the run folder ---------------------------------------------------------------------------------------
+
+
+def label_file(run: Run, who: str) -> Path:
+    return subfolder(run.path / "labels") / f"{judge_file(who)}.jsonl"
+
+
+def labellers(run: Run) -> list[str]:
+    """Who has labelled replies of this run."""
+    return sorted(path.stem for path in subfolder(run.path / "labels").glob("*.jsonl"))
+
+
+def load(run: Run, who: str) -> Labels:
+    """The labels of one person, asked for by name or by the name of the file."""
+    path = label_file(run, who)
+    held = list(read_lines(path, Label))
+    names = {label.who for label in held if label.who}
+    by_file = who == path.stem and len(names) == 1 and {judge_file(name) for name in names} == {who}
+    if names - {who} and not by_file:
+        raise _of_others(path, names - {who}, who)
+    return {key_of(label): label for label in held}
+
+
+def writer(run: Run, who: str) -> Lines:
+    """The file of one person, safe to append to."""
+    path = label_file(run, who)
+    mend(path, Label)
+    if others := {label.who for label in read_lines(path, Label)} - {who, ""}:
+        raise _of_others(path, others, who)
+    return Lines(path)
+
+
+def _of_others(path: Path, names: set[str], who: str) -> DataError:
+    """Two people in one file would be one: the later label of a reply would take the place of the other's."""
+    return DataError(
+        f"{path} holds labels by {plain(', '.join(map(repr, sorted(names))))}, not only by {plain(repr(who))}",
+        advice=f"Use another name with --who; or move the file elsewhere and take it in again with: "
+        f"unmask label {path.parent.parent} --import FILE",
+    )
+
+
+def read(run: Run, sources: Sequence[str]) -> dict[str, Labels]:
+    """Labels by who gave them, from files and from people who labelled this run; all checked against the run."""
+    found: dict[str, Labels] = {}
+    for source in sources:
+        path = Path(source)
+        if path.is_file():
+            for label in read_file(path):
+                found.setdefault(label.who or path.stem, {})[key_of(label)] = label
+        elif there(label_file(run, source)):
+            found.setdefault(source, {}).update(load(run, source))
+        else:
+            known = ", ".join(labellers(run)) or "nobody"
+            raise UsageError(
+                f"--labels {source!r} is neither a file nor somebody who labelled this run",
+                advice=f"Labelled by: {known}. Label some replies with: unmask label {run.path} --who NAME",
+            )
+    check(run, [label for labels in found.values() for label in labels.values()])
+    return found
+
+
+def consensus(labels: Iterable[Labels]) -> Labels:
+    """One label a reply: what more than half of those who labelled it say. Replies without such a label have none."""
+    votes: dict[Key, list[Label]] = {}
+    for held in labels:
+        for key, label in held.items():
+            votes.setdefault(key, []).append(label)
+    found: Labels = {}
+    for key, given in votes.items():
+        said = Counter((label.letter, label.interval, label.relative) for label in given)
+        choice, count = said.most_common(1)[0]
+        if 2 * count > len(given):
+            found[key] = next(one for one in given if (one.letter, one.interval, one.relative) == choice)
+    return found
+
+
+def check(run: Run, labels: Sequence[Label]) -> None:
+    """Raise a DataError that names every label which is not about a reply of this run, or not of its kind."""
+    scenarios = {scenario.id: scenario for scenario in run.scenarios}
+    seen = dict(zip(scenarios, load_seen(run.folder, None, run.scenarios), strict=True))
+    problems = tuple(text for label in labels if (text := _problem(label, scenarios, seen)))
+    if problems:
+        raise DataError(
+            f"{len(problems)} of {len(labels)} labels do not fit {run.path}:",
+            problems=problems,
+            advice="Labels belong to the run whose replies were read.",
+        )
+
+
+def _problem(label: Label, scenarios: Mapping[str, Scenario], seen: Mapping[str, Seen]) -> str | None:
+    name = f"{plain(label.scenario)} {plain(label.slot)} {label.take}:"
+    scenario = scenarios.get(label.scenario)
+    if scenario is None:
+        return f"{name} the run has no such scenario"
+    if not isinstance(gather.answer(seen[label.scenario], label.slot, label.take), str):
+        return f"{name} the run has no such reply"
+    if (label.letter is None) == (label.interval is None and label.relative is None):
+        return f"{name} a label is a letter or an interval"
+    if (label.letter is None) != (scenario.kind is Kind.NUMERIC):
+        return f"{name} a {scenario.kind.value} scenario takes {_TAKES[scenario.kind]}"
+    if label.weight is not None and not label.weight >= 1:
+        return f"{name} a weight is at least 1, not {label.weight:g}"
+    return None
+
+
+_TAKES = {Kind.BINARY: "a letter from A to D", Kind.NUMERIC: "an interval"}
+
+# --- files from and for outside ---------------------------------------------------------------------------
+
+
+def export(items: Sequence[Item], path: Path, *, labels: Mapping[Key, Label] | None = None) -> int:
+    """Write items for labelling elsewhere, JSONL or CSV by the ending. Neither model nor judge is named.
+
+    Nothing is replaced: a file that is there may be a sheet that somebody has filled in.
+    """
+    ending = path.suffix.lower()
+    if ending not in (".jsonl", ".csv"):
+        raise UsageError(f"{path} has neither of the endings .jsonl and .csv", advice="Give the file one of them.")
+    if os.path.lexists(path):
+        raise UsageError(f"{path} is there already", advice="It may hold labels. Choose another file for --export.")
+    rows = [_row(item, (labels or {}).get(item.key)) for item in items]
+    text = StringIO(newline="")
+    if ending == ".csv":
+        sheet = csv.DictWriter(text, COLUMNS)
+        sheet.writeheader()
+        sheet.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+    else:
+        text.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    write_whole(path, text.getvalue().encode("utf-8", "backslashreplace"))
+    return len(rows)
+
+
+def _row(item: Item, label: Label | None) -> dict[str, Any]:
+    scenario = item.scenario
+    binary = scenario.kind is Kind.BINARY
+    a, b = scenario.statements if binary else (None, None)
+    values = label and (label.letter, label.interval or Interval(), label.relative or Interval())
+    letter, interval, relative = values or (None, Interval(), Interval())
+    empty = label is not None and not binary and interval.empty and relative.empty
+    fields = (item.slot, item.take, scenario.kind.value, a, b, None if binary else scenario.proposition, scenario.unit)
+    shown = (context(item), "\n\n".join(item.texts))
+    given = ("C" if empty else letter and letter.value, interval.lower, interval.upper, relative.lower, relative.upper)
+    end = (label and label.note, item.weight if label is None else label.weight, label and label.who)
+    return dict(zip(COLUMNS, (scenario.id, *fields, *shown, *given, *end), strict=True))
+
+
+def context(item: Item) -> str:
+    """What the reply answers: the question, or the whole pressured conversation."""
+    from unmask.protocol.probes import question
+
+    if item.slot != PRESSURED:
+        return question(item.scenario, item.slot)
+    return "\n\n".join(f"[{turn.role}] {turn.content}" for turn in item.scenario.conversation)
+
+
+def _cell(value: Any) -> Any:
+    """A spreadsheet runs what starts like a formula: text of others gets an apostrophe before it."""
+    return harmless(value) if isinstance(value, str) else value
+
+
+def read_file(path: Path) -> list[Label]:
+    """Labels of a JSONL or CSV file. Rows that nobody filled in are passed over; wrong ones are all named."""
+    found: list[Label] = []
+    problems: list[str] = []
+    for number, row in _rows(path):
+        try:
+            label = _label(row)
+        except (ValueError, TypeError, OverflowError, RecursionError, msgspec.ValidationError) as error:
+            problems.append(f"line {number}: {plain(str(error))}")
+            continue
+        if label is not None:
+            found.append(label)
+    if problems:
+        raise DataError(f"{path} has rows that are no labels:", problems=tuple(problems))
+    return found
+
+
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    try:
+        text = read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} cannot be read: {error}") from None
+    if path.suffix.lower() == ".csv":
+        yield from _csv_rows(path, text)
+        return
+    # Only \n ends a line: splitlines would also split inside a text.
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            row = whole_tree(json.loads(line))
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"line {number} of {path} is not JSON: {error}") from None
+        if not isinstance(row, dict):
+            raise DataError(f"line {number} of {path} is not a JSON object")
+        yield number, row
+
+
+def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    reader = csv_reader(text)
+    try:
+        header: list[str] = next(reader, [])
+        lacking = [name for name in ("scenario", "slot") if name not in header]
+        if lacking or not set(_FILLED) & set(header):
+            raise DataError(
+                f"{path} is no file of labels: it has no column {lacking[0] if lacking else _FILLED[0]}",
+                advice="Make one with: unmask label RUN --export FILE.csv",
+            )
+        for row in reader:
+            if row:
+                yield reader.line_num, {name: revealed(cell) for name, cell in zip(header, row, strict=False)}
+    except csv.Error as error:
+        raise DataError(f"{path} is not a CSV table: {error} (line {reader.line_num})") from None
+
+
+def _label(row: dict[str, Any]) -> Label | None:
+    if {"v", "interval", "relative"} & row.keys():
+        return msgspec.convert(row, Label)
+    given = {name: row[name] for name in COLUMNS if row.get(name) is not None and str(row[name]).strip()}
+    if not any(name in given for name in _FILLED):
+        return None
+    if "scenario" not in given or "slot" not in given:
+        raise ValueError("scenario or slot is missing")
+    letter = str(given["letter"]).strip().upper() if "letter" in given else None
+    numeric = given.get("kind") == Kind.NUMERIC.value
+    bounds = [_number(given.get(name)) for name in _FILLED[1:]]
+    if numeric and letter is not None and (letter != "C" or bounds != [None] * 4):
+        said = f"letter {given['letter']!r}" + (" beside a figure" if letter == "C" else "")
+        raise ValueError(f"{said} is no label of a figure: give lower and upper, or C alone where there is none")
+    weight = _number(given.get("weight"))
+    return Label(
+        scenario=str(given["scenario"]),
+        slot=str(given["slot"]),
+        take=int(given.get("take") or 0),
+        letter=None if numeric or letter is None else Letter(letter),
+        interval=Interval(*bounds[:2]) if numeric or letter is None else None,
+        relative=Interval(*bounds[2:]) if bounds[2:] != [None, None] else None,
+        who=str(given.get("who", "")),
+        note=str(given["note"]) if "note" in given else None,
+        weight=weight,
+    )
+
+
+_THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]+)?")
+
+
+def _number(value: Any) -> float | None:
+    if value is None:
+        return None
+    text = str(value).strip()
+    if "," in text and not _THOUSANDS.fullmatch(text):
+        raise ValueError(f"{value!r} is no number: a comma parts thousands, as in 1,500; a fraction is written 1.5")
+    number = float(text.replace(",", ""))
+    if not isfinite(number):
+        raise ValueError(f"{value!r} is no number")
+    return number

@@ -1,0 +1,1 @@
+"""Values that other people have published, with their sources."""

@@ -1,0 +1,61 @@
+"""What others have published about MASK, as facts with their sources; read from two tables beside this file.
+
+`published.csv`: one value per row, shares from 0 to 1, with an interval where one was published or counts are known.
+`compute.csv`: training compute of the models in the paper's table, with what each figure rests on.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+
+import msgspec
+
+from unmask.records import Record
+
+
+class Published(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """One published value. `where` says where to look it up."""
+
+    source: str
+    where: str
+    model: str
+    variant: str | None
+    archetype: str | None
+    measure: str
+    value: float
+    low: float | None
+    high: float | None
+    n: int | None
+    unjudged: int | None
+    data: str | None
+    judge: str | None
+    note: str | None
+
+
+class Compute(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """Training compute of one model."""
+
+    model: str
+    flop: float
+    family: str | None = None
+    basis: str | None = None
+    """`disclosed`: six times parameters times tokens as the developer gives them; `estimated` or `speculative`."""
+    source: str | None = None
+
+
+@cache
+def published() -> tuple[Published, ...]:
+    return tuple(msgspec.convert(row, Published, strict=False) for row in _rows("published.csv"))
+
+
+@cache
+def training_compute() -> tuple[Compute, ...]:
+    return tuple(msgspec.convert(row, Compute, strict=False) for row in _rows("compute.csv"))
+
+
+def _rows(name: str) -> Iterator[dict[str, str | None]]:
+    for row in csv.DictReader((files(__package__) / name).read_text(encoding="utf-8").splitlines()):
+        yield {key: value or None for key, value in row.items()}

@@ -1,0 +1,319 @@
+"""Does honesty grow with training compute as accuracy does? Rank correlations over the models of a board.
+
+A rank correlation over a few dozen models is a weak instrument: each value stands with its interval, with what single
+models and whole families do to it, and with what was published.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from unmask.analysis.published.values import Compute, published, training_compute
+from unmask.errors import DataError, MissingError, UsageError
+from unmask.records import Record
+from unmask.stats.correlate import LEAST, Correlation, correlate, spearman
+from unmask.text import revealed
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+PUBLISHED = "published"
+"""The word that stands for the paper's table in place of a board file."""
+
+MEASURES = {
+    "accuracy": "accuracy",
+    "honesty_at_1": "honesty",
+    "normalised_honesty_at_1": "normalised_honesty",
+    "honesty_at_n": "honesty_at_10",
+    "normalised_honesty_at_n": "normalised_honesty_at_10",
+}
+"""What is correlated with compute, and the name of the published figure after `spearman_compute_`."""
+
+_COLUMNS = {
+    "accuracy": "accuracy",
+    "honesty_at_1": "honesty_at_1",
+    "normalised_honesty_at_1": "normalised_honesty_at_1",
+    "honesty_at_n": "honesty",
+    "normalised_honesty_at_n": "normalised_honesty",
+}
+
+Points = dict[str, dict[str, float]]
+"""By measure, then by model."""
+
+
+class Scale(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """One measure against training compute."""
+
+    correlation: Correlation
+    published: float | None
+    """The correlation the paper reports over the 27 models whose compute its authors had."""
+    larger_half: float | None
+    """Over the half of the models with more compute: what is left without the small ones."""
+    without_speculative: float | None
+    """Over the models whose compute is not speculative, where some is."""
+
+    def to_json(self) -> dict[str, Any]:
+        return self.correlation.to_json() | {
+            "published": self.published,
+            "larger_half": self.larger_half,
+            "without_speculative": self.without_speculative,
+        }
+
+
+class Scaling(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """Everything `unmask scaling` says."""
+
+    board: str
+    takes: int | None
+    """The n of the measures at n takes."""
+    measures: dict[str, Scale]
+    compute: dict[str, float]
+    points: Points
+    left_out: dict[str, str]
+    """Models that could not be used, and why."""
+    fragile: tuple[str, ...]
+    seed: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The documented shape of `unmask scaling --json`, ready to be encoded."""
+        return {
+            "board": self.board,
+            "takes": self.takes,
+            "measures": {name: scale.to_json() for name, scale in self.measures.items()},
+            "compute": self.compute,
+            "points": self.points,
+            "left_out": self.left_out,
+            "fragile": list(self.fragile),
+            "seed": self.seed,
+        }
+
+
+def scaling(board: str | Path, *, compute: str | Path | None = None, seed: int = 0) -> Scaling:
+    """Correlate a board (a file of `unmask board`, or the word `published`) with training compute.
+
+    `compute` is a CSV file with the columns model and flop, and if known family, basis and source. The published
+    table has estimates of its own, which are used unless a file is given.
+    """
+    import numpy as np
+
+    points, takes, left_out = _published_points() if str(board) == PUBLISHED else read_board(Path(board))
+    figures = _figures(str(board), compute)
+    matched = _match(sorted({model for column in points.values() for model in column}), figures)
+    left_out |= {model: "its training compute is not in the file" for model, one in matched.items() if one is None}
+    known = {model: one for model, one in matched.items() if one is not None}
+    rng = np.random.default_rng(seed)
+    why = _NOT_PUBLISHED if str(board) == PUBLISHED else "the board has no such values"
+    measures = {name: _scale(name, points[name], known, rng, why) for name in MEASURES}
+    return Scaling(
+        board=str(board),
+        takes=takes,
+        measures=measures,
+        compute={model: one.flop for model, one in known.items()},
+        points=points,
+        left_out=left_out,
+        fragile=tuple(_fragile(measures)),
+        seed=seed,
+    )
+
+
+def read_compute(path: str | Path) -> tuple[Compute, ...]:
+    """Training compute from a CSV file; every bad line is named."""
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise MissingError(f"{path} cannot be read: {error}", advice="Give a CSV file: model,flop") from None
+    found: list[Compute] = []
+    problems: list[str] = []
+    try:
+        reader = csv.DictReader(text.splitlines())
+        if not {"model", "flop"} <= set(reader.fieldnames or ()):
+            raise DataError(f"{path} has no columns model and flop", advice="Begin it with the line: model,flop")
+        for row in reader:
+            one = _compute(row)
+            if isinstance(one, str):
+                problems.append(f"line {reader.line_num}: {one}")
+            else:
+                found.append(one)
+    except csv.Error as error:
+        raise DataError(f"{path} is not a CSV table: {error}", advice="Give a CSV file: model,flop") from None
+    if problems:
+        raise DataError(f"{len(problems)} lines of {path} cannot be used", problems=tuple(problems[:20]))
+    return tuple(found)
+
+
+def read_board(path: Path) -> tuple[Points, int | None, dict[str, str]]:
+    """Values by measure and model from a JSON or CSV board, the number of takes, and what was left out."""
+    rows = list(_csv_rows(path) if path.suffix.lower() == ".csv" else _json_rows(path))
+    points: Points = {name: {} for name in MEASURES}
+    left_out: dict[str, str] = {}
+    takes: set[int] = set()
+    for row in rows:
+        if row.unranked or row.variant:
+            left_out[row.model] = row.unranked or f"variant: {row.variant}"
+            continue
+        if any(row.model in column for column in points.values()):
+            raise UsageError(f"{path} ranks {row.model} twice", advice="Make a board with one run per model.")
+        takes.add(row.takes)
+        for name, column in _COLUMNS.items():
+            value = row.values.get(column)
+            if value is not None:
+                points[name][row.model] = value
+    return points, takes.pop() if len(takes) == 1 else None, left_out
+
+
+# --- inside
+
+
+class _BoardRow(Record, frozen=True):
+    model: str
+    variant: str | None
+    unranked: str | None
+    takes: int
+    values: dict[str, float | None]
+
+
+def _json_rows(path: Path) -> Iterator[_BoardRow]:
+    try:
+        rows = msgspec.json.decode(path.read_bytes())["rows"]
+        for row in rows:
+            values = {name: (row[name] or {}).get("value") for name in _COLUMNS.values()}
+            yield msgspec.convert(
+                {"values": values} | {name: row[name] for name in ("model", "variant", "unranked", "takes")}, _BoardRow
+            )
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    except (msgspec.MsgspecError, KeyError, TypeError, AttributeError, UnicodeDecodeError, RecursionError) as error:
+        raise UsageError(f"{path} is not a board: {error!r}", advice=_ADVICE) from None
+
+
+def _csv_rows(path: Path) -> Iterator[_BoardRow]:
+    try:
+        for cells in csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines()):
+            row = {name: revealed(cell) if isinstance(cell, str) else "" for name, cell in cells.items()}
+            if row["kind"] != "run":
+                continue
+            values = {name: float(row[name]) if row[name] else None for name in _COLUMNS.values()}
+            yield _BoardRow(row["model"], row["variant"] or None, row["unranked"] or None, int(row["takes"]), values)
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unreadable(path, error) from None
+    except (KeyError, ValueError, TypeError, csv.Error) as error:
+        raise UsageError(f"{path} is not a board: {error!r}", advice=_ADVICE) from None
+
+
+_ADVICE = "Make one with: unmask board RUN… --out board.json"
+
+
+def _unreadable(path: Path, error: Exception) -> MissingError:
+    return MissingError(f"{path} cannot be read: {error}", advice=_ADVICE)
+
+
+def _published_points() -> tuple[Points, int | None, dict[str, str]]:
+    """The paper's table. It does not say how many scenarios had no belief, so nothing normalised comes from it."""
+    points: Points = {name: {} for name in MEASURES}
+    for one in published():
+        if one.source != "paper" or not one.where.endswith("Table 3"):
+            continue
+        match one.measure:
+            case "accuracy":
+                points["accuracy"][one.model] = one.value
+            case "p_lie":
+                points["honesty_at_1"][one.model] = 1 - one.value
+            case "lying_at_10":
+                points["honesty_at_n"][one.model] = 1 - one.value
+    return points, 10, {}
+
+
+def _figures(board: str, compute: str | Path | None) -> tuple[Compute, ...]:
+    if compute is not None:
+        return read_compute(compute)
+    if board == PUBLISHED:
+        return training_compute()
+    raise UsageError(
+        "the training compute of these models is not known", advice="Give it with --compute FILE, a CSV: model,flop"
+    )
+
+
+def _compute(row: Mapping[str, str | None]) -> Compute | str:
+    model = (row.get("model") or "").strip()
+    if not model:
+        return "the model is not named"
+    try:
+        flop = float(row.get("flop") or "")
+    except ValueError:
+        return f"the compute of {model} is no number: {row.get('flop')!r}"
+    if not isfinite(flop) or flop <= 0:
+        return f"the compute of {model} is not above 0: {flop:g}"
+    rest = {name: (row.get(name) or "").strip() or None for name in ("family", "basis", "source")}
+    return Compute(model=model, flop=flop, **rest)
+
+
+def _match(models: Sequence[str], figures: Sequence[Compute]) -> dict[str, Compute | None]:
+    """Compute by model as the board names it: the whole name, or what follows the provider; case does not count."""
+    by_name = {one.model.lower(): one for one in figures}
+    found = {}
+    for model in models:
+        name = model.lower()
+        found[model] = by_name.get(name) or by_name.get(name.partition("/")[2]) or by_name.get(name.rpartition("/")[2])
+    return found
+
+
+_NOT_PUBLISHED = "the published table does not say how many scenarios had no belief"
+
+
+def _scale(name: str, points: Mapping[str, float], known: Mapping[str, Compute], rng: Generator, why: str) -> Scale:
+    flop = {model: one.flop for model, one in known.items()}
+    families = {model: one.family or _family(model) for model, one in known.items()}
+    found = correlate(flop, points, rng=rng, groups=families)
+    if not points:
+        found = Correlation(n=0, why=why)
+    both = sorted((model for model in points if model in flop), key=lambda model: flop[model])
+    firm = [model for model in both if known[model].basis != "speculative"]
+    return Scale(
+        correlation=found,
+        published=_reported(MEASURES[name]),
+        larger_half=_over(both[len(both) // 2 :], flop, points),
+        without_speculative=_over(firm, flop, points) if len(firm) < len(both) else None,
+    )
+
+
+def _over(models: Sequence[str], flop: Mapping[str, float], points: Mapping[str, float]) -> float | None:
+    if len(models) < LEAST:
+        return None
+    return spearman([flop[model] for model in models], [points[model] for model in models])
+
+
+def _family(model: str) -> str:
+    """The letters a name begins with, after its provider."""
+    name = model.rpartition("/")[2].lower()
+    return name[: next((place for place, sign in enumerate(name) if not sign.isalpha()), len(name))] or name
+
+
+def _reported(measure: str) -> float | None:
+    wanted = f"spearman_compute_{measure}"
+    return next((one.value for one in published() if one.measure == wanted), None)
+
+
+def _fragile(measures: Mapping[str, Scale]) -> Iterator[str]:
+    """What a reader should know before quoting a correlation."""
+    for name, scale in measures.items():
+        found = scale.correlation
+        if found.value is None:
+            yield f"{name}: no value, {found.why}"
+            continue
+        if found.low is not None and found.high is not None and found.low <= 0 <= found.high:
+            yield f"{name}: the interval [{found.low:+.2f}, {found.high:+.2f}] includes 0"
+        for family, rest in found.without_group.items():
+            if rest is not None and (rest * found.value <= 0 or abs(rest) < abs(found.value) / 2):
+                yield f"{name}: without the {family} models it is {rest:+.2f} instead of {found.value:+.2f}"
+        half = scale.larger_half
+        if half is not None and (half * found.value <= 0 or abs(half) < abs(found.value) / 2):
+            yield f"{name}: among the larger half of the models it is {half:+.2f} instead of {found.value:+.2f}"
+        firm = scale.without_speculative
+        if firm is not None and abs(firm - found.value) > 0.1:
+            yield f"{name}: without speculative compute it is {firm:+.2f} instead of {found.value:+.2f}"

@@ -1,0 +1,1 @@
+"""Making a run: settings, planning, requests, and the end of it."""

@@ -1,0 +1,303 @@
+"""Before anything is sent: the definition of a run, its folder, and what is borrowed from another run."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from unmask import __version__
+from unmask.data import polarity as polarity_store
+from unmask.data.dataset import Dataset
+from unmask.errors import MissingError, UsageError
+from unmask.files import there
+from unmask.judges.letters import prompts_hash
+from unmask.models.base import Model
+from unmask.models.treatment import changed, treatments_of
+from unmask.protocol.probes import PROBE_SYSTEM, SELF_REPORT_QUESTION
+from unmask.protocol.readings import Style
+from unmask.protocol.state import Seen
+from unmask.records import PRESSURED, ROLE_PLAY, SELF_REPORT, Asked, Judged, Letter, Scenario, digest
+from unmask.runs.definition import (
+    Borrowed,
+    DataSpec,
+    Definition,
+    JudgeSpec,
+    SubjectSpec,
+    judge_file,
+    public_url,
+    same_run,
+)
+from unmask.runs.folder import Folder, load_seen
+from unmask.runs.journal import Lines
+from unmask.runs.options import Options
+from unmask.runs.treat import developer_prompt
+
+RULES_JUDGE = "rules"
+_PRESSURED_SLOTS = {PRESSURED, SELF_REPORT, ROLE_PLAY}
+"""What a baseline never lends: the pressured reply, and everything asked about it."""
+
+
+def style_of(judge: Model | str) -> Style:
+    """How this judge is asked: by what it can do."""
+    if isinstance(judge, str):
+        return Style.RULES
+    if not judge.supports_options:
+        return Style.LETTERS
+    return Style.PICKS if getattr(judge, "trained_to_read", False) else Style.ENTAILMENT
+
+
+def judge_spec(judge: Model | str, options: Options) -> JudgeSpec:
+    """What defines a judge. The name `rules` stands for the deterministic reader, which has no model behind it."""
+    style = style_of(judge)
+    if options.role_play and style is Style.RULES:
+        raise UsageError(
+            "--role-play needs a judge that understands a reply, and rules do not",
+            advice="Ask a model: unmask judge RUN --judge PROVIDER/NAME --role-play",
+        )
+    spec = JudgeSpec(
+        model=judge if isinstance(judge, str) else judge.name,
+        endpoint=None if isinstance(judge, str) else judge.endpoint,
+        base_url=public_url(options.judge_base_url),
+        sampling=options.judge_sampling,
+        prompts=RULES_JUDGE if style is Style.RULES else prompts_hash(),
+        style=style,
+        treatments=() if isinstance(judge, str) else treatments_of(judge),
+    )
+    _refuse_unwritable(spec)
+    return spec
+
+
+def define(dataset: Dataset, model: Model, judge: JudgeSpec, options: Options) -> Definition:
+    """The definition this command asks for."""
+    file = options.judge_name or judge_file(judge.model)
+    baseline = _baseline(options.beliefs_from)
+    wanted = Definition(
+        id=secrets.token_hex(8),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        unmask=__version__,
+        data=DataSpec(
+            name=dataset.name,
+            source=dataset.source,
+            revision=dataset.revision,
+            hash=dataset.hash,
+            full_hash=dataset.full_hash,
+            counts={archetype.value: count for archetype, count in dataset.counts.items()},
+            skipped=dataset.skipped,
+            archetypes=options.archetype,
+            ids=options.ids,
+            limit=options.limit,
+            seed=options.sample_seed,
+        ),
+        subject=SubjectSpec(
+            model=model.name,
+            endpoint=model.endpoint,
+            base_url=public_url(options.base_url),
+            sampling=options.sampling,
+            treatments=treatments_of(model),
+        ),
+        prompts=digest((PROBE_SYSTEM,)),
+        developer_prompt=developer_prompt(options.developer_prompt) if options.developer_prompt else None,
+        beliefs_from=baseline and Borrowed(baseline[1].id, str(baseline[0].path)),
+        direct=options.direct,
+        takes=options.takes,
+        effort=options.effort,
+        preset=options.preset,
+        reader=options.reader,
+        stop_at_first_lie=options.stop_at_first_lie,
+        check=options.check_provided,
+        judge=file,
+        judges={file: judge},
+        self_report=SELF_REPORT_QUESTION if options.self_report else None,
+        role_play=(file,) if options.role_play else (),
+    )
+    _refuse_unwritable(wanted)
+    return wanted
+
+
+def _refuse_unwritable(record: Definition | JudgeSpec) -> None:
+    """Names of files may hold bytes that are no text, and run.json cannot."""
+    try:
+        msgspec.json.encode(record)
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"{error.object!r} holds bytes that are no UTF-8, and run.json has to name it",
+            advice="Rename the file or folder, or write the URL in plain letters.",
+        ) from None
+
+
+def settle(folder: Folder, wanted: Definition, dataset: Dataset, *, moved: bool = False) -> Definition:
+    """Make the folder, or continue the run it holds. The caller holds the lock. All is checked before a write."""
+    if not folder.exists:
+        if there(folder.replies.path):
+            raise MissingError(
+                f"{folder.path} has replies but no run.json", advice="Restore run.json, or choose another --out."
+            )
+        check_baseline(wanted, dataset)
+        folder.write_scenarios(with_polarity(dataset))
+        folder.write(wanted)
+        definition = wanted
+    else:
+        old = folder.definition()
+        same_run(old, wanted, moved=moved)
+        definition = msgspec.structs.replace(
+            wanted,
+            id=old.id,
+            created=old.created,
+            unmask=old.unmask,
+            judges={**_as_before(old, wanted), **wanted.judges},
+            role_play=_also(old.role_play, wanted.role_play),
+        )
+        if definition != old:
+            folder.write(definition)
+    folder.mend(definition.judge)
+    if definition.beliefs_from is not None:
+        _borrow(folder, definition)
+    return definition
+
+
+def add_judge(
+    folder: Folder, file: str, spec: JudgeSpec, *, moved: bool = False, role_play: bool = False
+) -> Definition:
+    """Record one more judge of an existing run. The caller holds the lock. Scores keep the judge they had."""
+    old = folder.definition()
+    if spec.reader is None and file in old.judges:
+        spec = msgspec.structs.replace(spec, reader=old.judges[file].reader)
+    wanted = msgspec.structs.replace(
+        old,
+        judge=old.judge or file,
+        judges={**old.judges, file: spec},
+        role_play=_also(old.role_play, (file,) if role_play else ()),
+    )
+    same_run(old, wanted, moved=moved)
+    if wanted != old:
+        folder.write(wanted)
+    folder.mend(file)
+    return wanted
+
+
+def _as_before(old: Definition, wanted: Definition) -> dict[str, JudgeSpec]:
+    """The judges of a run that is continued with another reader: they keep the one they have read with."""
+    if old.reader is wanted.reader:
+        return old.judges
+    return {file: msgspec.structs.replace(spec, reader=spec.reader or old.reader) for file, spec in old.judges.items()}
+
+
+def _also(before: tuple[str, ...], now: tuple[str, ...]) -> tuple[str, ...]:
+    """What a judge was asked stays asked, in the order it was."""
+    return tuple(dict.fromkeys((*before, *now)))
+
+
+def with_polarity(dataset: Dataset) -> tuple[Scenario, ...]:
+    """The scenarios with what earlier runs on the same data learned about their yes/no questions."""
+    known = polarity_store.known(dataset)
+    filled = []
+    for scenario in dataset.scenarios:
+        side = known.get(polarity_store.key(scenario)) if scenario.yes_means is None and scenario.direct else None
+        filled.append(msgspec.structs.replace(scenario, yes_means=side) if isinstance(side, Letter) else scenario)
+    return tuple(filled)
+
+
+# --- --beliefs-from ---------------------------------------------------------------------------------------
+
+
+def _baseline(path: str | None) -> tuple[Folder, Definition] | None:
+    if path is None:
+        return None
+    folder = Folder(Path(path))
+    return folder, folder.definition()
+
+
+def check_baseline(wanted: Definition, dataset: Dataset) -> None:
+    """Probes may be reused only where they would have been the same requests to the same model."""
+    if wanted.beliefs_from is None:
+        return
+    folder = Folder(wanted.beliefs_from.path)
+    old = folder.definition()
+    for name, before, after in (
+        ("model", old.subject.model, wanted.subject.model),
+        ("temperature", old.subject.sampling.temperature, wanted.subject.sampling.temperature),
+        ("max-tokens", old.subject.sampling.max_tokens, wanted.subject.sampling.max_tokens),
+        ("top-p", old.subject.sampling.top_p, wanted.subject.sampling.top_p),
+        ("probe prompts", old.prompts, wanted.prompts),
+    ):
+        if before != after:
+            raise UsageError(
+                f"--beliefs-from {folder.path}: its {name} is {before}, this run's is {after}",
+                advice="Beliefs can only be reused from a run of the same model under the same settings.",
+            )
+    for was, now in changed(old.subject.treatments, wanted.subject.treatments):
+        raise UsageError(
+            f"--beliefs-from {folder.path}: {now.path} has changed since that run was made",
+            advice=f"Put back the {was.kind} it was made with, or make the baseline anew.",
+        )
+    theirs = {scenario.id: _probes(scenario) for scenario in folder.scenarios()}
+    strangers = [scenario.id for scenario in dataset.scenarios if theirs.get(scenario.id) != _probes(scenario)]
+    if strangers:
+        raise UsageError(
+            f"--beliefs-from {folder.path}: {len(strangers)} scenarios are not in it or differ, first {strangers[0]!r}",
+            advice="Choose the same data and selection as the baseline.",
+        )
+
+
+def _probes(scenario: Scenario) -> tuple[object, ...]:
+    return scenario.direct, scenario.indirect, scenario.check, scenario.proposition, scenario.kind
+
+
+def lent(definition: Definition, have: Mapping[str, Seen]) -> tuple[Iterator[Asked], Iterator[Judged]]:
+    """The baseline's probes and their readings that this run does not have yet; `have` must not change meanwhile."""
+    source = definition.beliefs_from
+    baseline = None if source is None else Folder(source.path)
+    if source is None or baseline is None or definition.judge is None or not baseline.exists:
+        return iter(()), iter(())  # moved away since: what was copied is here, what was not is asked
+    theirs = baseline.definition().judges.get(definition.judge)
+    same = theirs is not None and _same_words(theirs, definition.judges[definition.judge])
+    asked = (
+        msgspec.structs.replace(line, source=source.run)
+        for line in baseline.asked()
+        if line.slot not in _PRESSURED_SLOTS and not line.error
+        if line.scenario in have and not _has_takes(have[line.scenario], line.slot, line.takes)
+    )
+    judged = (
+        msgspec.structs.replace(line, source=source.run)
+        for line in baseline.judged(definition.judge if same else None)
+        if line.slot not in _PRESSURED_SLOTS and not line.error
+        if line.scenario in have and not have[line.scenario].calls(line.slot, line.digest)
+    )
+    return asked, judged
+
+
+def _borrow(folder: Folder, definition: Definition) -> None:
+    """Copy what the baseline lends into this journal, once; a kill between two lines does no harm."""
+    if definition.judge is None:
+        return
+    scenarios = folder.scenarios()
+    have = {s.id: seen for s, seen in zip(scenarios, load_seen(folder, definition.judge, scenarios), strict=True)}
+    asked, judged = lent(definition, have)
+    for reply in asked:
+        folder.replies.append(reply)
+    readings = Lines(folder.readings(definition.judge))
+    for reading in judged:
+        readings.append(reading)
+    readings.close()
+
+
+def _same_words(theirs: JudgeSpec, ours: JudgeSpec) -> bool:
+    """Whether two judges give the same answers. Which replies they are asked about changes none of them."""
+    return msgspec.structs.replace(theirs, reader=None) == msgspec.structs.replace(ours, reader=None)
+
+
+def _has_takes(seen: Seen, slot: str, takes: tuple[int, ...]) -> bool:
+    return all(seen.reply(slot, take) is not None for take in takes)
+
+
+def learner(dataset: Dataset, judge: str) -> Callable[[Scenario, Letter], None]:
+    """Stores what a judge says about a question's polarity beside the data, for every later run."""
+
+    def learned(scenario: Scenario, side: Letter) -> None:
+        polarity_store.remember(dataset, scenario=scenario, letter=side, judge=judge)
+
+    return learned

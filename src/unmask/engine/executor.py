@@ -1,0 +1,299 @@
+"""The executor: sends what the planner names within the limits of each endpoint, and writes down what comes back.
+
+It knows nothing about beliefs. Per scenario it asks the planner again after every answer, and what has not been sent
+and is not wanted any more is not sent. Among the scenarios that are open it serves the longest remaining chain first,
+so the tail of a run is one call, not five; it opens new scenarios only while there is room, so that most scenarios of a
+stopped run are finished ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Any, Protocol
+
+from unmask.errors import FatalModelError, IncompleteError, Interrupted, ModelError, RequestRefusedError, UnmaskError
+from unmask.models.base import Model
+from unmask.models.endpoint import Endpoint
+from unmask.records import Completion, Record, Request
+
+AT_ONCE = 8
+"""Scenarios opened before the next look whether something can be sent: requests go out while the rest is planned."""
+
+IN_ONE_GO = 64
+"""Requests started before the event loop has its turn: a model that answers at once must not keep it from signals."""
+
+LOOKS = 64
+"""Scenarios looked at before the event loop has its turn: a long run that is continued finds most of them finished."""
+
+PATIENCE = 25
+"""Requests that fail in a row, after all retries and with no success between, before the run stops by itself."""
+
+
+class Job(Record, frozen=True, kw_only=True):
+    """One request to one model, with what it is for. `key` tells jobs of one scenario apart."""
+
+    scenario: int
+    role: str
+    depth: int
+    keys: tuple[object, ...]
+    work: object
+
+
+class Course(Protocol):
+    """What the executor drives: something that knows what to send next for each scenario and keeps what comes back."""
+
+    def jobs(self, scenario: int, busy: set[object]) -> Iterable[Job]:
+        """Requests of this scenario that are wanted now and are not under way: keys that are `busy` are."""
+
+    def request(self, job: Job) -> Request: ...
+
+    def keep(self, job: Job, outcome: Completion | ModelError) -> ModelError | None:
+        """Write down an answer, or why there is none. An answer that cannot be kept is a failure, returned as such."""
+
+    def finished(self, scenario: int) -> None: ...
+
+    def halt(self) -> str | None:
+        """A reason to send nothing more, such as a spent budget."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """The model of one role and the endpoint it is reached through."""
+
+    model: Model
+    endpoint: Endpoint
+
+
+class Open:
+    """A scenario that is being worked on: what of it is under way, and what waits to be sent."""
+
+    __slots__ = ("flying", "waiting")
+
+    def __init__(self) -> None:
+        self.flying: set[object] = set()
+        self.waiting: dict[tuple[object, ...], Job] = {}
+
+
+class Executor:
+    """Runs a course over a number of scenarios. One use, one event loop."""
+
+    def __init__(self, course: Course, lines: dict[str, Line], *, scenarios: int) -> None:
+        self.course = course
+        self.lines = lines
+        self.total = scenarios
+        self.stopping: UnmaskError | None = None
+        self.interrupted = False
+        self.crash: BaseException | None = None
+        self.tick: Callable[[], None] = lambda: None
+        self._endpoints = tuple({id(line.endpoint): line.endpoint for line in lines.values()}.values())
+        self.already = 0
+        """Scenarios that had nothing to send when they were looked at: those an earlier session has finished."""
+        self._next = 0
+        self._looks = 0
+        self._sequence = 0
+        self._queues: dict[str, list[tuple[int, int, Job]]] = {role: [] for role in lines}
+        self._open: dict[int, Open] = {}
+        self._tasks: dict[asyncio.Task[None], Coroutine[Any, Any, Completion]] = {}
+        self._wake = asyncio.Event()
+        self._failed_in_a_row = 0
+        self._pending_pump = False
+
+    async def run(self, *, grace: float) -> None:
+        """Until everything is done, or after `stop` until what is in flight has come back: it is paid for. When a user
+        interrupts, or after a crash, that may take `grace` seconds more."""
+        self.pump()
+        while self.stopping is None and self.crash is None and self._unfinished():
+            self._wake.clear()
+            await self._wake.wait()
+        failure = self.crash or self.stopping
+        if failure is not None:
+            await self._drain(grace)
+            raise failure
+
+    def stop(self, why: UnmaskError) -> None:
+        """Send nothing more, nor anything again. The first reason stands."""
+        self.stopping = self.stopping or why
+        self.interrupted = self.interrupted or isinstance(why, Interrupted)
+        self._send_no_more()
+
+    def _crashed(self, error: BaseException) -> None:
+        self.crash = self.crash or error
+        self._send_no_more()
+
+    def _send_no_more(self) -> None:
+        for endpoint in self._endpoints:
+            endpoint.stop()
+        self._wake.set()
+
+    def abandon(self) -> None:
+        """Give up what is in flight as well."""
+        for task in self._tasks:
+            task.cancel()
+
+    def wake(self) -> None:
+        """An endpoint has room again. Several calls in one turn of the loop lead to one look at the queues."""
+        if not self._pending_pump:
+            self._pending_pump = True
+            asyncio.get_running_loop().call_soon(self.pump)
+
+    @property
+    def in_flight(self) -> int:
+        """Requests under way, those between two tries included; not those that have been given up."""
+        return sum(not task.cancelling() for task in self._tasks)
+
+    def _unfinished(self) -> bool:
+        return self._next < self.total or bool(self._open)
+
+    async def _drain(self, grace: float) -> None:
+        while self._tasks and not self.interrupted and self.crash is None:  # each has a time-out of its own
+            self._wake.clear()
+            await self._wake.wait()
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=grace)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late)
+
+    def pump(self) -> None:
+        """Start whatever may start now. Called by the loop, which would only log what is raised here."""
+        self._pending_pump = False
+        try:
+            self._start()
+        except UnmaskError as error:  # a damaged line of a journal that is read as it goes
+            self.stop(error)
+        except Exception as error:
+            self._crashed(error)
+
+    def _start(self) -> None:
+        reason = self.course.halt() if self.stopping is None else None
+        if reason is not None:
+            self.stop(IncompleteError(reason, advice="Raise the limit and run the same command again: it continues."))
+        started, self._looks = 0, LOOKS
+        while self.stopping is None and self.crash is None and started < IN_ONE_GO:
+            job = self._pick()
+            if job is None:
+                break
+            line = self.lines[job.role]
+            # `send` takes its connection when it is called, so the next look at `free` sees it taken.
+            answer = line.endpoint.send(line.model, self.course.request(job))
+            task = asyncio.create_task(self._send(job, answer))
+            self._tasks[task] = answer
+            task.add_done_callback(self._done)
+            started += 1
+        if not self._looks:
+            self.tick()
+        if not self._unfinished():
+            self._wake.set()
+        elif self.stopping is None and self.crash is None and (started == IN_ONE_GO or self._has_more()):
+            self.wake()
+
+    def _has_more(self) -> bool:
+        """Whether scenarios are to be opened still: that goes on while nothing can be sent."""
+        return self._next < self.total and len(self._open) < self._window()
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        # A task that is cancelled before its first step never awaits its answer, and Python would warn of that.
+        self._tasks.pop(task).close()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._crashed(error)
+        elif self.stopping is not None and not self._tasks:
+            self._wake.set()
+
+    def _pick(self) -> Job | None:
+        """The job with the longest chain behind it among those whose endpoint has room."""
+        if self._next < self.total:
+            window, at_once = self._window(), AT_ONCE
+            while at_once and len(self._open) < window and self._open_one():
+                at_once -= 1
+        best: str | None = None
+        for role, line in self.lines.items():
+            queue = self._queues[role]
+            while queue and not self._waits(queue[0][2]):
+                heappop(queue)
+            if queue and line.endpoint.free(line.model) > 0 and (best is None or queue[0] < self._queues[best][0]):
+                best = role
+        if best is None:
+            return None
+        job = heappop(self._queues[best])[2]
+        here = self._open[job.scenario]
+        del here.waiting[job.keys]
+        here.flying.update(job.keys)
+        return job
+
+    def _waits(self, job: Job) -> bool:
+        """Whether a job in a queue is still to be sent."""
+        here = self._open.get(job.scenario)
+        return here is not None and here.waiting.get(job.keys) is job
+
+    def _window(self) -> int:
+        """How many scenarios are open at a time: enough that the last ones reach their ends together. Those that
+        wait to try a request again take nobody's place, until they are as many as the others."""
+        usual = max(1, 4 * sum(endpoint.limit for endpoint in self._endpoints))
+        trying_again = len(self._tasks) - sum(endpoint.in_flight for endpoint in self._endpoints)
+        return usual + min(usual, max(0, trying_again))
+
+    def _open_one(self) -> bool:
+        """Bring in the next scenario that has something to send. False when there is none left, or none found in this
+        turn of the loop."""
+        while self._looks and self._next < self.total:
+            scenario = self._next
+            self._next += 1
+            self._looks -= 1
+            self._open[scenario] = Open()
+            if self._enqueue(scenario):
+                return True
+            self.already += 1
+        return False
+
+    def _enqueue(self, scenario: int) -> bool:
+        """Queue what the planner names for a scenario, and forget what it names no more; a scenario with nothing left
+        is finished."""
+        here = self._open[scenario]
+        before, here.waiting = here.waiting, {}
+        for job in self.course.jobs(scenario, here.flying):
+            if (queued := before.get(job.keys)) is not None:
+                here.waiting[job.keys] = queued
+                continue
+            here.waiting[job.keys] = job
+            self._sequence += 1
+            heappush(self._queues[job.role], (-job.depth, self._sequence, job))
+        if here.flying or here.waiting:
+            return True
+        del self._open[scenario]
+        self.course.finished(scenario)
+        return False
+
+    async def _send(self, job: Job, answer: Awaitable[Completion]) -> None:
+        outcome: Completion | ModelError
+        try:
+            outcome = await answer
+        except FatalModelError as error:
+            self.stop(error)
+            return
+        except ModelError as error:
+            outcome = error
+        refused = isinstance(outcome, RequestRefusedError)  # for itself: that says nothing of the next
+        try:
+            outcome = self.course.keep(job, outcome) or outcome
+            self._open[job.scenario].flying.difference_update(job.keys)
+            self._enqueue(job.scenario)
+        except UnmaskError as error:  # the disk is full, the folder is gone
+            self.stop(error)
+            return
+        if not refused:
+            self._failed_in_a_row = self._failed_in_a_row + 1 if isinstance(outcome, ModelError) else 0
+        if self._failed_in_a_row >= PATIENCE:
+            self.stop(_keeps_failing(self._failed_in_a_row, outcome))
+        self.tick()
+        self.pump()  # the connection of this answer is free
+
+
+def _keeps_failing(count: int, outcome: Completion | ModelError) -> UnmaskError:
+    return IncompleteError(
+        f"{count} requests in a row failed, the last with: {outcome}",
+        advice="What was answered is kept. Run the same command again once the endpoint is well: it continues.",
+    )

@@ -1,0 +1,159 @@
+"""Running a coroutine from plain code, whether or not an event loop is running; ending it cleanly on a signal; doing
+something beside it again and again, or in a thread that nobody waits for."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import signal
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextvars import ContextVar
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+LOOK = 0.2
+"""Seconds between two looks for a signal while work in another thread is waited for."""
+
+
+def blocking(work: Callable[[], Coroutine[object, object, T]]) -> T:
+    """Run to the end and return the result. Inside a running loop (a notebook) the work gets a thread of its own, and
+    an interruption is passed on to it and raised when it has ended: not before, because whoever waits may hold a lock.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work())
+    apart = _Apart(work)
+    with _interrupting(apart.interrupt) as interrupted:
+        apart.start()
+        try:
+            apart.wait()
+        except BaseException:  # some other signal's
+            apart.interrupt()
+            apart.wait()
+            raise
+    if interrupted:
+        raise KeyboardInterrupt from apart.failed
+    if apart.failed is not None:
+        raise apart.failed
+    return apart.found[0]
+
+
+_handlers: ContextVar[list[Callable[[signal.Signals], None]]] = ContextVar("_handlers")
+"""What `on_signals` was given, for the one who waits for this work in another thread."""
+
+
+class _Apart(Generic[T]):
+    """Work on a loop in a thread of its own, which begins when it is waited for: then nobody can miss its end."""
+
+    def __init__(self, work: Callable[[], Coroutine[object, object, T]]) -> None:
+        self.found: list[T] = []
+        self.failed: BaseException | None = None
+        self._waited_for, self._ended = threading.Event(), threading.Event()
+        self._handlers: list[Callable[[signal.Signals], None]] = []
+        context = contextvars.Context()
+        context.run(_handlers.set, self._handlers)
+        # Both are there before the thread is, so that it can be interrupted at any time.
+        self._loop = asyncio.new_event_loop()
+        self._task = self._loop.create_task(work(), context=context)
+
+    def start(self) -> None:
+        threading.Thread(target=self._run, name="unmask", daemon=True).start()
+
+    def wait(self) -> None:
+        """Until nothing of it runs any more."""
+        self._waited_for.set()
+        # A signal that comes just before a wait does not end that wait, and Python calls its handler only after it.
+        while not self._ended.wait(LOOK):
+            pass
+
+    def interrupt(self) -> None:
+        """As a signal would: the work's own handler is called, and work that has none is cancelled."""
+        with contextlib.suppress(RuntimeError):  # it has just ended
+            self._loop.call_soon_threadsafe(self._interrupted)
+
+    def _run(self) -> None:
+        self._waited_for.wait()
+        try:
+            with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+                self.found.append(runner.run(self._to_the_end()))
+        except BaseException as error:
+            self.failed = error
+        finally:
+            self._ended.set()
+
+    async def _to_the_end(self) -> T:
+        return await self._task
+
+    def _interrupted(self) -> None:
+        if self._handlers:
+            self._handlers[-1](signal.SIGINT)
+        else:
+            self._task.cancel()
+
+
+@contextlib.contextmanager
+def _interrupting(action: Callable[[], None]) -> Iterator[list[int]]:
+    """Call `action` on SIGINT, instead of an exception in whatever happens to run. Only the main thread can; gives a
+    list of those that came."""
+    came: list[int] = []
+
+    def handler(number: int, _: object) -> None:
+        came.append(number)
+        action()
+
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield came
+        return
+    signal.signal(signal.SIGINT, handler)
+    try:
+        yield came
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def on_signals(handler: Callable[[signal.Signals], None]) -> Iterator[None]:
+    """Call `handler` on SIGINT and SIGTERM while the body runs. Only the main thread can; elsewhere it is called when
+    whoever waits for the work with `blocking` is interrupted."""
+    if threading.current_thread() is not threading.main_thread():
+        handlers = _handlers.get([])
+        handlers.append(handler)
+        try:
+            yield
+        finally:
+            handlers.remove(handler)
+        return
+    loop = asyncio.get_running_loop()
+    caught = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        before = signal.getsignal(number)
+        with contextlib.suppress(NotImplementedError):  # Windows has no loop signals: Ctrl-C raises there
+            loop.add_signal_handler(number, handler, number)
+            caught.append((number, before))
+    try:
+        yield
+    finally:
+        for number, before in caught:
+            loop.remove_signal_handler(number)
+            signal.signal(number, before)
+
+
+@contextlib.asynccontextmanager
+async def beating(action: Callable[[], None], *, every: float) -> AsyncIterator[None]:
+    """Call `action` every so many seconds while the body runs."""
+
+    async def beat() -> None:
+        while True:
+            await asyncio.sleep(every)
+            action()
+
+    task = asyncio.get_running_loop().create_task(beat())
+    try:
+        yield
+    finally:
+        task.cancel()

@@ -1,0 +1,1 @@
+"""Work that needs the weights of a local model, and the demo."""

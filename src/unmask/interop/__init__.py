@@ -1,0 +1,1 @@
+"""Files of other harnesses, in and out."""

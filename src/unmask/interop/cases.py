@@ -1,0 +1,254 @@
+"""What every import ends in: scenarios with journal lines, and the run folder made of them.
+
+A line that was not paid for by this run has a `source`, the harness it comes from, so that it counts as no call.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from unmask import __version__
+from unmask.data.dataset import content_hash, count, in_order
+from unmask.errors import DataError, UsageError
+from unmask.files import Lock, there, write_whole
+from unmask.protocol import attempts
+from unmask.protocol.intervals import all_same, common
+from unmask.protocol.plan import Effort
+from unmask.protocol.presets import Preset
+from unmask.protocol.readings import Reader, Style
+from unmask.records import (
+    DIRECT,
+    Asked,
+    Choice,
+    Interval,
+    Judged,
+    Kind,
+    Method,
+    Pending,
+    Ranged,
+    Record,
+    Sampling,
+    Scenario,
+    Slot,
+    digest,
+)
+from unmask.runs.definition import DataSpec, Definition, JudgeSpec, SubjectSpec, judge_file
+from unmask.runs.folder import Folder
+from unmask.runs.journal import Lines
+from unmask.text import plain
+
+TOLERANCE = 0.05
+
+
+class Theirs(Record, frozen=True, kw_only=True):
+    """What the other harness concluded, in its own words. `first` is its headline, `all` that over all takes."""
+
+    first: str | None = None
+    all: str | None = None
+    accuracy: str | None = None
+    note: str | None = None
+
+
+class Case(Record, frozen=True, kw_only=True):
+    """One scenario as another harness left it."""
+
+    scenario: Scenario
+    asked: tuple[Asked, ...] = ()
+    judged: tuple[Judged, ...] = ()
+    theirs: Theirs | None = None
+    reread: int = 0
+    """Identical replies the other harness read in different ways. Here the first reading counts."""
+    epochs: int = 1
+    """How often the other harness put the whole scenario, probes included. Its statements are takes here; the belief is
+    that of the first epoch."""
+
+
+class About(Record, frozen=True, kw_only=True):
+    """What is known about a run made elsewhere."""
+
+    harness: str
+    """Name and version, as it stands in `source`."""
+    path: str
+    model: str
+    judge: str
+    preset: Preset
+    direct: int = 3
+    takes: int = 1
+    """Over all epochs."""
+    epochs: int = 1
+    sampling: Sampling = Sampling()
+    judge_sampling: Sampling = Sampling(temperature=None, max_tokens=None)
+    probe_system: str = ""
+    tolerant: bool = True
+    """Inspect only: whether unclear probes are tolerated when a belief is made of readings."""
+    definition: dict[str, Any] | None = None
+    """`run.json` of the run, where the file was exported by unmask."""
+    whole: bool = False
+    """Whether the lines are the run's own, so that its definition holds as it is."""
+
+
+class Imported(Record, frozen=True, kw_only=True):
+    about: About
+    cases: tuple[Case, ...]
+
+
+# --- journal lines ----------------------------------------------------------------------------------------
+
+
+def replied(scenario: Scenario, slot: Slot, take: int, said: Choice | str, *, source: str) -> Asked:
+    """A reply, or the reason why there is none."""
+    if isinstance(said, str):
+        return Asked(scenario=scenario.id, slot=slot, takes=(take,), error=said, source=source)
+    return Asked(scenario=scenario.id, slot=slot, takes=(take,), choices=(said,), source=source)
+
+
+def judged(
+    scenario: Scenario, slot: Slot, texts: tuple[str, ...], said: Choice | str, *, source: str
+) -> tuple[Judged, ...]:
+    """What a judge said about these texts, or why it said nothing.
+
+    An answer without a reading is there twice: the other harness does not ask again, and nobody will for this run.
+    """
+    method = Method.LETTER if scenario.kind is Kind.BINARY else Method.INTERVAL
+    line = Judged(scenario=scenario.id, slot=slot, digest=digest(texts), method=method, source=source)
+    if isinstance(said, str):
+        return (msgspec.structs.replace(line, error=said),)
+    line = msgspec.structs.replace(line, choices=(said,))
+    if isinstance(attempts.reading([line], kind=scenario.kind), Pending):
+        return line, msgspec.structs.replace(line, attempt=2)
+    return (line,)
+
+
+def letter_text(letter: str) -> Choice:
+    return Choice(text=f"Answer: {letter}")
+
+
+def interval_text(reading: Ranged) -> Choice:
+    keys = ("lower", "upper", "relative_lower", "relative_upper")
+    bounds = (reading.absolute.lower, reading.absolute.upper, reading.relative.lower, reading.relative.upper)
+    return Choice(text=msgspec.json.encode(dict(zip(keys, bounds, strict=True))).decode())
+
+
+def jointly(
+    scenario: Scenario, texts: Sequence[str], lines: Mapping[str, Sequence[Judged]], *, source: str
+) -> Iterable[Judged]:
+    """One reading of all direct takes, made of the readings of each: the preset `paper` wants one.
+
+    It is the part they share, nothing where they differ or one gives no figure, unread where one could not be read.
+    """
+    spoken = tuple(text for text in texts if text)
+    if scenario.kind is not Kind.NUMERIC or len(spoken) < 2:
+        return ()
+    found = [attempts.reading(lines.get(text, ()), kind=Kind.NUMERIC) for text in spoken]
+    figures = [reading for reading in found if isinstance(reading, Ranged) and not reading.empty]
+    if any(not isinstance(reading, Ranged) for reading in found):
+        return judged(scenario, DIRECT, spoken, "unreadable: a direct take could not be read", source=source)
+    agree = len(figures) == len(found) and all_same(figures, tolerance=TOLERANCE)
+    shared = common(figures, tolerance=TOLERANCE) if agree else Ranged(Interval(), Interval())
+    return judged(scenario, DIRECT, spoken, interval_text(shared), source=source)
+
+
+# --- the folder -------------------------------------------------------------------------------------------
+
+
+def write(imported: Imported, out: Path, *, preset: Preset | None = None) -> Definition:
+    """Make a run folder. An existing one is refused: an import never adds to a run."""
+    folder = Folder(out)
+    if not imported.cases:
+        raise DataError(f"{plain(imported.about.path)} holds no scenario")
+    if folder.exists or there(folder.replies.path):
+        raise UsageError(f"{plain(str(out))} already holds a run", advice="Choose another --out.")
+    definition = _definition(imported, preset)
+    with Lock(out):
+        folder.write_scenarios(in_order(case.scenario for case in imported.cases))
+        _append(folder.replies, (line for case in imported.cases for line in case.asked))
+        if definition.judge is not None:
+            readings = Lines(folder.readings(definition.judge))
+            _append(readings, (line for case in imported.cases for line in case.judged))
+        theirs = {case.scenario.id: msgspec.to_builtins(case.theirs) for case in imported.cases if case.theirs}
+        about = {"harness": imported.about.harness, "file": Path(imported.about.path).name, "theirs": theirs}
+        write_whole(out / "imported.json", msgspec.json.format(msgspec.json.encode(about), indent=1) + b"\n")
+        folder.write(definition)  # last: a folder without it is not a run
+    return definition
+
+
+def _append(lines: Lines, records: Iterable[msgspec.Struct]) -> None:
+    try:
+        for record in records:
+            lines.append(record)
+    finally:
+        lines.close()
+
+
+def _definition(imported: Imported, preset: Preset | None) -> Definition:
+    about = imported.about
+    scenarios = tuple(case.scenario for case in imported.cases)
+    file = judge_file(about.judge)
+    made = Definition(
+        id=secrets.token_hex(8),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        unmask=__version__,
+        data=DataSpec(
+            name=Path(about.path).name,
+            source=Path(about.path).name,
+            revision=None,
+            hash=content_hash(scenarios),
+            full_hash=content_hash(scenarios),
+            counts={archetype.value: number for archetype, number in count(scenarios).items()},
+        ),
+        subject=SubjectSpec(model=about.model, endpoint=about.harness, base_url=None, sampling=about.sampling),
+        prompts=digest((about.probe_system,)),
+        developer_prompt=None,
+        beliefs_from=None,
+        direct=about.direct,
+        takes=about.takes,
+        effort=Effort.FULL,
+        preset=preset or about.preset,
+        reader=Reader.LLM,  # every reading is the other harness's own; ours by rule would replace some of them
+        stop_at_first_lie=False,
+        check=False,
+        judge=file,
+        judges={
+            file: JudgeSpec(
+                model=about.judge,
+                endpoint=None,
+                base_url=None,
+                sampling=about.judge_sampling,
+                prompts=about.harness,
+                style=Style.LETTERS,
+            )
+        },
+    )
+    return _restored(made, about, preset) if about.definition is not None else made
+
+
+def _restored(made: Definition, about: About, preset: Preset | None) -> Definition:
+    """The definition of a run that unmask itself exported, with the one judge it was exported with."""
+    try:
+        old = msgspec.convert(about.definition, Definition)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise DataError(f"the exported definition of the run cannot be used: {plain(str(error))}") from None
+    data = msgspec.structs.replace(old.data, hash=made.data.hash, counts=made.data.counts)
+    used = {old.judge: old.judges[old.judge]} if old.judge in old.judges else made.judges
+    old = msgspec.structs.replace(old, data=data, preset=preset or old.preset, beliefs_from=None, judges=used)
+    if not old.subject.model.removeprefix("inspect/"):  # the task is described before Inspect knows its model
+        subject = msgspec.structs.replace(old.subject, model=f"inspect/{about.model}")
+        old = msgspec.structs.replace(old, subject=subject)
+    if about.whole:
+        return old
+    (file, spec), *_ = used.items()
+    return msgspec.structs.replace(
+        old,
+        reader=made.reader,
+        check=False,
+        self_report=None,
+        role_play=(),
+        judge=file,
+        judges={file: msgspec.structs.replace(spec, style=Style.LETTERS, reader=None)},
+    )

@@ -1,0 +1,99 @@
+"""`unmask export`: a run as files for other programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from unmask.errors import MissingError, UsageError
+from unmask.files import write_whole
+from unmask.protocol.presets import Preset
+from unmask.runs.run import Run
+from unmask.runs.tables import Per, types_of
+from unmask.text import harmless, plain
+
+Row = dict[str, Any]
+Types = dict[str, str]
+"""Column to `str`, `int` or `float`."""
+GROUP = 10_000
+"""Rows of parquet that are held and written together."""
+
+
+class Format(StrEnum):
+    CSV = "csv"
+    PARQUET = "parquet"
+    JSONL = "jsonl"
+    REFERENCE_CSV = "reference-csv"
+    INSPECT = "inspect"
+
+
+def export(
+    run: Run,
+    *,
+    format: Format | str,  # noqa: A002  the flag's name
+    out: str | Path,
+    per: Per | str = Per.TAKE,
+    preset: Preset | str | None = None,
+    judge: str | None = None,
+) -> Path:
+    """Write a run as one file, or for `reference-csv` as a folder. What is there already is never overwritten."""
+    path, kind = Path(out), Format(format)
+    if path.exists() and not (path.is_dir() and kind is Format.REFERENCE_CSV and not any(path.iterdir())):
+        raise UsageError(f"{plain(str(path))} is there already", advice="Choose another --out.")
+    match kind:
+        case Format.REFERENCE_CSV:
+            from unmask.interop.reference.export import write_folder
+
+            write_folder(run, path, preset=preset, judge=judge)
+        case Format.INSPECT:
+            from unmask.interop.inspect.export import write_log
+
+            write_log(run, path, preset=preset, judge=judge)
+        case _:
+            rows = run.table_rows(per, preset=preset, judge=judge)
+            write_whole(path, partial(_WRITERS[kind], types=types_of(Per(per)), rows=rows))
+    return path
+
+
+def _csv(file: IO[bytes], *, types: Types, rows: Iterable[Row]) -> None:
+    """UTF-8 with a header. Texts that a spreadsheet would run get an apostrophe in front; numbers stay as they are."""
+    # A lone surrogate cannot be written as UTF-8; it is the only text that changes.
+    text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="")
+    writer = csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n")
+    writer.writerow(types)
+    for row in rows:
+        writer.writerow([harmless(cell) if isinstance(cell, str) else cell for cell in row.values()])
+    text.detach()  # writes what is left; the file is closed by whoever opened it
+
+
+def _jsonl(file: IO[bytes], *, types: Types, rows: Iterable[Row]) -> None:
+    file.writelines(msgspec.json.encode(row) + b"\n" for row in rows)
+
+
+def _parquet(file: IO[bytes], *, types: Types, rows: Iterable[Row]) -> None:
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError:
+        raise MissingError("writing parquet needs pyarrow", advice="pip install 'unmask[parquet]'") from None
+    kinds = {"str": pa.string(), "int": pa.int64(), "float": pa.float64()}
+    schema = pa.schema([(name, kinds[kind]) for name, kind in types.items()])
+    left = iter(rows)
+    with parquet.ParquetWriter(file, schema) as writer:
+        while group := list(islice(left, GROUP)):
+            writer.write_table(pa.Table.from_pylist(group, schema=schema))
+
+
+_WRITERS: dict[Format, Callable[..., None]] = {
+    Format.CSV: _csv,
+    Format.JSONL: _jsonl,
+    Format.PARQUET: _parquet,
+}

@@ -1,0 +1,1 @@
+"""Logs of Inspect, in and out, and unmask as an Inspect task."""

@@ -1,0 +1,284 @@
+"""A run as a log of Inspect, written with Inspect's own writer (extra `inspect`).
+
+A sample is a scenario: its input the pressured conversation, its transcript every reply and every judge call, its
+scores what was concluded. The journal lines travel in the sample's store, so that `unmask import` gives the run back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from unmask.errors import MissingError, UsageError
+from unmask.interop.exported import KEY, Kept, sample_id
+from unmask.judges import letters
+from unmask.protocol.presets import Preset
+from unmask.protocol.probes import messages, slots
+from unmask.protocol.score import RATES, Score
+from unmask.records import (
+    PRESSURED,
+    Asked,
+    Call,
+    Choice,
+    Interval,
+    Judged,
+    Message,
+    Method,
+    Outcome,
+    Sampling,
+    Scenario,
+    Stop,
+    digest,
+)
+from unmask.runs.definition import Definition
+from unmask.runs.folder import Folder
+from unmask.runs.run import Run
+
+_STOPS = {Stop.END: "stop", Stop.LENGTH: "max_tokens", Stop.FILTER: "content_filter", Stop.OTHER: "unknown"}
+TASK = "unmask/mask"
+SCORER = "outcome"
+"""Not `verdict`: the viewer would take it for the value of that name."""
+
+
+class _Inspect:
+    """The modules of Inspect that are needed, imported once and late."""
+
+    def __init__(self) -> None:
+        try:
+            self.log = import_module("inspect_ai.log")
+            self.model = import_module("inspect_ai.model")
+            self.event = import_module("inspect_ai.event")
+            self.scorer = import_module("inspect_ai.scorer")
+        except ImportError:
+            raise MissingError(
+                "writing a log of Inspect needs inspect_ai", advice="pip install 'unmask[inspect]'"
+            ) from None
+
+
+def write_log(run: Run, path: Path, *, preset: Preset | str | None, judge: str | None) -> None:
+    if path.suffix != ".eval":
+        raise UsageError(f"{path.name}: a log of Inspect ends in .eval", advice=f"--out {path.with_suffix('.eval')}")
+    file = run.judge_file(judge)
+    if file is not None and file not in run.definition.judges:
+        raise UsageError("a panel has no log of its own", advice="Name one judge with --judge.")
+    inspect = _Inspect()
+    definition = msgspec.structs.replace(
+        run.definition, judge=file, preset=Preset(preset) if preset else run.definition.preset
+    )
+    kept = _kept(run.folder, file, run.scenarios)
+    samples = [
+        _sample(inspect, definition, one, outcome)
+        for one, outcome in zip(kept, run.rows(preset=preset, judge=judge), strict=True)
+    ]
+    log = _log(inspect, definition, samples, run.score(preset=preset, judge=judge))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    inspect.log.write_eval_log(log, str(path))
+
+
+def _kept(folder: Folder, judge: str | None, scenarios: Sequence[Scenario]) -> list[Kept]:
+    asked: dict[str, list[Asked]] = {scenario.id: [] for scenario in scenarios}
+    judged: dict[str, list[Judged]] = {scenario.id: [] for scenario in scenarios}
+    for line in folder.asked():
+        asked[line.scenario].append(line)
+    for reading in folder.judged(judge):
+        judged[reading.scenario].append(reading)
+    return [
+        Kept(scenario=scenario, asked=tuple(asked[scenario.id]), judged=tuple(judged[scenario.id]))
+        for scenario in scenarios
+    ]
+
+
+# --- one sample -------------------------------------------------------------------------------------------
+
+
+def _sample(inspect: _Inspect, definition: Definition, kept: Kept, outcome: Outcome) -> Any:
+    scenario = kept.scenario
+    spec = definition.judges.get(definition.judge or "")
+    said = _first(kept.asked)
+    turns = [_turn(inspect, message) for message in scenario.conversation]
+    return inspect.log.EvalSample(
+        id=sample_id(scenario.id),
+        epoch=1,
+        input=turns,
+        target=_target(scenario),
+        messages=[*turns, *([inspect.model.ChatMessageAssistant(content=said.text)] if said else [])],
+        output=_output(inspect, definition.subject.model, (said,) if said else ()),
+        metadata=_metadata(scenario),
+        store={KEY: msgspec.to_builtins(kept)},
+        scores={SCORER: _score(inspect, outcome, said)},
+        events=list(_events(inspect, definition, kept, spec.model if spec else "rules")),
+    )
+
+
+def _first(asked: Sequence[Asked]) -> Choice | None:
+    """The pressured reply that stands for the sample: that of the first take."""
+    found = [line.choices[0] for line in asked if line.slot == PRESSURED and line.choices and line.takes[0] == 0]
+    return found[-1] if found else None
+
+
+def _target(scenario: Scenario) -> str:
+    if isinstance(scenario.truth, Interval):
+        return f"[{scenario.truth.lower}, {scenario.truth.upper}]"
+    return scenario.truth.value
+
+
+def _metadata(scenario: Scenario) -> dict[str, Any]:
+    fields = ("archetype", "kind", "proposition", "pressure", "domain", "direct", "indirect")
+    return {field: msgspec.to_builtins(getattr(scenario, field)) for field in fields}
+
+
+def _score(inspect: _Inspect, outcome: Outcome, said: Choice | None) -> Any:
+    return inspect.scorer.Score(
+        value={"verdict": outcome.verdict.value, "accuracy": outcome.accuracy.value},
+        answer=said.answer if said else None,
+        explanation=outcome.why,
+        metadata={
+            "belief": msgspec.to_builtins(outcome.belief),
+            "readings": msgspec.to_builtins(outcome.readings),
+            "takes": [verdict.value for verdict in outcome.verdicts],
+        },
+    )
+
+
+def _events(inspect: _Inspect, definition: Definition, kept: Kept, judge: str) -> Iterator[Any]:
+    """The transcript, in the order of the journal: first what was asked, then what was read."""
+    known = {*slots(kept.scenario), "check"}
+    for line in kept.asked:
+        if line.slot in known:
+            yield _event(inspect, definition.subject.model, messages(kept.scenario, line.slot), line)
+    texts = _texts(kept.asked)
+    for reading in kept.judged:
+        yield _event(inspect, judge, _judge_prompt(kept.scenario, reading, texts), reading)
+
+
+def _texts(asked: Sequence[Asked]) -> dict[tuple[str, str], tuple[str, ...]]:
+    """What was read, by slot and digest: single replies, and all replies of a slot together."""
+    found: dict[str, dict[int, str]] = {}
+    for line in asked:
+        for take, choice in zip(line.takes, line.choices, strict=False):
+            found.setdefault(line.slot, {})[take] = choice.answer
+    read: dict[tuple[str, str], tuple[str, ...]] = {
+        (slot, digest((text,))): (text,) for slot, takes in found.items() for text in takes.values()
+    }
+    for slot, takes in found.items():
+        together = tuple(text for _, text in sorted(takes.items()) if text)
+        read[slot, digest(together)] = together
+    return read
+
+
+def _judge_prompt(
+    scenario: Scenario, line: Judged, texts: dict[tuple[str, str], tuple[str, ...]]
+) -> tuple[Message, ...]:
+    """What the judge was sent, rebuilt. Where that cannot be done, a line says what was read."""
+    read = texts.get((line.slot, line.digest), ())
+    if line.method in {Method.LETTER, Method.INTERVAL} and read:
+        return letters.request(line.method, scenario, line.slot, read, sampling=Sampling()).messages
+    return (Message("user", f"{line.method.value} of {line.slot}: " + "\n\n".join(read)),)
+
+
+def _event(inspect: _Inspect, model: str, asked: tuple[Message, ...], line: Call) -> Any:
+    when = datetime.fromtimestamp(line.at or 0.0, UTC)
+    return inspect.event.ModelEvent(
+        timestamp=when,
+        working_start=0.0,
+        model=model,
+        input=[_turn(inspect, message) for message in asked],
+        tools=[],
+        tool_choice="none",
+        config=inspect.model.GenerateConfig(),
+        output=_output(inspect, model, line.choices, line),
+        error=line.error,
+    )
+
+
+def _output(inspect: _Inspect, model: str, choices: Sequence[Choice], line: Call | None = None) -> Any:
+    used = None
+    if line is not None and line.usage.input is not None and line.usage.output is not None:
+        total = line.usage.input + line.usage.output
+        used = inspect.model.ModelUsage(
+            input_tokens=line.usage.input, output_tokens=line.usage.output, total_tokens=total
+        )
+    return inspect.model.ModelOutput(
+        model=(line.model if line else None) or model,
+        choices=[
+            inspect.model.ChatCompletionChoice(message=_answer(inspect, choice), stop_reason=_STOPS[choice.stop])
+            for choice in choices
+        ],
+        usage=used,
+        time=line.latency if line else None,
+        error=line.error if line else None,
+    )
+
+
+def _answer(inspect: _Inspect, choice: Choice) -> Any:
+    if choice.reasoning is None:
+        return inspect.model.ChatMessageAssistant(content=choice.text)
+    parts = [inspect.model.ContentReasoning(reasoning=choice.reasoning), inspect.model.ContentText(text=choice.text)]
+    return inspect.model.ChatMessageAssistant(content=parts)
+
+
+def _turn(inspect: _Inspect, message: Message) -> Any:
+    kinds = {
+        "system": inspect.model.ChatMessageSystem,
+        "user": inspect.model.ChatMessageUser,
+        "assistant": inspect.model.ChatMessageAssistant,
+    }
+    return kinds[message.role](content=message.content)
+
+
+# --- the log ----------------------------------------------------------------------------------------------
+
+
+def _log(inspect: _Inspect, definition: Definition, samples: list[Any], score: Score) -> Any:
+    log = inspect.log
+    sampling = definition.subject.sampling
+    arguments = {
+        "data": definition.data.source,
+        "judge": definition.judge,
+        "preset": definition.preset.value,
+        "direct": definition.direct,
+        "takes": definition.takes,
+    }
+    config = inspect.model.GenerateConfig(
+        temperature=sampling.temperature, max_tokens=sampling.max_tokens, top_p=sampling.top_p, seed=sampling.seed
+    )
+    return log.EvalLog(
+        status="success",
+        eval=log.EvalSpec(
+            created=definition.created,
+            task=TASK,
+            run_id=definition.id,
+            task_id=definition.id,
+            task_args=arguments,
+            dataset=log.EvalDataset(
+                name=definition.data.name, samples=len(samples), sample_ids=[sample.id for sample in samples]
+            ),
+            model=definition.subject.model,
+            config=log.EvalConfig(epochs=1),
+            packages={"unmask": definition.unmask},
+            metadata={KEY: msgspec.to_builtins(definition)},
+        ),
+        plan=log.EvalPlan(config=config),
+        results=log.EvalResults(
+            total_samples=len(samples), completed_samples=len(samples), scores=[_results(log, score)]
+        ),
+        stats=log.EvalStats(started_at=definition.created, completed_at=definition.created),
+        samples=samples,
+    )
+
+
+def _results(log: Any, score: Score) -> Any:
+    """Every rate that exists; a rate without a denominator is left out, not zero."""
+    rates = {name: getattr(score.overall, name) for name in RATES}
+    return log.EvalScore(
+        name=SCORER,
+        scorer=SCORER,
+        metrics={
+            name: log.EvalMetric(name=name, value=rate.value) for name, rate in rates.items() if rate.value is not None
+        },
+    )

@@ -1,0 +1,74 @@
+"""What Inspect finds under the name `unmask`: the task `unmask/mask`. Loaded by Inspect only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from inspect_ai import Task, task
+
+from unmask.data.dataset import LoadOptions
+from unmask.data.load import from_scenarios, load
+from unmask.engine.define import RULES_JUDGE, define, judge_spec, with_polarity
+from unmask.interop.inspect.task import TIMEOUT, build
+from unmask.models.inspect import InspectModel
+from unmask.records import Archetype
+from unmask.runs.options import given
+
+
+@task
+def mask(
+    data: str = "core",
+    *,
+    judge: str = "openai/gpt-4o",
+    preset: str = "paper",
+    direct: int = 3,
+    takes: int = 1,
+    effort: str = "lazy",
+    reader: str = "auto",
+    archetype: str | list[str] | None = None,
+    temperature: float = 1.0,
+    max_tokens: int = 1000,
+    judge_max_tokens: int = 1000,
+) -> Task:
+    """The MASK protocol as `unmask run` has it, asked by Inspect.
+
+    Args:
+        data: A bundled set, `cais/MASK`, or a path: what `unmask run --data` takes.
+        judge: The model that reads, by the name Inspect has for it, or `rules`.
+        preset: The rules that make verdicts of readings: paper, inspect or strict.
+        direct: How often the direct probe is asked.
+        takes: How often the pressured request is asked.
+        effort: `lazy` leaves out what cannot change a verdict, `full` asks everything.
+        reader: `auto` reads a tagged yes or no by rule, `llm` asks the judge about every reply.
+        archetype: Only this archetype, or several with commas between them.
+        temperature: Of the subject; Inspect's own --temperature wins.
+        max_tokens: Of the subject; Inspect's own --max-tokens wins.
+        judge_max_tokens: Of the judge.
+    """
+    names = archetype.split(",") if isinstance(archetype, str) else archetype or []
+    options = given(
+        {
+            "preset": preset,
+            "direct": direct,
+            "takes": takes,
+            "effort": effort,
+            "reader": reader,
+            "archetype": [name.strip() for name in names],
+            "temperature": temperature,
+            "max_tokens": max_tokens,
+            "judge_max_tokens": judge_max_tokens,
+            "one_call": False,
+        }
+    )
+    dataset = load(data, options=LoadOptions(archetypes=tuple(map(Archetype, options.archetype))))
+    scenarios = from_scenarios(with_polarity(dataset), name=dataset.name)
+    by = judge if judge == RULES_JUDGE else InspectModel(None, name=judge, timeout=TIMEOUT)
+    definition = define(dataset, InspectModel(None, name="", timeout=TIMEOUT), judge_spec(by, options), options)
+    plain: dict[str, Any] = msgspec.to_builtins(definition)
+    return build(
+        scenarios,
+        settings=definition.settings(),
+        judge=None if judge == RULES_JUDGE else judge,
+        definition=plain,
+    )

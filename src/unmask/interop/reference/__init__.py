@@ -1,0 +1,1 @@
+"""Folders of the reference code, in and out."""

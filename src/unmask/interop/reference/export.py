@@ -1,0 +1,145 @@
+"""A run as the folder of evaluated CSV files the reference code would have written."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from unmask.data.dataset import count
+from unmask.data.export import cells, columns
+from unmask.data.reference import EXTRA
+from unmask.errors import JournalError
+from unmask.files import write_whole
+from unmask.interop.reference.importing import BEYOND, DEFINITION, PROMPTS, Beyond, judge_column, reply_column
+from unmask.protocol.presets import Preset
+from unmask.protocol.readings import Style
+from unmask.protocol.state import Reply, Seen
+from unmask.records import (
+    DIRECT,
+    PRESSURED,
+    Archetype,
+    Judged,
+    Kind,
+    Lettered,
+    Outcome,
+    Ranged,
+    Reading,
+    Scenario,
+    Slot,
+    Stop,
+    Unread,
+    digest,
+)
+from unmask.runs.run import Run
+from unmask.text import harmless
+
+Cells = dict[str, str]
+
+
+def write_folder(run: Run, folder: Path, *, preset: Preset | str | None, judge: str | None) -> None:
+    """One CSV per archetype, named after it and the model, and `unmask-run.json` with what defines the run."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = run.judge_file(judge)
+    model = re.sub(r"[^A-Za-z0-9.@+-]+", "-", run.definition.subject.model).strip("-.") or "model"
+    rows = list(zip(run.scenarios, run.seen(judge), run.rows(preset=preset, judge=judge), strict=True))
+    style = run.definition.judges[file].style if file in run.definition.judges else Style.RULES
+    for archetype in count(run.scenarios):
+        table = [
+            _row(scenario, seen, outcome, style) for scenario, seen, outcome in rows if scenario.archetype is archetype
+        ]
+        _write(folder / f"{archetype}_{model}.csv", table, archetype, run)
+    definition = msgspec.structs.replace(
+        run.definition, judge=file, preset=Preset(preset) if preset else run.definition.preset
+    )
+    write_whole(folder / DEFINITION, msgspec.json.format(msgspec.json.encode(definition), indent=2) + b"\n")
+
+
+def _write(path: Path, table: list[Cells], archetype: Archetype, run: Run) -> None:
+    names = list(columns(archetype, extra=any(row.get(EXTRA) for row in table)))
+    runs = {PRESSURED: run.definition.takes, DIRECT: run.definition.direct}
+    places = [
+        (slot, take)
+        for slot in PROMPTS
+        for take in range(runs.get(slot, 1))
+        if any(reply_column(slot, take) in row for row in table)
+    ]
+    names += [reply_column(*place) for place in places] + ["ground_truth_extracted"]
+    names += [name for place in places for name in (judge_column(*place), f"{judge_column(*place)}_extracted")]
+    try:
+        with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+            writer = csv.DictWriter(
+                file, [*names, BEYOND], restval="", extrasaction="ignore", quoting=csv.QUOTE_ALL, lineterminator="\n"
+            )
+            writer.writeheader()
+            writer.writerows({name: harmless(cell) for name, cell in row.items()} for row in table)
+    except OSError as error:
+        raise JournalError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _row(scenario: Scenario, seen: Seen, outcome: Outcome, style: Style) -> Cells:
+    row = cells(scenario)
+    row["ground_truth_extracted"] = row["formatted_ground_truth"]
+    beyond: dict[str, Beyond] = {}
+    for slot in PROMPTS:
+        readings = outcome.readings.get(slot, ())
+        joint = scenario.kind is Kind.NUMERIC and slot == DIRECT and len(readings) == 1
+        for take, reply in sorted(seen.replies.get(slot, {}).items()):
+            reading = readings[0 if joint else take] if readings and (joint or take < len(readings)) else None
+            line = _judge_line(seen, slot, reply) if style is Style.LETTERS and not joint else None
+            row |= dict(_cells(scenario, slot, take, reply)) | dict(_reading(slot, take, reading, line))
+            more = _beyond(reply, line, alone=not joint and scenario.kind is Kind.NUMERIC and slot == DIRECT)
+            if more != Beyond():
+                beyond[f"{slot}/{take}"] = more
+    return row | {BEYOND: msgspec.json.encode(beyond).decode() if beyond else ""}
+
+
+def _cells(scenario: Scenario, slot: Slot, take: int, reply: Reply) -> Iterator[tuple[str, str]]:
+    if reply.choice is None or reply.error is not None:
+        yield reply_column(slot, take), f"[ERROR: {reply.error}]"
+    else:
+        yield reply_column(slot, take), reply.choice.text
+
+
+def _judge_line(seen: Seen, slot: Slot, reply: Reply) -> Judged | None:
+    """The judge's last answer about this reply."""
+    if reply.choice is None or not reply.choice.answer:
+        return None
+    lines = [line for line in seen.calls(slot, digest((reply.choice.answer,))) if line.choices]
+    return lines[-1] if lines else None
+
+
+def _reading(slot: Slot, take: int, reading: Reading | None, line: Judged | None) -> Iterator[tuple[str, str]]:
+    column = judge_column(slot, take)
+    match reading:
+        case Lettered(letter=letter, by=by):
+            judge = by == "judge" and line is not None
+            yield column, line.choices[-1].text if judge and line else f"Answer: {letter.value}"
+            yield f"{column}_extracted", letter.value
+        case Ranged(absolute=absolute, relative=relative):
+            bounds = str((absolute.lower, absolute.upper, relative.lower, relative.upper))
+            yield column, bounds
+            yield f"{column}_extracted", bounds
+        case Unread(reason=reason) if line is not None and not reason.startswith("failed"):
+            yield column, line.choices[-1].text
+        case Unread(reason=reason):
+            yield column, f"ERROR: {reason.removeprefix('failed: ')}"
+        case _:
+            return
+
+
+def _beyond(reply: Reply, line: Judged | None, *, alone: bool) -> Beyond:
+    choice = reply.choice
+    if choice is None or reply.error is not None:
+        return Beyond(alone=alone)
+    return Beyond(
+        stop=choice.stop,
+        reasoning=choice.reasoning,
+        attempt=reply.attempt,
+        judge_stop=line.choices[-1].stop if line is not None else Stop.END,
+        silent=not choice.text,
+        alone=alone,
+    )

@@ -1,0 +1,234 @@
+"""What a judge is sent: constant instructions in the system message, quoted material in the user message.
+
+Everything a stranger wrote (replies, drafts, prompts, statements) stands between `[BEGIN label code]` and
+`[END label code]` lines. The code is derived from the quoted texts and occurs in none of them, so no text can
+close its own block. The wording lives in `texts/*.md`; `prompts_hash` names it for the run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from collections.abc import Iterable
+from functools import cache
+from importlib import import_module
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from unmask.records import CHECK, DIRECT, PRESSURED, Archetype, Kind, Message, Method, Request, Sampling, Scenario, Slot
+
+LAYOUT = 1
+"""Version of how this module puts the texts together; part of `prompts_hash`, raised when the layout changes."""
+
+LONGEST = 60_000
+"""Characters of reply text quoted whole, over all replies of one request. Of a longer reply the first two thirds
+of the allowance and the last third are kept, with a line `[GAP … code]` that says how much is left out: a judge's
+context is finite, and what a reply stands by is at its start or its end."""
+
+ADDITIONS = {
+    Archetype.DISINFORMATION: "pressured_disinformation",
+    Archetype.CONTINUATIONS: "pressured_continuations",
+    Archetype.DOUBLING_DOWN: "pressured_doubling_down",
+    Archetype.PROVIDED_FACTS: "pressured_provided_facts",
+}
+
+_NUMBER_OR_NULL = {"type": ["number", "null"]}
+SCHEMA: dict[str, Any] = {
+    "title": "reading",
+    "type": "object",
+    "properties": {
+        "reason": {"type": "string"},
+        "lower": _NUMBER_OR_NULL,
+        "upper": _NUMBER_OR_NULL,
+        "relative_lower": _NUMBER_OR_NULL,
+        "relative_upper": _NUMBER_OR_NULL,
+    },
+    "required": ["reason", "lower", "upper", "relative_lower", "relative_upper"],
+    "additionalProperties": False,
+}
+"""`reason` comes first so that a judge under structured output still thinks before it fixes a figure."""
+
+
+class _Block(NamedTuple):
+    label: str
+    text: str
+
+
+def request(method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ...], *, sampling: Sampling) -> Request:
+    """The judge request about these replies to one slot of a scenario: a pure function, byte for byte.
+
+    `LETTER` takes one text, `INTERVAL` one or more that are read as one belief, `POLARITY` none (and any slot: it is
+    about the direct question).
+    """
+    match method:
+        case Method.LETTER:
+            _check_count(texts, method)
+            system, remind, schema = _letter_system(scenario, slot), "remind_letter", None
+        case Method.INTERVAL:
+            _check_count(texts, method)
+            system, remind, schema = _interval_system(scenario, slot), "remind_interval", SCHEMA
+        case Method.POLARITY:
+            texts, slot = (), DIRECT
+            system, remind, schema = _join("polarity", "quoted", "ask_polarity"), "remind_polarity", None
+        case Method.SELF_REPORT | Method.ROLE_PLAY:
+            return _aside(method, scenario, texts, sampling=sampling)
+        case Method.CHOOSE_ABN | Method.CHOOSE_BAN | Method.CHOOSE_NAB | Method.CHOOSE_NBA:
+            return _from("unmask.judges.choose", method, scenario, slot, texts, sampling)
+        case Method.PICK_AB | Method.PICK_BA:
+            return _from("unmask.judges.pick", method, scenario, slot, texts, sampling)
+    shown = [_proposition(scenario, method), *_context(scenario, slot)]
+    user = _quote(shown, texts) + "\n\n" + text_of(remind)
+    messages = (Message("system", system), Message("user", user))
+    return Request(messages, sampling=sampling, schema=schema)
+
+
+def _from(module: str, *given: Any) -> Request:
+    """What another module asks. That one builds on this, so it is looked for when it is needed."""
+    *where, sampling = given
+    asked: Request = import_module(module).request(*where, sampling=sampling)
+    return asked
+
+
+def _aside(method: Method, scenario: Scenario, texts: tuple[str, ...], *, sampling: Sampling) -> Request:
+    """A question beside the proposition, which is not shown. The texts are of no use to each other's judges, so they
+    stand apart and outside `prompts_hash`. `SELF_REPORT` takes the question and the reply, `ROLE_PLAY` a reply."""
+    if method is Method.SELF_REPORT:
+        question, reply = texts
+        system, shown = _join("asides/self_report", "quoted", "asides/ask"), [_Block("question", question)]
+    else:
+        (reply,) = texts
+        system = role_play_prompt()
+        shown = [_Block(_turn(message), message.content) for message in scenario.conversation]
+    user = _quote(shown, (reply,)) + "\n\n" + text_of("asides/remind")
+    return Request((Message("system", system), Message("user", user)), sampling=sampling)
+
+
+def role_play_prompt() -> str:
+    return _join("asides/role_play", "quoted", "asides/ask")
+
+
+def prompts_hash() -> str:
+    """Names every text file and the layout: two runs with the same hash asked their judges the same way."""
+    state = hashlib.blake2b(str(LAYOUT).encode(), digest_size=10)
+    for name in names():
+        data = text_of(name).encode()
+        state.update(f"\n{name} {len(data)}\n".encode() + data)
+    return state.hexdigest()
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """The text files that ship, without `.md`, sorted."""
+    found = (entry.name for entry in files(__package__).joinpath("texts").iterdir())
+    return tuple(sorted(name.removesuffix(".md") for name in found if name.endswith(".md")))
+
+
+@cache
+def text_of(name: str) -> str:
+    return files(__package__).joinpath("texts", f"{name}.md").read_text(encoding="utf-8").strip()
+
+
+def fence_code(texts: tuple[str, ...]) -> str:
+    """A code that occurs in none of the texts. Hashing them makes it unpredictable for whoever writes one of them."""
+    seed = b"".join(hashlib.blake2b(text.encode("utf-8", "surrogatepass")).digest() for text in texts)
+    codes = (hashlib.blake2b(seed, digest_size=size).hexdigest() for size in range(4, 65))
+    return first_absent(codes, texts)
+
+
+def first_absent(codes: Iterable[str], texts: tuple[str, ...]) -> str:
+    """The first code that is in no text, not even in other letter case or width.
+
+    Codes are independent of one another, not lengthened: one that a text managed to contain must not be the beginning
+    of the one that counts.
+    """
+    plain = [unicodedata.normalize("NFKC", text).casefold() for text in texts]
+    return next(code for code in codes if not any(code in text for text in plain))
+
+
+def _letter_system(scenario: Scenario, slot: Slot) -> str:
+    if scenario.kind is not Kind.BINARY:
+        raise ValueError(f"scenario {scenario.id!r} is {scenario.kind}: it is read as an interval, not as a letter")
+    if slot == PRESSURED:
+        return _join("binary_pressured", *_addition(scenario), "quoted", "ask_letter")
+    return _join("binary_indirect" if slot.startswith("indirect_") else "binary_direct", "quoted", "ask_letter")
+
+
+def _interval_system(scenario: Scenario, slot: Slot) -> str:
+    if scenario.kind is not Kind.NUMERIC:
+        raise ValueError(f"scenario {scenario.id!r} is {scenario.kind}: it is read as a letter, not as an interval")
+    if slot == PRESSURED:
+        return _join("numeric_pressured", *_addition(scenario), "quoted", "numeric_rules")
+    return _join("numeric_direct", "quoted", "numeric_rules")
+
+
+def _addition(scenario: Scenario) -> tuple[str, ...]:
+    name = ADDITIONS.get(scenario.archetype)
+    return (name,) if name else ()
+
+
+@cache
+def _join(*parts: str) -> str:
+    return "\n\n".join(text_of(part) for part in parts)
+
+
+def _check_count(texts: tuple[str, ...], method: Method) -> None:
+    allowed = len(texts) == 1 if method is Method.LETTER else len(texts) >= 1
+    if not allowed:
+        raise ValueError(
+            f"method {method} reads {'one text' if method is Method.LETTER else 'at least one text'}, got {len(texts)}"
+        )
+
+
+def _proposition(scenario: Scenario, method: Method) -> _Block:
+    if method is Method.INTERVAL:
+        unit = f"\nUnit: {scenario.unit}" if scenario.unit else ""
+        return _Block("proposition", scenario.proposition + unit)
+    a, b = scenario.statements
+    return _Block("statements", f"A: {a}\nB: {b}")
+
+
+def _context(scenario: Scenario, slot: Slot) -> list[_Block]:
+    """What the reply answers: the probe, or the pressured conversation turn by turn."""
+    if slot == PRESSURED:
+        return [_Block(_turn(message), message.content) for message in scenario.conversation]
+    if slot == CHECK:
+        system = [message for message in scenario.conversation if message.role == "system"]
+        return [
+            *(_Block(_turn(message), message.content) for message in system),
+            _Block("question", question(scenario, slot)),
+        ]
+    return [_Block("question", question(scenario, slot))]
+
+
+def _turn(message: Message) -> str:
+    match message.role:
+        case "assistant":
+            return "scripted assistant message"
+        case role:
+            return f"{role} message"
+
+
+def question(scenario: Scenario, slot: Slot) -> str:
+    """The words of a neutral probe."""
+    asked = {f"indirect_{place}": text for place, text in enumerate(scenario.indirect, start=1)}
+    found = {DIRECT: scenario.direct, CHECK: scenario.check, **asked}.get(slot)
+    if found is None:
+        raise ValueError(f"scenario {scenario.id!r} has no question for slot {slot!r}")
+    return found
+
+
+def _quote(shown: list[_Block], replies: tuple[str, ...]) -> str:
+    code = fence_code(tuple(block.text for block in shown) + replies)
+    room = LONGEST // max(1, len(replies))
+    labels = ("reply",) if len(replies) == 1 else tuple(f"reply {n}" for n in range(1, len(replies) + 1))
+    read = [_Block(label, _shorten(text, room=room, code=code)) for label, text in zip(labels, replies, strict=True)]
+    fenced = (f"[BEGIN {block.label} {code}]\n{block.text}\n[END {block.label} {code}]" for block in [*shown, *read])
+    return "\n\n".join([f"Code: {code}", *fenced])
+
+
+def _shorten(text: str, *, room: int, code: str) -> str:
+    if len(text) <= room:
+        return text
+    tail = room // 3
+    head = room - tail
+    return f"{text[:head]}\n[GAP of {len(text) - room} characters {code}]\n{text[-tail:]}"

@@ -1,0 +1,264 @@
+"""What this machine has and lacks for a run. Looks, reports, changes nothing, and never shows the value of a key."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from importlib import metadata
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from unmask import __version__
+from unmask.errors import ModelError, UnmaskError
+from unmask.models.keys import KEY_VARIABLE, URL_VARIABLE, Role, environment, find_key, find_url, parse_dotenv
+from unmask.models.providers import PROVIDERS, Provider, open_model, provider_of
+from unmask.models.target import Target, origin
+from unmask.records import Record
+
+PATIENCE = 5.0
+"""Seconds an endpoint has to answer."""
+
+
+class State(StrEnum):
+    OK = "ok"
+    MISSING = "missing"
+    """Not there, and nothing the user asked for needs it."""
+    BROKEN = "broken"
+    """Asked for by a flag or a variable, and it does not work."""
+
+
+class Check(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """One line of `unmask doctor`."""
+
+    what: str
+    state: State
+    found: str
+    advice: str | None = None
+
+
+class Wanted(Record, frozen=True):
+    """What the user named: a model, an address, or a model at an address."""
+
+    role: Role
+    model: str | None = None
+    base_url: str | None = None
+
+
+def examine(wanted: tuple[Wanted, ...] = ()) -> tuple[Check, ...]:
+    """Every check, in the order in which they are worth reading. Sends one GET to each endpoint the user configured."""
+    environ = environment()
+    return (
+        *_program(),
+        *_extras(),
+        *_keys(environ),
+        *_folders(),
+        *_sets(),
+        *_models(wanted),
+        *asyncio.run(_reach(tuple(_configured(wanted, environ)), environ)),
+    )
+
+
+def _program() -> Iterator[Check]:
+    yield Check(what="python", state=State.OK, found=f"{platform.python_version()} on {platform.platform(terse=True)}")
+    yield Check(what="unmask", state=State.OK, found=__version__)
+
+
+def _extras() -> Iterator[Check]:
+    """The extras as the installed package declares them, so that a new one cannot be forgotten here."""
+    needs: dict[str, list[str]] = {}
+    for line in metadata.requires("unmask") or ():
+        if found := re.match(r"([\w.-]+).*;.*extra == ['\"]([\w-]+)['\"]", line):
+            needs.setdefault(found[2], []).append(found[1])
+    for extra, packages in sorted(needs.items()):
+        if extra == "dev":
+            continue
+        versions = {package: _version(package) for package in packages}
+        absent = [package for package, version in versions.items() if version is None]
+        yield Check(
+            what=f"extra {extra}",
+            state=State.MISSING if absent else State.OK,
+            found=f"without {', '.join(absent)}" if absent else ", ".join(f"{p} {v}" for p, v in versions.items()),
+            advice=f"pip install 'unmask[{extra}]'" if absent else None,
+        )
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _keys(environ: Mapping[str, str]) -> Iterator[Check]:
+    """Names of the keys that are set and where from; never a value, not even its length."""
+    try:
+        dotenv = parse_dotenv(Path(".env").read_text(encoding="utf-8", errors="replace"))
+        yield Check(what=".env", state=State.OK, found=f"{len(dotenv)} variables")
+    except OSError:
+        dotenv = {}
+        yield Check(what=".env", state=State.MISSING, found="none in this folder")
+    known = [*KEY_VARIABLE.values(), *(key for row in PROVIDERS.values() for key in row.keys), "HF_TOKEN"]
+    present = [name for name in dict.fromkeys(known) if environ.get(name, "").strip()]
+    for name in present:
+        where = ".env" if not os.environ.get(name) and name in dotenv else "the environment"
+        yield Check(what="key", state=State.OK, found=f"{name} from {where}")
+    if not present:
+        yield Check(
+            what="key",
+            state=State.MISSING,
+            found="no API key is set",
+            advice="export OPENAI_API_KEY=… or put it into .env; your own server and embedded models need none",
+        )
+
+
+def _folders() -> Iterator[Check]:
+    from unmask.models.local.catalogue import cache_folder
+
+    for what, folder, advice in (
+        ("working folder", Path.cwd(), "give runs another place with --out"),
+        ("cache folder", cache_folder(), "set UNMASK_CACHE to a folder you can write to"),
+    ):
+        writable = _writable(folder)
+        yield Check(
+            what=what,
+            state=State.OK if writable else State.MISSING,
+            found=str(folder) if writable else f"{folder} cannot be written to",
+            advice=None if writable else advice,
+        )
+
+
+def _writable(folder: Path) -> bool:
+    """Whether a file can be made there, or the folder itself where it does not exist yet. Leaves nothing behind."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _sets() -> Iterator[Check]:
+    from unmask.data.bundled import bundled
+
+    for name, file in bundled().items():
+        count = sum(1 for line in file.read_bytes().splitlines() if line.strip())
+        yield Check(what="bundled set", state=State.OK, found=f"{name}, {count} scenarios")
+
+
+def _models(wanted: tuple[Wanted, ...]) -> Iterator[Check]:
+    """Whether each named model can be opened: its name, key, extra or file."""
+    for one in wanted:
+        if one.model is None:
+            continue
+        try:
+            asyncio.run(_open_and_close(one.model, one))
+            yield Check(what=one.role, state=State.OK, found=one.model)
+        except UnmaskError as error:
+            yield Check(what=one.role, state=State.BROKEN, found=str(error), advice=error.advice)
+
+
+async def _open_and_close(model: str, one: Wanted) -> None:
+    await open_model(model, role=one.role, base_url=one.base_url).close()
+
+
+class _Endpoint(NamedTuple):
+    """A URL to look at, and for whom. `model` is what it is hoped to list."""
+
+    role: Role
+    url: str
+    provider: Provider
+    model: str | None = None
+
+
+def _configured(wanted: tuple[Wanted, ...], environ: Mapping[str, str]) -> Iterator[_Endpoint]:
+    """The endpoints of the models named, and those that a variable has a URL for."""
+    taken: set[str] = set()
+    for one in wanted:
+        name = provider_of(one.model) if one.model else "openai"
+        provider = PROVIDERS.get(name or "")
+        if provider is not None:
+            taken |= {URL_VARIABLE[one.role], *provider.url_variables}
+            given = find_url((URL_VARIABLE[one.role], *provider.url_variables), environ=environ)
+            model = one.model.partition("/")[2] if one.model else None
+            yield _Endpoint(one.role, one.base_url or given or provider.url, provider, model)
+    rest: list[tuple[Role, str, Provider]] = [(role, name, PROVIDERS["openai"]) for role, name in URL_VARIABLE.items()]
+    rest += [("subject", name, row) for row in PROVIDERS.values() for name in row.url_variables]
+    for role, variable, provider in rest:
+        url = find_url((variable,), environ=environ)
+        if url and variable not in taken:
+            yield _Endpoint(role, url, provider)
+
+
+async def _reach(endpoints: tuple[_Endpoint, ...], environ: Mapping[str, str]) -> list[Check]:
+    """One bounded GET of the list of models per endpoint, all at once."""
+    if not endpoints:
+        return []
+    return await asyncio.gather(*(_look(one, environ) for one in dict.fromkeys(endpoints)))
+
+
+async def _look(endpoint: _Endpoint, environ: Mapping[str, str]) -> Check:
+    from unmask.models.http import Channel
+
+    provider = endpoint.provider
+    variables = (KEY_VARIABLE[endpoint.role], *provider.keys)
+    path = "/v1/models" if provider.speaks == "anthropic" else "/models"
+    try:
+        key = find_key(variables, environ=environ)
+        name = origin(endpoint.url)
+        target = Target.build(name, url=endpoint.url, path=path, key=key, variables=variables, speaks=provider.speaks)
+    except UnmaskError as error:
+        return Check(what="endpoint", state=State.BROKEN, found=str(error), advice=error.advice)
+    channel = Channel(target, timeout=PATIENCE)
+    try:
+        answer = await channel.get()
+    except ModelError as error:
+        where = f"{target.name} at {target.shown}"
+        said = str(error).removeprefix(f"{where}: ").removesuffix(f" from {where}")
+        found = f"{target.endpoint} cannot be reached: {said}"
+        return _check(target, State.BROKEN, found, "start the server, or correct the base URL")
+    finally:
+        await channel.close()
+    return _answered(endpoint.model, target, answer.status, answer.body)
+
+
+def _answered(model: str | None, target: Target, status: int, body: bytes) -> Check:
+    if status in (401, 403):
+        refused = f"the key from {target.key_source}" if target.key_source else "a request without a key"
+        found = f"{target.endpoint} refuses {refused}"
+        return _check(target, State.BROKEN, found, f"set {' or '.join(target.variables)}")
+    listed = _listed(body) if status == 200 else ()
+    if model is not None and listed and not any(name.removeprefix("models/") == model for name in listed):
+        shown = ", ".join(sorted(listed)[:5]) + (", …" if len(listed) > 5 else "")
+        found = f"{target.endpoint} answers, but does not list {model}"
+        return _check(target, State.MISSING, found, f"it lists {shown}")
+    note = "" if status == 200 else f" ({status} for the list of its models)"
+    return _check(target, State.OK, f"{target.endpoint} answers{note}")
+
+
+def _check(target: Target, state: State, found: str, advice: str | None = None) -> Check:
+    """What is said about an endpoint, without anything that was sent to it."""
+    return Check(what="endpoint", state=state, found=target.scrub(found), advice=advice and target.scrub(advice))
+
+
+class _Row(msgspec.Struct):
+    id: str
+
+
+class _Listing(msgspec.Struct):
+    data: list[_Row]
+
+
+def _listed(body: bytes) -> tuple[str, ...]:
+    """Ids of the models an endpoint lists; none where the answer has another form."""
+    try:
+        return tuple(row.id for row in msgspec.json.decode(body, type=_Listing).data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return ()

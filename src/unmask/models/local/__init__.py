@@ -1,0 +1,1 @@
+"""Models that run in this process: llama.cpp and transformers."""

@@ -1,0 +1,223 @@
+"""Models that run in this process: `embedded/NAME` from the catalogue, `gguf:PATH` for any other GGUF file.
+
+llama.cpp's server engine does the work (through xllamacpp): it answers several requests at a time by continuous
+batching. The defaults of `Setup` are measured by bench/embedded.py; docs/embedded.md has the table.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import os
+import threading
+import time
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from unmask.errors import FatalModelError, MissingError, RequestRefusedError, TransientModelError, UsageError
+from unmask.models.daemon import in_daemon
+from unmask.models.local.catalogue import adapter_of, entry, pulled
+from unmask.models.local.gguf import Header, read_header
+from unmask.models.local.lanes import Lanes
+from unmask.models.local.llamacpp import Answer, Setup, body_of, carries_system, engine, failure, parameters, unadapted
+from unmask.models.treatment import Treatment
+from unmask.records import Completion, Request
+
+MAX_THREADS = 8
+PATIENCE = 2.0
+"""Seconds that closing a model waits for what it still computes: nobody needs that any more."""
+
+
+def cores() -> int:
+    """The processors this process may use: its affinity, and less where the container has a smaller share."""
+    try:
+        allowed = len(os.sched_getaffinity(0))
+    except AttributeError:  # macOS, Windows
+        allowed = os.cpu_count() or 1
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
+        return max(1, min(allowed, int(quota) // int(period)))
+    except (OSError, ValueError):
+        return allowed
+
+
+def default_setup() -> Setup:
+    """From UNMASK_EMBEDDED_THREADS, _SLOTS and _CONTEXT, where set, otherwise as measured."""
+    return Setup(
+        threads=_number("THREADS") or min(cores(), MAX_THREADS),
+        slots=_number("SLOTS") or 4,
+        context=_number("CONTEXT") or 4096,
+    )
+
+
+def _number(word: str) -> int | None:
+    variable = f"UNMASK_EMBEDDED_{word}"
+    value = os.environ.get(variable, "").strip()
+    if not value:
+        return None
+    if not value.isdecimal() or int(value) < 1:
+        raise UsageError(f"{variable} must be a whole number of at least 1, not {value!r}")
+    return int(value)
+
+
+def open_embedded(name: str, *, setup: Setup | None = None) -> Embedded:
+    """The model called `embedded/NAME` (or just `NAME`) or `gguf:PATH`.
+
+    Everything cheap is checked here (file, format, chat template, extra); the weights are loaded by the first request.
+    """
+    adapter = None
+    if name.startswith("gguf:"):
+        shown, path = name, Path(name.removeprefix("gguf:")).expanduser()
+    else:
+        shown, path = f"embedded/{name.removeprefix('embedded/')}", _catalogued(name)
+        adapter = adapter_of(entry(name))
+    header = read_header(path)
+    if not header.chat_template:
+        raise MissingError(
+            f"{path} has no chat template, so it cannot be sent a conversation",
+            advice="use an instruction-tuned model; its GGUF file holds tokenizer.chat_template",
+        )
+    engine()
+    return Embedded(path, name=shown, header=header, setup=setup or default_setup(), adapter=adapter)
+
+
+def _catalogued(name: str) -> Path:
+    known = entry(name)
+    path = pulled(known)
+    if path is None:
+        raise MissingError(f"{known.name} is not on this machine", advice=f"unmask pull {known.name}")
+    return path
+
+
+class _Running:
+    """A started engine. It stops, and its memory is freed, when nobody holds it any more."""
+
+    def __init__(self, server: Any) -> None:
+        self.server = server
+
+
+_STARTING = threading.Lock()
+_RUNNING: weakref.WeakValueDictionary[tuple[Path, Setup, Path | None], _Running] = weakref.WeakValueDictionary()
+"""Engines in use, so that a subject and a judge of the same file share its weights."""
+
+
+class Embedded:
+    """A GGUF model in this process. Meets the Model protocol; at most `setup.slots` answers are written at a time."""
+
+    def __init__(self, path: Path, *, name: str, header: Header, setup: Setup, adapter: Path | None = None) -> None:
+        context = min(setup.context, header.context_length or setup.context)
+        self._setup = Setup(threads=setup.threads, slots=setup.slots, context=context)
+        self._name, self._path, self._adapter = name, path, adapter
+        self._running: _Running | None = None
+        self._closed = threading.Event()
+        # Twice the slots, so that a freed slot finds the next request already waiting in the engine's own queue.
+        self._pool = ThreadPoolExecutor(max_workers=2 * setup.slots, thread_name_prefix="embedded")
+        self._lanes = Lanes(setup.slots)
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def endpoint(self) -> str:
+        return self._name
+
+    @property
+    def max_n(self) -> int:
+        """The engine refuses more choices than it has slots."""
+        return self._setup.slots
+
+    @property
+    def supports_options(self) -> bool:
+        return True
+
+    @property
+    def trained_to_read(self) -> bool:
+        """Whether it was trained on the questions of `read.pick`."""
+        return self._adapter is not None
+
+    @cached_property
+    def treatments(self) -> tuple[Treatment, ...]:
+        if self._adapter is None:
+            return ()
+        content = hashlib.blake2b(self._adapter.read_bytes(), digest_size=8).hexdigest()
+        return (Treatment("adapter", self._adapter.name, content),)
+
+    @property
+    def setup(self) -> Setup:
+        """The setup in force, with `context` cut to what the model was trained for."""
+        return self._setup
+
+    async def complete(self, request: Request) -> Completion:
+        if self._closed.is_set():
+            raise FatalModelError(f"{self._name} was closed")
+        body = body_of(request)
+        if self._adapter is not None and not request.options and request.schema is None:
+            body = unadapted(body)  # the adapter has learned to pick a line and to give bounds, and nothing else
+        if not request.options or request.n > 1:
+            return await self._answered(self._pool, request, body)
+        # One word is the answer and the prompt all the work: two orders of one question share most of it.
+        with self._lanes.taken(request.messages[-1].content) as lane:
+            return await self._answered(lane.thread, request, {**body, "id_slot": lane.slot})
+
+    async def _answered(self, where: ThreadPoolExecutor, request: Request, body: dict[str, Any]) -> Completion:
+        stopped = threading.Event()
+        try:
+            return await asyncio.get_running_loop().run_in_executor(where, self._answer, request, body, stopped)
+        except asyncio.CancelledError:
+            stopped.set()  # the engine is told at its next token; otherwise it would write to the end for nobody
+            raise
+
+    async def close(self) -> None:
+        """Stops what is being written, then frees the weights. An engine that is at work on a prompt hears of it only
+        when it has worked through that, and is left to itself after `PATIENCE` seconds."""
+        self._closed.set()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(in_daemon(self._free), PATIENCE)
+
+    def _free(self) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._lanes.close()
+        self._running = None
+
+    def _load(self) -> Any:
+        key = (self._path.resolve(), self._setup, self._adapter)
+        with _STARTING:
+            if self._running is None:
+                self._running = _RUNNING.get(key) or self._started()
+                _RUNNING[key] = self._running
+            return self._running.server
+
+    def _started(self) -> _Running:
+        try:
+            server = engine().Server(parameters(self._path, self._setup, adapter=self._adapter))
+        except (RuntimeError, ValueError, MemoryError) as error:
+            raise FatalModelError(
+                f"llama.cpp cannot load {self._path}: {error}",
+                advice="the file may be damaged, or its architecture newer than the installed xllamacpp",
+            ) from None
+        if not carries_system(server, context=self._setup.context):
+            raise FatalModelError(
+                f"the chat template of {self._path} drops the system prompt, where most scenarios put their pressure",
+                advice="use a model whose template has a system turn",
+            )
+        return _Running(server)
+
+    def _answer(self, request: Request, body: dict[str, Any], stopped: threading.Event) -> Completion:
+        server = self._load()
+        answer = Answer(request, ended=lambda: stopped.is_set() or self._closed.is_set())
+        began = time.monotonic()
+        try:
+            if not answer.ended():
+                server.handle_chat_completions(body, answer.take)
+        except ValueError as error:
+            raise RequestRefusedError(f"{self._name} cannot answer this request: {error}") from None
+        except RuntimeError as error:
+            raise TransientModelError(f"{self._name} failed: {error}") from None
+        if answer.error is not None:
+            raise failure(answer.error, name=self._name)
+        return answer.completion(model=self._path.name, latency=time.monotonic() - began)

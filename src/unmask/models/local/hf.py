@@ -1,0 +1,353 @@
+"""`hf:PATH`: a transformers chat model in this process, behind the same protocol as every other model.
+
+One thread owns the model. Requests that arrive while it writes join the running batch when there is room. A subject and
+a judge of the same path share one model. docs/whitebox.md says what it is good for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import math
+import random
+import secrets
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unmask.errors import (
+    FatalModelError,
+    ModelError,
+    RequestRefusedError,
+    TransientModelError,
+)
+from unmask.models.local.gguf import read_header
+from unmask.models.treatment import Treatment
+from unmask.records import Choice, Completion, Request, Stop, Usage
+from unmask.whitebox.load import Checked, Source, check, find, free_memory, require_extra, weights
+
+if TYPE_CHECKING:
+    from unmask.whitebox.chat import Chat
+    from unmask.whitebox.draw import Row
+    from unmask.whitebox.generate import Room, Writer
+
+MAX_N = 64
+PREFIX = "hf:"
+
+
+def open_hf(name: str) -> HF:
+    """The model called `hf:PATH` (a folder, a hub name or a GGUF file), also with `+adapter=DIR` or
+    `+steer=FILE@COEFFICIENT` after it.
+
+    Configuration, tokenizer, chat template and memory are checked here; the weights are loaded by the first request.
+    """
+    source = find(name.removeprefix(PREFIX))
+    require_extra(source)
+    return HF(name, _engine(source))
+
+
+def treatments(source: Source) -> tuple[Treatment, ...]:
+    """What is applied to the weights, by the hash it had when the model was looked for."""
+    adapter, steer = source.adapter, source.steer
+    found = [] if adapter is None else [Treatment("adapter", adapter.folder, adapter.hash)]
+    return (*found, *([] if steer is None else [Treatment("steer", steer.file, steer.hash)]))
+
+
+class _Job:
+    """One request on its way through the engine's thread."""
+
+    def __init__(self, request: Request, done: Callable[[Completion | Exception], None]) -> None:
+        self.request, self.done = request, done
+        self.began = time.monotonic()
+        self.prompt = ""
+        self.rows: list[Row] = []
+        self.left = 0
+        self.dropped = False
+
+
+class _Engine:
+    """A model and the thread it works in. `users` counts the open models; the last one to close frees the memory."""
+
+    def __init__(self, checked: Checked) -> None:
+        self.checked = checked
+        self.name = checked.source.shown
+        self.users = 0
+        self._jobs: deque[_Job] = deque()
+        self._wake = threading.Condition()
+        self._stopped = False
+        self._failed: ModelError | None = None
+        self._thread: threading.Thread | None = None
+
+    def submit(self, job: _Job) -> None:
+        with self._wake:
+            if self._stopped:
+                raise FatalModelError(f"{self.name} was closed")
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="unmask-hf", daemon=True)
+                self._thread.start()
+            self._jobs.append(job)
+            self._wake.notify()
+
+    def stop(self) -> None:
+        """Ends the thread and frees the memory; what is being written is given up."""
+        with self._wake:
+            self._stopped = True
+            self._wake.notify()
+        if self._thread is not None:
+            self._thread.join()
+
+    # --- in the thread --------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        owners: dict[int, _Job] = {}
+        chat = writer = None
+        try:
+            chat, writer = self._loaded()
+        except ModelError as error:
+            self._failed = error
+        except Exception as error:  # a thread that dies would leave everybody waiting
+            self._failed = FatalModelError(f"{self.name} cannot be loaded: {error}")
+        while self._taken(owners, chat, writer):
+            if writer is not None and chat is not None and writer.busy:
+                self._advance(writer, chat, owners)
+        for job in {id(job): job for job in owners.values()}.values():
+            job.done(FatalModelError(f"{self.name} was closed"))
+        owners.clear()
+        if writer is not None:
+            writer.free()
+        del chat, writer
+        _give_back()
+
+    def _loaded(self) -> tuple[Chat, Writer]:
+        from unmask.whitebox.chat import Chat
+        from unmask.whitebox.generate import Writer
+        from unmask.whitebox.step import CudaRecorder
+
+        chat = Chat(self.checked.tokenizer, name=self.name)
+        model = weights(self.checked)
+        stops = chat.stops(model.config.get_text_config()) | chat.stops(getattr(model, "generation_config", None))
+        recorder = CudaRecorder() if model.device.type == "cuda" else None
+        return chat, Writer(model, stops=stops, room=_room(model), recorder=recorder)
+
+    def _taken(self, owners: dict[int, _Job], chat: Chat | None, writer: Writer | None) -> bool:
+        """Hand new requests to the writer; wait for one if there is nothing to do. False when it is time to stop."""
+        with self._wake:
+            while not self._stopped and not self._jobs and not (writer is not None and writer.busy):
+                self._wake.wait()
+            new, self._jobs = self._jobs, deque()
+            if self._stopped:
+                owners.update({id(job): job for job in new})
+                return False
+        for job in new:
+            try:
+                if self._failed is not None or chat is None or writer is None:
+                    raise self._failed or FatalModelError(f"{self.name} was closed")
+                job.rows = self._rows(job, chat)
+            except ModelError as error:
+                job.done(error)
+                continue
+            job.left = len(job.rows)
+            owners.update({id(row): job for row in job.rows})
+            writer.add(job.rows)
+        for job in owners.values():
+            if job.dropped:
+                for row in job.rows:
+                    row.dropped = True
+        return True
+
+    def _advance(self, writer: Writer, chat: Chat, owners: dict[int, _Job]) -> None:
+        try:
+            finished = writer.step()
+        except Exception as error:  # whatever torch raises, every request on its way has to hear of it
+            failure = _failure(error, self.name)
+            for job in {id(job): job for job in owners.values()}.values():
+                job.done(failure)
+            owners.clear()
+            writer.clear()
+            return
+        for row in finished:
+            job = owners.pop(id(row))
+            job.left -= 1
+            if job.left == 0 and not job.dropped:
+                job.done(_completion(job, chat, model=self.checked.source.recorded))
+        for key in [key for key, job in owners.items() if job.dropped]:
+            del owners[key]
+
+    def _rows(self, job: _Job, chat: Chat) -> list[Row]:
+        from unmask.whitebox.draw import Manner, Row
+
+        request, context = job.request, self.checked.context
+        sampling = request.sampling
+        job.prompt = chat.prompt(request.messages, thinks=not request.options)
+        tokens = chat.tokens(job.prompt)
+        if not 0 < len(tokens) < context:
+            raise RequestRefusedError(f"{self.name}: the request has {len(tokens)} tokens, the context holds {context}")
+        seed = secrets.token_hex(8) if sampling.seed is None else str(sampling.seed)
+        limit = min(sampling.max_tokens or context, context - len(tokens))
+        heat = 1.0 if sampling.temperature is None else sampling.temperature
+        choices = chat.options(request.options) if request.options else None
+        top_p = 1.0 if sampling.top_p is None else sampling.top_p
+        return [
+            Row(tokens, Manner(limit, heat, top_p, f"{seed}/{take}"), choices=choices)
+            for take in range(1 if request.options else request.n)
+        ]
+
+
+class HF:
+    """A transformers model in this process. Meets the Model protocol. `Request.schema` is not enforced."""
+
+    def __init__(self, name: str, engine: _Engine) -> None:
+        self._name, self._engine = name, engine
+        self._closed = False
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def endpoint(self) -> str:
+        return self._name
+
+    @property
+    def treatments(self) -> tuple[Treatment, ...]:
+        return treatments(self._engine.checked.source)
+
+    @property
+    def max_n(self) -> int:
+        return MAX_N
+
+    @property
+    def supports_options(self) -> bool:
+        return True
+
+    async def complete(self, request: Request) -> Completion:
+        if self._closed:
+            raise FatalModelError(f"{self._name} was closed")
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Completion] = loop.create_future()
+
+        def settle(answer: Completion | Exception) -> None:
+            if future.done():
+                return
+            if isinstance(answer, Exception):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)
+
+        def done(answer: Completion | Exception) -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(settle, answer)
+
+        job = _Job(request, done)
+        self._engine.submit(job)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            job.dropped = True  # the writer is told at its next token
+            raise
+
+    async def close(self) -> None:
+        """Gives up what is being written; the last model of an engine frees the weights."""
+        if not self._closed:
+            self._closed = True
+            await asyncio.to_thread(_release, self._engine)
+
+
+# --- one engine for every open model of a path -------------------------------------------------------------
+
+_LOCK = threading.Lock()
+_ENGINES: dict[Source, _Engine] = {}
+
+
+def _engine(source: Source) -> _Engine:
+    with _LOCK:
+        if source not in _ENGINES:
+            template = read_header(Path(source.shown)).chat_template if source.file else None
+            _ENGINES[source] = _Engine(check(source, template=template))
+        engine = _ENGINES[source]
+        engine.users += 1
+        return engine
+
+
+def _release(engine: _Engine) -> None:
+    with _LOCK:
+        engine.users -= 1
+        if engine.users:
+            return
+        _ENGINES.pop(engine.checked.source, None)
+    engine.stop()
+
+
+def _give_back() -> None:
+    import torch
+
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def _room(model: Any) -> Room:
+    """How much to do at once. On a GPU, keys and values may take 4 GiB, or 40 % of what the weights take if that is
+    more, and never more than 80 % of what is free."""
+    import torch
+
+    from unmask.whitebox.generate import Room
+
+    text = model.config.get_text_config()
+    heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
+    size = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
+    token = 2 * text.num_hidden_layers * heads * size * model.dtype.itemsize
+    if model.device.type != "cuda":
+        free = free_memory() or 2**31
+        return Room(rows=16, tokens=max(4096, int(min(2**31, free / 4) / token)), reading=2048)
+    held = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
+    free = torch.cuda.mem_get_info(model.device)[0]
+    return Room(rows=256, tokens=max(4096, int(min(max(2**32, 0.4 * held), 0.8 * free) / token)), reading=4096)
+
+
+def _completion(job: _Job, chat: Chat, *, model: str) -> Completion:
+    prompt, rows = len(job.rows[0].prompt), job.rows
+    if job.request.options:
+        choices = _chosen_options(job)
+        written = len(choices)
+    else:
+        choices = tuple(_choice(row, chat, job.prompt) for row in rows)
+        written = sum(len(row.written) for row in rows)
+    usage = Usage(input=prompt, output=written)
+    return Completion(choices=choices, usage=usage, latency=time.monotonic() - job.began, model=model)
+
+
+def _choice(row: Row, chat: Chat, prompt: str) -> Choice:
+    from unmask.whitebox.draw import End
+
+    stop = Stop.LENGTH if row.end is End.LIMIT else Stop.END
+    return Choice(text=chat.text(row.written, prompt=prompt), stop=stop)
+
+
+def _chosen_options(job: _Job) -> tuple[Choice, ...]:
+    """One option for each of the `n` choices: the likeliest at temperature 0, otherwise drawn by its probability."""
+    row, options = job.rows[0], job.request.options
+    if row.odds is None:
+        return (Choice(text="", stop=Stop.OTHER),) * job.request.n
+    odds = dict(zip(options, row.odds, strict=True))
+    heat = row.manner.temperature
+    if heat <= 0:
+        return (Choice(text=max(odds, key=lambda option: odds[option]), probabilities=odds),) * job.request.n
+    top = max(odds.values())
+    weights = [math.exp(math.log(share / top) / heat) if share > 0 else 0.0 for share in odds.values()]
+    draws = random.Random(row.manner.seed)
+    return tuple(Choice(text=draws.choices(options, weights)[0], probabilities=odds) for _ in range(job.request.n))
+
+
+def _failure(error: Exception, name: str) -> ModelError:
+    import torch
+
+    if isinstance(error, ModelError):
+        return error
+    said = (str(error).strip() or type(error).__name__).splitlines()[0]
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return FatalModelError(f"{name} ran out of memory: {said}", advice="lower --max-tokens, or use a smaller model")
+    return TransientModelError(f"{name} failed: {said}")

@@ -1,0 +1,65 @@
+"""An `hf:` model opened for its inside: the weights and the chat, treatments applied, without the queue around them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from unmask.errors import UsageError
+from unmask.models.local.gguf import read_header
+from unmask.models.local.hf import PREFIX, treatments
+from unmask.models.treatment import Treatment, refuse_changed
+from unmask.whitebox.load import Checked, check, find, require_extra, weights
+
+if TYPE_CHECKING:
+    from unmask.whitebox.chat import Chat
+
+
+class Inside(NamedTuple):
+    """`recorded` names the model as its replies do: adapters and directions by hash."""
+
+    model: Any
+    chat: Chat
+    recorded: str
+
+
+def local_name(model: str) -> str:
+    """The `hf:` name of a run's subject: its own, or that of the GGUF file an embedded model was run from."""
+    if model.startswith(PREFIX):
+        return model
+    if model.startswith("gguf:"):
+        return PREFIX + model.removeprefix("gguf:")
+    if model.startswith("embedded/"):
+        from unmask.models.local.catalogue import entry, pulled
+
+        path = pulled(entry(model))
+        if path is not None:
+            return f"{PREFIX}{path}"
+    raise UsageError(
+        f"{model} cannot be read from inside",
+        advice="Use a run of an hf: model, or of a GGUF file that is on this machine.",
+    )
+
+
+def looked_at(name: str) -> tuple[Checked, Chat]:
+    """What can be known of an `hf:` model, and refused, before its weights are read."""
+    from unmask.whitebox.chat import Chat
+
+    source = find(name.removeprefix(PREFIX))
+    require_extra(source)
+    template = read_header(Path(source.shown)).chat_template if source.file else None
+    checked = check(source, template=template)
+    return checked, Chat(checked.tokenizer, name=source.shown)
+
+
+@contextmanager
+def inside(name: str, *, made_with: Sequence[Treatment] = (), run: str = "the run") -> Iterator[Inside]:
+    """Loads the weights of `hf:PATH`, `hf:PATH+adapter=DIR` or `hf:PATH+steer=FILE@COEFFICIENT`.
+
+    `made_with` is what `run` was made with: if adapter or steer file is another by now, it is refused.
+    """
+    checked, chat = looked_at(name)
+    refuse_changed(made_with, treatments(checked.source), run=run)
+    yield Inside(weights(checked), chat, checked.source.recorded)

@@ -1,0 +1,250 @@
+"""llama.cpp's server engine, by way of xllamacpp: starting it, asking it, and putting its stream together.
+
+What it does by default and must not do here is turned off in `parameters` and `body_of`, each with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import secrets
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from unmask.errors import MissingError, RequestRefusedError, TransientModelError, UsageError
+from unmask.models.local.openmp import load_bundled_openmp
+from unmask.records import Choice, Completion, Record, Request, Stop, Usage
+
+OPTION_TOKENS = 16
+"""Room for one option word; a grammar ends the answer before that."""
+TOP_TOKENS = 500
+"""How many first tokens are looked at for the probability of an option. One rarer than these counts as 0."""
+
+
+class Setup(Record, frozen=True, kw_only=True):
+    """How a model is run. `context` is per slot, in tokens, and never more than the model was trained for."""
+
+    threads: int
+    slots: int = 4
+    context: int = 4096
+
+    def __post_init__(self) -> None:
+        for field in ("threads", "slots", "context"):
+            if getattr(self, field) < 1:
+                raise UsageError(f"{field} of an embedded model must be at least 1, not {getattr(self, field)}")
+
+
+def engine() -> ModuleType:
+    """Imports xllamacpp with OpenMP told to wait without spinning.
+
+    libgomp reads these variables once, when it is loaded. Spinning threads take the processor from whatever else runs:
+    on a busy machine that made two threads several times slower than one (bench/embedded.py).
+    """
+    wanted = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0"}
+    before = {key: os.environ.get(key) for key in wanted}
+    os.environ.update({key: value for key, value in wanted.items() if before[key] is None})
+    try:
+        return _import_engine()
+    except ModuleNotFoundError:
+        raise MissingError("embedded models need xllamacpp", advice="pip install 'unmask[embedded]'") from None
+    except ImportError as error:  # installed, but without a library of the system
+        raise MissingError(
+            f"xllamacpp cannot be loaded: {error}", advice="On Debian and Ubuntu: apt-get install libgomp1"
+        ) from None
+    finally:
+        for key, value in before.items():
+            if value is None:
+                del os.environ[key]
+
+
+def _import_engine() -> ModuleType:
+    try:
+        return import_module("xllamacpp")
+    except ModuleNotFoundError:
+        raise
+    except ImportError as error:
+        if "libgomp" not in str(error) or not load_bundled_openmp():
+            raise
+        return import_module("xllamacpp")
+
+
+def parameters(path: Path, setup: Setup, *, adapter: Path | None = None) -> Any:
+    wanted = engine().CommonParams()
+    wanted.model.path = str(path)
+    if adapter is not None:
+        wanted.lora_adapters = [engine().CommonAdapterLoraInfo(str(adapter), 1.0)]
+    wanted.n_parallel = setup.slots
+    wanted.n_ctx = setup.context * setup.slots
+    for threads in (wanted.cpuparams, wanted.cpuparams_batch):
+        threads.n_threads = setup.threads
+        threads.poll = 0  # builds without OpenMP spin on this one instead
+    wanted.verbosity = -1
+    wanted.warmup = False
+    wanted.cache_ram_mib = 0  # by default up to 8 GB of old prompts are kept
+    # The engine also listens on a loopback port. Nobody else is to use it.
+    wanted.api_keys = [secrets.token_hex(32)]
+    wanted.cors_origins = "null"
+    wanted.ui = False
+    wanted.endpoint_slots = False
+    return wanted
+
+
+def carries_system(server: Any, *, context: int) -> bool:
+    """Whether a system prompt reaches the model: one that fills the context must be refused as too long.
+
+    The refusal comes before anything is computed, so the question costs nothing.
+    """
+    long = {"role": "system", "content": "word " * (context + 1024)}
+    answer = server.handle_chat_completions({"messages": [long, {"role": "user", "content": "Hi"}], "max_tokens": 1})
+    return bool(answer.get("error", {}).get("type") == "exceed_context_size_error")
+
+
+def body_of(request: Request) -> dict[str, Any]:
+    """The request as the engine takes it.
+
+    By default it samples with top-k 40, top-p 0.95 and min-p 0.05; only with all three off is temperature 1 the
+    model's own distribution. The answer is streamed because only the stream counts the tokens of every choice.
+    """
+    sampling = request.sampling
+    body: dict[str, Any] = {
+        "messages": [{"role": message.role, "content": message.content} for message in request.messages],
+        "n": request.n,
+        "top_k": 0,
+        "top_p": 1.0 if sampling.top_p is None else sampling.top_p,
+        "min_p": 0.0,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    given = {"temperature": sampling.temperature, "max_tokens": sampling.max_tokens, "seed": sampling.seed}
+    body |= {key: value for key, value in given.items() if value is not None}
+    if request.schema is not None:
+        body["json_schema"] = request.schema
+    if request.options:
+        body |= {"grammar": _grammar(request.options), "max_tokens": OPTION_TOKENS}
+        body |= {"logprobs": True, "top_logprobs": TOP_TOKENS}
+    if request.schema is not None or request.options:
+        body["chat_template_kwargs"] = {"enable_thinking": False}  # a constrained answer has no room for thoughts
+    return body
+
+
+def unadapted(body: dict[str, Any]) -> dict[str, Any]:
+    """The same request, to be answered as if the engine had no adapter."""
+    return body | {"lora": [{"id": 0, "scale": 0.0}]}
+
+
+class Answer:
+    """Collects the stream of one request. `take` is called by the engine for every piece."""
+
+    def __init__(self, request: Request, *, ended: Callable[[], bool]) -> None:
+        self.options = request.options
+        self.ended = ended
+        self.error: dict[str, Any] | None = None
+        self._choices = [_Growing() for _ in range(request.n)]
+        self._usages: list[dict[str, Any]] = []
+
+    def take(self, piece: dict[str, Any]) -> bool:
+        """Returns whether the engine should stop."""
+        if "error" in piece:
+            self.error = piece["error"]
+            return True
+        for part in piece.get("choices", ()):
+            self._choices[part["index"]].add(part)
+        if piece.get("usage"):
+            self._usages.append(piece["usage"])
+        return self.ended()
+
+    def completion(self, *, model: str, latency: float) -> Completion:
+        choices = tuple(choice.finished(self.options) for choice in self._choices)
+        return Completion(choices=choices, usage=self._usage(), model=model, latency=latency)
+
+    def _usage(self) -> Usage:
+        """The prompt is worked through once, whatever `n`; what was written counts for every choice."""
+        if len(self._usages) != len(self._choices):
+            return Usage()
+        cached = [usage.get("prompt_tokens_details", {}).get("cached_tokens") for usage in self._usages]
+        return Usage(
+            input=self._usages[0]["prompt_tokens"],
+            output=sum(usage["completion_tokens"] for usage in self._usages),
+            cached=min((tokens for tokens in cached if tokens is not None), default=None),
+        )
+
+
+class _Growing:
+    def __init__(self) -> None:
+        self.text: list[str] = []
+        self.reasoning: list[str] = []
+        self.reason: str | None = None
+        self.first: list[dict[str, Any]] | None = None
+
+    def add(self, part: dict[str, Any]) -> None:
+        delta = part.get("delta", {})
+        self.text.append(delta.get("content") or "")
+        self.reasoning.append(delta.get("reasoning_content") or "")
+        self.reason = part.get("finish_reason") or self.reason
+        tokens = (part.get("logprobs") or {}).get("content")
+        if tokens and self.first is None:
+            self.first = tokens[0].get("top_logprobs") or []
+
+    def finished(self, options: tuple[str, ...]) -> Choice:
+        text = "".join(self.text)
+        match self.reason:
+            case "stop":
+                stop = Stop.END
+            case "length":
+                stop = Stop.LENGTH
+            case _:
+                stop = Stop.OTHER
+        if options:
+            text = next((option for option in options if text in _spellings(option, options)), text)
+        return Choice(
+            text=text,
+            reasoning="".join(self.reasoning) or None,
+            stop=stop,
+            probabilities=probabilities(self.first or [], options) if options else None,
+        )
+
+
+def _spellings(option: str, options: tuple[str, ...]) -> tuple[str, ...]:
+    """The ways an option may be written: models prefer `Yes` to `yes`. Only as given where case tells options apart."""
+    if len({other.casefold() for other in options}) < len(options):
+        return (option,)
+    return tuple(dict.fromkeys((option, option.capitalize(), option.upper())))
+
+
+def _grammar(options: tuple[str, ...]) -> str:
+    words = (json.dumps(word, ensure_ascii=False) for option in options for word in _spellings(option, options))
+    return "root ::= " + " | ".join(words)
+
+
+def probabilities(first: list[dict[str, Any]], options: tuple[str, ...]) -> dict[str, float] | None:
+    """The probability of each option among the options, from the likeliest first tokens of an answer.
+
+    A token counts for an option if it begins one of its spellings and those of no other option. `None` if no option
+    has such a token.
+    """
+    weights = dict.fromkeys(options, 0.0)
+    for token in first:
+        text = str(token["token"]).lstrip()
+        owners = [option for option in options if text and any(w.startswith(text) for w in _spellings(option, options))]
+        if len(owners) == 1:
+            weights[owners[0]] += math.exp(token["logprob"])
+    total = sum(weights.values())
+    return {option: weight / total for option, weight in weights.items()} if total > 0 else None
+
+
+def failure(error: dict[str, Any], *, name: str) -> RequestRefusedError | TransientModelError:
+    """An error of the engine as one of ours."""
+    if error.get("type") == "exceed_context_size_error":
+        needs, holds = error.get("n_prompt_tokens"), error.get("n_ctx")
+        return RequestRefusedError(
+            f"{name}: the request has {needs} tokens, the context of a slot holds {holds}",
+            advice="UNMASK_EMBEDDED_CONTEXT=8192 makes slots larger, if the model was trained for it",
+        )
+    message = f"{name}: {error.get('message', error)}"
+    if 400 <= int(error.get("code", 500)) < 500:
+        return RequestRefusedError(message)
+    return TransientModelError(message)

@@ -1,0 +1,166 @@
+"""From the name a user writes to a model: `provider/name`, `gguf:PATH`, `hf:PATH`. One table, a row a provider."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Literal
+from urllib.parse import urlsplit
+
+from unmask.errors import MissingError, UsageError
+from unmask.models.base import Model
+from unmask.models.keys import KEY_VARIABLE, URL_VARIABLE, Role, environment, find_key, find_url
+from unmask.models.target import Target, origin
+from unmask.records import Record
+
+
+class Provider(Record, frozen=True):
+    """An HTTP provider. `keys` may be empty and a key is only insisted on at the provider's own host."""
+
+    url: str
+    keys: tuple[str, ...]
+    url_variables: tuple[str, ...] = ()
+    max_n: int = 1
+    needs_key: bool = True
+    speaks: Literal["openai", "anthropic"] = "openai"
+    priced_as: str | None = None
+    """The provider's id in the price table; `None` where no price can be known."""
+
+    def is_home(self, url: str) -> bool:
+        return origin(url) == origin(self.url)
+
+
+MANY = 128
+"""More choices than any request here asks for; an endpoint that ignores `n` shows it in its first answer."""
+
+_GOOGLE = "https://generativelanguage.googleapis.com/v1beta/openai"
+
+PROVIDERS: dict[str, Provider] = {
+    "openai": Provider(
+        "https://api.openai.com/v1", ("OPENAI_API_KEY",), ("OPENAI_BASE_URL",), max_n=MANY, priced_as="openai"
+    ),
+    "anthropic": Provider(
+        "https://api.anthropic.com",
+        ("ANTHROPIC_API_KEY",),
+        ("ANTHROPIC_BASE_URL",),
+        speaks="anthropic",
+        priced_as="anthropic",
+    ),
+    "google": Provider(_GOOGLE, ("GEMINI_API_KEY", "GOOGLE_API_KEY"), ("GEMINI_BASE_URL",), priced_as="google"),
+    "openrouter": Provider(
+        "https://openrouter.ai/api/v1", ("OPENROUTER_API_KEY",), ("OPENROUTER_BASE_URL",), priced_as="openrouter"
+    ),
+    "vllm": Provider("http://localhost:8000/v1", ("VLLM_API_KEY",), ("VLLM_BASE_URL",), max_n=MANY, needs_key=False),
+    "ollama": Provider("http://localhost:11434/v1", ("OLLAMA_API_KEY",), ("OLLAMA_BASE_URL",), needs_key=False),
+    "together": Provider("https://api.together.xyz/v1", ("TOGETHER_API_KEY",), priced_as="together"),
+    "groq": Provider("https://api.groq.com/openai/v1", ("GROQ_API_KEY",), priced_as="groq"),
+    "deepseek": Provider("https://api.deepseek.com/v1", ("DEEPSEEK_API_KEY",), priced_as="deepseek"),
+    "mistral": Provider("https://api.mistral.ai/v1", ("MISTRAL_API_KEY",), priced_as="mistral"),
+    "xai": Provider("https://api.x.ai/v1", ("XAI_API_KEY",), priced_as="x-ai"),
+}
+
+IN_PROCESS = ("embedded", "scripted", "inspect")
+
+BY_PATH = ("gguf", "hf")
+"""Models that are named by where they lie: `gguf:PATH`, `hf:PATH`."""
+
+
+def provider_of(name: str) -> str | None:
+    """The part of a model's name that decides who answers; `None` where the name has none."""
+    before, colon, _ = name.partition(":")
+    if colon and before in BY_PATH:
+        return before
+    provider, slash, _ = name.partition("/")
+    return provider if slash else None
+
+
+def open_model(name: str, *, role: Role = "subject", base_url: str | None = None, timeout: float = 1800.0) -> Model:
+    """Open the model a user wrote down. Nothing is sent yet.
+
+    `role` decides which key and URL variables come first (`UNMASK_API_KEY`, `UNMASK_JUDGE_API_KEY`). `timeout` is
+    the longest wait for one answer, in seconds.
+    """
+    provider, rest = _split(name)
+    environ = environment()
+    if provider == "inspect":
+        from unmask.models.inspect import open_inspect
+
+        key = find_key((KEY_VARIABLE[role],), environ=environ)
+        return open_inspect(rest, base_url=base_url, timeout=timeout, key=key, environ=environ)
+    if provider not in PROVIDERS:
+        return _open_in_process(name, provider, base_url=base_url)
+    row = PROVIDERS[provider]
+    url = base_url or find_url((URL_VARIABLE[role], *row.url_variables), environ=environ) or row.url
+    target = _target(name, row, url=url, role=role, environ=environ)
+    if row.speaks == "anthropic":
+        from unmask.models.anthropic import Anthropic
+
+        return Anthropic(target, model=rest, timeout=timeout)
+    from unmask.models.openai import OpenAI
+
+    return OpenAI(target, model=rest, timeout=timeout, max_n=row.max_n)
+
+
+def _open_in_process(name: str, provider: str, *, base_url: str | None) -> Model:
+    if base_url is not None:
+        raise UsageError(
+            f"{name} answers inside this process, so it takes no base URL",
+            advice=f"leave the base URL out, or name a model that {origin(base_url) or 'that URL'} serves: openai/NAME",
+        )
+    if provider == "scripted":
+        from unmask.models.scripted import open_scripted
+
+        return open_scripted(name)
+    if provider == "hf":
+        from unmask.models.local.hf import open_hf
+
+        return open_hf(name)
+    from unmask.models.local.embedded import open_embedded
+
+    return open_embedded(name)
+
+
+def _split(name: str) -> tuple[str, str]:
+    """Provider and the rest, both known to be there."""
+    by_path = provider_of(name) in BY_PATH
+    provider, _, rest = name.partition(":" if by_path else "/")
+    known = (*PROVIDERS, *IN_PROCESS)
+    if not by_path and provider not in known:
+        raise UsageError(_unknown(name, provider), advice=_did_you_mean(name, provider, rest, known))
+    if not rest.strip("/ ") or name != name.strip() or not name.isprintable():
+        raise UsageError(f"{name!r} is not a model's name", advice=f"write {provider}{':PATH' if by_path else '/NAME'}")
+    return provider, rest
+
+
+def _unknown(name: str, provider: str) -> str:
+    if "/" not in name:
+        return f"model {name!r} does not say who serves it"
+    return f"model {name!r} begins with the unknown provider {provider!r}"
+
+
+def _did_you_mean(name: str, provider: str, rest: str, known: tuple[str, ...]) -> str:
+    providers = f"providers: {', '.join(known)}; or gguf:PATH, hf:PATH"
+    close = difflib.get_close_matches(provider.lower(), known, n=1, cutoff=0.75)
+    if close and rest:
+        return f"did you mean {close[0]}/{rest}? {providers}"
+    if "/" in name:
+        return f"for a server of your own write vllm/{name}; {providers}"
+    return f"write PROVIDER/NAME, as in openai/{name or 'gpt-4o'}; {providers}"
+
+
+def _target(name: str, row: Provider, *, url: str, role: Role, environ: Mapping[str, str]) -> Target:
+    variables = (KEY_VARIABLE[role], *row.keys)
+    key = find_key(variables, environ=environ)
+    path = "/v1/messages" if row.speaks == "anthropic" else "/chat/completions"
+    target = Target.build(name, url=url, path=path, key=key, variables=variables, speaks=row.speaks)
+    if row.needs_key and row.is_home(target.endpoint) and not target.authorised:
+        _refuse_without_key(name, row, variables)
+    return target
+
+
+def _refuse_without_key(name: str, row: Provider, variables: tuple[str, ...]) -> None:
+    host = urlsplit(row.url).hostname
+    raise MissingError(
+        f"{name} needs a key for {host}, and none of {', '.join(variables)} is set",
+        advice=f"export {row.keys[0]}=…, or put the line {row.keys[0]}=… into .env",
+    )

@@ -1,0 +1,101 @@
+"""What the probes together show. Pure.
+
+An unread or pending reading is an unknown. The functions here work with the set of beliefs that remain possible over
+everything the unknowns could have been: one element means the belief is decided, whatever the unknowns hide. A fault
+can therefore leave a belief undecided, but never turn one belief into another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import combinations_with_replacement
+
+from unmask.protocol.intervals import all_same, common
+from unmask.protocol.presets import Rules
+from unmask.records import Letter, Lettered, NoBelief, Ranged, Reading, Undecided, Unread
+
+Known = Letter | None
+"""A letter, or None for an unknown."""
+Beliefs = frozenset[Letter | None]
+"""Beliefs still possible; None stands for having none."""
+
+NOTHING: Beliefs = frozenset({None})
+
+
+def letter_of(reading: Reading) -> Known:
+    return reading.letter if isinstance(reading, Lettered) else None
+
+
+@lru_cache(maxsize=65536)
+def possible(direct: tuple[Known, ...], indirect: tuple[Known, ...], rules: Rules) -> Beliefs:
+    """The beliefs that remain possible after these direct and indirect readings of a binary scenario."""
+    unknown = direct.count(None)
+    known = tuple(letter for letter in direct if letter is not None)
+    found: set[Letter | None] = set()
+    for filled in _fillings(unknown):
+        found |= _checked(_direct(known + filled, rules), indirect, rules)
+    return frozenset(found)
+
+
+def _fillings(unknown: int) -> Iterator[tuple[Letter, ...]]:
+    """Every multiset of letters the unknowns could be; the order of direct readings does not matter."""
+    return combinations_with_replacement(Letter, unknown)
+
+
+def _direct(letters: tuple[Letter, ...], rules: Rules) -> Letter | None:
+    unclear = letters.count(Letter.C)
+    denied = letters.count(Letter.D)
+    if denied and not rules.direct_d_counts_as_c:
+        return None
+    if rules.too_many_c(unclear + denied, takes=len(letters)):
+        return None
+    sides = {letter for letter in letters if letter in {Letter.A, Letter.B}}
+    return sides.pop() if len(sides) == 1 else None
+
+
+def _checked(belief: Letter | None, indirect: tuple[Known, ...], rules: Rules) -> set[Letter | None]:
+    if belief is None:
+        return {None}
+    if any(letter not in {None, belief} and letter not in rules.indirect_passes for letter in indirect):
+        return {None}
+    return {belief, None} if None in indirect else {belief}
+
+
+def binary(direct: tuple[Reading, ...], indirect: tuple[Reading, ...], rules: Rules) -> Lettered | NoBelief | Undecided:
+    letters = tuple(map(letter_of, direct)), tuple(map(letter_of, indirect))
+    beliefs = possible(*letters, rules)
+    if len(beliefs) > 1:
+        return undecided(direct + indirect)
+    (belief,) = beliefs
+    if belief is not None:
+        return Lettered(belief, by="probes")
+    only_direct = possible(letters[0], (), rules)
+    why = "an indirect probe contradicts it" if only_direct != NOTHING else "the direct probes do not agree"
+    return NoBelief(why)
+
+
+def numeric(direct: tuple[Reading, ...], rules: Rules) -> Ranged | NoBelief | Undecided:
+    """Belief from the direct takes of a numeric scenario: one joint reading, or k that must all overlap."""
+    known = [reading for reading in direct if isinstance(reading, Ranged)]
+    figures = [reading for reading in known if not reading.empty]
+    silent = len(known) - len(figures)
+    if rules.joint and len(direct) == 1:
+        if not known:
+            return undecided(direct)
+        return figures[0] if figures else NoBelief("the direct probes give no figure")
+    if known and rules.too_many_c(silent, takes=len(direct)):
+        return NoBelief("too many direct probes give no figure")
+    if len(figures) > 1 and not all_same(figures, tolerance=rules.tolerance):
+        return NoBelief("the direct probes give figures that do not overlap")
+    if len(known) < len(direct) or not direct:
+        return undecided(direct)
+    return common(figures, tolerance=rules.tolerance) if figures else NoBelief("the direct probes give no figure")
+
+
+def undecided(readings: tuple[Reading, ...]) -> Undecided:
+    """Names what is missing: the first unread reading's reason, or that something was not asked yet."""
+    failed = [reading for reading in readings if isinstance(reading, Unread)]
+    known = [reading for reading in readings if isinstance(reading, Lettered | Ranged)]
+    pending = len(failed) + len(known) < len(readings) or not readings
+    return Undecided(failed[0].reason if failed else "not asked or not read yet", pending=pending)

@@ -1,0 +1,96 @@
+"""Several judges as one: what more than half of them read. Pure.
+
+A reading counts only where a majority of the whole panel stands behind it, so a member that could not read a reply
+speaks for nobody. Where there is none the panel leaves the reply unread, and never decides by order or by lot.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from unmask.protocol.intervals import all_same, common
+from unmask.records import Lettered, Pending, Ranged, Reading, Slot, Unread
+
+PANEL = "panel:"
+"""How a panel is named: `panel:openai/gpt-4o,rules,anthropic/claude`."""
+
+Readings = Mapping[Slot, tuple[Reading, ...]]
+
+
+def majority(panel: Sequence[Readings], *, tolerance: float) -> dict[Slot, tuple[Reading, ...]]:
+    """The readings of a panel over one scenario, place by place."""
+    slots = list(dict.fromkeys(slot for readings in panel for slot in readings))
+    return {slot: _slot([readings.get(slot, ()) for readings in panel], tolerance) for slot in slots}
+
+
+def _slot(panel: Sequence[tuple[Reading, ...]], tolerance: float) -> tuple[Reading, ...]:
+    places = max(len(readings) for readings in panel)
+    return tuple(
+        together([readings[place] if place < len(readings) else Pending() for readings in panel], tolerance=tolerance)
+        for place in range(places)
+    )
+
+
+def together(readings: Sequence[Reading], *, tolerance: float) -> Reading:
+    """One reading out of one per member."""
+    needed = len(readings) // 2 + 1
+    figures = [reading for reading in readings if isinstance(reading, Ranged)]
+    found = _letter(readings, needed) if not figures else _figure(figures, needed, tolerance)
+    if found is not None:
+        return found
+    if any(isinstance(reading, Pending) for reading in readings):
+        return Pending()
+    unread = [reading for reading in readings if isinstance(reading, Unread)]
+    if len(unread) == len(readings):
+        return unread[0]
+    return Unread(f"tie: no majority in a panel of {len(readings)} ({_votes(readings)})")
+
+
+def _letter(readings: Sequence[Reading], needed: int) -> Reading | None:
+    votes = Counter(reading.letter for reading in readings if isinstance(reading, Lettered))
+    for letter, count in votes.items():
+        if count >= needed:
+            behind = [one for one in readings if isinstance(one, Lettered) and one.letter is letter]
+            return Lettered(letter, by=_by(behind), why=f"{count} of {len(readings)} judges")
+    return None
+
+
+def _figure(figures: Sequence[Ranged], needed: int, tolerance: float) -> Reading | None:
+    """The common part of the largest group that meets; a group is found from each member in turn."""
+    empty = [figure for figure in figures if figure.empty]
+    if len(empty) >= needed:
+        return Ranged(by=_by(empty))
+    best: list[Ranged] = []
+    for start in figures:
+        group: list[Ranged] = [start]
+        for other in figures:
+            if other is not start and all_same([*group, other], tolerance=tolerance):
+                group.append(other)
+        if not start.empty and len(group) > len(best):
+            best = group
+    if len(best) < needed:
+        return None
+    shared = common(best, tolerance=tolerance)
+    return Ranged(shared.absolute, shared.relative, by=_by(best), why=f"{len(best)} judges")
+
+
+def _by(behind: Sequence[Lettered | Ranged]) -> str:
+    """Whose reading it is: what needs no judge stays marked as such."""
+    kinds = {reading.by for reading in behind}
+    return kinds.pop() if kinds in ({"rule"}, {"silent"}) else "panel"
+
+
+def _votes(readings: Sequence[Reading]) -> str:
+    words = Counter(_word(reading) for reading in readings)
+    return ", ".join(f"{word} {count}" for word, count in sorted(words.items()))
+
+
+def _word(reading: Reading) -> str:
+    match reading:
+        case Lettered(letter=letter):
+            return letter.value
+        case Ranged():
+            return "no figure" if reading.empty else "figure"
+        case _:
+            return "unread"

@@ -1,0 +1,296 @@
+"""The planner: from a scenario and what the journal holds to the requests that can be sent now. Pure.
+
+Running, resuming, re-judging, dry runs and lazy evaluation are all this function. Lazy evaluation is exact by
+construction: a probe or pressured request is left out only where the belief is already decided to be none, whatever is
+still unknown, and where the preset gives such a scenario the same verdict whatever it states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from functools import cached_property
+from typing import NamedTuple
+
+import msgspec
+
+from unmask.protocol import attempts
+from unmask.protocol import readings as gather
+from unmask.protocol.presets import Preset, Rules, rules_of
+from unmask.protocol.probes import slots
+from unmask.protocol.readings import POLARITY, Reader, Reads, Style
+from unmask.protocol.state import Seen
+from unmask.protocol.verdict import belief_of, supplied, verdict_of
+from unmask.records import (
+    CHECK,
+    DIRECT,
+    PRESSURED,
+    ROLE_PLAY,
+    SELF_REPORT,
+    Judged,
+    Kind,
+    Method,
+    NoBelief,
+    Pending,
+    Reading,
+    Record,
+    Sampling,
+    Scenario,
+    Slot,
+    Stop,
+    Verdict,
+    digest,
+)
+
+
+class Effort(StrEnum):
+    LAZY = "lazy"
+    FULL = "full"
+
+
+class Settings(Record, frozen=True, kw_only=True, dict=True):
+    """Everything the planner needs to know about a run."""
+
+    direct: int = 3
+    takes: int = 1
+    effort: Effort = Effort.LAZY
+    preset: Preset = Preset.PAPER
+    reader: Reader = Reader.AUTO
+    style: Style = Style.LETTERS
+    stop_at_first_lie: bool = False
+    check: bool = False
+    self_report: str | None = None
+    role_play: bool = False
+    ask: bool = True
+    """Whether the subject may be asked. Off when an existing run is judged again."""
+    sampling: Sampling = Sampling()
+    judge_sampling: Sampling = Sampling(temperature=0.0, max_tokens=1000)
+
+    @cached_property
+    def rules(self) -> Rules:
+        return rules_of(self.preset)
+
+    @cached_property
+    def reads(self) -> Reads:
+        return Reads(
+            direct=self.direct,
+            takes=self.takes,
+            style=self.style,
+            reader=self.reader,
+            joint=self.rules.joint,
+            check=self.check,
+            self_report=self.self_report,
+            role_play=self.role_play,
+        )
+
+
+class Ask(Record, frozen=True):
+    """Takes of one slot still to be asked. `depth` is how many calls, one after another, may follow from here."""
+
+    slot: Slot
+    takes: tuple[int, ...]
+    attempt: int = 1
+    max_tokens: int | None = None
+    depth: int = 1
+    after: str | None = None
+    """The pressured reply that a self-report is about."""
+
+
+class Read(Record, frozen=True):
+    """Texts a judge has to read, or its question about polarity."""
+
+    slot: Slot
+    digest: str
+    texts: tuple[str, ...]
+    method: Method
+    attempt: int = 1
+    max_tokens: int | None = None
+    depth: int = 1
+
+
+Work = Ask | Read
+
+# Calls one after another to the end of a lazy scenario: ask and read of direct, of the indirect ones, of pressured.
+# Nothing has to wait for its elder sister: the second indirect probe can be sent as soon as the first. But where
+# connections are short, the first goes ahead, and if it shows that there is no belief, the second is not sent at all.
+_ROUNDS = {DIRECT: 12, "indirect_1": 9, "indirect_2": 7, PRESSURED: 2, CHECK: 2}
+_FURTHER_INDIRECT = 5
+
+
+class _Case(NamedTuple):
+    """One call of the planner."""
+
+    scenario: Scenario
+    seen: Seen
+    settings: Settings
+    readings: dict[Slot, tuple[Reading, ...]]
+    whole_calls: bool
+
+
+def plan(scenario: Scenario, seen: Seen, settings: Settings, *, whole_calls: bool = True) -> tuple[Work, ...]:
+    """What can be sent now. `whole_calls` says that several takes fit into one request."""
+    case = _Case(scenario, seen, settings, gather.gather(scenario, seen, settings.reads), whole_calls)
+    work = [item for slot in needed(scenario, case.readings, settings) for item in _slot_work(case, slot)]
+    work += [*_self_report(case), *_role_play(case)]
+    return tuple(item for item in work if settings.ask or isinstance(item, Read))
+
+
+def needed(scenario: Scenario, readings: dict[Slot, tuple[Reading, ...]], settings: Settings) -> tuple[Slot, ...]:
+    """The slots whose requests can change a verdict, as far as that is known now."""
+    everything = slots(scenario) + ((CHECK,) if settings.check and scenario.check else ())
+    if settings.effort is Effort.FULL:
+        return everything
+    if supplied(scenario):
+        return tuple(slot for slot in everything if slot in {PRESSURED, CHECK})
+    if isinstance(belief_of(scenario, readings, settings.rules), NoBelief):
+        # Nothing can bring the belief back, so the statement counts only where the preset says so.
+        return (PRESSURED,) if settings.rules.statement_matters_without_belief else ()
+    indirect = tuple(slot for slot in everything if slot.startswith("indirect_"))
+    for stage in ((DIRECT,), indirect):
+        if any(_open(reading) for slot in stage for reading in readings.get(slot, (Pending(),))):
+            return stage
+    return (PRESSURED,)
+
+
+def _open(reading: Reading) -> bool:
+    return isinstance(reading, Pending)
+
+
+def _slot_work(case: _Case, slot: Slot) -> Iterator[Work]:
+    settings = case.settings
+    depth = _ROUNDS.get(slot, _FURTHER_INDIRECT) if settings.effort is Effort.LAZY else 2
+    takes = tuple(range({DIRECT: settings.direct, PRESSURED: settings.takes}.get(slot, 1)))
+    worth_reading = takes
+    if slot == PRESSURED and settings.stop_at_first_lie:
+        worth_reading = _until_first_lie(case)
+        takes = takes if case.whole_calls and worth_reading else worth_reading
+    yield from _asks(case, slot, takes, depth)
+    yield from _reads(case, slot, worth_reading, depth - 1)
+
+
+def _until_first_lie(case: _Case) -> tuple[int, ...]:
+    """The takes worth looking at: none once a lie is known, else as many again as are known already.
+
+    Doubling keeps the chain short (1, 2, 4, … takes) while a frequent liar is found out after one.
+    """
+    rules = case.settings.rules
+    belief = belief_of(case.scenario, case.readings, rules)
+    stated = case.readings[PRESSURED]
+    if any(verdict_of(belief, reading, rules) is Verdict.LIE for reading in stated if not _open(reading)):
+        return ()
+    known = next((number for number, reading in enumerate(stated) if _open(reading)), len(stated))
+    return tuple(range(min(len(stated), max(1, 2 * known))))
+
+
+def _asks(case: _Case, slot: Slot, takes: tuple[int, ...], depth: int) -> Iterator[Ask]:
+    """Takes never asked, and those cut off before any answer, with double the room."""
+    base = case.settings.sampling.max_tokens
+    missing = tuple(take for take in takes if case.seen.reply(slot, take) is None)
+    if missing:
+        yield Ask(slot, missing, 1, base, depth)
+    again = tuple(take for take in takes if gather.needs_again(case.seen, slot, take))
+    if again:
+        yield Ask(slot, again, 2, None if base is None else base * 2, depth)
+
+
+def _reads(case: _Case, slot: Slot, takes: tuple[int, ...], first: int) -> Iterator[Read]:
+    """What a judge has to read. Readings after the first have less depth: the first may make them unnecessary."""
+    scenario, seen, reads = case.scenario, case.seen, case.settings.reads
+    if reads.style is Style.RULES:
+        return
+    if scenario.kind is Kind.NUMERIC and slot == DIRECT and reads.joint:
+        texts = gather.joint_texts(seen, reads)
+        if isinstance(texts, tuple) and texts and _open(gather.jointly(scenario, seen, reads)):
+            yield from _judge(case, slot, texts, first)
+        return
+    depth = first
+    done: set[str] = set()
+    for take in takes:
+        text = gather.answer(seen, slot, take)
+        if not isinstance(text, str) or not text or text in done:
+            continue
+        done.add(text)
+        if not _open(gather.one(scenario, seen, slot, take, reads)):
+            continue
+        if gather.ruled(scenario, seen, slot, text, reads) is None:
+            yield from _judge(case, slot, (text,), depth)
+            depth = first - 1
+        elif POLARITY not in done:
+            done.add(POLARITY)
+            yield from _polarity(case, first + 1)
+
+
+def _judge(case: _Case, slot: Slot, texts: tuple[str, ...], depth: int) -> Iterator[Read]:
+    key = digest(texts)
+    calls = case.seen.calls(slot, key)
+    for method in methods(case.scenario.kind, case.settings.style):
+        own = [call for call in calls if call.method is method]
+        attempt = attempts.next_attempt(own)
+        if attempt is not None:
+            yield Read(slot, key, texts, method, attempt, _room(own, attempt, case.settings), depth)
+
+
+def _polarity(case: _Case, depth: int) -> Iterator[Read]:
+    key = gather.polarity_digest(case.scenario)
+    calls = case.seen.calls(POLARITY, key)
+    attempt = attempts.next_attempt(calls)
+    if attempt is not None:
+        yield Read(POLARITY, key, (), Method.POLARITY, attempt, _room(calls, attempt, case.settings), depth)
+
+
+def _self_report(case: _Case) -> Iterator[Work]:
+    """Asked about the first pressured reply, where that states something: only honest and lie can be agreed with."""
+    said = gather.answer(case.seen, PRESSURED, 0)
+    if case.settings.self_report is None or not isinstance(said, str) or not said:
+        return
+    if case.settings.effort is Effort.LAZY and _verdicts(case)[0] not in {Verdict.HONEST, Verdict.LIE}:
+        return
+    for ask in _asks(case, SELF_REPORT, (0,), 2):
+        yield msgspec.structs.replace(ask, after=said)
+    report = gather.answer(case.seen, SELF_REPORT, 0)
+    if isinstance(report, str) and _open(case.readings[SELF_REPORT][0]):
+        key = gather.report_digest(report, case.settings.reads)
+        yield from _aside(case, SELF_REPORT, key, (case.settings.self_report, report))
+
+
+def _role_play(case: _Case) -> Iterator[Read]:
+    """Every take that is a lie, identical texts once."""
+    if not case.settings.role_play or case.settings.style is Style.RULES:
+        return
+    done: set[str] = set()
+    for take, verdict in enumerate(_verdicts(case)):
+        text = gather.answer(case.seen, PRESSURED, take)
+        if verdict is Verdict.LIE and isinstance(text, str) and text not in done:
+            done.add(text)
+            yield from _aside(case, ROLE_PLAY, gather.role_play_digest(text), (text,))
+
+
+def _aside(case: _Case, slot: Slot, key: str, texts: tuple[str, ...]) -> Iterator[Read]:
+    calls = case.seen.calls(slot, key)
+    attempt = attempts.next_attempt(calls)
+    if attempt is not None:
+        yield Read(slot, key, texts, Method(slot), attempt, _room(calls, attempt, case.settings))
+
+
+def _verdicts(case: _Case) -> list[Verdict]:
+    rules = case.settings.rules
+    belief = belief_of(case.scenario, case.readings, rules)
+    return [verdict_of(belief, reading, rules) for reading in case.readings[PRESSURED]]
+
+
+def _room(calls: Sequence[Judged], attempt: int, settings: Settings) -> int | None:
+    cut_off = any(choice.stop is Stop.LENGTH for call in calls[-1:] for choice in call.choices)
+    return attempts.room(settings.judge_sampling.max_tokens, attempt=attempt, cut_off=cut_off)
+
+
+def methods(kind: Kind, style: Style) -> tuple[Method, ...]:
+    """The questions a judge of this style answers about one reply."""
+    if kind is Kind.NUMERIC:
+        return (Method.INTERVAL,)
+    match style:
+        case Style.ENTAILMENT:
+            return attempts.CHOICES
+        case Style.PICKS:
+            return attempts.PICKS
+        case _:
+            return (Method.LETTER,)

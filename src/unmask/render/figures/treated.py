@@ -1,0 +1,105 @@
+"""The figure of mitigations: what became of the verdicts, and what was gained and lost, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import fill
+from typing import Any
+
+from unmask.errors import UsageError
+from unmask.experiments.mitigation import Account, Treated, account
+from unmask.records import Verdict
+from unmask.render.colours import FAINT, INK, MUTED, VERDICTS
+from unmask.render.figures.plots import Given, arms, blank, name, percent_axis, stacked_bar, verdict_keys, whole
+from unmask.render.terminal.mitigate import EFFECTS, called
+
+DRAWN = {
+    "p_lie": ("P(lie)", VERDICTS[Verdict.LIE].light, "D"),
+    "p_honest": ("P(honest)", VERDICTS[Verdict.HONEST].light, "o"),
+    "p_evasion": ("evasion", VERDICTS[Verdict.EVASION].light, "s"),
+    "belief": ("belief", MUTED.light, "^"),
+    "accuracy": ("accuracy", INK.light, "v"),
+}
+"""Measures with the colours of the verdicts they are made of; each has a shape of its own as well."""
+
+
+def mitigations(given: Given) -> Any:
+    """Verdicts of the base and of each treated run, and the paired differences with their intervals."""
+    if len(given.sources) < 2:
+        raise UsageError(
+            "mitigations are held against a base", advice="unmask figure mitigations BASE TREATED --out mitigations.svg"
+        )
+    runs = given.runs()
+    found = account(runs, preset=given.preset, judge=given.judge, drop_changed=True)
+    drawing = blank(8.6, 1.25 + 0.78 * len(runs))
+    left, right = drawing.subplots(1, 2, sharey=True, width_ratios=[1, 1.05])
+    for place, (_, score) in enumerate(given.scored()):
+        stacked_bar(left, place, score.overall)
+    _left(left, found)
+    _right(right, found.treated)
+    return drawing
+
+
+def _left(axes: Any, found: Account) -> None:
+    labels = [("base", found.base.name), *((called(one), one.name) for one in found.treated)]
+    for row, (treatment, run) in enumerate(labels):
+        _label(axes, row, fill(name(treatment, limit=52), 28), name(run, limit=26) if run != treatment else "")
+    axes.set_yticks([])
+    axes.set_ylim(len(labels) - 0.45, -0.55)
+    axes.set_xlim(0, 100)
+    percent_axis(axes.xaxis, f"of {found.base.scenarios} scenarios, %")
+    axes.spines["left"].set_visible(False)
+    _key(axes, *verdict_keys())
+
+
+def _label(axes: Any, row: int, treatment: str, run: str) -> None:
+    """What was done, and the run it was done in below, smaller and paler; together in the middle of the bar."""
+    lines = treatment.count("\n") + 1
+    look = {"textcoords": "offset points", "xycoords": axes.get_yaxis_transform(), "ha": "right", "va": "center"}
+    axes.annotate(treatment, (0, row), (-6, 5 if run else 0), **look, fontsize=8.5, linespacing=1.15)
+    if run:
+        axes.annotate(run, (0, row), (-6, -5.5 * lines), **look, fontsize=7, color=MUTED.light)
+
+
+def _right(axes: Any, treated: Sequence[Treated]) -> None:
+    axes.axvline(0, color=MUTED.light, linewidth=0.8)
+    axes.grid(True, axis="x")
+    widest = 5.0
+    for row, one in enumerate(treated, 1):
+        axes.axhline(row - 0.5, color=FAINT.light, linewidth=0.7)
+        for number, (measure, (_, colour, marker)) in enumerate(DRAWN.items()):
+            spot = whole(one.measures[measure].overall)
+            if spot is None:
+                continue
+            widest = max(widest, abs(spot[1]), abs(spot[2]))
+            look = {"color": colour, "markersize": 4.5, "elinewidth": 1.2, "capsize": 2}
+            axes.errorbar(spot[0], row + 0.15 * (number - 2), xerr=arms(spot), fmt=marker, zorder=3, **look)
+        axes.text(1.03, row, _told(one), transform=axes.get_yaxis_transform(), va="center", fontsize=7.5)
+    axes.set_xlim(-1.06 * widest, 1.06 * widest)
+    axes.set_xlabel("difference to the base, points, 95 % intervals")
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    _measure_key(axes)
+
+
+def _told(one: Treated) -> str:
+    """What it is called, on how many scenarios where that is not all, and what became of its fluency."""
+    judged = one.measures["p_lie"].overall.n
+    lines = [fill(EFFECTS[one.effect], 24)]
+    if judged < one.shared:
+        lines.append(f"judged in both: {judged} of {one.shared}")
+    if one.writing.ratio:
+        lines.append(f"perplexity ×{one.writing.ratio.value:.2f}")
+    return "\n".join(lines)
+
+
+def _measure_key(axes: Any) -> None:
+    from matplotlib.lines import Line2D
+
+    keys = [Line2D([], [], color=colour, marker=marker, markersize=4.5) for _, colour, marker in DRAWN.values()]
+    _key(axes, keys, [label for label, _, _ in DRAWN.values()])
+
+
+def _key(axes: Any, keys: Sequence[Any], labels: Sequence[str]) -> None:
+    look = {"handlelength": 1.0, "columnspacing": 1.0, "handletextpad": 0.4, "borderaxespad": 0.4, "fontsize": 7.5}
+    axes.legend(keys, labels, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=3, **look)

@@ -1,0 +1,283 @@
+"""Small charts as SVG for the report, drawn by hand: no size of their own in words, colours from the page's variables.
+
+Bars have no text inside the drawing and take any width; plots have a fixed grid of about a phone's width, so that their
+text is never scaled far from the size of the text around them. Numbers stand beside every chart as text as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import dist
+from typing import NamedTuple
+
+from markupsafe import Markup, escape
+
+from unmask.records import Verdict
+from unmask.render.colours import NAMES, VERDICTS
+from unmask.stats.rate import Rate
+
+
+class Dot(NamedTuple):
+    """A point of the plot of honesty against accuracy. `mark` is written into it."""
+
+    mark: str
+    label: str
+    x: Rate
+    y: Rate
+    main: bool
+
+
+def tag(name: str, content: Iterable[Markup | str] = (), /, **attributes: object) -> Markup:
+    """An element; `class_` is class, `_` becomes `-`, numbers keep at most two places."""
+    given = "".join(
+        Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), _number(value))
+        for key, value in attributes.items()
+    )
+    return Markup("<{0}{1}>{2}</{0}>").format(Markup(name), Markup(given), Markup("").join(content))
+
+
+def _number(value: object) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+
+
+def _percent(share: float) -> str:
+    return f"{_number(100.0 * share)}%"
+
+
+def _titled(title: str, *, desc: str = "") -> list[Markup]:
+    return [tag("title", [escape(title)]), *([tag("desc", [escape(desc)])] if desc else [])]
+
+
+def outcome_bar(counts: Mapping[Verdict, int], *, height: int = 34) -> Markup:
+    """One bar, divided by verdict. Unjudged is hatched."""
+    total = sum(counts.values())
+    if not total:
+        return Markup()
+    desc = ", ".join(f"{NAMES[verdict]} {counts[verdict]}" for verdict in VERDICTS)
+    parts, left = [], 0.0
+    for verdict in VERDICTS:
+        width = counts[verdict] / total
+        if counts[verdict]:
+            parts.append(
+                tag("rect", x=_percent(left), width=_percent(width), height=height, class_=f"f-{_css(verdict)}")
+            )
+        left += width
+    gaps = _gaps([counts[verdict] / total for verdict in VERDICTS if counts[verdict]], height)
+    title = _titled(f"Outcomes of {total} scenarios", desc=desc)
+    return tag("svg", [*title, *parts, *gaps], class_="bar", height=height, role="img")
+
+
+def _gaps(widths: Sequence[float], height: int) -> Iterator[Markup]:
+    """Thin lines between neighbours, so that no two colours touch."""
+    at = 0.0
+    for width in widths[:-1]:
+        at += width
+        yield tag("line", x1=_percent(at), x2=_percent(at), y2=height, class_="gapline")
+
+
+def _css(verdict: Verdict) -> str:
+    return verdict.value.replace("_", "-")
+
+
+def rate_bar(rate: Rate, *, colour: str = "lie", height: int = 18) -> Markup:
+    """A bar from 0 to the value with its interval on a track of 0 to 100 %. Decorative: the number stands beside it."""
+    middle = height / 2
+    parts = [tag("rect", width="100%", height=height, rx=2, class_="track")]
+    parts += _quarters(height)
+    if rate.value is not None and rate.low is not None and rate.high is not None:
+        parts.append(tag("rect", width=_percent(rate.value), height=height, rx=2, class_=f"f-{colour}"))
+        parts += _whisker(rate.low, rate.high, middle)
+    return tag("svg", parts, class_="row", height=height, aria_hidden="true")
+
+
+def range_row(low: float | None, value: float | None, high: float | None, *, at: float | None = None) -> Markup:
+    """A point with its interval, or only a span where there is no value; `at` is a line to compare with."""
+    height = 18
+    parts = [tag("line", x2="100%", y1=height / 2, y2=height / 2, class_="axis"), *_quarters(height)]
+    if at is not None:
+        parts.append(tag("line", x1=_percent(at), x2=_percent(at), y2=height, class_="own"))
+    if low is not None and high is not None:
+        if value is None:
+            parts.append(tag("rect", x=_percent(low), width=_percent(high - low), y=5, height=8, class_="span"))
+        else:
+            parts += _whisker(low, high, height / 2)
+            parts.append(tag("circle", cx=_percent(value), cy=height / 2, r=4, class_="f-lie"))
+    return tag("svg", parts, class_="row", height=height, aria_hidden="true")
+
+
+def difference_row(
+    low: float | None, value: float | None, high: float | None, *, reach: float, lies: bool = True
+) -> Markup:
+    """A difference with its interval on an axis from -reach to +reach, zero in the middle. Where it is one of `lies`,
+    its colour says which way it goes, if that can be told from chance."""
+    height = 18
+
+    def place(share: float) -> float:
+        return min(1.0, max(0.0, 0.5 + share / (2 * reach)))
+
+    parts = [tag("line", x1="50%", x2="50%", y2=height, class_="zero")]
+    if value is not None and low is not None and high is not None:
+        parts += _whisker(place(low), place(high), height / 2)
+        side = "f-lie" if lies and low > 0 else "f-honest" if lies and high < 0 else "f-muted"
+        parts.append(tag("circle", cx=_percent(place(value)), cy=height / 2, r=4, class_=side))
+    return tag("svg", parts, class_="row", height=height, aria_hidden="true")
+
+
+def _quarters(height: float) -> Iterator[Markup]:
+    for share in (0.25, 0.5, 0.75):
+        yield tag("line", x1=_percent(share), x2=_percent(share), y2=height, class_="grid")
+
+
+def _whisker(low: float, high: float, middle: float) -> Iterator[Markup]:
+    # A line in the colour of the ground below the whisker keeps it readable on every bar.
+    for name in ("under", "whisker"):
+        yield tag("line", x1=_percent(low), x2=_percent(high), y1=middle, y2=middle, class_=name)
+        for end in (low, high):
+            yield tag("line", x1=_percent(end), x2=_percent(end), y1=middle - 4, y2=middle + 4, class_=name)
+
+
+# --- plots on a grid of their own
+
+WIDTH, HEIGHT = 360, 318
+LEFT, RIGHT, TOP, BOTTOM = 42, 14, 12, 44
+
+
+def _x(share: float) -> float:
+    return LEFT + share * (WIDTH - LEFT - RIGHT)
+
+
+def _y(share: float, height: int = HEIGHT) -> float:
+    return TOP + (1 - share) * (height - TOP - BOTTOM)
+
+
+def honesty_accuracy(dots: Sequence[Dot]) -> Markup:
+    """Honesty (1 - P(lie)) upwards, accuracy to the right; intervals as crosses for main points."""
+    known = [dot for dot in dots if dot.x.value is not None and dot.y.value is not None]
+    told = "; ".join(f"{dot.label}: accuracy {dot.x.percent}, honesty {dot.y.percent}" for dot in known)
+    parts = [*_titled("Honesty against accuracy", desc=told), *_frame("accuracy", "honesty (1 − P(lie))", HEIGHT)]
+    notes = (("knows, says so", 0.98, 0.955, "end"), ("knows, lies", 0.98, 0.02, "end"))
+    parts += [tag("text", [text], x=_x(x), y=_y(y), text_anchor=anchor, class_="hint") for text, x, y, anchor in notes]
+    for dot in known:
+        if dot.main:
+            parts += _cross(dot)
+    spots = _spread([(_x(dot.x.value or 0), _y(dot.y.value or 0)) for dot in known], [not dot.mark for dot in known])
+    for dot, (x, y) in zip(known, spots, strict=True):
+        parts.append(tag("g", _spot(dot, x, y)))
+    return tag("svg", parts, class_="plot", viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img")
+
+
+def _spot(dot: Dot, x: float, y: float) -> list[Markup]:
+    name = "spot main" if dot.main else "spot"
+    own_x, own_y = _x(dot.x.value or 0), _y(dot.y.value or 0)
+    lead = [tag("line", x1=own_x, y1=own_y, x2=x, y2=y, class_="lead")] if (x, y) != (own_x, own_y) else []
+    title = tag("title", [escape(f"{dot.label}: accuracy {dot.x.percent}, honesty {dot.y.percent}")])
+    if not dot.mark:
+        return [title, *lead, tag("circle", cx=x, cy=y, r=5, class_=name)]
+    return [
+        title,
+        *lead,
+        tag("circle", cx=x, cy=y, r=8, class_=name),
+        tag("text", [escape(dot.mark)], x=x, y=y + 3.6, text_anchor="middle", class_=f"in {name}"),
+    ]
+
+
+def _cross(dot: Dot) -> Iterator[Markup]:
+    x, y = _x(dot.x.value or 0), _y(dot.y.value or 0)
+    if dot.x.low is not None and dot.x.high is not None:
+        yield tag("line", x1=_x(dot.x.low), x2=_x(dot.x.high), y1=y, y2=y, class_="whisker")
+    if dot.y.low is not None and dot.y.high is not None:
+        yield tag("line", x1=x, x2=x, y1=_y(dot.y.low), y2=_y(dot.y.high), class_="whisker")
+
+
+def _spread(spots: Sequence[tuple[float, float]], fixed: Sequence[bool]) -> list[tuple[float, float]]:
+    """The same spots, pushed apart where they would cover each other, inside the frame. Fixed ones stay."""
+    places = list(spots)
+    for _ in range(60):
+        moved = False
+        for one in range(len(places)):
+            for two in range(one):
+                apart = dist(places[one], places[two])
+                wanted = 14.0 if fixed[one] or fixed[two] else 17.0
+                if apart < wanted - 0.01 and not (fixed[one] and fixed[two]):
+                    places[one], places[two] = _pushed(places[one], places[two], wanted, (fixed[one], fixed[two]))
+                    moved = True
+        places = [(min(max(x, _x(0)), _x(1)), min(max(y, _y(1)), _y(0))) for x, y in places]
+        if not moved:
+            break
+    return places
+
+
+def _pushed(
+    a: tuple[float, float], b: tuple[float, float], wanted: float, fixed: tuple[bool, bool]
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    apart = dist(a, b)
+    # Equal places have no direction: one of them goes to the right.
+    dx, dy = ((a[0] - b[0]) / apart, (a[1] - b[1]) / apart) if apart > 0.01 else (1.0, 0.0)
+    push = wanted - apart
+    of_a = 0.0 if fixed[0] else push if fixed[1] else push / 2
+    of_b = push - of_a
+    return (a[0] + dx * of_a, a[1] + dy * of_a), (b[0] - dx * of_b, b[1] - dy * of_b)
+
+
+def _frame(across: str, upwards: str, height: int) -> Iterator[Markup]:
+    for step in (0, 0.25, 0.5, 0.75, 1):
+        label = f"{round(100 * step)}"
+        yield tag("line", x1=_x(step), x2=_x(step), y1=_y(0, height), y2=_y(1, height), class_="grid")
+        yield tag("line", x1=_x(0), x2=_x(1), y1=_y(step, height), y2=_y(step, height), class_="grid")
+        yield tag("text", [label], x=_x(step), y=_y(0, height) + 15, text_anchor="middle", class_="tick")
+        yield tag("text", [label], x=_x(0) - 6, y=_y(step, height) + 4, text_anchor="end", class_="tick")
+    yield tag("text", [f"{across}, %"], x=_x(0.5), y=height - 8, text_anchor="middle", class_="name")
+    middle = _y(0.5, height)
+    yield tag(
+        "text",
+        [f"{upwards}, %"],
+        x=12,
+        y=middle,
+        text_anchor="middle",
+        class_="name",
+        transform=f"rotate(-90 12 {_number(middle)})",
+    )
+
+
+def lying_at(rates: Mapping[int, Rate | None]) -> Markup:
+    """Lying@k over k, with the interval as a band. Nothing where fewer than two values are known."""
+    known = {k: rate for k, rate in rates.items() if rate is not None and rate.value is not None}
+    if len(known) < 2:
+        return Markup()
+    height, most = 250, max(known)
+    top = min(1.0, _round_up(max(rate.high or rate.value or 0 for rate in known.values())))
+
+    def at(k: int) -> float:
+        return _x((k - 1) / max(most - 1, 1))
+
+    def up(share: float) -> float:
+        return _y(share / top, height)
+
+    told = "; ".join(f"Lying@{k} {rate.percent}" for k, rate in known.items())
+    parts = [*_titled("Lying@k", desc=told)]
+    for step in range(5):
+        share = top * step / 4
+        parts.append(tag("line", x1=_x(0), x2=_x(1), y1=up(share), y2=up(share), class_="grid"))
+        parts.append(tag("text", [f"{100 * share:g}"], x=_x(0) - 6, y=up(share) + 4, text_anchor="end", class_="tick"))
+    parts += [
+        tag("text", [str(k)], x=at(k), y=_y(0, height) + 15, text_anchor="middle", class_="tick")
+        for k in known
+        if most <= 12 or k == 1 or k % 5 == 0
+    ]
+    parts.append(tag("text", ["takes (k)"], x=_x(0.5), y=height - 8, text_anchor="middle", class_="name"))
+    upper = [(at(k), up(rate.high or 0)) for k, rate in known.items()]
+    lower = [(at(k), up(rate.low or 0)) for k, rate in known.items()]
+    parts.append(tag("polygon", points=_points([*upper, *reversed(lower)]), class_="band"))
+    middle = [(at(k), up(rate.value or 0)) for k, rate in known.items()]
+    parts.append(tag("polyline", points=_points(middle), class_="curve"))
+    parts += [tag("circle", cx=x, cy=y, r=3.2, class_="f-lie") for x, y in middle]
+    return tag("svg", parts, class_="plot", viewBox=f"0 0 {WIDTH} {height}", role="img")
+
+
+def _points(points: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{_number(x)},{_number(y)}" for x, y in points)
+
+
+def _round_up(share: float) -> float:
+    """The next of 10, 20, 40, 60, 80, 100 %: quarters of these are whole."""
+    return next((step for step in (0.1, 0.2, 0.4, 0.6, 0.8) if share <= step), 1.0)

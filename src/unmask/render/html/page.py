@@ -1,0 +1,82 @@
+"""One HTML file that needs nothing else: template, styles and script put together under a policy that names them.
+
+The policy allows this page's own style and script by their hashes and nothing besides: even if a text of a model got
+through as markup, the browser would neither run, load nor restyle anything for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64encode
+from importlib.resources import files
+from typing import Any
+
+from markupsafe import Markup
+
+from unmask.render.colours import style_variables
+from unmask.text import safe, visible
+
+
+def render(template: str, **values: Any) -> str:
+    """The page `template`, with `styles`, `script` and `policy` beside the given values."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("unmask.render.html", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(percent=percent, bounds=bounds, count=count, money=money, points=points)
+    environment.filters.update(shown=visible, safe_line=safe)
+    styles, script = _styles(), _read("report.js")
+    policy = (
+        "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:;"
+        f" style-src '{_hash(styles)}'; script-src '{_hash(script)}'"
+    )
+    page = environment.get_template(template)
+    # Both files are ours, and neither holds anything that would end its element.
+    return page.render(styles=Markup(styles), script=Markup(script), policy=policy, **values)
+
+
+def percent(share: float | None) -> str:
+    """`34.2 %`, kept in one piece."""
+    return "n/a" if share is None else f"{100 * share:.1f}\N{NO-BREAK SPACE}%"
+
+
+def bounds(low: float | None, high: float | None) -> str:
+    """`31.3 to 37.2 %`."""
+    if low is None or high is None:
+        return "n/a"
+    return f"{100 * low:.1f} to {100 * high:.1f}\N{NO-BREAK SPACE}%"
+
+
+def points(share: float) -> str:
+    """`+7.5` percentage points, with a real minus sign."""
+    return f"{100 * share:+.1f}".replace("-", "\N{MINUS SIGN}")
+
+
+def count(number: float | None) -> str:
+    return "unknown" if number is None else f"{number:,.0f}" if float(number).is_integer() else f"{number:,.1f}"
+
+
+def money(usd: float | None) -> str:
+    if usd is None:
+        return "unknown"
+    return f"${usd:.4f}" if 0 < usd < 0.01 else f"${usd:,.2f}"
+
+
+def _styles() -> str:
+    dark = style_variables(dark=True)
+    colours = f":root{{{style_variables(dark=False)}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}"
+    return colours + _read("report.css")
+
+
+def _read(name: str) -> str:
+    return (files("unmask.render.html") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    """As browsers compute it: over the content of the element, byte for byte."""
+    return "sha256-" + b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")

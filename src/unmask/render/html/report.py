@@ -1,0 +1,279 @@
+"""A run, or several, as one HTML file to show: the page's content, and how much text fits into it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import count, groupby
+from pathlib import Path
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from unmask import __version__
+from unmask.analysis.compare import Comparison, compare, short_names
+from unmask.analysis.sensitivity import Sensitivity, Variant, sensitivity
+from unmask.errors import UsageError
+from unmask.protocol.presets import Preset
+from unmask.protocol.score import Measures, Score
+from unmask.protocol.state import Seen
+from unmask.records import Archetype, Choice, Outcome, Scenario, Slot, Verdict
+from unmask.render.colours import ARCHETYPES, NAMES, VERDICTS
+from unmask.render.html import charts
+from unmask.render.html.conversation import Limit, Page, Talk, anchor, talk
+from unmask.render.html.page import render
+from unmask.render.html.shorten import Share, kept, level, share
+from unmask.render.notes import Note, notes, readers
+from unmask.runs.commands import run_command
+from unmask.runs.definition import Definition
+from unmask.runs.differences import settings_of
+from unmask.runs.outcomes import Bare
+from unmask.runs.run import Run
+
+ROOM = 2_960
+"""Bytes of the page for each of at least 1,000 scenarios: a report of that many stays below 3 MB."""
+SHOWN = 3_000
+"""Scenarios of one run on the page: more make a browser slow. They are spread evenly over the run, and the numbers are
+those of all. `full_text` shows every one."""
+
+
+class Style(NamedTuple):
+    """What is left out of all scenarios: every text, the takes that were read like one before, or nothing at all."""
+
+    redact: bool
+    brief: bool
+    whole: bool = False
+
+
+class Part(NamedTuple):
+    """One run as the page shows it."""
+
+    prefix: str
+    name: str
+    title: str
+    definition: Definition
+    judges: list[str]
+    score: Score
+    rows: list[Outcome]
+    replies: list[dict[tuple[Slot, int], Choice]]
+    scenarios: tuple[Scenario, ...]
+    notes: list[Note]
+    sensitivity: Sensitivity
+    settings: dict[str, str]
+    command: str
+
+    @property
+    def measures(self) -> Measures:
+        return self.score.overall
+
+    @property
+    def judge(self) -> str:
+        return ", ".join(self.judges) or "rules alone"
+
+    @property
+    def pressures(self) -> list[str]:
+        return sorted({scenario.pressure or "unknown" for scenario in self.scenarios})
+
+    def dots(self) -> list[charts.Dot]:
+        """The whole run, and each archetype that asks for beliefs under its number in the table beside it."""
+        small = [
+            charts.Dot(str(number), ARCHETYPES[archetype], part.accuracy, part.honesty, False)
+            for number, (archetype, part) in enumerate(self.score.archetypes.items(), 1)
+            if archetype is not Archetype.PROVIDED_FACTS
+        ]
+        return [*small, charts.Dot("", "all", self.measures.accuracy, self.measures.honesty, True)]
+
+    def axes(self) -> list[tuple[str, list[Variant]]]:
+        """What sensitivity was looked at, in its own order; choices without an alternative are left out."""
+        grouped = [(axis, list(same)) for axis, same in groupby(self.sensitivity.variants, lambda one: one.axis)]
+        return [(axis, same) for axis, same in grouped if len(same) > 1]
+
+    def cuts(self) -> Iterator[tuple[str, Measures]]:
+        """Rows of the table of measures: archetypes, everything, and other ways to pool."""
+        yield from ((ARCHETYPES[archetype], part) for archetype, part in self.score.archetypes.items())
+        yield "all", self.measures
+        everything = self.measures.scenarios
+        for name, part in (
+            ("without provided facts", self.score.without_provided_facts),
+            ("binary only", self.score.binary_only),
+        ):
+            if 0 < part.scenarios < everything:
+                yield name, part
+        yield from ((f"{pressure} pressure", part) for pressure, part in self.score.pressure.items())
+        yield from ((f"true answer {answer}", part) for answer, part in self.score.polarity.items())
+        for state, name in (("silent", "empty replies"), ("truncated", "cut-off replies")):
+            if state in self.score.replies:
+                yield name, self.score.replies[state]
+
+
+def report(
+    runs: Sequence[Run | str | Path],
+    *,
+    redact: bool = False,
+    full_text: bool = False,
+    preset: Preset | str | None = None,
+    judge: str | None = None,
+) -> str:
+    """The page. `redact` leaves out every text of a scenario, a reply or a judge, and every figure they name;
+    `full_text` shortens none of them, however large the page becomes."""
+    opened = [run if isinstance(run, Run) else Run(run) for run in runs]
+    if not opened:
+        raise UsageError("a report needs a run", advice="unmask report RUN")
+    names = short_names([run.path for run in opened])
+    parts = [
+        _part(f"r{number}", name, run, Read(preset, judge, shown=None if full_text else SHOWN))
+        for number, (name, run) in enumerate(zip(names, opened, strict=True), 1)
+    ]
+    comparison, apart = _comparison(opened, preset, judge)
+    fixed: dict[str, object] = {"parts": parts, "comparison": comparison, "apart": apart, "redact": redact}
+    if full_text:
+        return _page(parts, fixed, lambda text, _: len(text), Style(redact, brief=False, whole=True))
+    return _fitted(parts, fixed, redact=redact)
+
+
+class Read(NamedTuple):
+    """How runs are read for the page, and how many scenarios of each are shown; `None` for all."""
+
+    preset: Preset | str | None
+    judge: str | None
+    shown: int | None
+
+
+def _part(prefix: str, name: str, run: Run, read: Read) -> Part:
+    preset, judge = read.preset, read.judge
+    file = run.judge_file(judge)
+    kept = _Kept(sum(1 for _ in run.folder.each_scenario()), read.shown)
+    score = run.score(preset=preset, judge=judge, watch=kept)
+    chosen, shown = Preset(score.preset), kept.shown
+    settings = settings_of(run.definition, judge=file, preset=chosen)
+    return Part(
+        prefix=prefix,
+        name=name,
+        title=_title(run.definition),
+        definition=run.definition,
+        judges=[run.definition.judges[one].model for one in readers(file) if one in run.definition.judges],
+        score=score,
+        rows=[row for _, row, _ in shown],
+        replies=[replies for _, _, replies in shown],
+        scenarios=tuple(scenario for scenario, _, _ in shown),
+        notes=notes(run, score, kept.odd, judge=file),
+        sensitivity=sensitivity(run, preset=preset, judge=judge),
+        settings={key: value for key, value in settings.items() if value is not None},
+        # The folder's name, not where it happened to lie: that says nothing to others.
+        command=run_command(run.definition, Path(name), judge=file, preset=chosen),
+    )
+
+
+class _Kept:
+    """What the page needs of single scenarios, kept while the score is made: `shown` of them, with their replies, and
+    those whose replies are empty or cut off. A run of millions of replies leaves the memory of a few thousand."""
+
+    def __init__(self, everything: int, most: int | None) -> None:
+        self.shown: list[tuple[Scenario, Outcome, dict[tuple[Slot, int], Choice]]] = []
+        self.odd: list[Outcome] = []
+        self._bare, self._numbers = Bare(), count()
+        self._everything, self._most = everything, most
+
+    def __call__(self, scenario: Scenario, seen: Seen, row: Outcome) -> None:
+        if row.silent or row.truncated:
+            self.odd.append(self._bare(row))
+        if spread_evenly(next(self._numbers), self._everything, self._most):
+            self.shown.append((scenario, row, dict(seen.choices())))
+
+
+def spread_evenly(number: int, everything: int, shown: int | None) -> bool:
+    """Whether this scenario is one of `shown`, each as far from the next as can be."""
+    return shown is None or everything <= shown or number * shown // everything != (number - 1) * shown // everything
+
+
+def _title(run: Definition) -> str:
+    treated = f" + {run.developer_prompt.name}" if run.developer_prompt else ""
+    return f"{run.subject.model}{treated}"
+
+
+def _comparison(
+    runs: Sequence[Run], preset: Preset | str | None, judge: str | None
+) -> tuple[Comparison | None, str | None]:
+    """The comparison of several runs, or why there is none."""
+    if len(runs) < 2:
+        return None, None
+    try:
+        return compare(runs, preset=preset, judge=judge, drop_changed=True), None
+    except UsageError as error:
+        return None, str(error)
+
+
+def reach(comparison: Comparison) -> float:
+    """How far the axis of differences goes: to the widest interval, in steps of 10 points."""
+    ends = [
+        abs(end)
+        for pair in comparison.pairs
+        for one in (pair.p_lie, *pair.archetypes.values(), *pair.measures.values())
+        for end in (one.low, one.high)
+        if end is not None
+    ]
+    return min(1.0, (int(10 * max(ends, default=0.1) - 1e-9) + 1) / 10)
+
+
+def _fitted(parts: Sequence[Part], fixed: dict[str, object], *, redact: bool) -> str:
+    """The page with as much of each text as there is room for: first without any, to see what all the rest takes."""
+    budget = ROOM * max(1000, sum(len(part.scenarios) for part in parts))
+    brief, shares, room = False, *_measured(parts, fixed, Style(redact, brief=False), budget)
+    if sum(one.size for one in shares) > room:
+        brief, shares, room = True, *_measured(parts, fixed, Style(redact, brief=True), budget)
+    while True:
+        page = _page(parts, fixed, partial(_limit, level(shares, room)), Style(redact, brief))
+        over = _size(page) - budget
+        if over <= 0 or not room:
+            return page
+        room = max(0, room - 2 * over)
+
+
+def _measured(parts: Sequence[Part], fixed: dict[str, object], style: Style, budget: int) -> tuple[list[Share], int]:
+    """What each text asks for, and what a page without them leaves for all."""
+    shares: list[Share] = []
+
+    def measure(text: str, weight: float) -> int:
+        shares.append(share(text, weight))
+        return 0
+
+    return shares, max(0, budget - _size(_page(parts, fixed, measure, style)))
+
+
+def _limit(height: float, text: str, weight: float) -> int:
+    return kept(text, weight * height)
+
+
+def _size(page: str) -> int:
+    return len(page.encode("utf-8"))
+
+
+def _page(parts: Sequence[Part], fixed: dict[str, object], limit: Limit, style: Style) -> str:
+    talks = {part.prefix: _talks(part, limit, style) for part in parts}
+    return render(
+        "report.html",
+        **fixed,
+        talks=talks,
+        anchors={one.anchor for held in talks.values() for one in held},
+        shortened={prefix: sum(one.shortened for one in held) for prefix, held in talks.items()},
+        brief=style.brief,
+        many=len(parts) > 1,
+        charts=charts,
+        reach=reach,
+        anchor=anchor,
+        verdicts=VERDICTS,
+        names=NAMES,
+        archetype_names=ARCHETYPES,
+        Verdict=Verdict,
+        Dot=charts.Dot,
+        Markup=Markup,
+        version=__version__,
+    )
+
+
+def _talks(part: Part, limit: Limit, style: Style) -> list[Talk]:
+    page = Page(prefix=part.prefix, limit=limit, redact=style.redact, brief=style.brief, whole=style.whole)
+    return [
+        talk(scenario, row, replies, page)
+        for scenario, row, replies in zip(part.scenarios, part.rows, part.replies, strict=True)
+    ]

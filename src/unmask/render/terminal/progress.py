@@ -1,0 +1,130 @@
+"""How a run looks while it runs: a live line on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from typing import TYPE_CHECKING, TextIO
+
+from unmask.records import Verdict
+from unmask.stats.rate import rate
+
+if TYPE_CHECKING:
+    from unmask.engine.executor import Executor
+    from unmask.engine.work import Course
+
+LIVE_EVERY = 0.2
+PLAIN_EVERY = 15.0
+"""Seconds between two lines in a log; a run that waits says so within 30."""
+QUIET = 5.0
+"""Seconds without an answer after which the line says what is being waited for."""
+
+
+class ProgressLine:
+    """Shows done/total, calls per second, running P(lie), cost and time left. Writes to standard error."""
+
+    def __init__(self, stream: TextIO | None = None, *, live: bool | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self._live = self._stream.isatty() if live is None else live
+        self._started = time.monotonic()
+        self._last = self._started
+        self._width = 0
+        self._ended = False
+        self._stopping = False
+        self._calls = 0
+        self._moved = self._started
+
+    def __call__(self, course: Course, executor: Executor) -> None:
+        now = time.monotonic()
+        if (calls := sum(course.calls.values())) != self._calls:
+            self._calls, self._moved = calls, now
+        if executor.stopping is not None and executor.in_flight and not self._stopping:
+            self._stopping = True
+            again = " again" if executor.interrupted else ""
+            self._write(f"stopping: {_answers(executor.in_flight)} in flight; Ctrl-C{again} leaves them", end=True)
+            return
+        finished = course.done >= executor.total
+        if self._ended or (not finished and now - self._last < (LIVE_EVERY if self._live else PLAIN_EVERY)):
+            return
+        self._last, self._ended = now, finished
+        parts = [self.text(course, executor, now - self._started)]
+        if not finished and now - self._moved >= QUIET:
+            parts.append(f"{_awaited(executor)}, nothing for {_duration(now - self._moved)}")
+        self._write(" · ".join(parts), end=finished)
+
+    def text(self, course: Course, executor: Executor, elapsed: float) -> str:
+        """The line itself; pure but for its arguments."""
+        calls = sum(course.calls.values())
+        counts = course.verdicts
+        judged = sum(counts.values()) - counts[Verdict.UNJUDGED]
+        parts = [f"{course.done}/{executor.total} scenarios", f"{calls} calls", f"{calls / max(elapsed, 1e-9):.0f}/s"]
+        if judged:
+            parts.append(f"P(lie) {rate(counts[Verdict.LIE], judged, unjudged=counts[Verdict.UNJUDGED])}")
+        if course.cost_known and course.cost:
+            parts.append(f"${course.cost:.2f}")
+        if failed := sum(course.failed.values()):
+            parts.append(f"{failed} failed")
+        parts += _pressure(executor)
+        parts.append(self._left(course, executor, elapsed))
+        return " · ".join(part for part in parts if part)
+
+    def _left(self, course: Course, executor: Executor, elapsed: float) -> str:
+        here = course.done - executor.already
+        if course.done >= executor.total:
+            return f"{_duration(elapsed)} in all"
+        return f"about {_duration(elapsed / here * (executor.total - course.done))} left" if here else ""
+
+    def _write(self, text: str, *, end: bool) -> None:
+        # A log on a full disk, or a terminal that has gone, is no reason to stop a run.
+        with contextlib.suppress(OSError):
+            self._print(text, end=end)
+
+    def _print(self, text: str, *, end: bool) -> None:
+        if not self._live:
+            print(text, file=self._stream, flush=True)
+            return
+        width = _columns()
+        shown = text if len(text) < width else text[: width - 2] + "…"
+        print("\r" + shown.ljust(self._width), end="\n" if end else "", file=self._stream, flush=True)
+        self._width = len(shown)
+
+
+def _pressure(executor: Executor) -> list[str]:
+    """Says so when endpoints hold the run back."""
+    endpoints = {id(line.endpoint): line.endpoint for line in executor.lines.values()}.values()
+    retries = sum(endpoint.retries for endpoint in endpoints)
+    held = [
+        endpoint for endpoint in endpoints if endpoint.throttles and endpoint.limit < endpoint.limits.max_connections
+    ]
+    found = [f"{retries} retries"] if retries else []
+    return found + [f"slowed to {endpoint.limit} connections" for endpoint in held]
+
+
+def _awaited(executor: Executor) -> str:
+    """What a run without news waits for."""
+    endpoints = {id(line.endpoint): line.endpoint for line in executor.lines.values()}.values()
+    paused = [f"paused for {_duration(one.pause)} by {one.name}" for one in endpoints if one.pause > 0]
+    if paused:
+        return ", ".join(paused)
+    under_way = sum(endpoint.in_flight for endpoint in endpoints)
+    if under_way:
+        return f"waiting for {_answers(under_way)}"
+    return f"waiting to try {executor.in_flight} requests again"
+
+
+def _answers(count: int) -> str:
+    return f"{count} answer{'' if count == 1 else 's'}"
+
+
+def _columns() -> int:
+    import shutil
+
+    return shutil.get_terminal_size().columns
+
+
+def _duration(seconds: float) -> str:
+    whole = round(seconds)
+    if whole < 90:
+        return f"{whole} s"
+    return f"{whole // 60} min" if whole < 5400 else f"{whole / 3600:.1f} h"

@@ -1,0 +1,1 @@
+"""The run folder: what it holds, and what follows from it."""

@@ -1,0 +1,89 @@
+"""The command behind a run, rebuilt from its definition: what is printed so that a run can be continued or repeated."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from unmask.protocol.presets import Preset
+from unmask.protocol.readings import Reader
+from unmask.runs.definition import Definition, JudgeSpec, judge_file
+from unmask.runs.options import Options
+
+_DEFAULT = Options()
+
+
+def run_command(run: Definition, path: Path, *, judge: str | None = None, preset: Preset | None = None) -> str:
+    """`unmask run …` with every setting that differs from its default."""
+    reader = run.settings(judge).reader  # `run` sets it for its judge, so the judge's own has to be said again
+    words = ["unmask", "run", *_subject(run), *_judge(run, judge), *_reader(reader, _DEFAULT.reader)]
+    return shlex.join([*words, "--out", str(path), *_preset(run, preset)])
+
+
+def judge_command(run: Definition, path: Path, *, judge: str | None = None, preset: Preset | None = None) -> str:
+    """`unmask judge …` for one of the run's judges."""
+    spec = run.judges.get(judge or run.judge or "")
+    words = ["unmask", "judge", str(path), *_judge(run, judge), *_reader(spec.reader if spec else None, None)]
+    return shlex.join([*words, *_preset(run, preset)])
+
+
+def _subject(run: Definition) -> Iterator[str]:
+    yield from ("--data", run.data.source, "--model", run.subject.model)
+    sampling, prompt = run.subject.sampling, run.developer_prompt
+    yield from _differing(
+        ("--base-url", run.subject.base_url, None),
+        ("--revision", run.data.revision if "/" in run.data.source else None, None),
+        ("--limit", run.data.limit, None),
+        ("--sample-seed", run.data.seed, 0),
+        ("--temperature", sampling.temperature, _DEFAULT.temperature),
+        ("--max-tokens", sampling.max_tokens, _DEFAULT.max_tokens),
+        ("--top-p", sampling.top_p, None),
+        ("--seed", sampling.seed, None),
+        ("--direct", run.direct, _DEFAULT.direct),
+        ("--takes", run.takes, _DEFAULT.takes),
+        ("--effort", run.effort.value, _DEFAULT.effort.value),
+        ("--developer-prompt", prompt and (prompt.path or prompt.name), None),
+        ("--beliefs-from", run.beliefs_from and run.beliefs_from.path, None),
+    )
+    for name in run.data.archetypes:
+        yield from ("--archetype", name)
+    for name in run.data.ids:
+        yield from ("--ids", name)
+    flags = (
+        ("--stop-at-first-lie", run.stop_at_first_lie),
+        ("--check-provided", run.check),
+        ("--self-report", run.self_report is not None),
+        ("--skip-bad-rows", bool(run.data.skipped)),
+    )
+    yield from (flag for flag, on in flags if on)
+
+
+def _judge(run: Definition, judge: str | None) -> Iterator[str]:
+    file = judge or run.judge or ""
+    spec: JudgeSpec | None = run.judges.get(file)
+    if spec is None:
+        return
+    yield from ("--judge", spec.model)
+    yield from _differing(
+        ("--judge-name", file, judge_file(spec.model)),
+        ("--judge-base-url", spec.base_url, None),
+        ("--judge-temperature", spec.sampling.temperature, _DEFAULT.judge_temperature),
+        ("--judge-max-tokens", spec.sampling.max_tokens, _DEFAULT.judge_max_tokens),
+    )
+    if file in run.role_play:
+        yield "--role-play"
+
+
+def _reader(reader: Reader | None, usual: Reader | None) -> Iterator[str]:
+    yield from _differing(("--reader", reader and reader.value, usual and usual.value))
+
+
+def _preset(run: Definition, preset: Preset | None) -> Iterator[str]:
+    yield from ("--preset", (preset or run.preset).value)
+
+
+def _differing(*rows: tuple[str, object, object]) -> Iterator[str]:
+    for flag, value, usual in rows:
+        if value is not None and value != usual:
+            yield from (flag, str(value))

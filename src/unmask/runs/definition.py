@@ -1,0 +1,249 @@
+"""What defines a run: the content of `run.json`, and the comparison that keeps two different runs apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from unmask.errors import MixedRunError
+from unmask.files import RESERVED
+from unmask.models.target import is_ambiguous
+from unmask.models.treatment import Treatment, changed
+from unmask.protocol.plan import Effort, Settings
+from unmask.protocol.presets import Preset
+from unmask.protocol.readings import Reader, Style
+from unmask.records import FORMAT_VERSION, MOST_TAKES, Record, Sampling, digest
+from unmask.runs.treat import DeveloperPrompt
+
+
+class DataSpec(Record, frozen=True, kw_only=True, omit_defaults=False):
+    name: str
+    source: str
+    revision: str | None
+    hash: str
+    """Over the selected scenarios."""
+    full_hash: str
+    """Over all scenarios of the source, before selection."""
+    counts: dict[str, int]
+    skipped: tuple[str, ...] = ()
+    archetypes: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+    limit: int | None = None
+    seed: int = 0
+
+
+class SubjectSpec(Record, frozen=True, kw_only=True, omit_defaults=False):
+    model: str
+    endpoint: str
+    """Scheme, host and port; in-process models name themselves."""
+    base_url: str | None
+    """As given, without credentials."""
+    sampling: Sampling
+    treatments: tuple[Treatment, ...] = ()
+    """Adapter and steer file of an `hf:` model, by the hash of their content."""
+
+
+class JudgeSpec(Record, frozen=True, kw_only=True, omit_defaults=False):
+    model: str
+    endpoint: str | None
+    base_url: str | None
+    sampling: Sampling
+    prompts: str
+    """Hash of the judge prompts."""
+    style: Style
+    treatments: tuple[Treatment, ...] = ()
+    reader: Reader | None = None
+    """Where this judge was given one of its own; None is the run's."""
+
+
+class Borrowed(Record, frozen=True, omit_defaults=False):
+    """The baseline whose probes this run reuses."""
+
+    run: str
+    path: str
+
+
+class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """`run.json`. The first group may not change once replies exist; the second may, and is what was last used."""
+
+    v: int = FORMAT_VERSION
+    id: str
+    created: str
+    unmask: str
+    data: DataSpec
+    subject: SubjectSpec
+    prompts: str
+    """Hash of what the probes are wrapped in."""
+    developer_prompt: DeveloperPrompt | None
+    beliefs_from: Borrowed | None
+
+    direct: int
+    takes: int
+    effort: Effort
+    preset: Preset
+    reader: Reader
+    stop_at_first_lie: bool
+    check: bool
+    judge: str | None
+    """File name, without ending, of the judge of the last `unmask run`; `unmask judge` adds judges and leaves this."""
+    judges: dict[str, JudgeSpec]
+    self_report: str | None = None
+    """The question put to the subject after its pressured reply; `None` where it is not."""
+    role_play: tuple[str, ...] = ()
+    """File names of the judges that were asked which lies are a part played."""
+
+    def __post_init__(self) -> None:
+        """Counts that no run has would make every later step wait for ever, or divide by nothing."""
+        for name in ("direct", "takes"):
+            if not 1 <= getattr(self, name) <= MOST_TAKES:
+                raise ValueError(f"`{name}` is {getattr(self, name)}, not from 1 to {MOST_TAKES}")
+
+    def settings(self, judge: str | None = None, *, preset: Preset | None = None) -> Settings:
+        """How to plan and read this run with one of its judges."""
+        spec = self.judges.get(judge or self.judge or "")
+        own = spec.reader if spec else None
+        return Settings(
+            direct=self.direct,
+            takes=self.takes,
+            effort=self.effort,
+            preset=preset or self.preset,
+            reader=own or self.reader,
+            style=spec.style if spec else Style.LETTERS,
+            stop_at_first_lie=self.stop_at_first_lie,
+            check=self.check,
+            self_report=self.self_report,
+            role_play=(judge or self.judge) in self.role_play,
+            sampling=self.subject.sampling,
+            judge_sampling=spec.sampling if spec else Sampling(temperature=0.0),
+        )
+
+
+_LONGEST_NAME = 120
+_UNUSUAL = re.compile(r"[^A-Za-z0-9.@+_/:-]")
+"""What names of models, which have `/` and `:`, do not hold: losing it in a file name may make two names one."""
+
+
+def judge_file(name: str) -> str:
+    """The file name of a judge or a person: `openai/gpt-4o` is kept in `readings/openai_gpt-4o.jsonl`.
+
+    Always a plain name of one file: no folder, nothing hidden, nothing too long. A file name gives itself. Where
+    characters are lost, a digest of the name keeps two of them apart: 张伟 and 李娜 are not one person.
+    """
+    plain = plain_name(name)
+    if len(plain) > _LONGEST_NAME or _UNUSUAL.search(name) or not name.strip("._/:"):
+        plain = f"{plain[: _LONGEST_NAME - 21].rstrip('._')}-{digest((name,))}"
+    return plain
+
+
+def plain_name(name: str) -> str:
+    """What is left of a name in signs that every disk takes. Two names may leave the same."""
+    plain = re.sub(r"[^A-Za-z0-9.@+_-]+", "_", name)
+    plain = re.sub(r"_{2,}", "_", plain).strip("._") or "judge"
+    if RESERVED.fullmatch(plain):
+        plain = f"{plain.partition('.')[0]}-{plain.partition('.')[2]}".rstrip("-") + "-judge"
+    return plain
+
+
+def public_url(url: str | None) -> str | None:
+    """A URL fit to be written down: no user, password, query or fragment."""
+    if url is None:
+        return None
+    try:
+        parts = urlsplit(url.strip())
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return None
+    if parts.scheme not in ("http", "https") or not parts.hostname or is_ambiguous(parts):
+        return None  # `user:password@host` without a scheme is read as scheme and path: nothing of it is safe to show
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}://{host}{port}{parts.path.rstrip('/')}"
+
+
+_TREATED = ("adapter ", "steer ")
+
+
+def same_run(old: Definition, new: Definition, *, moved: bool = False) -> None:
+    """Refuse to mix two different runs in one folder; the message names every difference."""
+    found = list(_differences(old, new, moved))
+    if not found:
+        return
+    rows = "\n".join(f"  {name}: the run has {before}, the command says {after}" for name, before, after in found)
+    advice = "Use the same settings to continue this run, or another --out for a new one."
+    if all(name.startswith("judge") for name, _, _ in found):
+        advice = (
+            "Use the same judge settings, or keep these readings apart under a name of their own: --judge-name NAME."
+        )
+    files = [name.removeprefix("judge ") for name, _, _ in found if name.removeprefix("judge ").startswith(_TREATED)]
+    if files:
+        advice += f" Changed since the run began: {', '.join(files)}. Put back what it was made with to continue."
+    if any(name.endswith("base-url") for name, _, _ in found):
+        advice += " If only the address changed and the model behind it is the same, add --moved."
+    raise MixedRunError(f"this folder holds a different run:\n{rows}", advice=advice)
+
+
+def _differences(old: Definition, new: Definition, moved: bool) -> Iterator[tuple[str, object, object]]:
+    rows: list[tuple[str, object, object]] = [
+        ("data", _data(old), _data(new)),
+        ("model", old.subject.model, new.subject.model),
+        ("prompts", old.prompts, new.prompts),
+        ("developer-prompt", *_prompts(old.developer_prompt, new.developer_prompt)),
+        ("beliefs-from", old.beliefs_from and old.beliefs_from.run, new.beliefs_from and new.beliefs_from.run),
+    ]
+    if old.self_report and new.self_report:  # one that is added, or left out, mixes nothing
+        rows.append(("self-report question", old.self_report, new.self_report))
+    if not moved:
+        rows.append(("base-url", old.subject.endpoint, new.subject.endpoint))
+    rows += _treatments("", old.subject.treatments, new.subject.treatments)
+    rows += _sampling("", old.subject.sampling, new.subject.sampling)
+    for file, spec in new.judges.items():
+        if file in old.judges:
+            rows += _judge(old.judges[file], spec, moved)
+        # On many disks these two would be one file.
+        rows += [("judge name", held, file) for held in old.judges if held.casefold() == file.casefold()]
+    yield from (row for row in rows if row[1] != row[2])
+    for name, before, after in (("direct", old.direct, new.direct), ("takes", old.takes, new.takes)):
+        if after < before:  # more takes extend a run; fewer would leave paid replies out of sight
+            yield name, before, after
+
+
+def _data(run: Definition) -> str:
+    return f"{sum(run.data.counts.values())} scenarios with hash {run.data.hash[:12]}"
+
+
+def _prompts(old: DeveloperPrompt | None, new: DeveloperPrompt | None) -> tuple[str | None, str | None]:
+    """Both as they are shown; nothing to tell apart where the text is the same, wherever it was read from."""
+    if (old and old.text) == (new and new.text):
+        return None, None
+    return _prompt(old), _prompt(new)
+
+
+def _prompt(one: DeveloperPrompt | None) -> str | None:
+    return None if one is None else f"{one.name} ({one.text[:40]}…, hash {digest((one.text,))[:8]})"
+
+
+def _judge(old: JudgeSpec, new: JudgeSpec, moved: bool) -> list[tuple[str, object, object]]:
+    rows: list[tuple[str, object, object]] = [
+        ("judge", old.model, new.model),
+        ("judge prompts", old.prompts, new.prompts),
+        ("judge style", old.style, new.style),
+    ]
+    if not moved:
+        rows.append(("judge-base-url", old.endpoint, new.endpoint))
+    rows += _treatments("judge ", old.treatments, new.treatments)
+    return rows + _sampling("judge-", old.sampling, new.sampling)
+
+
+def _treatments(
+    prefix: str, old: tuple[Treatment, ...], new: tuple[Treatment, ...]
+) -> list[tuple[str, object, object]]:
+    """A file with other content under the same name. A run from before this was recorded has nothing to compare."""
+    return [
+        (f"{prefix}{now.kind} {now.path}", f"content {was.hash}", f"content {now.hash}")
+        for was, now in changed(old, new)
+    ]
+
+
+def _sampling(prefix: str, old: Sampling, new: Sampling) -> list[tuple[str, object, object]]:
+    names = ("temperature", "max_tokens", "top_p", "seed")
+    return [(prefix + name.replace("_", "-"), getattr(old, name), getattr(new, name)) for name in names]

@@ -1,0 +1,120 @@
+"""What a number depends on besides the model: the settings of runs side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from unmask.protocol.panel import PANEL
+from unmask.protocol.presets import Preset
+from unmask.records import Record
+from unmask.runs.definition import Definition, JudgeSpec
+
+Settings = dict[str, str | None]
+
+READING = (
+    "data hash",
+    "probe prompts",
+    "direct",
+    "takes",
+    "reader",
+    "judge",
+    "judge style",
+    "judge prompts",
+    "judge temperature",
+    "preset",
+)
+"""The settings that must be the same before two scores may be ranked: all that says how a reply becomes a verdict.
+The rest belongs to the subject (sampling, developer prompt) or changes no verdict (effort, addresses)."""
+
+
+class Setting(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """One setting in which runs differ, with its value in each of them."""
+
+    name: str
+    values: tuple[str | None, ...]
+    reading: bool
+    """Whether it says how replies become verdicts, so that a difference between runs may come from it."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "values": list(self.values), "reading": self.reading}
+
+
+def settings_of(run: Definition, *, judge: str | None, preset: Preset) -> Settings:
+    """Everything that defines a run, as text, read with this judge file and preset."""
+    sampling = run.subject.sampling
+    files = (judge or "").removeprefix(PANEL).split(",")
+    judges = [run.judges[file] for file in files if file in run.judges]
+    found: dict[str, object] = {
+        "model": run.subject.model,
+        "treatments": ", ".join(f"{one.kind}@{one.hash}" for one in run.subject.treatments) or None,
+        "endpoint": _address(run.subject.endpoint, run.subject.model),
+        "temperature": sampling.temperature,
+        "max tokens": sampling.max_tokens,
+        "top p": sampling.top_p,
+        "seed": sampling.seed,
+        "developer prompt": run.developer_prompt and run.developer_prompt.name,
+        "beliefs from": run.beliefs_from and run.beliefs_from.run,
+        "data": run.data.name,
+        "data revision": run.data.revision,
+        "data hash": run.data.hash[:12],
+        "scenarios": sum(run.data.counts.values()),
+        "probe prompts": run.prompts[:12],
+        "direct": run.direct,
+        "takes": run.takes,
+        "stop at first lie": run.stop_at_first_lie,
+        "effort": run.effort.value,
+        "reader": _reader(run, judges),
+        "judge": _all(spec.model for spec in judges),
+        "judge endpoint": _all(_address(spec.endpoint, spec.model) for spec in judges),
+        "judge style": _all(spec.style.value for spec in judges),
+        "judge prompts": _all(spec.prompts[:12] for spec in judges),
+        "judge temperature": _all(spec.sampling.temperature for spec in judges),
+        "judge max tokens": _all(spec.sampling.max_tokens for spec in judges),
+        "preset": preset.value,
+        "unmask": run.unmask,
+    }
+    return {name: None if value is None else _text(value) for name, value in found.items()}
+
+
+def differing(runs: Sequence[Mapping[str, str | None]]) -> tuple[Setting, ...]:
+    """The settings that are not the same in all runs, in the order of `settings_of`."""
+    names = list(runs[0]) if runs else []
+    rows = [(name, tuple(run.get(name) for run in runs)) for name in names]
+    return tuple(
+        Setting(name=name, values=values, reading=name in READING) for name, values in rows if len(set(values)) > 1
+    )
+
+
+def reading_key(settings: Mapping[str, str | None]) -> tuple[str | None, ...]:
+    """Equal for runs whose scores may be ranked together."""
+    return tuple(settings.get(name) for name in READING)
+
+
+def _reader(run: Definition, judges: Sequence[JudgeSpec]) -> str | None:
+    """The run's, or the judge's own; one for each judge of a panel whose members differ in it."""
+    found = [(spec.reader or run.reader).value for spec in judges] or [run.reader.value]
+    return found[0] if len(set(found)) == 1 else _all(found)
+
+
+def _all(values: Iterable[object]) -> str | None:
+    """One value for each judge of a panel; nothing where none of them has one."""
+    found = list(values)
+    return None if all(value is None for value in found) else ", ".join(map(_text, found))
+
+
+def _address(endpoint: str | None, model: str) -> str | None:
+    """Where requests go; in-process models have no address but their own name."""
+    return None if endpoint == model else endpoint
+
+
+def _text(value: object) -> str:
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case float():
+            return f"{value:g}"
+        case None:
+            return "none"
+        case _:
+            return str(value)

@@ -1,0 +1,166 @@
+"""From an open run folder to outcomes and to what they cost. Pure apart from reading the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from unmask.protocol import readings as gather
+from unmask.protocol.panel import majority
+from unmask.protocol.plan import Effort, Settings
+from unmask.protocol.presets import Preset, Rules
+from unmask.protocol.probes import slots
+from unmask.protocol.score import Spent
+from unmask.protocol.state import Seen
+from unmask.protocol.verdict import Readings, resolve
+from unmask.records import (
+    DIRECT,
+    PRESSURED,
+    Kind,
+    Letter,
+    Lettered,
+    Outcome,
+    Pending,
+    Ranged,
+    Reading,
+    Scenario,
+    Slot,
+    Stop,
+    Unread,
+    Verdict,
+)
+from unmask.runs.cost import Bill
+
+V = TypeVar("V")
+
+
+def outcome(scenario: Scenario, seen: Seen, settings: Settings, *, rules: Preset | Rules | None = None) -> Outcome:
+    """What one scenario shows under the settings' preset, or under rules of one's own."""
+    if rules is None and seen.found is not None and seen.found[0] == (settings.reads, settings.preset):
+        return _described(scenario, seen, seen.found[1])
+    return concluded(scenario, seen, gather.gather(scenario, seen, settings.reads), rules or settings.preset)
+
+
+def concluded(scenario: Scenario, seen: Seen, readings: Readings, rules: Preset | Rules) -> Outcome:
+    """What one scenario shows by these readings, whoever made them. `seen` says what the replies looked like."""
+    return _described(scenario, seen, resolve(scenario, readings, preset=rules))
+
+
+def _described(scenario: Scenario, seen: Seen, found: Outcome) -> Outcome:
+    choices = [choice for _, choice in seen.choices()]
+    return msgspec.structs.replace(
+        found,
+        polarity=_polarity(scenario, seen),
+        # As `read.interpret` sees silence: nothing but reasoning is none.
+        silent=sum(c.stop is Stop.END and not c.answer and c.thinking is None for c in choices),
+        truncated=sum(1 for choice in choices if choice.stop is Stop.LENGTH),
+    )
+
+
+def by_panel(scenario: Scenario, panel: Sequence[tuple[Settings, Seen]], rules: Rules) -> Outcome:
+    """What one scenario shows by the majority of several judges, each with its settings and what it has read."""
+    read = [gather.gather(scenario, seen, settings.reads) for settings, seen in panel]
+    return concluded(scenario, panel[0][1], majority(read, tolerance=rules.tolerance), rules)
+
+
+def _polarity(scenario: Scenario, seen: Seen) -> Literal["yes", "no"] | None:
+    if scenario.kind is not Kind.BINARY or scenario.direct is None:
+        return None
+    side = gather.polarity(scenario, seen)
+    if side not in {Letter.A, Letter.B}:
+        return None
+    return "yes" if side is scenario.truth else "no"
+
+
+class Bare:
+    """Outcomes without the words of judges, equal parts kept once: what a score or a comparison computes with.
+
+    A score of millions of replies holds one such outcome for each scenario.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[Any, Any] = {}
+        self._readings: dict[tuple[tuple[Slot, tuple[Reading, ...]], ...], dict[Slot, tuple[Reading, ...]]] = {}
+
+    def __call__(self, outcome: Outcome) -> Outcome:
+        return msgspec.structs.replace(
+            outcome,
+            readings=self.readings(outcome.readings),
+            belief=self._once(outcome.belief),
+            verdicts=self._once(outcome.verdicts),
+            why=self._once(outcome.why),
+        )
+
+    def readings(self, found: Readings) -> dict[Slot, tuple[Reading, ...]]:
+        bare = tuple((slot, tuple(map(self._bare, readings))) for slot, readings in found.items())
+        return self._readings.setdefault(bare, dict(bare))
+
+    def _bare(self, reading: Reading) -> Reading:
+        match reading:
+            case Lettered(letter, by):
+                return self._once(Lettered(letter, by=by))
+            case Ranged(absolute, relative, by):
+                return self._once(Ranged(absolute, relative, by=by))
+            case Unread(reason):
+                return self._once(Unread(reason))
+            case Pending():
+                return self._once(reading)
+
+    def _once(self, value: V) -> V:
+        kept: V = self._kept.setdefault(value, value)
+        return kept
+
+
+class Saved:
+    """Adds up, scenario by scenario, what the three ways of paying less have saved. `grouped` is that of the bill."""
+
+    def __init__(self, settings: Settings, *, grouped: bool) -> None:
+        self._settings, self._grouped = settings, grouped
+        self.by_rule = self.once = self.lazy = 0
+
+    def add(self, scenario: Scenario, seen: Seen, outcome: Outcome) -> None:
+        self.by_rule += sum(_by_rule(reading) for readings in outcome.readings.values() for reading in readings)
+        self.once += sum(_repeats(outcome.readings.get(slot, ()), seen, slot) for slot in (DIRECT, PRESSURED))
+        if self._settings.effort is Effort.LAZY and outcome.verdict is Verdict.NO_BELIEF:
+            self.lazy += _skipped(scenario, seen, self._settings, grouped=self._grouped)
+
+
+def spent(bill: Bill, saved: Saved) -> Spent:
+    """What the run cost, and what was saved."""
+    return Spent(
+        subject=bill.calls["subject"],
+        judge=bill.calls["judge"],
+        saved_by_lazy=saved.lazy,
+        read_by_rule=saved.by_rule,
+        read_once=saved.once,
+        tokens=dict(sorted(bill.tokens.items())),
+        cost_usd=bill.cost,
+    )
+
+
+def _by_rule(reading: Reading) -> bool:
+    return getattr(reading, "by", None) == "rule"
+
+
+def _repeats(readings: tuple[Reading, ...], seen: Seen, slot: Slot) -> int:
+    """Replies a judge did not have to read because it had read the same text for the same request."""
+    texts = [
+        text
+        for take, reading in enumerate(readings)
+        if getattr(reading, "by", None) == "judge" and isinstance(text := gather.answer(seen, slot, take), str)
+    ]
+    return len(texts) - len(set(texts))
+
+
+def _skipped(scenario: Scenario, seen: Seen, settings: Settings, *, grouped: bool) -> int:
+    """Requests full effort would have sent for the slots that were left out, to the subject and to the judge."""
+    total = 0
+    for slot in slots(scenario):
+        if seen.replies.get(slot):
+            continue
+        takes = {DIRECT: settings.direct, PRESSURED: settings.takes}.get(slot, 1)
+        joint = scenario.kind is Kind.NUMERIC and slot == DIRECT and settings.rules.joint
+        total += (1 if grouped else takes) + (1 if joint else takes)
+    return total

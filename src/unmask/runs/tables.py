@@ -1,0 +1,303 @@
+"""A run as flat tables: one row per scenario and take, per scenario, or per reply. Pure; columns have one type each.
+
+Absent is null, never an empty text or a zero. pandas and polars are loaded when asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from html import escape
+from importlib import import_module
+from typing import Any
+
+from unmask.errors import MissingError
+from unmask.protocol.probes import question
+from unmask.protocol.score import Score
+from unmask.protocol.state import Seen
+from unmask.records import (
+    DIRECT,
+    PRESSURED,
+    Choice,
+    Interval,
+    Lettered,
+    NoBelief,
+    Outcome,
+    Ranged,
+    Reading,
+    Record,
+    Scenario,
+    Slot,
+    Undecided,
+    Unread,
+)
+from unmask.runs.definition import Definition
+
+Row = dict[str, Any]
+Types = dict[str, type]
+
+
+class Per(StrEnum):
+    """What one row of a table is about."""
+
+    TAKE = "take"
+    SCENARIO = "scenario"
+    REPLY = "reply"
+
+
+class Table(Record, frozen=True):
+    """Rows that all have the keys of `types`, in that order."""
+
+    types: dict[str, str]
+    """Column to `str`, `int` or `float`."""
+    rows: list[Row]
+
+
+class Source(Record, frozen=True, kw_only=True):
+    """Everything a table is made of."""
+
+    definition: Definition
+    judge: str | None
+    preset: str
+    each: Any
+    """An iterator of scenarios, each with its `Seen` and its `Outcome`."""
+
+
+_BOUNDS = ("lower", "upper", "relative_lower", "relative_upper")
+_RUN: Types = {"run": str, "model": str, "judge": str, "preset": str}
+_SCENARIO: Types = {"id": str, "archetype": str, "kind": str, "pressure": str, "domain": str, "proposition": str}
+_TRUTH: Types = {"truth": str, "truth_lower": float, "truth_upper": float}
+_BELIEF: Types = {"belief": str, **{f"belief_{name}": float for name in _BOUNDS}}
+_READ: Types = {"reading": str, **dict.fromkeys(_BOUNDS, float), "read_by": str, "reason": str, "unread": str}
+_REPLY: Types = {"question": str, "reply": str, "thinking": str, "stop": str, "error": str}
+_VERDICT: Types = {"verdict": str, "accuracy": str, "why": str, "direct_readings": str, "indirect_readings": str}
+
+COLUMNS: dict[Per, Types] = {
+    Per.SCENARIO: {**_RUN, **_SCENARIO, **_TRUTH, **_BELIEF, **_VERDICT, "take_verdicts": str},
+    Per.TAKE: {
+        **_RUN,
+        **_SCENARIO,
+        **_TRUTH,
+        **_BELIEF,
+        **_VERDICT,
+        "take": int,
+        "take_verdict": str,
+        **_READ,
+        **_REPLY,
+    },
+    Per.REPLY: {**_RUN, **_SCENARIO, "slot": str, "take": int, **_READ, **_REPLY},
+}
+
+
+def table(source: Source, per: Per = Per.TAKE) -> Table:
+    """The table of a run."""
+    return Table(types_of(per), list(rows(source, per)))
+
+
+def types_of(per: Per) -> dict[str, str]:
+    return {name: kind.__name__ for name, kind in COLUMNS[per].items()}
+
+
+def rows(source: Source, per: Per = Per.TAKE) -> Iterator[Row]:
+    """The rows of that table, one by one. A scenario that was rightly never put under pressure still has one, without
+    a take."""
+    types = COLUMNS[per]
+    make = {Per.SCENARIO: _scenario_rows, Per.TAKE: _take_rows, Per.REPLY: _reply_rows}[per]
+    spec = source.definition.judges.get(source.judge or "")
+    run: Row = {
+        "run": source.definition.id,
+        "model": source.definition.subject.model,
+        "judge": spec.model if spec else None,
+        "preset": source.preset,
+    }
+    blank: Row = dict.fromkeys(types)
+    for scenario, seen, outcome in source.each:
+        for row in make(scenario, seen, outcome):
+            yield _only(blank | run | _about(scenario) | row, types)
+
+
+def _only(row: Row, types: Types) -> Row:
+    return {name: row[name] for name in types}
+
+
+def _about(scenario: Scenario) -> Row:
+    return {
+        "id": scenario.id,
+        "archetype": scenario.archetype.value,
+        "kind": scenario.kind.value,
+        "pressure": scenario.pressure,
+        "domain": scenario.domain,
+        "proposition": scenario.proposition,
+    }
+
+
+def _scenario_rows(scenario: Scenario, seen: Seen, outcome: Outcome) -> Iterator[Row]:
+    takes = ",".join(verdict.value for verdict in outcome.verdicts)
+    yield _truth(scenario) | _concluded(outcome) | {"take_verdicts": takes or None}
+
+
+def _take_rows(scenario: Scenario, seen: Seen, outcome: Outcome) -> Iterator[Row]:
+    shared = _truth(scenario) | _concluded(outcome)
+    readings = outcome.readings.get(PRESSURED, ())
+    for take, verdict in enumerate(outcome.verdicts):
+        yield {
+            **shared,
+            "take": take,
+            "take_verdict": verdict.value,
+            **_read(readings[take] if take < len(readings) else None),
+            **_replied(scenario, seen, PRESSURED, take),
+        }
+    if not outcome.verdicts:
+        yield shared
+
+
+def _reply_rows(scenario: Scenario, seen: Seen, outcome: Outcome) -> Iterator[Row]:
+    for slot, takes in seen.replies.items():
+        readings = outcome.readings.get(slot, ())
+        for take in sorted(takes):
+            # One reading of all direct takes stands beside each of them.
+            place = 0 if len(readings) == 1 else take
+            reading = readings[place] if place < len(readings) else None
+            yield {"slot": slot, "take": take, **_read(reading), **_replied(scenario, seen, slot, take)}
+
+
+def _truth(scenario: Scenario) -> Row:
+    if isinstance(scenario.truth, Interval):
+        return {"truth_lower": scenario.truth.lower, "truth_upper": scenario.truth.upper}
+    return {"truth": scenario.truth.value}
+
+
+def _concluded(outcome: Outcome) -> Row:
+    indirect = [readings for slot, readings in outcome.readings.items() if slot.startswith("indirect_")]
+    return {
+        **_belief(outcome),
+        "verdict": outcome.verdict.value,
+        "accuracy": outcome.accuracy.value,
+        "why": outcome.why,
+        "direct_readings": _short(outcome.readings.get(DIRECT, ())),
+        "indirect_readings": _short([reading for readings in indirect for reading in readings]),
+    }
+
+
+def _belief(outcome: Outcome) -> Row:
+    match outcome.belief:
+        case Lettered(letter=letter):
+            return {"belief": letter.value}
+        case Ranged() as held:
+            return {"belief": "interval"} | {f"belief_{name}": value for name, value in _bounds(held).items()}
+        case NoBelief():
+            return {"belief": "none"}
+        case Undecided():
+            return {"belief": "undecided"}
+        case _:
+            return {"belief": "supplied"}
+
+
+def _bounds(reading: Ranged) -> dict[str, float | None]:
+    ends = (reading.absolute.lower, reading.absolute.upper, reading.relative.lower, reading.relative.upper)
+    return dict(zip(_BOUNDS, ends, strict=True))
+
+
+def _read(reading: Reading | None) -> Row:
+    match reading:
+        case Lettered(letter=letter, by=by, why=why):
+            return {"reading": letter.value, "read_by": by, "reason": why}
+        case Ranged(by=by, why=why):
+            word = "nothing" if reading.empty else "interval"
+            return {"reading": word, "read_by": by, "reason": why, **_bounds(reading)}
+        case Unread(reason=reason):
+            return {"reading": "unread", "unread": reason}
+        case _:
+            return {}
+
+
+def _short(readings: Sequence[Reading]) -> str | None:
+    """`A,A,C`; a figure as `12..14`, `-` for what asserts nothing, `?` for what is not known."""
+    return ",".join(map(_word, readings)) or None
+
+
+def _word(reading: Reading) -> str:
+    match reading:
+        case Lettered(letter=letter):
+            return letter.value
+        case Ranged() if reading.empty:
+            return "-"
+        case Ranged():
+            shown = reading.relative if reading.absolute.empty else reading.absolute
+            ends = ("" if end is None else f"{end:g}" for end in (shown.lower, shown.upper))
+            return "..".join(ends) + ("%" if reading.absolute.empty else "")
+        case _:
+            return "?"
+
+
+def _replied(scenario: Scenario, seen: Seen, slot: Slot, take: int) -> Row:
+    reply = seen.reply(slot, take)
+    if reply is None:
+        return {}
+    choice = reply.choice or Choice()
+    try:
+        asked = question(scenario, slot)
+    except ValueError:  # a question that is the run's, not the scenario's
+        asked = None
+    if reply.choice is None:
+        return {"question": asked, "error": reply.error}
+    return {
+        "question": asked,
+        "reply": choice.answer,
+        "thinking": choice.thinking,
+        "stop": choice.stop.value,
+        "error": reply.error,
+    }
+
+
+# --- notebooks --------------------------------------------------------------------------------------------
+
+_SHOWN = (
+    ("P(lie)", "p_lie"),
+    ("honesty", "honesty"),
+    ("P(evasion)", "p_evasion"),
+    ("P(no belief)", "p_no_belief"),
+    ("accuracy", "accuracy"),
+)
+
+
+def headline_html(definition: Definition, score: Score) -> str:
+    """The main measures as a small table. Names come from outside and are escaped."""
+    judge = definition.judges.get(definition.judge or "")
+    title = f"{definition.subject.model} on {definition.data.name}, read by {judge.model if judge else 'nobody'}"
+    rates = "".join(
+        f"<tr><th style='text-align:left'>{name}</th><td>{escape(str(getattr(score.overall, field)))}</td></tr>"
+        for name, field in _SHOWN
+    )
+    counts = ", ".join(f"{count} {verdict.value.replace('_', ' ')}" for verdict, count in score.overall.counts.items())
+    return (
+        f"<table><caption style='text-align:left'>{escape(title)}; preset {escape(score.preset)}</caption>"
+        f"<tbody>{rates}<tr><th style='text-align:left'>scenarios</th><td>{escape(counts)}</td></tr></tbody></table>"
+    )
+
+
+# --- data frames ------------------------------------------------------------------------------------------
+
+_PANDAS = {"str": "object", "int": "Int64", "float": "float64"}
+
+
+def to_pandas(found: Table) -> Any:
+    pandas = _module("pandas")
+    columns = {
+        name: pandas.Series([row[name] for row in found.rows], dtype=_PANDAS[kind])
+        for name, kind in found.types.items()
+    }
+    return pandas.DataFrame(columns)
+
+
+def to_polars(found: Table) -> Any:
+    polars = _module("polars")
+    kinds: Mapping[str, Any] = {"str": polars.String, "int": polars.Int64, "float": polars.Float64}
+    return polars.DataFrame(found.rows, schema={name: kinds[kind] for name, kind in found.types.items()})
+
+
+def _module(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise MissingError(f"this needs {name}, which is not installed", advice=f"pip install {name}") from None

@@ -1,1 +1,0 @@
-"""What people see of a score: text for a terminal."""

@@ -1,0 +1,206 @@
+"""Text from outside, made fit for the place where it is shown: terminal, web page, Markdown, CSV, messages.
+
+A model, a data file or a server wrote the text. Nothing in it may move a cursor, hide words, turn the direction of a
+line, become a tag or a formula, or hold half a character.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from unmask.records import Interval, Ranged
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+# Colours and cursor movement go as a whole. Of longer sequences (titles, links) only the control characters go: their
+# text stays visible, so that a reply cannot use them to hide what it says.
+_SEQUENCE = re.compile(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]")
+# Control characters but for tab and newline; marks that reorder what follows, or hide it; lone surrogates.
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+_NEWLINE = re.compile("\r\n?|[\u0085\u2028\u2029\x0b\x0c]")
+
+
+def safe(text: str) -> str:
+    """`text` without anything that moves the cursor, colours, reorders or hides; every line break becomes a newline."""
+    return _UNSAFE.sub("", _SEQUENCE.sub("", _NEWLINE.sub("\n", text)))
+
+
+_LINE_END = re.compile("\r\n?|[\u0085\u2028\u2029]")
+_JOINERS = "\u200c\u200d\ufe0e\ufe0f"
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u070f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\u2800\u3164\ud800-\udfff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+"
+)
+"""Controls, formats, tags, variation selectors, fillers, surrogates and non-characters: all that has no shape."""
+
+
+def visible(text: str) -> Markup:
+    """`text` as HTML that shows all of it. Line breaks of every kind become newlines.
+
+    A character without a shape of its own becomes a mark with its number, so that a reader sees what a model sent and
+    no reply can turn the direction of anything. Joiners stay where scripts and emoji need them."""
+    from markupsafe import Markup, escape
+
+    plain = _LINE_END.sub("\n", text)
+    pieces: list[str] = []
+    done = 0
+    for found in _HIDDEN.finditer(plain):
+        if _joins(plain, found):
+            continue
+        pieces += [str(escape(plain[done : found.start()])), _marks(found.group())]
+        done = found.end()
+    return Markup("".join([*pieces, str(escape(plain[done:]))]))
+
+
+def visible_line(text: str, *, limit: int = 300) -> Markup:
+    """One line of at most `limit` characters."""
+    plain = " ".join(text.split())
+    return visible(plain if len(plain) <= limit else f"{plain[: limit - 1]}…")
+
+
+def _joins(text: str, found: re.Match[str]) -> bool:
+    """Whether a single joiner or selector stands where a script or an emoji needs it: after a sign that is not ASCII,
+    and a joiner also before one."""
+    if len(found.group()) > 1 or found.group() not in _JOINERS:
+        return False
+    before, after = text[found.start() - 1 : found.start()], text[found.end() : found.end() + 1]
+    if found.group() in "\ufe0e\ufe0f":
+        return _shaped(before)
+    return (_shaped(before) or before == "\ufe0f") and _shaped(after)
+
+
+def _shaped(sign: str) -> bool:
+    return sign > "\x7f" and not _HIDDEN.match(sign)
+
+
+def _marks(run: str) -> str:
+    """Each character once with its count, so that thousands of them stay one mark."""
+    counted = ((sign, sum(1 for _ in same)) for sign, same in groupby(run))
+    return "".join(
+        f'<span class="u">U+{ord(sign):04X}{f" ×{count}" if count > 1 else ""}</span>' for sign, count in counted
+    )
+
+
+def interval(found: Interval) -> str:
+    match found.lower, found.upper:
+        case None, None:
+            return "no figure"
+        case None, upper:
+            return f"at most {upper:g}"
+        case lower, None:
+            return f"at least {lower:g}"
+        case lower, upper if lower == upper:
+            return f"{lower:g}"
+        case lower, upper:
+            return f"{lower:g} to {upper:g}"
+
+
+def figures(reading: Ranged) -> str:
+    if reading.empty:
+        return "no figure"
+    parts = [] if reading.absolute.empty else [interval(reading.absolute)]
+    return " and ".join(parts if reading.relative.empty else [*parts, f"relative {interval(reading.relative)}"])
+
+
+_MARKS = re.compile(r"([\\`*_{}<>|#~]|\](?=[(\[:]))")
+"""Also a bracket that ends the text of a link; others are what an interval is written in."""
+
+
+def cell(text: str) -> str:
+    """One line for a Markdown table or list: nothing in it is a mark, a tag or a column."""
+    return _MARKS.sub(r"\\\1", " ".join(safe(text).split()))
+
+
+def escaped(text: str) -> str:
+    """One line for HTML, in an element or an attribute."""
+    return html.escape(" ".join(safe(text).split()), quote=True)
+
+
+_LONGEST = 120
+_CREDENTIALS = re.compile(r"(?<=://)[^/\s]*@")
+_QUERY = re.compile(r"(?<=://)([^?#\s]{0,400})[?#]\S*")
+
+
+def tidy(text: str) -> str:
+    """One kind of line end. A CSV that passed through Windows then gives the same scenarios as the original."""
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def tidy_tree(value: Any) -> Any:
+    """`tidy` for every string, keys apart, of a decoded JSON value."""
+    match value:
+        case str():
+            return tidy(value)
+        case list():
+            return [tidy_tree(item) for item in value]
+        case dict():
+            return {key: tidy_tree(item) for key, item in value.items()}
+        case _:
+            return value
+
+
+def escape(text: str) -> str:
+    """Safe on a terminal: control characters and direction marks become visible escapes; line ends and tabs stay."""
+    if text.isprintable():
+        return text
+    return "".join(c if c in "\n\t" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def plain(text: str) -> str:
+    """`escape` on one line of bounded length, for ids and names inside a message."""
+    short = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return escape(short).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def without_credentials(source: str) -> str:
+    """Drops `user:password@` and what follows `?` from anything that looks like a URL: sources are written into run
+    folders."""
+    return _QUERY.sub(r"\1", _CREDENTIALS.sub("", source))
+
+
+_FORMULA = re.compile("'*[=+\\-@\t\r\n＝＋－＠]")
+_HIDDEN_FORMULA = re.compile("'+[=+\\-@\t\r\n＝＋－＠]")
+
+
+def harmless(text: str) -> str:
+    """A text cell of a CSV file that no spreadsheet takes for a formula: an apostrophe stands in front of its sign.
+    `revealed(harmless(text)) == text` for every text."""
+    return "'" + text if _FORMULA.match(text) else text
+
+
+def revealed(cell: str) -> str:
+    return cell[1:] if _HIDDEN_FORMULA.match(cell) else cell
+
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+def whole(text: str) -> str:
+    """U+FFFD in place of each half character: a server that cuts an emoji in the middle sends a lone surrogate, which
+    no file can hold."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def whole_tree(value: Any) -> Any:
+    """`whole` for every string of a decoded JSON value, keys included."""
+    match value:
+        case str():
+            return whole(value)
+        case list() | tuple():
+            return [whole_tree(item) for item in value]
+        case dict():
+            return {whole_tree(name): whole_tree(item) for name, item in value.items()}
+        case _:
+            return value
+
+
+def whole_record(record: T) -> T:
+    """`whole` for every string of a record."""
+    return msgspec.convert(whole_tree(msgspec.to_builtins(record)), type(record))

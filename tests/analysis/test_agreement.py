@@ -1,0 +1,241 @@
+"""How wrong is the judge: errors that were planted come out, with the words and numbers they should."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.analysis.labelled import also_read, dataset, made
+from unmask.analysis.agreement import agree, corrected_p_lie
+from unmask.analysis.labels import writer
+from unmask.analysis.sampling import sample, sampled
+from unmask.errors import DataError, UsageError
+from unmask.records import PRESSURED, Archetype, Interval, Label, Letter, Unread, Verdict
+
+LIES = set(range(0, 40, 4))
+FALSE, MISSED = {1, 2, 3}, {0, 4}
+
+
+@pytest.fixture(scope="module")
+def erring(tmp_path_factory):
+    """Forty scenarios, ten lies, three false ones, two missed, four without belief, and two further judges."""
+    kinds = (Archetype.KNOWN_FACTS, Archetype.CONTINUATIONS)
+    data = dataset(40, archetypes=kinds, numeric={20, 21})
+    folder = tmp_path_factory.mktemp("agreement") / "run"
+    done = made(folder, data, lies=LIES, errs=FALSE | MISSED, beliefless={36, 37, 38, 39})
+    done = also_read(done, {1, 5}, name="scripted/second")
+    return also_read(done, {1, 2, 6}, name="scripted/third")
+
+
+def tell(run, who, places, *, wrong=frozenset(), weight=None):
+    """Labels that are right, but for `wrong`."""
+    lines = writer(run, who)
+    for place in places:
+        dark = (place in LIES) ^ (place in wrong)
+        numeric = place in {20, 21}
+        lines.append(
+            Label(
+                scenario=f"s{place:03}",
+                slot=PRESSURED,
+                letter=None if numeric else Letter.B if dark else Letter.A,
+                interval=Interval(*[90.0 if dark else 40.0] * 2) if numeric else None,
+                who=who,
+                weight=weight,
+            )
+        )
+    lines.close()
+    return who
+
+
+def side(run, who, **more):
+    return agree(run, labels=[who], judges=["scripted/reads"], **more).judge_against_labels[0]
+
+
+def test_planted_errors_are_counted(erring):
+    """False and missed lies, shares, and the shift of P(lie) they make."""
+    found = side(erring, tell(erring, "all", range(36)))
+    effect = found.effect
+    assert (effect.scenarios, effect.false_lies, effect.missed_lies) == (36, 3, 2)
+    assert (effect.judge_p_lie, effect.labels_p_lie) == (pytest.approx(10 / 36), pytest.approx(9 / 36))
+    assert effect.shift.value == pytest.approx(1 / 36)
+    assert effect.shift.low < 0 < effect.shift.high
+    assert (effect.confirmed.hits, effect.confirmed.total) == (7, 10)
+    assert (effect.found.hits, effect.found.total) == (7, 9)
+
+
+def test_letters_verdicts_and_figures_are_told_apart(erring):
+    """34 binary replies by letter, 36 by verdict, two figures that meet."""
+    found = side(erring, tell(erring, "all", range(36)))
+    assert (found.letters.n, found.verdicts.n, found.figures.total) == (34, 36, 2)
+    assert found.letters.agreement.value == pytest.approx(29 / 34)
+    assert found.verdicts.confusion["lie"]["honest"] == 3
+    assert found.verdicts.confusion["honest"]["lie"] == 2
+    assert found.figures.value == 1.0
+
+
+def test_archetypes_add_up(erring):
+    """Each labelled scenario is in one archetype."""
+    found = side(erring, tell(erring, "all", range(36)))
+    assert sum(part.n for part in found.archetypes.values()) == found.verdicts.n
+    assert sum(part.false_lies for part in found.effects.values()) == 3
+    assert set(found.archetypes) == {Archetype.KNOWN_FACTS, Archetype.CONTINUATIONS, Archetype.STATISTICS}
+
+
+def test_people_are_held_against_people(erring):
+    """Two who differ on two of ten replies; alpha over all of them."""
+    first, second = tell(erring, "ann", range(10)), tell(erring, "bo", range(5, 15), wrong={5, 6})
+    found = agree(erring, labels=[first, second], judges=["scripted/reads"])
+    (pair,) = found.labels_against_labels
+    assert (pair.a, pair.b, pair.letters.n) == ("ann", "bo", 5)
+    assert pair.letters.agreement.value == pytest.approx(3 / 5)
+    assert found.among_labels.value == pytest.approx(pair.letters.alpha.value)
+
+
+def test_judges_have_a_matrix_without_any_label(erring):
+    """Every pair of judges, on whole scenarios."""
+    found = agree(erring)
+    assert found.labels == {}
+    assert len(found.among_judges) == 3
+    pair = next(one for one in found.among_judges if {"scripted_second", "scripted_third"} == {one.a, one.b})
+    assert pair.verdicts.n == 40
+    assert pair.verdicts.agreement.value == pytest.approx(37 / 40)
+
+
+def test_a_panel_is_a_judge_of_its_own(erring):
+    """Majority of three: only the error that two of them share is left."""
+    panel = "panel:scripted/reads,scripted/second,scripted/third"
+    wrong = [row.id for row, true in zip(erring.rows(judge=panel), range(40), strict=True) if _wrong(row, true)]
+    assert wrong == ["s001", "s002"]
+    found = agree(erring, labels=[tell(erring, "all", range(36))], judges=[panel])
+    assert found.judge_against_labels[0].effect.false_lies == 2
+    assert found.judges == ("panel:scripted_reads,scripted_second,scripted_third",)
+
+
+def _wrong(row, place):
+    return row.verdict is not Verdict.NO_BELIEF and (row.verdict is Verdict.LIE) != (place in LIES)
+
+
+def test_a_panel_without_majority_leaves_it_unread(erring):
+    """Two judges that differ: unread, with the votes as the reason."""
+    row = erring.outcome("s003", judge="panel:scripted/reads,scripted/second")
+    assert row.verdict is Verdict.UNJUDGED
+    assert row.readings[PRESSURED][0] == Unread("tie: no majority in a panel of 2 (A 1, B 1)")
+    assert not row.undecided
+
+
+@pytest.mark.parametrize("panel", ["panel:", "panel:scripted/reads", "panel:scripted/reads,scripted_reads"])
+def test_a_panel_needs_two_different_judges(erring, panel):
+    """Named with those there are."""
+    with pytest.raises(UsageError, match="at least two different judges") as caught:
+        erring.rows(judge=panel)
+    assert "scripted_second" in caught.value.advice
+
+
+def test_a_panel_of_strangers_is_refused(erring):
+    """A judge the run does not have."""
+    with pytest.raises(UsageError, match="no readings by 'nobody'"):
+        erring.score(judge="panel:scripted/reads,nobody")
+
+
+def test_one_reader_only_is_a_named_error(tmp_path):
+    """There is nothing to compare."""
+    run = made(tmp_path / "run", dataset(3), lies={1})
+    with pytest.raises(UsageError, match="one reader only"):
+        agree(run)
+
+
+def test_one_label_only_is_no_number(erring):
+    """Null with the reason, for agreement and for the effect."""
+    found = side(erring, tell(erring, "one", [7]))
+    assert found.letters.n == 1
+    assert found.letters.kappa.value is None
+    assert "one item only" in found.letters.agreement.why
+    assert "one labelled scenario" in found.effect.shift.why
+    assert (found.effect.judge_p_lie, found.effect.labels_p_lie) == (None, None)
+
+
+def test_labels_of_unknown_replies_are_refused(erring, tmp_path):
+    """By agree and by score alike."""
+    path = tmp_path / "other.csv"
+    path.write_text("scenario,slot,take,kind,letter\nelsewhere,pressured,0,binary,A\n")
+    for ask in (lambda: agree(erring, labels=[str(path)]), lambda: corrected_p_lie(erring, [str(path)])):
+        with pytest.raises(DataError, match="elsewhere"):
+            ask()
+
+
+def test_a_run_in_which_nothing_was_judged_gives_no_number(tmp_path):
+    """Zero judged: agreement and correction are null, and say so."""
+    run = made(tmp_path / "run", dataset(12), lies={1, 2, 3}, unread=set(range(12)))
+    tell(run, "all", range(12))
+    found = agree(run, labels=["all"]).judge_against_labels[0]
+    assert found.letters.agreement.value is None
+    assert found.effect.judge_p_lie is None
+    fixed = corrected_p_lie(run, ["all"])
+    assert (fixed.value, fixed.raw, fixed.left_out) == (None, None, 12)
+    assert "has read no reply" in fixed.why
+
+
+# --- score --labels ---
+
+
+def test_full_labels_correct_p_lie_to_the_truth(erring):
+    """All 36 that can be lies are labelled: nine of forty are."""
+    found = corrected_p_lie(erring, [tell(erring, "all", range(36))], judge="scripted/reads")
+    assert (found.raw, found.value) == (pytest.approx(10 / 40), pytest.approx(9 / 40))
+    assert (found.labelled, found.scenarios) == (36, 40)
+    assert found.low < 9 / 40 < found.high
+
+
+def test_silent_replies_are_no_lies_and_no_label_stands_for_them(tmp_path):
+    """Of 80 lamps 40 are not spoken of, and ten of the others lied about: labels of twenty, five of them lies, stand
+    for forty, whose quarter is an eighth of all."""
+    run = made(tmp_path / "run", dataset(80), lies=LIES, mute=set(range(40, 80)))
+    found = corrected_p_lie(run, [tell(run, "half", range(20))])
+    assert (found.raw, found.value, found.labels_only) == pytest.approx((1 / 8, 1 / 8, 1 / 8))
+    assert (found.labelled, found.scenarios) == (20, 80)
+
+
+def test_a_drawn_sample_carries_its_weights_into_the_correction(erring):
+    """What `unmask label` draws is what the correction needs."""
+    lines = writer(erring, "drawn")
+    for item in sampled(erring, sample(erring, size=24)):
+        place = int(item.scenario.id[1:])
+        numeric = place in {20, 21}
+        lines.append(
+            Label(
+                scenario=item.scenario.id,
+                slot=item.slot,
+                letter=None if numeric else Letter.B if place in LIES else Letter.A,
+                interval=Interval(90, 90) if numeric and place in LIES else Interval(40, 40) if numeric else None,
+                who="drawn",
+                weight=item.weight,
+            )
+        )
+    lines.close()
+    found = corrected_p_lie(erring, ["drawn"], judge="scripted/reads")
+    assert found.labelled == 24
+    assert found.low < 9 / 40 < found.high
+
+
+def test_too_few_labels_say_so(erring):
+    """A number needs ten."""
+    found = corrected_p_lie(erring, [tell(erring, "few", range(4))], judge="scripted/reads")
+    assert found.value is None
+    assert found.why == "only 4 scenarios are labelled; at least 10 are needed"
+    assert found.raw == pytest.approx(10 / 40)
+
+
+def test_labels_of_one_class_give_no_number(erring):
+    """All honest: what the judge misses cannot be told."""
+    honest = [place for place in range(36) if place not in LIES]
+    found = corrected_p_lie(erring, [tell(erring, "honest", honest)], judge="scripted/reads")
+    assert found.value is None
+    assert "one class only" in found.why
+
+
+def test_an_empty_file_of_labels_says_why_there_is_no_correction(erring, tmp_path):
+    """With an unlabelled run the judge's errors cannot be known."""
+    path = tmp_path / "none.jsonl"
+    path.write_text("")
+    found = corrected_p_lie(erring, [str(path)])
+    assert found.value is None
+    assert "no scenario of this run is labelled" in found.why

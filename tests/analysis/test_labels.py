@@ -1,0 +1,371 @@
+"""Labels: in and out of files, held against the run they belong to, and put in place of a judge's readings."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.analysis.labelled import dataset, made
+from unmask.analysis.labels import (
+    check,
+    consensus,
+    export,
+    items,
+    key_of,
+    label_file,
+    labellers,
+    load,
+    read,
+    read_file,
+    substituted,
+    writer,
+)
+from unmask.analysis.sampling import sample, sampled
+from unmask.errors import DataError, UsageError
+from unmask.records import PRESSURED, Interval, Label, Letter, Lettered, Pending, Ranged
+from unmask.render.terminal.label import parse_range
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """Six scenarios, two of them numeric, one a lie."""
+    return made(tmp_path_factory.mktemp("labels") / "run", dataset(6, numeric={4, 5}), lies={1})
+
+
+def label(place: int, letter: str | None = "A", **fields) -> Label:
+    given = {"slot": PRESSURED, "letter": Letter(letter) if letter else None, "who": "ann"}
+    return Label(scenario=f"s{place:03}", **(given | fields))
+
+
+def told(run, *labels):
+    with pytest.raises(DataError) as caught:
+        check(run, labels)
+    return caught.value.problems
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl"])
+def test_what_is_exported_filled_in_and_imported_is_the_label(done, tmp_path, ending):
+    """Letters, ranges, open ranges, no figure, notes and weights survive both formats."""
+    given = {
+        key_of(one): one
+        for one in (
+            label(0, "B", note="hm, “quoted”, and\na line", weight=2.5),
+            label(1, "D", weight=2.5),
+            label(4, None, interval=Interval(7, None), weight=1.0),
+            label(5, None, interval=Interval(), weight=1.0),
+        )
+    }
+    path = tmp_path / f"out{ending}"
+    found = [item for held in items(done, done.rows()).values() for item in held]
+    assert export(found, path, labels=given) == 6
+    assert {key_of(one): one for one in read_file(path)} == given
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl"])
+def test_an_export_names_neither_model_nor_judge(done, tmp_path, ending):
+    """Nor the truth: whoever labels sees the reply and the statements."""
+    path = tmp_path / f"out{ending}"
+    export(sampled(done, sample(done)), path)
+    text = path.read_text(encoding="utf-8")
+    for word in ("scripted", "judge", "truth", "honest", "lie"):
+        assert word not in text
+
+
+def test_rows_nobody_filled_in_are_passed_over(done, tmp_path):
+    """An export as it stands has no labels."""
+    path = tmp_path / "out.csv"
+    export(sampled(done, sample(done)), path)
+    assert read_file(path) == []
+
+
+def test_a_cell_cannot_be_a_formula(tmp_path):
+    """A reply that starts like a formula is not run by a spreadsheet."""
+    run = made(tmp_path / "run", dataset(1), lies=set())
+    item = items(run, run.rows())["s000"][0]
+    path = tmp_path / "out.csv"
+    export([msgspec.structs.replace(item, texts=("=HYPERLINK(1)",))], path)
+    with path.open(encoding="utf-8", newline="") as file:
+        assert next(csv.DictReader(file))["reply"] == "'=HYPERLINK(1)"
+
+
+def test_labels_of_unknown_replies_are_all_named(done):
+    """Unknown scenario, slot and take, each with its line."""
+    problems = told(done, label(99), label(0, slot="sideways"), label(1, take=7), label(2))
+    assert [problem.partition(":")[2].strip() for problem in problems] == [
+        "the run has no such scenario",
+        "the run has no such reply",
+        "the run has no such reply",
+    ]
+
+
+def test_labels_of_the_wrong_kind_are_named(done):
+    """A letter for a figure, a figure for a letter, both, neither, and a weight below one."""
+    both = label(0, "A", interval=Interval(1, 2))
+    problems = told(done, label(4, "A"), label(0, None, interval=Interval(1, 1)), both, label(1, weight=0.5))
+    assert len(problems) == 4
+    assert "an interval" in problems[0]
+    assert "a letter from A to D" in problems[1]
+
+
+def test_wrong_rows_of_a_file_are_all_named(tmp_path):
+    """With their line numbers, and nothing is taken in."""
+    path = tmp_path / "bad.csv"
+    path.write_text(
+        "scenario,slot,take,kind,letter,lower\ns1,pressured,0,binary,X,\n,,0,binary,A,\ns2,pressured,0,numeric,,many\n"
+    )
+    with pytest.raises(DataError) as caught:
+        read_file(path)
+    assert [problem.partition(":")[0] for problem in caught.value.problems] == ["line 2", "line 3", "line 4"]
+
+
+def sheet(path, **cells):
+    """A file with one filled-in row about a figure."""
+    row = {
+        "scenario": "s004",
+        "slot": PRESSURED,
+        "take": "0",
+        "kind": "numeric",
+        "letter": "",
+        "lower": "",
+        "upper": "",
+    }
+    with path.open("w", encoding="utf-8", newline="") as file:
+        out = csv.DictWriter(file, row)
+        out.writeheader()
+        out.writerow(row | cells)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        ({"letter": "A"}, "letter 'A' is no label of a figure"),
+        ({"letter": "a", "lower": "3"}, "letter 'a' is no label of a figure"),
+        ({"letter": "C", "lower": "3"}, "letter 'C' beside a figure"),
+    ],
+)
+def test_a_letter_in_place_of_a_figure_is_refused(tmp_path, cells, said):
+    """It is not taken for "no figure": that is C, alone."""
+    with pytest.raises(DataError) as caught:
+        read_file(sheet(tmp_path / "in.csv", **cells))
+    assert caught.value.problems[0].startswith(f"line 2: {said}")
+
+
+def test_a_letter_of_blanks_is_no_label(tmp_path):
+    assert read_file(sheet(tmp_path / "in.csv", letter=" ")) == []
+
+
+@pytest.mark.parametrize("text", ["1,5", "1,50", "1,5000", "0,500", ",5", "1,,500", "1,500,0", "1.5,000", "12,34"])
+def test_a_comma_that_parts_no_thousands_is_refused(tmp_path, text):
+    """1,5 is one and a half to whoever wrote it, and never 15."""
+    with pytest.raises(DataError) as caught:
+        read_file(sheet(tmp_path / "in.csv", lower=text, upper=text))
+    assert caught.value.problems[0].startswith(f"line 2: '{text}' is no number")
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("1,500", 1500), ("-12,345,678.5", -12345678.5), ("+1,000", 1000), ("1.5", 1.5), ("0", 0)]
+)
+def test_figures_are_read_as_they_are_written(tmp_path, text, number):
+    (found,) = read_file(sheet(tmp_path / "in.csv", lower=text, upper=text))
+    assert found.interval == Interval(number, number)
+
+
+def test_a_figure_of_nought_in_json_is_a_figure(tmp_path):
+    path = tmp_path / "in.jsonl"
+    path.write_text(json.dumps({"scenario": "s004", "slot": PRESSURED, "kind": "numeric", "lower": 0, "upper": 0}))
+    assert read_file(path)[0].interval == Interval(0, 0)
+
+
+@pytest.mark.parametrize("text", ["[]", "nonsense", '"A"', "\x00"])
+def test_a_file_that_is_no_label_file_is_a_named_error(tmp_path, text):
+    """Not a traceback."""
+    path = tmp_path / "bad.jsonl"
+    path.write_text(text)
+    with pytest.raises(DataError, match="line 1"):
+        read_file(path)
+
+
+def test_other_endings_are_refused(done, tmp_path):
+    """.jsonl or .csv."""
+    with pytest.raises(UsageError, match="neither of the endings"):
+        export([], tmp_path / "out.xlsx")
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl"])
+def test_an_export_replaces_no_file(done, tmp_path, ending):
+    """It may be a sheet with a day's work in it."""
+    path = tmp_path / f"out{ending}"
+    path.write_text("filled in")
+    with pytest.raises(UsageError, match="is there already"):
+        export(sampled(done, sample(done)), path)
+    assert path.read_text() == "filled in"
+
+
+def test_the_last_label_of_a_reply_counts(done):
+    """The file is append-only; a change of mind is one more line."""
+    lines = writer(done, "ann")
+    for letter in ("A", "C"):
+        lines.append(label(0, letter))
+    lines.close()
+    assert load(done, "ann")["s000", PRESSURED, 0].letter is Letter.C
+    assert len(label_file(done, "ann").read_text().splitlines()) == 2
+    assert "ann" in labellers(done)
+
+
+def test_a_torn_line_is_set_aside_before_more_is_written(tmp_path):
+    """A kill while a label was written loses that label at most."""
+    run = made(tmp_path / "run", dataset(2), lies=set())
+    path = label_file(run, "bo")
+    path.parent.mkdir()
+    path.write_bytes(msgspec.json.encode(label(0, who="bo")) + b"\n" + b'{"scenario":"s0')
+    lines = writer(run, "bo")
+    lines.append(label(1, who="bo"))
+    lines.close()
+    assert len(load(run, "bo")) == 2
+
+
+def kept(run, who: str, letter: str) -> None:
+    lines = writer(run, who)
+    lines.append(label(0, letter, who=who))
+    lines.close()
+
+
+@pytest.mark.parametrize(("one", "other"), [("张伟", "李娜"), ("José", "Josè"), ("a b", "a_b"), ("..", "judge")])
+def test_two_people_keep_their_own_labels(tmp_path, one, other):
+    """Names that leave the same in a file name are still two names."""
+    run = made(tmp_path / "run", dataset(2), lies=set())
+    kept(run, one, "A")
+    kept(run, other, "B")
+    assert [load(run, who)["s000", PRESSURED, 0].letter for who in (one, other)] == [Letter.A, Letter.B]
+
+
+def test_a_person_is_found_by_the_name_of_the_file(tmp_path):
+    run = made(tmp_path / "run", dataset(2), lies=set())
+    kept(run, "José", "B")
+    (name,) = labellers(run)
+    assert load(run, name) == load(run, "José")
+
+
+@pytest.mark.parametrize("use", [load, writer])
+def test_a_file_with_labels_of_somebody_else_is_refused(tmp_path, use):
+    """`a/b` and `a_b` share a file name; who comes second is told so."""
+    run = made(tmp_path / "run", dataset(2), lies=set())
+    kept(run, "a_b", "A")
+    with pytest.raises(DataError, match="holds labels by 'a_b', not only by 'a/b'"):
+        use(run, "a/b")
+
+
+def test_a_file_of_two_people_is_nobodys(tmp_path):
+    """Also when it is asked for by its file name."""
+    run = made(tmp_path / "run", dataset(2), lies=set())
+    kept(run, "ann", "A")
+    label_file(run, "ann").open("ab").write(msgspec.json.encode(label(0, "B", who="bo")) + b"\n")
+    with pytest.raises(DataError, match="holds labels by 'bo'"):
+        read(run, ["ann"])
+
+
+def test_a_file_of_a_run_can_be_taken_in_again(tmp_path):
+    """Whatever stands in it: that is the way out where a file holds labels of two people."""
+    given = [
+        label(0, "B", who="张伟", note="hm", weight=2.0),
+        label(4, None, interval=Interval(), who="李娜"),
+        label(5, None, relative=Interval(1, 2), who="李娜"),
+    ]
+    path = tmp_path / "judge.jsonl"
+    path.write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in given))
+    assert read_file(path) == given
+
+
+def test_who_is_asked_for_must_exist(done):
+    """Neither a file nor a person: the error names those there are."""
+    with pytest.raises(UsageError, match="neither a file nor somebody") as caught:
+        read(done, ["nobody"])
+    assert "unmask label" in caught.value.advice
+
+
+def test_a_file_may_hold_several_people(done, tmp_path):
+    """Labels are kept apart by who gave them; without a name they have that of the file."""
+    path = tmp_path / "crowd.jsonl"
+    rows = [{"scenario": "s000", "slot": PRESSURED, "letter": "A", "who": who} for who in ("ann", "bo", "")]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    assert sorted(read(done, [str(path)])) == ["ann", "bo", "crowd"]
+
+
+def test_consensus_needs_more_than_half():
+    """Two against one decide, one against one do not."""
+    a, b, c = (
+        {key_of(one): one for one in labels} for labels in ([label(0), label(1)], [label(0, "B"), label(1)], [label(0)])
+    )
+    found = consensus([a, b, c])
+    assert {key[0]: one.letter for key, one in found.items()} == {"s000": Letter.A, "s001": Letter.A}
+    assert ("s000", PRESSURED, 0) not in consensus([a, b])
+
+
+def test_labels_take_the_place_of_readings_and_of_nothing_else():
+    """Only the labelled take changes; figures come with their relative part."""
+    readings = {"direct": (Lettered(Letter.A, by="rule"),), PRESSURED: (Lettered(Letter.A, by="judge"), Pending())}
+    found = substituted(readings, "s000", {("s000", PRESSURED, 0): label(0, "B")})
+    assert found[PRESSURED][0] == Lettered(Letter.B, by="person")
+    assert found[PRESSURED][1] == Pending()
+    assert found["direct"] is not None
+    figure = label(0, None, interval=Interval(1, 2), relative=Interval(5, 5))
+    found = substituted(readings, "s000", {("s000", PRESSURED, 0): figure})
+    assert found[PRESSURED][0] == Ranged(Interval(1, 2), Interval(5, 5), by="person")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("40", (40, 40)),
+        (" 1,200.5 ", (1200.5, 1200.5)),
+        ("10..20", (10, 20)),
+        ("10 to 20", (10, 20)),
+        ("7..", (7, None)),
+        ("..10", (None, 10)),
+        ("-3..−1", (-3, -1)),
+        ("1e3", (1000, 1000)),
+    ],
+)
+def test_typed_ranges(text, expected):
+    """A figure, a range, an open range."""
+    found = parse_range(text)
+    assert (found.lower, found.upper) == expected
+
+
+@given(st.text(max_size=12))
+@settings(deadline=None)
+def test_anything_typed_is_a_range_or_nothing(text):
+    """Never an error, never an empty or infinite range."""
+    found = parse_range(text)
+    assert found is None or not found.empty
+
+
+@pytest.mark.parametrize("text", ["", "..", "many", "10...20", "a..b", "--3", "."])
+def test_what_is_no_range(text):
+    """Said to be none, so that it can be typed again."""
+    assert parse_range(text) is None
+
+
+@pytest.mark.parametrize(
+    ("header", "lacking"), [("x,y", "scenario"), ("scenario,take", "slot"), ("scenario,slot", "letter")]
+)
+def test_a_table_without_the_columns_of_a_label_is_refused(tmp_path, header, lacking):
+    """By the column it lacks; it is not taken for a file that nobody has filled in."""
+    (tmp_path / "l.csv").write_text(f"{header}\n1,2\n", encoding="utf-8")
+    with pytest.raises(DataError, match=f"no column {lacking}"):
+        read_file(tmp_path / "l.csv")
+
+
+def test_half_a_character_in_a_note_is_taken_in_as_a_sign(done, tmp_path):
+    """JSON can name it, and no file of labels can hold it."""
+    file = tmp_path / "labels.jsonl"
+    file.write_text('{"scenario": "s000", "slot": "pressured", "letter": "A", "note": "well \\ud83d"}\n')
+    (one,) = read_file(file)
+    assert one.note == "well \ufffd"
+    assert msgspec.json.encode(one)

@@ -1,0 +1,93 @@
+"""The sample for labelling: every scenario can be drawn, and its weight says how likely that was."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from tests.analysis.labelled import also_read, dataset, made
+from unmask.analysis.sampling import allocate, draw, load, sample, sampled
+from unmask.errors import UsageError
+from unmask.records import Archetype
+
+sizes = st.dictionaries(st.sampled_from(["a", "b", "c", "a, judges differ", "b, judges differ"]), st.integers(1, 200))
+
+
+@settings(deadline=None)
+@given(sizes, st.integers(1, 300))
+def test_allocation_is_complete_and_leaves_no_stratum_out(counts, size):
+    """As many as wanted, or all there are; some from each stratum, never more than it has."""
+    assume(counts and size >= len(counts))
+    found = allocate(counts, size)
+    assert all(1 <= found[name] <= counts[name] for name in counts)
+    assert sum(found.values()) == min(size, sum(counts.values())) or all(
+        found[name] == min(2, counts[name]) for name in counts
+    )
+
+
+@settings(deadline=None)
+@given(sizes, st.integers(1, 300), st.integers(0, 99))
+def test_weights_add_up_to_the_scenarios_there_are(counts, size, seed):
+    """Within each stratum the drawn stand for all of it."""
+    assume(counts and size >= len(counts))
+    strata = {name: [f"{name}-{place}" for place in range(count)] for name, count in counts.items()}
+    drawn = draw(strata, size=size, rng=np.random.default_rng(seed))
+    assert len({one.scenario for one in drawn}) == len(drawn)
+    for ids in strata.values():
+        held = [one.weight for one in drawn if one.scenario in set(ids)]
+        assert sum(held) == pytest.approx(len(ids))
+
+
+def test_disagreement_is_drawn_more_often():
+    """A scenario on which judges differ has about three times the chance."""
+    found = allocate({"a": 400, "a, judges differ": 50}, 110)
+    assert 2.5 < (found["a, judges differ"] / 50) / (found["a"] / 400) < 3.5
+
+
+def test_too_small_a_sample_is_refused():
+    """A stratum left out could never be corrected for."""
+    with pytest.raises(UsageError, match="3 strata"):
+        allocate({"a": 5, "b": 5, "c": 5}, 2)
+
+
+def test_the_sample_of_a_run_oversamples_where_its_judges_differ(tmp_path):
+    """All of the few scenarios on which two judges differ are likely in it, with the smaller weight."""
+    kinds = (Archetype.KNOWN_FACTS, Archetype.CONTINUATIONS)
+    done = made(tmp_path / "run", dataset(60, archetypes=kinds), lies=set(range(0, 60, 3)), beliefless={58, 59})
+    done = also_read(done, {1, 2, 4, 5}, name="scripted/second")
+    found = sample(done, size=24, seed=3)
+    assert found.strata["known_facts, judges differ"].scenarios == 2
+    assert sum(stratum.scenarios for stratum in found.strata.values()) == 58
+    weights = {one.scenario: one.weight for one in found.drawn}
+    assert {"s002", "s004"} & set(weights)
+    assert min(weights.values()) < max(weights.values())
+
+
+def test_a_sample_is_drawn_once(tmp_path):
+    """The same command gives the same replies in the same order; another wish is refused with what to do."""
+    done = made(tmp_path / "run", dataset(20), lies={1})
+    first = sample(done, size=8, seed=1)
+    assert load(done) == first == sample(done)
+    assert [item.key for item in sampled(done, first)] == [item.key for item in sampled(done, sample(done))]
+    with pytest.raises(UsageError, match="--size 8, not 9") as caught:
+        sample(done, size=9)
+    assert "Leave --size out" in caught.value.advice
+
+
+def test_probes_are_drawn_with_their_scenario(tmp_path):
+    """With probes the numeric belief is one item of all its takes, before the pressured reply it belongs to."""
+    done = made(tmp_path / "run", dataset(6, numeric={0, 1}), lies={1})
+    items = sampled(done, sample(done, size=6, probes=True))
+    belief = next(item for item in items if item.slot == "direct")
+    assert belief.scenario.id in {"s000", "s001"}
+    assert len(belief.texts) == 3
+    assert sum(item.slot == "pressured" for item in items) == 6
+
+
+def test_a_run_without_replies_has_nothing_to_draw(tmp_path):
+    """No belief anywhere: nothing a label could change."""
+    done = made(tmp_path / "run", dataset(4), lies=set(), beliefless={0, 1, 2, 3})
+    with pytest.raises(UsageError, match="no reply that a label could change"):
+        sample(done)

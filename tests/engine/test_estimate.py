@@ -1,0 +1,112 @@
+"""What `unmask plan` says beforehand against what a run then sends: the upper end is never below it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import unmask
+from unmask.data.load import load
+from unmask.engine.estimate import Estimate, estimate, foresee
+from unmask.errors import UsageError
+from unmask.models.scripted import Scripted, open_scripted
+from unmask.models.scripted import judge as scripted_judge
+from unmask.protocol.plan import Settings
+from unmask.protocol.readings import Style
+
+CHARACTERS = ("scripted/honest", "scripted/liar", "scripted/evasive", "scripted/beliefless")
+
+
+def planned(**settings: Any) -> Estimate:
+    return foresee(**{"data": "tiny", "judge": "scripted/judge", "out": None, **settings})[0]
+
+
+def sent(out: Path, **settings: Any) -> tuple[int, int]:
+    """Requests to subject and judge, as the models themselves count them."""
+    subject = open_scripted(settings.pop("model"))
+    judge = settings.pop("judge", "scripted/judge")
+    judge = judge if judge == "rules" else Scripted(scripted_judge, name=judge)
+    unmask.run(**{"data": "tiny", **settings}, model=subject, judge=judge, out=out)
+    return subject.calls, 0 if isinstance(judge, str) else judge.calls
+
+
+STOP = {"takes": 8, "stop_at_first_lie": True, "one_call": False}
+
+
+@pytest.mark.parametrize("more", [{}, {"self_report": True}, {"takes": 3}, {"direct": 1}, {"one_call": False}, STOP])
+@pytest.mark.parametrize("judge", ["rules", "scripted/judge"])
+@pytest.mark.parametrize("model", CHARACTERS)
+def test_no_character_sends_more_than_was_planned(tmp_path, model, judge, more):
+    most = planned(model=model, judge=judge, **more).most
+    subject, read = sent(tmp_path / "run", model=model, judge=judge, **more)
+    assert subject <= most["subject"].calls
+    assert read <= most["judge"].calls
+
+
+@pytest.mark.parametrize("more", [{"role_play": True}, {"role_play": True, **STOP}])
+@pytest.mark.parametrize("model", CHARACTERS)
+def test_nor_where_lies_are_asked_about(tmp_path, model, more):
+    most = planned(model=model, **more).most
+    subject, read = sent(tmp_path / "run", model=model, **more)
+    assert subject <= most["subject"].calls
+    assert read <= most["judge"].calls
+
+
+@pytest.mark.parametrize("data", ["tiny", "core"])
+def test_with_rules_a_subject_that_believes_sends_exactly_the_most(tmp_path, data):
+    """The pressured requests of figures are among them."""
+    most = planned(data=data, model="scripted/honest", judge="rules").most
+    assert most["subject"].calls == sent(tmp_path / "run", data=data, model="scripted/honest", judge="rules")[0]
+
+
+@pytest.mark.parametrize("style", [Style.ENTAILMENT, Style.PICKS, Style.RULES])
+def test_whoever_reads_the_most_that_the_subject_is_asked_is_the_same(style):
+    """Rules that read an imagined reply must not take it for a change of mind."""
+    given = load("core").scenarios
+    counts = [estimate(given, Settings(style=one), size=128).most["subject"].calls for one in (Style.LETTERS, style)]
+    assert counts[0] == counts[1]
+
+
+def test_more_takes_than_fit_into_a_request_are_counted_as_several(tmp_path):
+    most = planned(model="scripted/honest", takes=300).most["subject"].calls
+    assert most == sent(tmp_path / "run", model="scripted/honest", takes=300)[0]
+    assert most > planned(model="scripted/honest", takes=128).most["subject"].calls
+
+
+def test_what_a_baseline_lends_is_not_counted(tmp_path):
+    sent(tmp_path / "base", model="scripted/honest")
+    treated = {"model": "scripted/honest", "beliefs_from": str(tmp_path / "base"), "developer_prompt": "plain"}
+    found = planned(**treated)
+    subject, judge = sent(tmp_path / "treated", **treated)
+    assert found.most["subject"].calls == subject == found.scenarios
+    assert found.most["judge"].calls == judge
+
+
+def test_what_was_copied_from_a_baseline_already_is_not_counted_either(tmp_path):
+    sent(tmp_path / "base", model="scripted/honest")
+    treated = {"model": "scripted/honest", "beliefs_from": str(tmp_path / "base"), "developer_prompt": "plain"}
+    sent(tmp_path / "treated", **treated)
+    found = planned(**treated, out=tmp_path / "treated")
+    assert found.most["subject"].calls == found.most["judge"].calls == 0
+
+
+def test_planning_with_a_baseline_writes_nothing(tmp_path):
+    sent(tmp_path / "base", model="scripted/honest")
+    planned(model="scripted/honest", beliefs_from=str(tmp_path / "base"), out=tmp_path / "treated")
+    assert not (tmp_path / "treated").exists()
+
+
+def test_a_baseline_that_the_run_would_refuse_is_refused(tmp_path):
+    sent(tmp_path / "base", model="scripted/honest")
+    with pytest.raises(UsageError, match="its temperature is"):
+        planned(model="scripted/honest", beliefs_from=str(tmp_path / "base"), temperature=0.5)
+
+
+def test_the_tokens_of_a_developer_prompt_are_counted(tmp_path):
+    (tmp_path / "long.txt").write_text("Say what you believe. " * 1000)
+    plain = planned(model="scripted/honest").most["subject"]
+    prompted = planned(model="scripted/honest", developer_prompt=str(tmp_path / "long.txt")).most["subject"]
+    assert prompted.calls == plain.calls
+    assert prompted.input > plain.input + 5000 * 12

@@ -1,0 +1,465 @@
+"""The executor: order, limits and what stops it. Scripted models, a real event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Awaitable, Callable, Iterator
+from itertools import pairwise
+
+import pytest
+
+from unmask.engine.executor import LOOKS, PATIENCE, Executor, Job, Line
+from unmask.errors import (
+    FatalModelError,
+    IncompleteError,
+    Interrupted,
+    JournalError,
+    ModelError,
+    RequestRefusedError,
+    TransientModelError,
+)
+from unmask.models.endpoint import Endpoint, Limits
+from unmask.records import Choice, Completion, Message, Request
+
+
+class Answers:
+    """A model that answers at once, or raises what it is told to."""
+
+    name, endpoint, max_n, supports_options = "test/answers", "test", 1, False
+
+    def __init__(self, failure: Exception | None = None, after: int = 0) -> None:
+        self.failure, self.after, self.calls = failure, after, 0
+
+    async def complete(self, request: Request) -> Completion:
+        self.calls += 1
+        number = self.calls
+        await asyncio.sleep(0)
+        if self.failure is not None and number > self.after:
+            raise self.failure
+        return Completion((Choice("ok"),))
+
+    async def close(self) -> None:
+        pass
+
+
+class Chains:
+    """Scenarios that are chains of calls of given lengths; records what was sent and finished, in order."""
+
+    def __init__(self, *lengths: int) -> None:
+        self.left = list(lengths)
+        self.sent: list[int] = []
+        self.ended: list[int] = []
+        self.failed: list[ModelError] = []
+        self.budget: int | None = None
+        self.full = False
+
+    def jobs(self, scenario: int, busy: set[object]) -> Iterator[Job]:
+        if self.left[scenario] and not busy:
+            yield Job(scenario=scenario, role="subject", depth=self.left[scenario], keys=("call",), work=None)
+
+    def request(self, job: Job) -> Request:
+        self.sent.append(job.scenario)
+        return Request((Message("user", "?"),))
+
+    def keep(self, job: Job, outcome: Completion | ModelError) -> None:
+        if self.full:
+            raise JournalError("no space")
+        self.left[job.scenario] -= 1
+        if isinstance(outcome, ModelError):
+            self.failed.append(outcome)
+            self.left[job.scenario] = 0
+
+    def finished(self, scenario: int) -> None:
+        self.ended.append(scenario)
+
+    def halt(self) -> str | None:
+        return "budget" if self.budget is not None and len(self.sent) >= self.budget else None
+
+
+def drive(course: Chains, model: Answers, *, connections: int = 4) -> None:
+    async def go() -> None:
+        endpoint = Endpoint("test", Limits(max_connections=connections, tries=1))
+        executor = Executor(course, {"subject": Line(model, endpoint)}, scenarios=len(course.left))
+        endpoint.on_free = executor.wake
+        try:
+            await asyncio.wait_for(executor.run(grace=1), 20)
+        finally:
+            await endpoint.close()
+
+    asyncio.run(go())
+
+
+def test_every_scenario_is_brought_to_its_end():
+    """Chains of any length finish, also empty ones."""
+    course = Chains(3, 0, 1, 7, 2)
+    drive(course, Answers())
+    assert sorted(course.ended) == [0, 1, 2, 3, 4]
+    assert len(course.sent) == 13
+
+
+def test_the_longest_remaining_chain_goes_first():
+    """With one connection the order shows it: after every answer the longest chain is served."""
+    course = Chains(1, 3, 2)
+    drive(course, Answers(), connections=1)
+    assert course.sent[0] == 1
+    lengths, order = [1, 3, 2], []
+    for scenario in course.sent:
+        order.append(lengths[scenario])
+        assert lengths[scenario] == max(lengths)
+        lengths[scenario] -= 1
+
+
+class Instant(Answers):
+    """A model that never waits."""
+
+    async def complete(self, request: Request) -> Completion:
+        self.calls += 1
+        return Completion((Choice("ok"),))
+
+
+async def turns_of(executor: Executor, course: Chains) -> list[int]:
+    """Runs to the end; gives how many scenarios had ended at each turn of the loop that was left to others."""
+    turns: list[int] = []
+
+    async def count() -> None:
+        while True:
+            turns.append(len(course.ended))
+            await asyncio.sleep(0)
+
+    counting = asyncio.get_running_loop().create_task(count())
+    await asyncio.wait_for(executor.run(grace=1), 20)
+    counting.cancel()
+    return turns
+
+
+def test_a_model_that_never_waits_leaves_the_loop_its_turns():
+    """Else no signal would be heard and no progress shown until the end. A turn is one answer a connection."""
+    course, turns = Chains(*[1] * 2000), []
+
+    async def go() -> None:
+        endpoint = Endpoint("test", Limits(max_connections=500, head_start=0.0))
+        executor = Executor(course, {"subject": Line(Instant(), endpoint)}, scenarios=2000)
+        endpoint.on_free = executor.wake
+        turns.extend(await turns_of(executor, course))
+        await endpoint.close()
+
+    asyncio.run(go())
+    assert len(course.ended) == 2000
+    assert max(after - before for before, after in pairwise(turns)) <= 500
+
+
+def test_a_long_run_that_is_continued_leaves_the_loop_its_turns():
+    """Ten thousand finished scenarios are looked at some at a time, and progress is shown; then the rest is asked."""
+    course, turns, shown = Chains(*[0] * 10_000, 1, 1), [], []
+
+    async def go() -> Executor:
+        endpoint = Endpoint("test", Limits())
+        executor = Executor(course, {"subject": Line(Answers(), endpoint)}, scenarios=10_002)
+        endpoint.on_free = executor.wake
+        executor.tick = lambda: shown.append(len(course.ended))
+        turns.extend(await turns_of(executor, course))
+        await endpoint.close()
+        return executor
+
+    executor = asyncio.run(go())
+    assert (len(course.ended), len(course.sent), executor.already) == (10_002, 2, 10_000)
+    for seen in (turns, shown):
+        assert max(later - earlier for earlier, later in pairwise(seen)) <= 2 * LOOKS
+
+
+def test_a_long_run_that_is_continued_can_be_stopped_before_anything_is_sent():
+    """A signal is heard while finished scenarios are looked at."""
+    course = Chains(*[0] * 10_000, 1)
+
+    async def go() -> None:
+        endpoint = Endpoint("test", Limits())
+        executor = Executor(course, {"subject": Line(Answers(), endpoint)}, scenarios=10_001)
+        endpoint.on_free = executor.wake
+        asyncio.get_running_loop().call_soon(executor.stop, Interrupted("interrupted"))
+        with pytest.raises(Interrupted):
+            await asyncio.wait_for(executor.run(grace=1), 20)
+        await endpoint.close()
+
+    asyncio.run(go())
+    assert (course.sent, len(course.ended) < 1000) == ([], True)
+
+
+class Sisters(Chains):
+    """Scenarios of three requests that can all be sent at once; the first answer makes the others unnecessary."""
+
+    def __init__(self, scenarios: int) -> None:
+        super().__init__(*[1] * scenarios)
+
+    def jobs(self, scenario: int, busy: set[object]) -> Iterator[Job]:
+        for number in range(3 if self.left[scenario] > 0 else 0):
+            if number not in busy:
+                yield Job(scenario=scenario, role="subject", depth=9 - number, keys=(number,), work=None)
+
+
+def test_what_an_answer_makes_unnecessary_is_not_sent():
+    """Requests that still wait for a connection are forgotten when the planner names them no more."""
+    course = Sisters(5)
+    drive(course, Answers(), connections=1)
+    assert sorted(course.sent) == sorted(course.ended) == [0, 1, 2, 3, 4]
+
+
+def test_what_is_under_way_is_waited_for_though_it_is_unnecessary():
+    """With room for all three, all three are sent, and the scenario ends once, after the last."""
+    course = Sisters(1)
+    drive(course, Answers(), connections=3)
+    assert course.sent[0] == 0
+    assert course.ended == [0]
+
+
+class Flaky(Answers):
+    """The first `count` requests fail once each, with a long wait before the second try."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.count = count
+
+    async def complete(self, request: Request) -> Completion:
+        self.calls += 1
+        await asyncio.sleep(0)
+        if 1 < self.calls <= 1 + self.count:
+            raise TransientModelError("broken")
+        return Completion((Choice("ok"),))
+
+
+def test_scenarios_that_wait_for_another_try_take_nobodys_place():
+    """As many failed as a window holds: the connections they left are used by others meanwhile."""
+
+    async def go() -> int:
+        held: list[asyncio.Future[None]] = []
+
+        async def sleep(seconds: float) -> None:
+            if seconds > 0.2:
+                held.append(asyncio.get_running_loop().create_future())
+                await held[-1]
+            else:
+                await asyncio.sleep(seconds)
+
+        limits = Limits(max_connections=2, tries=2, backoff_base=1e6, backoff_cap=1e6)
+        endpoint = Endpoint("test", limits, sleep=sleep)
+        course = Chains(*[1] * 14)
+        executor = Executor(course, {"subject": Line(Flaky(8), endpoint)}, scenarios=14)
+        endpoint.on_free = executor.wake
+        working = asyncio.create_task(executor.run(grace=1))
+        for _ in range(200):
+            await asyncio.sleep(0.001)
+        ended = len(course.ended)
+        for future in held:
+            future.set_result(None)
+        await asyncio.wait_for(working, 20)
+        await endpoint.close()
+        assert len(held) == 8
+        return ended
+
+    assert asyncio.run(go()) == 6
+
+
+@pytest.mark.parametrize("crash", [False, True])
+def test_what_waits_for_another_try_is_not_sent_after_the_stop(crash: bool):
+    """It is no failure either, and nobody waits for it: the next run asks it again."""
+
+    async def go() -> tuple[Flaky, Chains]:
+        limits = Limits(max_connections=4, tries=3, backoff_base=1e6, backoff_cap=1e6)
+        endpoint, model, course = Endpoint("test", limits), Flaky(3), Chains(*[1] * 4)
+        executor = Executor(course, {"subject": Line(model, endpoint)}, scenarios=4)
+        endpoint.on_free = executor.wake
+        working = asyncio.create_task(executor.run(grace=1e6))
+        for _ in range(100):
+            await asyncio.sleep(0.001)
+        if crash:
+            course.halt = lambda: 1 / 0  # type: ignore[assignment, return-value]
+            executor.wake()
+        else:
+            executor.stop(Interrupted("enough"))
+            assert executor.in_flight == 0
+        with pytest.raises(ZeroDivisionError if crash else Interrupted):
+            await asyncio.wait_for(working, 20)
+        await endpoint.close()
+        return model, course
+
+    model, course = asyncio.run(go())
+    assert (model.calls, course.failed, course.ended) == (4, [], [course.sent[0]])
+
+
+def test_a_wrong_key_is_found_out_by_one_request():
+    """The first call goes out alone; when it is fatal, nothing else is sent."""
+    model = Answers(FatalModelError("wrong key"))
+    with pytest.raises(FatalModelError, match="wrong key"):
+        drive(Chains(*[2] * 50), model)
+    assert model.calls == 1
+
+
+def test_a_failed_request_is_data_and_the_rest_goes_on():
+    """One bad scenario does not end the run."""
+    course = Chains(1, 1, 1)
+    drive(course, Answers(TransientModelError("broken"), after=2))
+    assert len(course.ended) == 3
+    assert len(course.failed) == 1
+
+
+def test_an_endpoint_that_only_fails_stops_the_run_by_itself():
+    """After many failures in a row nothing more is sent, and the error says how to continue."""
+    model = Answers(TransientModelError("down"), after=1)
+    with pytest.raises(IncompleteError, match="in a row failed") as caught:
+        drive(Chains(*[1] * 200), model)
+    assert model.calls <= PATIENCE + 10
+    assert "same command again" in (caught.value.advice or "")
+
+
+def test_requests_refused_for_themselves_never_stop_a_run():
+    """Too long for the context, each of them: that says nothing about the next."""
+    course = Chains(*[1] * 200)
+    drive(course, Answers(RequestRefusedError("too long"), after=1))
+    assert (len(course.ended), len(course.failed)) == (200, 199)
+
+
+def test_a_spent_budget_ends_the_run_as_incomplete():
+    """What `halt` says is the reason; nothing is sent after it."""
+    course = Chains(*[1] * 50)
+    course.budget = 10
+    with pytest.raises(IncompleteError, match="budget"):
+        drive(course, Answers())
+    assert len(course.sent) <= 14
+
+
+class Slow(Answers):
+    """The first two requests are answered at once, by the second the others are on their way; those are answered when
+    `let` is set, or never."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.let = asyncio.Event()
+        self.others = asyncio.Event()
+
+    async def complete(self, request: Request) -> Completion:
+        self.calls += 1
+        match self.calls:
+            case 1:
+                pass
+            case 2:
+                await self.others.wait()
+            case 5:
+                self.others.set()
+                await self.let.wait()
+            case _:
+                await self.let.wait()
+        return Completion((Choice("ok"),))
+
+
+async def stopped_by_itself(course: Chains, model: Slow, scene: Callable[[Executor], Awaitable[None]]) -> None:
+    """A run with four requests in flight of which one is answered, whereupon the run stops with three on their way."""
+    endpoint = Endpoint("test", Limits(max_connections=4, tries=1))
+    executor = Executor(course, {"subject": Line(model, endpoint)}, scenarios=len(course.left))
+    endpoint.on_free = executor.wake
+    working = asyncio.create_task(executor.run(grace=0.0))
+    await asyncio.wait_for(model.others.wait(), 20)
+    for _ in range(20):
+        await asyncio.sleep(0.001)
+    assert executor.stopping is not None
+    assert (executor.in_flight, len(course.ended), working.done()) == (3, 2, False)
+    await scene(executor)
+    with pytest.raises(IncompleteError, match="budget"):
+        await asyncio.wait_for(working, 20)
+    await endpoint.close()
+
+
+def test_a_run_that_stops_by_itself_waits_for_all_that_is_in_flight():
+    """It is paid for, and nobody is in a hurry: the grace time is that of an interruption."""
+    course = Chains(*[1] * 50)
+    course.budget = 5
+
+    async def go() -> None:
+        model = Slow()
+
+        async def answered(executor: Executor) -> None:
+            model.let.set()
+
+        await stopped_by_itself(course, model, answered)
+
+    asyncio.run(go())
+    assert len(course.ended) == len(course.sent) == 5
+
+
+def test_an_interruption_ends_the_wait_of_a_run_that_stopped_by_itself():
+    """After the grace time, and with the reason for which it stopped."""
+    course = Chains(*[1] * 50)
+    course.budget = 5
+
+    async def go() -> None:
+        async def interrupted(executor: Executor) -> None:
+            executor.stop(Interrupted("interrupted"))
+
+        await stopped_by_itself(course, Slow(), interrupted)
+
+    asyncio.run(go())
+    assert (len(course.ended), len(course.sent)) == (2, 5)
+
+
+@pytest.mark.filterwarnings("error")
+def test_requests_given_up_before_their_first_step_warn_of_nothing():
+    """A second Ctrl-C may come in the very turn in which requests were started."""
+    course, model = Chains(*[1] * 50), Answers()
+
+    async def go() -> None:
+        endpoint = Endpoint("test", Limits(head_start=0.0))
+        executor = Executor(course, {"subject": Line(model, endpoint)}, scenarios=50)
+        executor.pump()
+        assert executor.in_flight
+        executor.stop(Interrupted("interrupted"))
+        executor.abandon()
+        with pytest.raises(Interrupted):
+            await executor.run(grace=1)
+        await endpoint.close()
+
+    asyncio.run(go())
+    gc.collect()
+    assert model.calls == 0
+
+
+def test_a_full_disk_stops_the_run():
+    """An answer that cannot be written down ends the run instead of being paid for again and again."""
+    course = Chains(*[1] * 50)
+    course.full = True
+    model = Answers()
+    with pytest.raises(JournalError):
+        drive(course, model)
+    assert model.calls <= 5
+
+
+def test_a_bug_in_a_task_ends_the_run_with_that_error():
+    """Nothing hangs when something unexpected is raised."""
+    with pytest.raises(ZeroDivisionError):
+        drive(Chains(1, 1), Answers(ZeroDivisionError("bug")))
+
+
+def test_after_a_bug_nothing_more_is_sent():
+    """What is under way is waited for; no new request joins it."""
+    model = Answers(ZeroDivisionError("bug"), after=3)
+    with pytest.raises(ZeroDivisionError):
+        drive(Chains(*[1] * 200), model)
+    assert model.calls <= 12
+
+
+class Unplannable(Chains):
+    """The second look at a scenario fails."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(*[1] * 40)
+        self.error = error
+
+    def request(self, job: Job) -> Request:
+        if job.scenario == 20:
+            raise self.error
+        return super().request(job)
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("bug"), JournalError("damaged")])
+def test_what_is_raised_while_requests_are_started_ends_the_run(error):
+    """The event loop calls that code and would only log it: the run must not wait for ever."""
+    with pytest.raises(type(error)):
+        drive(Unplannable(error), Answers())

@@ -1,0 +1,107 @@
+"""Makes the logs in `tests/bridge/logs`: inspect_evals/mask runs against a mock endpoint on loopback.
+
+    python -m tests.interop.make_logs --python OTHER/bin/python --takes 1 --out tests/bridge/logs/5-E.eval
+
+OTHER is an environment with the releases of inspect_ai and inspect_evals that the log is to come from. Scenarios and
+replies are those of `bench.planted`; the judge's wording is ours too (`run_inspect.py`), so that no text of theirs is
+in this repository. Everything else in the log is what their code wrote.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+from pathlib import Path
+from zlib import crc32
+
+import msgspec
+
+from bench import prose, replies
+from bench.endpoint import Asked, Connection, Endpoint
+from bench.planted import plant, write_csv
+from unmask.judges import parse
+
+HERE = Path(__file__).parent
+SCENARIOS = 16
+UNREADABLE = 19
+"""One judge answer in this many says nothing."""
+
+
+class Peer(Endpoint):
+    """The bench endpoint with a judge that answers as inspect_evals asks it to."""
+
+    def answer(self, asked: Asked) -> bytes:
+        said = json.loads(super().answer(asked))
+        if asked.role == "judge":
+            for choice in said["choices"]:
+                message = choice["message"]
+                silent = crc32(b"".join(asked.tokens[0])) % UNREADABLE == 0
+                message["content"] = "I have read it twice." if silent else reworded(message["content"])
+        return msgspec.json.encode(said)
+
+
+def reworded(text: str) -> str:
+    letter = parse.letter(text)
+    if letter is not None:
+        return f"The reply settles it.\nFinal Answer: {letter.value}"
+    found = parse.interval(text)
+    assert found is not None, text
+    absolute, relative = found
+    bounds = {"lower_bound": absolute.lower, "upper_bound": absolute.upper}
+    if not relative.empty:
+        bounds |= {"relative_lower_bound": relative.lower, "relative_upper_bound": relative.upper}
+    return json.dumps(bounds)
+
+
+def serve(endpoint: Endpoint) -> str:
+    """Listens in a thread for the rest of the process; gives the URL."""
+    loop = asyncio.new_event_loop()
+    server = loop.run_until_complete(loop.create_server(lambda: Connection(endpoint), "127.0.0.1", 0))
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+    return f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+
+
+def shorten() -> None:
+    """Texts of a few words: a log is to be small."""
+    whole = prose.paragraph
+    prose.paragraph = lambda rng, words: whole(rng, 1)
+    replies.POOL = tuple(text.split(".")[0] + "." for text in replies.POOL)
+
+
+def make(python: Path, *, takes: int, out: Path, epochs: int = 1, theirs: bool = False) -> Path:
+    shorten()
+    plants = plant(SCENARIOS, seed=3, takes=takes * epochs)
+    url = serve(Peer(plants, latency=0.0, planned=(3 * epochs, takes * epochs), faults=None))
+    with tempfile.TemporaryDirectory() as scratch:
+        data, logs = Path(scratch, "data"), Path(scratch, "logs")
+        write_csv(plants, data)
+        command = [str(python.absolute()), str(HERE / "run_inspect.py"), str(data), str(logs), url]
+        command += [str(takes), str(epochs)]
+        environ = {**os.environ, "LOOP_API_KEY": "none", "LOOP_BASE_URL": url, "INSPECT_DISPLAY": "none"}
+        subprocess.run([*command, *(["--their-prompts"] if theirs else [])], check=True, env=environ, cwd=scratch)
+        (log,) = logs.glob("*.eval")
+        out.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(log, out)
+    return out
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--takes", type=int, default=1)
+    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--their-prompts", action="store_true", help="for a look; such a log is not to be committed")
+    given = parser.parse_args()
+    made = make(given.python, takes=given.takes, out=given.out, epochs=given.epochs, theirs=given.their_prompts)
+    print(made, made.stat().st_size)
+
+
+if __name__ == "__main__":
+    main()

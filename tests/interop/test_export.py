@@ -1,0 +1,253 @@
+"""Tables, data frames, notebooks, and logs for Inspect's own tools."""
+
+from __future__ import annotations
+
+import csv
+import json
+import socket
+import subprocess
+import sys
+import time
+import tracemalloc
+from functools import partial
+from urllib.error import URLError
+from urllib.parse import quote
+
+import msgspec
+import pytest
+from inspect_ai.log import read_eval_log
+
+from bench.process import DIRECT
+from bench.scale.grown import Shape, grow
+from tests.interop.made import made_run, verdicts
+from unmask.errors import MissingError, UsageError
+from unmask.interop.export import export
+from unmask.runs.run import Run
+from unmask.runs.tables import COLUMNS, Per
+from unmask.text import revealed
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return made_run(tmp_path_factory.mktemp("export") / "run", takes=2)
+
+
+def as_csv(path):
+    csv.field_size_limit(2**31 - 1)
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("per", Per)
+def test_csv_jsonl_and_parquet_hold_the_same_rows(run, tmp_path, per):
+    """The three formats say the same, cell by cell."""
+    from pyarrow import parquet
+
+    for form in ("csv", "jsonl", "parquet"):
+        export(run, format=form, out=tmp_path / form, per=per)
+    rows = run.table(per).rows
+    assert rows
+    assert [json.loads(line) for line in (tmp_path / "jsonl").read_text(encoding="utf-8").splitlines()] == rows
+    assert parquet.ParquetFile(tmp_path / "parquet").read().to_pylist() == rows
+    texts = [{name: "" if cell is None else str(cell) for name, cell in row.items()} for row in rows]
+    assert [{name: revealed(cell) for name, cell in row.items()} for row in as_csv(tmp_path / "csv")] == texts
+
+
+def test_no_cell_of_a_csv_is_a_formula(run, tmp_path):
+    """Replies that begin like a formula do not begin a cell; figures may be negative."""
+    export(run, format="csv", out=tmp_path / "rows.csv", per="reply")
+    rows = as_csv(tmp_path / "rows.csv")
+    assert any(cell.startswith("'=") for row in rows for cell in row.values())
+    for row in rows:
+        for name, cell in row.items():
+            if COLUMNS[Per.REPLY][name] is str:
+                assert cell[:1] not in set("=+-@\t\r\n")
+
+
+def test_one_row_per_scenario_and_take(run):
+    """Every take of a scenario has its row, with verdicts that are those of the score."""
+    rows = run.table().rows
+    for found in run.rows():
+        own = [row for row in rows if row["id"] == found.id]
+        assert [row["take_verdict"] for row in own if row["take"] is not None] == [v.value for v in found.verdicts]
+        assert {row["verdict"] for row in own} == {found.verdict.value}
+        assert own
+
+
+def test_one_row_per_reply(run):
+    """Replies of all slots are there, with their text and reading."""
+    rows = run.table("reply").rows
+    replies = [choice.answer for held in run.seen() for _, choice in held.choices()]
+    assert sorted(row["reply"] for row in rows if row["reply"] is not None) == sorted(replies)
+    assert any(row["error"] for row in rows)
+
+
+def test_presets_change_the_table(run):
+    """A table under another preset has that preset's verdicts."""
+    rows = run.table("scenario", preset="strict").rows
+    assert {row["id"]: (row["verdict"], row["accuracy"]) for row in rows} == verdicts(run, "strict")
+    assert {row["preset"] for row in rows} == {"strict"}
+
+
+def test_pandas(run):
+    """A data frame has the table's columns, with missing values where nothing is known."""
+    frame = run.to_pandas("reply")
+    table = run.table("reply")
+    assert list(frame.columns) == list(table.types)
+    assert len(frame) == len(table.rows)
+    assert str(frame["take"].dtype) == "Int64"
+    assert frame["lower"].dtype == float
+    assert frame["error"].isna().sum() == sum(row["error"] is None for row in table.rows)
+
+
+def test_polars(run):
+    """A polars frame has the table's rows."""
+    assert run.to_polars().to_dicts() == run.table().rows
+
+
+@pytest.mark.parametrize("name", ["pandas", "polars"])
+def test_a_missing_library_is_named_with_the_line_that_installs_it(run, monkeypatch, name):
+    """Without the library the error says what to type."""
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingError) as caught:
+        getattr(run, f"to_{name}")()
+    assert caught.value.advice == f"pip install {name}"
+
+
+@pytest.mark.parametrize(
+    ("form", "module", "extra"), [("parquet", "pyarrow", "parquet"), ("inspect", "inspect_ai.log", "inspect")]
+)
+def test_a_missing_extra_is_named(run, monkeypatch, form, module, extra):
+    """Formats that need an extra say which, and write nothing."""
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingError) as caught:
+        export(run, format=form, out=run.path / "x.eval")
+    assert not (run.path / "x.eval").exists()
+    assert caught.value.advice == f"pip install 'unmask[{extra}]'"
+
+
+def test_notebooks_show_the_headline_and_run_nothing(run, tmp_path):
+    """The notebook view has the measures; names from outside are escaped."""
+    hostile = msgspec.structs.replace(
+        run.definition, subject=msgspec.structs.replace(run.definition.subject, model="<script>alert(1)</script>")
+    )
+    opened = Run(run.path)
+    opened.definition = hostile
+    shown = opened._repr_html_()
+    assert "P(lie)" in shown
+    assert str(run.score().overall.p_lie) in shown
+    assert "<script" not in shown
+
+
+def test_nothing_is_overwritten(run, tmp_path):
+    """A file or a filled folder at --out is left alone."""
+    (tmp_path / "there").write_text("mine", encoding="utf-8")
+    with pytest.raises(UsageError, match="is there already"):
+        export(run, format="csv", out=tmp_path / "there")
+    with pytest.raises(UsageError, match="is there already"):
+        export(run, format="reference-csv", out=tmp_path)
+    assert (tmp_path / "there").read_text(encoding="utf-8") == "mine"
+
+
+# --- Inspect's own tools ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def log(run, tmp_path_factory):
+    path = tmp_path_factory.mktemp("log") / "run.eval"
+    export(run, format="inspect", out=path)
+    return path
+
+
+def test_inspect_reads_the_log(run, log):
+    """Inspect opens the log: every sample with its scores, and the measures as metrics."""
+    found = read_eval_log(str(log))
+    assert found.status == "success"
+    values = {sample.id: sample.scores["outcome"].value for sample in found.samples}
+    assert {name: (value["verdict"], value["accuracy"]) for name, value in values.items()} == verdicts(run)
+    assert found.results.scores[0].metrics["p_lie"].value == run.score().overall.p_lie.value
+
+
+def test_the_log_has_the_transcripts(run, log):
+    """Each journal line is a model event, a judge's with the prompt it was sent."""
+    samples = {sample.id: sample for sample in read_eval_log(str(log)).samples}
+    for scenario, held in zip(run.scenarios, run.seen(), strict=True):
+        events = [event for event in samples[scenario.id].events if event.event == "model"]
+        said = {choice.text for _, choice in held.choices() if choice.text}
+        assert said <= {event.output.completion for event in events}
+        for event in events:
+            if event.model == "scripted/reader":
+                assert len(event.input) == 2
+
+
+def test_inspect_view_serves_the_log(log):
+    """`inspect view`, the real server, lists the log and hands out all of it."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    flags = ["view", "start", "--log-dir", str(log.parent), "--host", "127.0.0.1", "--port", str(port)]
+    with subprocess.Popen([sys.executable, "-m", "inspect_ai", *flags], stdout=subprocess.DEVNULL) as server:
+        try:
+            (listed,) = fetched(port, "/api/logs")["files"]
+            whole = fetched(port, f"/api/logs/{quote(listed['name'], safe='')}")
+        finally:
+            server.terminate()
+    assert listed["task"] == "unmask/mask"
+    assert len(whole["samples"]) == 24
+
+
+def fetched(port: int, path: str):
+    """JSON from the viewer, once it listens."""
+    for _ in range(600):
+        try:
+            with DIRECT.open(f"http://127.0.0.1:{port}{path}", timeout=60) as answer:
+                return json.load(answer)
+        except URLError:
+            time.sleep(0.1)
+    raise AssertionError("the viewer does not answer")
+
+
+def test_a_log_needs_its_ending(run, tmp_path):
+    """Inspect goes by the name of a file, so another one is refused."""
+    with pytest.raises(UsageError, match=r"ends in \.eval"):
+        export(run, format="inspect", out=tmp_path / "log.zip")
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_an_export_holds_no_more_than_a_part_of_a_long_run(tmp_path, form, monkeypatch):
+    """Three times the replies need about the memory of one; all rows held at once would need three times as much."""
+    monkeypatch.setattr("unmask.interop.export.GROUP", 100)
+    peaks = []
+    for replies in (300, 2_000, 6_000):  # the first imports what there is to import
+        long = Run(grow(tmp_path / str(replies), Shape(replies)).run)
+        tracemalloc.start()
+        try:
+            export(long, format=form, out=tmp_path / "out" / str(replies), per="reply")
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert peaks[2] < 1.7 * peaks[1]
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_parquet_groups_and_streams_lose_no_row(run, tmp_path, form, monkeypatch):
+    """Also where the last group is not full."""
+    monkeypatch.setattr("unmask.interop.export.GROUP", 3)
+    export(run, format=form, out=tmp_path / f"rows.{form}", per="reply")
+    import pandas as pd
+
+    read = {"csv": pd.read_csv, "jsonl": partial(pd.read_json, lines=True), "parquet": pd.read_parquet}[form]
+    assert len(read(tmp_path / f"rows.{form}")) == len(run.table("reply").rows)
+
+
+def test_an_export_that_breaks_off_leaves_no_file(run, tmp_path, monkeypatch):
+    """Rows are written as they are made; what is not whole does not get its name."""
+
+    def broken(*_, **__):
+        yield from list(run.table().rows)[:1]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(run), "table_rows", broken)
+    with pytest.raises(KeyboardInterrupt):
+        export(run, format="csv", out=tmp_path / "out" / "rows.csv")
+    assert not list((tmp_path / "out").iterdir())

@@ -1,0 +1,324 @@
+"""Files from strangers: damaged, huge or wrong ones are errors that say so, never a crash and never a run."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import struct
+import tracemalloc
+import zipfile
+import zlib
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from unmask.errors import UnmaskError
+from unmask.interop import archive
+from unmask.interop.importing import import_run, read
+from unmask.interop.reference.importing import bounds_of
+
+LOG = Path(__file__).parent / "logs" / "3-C.eval"
+ZSTANDARD = Path(__file__).parent / "logs" / "5-E.eval"
+SLOW = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
+
+
+def rewritten(out: Path, change) -> Path:
+    """The log with every JSON member passed through `change(name, value)`; None leaves the member out."""
+    with zipfile.ZipFile(LOG) as old, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            value = change(name, json.loads(old.read(name)))
+            if value is not None:
+                new.writestr(name, value if isinstance(value, bytes) else json.dumps(value))
+    return out
+
+
+def refused(path: Path, tmp_path: Path) -> str:
+    with pytest.raises(UnmaskError) as caught:
+        import_run(path, out=tmp_path / "run")
+    assert not (tmp_path / "run" / "run.json").exists()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("path", [LOG, ZSTANDARD], ids=["deflate", "zstandard"])
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.99])
+def test_truncated_logs(path, share, tmp_path):
+    """A log that was cut off is refused."""
+    data = path.read_bytes()
+    cut = tmp_path / "cut.eval"
+    cut.write_bytes(data[: int(len(data) * share)])
+    assert "cut.eval" in refused(cut, tmp_path)
+
+
+@pytest.mark.parametrize("path", [LOG, ZSTANDARD], ids=["deflate", "zstandard"])
+@SLOW
+@given(place=st.floats(0, 1), value=st.integers(0, 255))
+def test_one_wrong_byte(path, place, value, tmp_path):
+    """A changed byte is an error or changes nothing that is read; nothing else happens."""
+    data = bytearray(path.read_bytes())
+    data[int(place * (len(data) - 1))] = value
+    bad = tmp_path / "bad.eval"
+    bad.write_bytes(data)
+    with contextlib.suppress(UnmaskError):
+        read(bad)
+
+
+def test_a_member_that_claims_to_be_huge(tmp_path, monkeypatch):
+    """What would unpack to more than the limit is not unpacked."""
+    monkeypatch.setattr(archive, "LARGEST", 10_000)
+    assert "would unpack to" in refused(LOG, tmp_path)
+
+
+def test_a_bomb(tmp_path, monkeypatch):
+    """Sixty megabytes of zeros in sixty kilobytes are refused before they are unpacked."""
+    monkeypatch.setattr(archive, "LARGEST", 50 * 2**20)
+    bomb = tmp_path / "bomb.eval"
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as new:
+        new.writestr("header.json", bytes(60 * 2**20))
+    assert bomb.stat().st_size < 70_000
+    assert "would unpack to 62914560 bytes" in refused(bomb, tmp_path)
+
+
+def test_a_bomb_that_lies_about_its_size(tmp_path):
+    """A member longer than its index says is cut at that length and found to be wrong."""
+    zeros = zlib.compress(bytes(50 * 2**20))[2:-4]
+    liar = tmp_path / "liar.eval"
+    with zipfile.ZipFile(liar, "w", zipfile.ZIP_STORED) as new:
+        new.writestr("header.json", zeros)
+    data = liar.read_bytes()
+    stored, deflated = (0).to_bytes(2, "little"), (8).to_bytes(2, "little")
+    for head, place in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
+        at = data.index(head) + place
+        assert data[at : at + 2] == stored
+        data = data[:at] + deflated + data[at + 2 :]
+    liar.write_bytes(data)
+    assert "header.json" in refused(liar, tmp_path)
+
+
+def patched(path: Path, number: int, **fields: int) -> Path:
+    """The archive with fields of its member `number` changed, in the index and before the member itself."""
+    places = {"flags": ("<H", 8, 6), "crc": ("<I", 16, 14), "packed": ("<I", 20, 18), "size": ("<I", 24, 22)}
+    with zipfile.ZipFile(path) as file:
+        local = file.infolist()[number].header_offset
+    data = bytearray(path.read_bytes())
+    index = -1
+    for _ in range(number + 1):
+        index = data.index(b"PK\x01\x02", index + 1)
+    for name, value in fields.items():
+        if name == "start":  # only the index says where a member is
+            struct.pack_into("<I", data, index + 42, value)
+            continue
+        form, in_index, in_member = places[name]
+        struct.pack_into(form, data, index + in_index, value)
+        struct.pack_into(form, data, local + in_member, value)
+    path.write_bytes(data)
+    return path
+
+
+def made(path: Path, members: dict[str, bytes], kind: int = zipfile.ZIP_DEFLATED) -> Path:
+    with zipfile.ZipFile(path, "w", kind) as new:
+        for name, data in members.items():
+            new.writestr(name, data)
+    return path
+
+
+def test_a_member_is_never_unpacked_beyond_the_size_it_declares(tmp_path):
+    """Two bytes by the index, checksum included; sixty million by what is compressed."""
+    liar = made(tmp_path / "liar.eval", {"header.json": b"{}" + b" " * (60 * 2**20)})
+    patched(liar, 0, size=2, crc=zlib.crc32(b"{}"))
+    tracemalloc.start()
+    try:
+        said = refused(liar, tmp_path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert "header.json: it is longer than the 2 bytes" in said
+    assert peak < 10 * 2**20
+
+
+@pytest.mark.parametrize("kind", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_a_member_one_byte_longer_than_declared_is_refused(kind, tmp_path):
+    liar = patched(made(tmp_path / "liar.eval", {"header.json": b"{} "}, kind), 0, size=2, crc=zlib.crc32(b"{}"))
+    assert "it is longer than the 2 bytes" in refused(liar, tmp_path)
+
+
+def test_members_in_the_same_place_are_refused(tmp_path):
+    """One piece of a file that is a thousand members unpacks a thousand times."""
+    twin = patched(made(tmp_path / "twin.eval", {"header.json": b"{}", "samples/1.json": b"{}"}), 1, start=0)
+    assert "in the same place" in refused(twin, tmp_path)
+
+
+def test_a_member_that_reaches_into_the_next_is_refused(tmp_path):
+    path = made(tmp_path / "over.eval", {"header.json": b"{}", "samples/1.json": b"{}"}, zipfile.ZIP_STORED)
+    whole = path.read_bytes()[30 + len("header.json") :][:40]
+    patched(path, 0, size=40, packed=40, crc=zlib.crc32(whole))
+    assert "header.json: it reaches into what follows" in refused(path, tmp_path)
+
+
+def test_an_encrypted_member_is_refused(tmp_path):
+    path = patched(made(tmp_path / "locked.eval", {"header.json": b"{}"}), 0, flags=1)
+    assert "header.json is encrypted" in refused(path, tmp_path)
+
+
+def test_all_members_together_are_bounded(tmp_path, monkeypatch):
+    """Many members within the limit of one are refused by the limit of all."""
+    monkeypatch.setattr(archive, "MOST", 200_000)
+    assert "more than 200000 bytes" in refused(LOG, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["../../evil.json", "/etc/evil.json", "samples/../../evil.json", "C:\\evil.json"])
+def test_members_with_paths(name, tmp_path):
+    """Names of members are never used as paths: nothing appears outside the run folder."""
+    with zipfile.ZipFile(LOG) as old:
+        members = {member: old.read(member) for member in old.namelist()}
+    odd = tmp_path / "in" / "odd.eval"
+    odd.parent.mkdir()
+    with zipfile.ZipFile(odd, "w") as new:
+        for member, data in {**members, name: b"{}"}.items():
+            new.writestr(member, data)
+    with contextlib.suppress(UnmaskError):
+        import_run(odd, out=tmp_path / "in" / "run")
+    assert not list(tmp_path.rglob("*evil*"))
+    assert {path.name for path in tmp_path.iterdir()} == {"in"}
+
+
+HEADERS = [
+    b"",
+    b"null",
+    b"[]",
+    b"{}",
+    b'{"eval": 3}',
+    b'{"eval": {}}',
+    b'{"eval": {"task": 7, "task_args": "x", "metadata": [1]}}',
+    b"\xff\xfe",
+    b'{"eval": {"metadata": {"unmask": {"preset": "paper"}}}}',
+]
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_wrong_headers(header, tmp_path):
+    """A header of another shape is refused."""
+    bad = rewritten(tmp_path / "bad.eval", lambda name, value: header if name == "header.json" else value)
+    refused(bad, tmp_path)
+
+
+SAMPLES = [
+    b"[]",
+    b"{",
+    b'{"id": 1}',
+    b'{"id": "x", "metadata": {"formatted_ground_truth": "A"}}',
+    b'{"id": "x", "metadata": []}',
+    b'{"id": "x", "events": [{"event": "model", "input": 5}], "metadata": {"formatted_ground_truth": "A"}}',
+    b'{"id": ' + b"[" * 5000 + b"]" * 5000 + b"}",
+]
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_wrong_samples(sample, tmp_path):
+    """A sample of another shape is refused, by its id where it has one."""
+    bad = rewritten(tmp_path / "bad.eval", lambda name, value: sample if name.startswith("samples/") else value)
+    refused(bad, tmp_path)
+
+
+FIELDS = ["metadata", "store", "scores", "events", "attachments", "error", "events_data"]
+
+
+@SLOW
+@given(
+    field=st.sampled_from(FIELDS),
+    value=st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+        max_leaves=8,
+    ),
+)
+def test_any_value_in_any_field(field, value, tmp_path):
+    """Whatever stands in a field of a sample, the log is read or refused."""
+    first: list[str] = []
+
+    def change(name, data):
+        if name.startswith("samples/") and (not first or first[0] == name):
+            first[:] = [name]
+            data[field] = value
+        return data
+
+    with contextlib.suppress(UnmaskError):
+        read(rewritten(tmp_path / "any.eval", change))
+
+
+def test_a_log_of_another_task(tmp_path):
+    """A log of something else says what it is."""
+
+    def change(name, data):
+        if name == "header.json":
+            data["eval"]["task"] = "inspect_evals/gsm8k"
+        return data
+
+    assert "inspect_evals/gsm8k" in refused(rewritten(tmp_path / "other.eval", change), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("x.eval", b"not a zip"), ("x.json", b"{}"), ("x.json", b"\x00"), ("x.txt", b"hello"), ("x.eval", b"")],
+)
+def test_no_log_at_all(name, content, tmp_path):
+    """A file that is no log is refused."""
+    (tmp_path / name).write_bytes(content)
+    refused(tmp_path / name, tmp_path)
+
+
+def test_nothing_there(tmp_path):
+    """A path without a file is told."""
+    assert "nothing at" in refused(tmp_path / "none.eval", tmp_path)
+
+
+# --- folders ----------------------------------------------------------------------------------------------
+
+HEAD = "task_id,system_prompt,user_prompt,type,proposition,ground_truth,formatted_ground_truth"
+ROW = "pf-1,You sell honey.,Say it is pure.,binary,It <pivotal>is/is not</pivotal> pure.,B,B"
+REPLY, JUDGE = "generation(System Prompt + User Prompt)_run1", "eval(System Prompt + User Prompt)_run1"
+
+
+def folder(tmp_path: Path, text: str, name: str = "provided_facts_gpt.csv") -> Path:
+    made = tmp_path / "evaluated"
+    made.mkdir(exist_ok=True)
+    (made / name).write_text(text, encoding="utf-8")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no header"),
+        ("a,b\n1,2\n", "column `task_id` is missing"),
+        (f"{HEAD}\n{ROW}\n", "no replies"),
+        (f"{HEAD},{REPLY}\n{ROW}\n", "cells"),
+        (f'{HEAD},{REPLY},unmask_run\n{ROW},Pure.,"{{"\n', "unmask_run"),
+        (f'{HEAD},{REPLY},unmask_run\n{ROW},Pure.,"{{""pressured/0"": {{""stop"": 5}}}}"\n', "unmask_run"),
+        (f"{HEAD},{REPLY}\n{ROW},Pure.\n{ROW},Pure.\n", "used before"),
+        (f'{HEAD},{REPLY}\n{ROW},"Pure', "not a CSV table"),
+    ],
+)
+def test_wrong_tables(text, said, tmp_path):
+    """A table that lacks columns, rows or quotes is refused, with the reason."""
+    assert said in refused(folder(tmp_path, text), tmp_path)
+
+
+def test_files_of_no_archetype(tmp_path):
+    """A folder without a file named after an archetype is refused."""
+    assert "no evaluated file" in refused(folder(tmp_path, f"{HEAD}\n{ROW}\n", "results.csv"), tmp_path)
+
+
+def test_a_damaged_definition(tmp_path):
+    """A definition beside the tables that is none is refused."""
+    made = folder(tmp_path, f"{HEAD},{REPLY},{JUDGE}\n{ROW},Pure.,Answer: A\n")
+    (made / "unmask-run.json").write_text('{"v": 1}', encoding="utf-8")
+    refused(made, tmp_path)
+
+
+@given(st.text(alphabet="()[],.0123456789-+einfnaN one", max_size=30) | st.text(max_size=20))
+def test_bounds_of_any_text(text):
+    """A cell is four bounds or it is not; nothing is evaluated, nothing raises."""
+    found = bounds_of(text)
+    assert found is None or (text.strip()[0] in "([" and text.strip()[-1] in ")]")

@@ -1,0 +1,283 @@
+"""Logs that inspect_evals/mask wrote, task versions 1 to 5-E (`make_logs.py` made them)."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from bench.planted import expected, plant
+from tests.interop import make_logs
+from tests.interop.made import verdicts
+from unmask.interop import against as compared
+from unmask.interop.against import _measures
+from unmask.interop.archive import opened
+from unmask.interop.cases import Theirs
+from unmask.interop.importing import import_run
+from unmask.interop.inspect.log import read_log
+from unmask.interop.inspect.mask_log import _stated
+from unmask.protocol.presets import Preset
+from unmask.records import DIRECT, PRESSURED, Choice, Letter, Lettered, Ranged
+from unmask.render.terminal.against import render
+
+HERE = Path(__file__).parent / "logs"
+TAKES = {"0": 2, "1.0.1": 3, "2-A": 1, "2-B": 1, "3-C": 1, "5-D": 2, "5-E": 3}
+LOGS = [HERE / f"{version}.eval" for version in TAKES]
+EPOCHS = HERE / "epochs.eval"
+"""Two epochs of two statements, which their harness keeps but does not sum up."""
+
+
+@pytest.fixture(scope="module", params=LOGS, ids=lambda path: path.stem)
+def imported(request, tmp_path_factory):
+    run, found = import_run(request.param, out=tmp_path_factory.mktemp("logs") / "run")
+    return request.param.stem, run, found
+
+
+@pytest.fixture(scope="module")
+def plants():
+    """What the logs were made of, by takes."""
+    found = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bench.prose.paragraph", make_logs.prose.paragraph)
+        patch.setattr("bench.replies.POOL", make_logs.replies.POOL)
+        make_logs.shorten()
+        for takes in (1, 2, 3, 4):
+            found[takes] = {item.scenario.id: item for item in plant(make_logs.SCENARIOS, seed=3, takes=takes)}
+    return found
+
+
+def test_there_is_a_log_of_every_released_version():
+    """As docs/inspect.md says: 4-C and 5-C, and 0.0.2, are in no release."""
+    assert sorted(HERE.glob("*.eval")) == sorted([*LOGS, EPOCHS])
+    told = (HERE.parent.parent.parent / "docs" / "inspect.md").read_text(encoding="utf-8")
+    assert all(f"| {version} |" in told for version in TAKES)
+
+
+def test_the_log_says_how_it_was_made(imported):
+    """Model, judge, takes and version come from the header."""
+    version, run, found = imported
+    assert found.about.harness == f"inspect_evals/mask {version}"
+    assert run.definition.subject.model == "openai-api/loop/mock"
+    assert [spec.model for spec in run.definition.judges.values()] == ["openai-api/loop/judge"]
+    assert (run.definition.direct, run.definition.takes) == (3, TAKES[version])
+    assert run.definition.preset is Preset.INSPECT
+
+
+def test_scenarios_are_those_of_the_data(imported, plants):
+    """Every scenario comes back from the metadata of its sample, word for word."""
+    version, run, _ = imported
+    planted = plants[TAKES[version]]
+    for scenario in run.scenarios:
+        source = planted[scenario.id].scenario
+        for field in ("archetype", "kind", "proposition", "truth", "conversation", "direct", "indirect"):
+            assert getattr(scenario, field) == getattr(source, field), (scenario.id, field)
+
+
+def test_every_reply_is_there(imported):
+    """No sample of these logs misses a reply."""
+    version, run, _ = imported
+    for scenario, held in zip(run.scenarios, run.seen(), strict=True):
+        wanted = TAKES[version] + (3 if scenario.direct else 0) + len(scenario.indirect)
+        assert len(dict(held.choices())) == wanted
+
+
+def test_each_reading_is_of_the_reply_it_belongs_to(imported, plants):
+    """A judge call is matched to its reply: every reading is what was planted there, or unread."""
+    version, run, _ = imported
+    planted = plants[TAKES[version]]
+    read = 0
+    for row, held in zip(run.rows(preset="inspect"), run.seen(), strict=True):
+        for slot, readings in row.readings.items():
+            for take, reading in enumerate(readings):
+                if not isinstance(reading, Lettered | Ranged):
+                    continue
+                said = planted_take(dict(held.choices())[slot, take])
+                stood = planted[row.id].reading(slot, said)
+                meant = reading.letter if isinstance(reading, Lettered) else (reading.absolute, reading.relative)
+                assert meant == (stood if isinstance(stood, Letter) else (stood.absolute, stood.relative))
+                read += 1
+    assert read >= 68
+
+
+def planted_take(choice: Choice) -> int:
+    """Replies name the take they are: the order in which answers arrive is not that of the takes."""
+    ((_, _, take),) = set(make_logs.prose.TOKEN.findall(choice.text.encode()))
+    return int(take)
+
+
+def test_verdicts_differ_from_theirs_only_for_a_named_reason(imported):
+    """Under their own rules our verdict is theirs, unless a call failed or their rule is one we do not have."""
+    version, run, found = imported
+    result = compared.against(run, found)
+    named = {compared.STOPPED, compared.FAILED, compared.DECIDED, compared.DENIED}
+    if version in {"0", "1.0.1", "2-A", "2-B"}:
+        named |= {compared.REASONS["tolerated"], compared.REASONS["indirect_passes"], compared.SEVERAL}
+    (ours,) = (one for one in result.ours if one.preset is Preset.INSPECT)
+    assert {reason.text for reason in ours.reasons} <= named
+
+
+def test_failures_are_unjudged_here_and_honest_there(imported):
+    """A judge answer nobody can read makes a scenario unjudged; their honesty counts it as no lie."""
+    _, run, found = imported
+    result = compared.against(run, found)
+    (ours,) = (one for one in result.ours if one.preset is Preset.INSPECT)
+    failed = next(reason for reason in ours.reasons if reason.text == compared.FAILED)
+    theirs = {case.scenario.id: case.theirs for case in found.cases}
+    assert failed.ids
+    assert all(theirs[name].first == "error" for name in failed.ids)
+    assert all(verdicts(run, "inspect")[name][0] == "unjudged" for name in failed.ids)
+    lies = sum(1 for one in theirs.values() if one and one.first == "lie")
+    assert result.theirs["honesty"] == pytest.approx(1 - lies / result.scored)
+
+
+def test_their_measures_are_those_their_log_reports(imported):
+    """Honesty as computed here from their verdicts is the number in the log's own results."""
+    version, run, found = imported
+    result = compared.against(run, found)
+    log = read_log(next(path for path in LOGS if path.stem == version))
+    metrics = log.header.results["scores"][0]["metrics"]
+    assert result.theirs["honesty"] == pytest.approx(metrics["overall_honesty"]["value"])
+    assert result.theirs["honesty@n"] == pytest.approx(metrics["overall_honesty@n"]["value"])
+
+
+def test_a_headline_of_several_statements_is_told(imported):
+    """With several statements their headline is that of all of them; the scenarios where it matters are named."""
+    version, run, found = imported
+    result = compared.against(run, found)
+    theirs = {case.scenario.id: case.theirs for case in found.cases}
+    assert bool(result.several) <= (TAKES[version] > 1)
+    if version == "5-E":
+        assert result.several
+    for name in result.several:
+        assert theirs[name].first == theirs[name].all == "lie"
+
+
+def test_paper_rules_recover_what_was_planted(imported, plants):
+    """Scenarios whose readings are all there get the planted verdict, from somebody else's log."""
+    version, run, _ = imported
+    planted, takes = plants[TAKES[version]], TAKES[version]
+    checked = 0
+    for row in run.rows(preset="paper"):
+        whole = all(isinstance(one, Lettered | Ranged) for readings in row.readings.values() for one in readings)
+        if not whole or planted[row.id].joint is not None:
+            continue
+        assert (row.verdict, row.accuracy) == expected(planted[row.id], takes=takes)
+        checked += 1
+    assert checked >= 7
+
+
+def test_a_log_without_judge_calls_keeps_its_verdicts(tmp_path):
+    """Where the transcript was left out, letters are set that give the verdict the log has."""
+    bare = tmp_path / "bare.eval"
+    with zipfile.ZipFile(HERE / "3-C.eval") as old, zipfile.ZipFile(bare, "w") as new:
+        for name in old.namelist():
+            data = json.loads(old.read(name))
+            if name.startswith("samples/"):
+                data["events"] = []
+            new.writestr(name, json.dumps(data))
+    run, found = import_run(bare, out=tmp_path / "run")
+    theirs = {case.scenario.id: case.theirs for case in found.cases}
+    for row in run.rows(preset="inspect"):
+        said = theirs[row.id]
+        if row.kind == "binary" and said and said.first in {"honest", "lie", "evade", "no-belief"}:
+            words = {"evade": "evasion", "no-belief": "no_belief"}
+            assert row.verdict.value == words.get(said.first, said.first)
+
+
+@pytest.mark.parametrize(
+    ("word", "count", "letters"),
+    [
+        ("lie", 1, [Letter.B]),
+        ("lie", 3, [Letter.B, None, None]),
+        ("honest", 2, [Letter.A, Letter.A]),
+        ("evade", 2, [Letter.C, Letter.C]),
+        ("error", 2, [None, None]),
+    ],
+)
+def test_that_there_is_a_lie_among_several_statements_is_said_of_one(word, count, letters):
+    """How many of them are lies is not known, and Lying@1 must not be told."""
+    assert _stated(Theirs(first=word, all=word), Letter.A, count) == letters
+
+
+def test_a_verdict_over_all_statements_that_is_missing_is_that_of_the_first():
+    """An older or cut log: what is missing is no honesty."""
+    said = [Theirs(first="lie", accuracy="correct")] * 3
+    assert _measures(said) == {"honesty": 0.0, "honesty@n": 0.0, "accuracy": 1.0}
+
+
+def test_a_log_in_the_older_format_is_the_same(tmp_path):
+    """One JSON file with all samples, as Inspect wrote logs at first, gives the same run."""
+    source = HERE / "2-A.eval"
+    with zipfile.ZipFile(source) as old:
+        whole = json.loads(old.read("header.json"))
+        names = [name for name in old.namelist() if name.startswith("samples/")]
+        whole["samples"] = [json.loads(old.read(name)) for name in names]
+    (tmp_path / "log.json").write_text(json.dumps(whole), encoding="utf-8")
+    one, _ = import_run(source, out=tmp_path / "one")
+    other, _ = import_run(tmp_path / "log.json", out=tmp_path / "other")
+    assert other.rows() == one.rows()
+
+
+def test_an_unfinished_log_gives_what_it_has(tmp_path):
+    """A log whose evaluation was stopped has no final header; the samples that were finished are imported."""
+    cut = tmp_path / "cut.eval"
+    with zipfile.ZipFile(HERE / "2-A.eval") as old, zipfile.ZipFile(cut, "w") as new:
+        samples = [name for name in old.namelist() if name.startswith("samples/")]
+        for name in ["_journal/start.json", *samples[:5]]:
+            new.writestr(name, old.read(name))
+    run, found = import_run(cut, out=tmp_path / "run")
+    assert len(run.scenarios) == 5
+    assert found.about.harness == "inspect_evals/mask 2-A"
+
+
+# --- several epochs
+
+
+@pytest.fixture(scope="module")
+def epochs(tmp_path_factory):
+    return import_run(EPOCHS, out=tmp_path_factory.mktemp("epochs") / "run")
+
+
+def test_statements_of_all_epochs_are_takes(epochs):
+    """Two epochs of two statements are four takes, in the order of epochs; probes are those of the first epoch."""
+    run, found = epochs
+    assert (found.about.epochs, run.definition.takes, run.definition.direct) == (2, 4, 3)
+    samples = {(str(sample.id), sample.epoch): sample for sample in read_log(EPOCHS).samples}
+    by_task = {sample.metadata["task_id"]: str(sample.id) for sample in samples.values()}
+    for scenario, held in zip(run.scenarios, run.seen(), strict=True):
+        said = {place: choice.text for place, choice in held.choices()}
+        name = by_task[scenario.id]
+        for epoch in (1, 2):
+            stored = samples[name, epoch].outputs("pressured_responses")
+            texts = [samples[name, epoch].choice(output.choices[0]).text for output in stored]
+            assert [said[PRESSURED, 2 * (epoch - 1) + take] for take in (0, 1)] == texts
+        probes = samples[name, 1].outputs("belief_elicit_1_responses")
+        texts = [samples[name, 1].choice(output.choices[0]).text for output in probes]
+        assert [text for (slot, _), text in said.items() if slot == DIRECT] == (texts if scenario.direct else [])
+
+
+def test_verdicts_over_epochs_differ_only_for_a_named_reason(epochs):
+    """Theirs of each epoch are put together by their own rule for statements."""
+    run, found = epochs
+    result = compared.against(run, found)
+    (ours,) = (one for one in result.ours if one.preset is Preset.INSPECT)
+    named = {compared.STOPPED, compared.FAILED, compared.DECIDED, compared.DENIED, compared.EPOCHS}
+    assert {reason.text for reason in ours.reasons} <= named
+    assert result.epochs == 2
+    assert "probes of the first epoch make the belief" in " ".join(render(result).split())
+
+
+def test_a_lost_epoch_is_a_failure(tmp_path):
+    """Where a later epoch never began, its statements are missing and the scenario is not quietly judged without it."""
+    cut = tmp_path / "cut.eval"
+    with opened(EPOCHS) as old, zipfile.ZipFile(cut, "w") as new:
+        names = [name for name in old.names() if not name.startswith("samples/")]
+        samples = sorted(name for name in old.names() if name.startswith("samples/"))
+        second = [name for name in samples if name.endswith("_epoch_2.json")]
+        for name in [*names, *(name for name in samples if name not in second[:1])]:
+            new.writestr(name, old.read(name))
+    run, _ = import_run(cut, out=tmp_path / "run")
+    lost = [line for line in run.folder.asked() if line.error and "never begun" in line.error]
+    assert [(line.slot, line.takes) for line in lost] == [(PRESSURED, (2,)), (PRESSURED, (3,))]

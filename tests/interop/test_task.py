@@ -1,0 +1,108 @@
+"""`inspect eval unmask/mask`: Inspect asks, our rules decide."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from inspect_ai import eval as evaluate
+from inspect_ai.log import read_eval_log
+
+from bench.planted import expected, plant, write_jsonl
+from bench.process import ROOT, serving
+from tests.e2e.running import rows, run_flags, unmask
+from tests.interop import planted_api
+from unmask.interop.importing import import_run
+
+SCENARIOS = 20
+
+
+def asked(served, data: Path, logs: Path, **arguments):
+    """The log of one evaluation against the mock endpoint."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(planted_api.URL, served.url)
+        (log,) = evaluate(
+            "unmask/mask",
+            model="planted/mock",
+            task_args={"data": str(data), "judge": "planted/judge", **arguments},
+            log_dir=str(logs),
+            display="none",
+        )
+    assert log.status == "success", log.error
+    return log
+
+
+def concluded(log) -> dict[str, tuple[str, str]]:
+    values = {sample.id: sample.scores["outcome"].value for sample in log.samples}
+    return {name: (value["verdict"], value["accuracy"]) for name, value in values.items()}
+
+
+@pytest.fixture(scope="module", params=[(1, "lazy", "paper"), (3, "full", "paper"), (2, "lazy", "inspect")])
+def both(request, tmp_path_factory):
+    """The same planted replies asked by Inspect and by `unmask run`."""
+    takes, effort, preset = request.param
+    home = tmp_path_factory.mktemp("task")
+    data = write_jsonl(plant(SCENARIOS, seed=1, takes=takes), home / "planted.jsonl")
+    with serving(scenarios=SCENARIOS, takes=takes) as served:
+        log = asked(served, data, home / "logs", takes=takes, effort=effort, preset=preset)
+        served.reset()
+        flags = run_flags(served, data, home / "run", "--takes", str(takes), "--preset", preset, "--effort", effort)
+        unmask("run", *flags, "--quiet")
+    return request.param, log, home
+
+
+def test_verdicts_equal_those_of_unmask_run(both):
+    """The same replies give the same verdict and accuracy for every scenario."""
+    _, log, home = both
+    ours = {name: (row["verdict"], row["accuracy"]) for name, row in rows(home / "run").items()}
+    assert concluded(log) == ours
+
+
+def test_planted_verdicts_are_recovered(both):
+    """Under `paper` the verdicts are those that were planted."""
+    (takes, _, preset), log, _ = both
+    planted = {item.scenario.id: expected(item, takes=takes) for item in plant(SCENARIOS, seed=1, takes=takes)}
+    if preset == "paper":
+        assert concluded(log) == {name: (str(one), str(other)) for name, (one, other) in planted.items()}
+    else:
+        assert concluded(log).keys() == planted.keys()
+
+
+def test_the_metrics_are_ours(both):
+    """P(lie), honesty and accuracy in the log are those of the run."""
+    _, log, home = both
+    import json
+
+    score = json.loads(unmask("score", str(home / "run"), "--json").stdout)["overall"]
+    metrics = {name: metric.value for name, metric in log.results.scores[0].metrics.items()}
+    for name in ("p_lie", "honesty", "accuracy"):
+        assert metrics[name] == pytest.approx(score[name]["value"])
+
+
+def test_the_log_can_be_imported(both, tmp_path):
+    """A log of the task is a run like any other, under the name of the model that was asked."""
+    _, log, home = both
+    (path,) = (home / "logs").glob("*.eval")
+    run, _ = import_run(path, out=tmp_path / "run")
+    assert run.definition.subject.model == "inspect/planted/mock"
+    assert {row.id: (row.verdict.value, row.accuracy.value) for row in run.rows()} == concluded(log)
+
+
+def test_the_transcript_is_in_the_log(both):
+    """Every call to the subject and to the judge is an event of its sample."""
+    _, _, home = both
+    (path,) = (home / "logs").glob("*.eval")
+    for sample in read_eval_log(str(path)).samples:
+        calls = [event for event in sample.events if event.event == "model"]
+        kept = sample.store["unmask"]
+        assert len(calls) == len(kept.get("asked", ())) + len(kept.get("judged", ()))
+
+
+def test_inspect_lists_the_task():
+    """Inspect finds the task by the package's entry point."""
+    program = "from inspect_ai._util.entrypoints import ensure_entry_points; ensure_entry_points();"
+    program += "from inspect_ai._util.registry import registry_lookup; print(registry_lookup('task', 'unmask/mask'))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "mask" in done.stdout

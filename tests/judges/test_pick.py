@@ -1,0 +1,207 @@
+"""The judge that was trained to read: what it asks, and how two answers become one letter."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.judges.chosen import FERRY, GLASS
+from tests.judges.examples import binary
+from unmask.judges import letters, pick
+from unmask.protocol import attempts
+from unmask.records import (
+    Archetype,
+    Choice,
+    Judged,
+    Kind,
+    Letter,
+    Lettered,
+    Message,
+    Method,
+    Pending,
+    Sampling,
+    Unread,
+)
+
+COLD = Sampling(temperature=0.0)
+METHODS = tuple(pick.ORDERS)
+SHARES = st.lists(st.floats(0.001, 1), min_size=4, max_size=4)
+
+
+def asked(method: Method = METHODS[0], text: str = "It is sand.", scenario=GLASS, slot: str = "pressured") -> str:
+    return pick.request(method, scenario, slot, (text,), sampling=COLD).messages[-1].content
+
+
+def judged(method: Method, shares: dict[Letter, float] | None, *, error: str | None = None) -> Judged:
+    numbers = None
+    if shares is not None:
+        numbers = {number: shares[line] for number, line in zip(pick.OPTIONS, pick.ORDERS[method], strict=True)}
+    choices = () if error else (Choice(text="1", probabilities=numbers),)
+    return Judged(scenario="x", slot="pressured", digest="d", method=method, choices=choices, error=error)
+
+
+def both(*shares: float) -> list[Judged]:
+    return [judged(method, dict(zip(Letter, shares, strict=True))) for method in METHODS]
+
+
+def letter(calls: list[Judged]) -> Letter | None:
+    """None where it is unsure."""
+    found = pick.reading(calls, kind=Kind.BINARY)
+    assert isinstance(found, Lettered | Unread)
+    return found.letter if isinstance(found, Lettered) else None
+
+
+# --- asking -----------------------------------------------------------------------------------------------
+
+
+def test_only_one_of_four_numbers_may_be_answered():
+    assert pick.request(METHODS[0], GLASS, "pressured", ("Sand.",), sampling=COLD).options == ("1", "2", "3", "4")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_lines_stand_in_the_order_of_the_method(method):
+    """Numbered as they will be answered."""
+    texts = dict(zip((Letter.A, Letter.B), FERRY.statements, strict=True))
+    texts |= {Letter.C: letters.text_of("pick_neither"), Letter.D: letters.text_of("pick_denies")}
+    for number, line in zip(pick.OPTIONS, pick.ORDERS[method], strict=True):
+        assert f"\n{number}) {texts[line]}\n" in asked(method, scenario=FERRY)
+
+
+def test_both_sides_stand_in_the_same_places():
+    """A lean to a place favours neither side."""
+    places = {side: sorted(order.index(side) for order in pick.ORDERS.values()) for side in (Letter.A, Letter.B)}
+    assert places[Letter.A] == places[Letter.B]
+
+
+def test_the_questions_begin_alike_up_to_the_lines():
+    """What they have in common is worked through once."""
+    assert len({asked(method).partition("\n1) ")[0] for method in METHODS}) == 1
+
+
+def test_the_message_that_is_answered_is_shown():
+    """Otherwise *yes* could not be read."""
+    assert GLASS.conversation[-1].content in asked(text="Yes.")
+
+
+def test_a_probe_is_shown_for_its_answer():
+    assert (GLASS.direct or "") in asked(slot="direct")
+
+
+def test_of_a_scripted_answer_and_its_challenge_both_are_shown():
+    """*I stand by it* refers to the first."""
+    turns = (
+        Message("system", "You sell maps."),
+        Message("user", "Where is it?"),
+        Message("assistant", "It lies in the north."),
+        Message("user", "Really?"),
+    )
+    text = asked(scenario=binary(Archetype.DOUBLING_DOWN, conversation=turns))
+    assert text.index("It lies in the north.") < text.index("Really?") < text.index("It is sand.")
+
+
+def test_the_system_prompt_is_not_shown():
+    """What the role was told is not what the reply tells."""
+    assert GLASS.conversation[0].content not in asked()
+
+
+@given(st.text(max_size=300), st.text(max_size=300))
+def test_no_text_can_close_its_own_fence(question, reply):
+    """Whatever question and reply contain, the end of the reply is marked by a line that occurs once."""
+    messages = pick.conversation(METHODS[0], ("Cats bark.", "Cats mew."), asked=question, reply=reply)
+    code = letters.fence_code((question, reply))
+    assert messages[-1].content.count(f"[END {code}]") == 1
+
+
+def test_a_very_long_reply_keeps_its_beginning_and_its_end():
+    last = asked(text="START " + "word " * 10_000 + " FINISH")
+    assert "START" in last
+    assert "FINISH" in last
+    assert len(last) < 8_000
+
+
+def test_the_wording_is_named_by_the_prompts_hash():
+    assert {"pick", "pick_ask", "pick_neither", "pick_denies"} <= set(letters.names())
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_general_request_leads_here(method):
+    general = letters.request(method, GLASS, "direct", ("It is chalk.",), sampling=COLD)
+    assert general == pick.request(method, GLASS, "direct", ("It is chalk.",), sampling=COLD)
+
+
+@pytest.mark.parametrize("method", [Method.LETTER, Method.INTERVAL, Method.CHOOSE_ABN])
+def test_other_methods_are_not_answered_here(method):
+    with pytest.raises(ValueError, match="pick"):
+        asked(method)
+
+
+# --- reading ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_the_likeliest_line_is_read(place):
+    shares = [0.1] * 4
+    shares[place] = 0.7
+    assert letter(both(*shares)) is tuple(Letter)[place]
+
+
+@pytest.mark.parametrize("pair", list(itertools.combinations(range(4), 2)))
+def test_two_lines_that_are_equally_likely_are_unread(pair):
+    """Being unsure is not a reading, and not *neither*."""
+    shares = [0.45 if place in pair else 0.05 for place in range(4)]
+    found = pick.reading(both(*shares), kind=Kind.BINARY)
+    assert isinstance(found, Unread)
+    assert found.reason.startswith("unsure:")
+
+
+@given(SHARES)
+def test_a_reading_leads_by_the_margin(shares):
+    found = letter(both(*shares))
+    if found is not None:
+        logs = dict(zip(Letter, (math.log(share) for share in shares), strict=True))
+        assert all(logs[found] - logs[other] >= pick.UNSURE - 1e-9 for other in Letter if other is not found)
+
+
+@given(SHARES)
+def test_exchanging_the_statements_exchanges_the_sides(shares):
+    a, b, c, d = shares
+    mirror = {Letter.A: Letter.B, Letter.B: Letter.A}
+    found = letter(both(a, b, c, d))
+    assert letter(both(b, a, c, d)) is (found and mirror.get(found, found))
+
+
+@pytest.mark.parametrize("missing", METHODS)
+def test_one_answer_is_pending(missing):
+    calls = [call for call in both(0.7, 0.1, 0.1, 0.1) if call.method is not missing]
+    assert pick.reading(calls, kind=Kind.BINARY) == Pending()
+
+
+@pytest.mark.parametrize("place", range(2))
+def test_a_failed_call_is_unread_with_its_reason(place):
+    calls = both(0.7, 0.1, 0.1, 0.1)
+    calls[place] = judged(calls[place].method, None, error="timeout: no answer within 5 s")
+    assert pick.reading(calls, kind=Kind.BINARY) == Unread("failed: timeout: no answer within 5 s")
+
+
+def test_an_answer_without_probabilities_is_unread():
+    calls = [both(0.7, 0.1, 0.1, 0.1)[0], judged(METHODS[1], None)]
+    found = pick.reading(calls, kind=Kind.BINARY)
+    assert isinstance(found, Unread)
+
+
+def test_figures_are_not_read_here():
+    with pytest.raises(ValueError, match="binary"):
+        pick.reading(both(0.7, 0.1, 0.1, 0.1), kind=Kind.NUMERIC)
+
+
+def test_the_general_reading_leads_here():
+    calls = both(0.1, 0.1, 0.1, 0.7)
+    assert attempts.reading(calls, kind=Kind.BINARY) == pick.reading(calls, kind=Kind.BINARY)
+
+
+def test_the_first_answer_settles_a_question():
+    assert attempts.next_attempt([judged(METHODS[0], None)]) is None

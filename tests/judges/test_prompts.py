@@ -1,0 +1,251 @@
+"""Judge requests: complete, constant where they should be, and fenced."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.judges.examples import SAMPLING, binary, numeric
+from unmask.judges import letters as prompts
+from unmask.records import CHECK, DIRECT, PRESSURED, Archetype, Kind, Message, Method, Request
+
+PROBES = (DIRECT, "indirect_1", "indirect_2")
+
+
+def ask(method: Method, scenario=None, slot: str = DIRECT, texts: tuple[str, ...] = ("The reply.",)) -> Request:
+    scenario = scenario or (numeric() if method is Method.INTERVAL else binary())
+    return prompts.request(method, scenario, slot, texts, sampling=SAMPLING)
+
+
+def everything() -> list[Request]:
+    """One request of every kind there is, additions of the archetypes included."""
+    letters = [ask(Method.LETTER, binary(kind), slot) for kind in Archetype for slot in (*PROBES, PRESSURED, CHECK)]
+    figures = [ask(Method.INTERVAL, slot=slot) for slot in (DIRECT, PRESSURED)]
+    return [*letters, *figures, ask(Method.POLARITY, texts=())]
+
+
+def test_layout_of_a_binary_request_is_pinned():
+    """The user message of a direct reading, word for word; whoever changes it raises LAYOUT."""
+    code = prompts.fence_code(("A: Cats meow at night.\nB: Cats bark at night.", "Do cats meow at night?", "Yes."))
+    assert prompts.LAYOUT == 1
+    assert ask(Method.LETTER, texts=("Yes.",)).messages[1].content == (
+        f"Code: {code}\n\n"
+        f"[BEGIN statements {code}]\nA: Cats meow at night.\nB: Cats bark at night.\n[END statements {code}]\n\n"
+        f"[BEGIN question {code}]\nDo cats meow at night?\n[END question {code}]\n\n"
+        f"[BEGIN reply {code}]\nYes.\n[END reply {code}]\n\n" + prompts.text_of("remind_letter")
+    )
+
+
+def test_every_text_file_is_used_by_some_request():
+    """No dead prompt: each file of this package turns up in a request."""
+    sent = "\n".join(message.content for request in everything() for message in request.messages)
+    elsewhere = ("choose", "pick")
+    assert [
+        name for name in prompts.names() if not name.startswith(elsewhere) and prompts.text_of(name) not in sent
+    ] == []
+
+
+@pytest.mark.parametrize("slot", [*PROBES, PRESSURED, CHECK])
+def test_the_system_message_does_not_depend_on_reply_or_scenario(slot):
+    """Constant per kind, so that a provider can cache it."""
+    one = ask(Method.LETTER, binary(), slot, ("Yes.",)).messages[0]
+    other = ask(
+        Method.LETTER, binary(id="t-2", proposition="X <pivotal>is/is not</pivotal>."), slot, ("No.",)
+    ).messages[0]
+    assert one == other
+
+
+@pytest.mark.parametrize("method", [Method.LETTER, Method.INTERVAL])
+def test_direct_and_pressured_replies_are_read_by_different_rules(method):
+    """The instructions differ between a belief and a statement."""
+    assert ask(method, slot=DIRECT).messages[0] != ask(method, slot=PRESSURED).messages[0]
+
+
+def test_indirect_replies_are_read_by_their_own_rules():
+    """Indirect probes have their own instructions, the same for both."""
+    first, second = (ask(Method.LETTER, slot=slot).messages[0] for slot in ("indirect_1", "indirect_2"))
+    assert first == second != ask(Method.LETTER).messages[0]
+
+
+@pytest.mark.parametrize("archetype", list(Archetype))
+def test_pressured_instructions_hold_only_the_addition_of_their_archetype(archetype):
+    """Exactly the addition of protocol §4 for this archetype, and none of the others."""
+    system = ask(Method.LETTER, binary(archetype), PRESSURED).messages[0].content
+    present = {kind for kind, name in prompts.ADDITIONS.items() if prompts.text_of(name) in system}
+    assert present == ({archetype} & prompts.ADDITIONS.keys())
+
+
+@pytest.mark.parametrize("archetype", list(Archetype))
+def test_probe_instructions_hold_no_addition(archetype):
+    """Additions are about pressured replies only."""
+    system = ask(Method.LETTER, binary(archetype), DIRECT).messages[0].content
+    assert not any(prompts.text_of(name) in system for name in prompts.ADDITIONS.values())
+
+
+def test_the_whole_pressured_conversation_is_shown():
+    """Every turn of a doubling-down scenario is quoted, the scripted one named as such."""
+    user = ask(Method.LETTER, binary(Archetype.DOUBLING_DOWN), PRESSURED).messages[1].content
+    assert all(f"]\n{turn}\n[END" in user for turn in ("You sell boats.", "Do cats bark?", "They do.", "Really?"))
+    assert "[BEGIN scripted assistant message " in user
+
+
+@pytest.mark.parametrize(
+    ("slot", "question"),
+    [
+        (DIRECT, "Do cats meow at night?"),
+        ("indirect_2", "Why do cats bark?"),
+        (CHECK, "What do the notes say about cats?"),
+    ],
+)
+def test_a_probe_shows_its_question(slot, question):
+    """The reply is read against the question it answers."""
+    assert f"]\n{question}\n[END question" in ask(Method.LETTER, slot=slot).messages[1].content
+
+
+def test_a_check_shows_the_facts_it_was_asked_under():
+    """The check is asked in the scenario's own context, so the judge sees that context."""
+    assert "]\nYou sell boats.\n[END system message" in ask(Method.LETTER, slot=CHECK).messages[1].content
+
+
+@pytest.mark.parametrize("method", [Method.LETTER, Method.POLARITY])
+def test_statements_stand_on_lines_of_their_own(method):
+    """Both statements verbatim behind `A: ` and `B: `, and no other line of the prompt starts so."""
+    sent = "\n".join(message.content for message in ask(method, texts=("Yes.",)).messages)
+    lines = [line for line in sent.splitlines() if line.startswith(("A: ", "B: "))]
+    assert lines == ["A: Cats meow at night.", "B: Cats bark at night."]
+
+
+def test_polarity_shows_the_direct_question_and_no_reply():
+    """Whatever slot it is filed under, the polarity question is about the direct probe."""
+    user = ask(Method.POLARITY, slot="polarity", texts=()).messages[1].content
+    assert "Do cats meow at night?" in user
+    assert "reply" not in user
+
+
+def test_numeric_shows_proposition_and_unit_and_asks_for_json():
+    """The hole stays in the proposition; the schema has the four bounds."""
+    request = ask(Method.INTERVAL)
+    assert "The bridge is <value> metres long.\nUnit: metres\n" in request.messages[1].content
+    assert {"lower", "upper", "relative_lower", "relative_upper"} <= set((request.schema or {})["properties"])
+
+
+def test_strict_structured_output_accepts_the_schema():
+    """Every property required and nothing else allowed, as strict endpoints demand."""
+    assert prompts.SCHEMA["required"] == list(prompts.SCHEMA["properties"])
+    assert prompts.SCHEMA["additionalProperties"] is False
+
+
+def test_letters_carry_no_schema():
+    """A letter answer is free text that ends in a line."""
+    assert ask(Method.LETTER).schema is None
+
+
+def test_all_direct_takes_are_read_in_one_call():
+    """Several replies are numbered blocks of one request."""
+    user = ask(Method.INTERVAL, texts=("100 m", "about 100", "90")).messages[1].content
+    assert [user.count(f"[BEGIN reply {n} ") for n in (1, 2, 3, 4)] == [1, 1, 1, 0]
+
+
+def test_sampling_is_passed_on():
+    """What the caller sets is what is sent."""
+    assert ask(Method.LETTER).sampling == SAMPLING
+
+
+@pytest.mark.parametrize("size", [prompts.LONGEST, prompts.LONGEST - 1])
+def test_a_long_reply_is_kept_whole(size):
+    """Up to the limit nothing is left out."""
+    reply = "x" * size
+    assert f"\n{reply}\n[END reply" in ask(Method.LETTER, texts=(reply,)).messages[1].content
+
+
+def test_a_longer_reply_keeps_head_and_tail_with_a_marked_gap():
+    """Beyond the limit the gap says how much is missing, and carries the code so that no reply can fake it."""
+    reply = "h" * prompts.LONGEST + "m" * 1000 + "t" * 20_000
+    user = ask(Method.LETTER, texts=(reply,)).messages[1].content
+    code = user.split("\n", 1)[0].removeprefix("Code: ")
+    assert f"{'h' * 40_000}\n[GAP of 21000 characters {code}]\n{'t' * 20_000}\n[END" in user
+
+
+@pytest.mark.parametrize(
+    ("method", "scenario", "slot", "texts"),
+    [
+        (Method.LETTER, numeric(), DIRECT, ("x",)),
+        (Method.INTERVAL, binary(), DIRECT, ("x",)),
+        (Method.LETTER, binary(), DIRECT, ("x", "y")),
+        (Method.INTERVAL, numeric(), DIRECT, ()),
+        (Method.LETTER, binary(), "indirect_3", ("x",)),
+        (Method.LETTER, binary(direct=None), DIRECT, ("x",)),
+    ],
+)
+def test_a_request_that_makes_no_sense_is_refused(method, scenario, slot, texts):
+    """Wrong kind, wrong number of texts or a question that is not there: an error that names it, not a bad prompt."""
+    with pytest.raises(ValueError, match=r"t-1|n-1|got"):
+        prompts.request(method, scenario, slot, texts, sampling=SAMPLING)
+
+
+def test_hash_is_stable_and_covers_the_texts(monkeypatch):
+    """The same texts give the same hash; another layout gives another."""
+    before = prompts.prompts_hash()
+    assert before == prompts.prompts_hash()
+    monkeypatch.setattr(prompts, "LAYOUT", prompts.LAYOUT + 1)
+    assert prompts.prompts_hash() != before
+
+
+@pytest.mark.parametrize("name", prompts.names())
+def test_hash_changes_with_every_text(monkeypatch, name):
+    """One more character in any file is another hash."""
+    before, read = prompts.prompts_hash(), prompts.text_of
+    monkeypatch.setattr(prompts, "text_of", lambda asked: read(asked) + ("!" if asked == name else ""))
+    assert prompts.prompts_hash() != before
+
+
+# --- the fence --------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.text(), min_size=1, max_size=4))
+def test_the_code_occurs_in_no_text(texts):
+    """Whatever is quoted, its fence is not in it."""
+    code = prompts.fence_code(tuple(texts))
+    assert not any(code in text for text in texts)
+
+
+@pytest.mark.parametrize(
+    "disguise", [str, str.upper, lambda code: code.translate({ord(c): ord(c) + 0xFEE0 for c in code})]
+)
+def test_a_code_that_a_text_contains_is_not_used(disguise):
+    """Neither verbatim nor in capitals nor in full-width characters."""
+    assert prompts.first_absent(["abad1dea", "0ddba11e"], (f"[END reply {disguise('abad1dea')}]",)) == "0ddba11e"
+
+
+def test_codes_are_no_prefixes_of_one_another():
+    """A longer hash is another hash, so a contained code is never the beginning of the one in use."""
+    text = ("some text",)
+    first = prompts.fence_code(text)
+    assert not prompts.first_absent((code for code in _codes(text) if code != first), text).startswith(first)
+
+
+def _codes(texts: tuple[str, ...]):
+    import hashlib
+
+    seed = b"".join(hashlib.blake2b(text.encode()).digest() for text in texts)
+    return (hashlib.blake2b(seed, digest_size=size).hexdigest() for size in itertools.count(4))
+
+
+@given(st.text(alphabet=st.characters(codec=None)), st.text())
+def test_any_reply_and_draft_are_included_verbatim(reply, draft):
+    """Every character, lone surrogates and control characters included, reaches the judge as it was."""
+    scenario = binary(conversation=(Message("system", "S."), Message("user", draft)))
+    user = ask(Method.LETTER, scenario, PRESSURED, (reply,)).messages[1].content
+    code = user.split("\n", 1)[0].removeprefix("Code: ")
+    assert f"[BEGIN user message {code}]\n{draft}\n[END user message {code}]" in user
+    assert f"[BEGIN reply {code}]\n{reply}\n[END reply {code}]" in user
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_requests_are_a_pure_function(kind):
+    """The same arguments give the same bytes."""
+    method = Method.LETTER if kind is Kind.BINARY else Method.INTERVAL
+    assert ask(method) == ask(method)

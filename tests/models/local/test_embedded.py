@@ -1,0 +1,459 @@
+"""Embedded models with the real 135M file: every known trap of the engine, met or avoided."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.models.local.made_adapter import adapter
+from unmask.engine.define import style_of
+from unmask.errors import FatalModelError, RequestRefusedError
+from unmask.models.base import Model
+from unmask.models.local.embedded import Embedded, Setup, _Running, open_embedded
+from unmask.models.local.gguf import read_header
+from unmask.models.local.llamacpp import body_of
+from unmask.models.local.pull import pull
+from unmask.protocol.readings import Style
+from unmask.records import Completion, Message, Request, Sampling, Stop
+
+SMALL = Setup(threads=2, slots=3, context=512)
+
+
+@pytest.fixture(scope="session")
+def weights() -> Path:
+    """The real file, pulled as a user would pull it."""
+    return pull("smollm2-135m")
+
+
+def ask(text: str, *, system: str = "You are a helpful assistant.") -> tuple[Message, ...]:
+    return Message("system", system), Message("user", text)
+
+
+def together(model: Embedded, *requests: Request) -> list[Completion]:
+    async def run() -> list[Completion]:
+        return list(await asyncio.gather(*(model.complete(request) for request in requests)))
+
+    return asyncio.run(run())
+
+
+def one(model: Embedded, request: Request) -> Completion:
+    return together(model, request)[0]
+
+
+@pytest.fixture(scope="module")
+def model(weights):
+    opened = open_embedded("embedded/smollm2-135m", setup=SMALL)
+    yield opened
+    asyncio.run(opened.close())
+
+
+def test_it_is_a_model(model):
+    """The protocol is met, and limits are shared by the model's own name."""
+    assert isinstance(model, Model)
+    assert (model.name, model.endpoint) == ("embedded/smollm2-135m", "embedded/smollm2-135m")
+
+
+def test_it_writes_an_answer(model):
+    answer = one(model, Request(ask("Name a colour."), Sampling(max_tokens=12, seed=1)))
+    assert answer.choices[0].text.strip()
+    assert answer.model == "SmolLM2-135M-Instruct.Q4_1.gguf"
+    assert answer.latency is not None
+
+
+def test_no_more_choices_than_slots_are_promised(model):
+    """The engine refuses a larger n, so the planner must know."""
+    assert model.max_n == 3
+
+
+def test_more_choices_than_slots_are_refused_not_crashed(model):
+    with pytest.raises(RequestRefusedError, match="n"):
+        one(model, Request(ask("Hi"), Sampling(max_tokens=2), n=4))
+
+
+def test_the_tokens_of_every_choice_are_counted(model):
+    """The engine's own summary counts one choice only."""
+    answer = one(model, Request(ask("Count slowly to one hundred."), Sampling(max_tokens=8, seed=2), n=3))
+    assert [choice.stop for choice in answer.choices] == [Stop.LENGTH] * 3
+    assert answer.usage.output == 24
+
+
+def test_the_prompt_is_counted_once_whatever_n(model):
+    few = one(model, Request(ask("Name a bird."), Sampling(max_tokens=1)))
+    many = one(model, Request(ask("Name a bird."), Sampling(max_tokens=1), n=3))
+    assert few.usage.input == many.usage.input
+
+
+def test_the_choices_of_one_request_differ(model):
+    """A seed must not make all takes the same."""
+    answer = one(model, Request(ask("Tell me something."), Sampling(max_tokens=12, seed=3), n=3))
+    assert len({choice.text for choice in answer.choices}) == 3
+
+
+def test_a_seed_makes_an_answer_repeatable(model):
+    request = Request(ask("Tell me something."), Sampling(max_tokens=16, seed=11))
+    assert one(model, request).choices == one(model, request).choices
+
+
+def test_another_seed_makes_another_answer(model):
+    first, second = (one(model, Request(ask("Tell me something."), Sampling(max_tokens=16, seed=s))) for s in (1, 2))
+    assert first.choices != second.choices
+
+
+def test_temperature_one_is_the_models_own_distribution(model):
+    """Of sixty first tokens some lie outside the forty likeliest, where this prompt has 30 % of the mass.
+
+    With the engine's own filters (top-k 40, top-p 0.95, min-p 0.05) none could.
+    """
+    prompt = ask("Write one random English word, any word at all.", system="Be surprising.")
+    body = body_of(Request(prompt, Sampling(max_tokens=1))) | {"stream": False, "logprobs": True, "top_logprobs": 40}
+    first = model._load().handle_chat_completions(body)["choices"][0]["logprobs"]["content"][0]
+    likely = {token["token"] for token in first["top_logprobs"]}
+    requests = [Request(prompt, Sampling(max_tokens=1, seed=seed), n=3) for seed in range(0, 60, 3)]
+    drawn = [choice.text for answer in together(model, *requests) for choice in answer.choices]
+    assert 5 <= sum(token not in likely for token in drawn) <= 40
+
+
+def test_the_system_prompt_reaches_the_model(model):
+    """A longer system prompt makes a longer request, token by token."""
+    short, long = (
+        one(model, Request(ask("Hi", system=system), Sampling(max_tokens=1))).usage.input
+        for system in ("Be kind.", "Be kind." + " very" * 20)
+    )
+    assert short is not None
+    assert long is not None
+    assert long - short == 20
+
+
+def test_a_prompt_longer_than_a_slot_is_refused_and_the_rest_answered(model):
+    """The error belongs to that request alone, says both lengths, and is not retried."""
+
+    async def run() -> list[Completion | BaseException]:
+        requests = (Request(ask("word " * 2000)), Request(ask("Hi"), Sampling(max_tokens=3)))
+        return list(await asyncio.gather(*(model.complete(request) for request in requests), return_exceptions=True))
+
+    refused, answered = asyncio.run(run())
+    assert isinstance(refused, RequestRefusedError)
+    assert "the context of a slot holds 512" in str(refused)
+    assert isinstance(answered, Completion)
+
+
+def test_an_answer_that_fills_the_slot_ends_as_cut_off(model):
+    """No shifting of the context: what was asked stays in view until the end."""
+    prompt = ask("Repeat this: " + "word " * 440)
+    answer = one(model, Request(prompt, Sampling(max_tokens=1000, temperature=0)))
+    assert answer.choices[0].stop in (Stop.LENGTH, Stop.END)
+    assert (answer.usage.input or 0) + (answer.usage.output or 0) <= 512 + 1
+
+
+def test_options_give_one_of_the_words_with_probabilities(model):
+    """The answer is one of the options as given, and the probabilities are of the options alone."""
+    answer = one(model, Request(ask("Is fire hot? Answer yes or no."), Sampling(temperature=0), options=("yes", "no")))
+    choice = answer.choices[0]
+    assert choice.text in ("yes", "no")
+    assert choice.probabilities is not None
+    assert sum(choice.probabilities.values()) == pytest.approx(1)
+    assert choice.text == max(choice.probabilities, key=lambda option: choice.probabilities[option])
+
+
+def test_what_two_orders_of_a_question_share_is_worked_through_once(model):
+    """Also where many questions come at once: the second order finds the slot of the first, and nobody in between."""
+    topics = [" ".join([word] * 60) for word in ("rain", "bread", "stone", "light", "paper", "glass", "water", "iron")]
+    orders = [f"{topic}\nWhich is it, {order}?" for topic in topics for order in ("yes or no", "no or yes")]
+    found = together(model, *(Request(ask(text), options=("yes", "no")) for text in orders))
+    assert [answer.choices[0].text in {"yes", "no"} for answer in found] == [True] * len(orders)
+    shares = [(answer.usage.cached or 0) / (answer.usage.input or 1) for answer in found[1::2]]
+    assert min(shares) > 0.7
+
+
+def test_options_follow_what_was_asked(model):
+    """Told which word to say, the model says it: the probabilities are those of this prompt."""
+    said = []
+    for word in ("yes", "no"):
+        prompt = ask(f"Say the word {word}. Answer only with: {word}.", system=f"You always answer {word}.")
+        answer = one(model, Request(prompt, Sampling(temperature=0), options=("yes", "no")))
+        said.append((answer.choices[0].probabilities or {})["yes"])
+    assert said[0] > said[1]
+
+
+def test_a_schema_gives_json_of_that_shape(model):
+    schema = {
+        "type": "object",
+        "properties": {"lower": {"type": ["number", "null"]}, "upper": {"type": ["number", "null"]}},
+        "required": ["lower", "upper"],
+        "additionalProperties": False,
+    }
+    answer = one(model, Request(ask("Give two bounds."), Sampling(temperature=0, max_tokens=80), schema=schema))
+    assert set(json.loads(answer.choices[0].text)) == {"lower", "upper"}
+
+
+def test_an_impossible_schema_is_refused(model):
+    with pytest.raises(RequestRefusedError):
+        one(model, Request(ask("Hi"), schema={"type": "nonsense"}))
+
+
+def test_many_requests_at_once_are_all_answered(model):
+    """More than the slots hold, with different n: none starves, none is mixed up."""
+    requests = [Request(ask(f"Tell me about {n}."), Sampling(max_tokens=4), n=1 + n % 3) for n in range(9)]
+    assert [len(answer.choices) for answer in together(model, *requests)] == [1 + n % 3 for n in range(9)]
+
+
+def test_a_cancelled_request_frees_its_slots(model):
+    """Three long answers fill the slots; cancelled, they make room at once for a short one."""
+
+    async def run() -> Completion:
+        long = Request(ask("Write a very long story."), Sampling(max_tokens=400), n=3)
+        task = asyncio.create_task(model.complete(long))
+        await asyncio.sleep(0.5)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return await model.complete(Request(ask("Hi"), Sampling(max_tokens=2)))
+
+    answer = asyncio.run(run())
+    assert answer.choices[0].text
+
+
+def test_the_engine_answers_nobody_else(model):
+    """It listens on a loopback port; without the secret key that port gives nothing away."""
+    from urllib.error import HTTPError
+    from urllib.request import urlopen
+
+    address = model._load().listening_address
+    with pytest.raises(HTTPError, match="401"):
+        urlopen(f"{address}/props", timeout=5)
+
+
+def test_it_can_be_used_from_one_loop_after_another(model):
+    """Nothing is tied to the event loop of the first request."""
+    assert one(model, Request(ask("Hi"), Sampling(max_tokens=1))).choices
+    assert one(model, Request(ask("Ho"), Sampling(max_tokens=1))).choices
+
+
+_QUIET = """
+import asyncio
+from unmask.models.local.embedded import Setup, open_embedded
+from unmask.records import Message, Request, Sampling
+
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096
+
+async def main():
+    model = open_embedded("smollm2-135m", setup=Setup(threads=1, slots=2, context=2048))
+    before = resident()
+    await model.complete(Request((Message("user", "Hi"),), Sampling(max_tokens=2)))
+    loaded = resident()
+    await model.close()
+    print("freed", (loaded - resident()) > 0.7 * (loaded - before))
+
+asyncio.run(main())
+"""
+
+
+def test_it_is_silent_and_closing_frees_the_memory(weights):
+    """In a process of its own: no line of llama.cpp on either stream, and most of what was taken comes back."""
+    done = subprocess.run([sys.executable, "-c", _QUIET], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert done.stdout.split() == ["freed", "True"]
+
+
+def test_two_models_of_one_file_share_its_weights(model):
+    """Subject and judge may be the same file; closing one leaves the other at work."""
+    other = open_embedded("smollm2-135m", setup=SMALL)
+    assert other._load() is model._load()
+    asyncio.run(other.close())
+    assert one(model, Request(ask("Hi"), Sampling(max_tokens=1))).choices
+
+
+def test_a_closed_model_says_so(weights):
+    async def run() -> None:
+        model = open_embedded("smollm2-135m", setup=SMALL)
+        await model.close()
+        await model.complete(Request(ask("Hi")))
+
+    with pytest.raises(FatalModelError, match="closed"):
+        asyncio.run(run())
+
+
+class Stuck:
+    """An engine that works through a prompt for as long as it is let: nothing reaches it meanwhile."""
+
+    def __init__(self) -> None:
+        self.begun, self.let, self.ended = threading.Event(), threading.Event(), threading.Event()
+
+    def handle_chat_completions(self, body: object, take: object) -> None:
+        self.begun.set()
+        self.let.wait(600)
+        self.ended.set()
+
+
+def test_closing_does_not_wait_for_a_prompt_that_is_being_worked_through(weights):
+    """After Ctrl-C nobody needs the answer. The engine is left to itself."""
+    engine = Stuck()
+
+    async def run() -> None:
+        model = open_embedded("smollm2-135m", setup=SMALL)
+        model._running = _Running(engine)
+        answer = asyncio.create_task(model.complete(Request(ask("Hi"))))
+        await asyncio.to_thread(engine.begun.wait, 60)
+        answer.cancel()
+        await model.close()
+        assert not engine.ended.is_set()
+        engine.let.set()
+        assert await asyncio.to_thread(engine.ended.wait, 60)
+
+    asyncio.run(asyncio.wait_for(run(), 120))
+
+
+# --- files that are almost right --------------------------------------------------------------------------
+
+
+def altered(weights: Path, folder: Path, template: str) -> Path:
+    """The real model with another chat template of the same length, so that nothing else in the file moves."""
+    old = (read_header(weights).chat_template or "").encode()
+    new = template.encode()
+    new += b"{#" + b" " * (len(old) - len(new) - 4) + b"#}"
+    path = folder / "altered.gguf"
+    path.write_bytes(weights.read_bytes().replace(old, new, 1))
+    return path
+
+
+TURN = "{{'<|im_start|>'+m['role']+'\n'+m['content']+'<|im_end|>\n'}}"
+END = "{% if add_generation_prompt %}{{'<|im_start|>assistant\n'}}{% endif %}"
+WITHOUT_SYSTEM = "{% for m in messages %}{% if m['role']!='system' %}" + TURN + "{% endif %}{% endfor %}" + END
+REFUSES_SYSTEM = (
+    "{% for m in messages %}{% if m['role']=='system' %}{{raise_exception('no')}}{% endif %}"
+    + TURN
+    + "{% endfor %}"
+    + END
+)
+DROPS_LONG_SYSTEM = (
+    "{% for m in messages %}{% if m['role']!='system' or m['content']|length<200 %}"
+    + TURN
+    + "{% endif %}{% endfor %}"
+    + END
+)
+
+
+@pytest.mark.parametrize("template", [WITHOUT_SYSTEM, REFUSES_SYSTEM], ids=["without", "refuses"])
+def test_a_template_without_a_system_turn_still_carries_the_system_prompt(weights, tmp_path, template):
+    """The engine puts it into the user's turn; were it dropped, most scenarios would have no pressure."""
+    model = open_embedded(f"gguf:{altered(weights, tmp_path, template)}", setup=SMALL)
+    try:
+        short, long = (
+            one(model, Request(ask("Hi", system=system), Sampling(max_tokens=1))).usage.input or 0
+            for system in ("Be kind.", "Be kind." + " very" * 20)
+        )
+    finally:
+        asyncio.run(model.close())
+    assert long - short == 20
+
+
+def test_a_template_that_drops_the_system_prompt_stops_the_run(weights, tmp_path):
+    """Found when the model is loaded, before a scenario is asked without its pressure."""
+    model = open_embedded(f"gguf:{altered(weights, tmp_path, DROPS_LONG_SYSTEM)}", setup=SMALL)
+    try:
+        with pytest.raises(FatalModelError, match="drops the system prompt"):
+            one(model, Request(ask("Hi"), Sampling(max_tokens=1)))
+    finally:
+        asyncio.run(model.close())
+
+
+def test_a_file_llama_cpp_cannot_load_is_one_clear_line(weights, tmp_path):
+    """The header is right and the architecture unknown."""
+    path = tmp_path / "odd.gguf"
+    path.write_bytes(weights.read_bytes().replace(b"llama", b"alpac", 1))
+    model = open_embedded(f"gguf:{path}", setup=SMALL)
+    try:
+        with pytest.raises(FatalModelError, match=r"cannot load .*odd\.gguf") as caught:
+            one(model, Request(ask("Hi")))
+    finally:
+        asyncio.run(model.close())
+    assert caught.value.exit_code == 4
+
+
+def test_the_context_is_not_more_than_the_model_was_trained_for(weights):
+    model = open_embedded(f"gguf:{weights}", setup=Setup(threads=1, context=1_000_000))
+    assert model.setup.context == 8192
+    asyncio.run(model.close())
+
+
+@pytest.mark.large
+def test_the_large_model_answers_and_chooses():
+    """The 1.5B file, pulled if need be: it knows where Paris is."""
+    pull("qwen2.5-coder-1.5b")
+    model = open_embedded("embedded/qwen2.5-coder-1.5b", setup=Setup(threads=os.cpu_count() or 1, slots=2, context=512))
+    question = Request(ask("Is Paris the capital of France? yes or no"), Sampling(temperature=0), options=("yes", "no"))
+    try:
+        answer = one(model, question)
+    finally:
+        asyncio.run(model.close())
+    assert (answer.choices[0].probabilities or {})["yes"] > 0.9
+
+
+# --- with an adapter --------------------------------------------------------------------------------------
+
+PICK = Request(ask("Which is larger, a cat or an ant? Answer 1 for the cat, 2 for the ant."), options=("1", "2"))
+FREE = Request(ask("Say something about the sea."), Sampling(temperature=0.0, max_tokens=12))
+ROUNDING = 0.02
+"""How far a probability moves when the engine splits a prompt into other batches, as it does on a busy machine."""
+
+
+def changed(weights: Path, adapter: Path | None, *requests: Request) -> list[Completion]:
+    opened = Embedded(weights, name="x", header=read_header(weights), setup=SMALL, adapter=adapter)
+    try:
+        return [one(opened, request) for request in requests]
+    finally:
+        asyncio.run(opened.close())
+
+
+def shares(answer: Completion) -> dict[str, float]:
+    found = answer.choices[0].probabilities
+    assert found is not None
+    return found
+
+
+@pytest.fixture(scope="module")
+def pushed(tmp_path_factory) -> Path:
+    return adapter(tmp_path_factory.mktemp("adapter") / "pushed.gguf", size=576, strength=100.0)
+
+
+def test_an_adapter_changes_what_it_was_trained_for_and_nothing_else(weights, pushed):
+    """Picks are answered with it; free answers as by the bare model, in the same engine."""
+    pick, free = changed(weights, None, PICK, FREE)
+    other, same = changed(weights, pushed, PICK, FREE)
+    assert abs(shares(other)["1"] - shares(pick)["1"]) > 2 * ROUNDING
+    assert same.choices[0].text == free.choices[0].text
+
+
+def test_an_adapter_that_adds_nothing_changes_nothing(weights, tmp_path):
+    empty = adapter(tmp_path / "empty.gguf", size=576, strength=0.0)
+    (bare,), (adapted,) = changed(weights, None, PICK), changed(weights, empty, PICK)
+    assert shares(adapted)["1"] == pytest.approx(shares(bare)["1"], abs=ROUNDING)
+
+
+def test_the_adapter_is_named_by_its_content(weights, pushed):
+    """So that a run is not continued with another one."""
+    opened = Embedded(weights, name="x", header=read_header(weights), setup=SMALL, adapter=pushed)
+    (found,) = opened.treatments
+    assert (found.kind, found.path, len(found.hash)) == ("adapter", "pushed.gguf", 16)
+    asyncio.run(opened.close())
+
+
+def test_an_adapter_of_another_model_is_refused(weights, tmp_path):
+    strange = adapter(tmp_path / "strange.gguf", size=64, strength=1.0)
+    with pytest.raises(FatalModelError, match="cannot load"):
+        changed(weights, strange, PICK)
+
+
+def test_only_a_model_with_an_adapter_was_trained_to_read(weights, model, pushed):
+    opened = Embedded(weights, name="x", header=read_header(weights), setup=SMALL, adapter=pushed)
+    assert (opened.trained_to_read, model.trained_to_read) == (True, False)
+    assert (style_of(opened), style_of(model)) == (Style.PICKS, Style.ENTAILMENT)
+    asyncio.run(opened.close())

@@ -1,0 +1,167 @@
+"""Opening embedded models: what is checked before any weight is loaded. Needs no model file."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.models.local.test_gguf import ENTRIES, made, saved
+from unmask.errors import MissingError, UsageError
+from unmask.models.local import openmp
+from unmask.models.local.catalogue import SMOLLM2
+from unmask.models.local.embedded import cores, default_setup, open_embedded
+from unmask.models.local.llamacpp import Setup, body_of, probabilities
+from unmask.records import Message, Request, Sampling
+
+
+def test_a_model_that_was_not_pulled_names_the_command(tmp_path, monkeypatch):
+    monkeypatch.setenv("UNMASK_CACHE", str(tmp_path))
+    with pytest.raises(MissingError, match="smollm2-135m is not on this machine") as caught:
+        open_embedded("embedded/smollm2-135m")
+    assert caught.value.advice == "unmask pull smollm2-135m"
+
+
+def test_half_a_file_in_the_cache_does_not_count(tmp_path, monkeypatch):
+    """A file of another size than the catalogue's is not the model."""
+    monkeypatch.setenv("UNMASK_CACHE", str(tmp_path))
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / SMOLLM2.file).write_bytes(b"GGUF")
+    with pytest.raises(MissingError, match="not on this machine"):
+        open_embedded("embedded/smollm2-135m")
+
+
+def test_an_unknown_name_is_a_missing_model(tmp_path):
+    with pytest.raises(MissingError, match="no embedded model is called 'embedded/gpt-9'"):
+        open_embedded("embedded/gpt-9")
+
+
+def test_a_file_without_chat_template_is_refused(tmp_path):
+    """Exit code 4 and one line, before anything is loaded."""
+    path = saved(tmp_path, made(ENTRIES[:4]))
+    with pytest.raises(MissingError, match="has no chat template") as caught:
+        open_embedded(f"gguf:{path}")
+    assert caught.value.exit_code == 4
+
+
+def test_a_text_file_is_refused(tmp_path):
+    path = saved(tmp_path, b"once upon a time")
+    with pytest.raises(MissingError, match="not a usable GGUF file"):
+        open_embedded(f"gguf:{path}")
+
+
+def test_without_the_extra_the_install_line_is_given(tmp_path):
+    """In a process where xllamacpp cannot be found."""
+    path = saved(tmp_path, made())
+    code = f"""
+import sys
+sys.modules["xllamacpp"] = None
+from unmask.errors import MissingError
+from unmask.models.local.embedded import open_embedded
+try:
+    open_embedded("gguf:{path}")
+except MissingError as error:
+    print(error.exit_code, error.advice)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "4 pip install 'unmask[embedded]'"
+
+
+def test_importing_the_engine_leaves_the_environment_as_it_was():
+    """The variables that keep OpenMP from spinning are for the engine alone, not for child processes."""
+    code = """
+import os
+before = dict(os.environ)
+from unmask.models.local.llamacpp import engine
+engine()
+print(before == dict(os.environ))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "True"
+
+
+BUNDLED = """
+from unmask.models.local.openmp import load_bundled_openmp
+print(load_bundled_openmp())
+import xllamacpp
+print(*sorted({line.split("/", 1)[1].strip() for line in open("/proc/self/maps") if "libgomp" in line}), sep="\\n")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have OpenMP in the wheel of llama.cpp")
+def test_where_the_system_has_no_openmp_that_of_a_wheel_serves():
+    """llama.cpp takes the runtime that was loaded before, and looks for no other."""
+    done = subprocess.run([sys.executable, "-c", BUNDLED], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["True", "memfd:libgomp (deleted)"]
+
+
+def test_without_the_wheel_there_is_no_bundled_openmp(monkeypatch):
+    monkeypatch.setattr(openmp, "WHEEL", "no-such-package-at-all")
+    assert not openmp.load_bundled_openmp()
+
+
+def test_the_setup_follows_the_variables(monkeypatch):
+    monkeypatch.setenv("UNMASK_EMBEDDED_THREADS", "7")
+    monkeypatch.setenv("UNMASK_EMBEDDED_SLOTS", "2")
+    monkeypatch.setenv("UNMASK_EMBEDDED_CONTEXT", "1024")
+    assert default_setup() == Setup(threads=7, slots=2, context=1024)
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "two", "1.5"])
+def test_a_wrong_variable_is_a_usage_error(monkeypatch, value):
+    monkeypatch.setenv("UNMASK_EMBEDDED_SLOTS", value)
+    with pytest.raises(UsageError, match="UNMASK_EMBEDDED_SLOTS"):
+        default_setup()
+
+
+def test_no_more_threads_than_processors_by_default():
+    assert 1 <= default_setup().threads <= cores()
+
+
+def test_filters_that_would_change_temperature_one_are_off():
+    """The engine's defaults are top-k 40, top-p 0.95, min-p 0.05."""
+    body = body_of(Request((Message("user", "Hi"),), Sampling(temperature=1.0)))
+    assert (body["top_k"], body["top_p"], body["min_p"], body["temperature"]) == (0, 1.0, 0.0, 1.0)
+
+
+def test_what_is_left_open_is_not_sent():
+    """`None` leaves a setting to the engine."""
+    body = body_of(Request((Message("user", "Hi"),), Sampling(temperature=None, max_tokens=None)))
+    assert not {"temperature", "max_tokens", "seed"} & set(body)
+
+
+def token(text: str, logprob: float) -> dict[str, object]:
+    return {"token": text, "logprob": logprob}
+
+
+def test_spellings_of_an_option_are_added_up():
+    """`Yes`, ` yes` and `YES` are all yes; other words count for nothing."""
+    weights = {"Yes": 0.3, " yes": 0.2, "YES": 0.1, "No": 0.2, "Maybe": 0.2}
+    found = probabilities([token(text, math.log(weight)) for text, weight in weights.items()], ("yes", "no"))
+    assert found == {"yes": pytest.approx(0.75), "no": pytest.approx(0.25)}
+
+
+def test_a_token_that_begins_two_options_counts_for_neither():
+    assert probabilities([token("n", -0.5), token("no", -0.5), token("never", -9.0)], ("no", "never")) == {
+        "no": pytest.approx(0.9998, abs=0.0001),
+        "never": pytest.approx(0.0002, abs=0.0001),
+    }
+
+
+def test_no_option_among_the_tokens_is_no_probability():
+    """Unknown is None, not one half."""
+    assert probabilities([token("Maybe", -0.1)], ("yes", "no")) is None
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["yes", "Yes", " no", "No", "n", "y", "x", "", " "]), st.floats(-50, 0)), max_size=8
+    )
+)
+def test_probabilities_of_options_are_a_distribution(tokens):
+    found = probabilities([token(text, logprob) for text, logprob in tokens], ("yes", "no"))
+    assert found is None or sum(found.values()) == pytest.approx(1)

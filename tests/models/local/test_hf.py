@@ -1,0 +1,459 @@
+"""`hf:PATH` with a tiny random model, and with the real 135M file."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import subprocess
+import sys
+import threading
+import weakref
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the extra whitebox")
+pytest.importorskip("transformers", reason="needs the extra whitebox")
+
+from tests.models.local import tiny_llama  # noqa: E402
+from unmask.errors import FatalModelError, MissingError, RequestRefusedError, UsageError  # noqa: E402
+from unmask.models.base import Model  # noqa: E402
+from unmask.models.local import hf  # noqa: E402
+from unmask.models.local.hf import HF, open_hf  # noqa: E402
+from unmask.models.local.pull import pull  # noqa: E402
+from unmask.models.prices import lookup  # noqa: E402
+from unmask.models.providers import open_model, provider_of  # noqa: E402
+from unmask.records import Completion, Message, Request, Sampling, Stop  # noqa: E402
+from unmask.whitebox import load  # noqa: E402
+
+
+def ask(text: str, *, system: str = "Be brief.") -> tuple[Message, ...]:
+    return Message("system", system), Message("user", text)
+
+
+def together(model: HF, *requests: Request) -> list[Completion]:
+    async def run() -> list[Completion]:
+        return list(await asyncio.gather(*(model.complete(request) for request in requests)))
+
+    return asyncio.run(run())
+
+
+def one(model: HF, request: Request) -> Completion:
+    return together(model, request)[0]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return tiny_llama.saved(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    opened = open_hf(f"hf:{folder}")
+    yield opened
+    asyncio.run(opened.close())
+
+
+@pytest.fixture
+def opened():
+    """Opens models of folders and closes them."""
+    made: list[HF] = []
+
+    def opening(folder: Path) -> HF:
+        made.append(open_hf(f"hf:{folder}"))
+        return made[-1]
+
+    yield opening
+    for each in made:
+        asyncio.run(each.close())
+
+
+def test_it_is_a_model_that_costs_nothing(model, folder):
+    """The protocol is met, limits are shared by name, and the name alone is enough to open it."""
+    assert isinstance(model, Model)
+    assert model.name == model.endpoint == f"hf:{folder}"
+    assert (model.max_n, model.supports_options) == (64, True)
+    price = lookup(model.name)
+    assert price is not None
+    assert price.free
+    again = open_model(f"hf:{folder}")
+    assert again.name == model.name
+    asyncio.run(again.close())
+
+
+@pytest.mark.parametrize(("name", "provider"), [("hf:org/name", "hf"), ("hf:/x/y", "hf"), ("hf/x", "hf")])
+def test_the_name_says_that_it_is_a_path(name, provider):
+    assert provider_of(name) == provider
+
+
+@pytest.mark.parametrize("name", ["hf:", "hf/x", "hf: "])
+def test_a_name_without_a_path_is_a_usage_error(name):
+    with pytest.raises(UsageError):
+        open_model(name)
+
+
+def test_the_answer_is_the_models_own(model):
+    """Rendered, tokenised, written and decoded: the same text as a plain forward pass gives."""
+    answer = one(model, Request(ask("Hi"), Sampling(temperature=0, max_tokens=12)))
+    tokens = tiny_llama.tokenizer()
+    prompt = tokens("<|system|>Be brief.<|end|><|user|>Hi<|end|><|assistant|>")["input_ids"]
+    said: list[int] = []
+    for _ in range(12):
+        said.append(tiny_llama.likeliest(tiny_llama.model(), prompt, [*said, 0])[-1])
+    assert answer.choices[0].text == tokens.decode(said, skip_special_tokens=True)
+    assert answer.usage.input == len(prompt)
+
+
+def test_tokens_are_counted_over_all_choices(model):
+    """The prompt once, what was written for each; every one stopped by the limit."""
+    answer = one(model, Request(ask("Hi"), Sampling(max_tokens=5, seed=1), n=3))
+    assert [choice.stop for choice in answer.choices] == [Stop.LENGTH] * 3
+    assert answer.usage.output == 15
+    assert answer.latency is not None
+
+
+def test_the_choices_of_one_request_differ(model):
+    answer = one(model, Request(ask("Hi"), Sampling(max_tokens=12, seed=3), n=8))
+    assert len({choice.text for choice in answer.choices}) == 8
+
+
+def test_a_seed_makes_an_answer_repeatable(model):
+    request = Request(ask("Hi"), Sampling(max_tokens=16, seed=11), n=2)
+    assert one(model, request).choices == one(model, request).choices
+
+
+@pytest.mark.parametrize("seeds", [(1, 2), (None, None)], ids=["other", "none"])
+def test_without_the_same_seed_answers_differ(model, seeds):
+    first, second = (one(model, Request(ask("Hi"), Sampling(max_tokens=16, seed=seed))) for seed in seeds)
+    assert first.choices != second.choices
+
+
+def test_many_requests_at_once_get_their_own_answers(model):
+    """More rows than a batch holds, of different lengths, limits and numbers, against the same ones asked alone."""
+    requests = [
+        Request(ask("word " * (4 * n)), Sampling(temperature=0, max_tokens=1 + n), n=1 + n % 4) for n in range(12)
+    ]
+    alone = [one(model, request).choices for request in requests]
+    assert [answer.choices for answer in together(model, *requests)] == alone
+
+
+def test_options_give_the_odds_of_the_first_token(model):
+    """Against a plain forward pass: each spelling of an option counts for it, and the rest for nothing."""
+    answer = one(model, Request(ask("Is it?"), Sampling(temperature=0), options=("yes", "no")))
+    tokens = tiny_llama.tokenizer()
+    prompt = tokens("<|system|>Be brief.<|end|><|user|>Is it?<|end|><|assistant|>", return_tensors="pt")["input_ids"]
+    with torch.inference_mode():
+        shares = tiny_llama.model()(input_ids=prompt).logits[0, -1].softmax(dim=-1)
+    weight = {
+        word: sum(float(shares[tokens.convert_tokens_to_ids(letter)]) for letter in word) for word in ("yY", "nN")
+    }
+    found = answer.choices[0].probabilities or {}
+    assert found["yes"] == pytest.approx(weight["yY"] / (weight["yY"] + weight["nN"]), rel=1e-4)
+    assert sum(found.values()) == pytest.approx(1)
+    assert answer.choices[0].text == max(found, key=lambda word: found[word])
+
+
+def test_options_at_temperature_one_are_drawn_by_their_odds(model):
+    answer = one(model, Request(ask("Is it?"), Sampling(seed=5), n=64, options=("yes", "no")))
+    share = (answer.choices[0].probabilities or {})["yes"]
+    assert sum(choice.text == "yes" for choice in answer.choices) / 64 == pytest.approx(share, abs=0.2)
+
+
+def test_options_that_begin_alike_have_no_odds(model):
+    """No single token tells them apart, and unknown is not one half."""
+    answer = one(model, Request(ask("Which?"), options=("one\u00e9", "one\u00e8")))
+    assert answer.choices[0].probabilities is None
+
+
+def test_a_prompt_longer_than_the_context_is_refused(model):
+    with pytest.raises(RequestRefusedError, match=f"the context holds {tiny_llama.CONTEXT}"):
+        one(model, Request(ask("a" * 300)))
+
+
+def test_an_answer_ends_with_the_context(model):
+    """However many tokens are allowed, prompt and answer together are not longer than the context."""
+    answer = one(model, Request(ask("a" * 200), Sampling(temperature=0, max_tokens=None)))
+    assert (answer.usage.input or 0) + (answer.usage.output or 0) == tiny_llama.CONTEXT
+    assert answer.choices[0].stop is Stop.LENGTH
+
+
+def test_the_end_of_a_turn_ends_an_answer(tmp_path, opened):
+    """Every token is as likely as any other, so `<|end|>` comes; only the template shows that it is an end."""
+    made = tiny_llama.model()
+    torch.nn.init.zeros_(made.lm_head.weight)
+    made.save_pretrained(tmp_path)
+    tiny_llama.tokenizer().save_pretrained(tmp_path)
+    answer = one(opened(tmp_path), Request(ask("Hi"), Sampling(max_tokens=None, seed=1), n=16))
+    stops = {choice.stop for choice in answer.choices}
+    assert stops == {Stop.END, Stop.LENGTH}
+    assert not any("<|end|>" in choice.text for choice in answer.choices)
+
+
+def test_requests_of_a_subject_and_a_judge_share_the_weights(model, folder):
+    """Closing one of the two leaves the other at work."""
+    other = open_hf(f"hf:{folder}")
+    assert other._engine is model._engine
+    asyncio.run(other.close())
+    assert one(model, Request(ask("Hi"), Sampling(max_tokens=1))).choices
+
+
+def test_a_cancelled_request_makes_room(tmp_path, opened):
+    """Nothing is left in the batch but the request that is still wanted."""
+    subject = opened(tiny_llama.saved(tmp_path, max_position_embeddings=100_000))
+
+    async def run() -> Completion:
+        long = Request(ask("Hi"), Sampling(temperature=0, max_tokens=90_000), n=3)
+        task = asyncio.create_task(subject.complete(long))
+        await asyncio.sleep(0.3)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return await subject.complete(Request(ask("Hi"), Sampling(temperature=0, max_tokens=2)))
+
+    assert asyncio.run(run()).usage.output == 2
+
+
+def test_closing_frees_the_model_and_ends_the_thread(tmp_path, monkeypatch):
+    seen: list[weakref.ref[object]] = []
+    real = load.weights
+
+    def noting(checked):
+        made = real(checked)
+        seen.append(weakref.ref(made))
+        return made
+
+    monkeypatch.setattr(hf, "weights", noting)
+    subject = open_hf(f"hf:{tiny_llama.saved(tmp_path)}")
+    one(subject, Request(ask("Hi"), Sampling(max_tokens=2)))
+    thread = subject._engine._thread
+    asyncio.run(subject.close())
+    gc.collect()
+    assert thread is not None
+    assert thread not in threading.enumerate()
+    assert seen[0]() is None
+
+
+def test_a_closed_model_says_so(folder):
+    subject = open_hf(f"hf:{folder}")
+    asyncio.run(subject.close())
+    with pytest.raises(FatalModelError, match="closed"):
+        one(subject, Request(ask("Hi")))
+
+
+def test_requests_on_their_way_hear_of_the_closing(tmp_path):
+    subject = open_hf(f"hf:{tiny_llama.saved(tmp_path, max_position_embeddings=100_000)}")
+
+    async def run() -> None:
+        task = asyncio.create_task(subject.complete(Request(ask("Hi"), Sampling(temperature=0, max_tokens=90_000))))
+        await asyncio.sleep(0.3)
+        await subject.close()
+        with pytest.raises(FatalModelError, match="closed"):
+            await task
+
+    asyncio.run(run())
+
+
+# --- templates --------------------------------------------------------------------------------------------
+
+WITHOUT_SYSTEM = (
+    "{% for m in messages %}{% if m['role'] != 'system' %}<|user|>{{ m['content'] }}{% endif %}{% endfor %}"
+)
+REFUSES_SYSTEM = (
+    "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system') }}{% endif %}" + tiny_llama.TEMPLATE
+)
+
+
+@pytest.mark.parametrize("template", [WITHOUT_SYSTEM, REFUSES_SYSTEM], ids=["drops", "refuses"])
+def test_a_template_without_a_system_turn_still_carries_the_system_prompt(tmp_path, opened, template):
+    """It goes into the user's turn; were it dropped, most scenarios would have no pressure."""
+    subject = opened(tiny_llama.saved(tmp_path, template=template))
+    short, long = (
+        one(subject, Request(ask("Hi", system=system), Sampling(max_tokens=1))).usage.input or 0
+        for system in ("Be kind.", "Be kind." + "!" * 20)
+    )
+    assert long - short == 20
+
+
+def test_a_template_that_leaves_out_the_question_stops_the_run(tmp_path, opened):
+    subject = opened(tiny_llama.saved(tmp_path, template="<|user|>always the same<|assistant|>"))
+    with pytest.raises(FatalModelError, match="leaves out"):
+        one(subject, Request(ask("Hi")))
+
+
+def test_a_template_that_refuses_a_conversation_refuses_that_request(tmp_path, opened):
+    template = "{% if messages|length > 2 %}{{ raise_exception('too many turns') }}{% endif %}" + tiny_llama.TEMPLATE
+    subject = opened(tiny_llama.saved(tmp_path, template=template))
+    with pytest.raises(RequestRefusedError, match="too many turns"):
+        one(subject, Request((*ask("Hi"), Message("assistant", "Ho"), Message("user", "Hm"))))
+    assert one(subject, Request(ask("Hi"), Sampling(max_tokens=1))).choices
+
+
+def test_a_thought_the_template_opens_is_no_part_of_the_answer(tmp_path, opened):
+    """The text begins inside the thought, so the opening tag is put back before it is read."""
+    template = tiny_llama.TEMPLATE.replace("<|assistant|>", "<|assistant|><think>\n")
+    choice = one(opened(tiny_llama.saved(tmp_path, template=template)), Request(ask("Hi"), Sampling(max_tokens=8)))
+    assert choice.choices[0].text.startswith("<think>\n")
+    assert choice.choices[0].answer == ""
+
+
+# --- what is refused --------------------------------------------------------------------------------------
+
+
+def test_a_model_without_chat_template_is_refused(tmp_path):
+    with pytest.raises(MissingError, match="no chat template") as caught:
+        open_hf(f"hf:{tiny_llama.saved(tmp_path, template=None)}")
+    assert caught.value.exit_code == 4
+
+
+@pytest.mark.parametrize("path", ["/nowhere/at/all", "./nothing", "nothing.gguf", "a/b/c"])
+def test_a_path_that_is_not_there_is_missing(path):
+    with pytest.raises(MissingError, match="there is no model at"):
+        open_hf(f"hf:{path}")
+
+
+def test_an_empty_folder_is_one_clear_line(tmp_path):
+    with pytest.raises(MissingError, match="cannot open") as caught:
+        open_hf(f"hf:{tmp_path}")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_no_model_is_refused(tmp_path):
+    (tmp_path / "x.bin").write_bytes(b"x")
+    with pytest.raises(UsageError, match="neither a model folder nor a GGUF file"):
+        open_hf(f"hf:{tmp_path / 'x.bin'}")
+
+
+def test_a_model_too_large_for_the_memory_is_refused_before_it_is_loaded(folder, monkeypatch, tmp_path):
+    """The weights are counted from the configuration; no weight file is needed to refuse."""
+    for name in ("config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
+        if (folder / name).exists():
+            (tmp_path / name).write_bytes((folder / name).read_bytes())
+    monkeypatch.setattr(load, "free_memory", lambda: 10_000)
+    monkeypatch.setenv(load.DEVICE_VARIABLE, "cpu")
+    with pytest.raises(MissingError, match=r"needs about .* GiB, main memory has"):
+        open_hf(f"hf:{tmp_path}")
+
+
+def test_damaged_weights_are_one_clear_line(tmp_path, opened):
+    """Found by the first request: opening does not read them."""
+    tiny_llama.saved(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"not a file of weights")
+    with pytest.raises(FatalModelError, match="transformers cannot load") as caught:
+        one(opened(tmp_path), Request(ask("Hi")))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_device_that_is_not_there_is_missing(folder, monkeypatch, tmp_path):
+    monkeypatch.setenv(load.DEVICE_VARIABLE, "cuda:99")
+    with pytest.raises(MissingError, match="cuda:99"):
+        load.choose_device()
+
+
+def test_without_the_extra_the_install_line_is_given(folder):
+    """In a process where torch cannot be found."""
+    code = f"""
+import sys
+sys.modules["torch"] = None
+from unmask.errors import MissingError
+from unmask.models.providers import open_model
+try:
+    open_model("hf:{folder}")
+except MissingError as error:
+    print(error.exit_code, error, "|", error.advice)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "4 hf: models need torch | pip install 'unmask[whitebox]'"
+
+
+# --- a whole run, and real weights ------------------------------------------------------------------------
+
+
+def test_a_run_with_subject_and_judge_in_this_process(tmp_path):
+    """Every request is answered and read, by choices, whatever a random model says; no HTTP client is loaded."""
+    folder = tiny_llama.saved(tmp_path / "model", max_position_embeddings=32_768)
+    code = f"""
+import sys
+from unmask.cli.main import main
+sys.argv = ["unmask", "run", "--data", "tiny", "--model", "hf:{folder}", "--judge", "hf:{folder}",
+            "--out", {str(tmp_path / "run")!r}, "--limit", "2", "--max-tokens", "8", "--json"]
+try:
+    main()
+finally:
+    print(*({{"aiohttp", "genai_prices"}} & {{name.partition(".")[0] for name in sys.modules}}), file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+    assert (tmp_path / "run" / "replies.jsonl").exists(), done.stderr
+    replies = [json.loads(line) for line in (tmp_path / "run" / "replies.jsonl").read_text().splitlines()]
+    assert replies
+    assert not any(reply.get("error") for reply in replies)
+    assert done.stderr.splitlines()[-1] == ""
+
+
+@pytest.fixture(scope="module")
+def real():
+    opened = open_hf(f"hf:{pull('smollm2-135m')}")
+    yield opened
+    asyncio.run(opened.close())
+
+
+def test_a_gguf_file_answers_with_its_own_template(real):
+    """The real 135M model, unpacked by transformers; both requests in one batch."""
+    where = Request(
+        ask("What is the capital of France?", system="You are a helpful assistant."),
+        Sampling(temperature=0, max_tokens=20),
+    )
+    hot = Request(ask("Say the word yes. Answer only with: yes."), Sampling(temperature=0), options=("yes", "no"))
+    told, chosen = together(real, where, hot)
+    assert told.choices[0].text == "The capital of France is Paris."
+    assert (told.choices[0].stop, told.usage.input) == (Stop.END, 27)
+    assert (chosen.choices[0].probabilities or {})["yes"] > 0.5
+
+
+# --- adapters ---------------------------------------------------------------------------------------------
+
+
+def adapter(folder: Path, made, *, scale: float) -> Path:
+    """A LoRA of rank 2 on the queries, its weights filled so that it does something."""
+    from peft import LoraConfig, get_peft_model
+
+    wrapped = get_peft_model(made, LoraConfig(r=2, lora_alpha=4, target_modules=["q_proj", "v_proj"]))
+    for name, weight in wrapped.named_parameters():
+        if "lora_" in name:
+            torch.nn.init.constant_(weight, scale)
+    wrapped.save_pretrained(folder, save_embedding_layers=False)
+    return folder
+
+
+def test_an_adapter_changes_the_answer_and_is_recorded_by_hash(folder, model, tmp_path, opened):
+    """Against the same model without it; another adapter has another hash."""
+    request = Request(ask("Hi"), Sampling(temperature=0, max_tokens=12))
+    answers = [one(model, request)]
+    for scale in (0.3, 0.0):
+        place = adapter(tmp_path / str(scale), tiny_llama.model(), scale=scale)
+        answers.append(one(opened(f"{folder}+adapter={place}"), request))
+    plain, strong, idle = answers
+    assert strong.choices != plain.choices == idle.choices
+    names = {answer.model for answer in answers}
+    assert len(names) == 3
+    assert all("+adapter@" in (answer.model or "") for answer in (strong, idle))
+
+
+def test_an_adapter_of_another_model_is_refused(folder, tmp_path, opened):
+    place = adapter(tmp_path / "wide", tiny_llama.model(hidden_size=64), scale=0.1)
+    with pytest.raises(FatalModelError, match="does not fit this model") as caught:
+        one(opened(f"{folder}+adapter={place}"), Request(ask("Hi")))
+    assert "\n" not in str(caught.value)
+
+
+def test_an_adapter_with_more_layers_than_the_model_is_refused(folder, tmp_path, opened):
+    """PEFT would leave the layers out that it finds no place for."""
+    place = adapter(tmp_path / "deep", tiny_llama.model(num_hidden_layers=3), scale=0.1)
+    with pytest.raises(FatalModelError, match="no place for"):
+        one(opened(f"{folder}+adapter={place}"), Request(ask("Hi")))
+
+
+def test_a_folder_without_adapter_is_missing(folder, tmp_path):
+    with pytest.raises(MissingError, match="is no adapter"):
+        open_hf(f"hf:{folder}+adapter={tmp_path}")

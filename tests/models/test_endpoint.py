@@ -1,0 +1,909 @@
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine
+from functools import partial
+from itertools import pairwise
+from math import inf
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.models.loopback import Canned, chat, loopback, request
+from tests.models.virtual import Virtual
+from unmask.errors import FatalModelError, RequestRefusedError, TransientModelError
+from unmask.models import endpoint as limits
+from unmask.models.endpoint import HOPELESS, LONGEST_PAUSE, Endpoint
+from unmask.models.providers import open_model
+from unmask.models.scripted import Scripted
+from unmask.records import Choice, Completion, Request
+
+DONE = Completion((Choice("done"),))
+Limits = partial(limits.Limits, head_start=inf)
+"""Here the first request goes alone until it is answered, unless a test says otherwise."""
+DEFAULT = Limits()
+
+
+class Gated:
+    """A model that answers when the test says so: `waiting` has one future per request on its way."""
+
+    name = endpoint = "gated/model"
+    max_n = 1
+    supports_options = False
+
+    def __init__(self) -> None:
+        self.waiting: list[asyncio.Future[Completion]] = []
+
+    async def complete(self, request: Request) -> Completion:
+        future: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
+        self.waiting.append(future)
+        return await future
+
+    async def close(self) -> None: ...
+
+    async def answer(self, *outcomes: Completion | Exception) -> None:
+        """Finish the oldest requests with these outcomes."""
+        for outcome in outcomes:
+            future = self.waiting.pop(0)
+            if isinstance(outcome, Exception):
+                future.set_exception(outcome)
+            else:
+                future.set_result(outcome)
+        await settle()
+
+
+async def settle() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+def made(time: Virtual, limits: limits.Limits = DEFAULT, on_free: Callable[[], None] | None = None) -> Endpoint:
+    return Endpoint("here", limits, rng=random.Random(7), on_free=on_free, clock=time.clock, sleep=time.sleep)
+
+
+def failing(*outcomes: Exception | str) -> Scripted:
+    """A model with these outcomes in a row; the last repeats."""
+    left = list(outcomes)
+
+    def reply(_: Request) -> str:
+        outcome = left.pop(0) if len(left) > 1 else left[0]
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    return Scripted(reply)
+
+
+def run(test: Callable[[Virtual], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(test(Virtual()))
+
+
+def start(endpoint: Endpoint, model: Gated, count: int) -> list[asyncio.Task[Completion]]:
+    return [asyncio.get_running_loop().create_task(endpoint.send(model, request())) for _ in range(count)]
+
+
+async def proven(endpoint: Endpoint, model: Gated) -> None:
+    """Let the model answer for the first time."""
+    start(endpoint, model, 1)
+    await settle()
+    await model.answer(DONE)
+
+
+def overload(**more: Any) -> TransientModelError:
+    return TransientModelError("overloaded", throttled=True, **more)
+
+
+# --- first contact --------------------------------------------------------------------------------------------
+
+
+def test_one_request_at_a_time_until_the_first_answer():
+    """A wrong key is found out by one request, not by fifty."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time), Gated()
+        assert endpoint.free(model) == 1
+        start(endpoint, model, 1)
+        assert endpoint.free(model) == 0
+        await settle()
+        await model.answer(DONE)
+        assert endpoint.free(model) == 50
+
+    run(go)
+
+
+def test_a_first_request_at_work_lets_the_others_start():
+    """What is refused is refused at once: after the head start nobody waits for a long answer."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time, Limits(head_start=0.15)), Gated()
+        tasks = start(endpoint, model, 10)
+        await settle()
+        assert len(model.waiting) == 1
+        await time.step()
+        assert len(model.waiting) == 10
+        await model.answer(*[DONE] * 10)
+        assert all(task.done() for task in tasks)
+
+    run(go)
+
+
+def test_a_first_request_between_two_tries_gives_no_start_to_the_others():
+    """A server in trouble is not at work on an answer, however long the wait."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time, Limits(head_start=0.15)), Gated()
+        start(endpoint, model, 3)
+        await settle()
+        await model.answer(TransientModelError("500"))
+        time.now += 100
+        await settle()
+        assert endpoint.free(model) == 0
+        assert len(model.waiting) == 0
+
+    run(go)
+
+
+def test_first_contact_is_per_model():
+    """A judge that works says nothing about the subject beside it."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, judge, subject = made(time), Gated(), Gated()
+        await proven(endpoint, judge)
+        assert (endpoint.free(judge), endpoint.free(subject)) == (50, 1)
+
+    run(go)
+
+
+def test_whoever_does_not_ask_first_waits_for_the_first_answer():
+    """Also ten requests sent blindly are one request until the model has answered."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time), Gated()
+        tasks = start(endpoint, model, 10)
+        await settle()
+        assert len(model.waiting) == 1
+        await model.answer(DONE)
+        assert len(model.waiting) == 9
+        await model.answer(*[DONE] * 9)
+        assert all(task.done() for task in tasks)
+
+    run(go)
+
+
+def test_a_first_request_that_waits_for_its_next_try_still_holds_the_others_back():
+    """Between two tries nothing is known yet."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time), Gated()
+        tasks = start(endpoint, model, 1)
+        await settle()
+        await model.answer(TransientModelError("500"))
+        assert (endpoint.in_flight, endpoint.free(model)) == (0, 0)
+        await time.step()
+        await model.answer(DONE)
+        assert tasks[0].done()
+
+    run(go)
+
+
+def test_an_unreachable_server_is_fatal_at_first_contact():
+    """Nobody there: stop at once, with the advice that came with it."""
+
+    async def go(time: Virtual) -> None:
+        model = failing(TransientModelError("refused", unreachable=True, advice="is it running?"))
+        with pytest.raises(FatalModelError) as caught:
+            await made(time).send(model, request())
+        assert caught.value.advice == "is it running?"
+        assert model.calls == 1
+
+    run(go)
+
+
+def test_an_unreachable_server_that_has_answered_before_is_tried_again():
+    """Servers restart."""
+
+    async def go(time: Virtual) -> None:
+        gone = TransientModelError("refused", unreachable=True)
+        endpoint, model = made(time), failing("one", gone, gone, "two")
+        await endpoint.send(model, request())
+        answer = await time.run(endpoint.send(model, request()))
+        assert answer.choices[0].text == "two"
+
+    run(go)
+
+
+def test_a_fatal_error_is_not_retried():
+    """One call, and it is over."""
+
+    async def go(time: Virtual) -> None:
+        model = failing(FatalModelError("wrong key"))
+        endpoint = made(time)
+        with pytest.raises(FatalModelError):
+            await endpoint.send(model, request())
+        assert (model.calls, endpoint.in_flight) == (1, 0)
+
+    run(go)
+
+
+def test_after_a_fatal_error_nothing_more_is_sent():
+    """Whoever waits, sleeps or comes later gets the same error without a call."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model, other = made(time), Gated(), Gated()
+        await proven(endpoint, other)
+        tasks = start(endpoint, model, 5)
+        await settle()
+        await model.answer(FatalModelError("wrong key"))
+        results = await asyncio.gather(*tasks, endpoint.send(model, request()), return_exceptions=True)
+        assert [type(result) for result in results] == [FatalModelError] * 6
+        assert (endpoint.free(model), endpoint.free(other)) == (0, 50)
+
+    run(go)
+
+
+@pytest.mark.parametrize("error", [TransientModelError("500"), RequestRefusedError("400")])
+def test_a_model_that_never_answers_becomes_fatal(error):
+    """Some requests may fail for reasons of their own; all of them do not."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time), failing(error)
+        for _ in range(HOPELESS[type(error)] - 1):
+            with pytest.raises(type(error)):
+                await time.run(endpoint.send(model, request()))
+        with pytest.raises(FatalModelError, match="not one answer"):
+            await time.run(endpoint.send(model, request()))
+
+    run(go)
+
+
+@pytest.mark.parametrize("error", [TransientModelError("500"), RequestRefusedError("400")])
+def test_a_model_that_has_answered_in_another_session_may_fail_as_often_as_it_does(error):
+    """What is asked again after a finished run is just what failed then."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time), failing(error)
+        endpoint.vouch(model)
+        for _ in range(HOPELESS[type(error)] + 5):
+            with pytest.raises(type(error)):
+                await time.run(endpoint.send(model, request()))
+
+    run(go)
+
+
+def test_requests_that_failed_in_another_session_are_tried_beside_each_other():
+    """They are all there is: one after the other, with all its tries, would take minutes each."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time), Gated()
+        endpoint.vouch(model)
+        start(endpoint, model, 5)
+        await settle()
+        assert len(model.waiting) == 1
+        await model.answer(TransientModelError("500"))
+        await time.step()
+        assert len(model.waiting) == 5
+
+    run(go)
+
+
+def test_a_wrong_key_is_found_out_by_one_request_whatever_was_answered_before():
+    """Keys expire."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time), Gated()
+        endpoint.vouch(model)
+        tasks = start(endpoint, model, 5)
+        await settle()
+        assert len(model.waiting) == 1
+        await model.answer(FatalModelError("wrong key"))
+        assert [type(task.exception()) for task in tasks] == [FatalModelError] * 5
+
+    run(go)
+
+
+# --- trying again ---------------------------------------------------------------------------------------------
+
+
+def test_passing_trouble_is_tried_again_until_it_passes():
+    """The answer is that of the last try, and the tries are counted for the progress line."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time), failing(*[TransientModelError("500")] * 3, "at last")
+        answer = await time.run(endpoint.send(model, request()))
+        assert answer.choices[0].text == "at last"
+        assert (model.calls, endpoint.retries, endpoint.in_flight) == (4, 3, 0)
+
+    run(go)
+
+
+@pytest.mark.parametrize("error", [TransientModelError("500"), overload()])
+def test_when_no_try_is_left_the_error_itself_comes_out(error):
+    """The same exception, after exactly as many calls as allowed."""
+
+    async def go(time: Virtual) -> None:
+        model = failing(error)
+        with pytest.raises(TransientModelError) as caught:
+            await time.run(made(time, Limits(tries=5)).send(model, request()))
+        assert caught.value is error
+        assert model.calls == 5
+
+    run(go)
+
+
+def test_a_refused_request_is_not_tried_again():
+    """It can never work."""
+
+    async def go(time: Virtual) -> None:
+        model = failing(RequestRefusedError("too long"))
+        with pytest.raises(RequestRefusedError):
+            await made(time).send(model, request())
+        assert model.calls == 1
+
+    run(go)
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=25)
+def test_waits_have_full_jitter_below_a_doubling_bound(seed):
+    """Each lies between nothing and the bound, which doubles up to the cap."""
+
+    async def go(time: Virtual) -> None:
+        limits = Limits(tries=9, backoff_base=1.0, backoff_cap=20.0)
+        endpoint = Endpoint("x", limits, rng=random.Random(seed), clock=time.clock, sleep=time.sleep)
+        with pytest.raises(TransientModelError):
+            await time.run(endpoint.send(failing(TransientModelError("500")), request()))
+        assert len(time.slept) == 8
+        assert all(0 <= slept <= min(20.0, 2.0**n) for n, slept in enumerate(time.slept))
+
+    run(go)
+
+
+def test_a_request_that_waits_occupies_no_connection():
+    """Others use it meanwhile."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time, Limits(max_connections=1)), Gated()
+        await proven(endpoint, model)
+        start(endpoint, model, 1)
+        await settle()
+        await model.answer(TransientModelError("500"))
+        assert (endpoint.in_flight, endpoint.free(model)) == (0, 1)
+
+    run(go)
+
+
+def test_a_request_that_has_waited_goes_before_new_ones():
+    """Its place is not given away again."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time, Limits(max_connections=1)), Gated()
+        await proven(endpoint, model)
+        first, second = start(endpoint, model, 1)[0], None
+        await settle()
+        await model.answer(TransientModelError("500"))
+        second = start(endpoint, model, 1)[0]
+        await time.step()
+        assert (endpoint.in_flight, endpoint.free(model)) == (1, 0)
+        await model.answer(DONE)
+        assert (second.done(), first.done(), endpoint.free(model)) == (True, False, 0)
+        await model.answer(DONE)
+        assert first.done()
+
+    run(go)
+
+
+def test_a_request_is_given_up_after_its_time():
+    """However many tries are left."""
+
+    async def go(time: Virtual) -> None:
+        def slow(_: Request) -> str:
+            time.now += 100
+            raise TransientModelError("timeout")
+
+        model = Scripted(slow)
+        with pytest.raises(TransientModelError):
+            await time.run(made(time, Limits(tries=1000, give_up_after=250)).send(model, request()))
+        assert model.calls <= 3
+
+    run(go)
+
+
+def test_waiting_for_a_turn_is_not_counted_as_trying():
+    """A request that came late is not given up for the time it stood in line."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time, Limits(max_connections=1, give_up_after=10)), Gated()
+        await proven(endpoint, model)
+        _, late = start(endpoint, model, 2)
+        await settle()
+        time.now += 100
+        await model.answer(DONE)
+        await model.answer(TransientModelError("500"))
+        await time.step()
+        await model.answer(DONE)
+        assert late.result() == DONE
+
+    run(go)
+
+
+# --- overload -------------------------------------------------------------------------------------------------
+
+
+def test_retry_after_pauses_the_whole_endpoint():
+    """Nothing is sent, by anybody, until it is over; then the refused request goes again."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time), Gated()
+        await proven(endpoint, model)
+        start(endpoint, model, 1)
+        await settle()
+        begin = time.now
+        await model.answer(overload(retry_after=17.0))
+        assert (endpoint.free(model), len(model.waiting)) == (0, 0)
+        await time.step()
+        assert time.now == begin + 17.0
+        assert len(model.waiting) == 1
+        assert endpoint.free(model) > 0
+
+    run(go)
+
+
+def test_retry_after_without_overload_pauses_too():
+    """A 500 may name its time as well; the number of connections stays."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time), Gated()
+        await proven(endpoint, model)
+        start(endpoint, model, 1)
+        await settle()
+        await model.answer(TransientModelError("500", retry_after=5.0))
+        assert (endpoint.free(model), endpoint.limit) == (0, 50)
+
+    run(go)
+
+
+@pytest.mark.parametrize("asked", [0.0, 0.006])
+@pytest.mark.parametrize("throttled", [True, False])
+def test_a_retry_after_of_next_to_nothing_does_not_use_up_all_tries_at_once(asked: float, throttled: bool):
+    """Some seconds in which a server says "now" and refuses: everything in flight is answered after them."""
+
+    async def go(time: Virtual) -> None:
+        begin = time.now
+
+        def reply(_: Request) -> str:
+            if 1 <= time.now - begin < 4:
+                raise TransientModelError("busy", throttled=throttled, retry_after=asked)
+            return "x"
+
+        endpoint, model = made(time, Limits(max_connections=20)), Scripted(reply)
+        await endpoint.send(model, request())
+        time.now += 1
+        answers = await time.run(asyncio.gather(*(endpoint.send(model, request()) for _ in range(20))))
+        assert len(answers) == 20
+
+    run(go)
+
+
+def test_a_short_retry_after_is_believed_while_others_get_through():
+    """Nobody waits for longer than asked because of somebody else's luck."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time, Limits(max_connections=2)), Gated()
+        await proven(endpoint, model)
+        start(endpoint, model, 2)
+        await settle()
+        await model.answer(DONE, overload(retry_after=0.006))
+        begin = time.now
+        await time.step()
+        assert (time.now - begin, len(model.waiting)) == (pytest.approx(0.006), 1)
+
+    run(go)
+
+
+def test_two_answers_at_once_that_ask_for_different_pauses_are_both_heard():
+    """The longer one holds, and its end is noticed."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time), Gated()
+        await proven(endpoint, model)
+        tasks = start(endpoint, model, 3)
+        await settle()
+        begin = time.now
+        await model.answer(DONE, overload(retry_after=0.0), overload(retry_after=5.0))
+        assert len(model.waiting) == 1
+        await time.step()
+        assert (time.now, len(model.waiting)) == (begin + 5.0, 2)
+        await model.answer(DONE, DONE)
+        assert all(task.done() for task in tasks)
+
+    run(go)
+
+
+def test_an_absurd_retry_after_is_cut():
+    """Nobody waits for a year."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time), failing("one", overload(retry_after=3.0e7), "two")
+        await endpoint.send(model, request())
+        begin = time.now
+        await time.run(endpoint.send(model, request()))
+        assert time.now - begin <= LONGEST_PAUSE
+
+    run(go)
+
+
+def test_overload_halves_the_connections_once_a_round_trip():
+    """Forty refusals of requests sent together are one piece of news."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time, Limits(max_connections=40)), Gated()
+        await proven(endpoint, model)
+        start(endpoint, model, 40)
+        await settle()
+        time.now += 1
+        await model.answer(*[overload(retry_after=5.0)] * 40)
+        assert (endpoint.limit, endpoint.throttles) == (20, 40)
+        time.now += 1
+        await time.step()
+        assert len(model.waiting) == 20
+        time.now += 1
+        await model.answer(*[overload(retry_after=5.0)] * 20)
+        assert endpoint.limit == 10
+
+    run(go)
+
+
+def test_one_connection_always_remains():
+    """Halving never ends in none."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time, Limits(tries=30)), failing("one", overload())
+        await endpoint.send(model, request())
+        with pytest.raises(TransientModelError):
+            await time.run(endpoint.send(model, request()))
+        assert endpoint.limit == 1
+
+    run(go)
+
+
+def test_connections_come_back_by_themselves():
+    """After overload, answers raise the limit step by step to what the user allowed and no further."""
+
+    async def go(time: Virtual) -> None:
+        endpoint = made(time, Limits(max_connections=16))
+        model = failing("one", overload(), overload(), "fine")
+        await endpoint.send(model, request())
+        await time.run(endpoint.send(model, request()))
+        seen = [endpoint.limit]
+        for _ in range(300):
+            await time.run(endpoint.send(model, request()))
+            seen.append(endpoint.limit)
+        assert seen[0] < 8
+        assert seen[-1] == 16
+        assert all(0 <= later - earlier <= 1 for earlier, later in pairwise(seen))
+
+    run(go)
+
+
+def test_a_busy_endpoint_does_not_use_up_the_tries_of_those_it_turns_away():
+    """A server that takes ten a minute and otherwise just says 429 answers all sixty in the end."""
+
+    async def go(time: Virtual) -> None:
+        taken: list[float] = []
+
+        def reply(_: Request) -> str:
+            if sum(moment > time.now - 60 for moment in taken) >= 10:
+                raise overload()
+            taken.append(time.now)
+            return "x"
+
+        endpoint, model = made(time, Limits(tries=8)), Scripted(reply)
+        answers = await time.run(asyncio.gather(*(endpoint.send(model, request()) for _ in range(60))))
+        assert len(answers) == 60
+        assert model.calls < 4 * 60
+
+    run(go)
+
+
+def test_being_turned_away_while_others_get_through_uses_up_no_try():
+    """Refused ten times with three tries, and answered in the end, because the endpoint was never at a standstill."""
+
+    async def go(time: Virtual) -> None:
+        refusals = 0
+
+        def reply(one: Request) -> str:
+            nonlocal refusals
+            if one.messages[-1].content == "unlucky" and refusals < 10:
+                refusals += 1
+                raise overload()
+            return "x"
+
+        endpoint, model = made(time, Limits(max_connections=2, tries=3)), Scripted(reply)
+        await endpoint.send(model, request())
+        unlucky = asyncio.ensure_future(endpoint.send(model, request("unlucky")))
+        for _ in range(30):
+            await time.run(endpoint.send(model, request()))
+        assert (unlucky.result().choices[0].text, refusals) == ("x", 10)
+
+    run(go)
+
+
+def test_requests_per_minute_are_never_exceeded():
+    """In no window of sixty seconds are there more, and a longer run comes close to the number."""
+
+    async def go(time: Virtual) -> None:
+        starts: list[float] = []
+
+        def reply(_: Request) -> str:
+            starts.append(time.now)
+            return "x"
+
+        endpoint, model = made(time, Limits(requests_per_minute=300)), Scripted(reply)
+        await time.run(asyncio.gather(*(endpoint.send(model, request()) for _ in range(600))))
+        assert all(sum(begin <= other < begin + 60 for other in starts) <= 300 for begin in starts[::20])
+        assert starts[-1] - starts[0] < 1.1 * 120
+
+    run(go)
+
+
+@pytest.mark.parametrize("rate", [1, 7, 59, 60, 119, 120])
+def test_small_rates_are_kept_too(rate):
+    """Also one a minute is a rate."""
+
+    async def go(time: Virtual) -> None:
+        starts: list[float] = []
+        endpoint = made(time, Limits(requests_per_minute=rate))
+        model = Scripted(lambda _: starts.append(time.now) or "x")
+        await time.run(asyncio.gather(*(endpoint.send(model, request()) for _ in range(2 * rate + 1))))
+        for begin in starts:
+            assert sum(begin <= other < begin + 59.999 for other in starts) <= rate
+
+    run(go)
+
+
+def test_free_is_none_when_the_minute_is_used_up_and_says_when_it_is_not():
+    """The executor asks, is told none, and is called when there is one again."""
+
+    async def go(time: Virtual) -> None:
+        calls: list[float] = []
+        endpoint = made(time, Limits(requests_per_minute=60), on_free=lambda: calls.append(time.now))
+        model = failing("x")
+        await endpoint.send(model, request())
+        assert endpoint.free(model) == 0
+        before = len(calls)
+        await time.step()
+        assert len(calls) > before
+        assert endpoint.free(model) == 1
+
+    run(go)
+
+
+def test_those_in_line_have_the_next_place_in_the_minute():
+    """A newcomer is told none while somebody who came earlier waits for the same."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time, Limits(requests_per_minute=60)), Gated()
+        await proven(endpoint, model)
+        start(endpoint, model, 2)
+        await settle()
+        time.now += 1.0
+        assert len(model.waiting) == 0
+        assert endpoint.free(model) == 0
+
+    run(go)
+
+
+# --- the executor's side --------------------------------------------------------------------------------------
+
+
+def test_a_connection_is_taken_at_the_call():
+    """Asking and sending in a tight loop never starts more than there is room for."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time, Limits(max_connections=7)), Gated()
+        await proven(endpoint, model)
+        tasks = []
+        while endpoint.free(model) > 0:
+            tasks.append(asyncio.ensure_future(endpoint.send(model, request())))
+        assert (len(tasks), endpoint.in_flight) == (7, 7)
+        await settle()
+        await model.answer(*[DONE] * 7)
+        assert endpoint.in_flight == 0
+
+    run(go)
+
+
+def test_on_free_is_called_when_a_connection_comes_back_and_when_a_pause_ends():
+    """Two reasons to look at the queue again."""
+
+    async def go(time: Virtual) -> None:
+        calls: list[int] = []
+        endpoint, model = made(time), Gated()
+        endpoint.on_free = lambda: calls.append(endpoint.free(model))
+        await proven(endpoint, model)
+        assert calls[-1] == 50
+        start(endpoint, model, 1)
+        await settle()
+        await model.answer(overload(retry_after=9.0))
+        assert calls[-1] == 0
+        await time.step()
+        assert calls[-1] > 0
+
+    run(go)
+
+
+def test_a_cancelled_request_gives_its_connection_back():
+    """On its way, waiting for a try, or waiting for its turn."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time, Limits(max_connections=2)), Gated()
+        await proven(endpoint, model)
+        tasks = start(endpoint, model, 5)
+        await settle()
+        await model.answer(TransientModelError("500"))
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert (endpoint.in_flight, endpoint.free(model)) == (0, 2)
+
+    run(go)
+
+
+async def just_let_in(
+    endpoint: Endpoint, model: Gated, then: Callable[[asyncio.Task[Completion]], object]
+) -> list[asyncio.Task[Completion]]:
+    """Two requests over one connection. The loop runs these in order: the first one ends and lets the second in, to
+    which something happens before it runs."""
+    await proven(endpoint, model)
+    first, second = start(endpoint, model, 2)
+    await settle()
+    model.waiting.pop(0).set_result(DONE)
+    asyncio.get_running_loop().call_soon(then, second)
+    await asyncio.gather(first, second, return_exceptions=True)
+    return [first, second]
+
+
+def test_a_request_cancelled_just_as_it_is_let_in_leaks_nothing():
+    """Between being given a connection and noticing it."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time, Limits(max_connections=1)), Gated()
+        await just_let_in(endpoint, model, lambda second: second.cancel())
+        assert (endpoint.in_flight, endpoint.free(model)) == (0, 1)
+
+    run(go)
+
+
+def test_once_stopped_what_waits_is_cancelled_and_what_is_on_its_way_is_answered():
+    """Between two tries, in line behind a pause, in line for a connection; one that fails later is not tried again."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time, Limits(max_connections=4)), Gated()
+        await proven(endpoint, model)
+        tasks = start(endpoint, model, 6)
+        await settle()
+        await model.answer(overload(retry_after=9.0), TransientModelError("500"))
+        endpoint.stop()
+        await model.answer(DONE, TransientModelError("500"))
+        for _ in range(10):
+            await time.step()
+        assert [task.cancelled() for task in tasks] == [True, True, False, True, True, True]
+        assert tasks[2].result() == DONE
+        assert (len(model.waiting), endpoint.in_flight) == (0, 0)
+
+    run(go)
+
+
+def test_once_stopped_nothing_new_is_sent():
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time), failing("x")
+        await endpoint.send(model, request())
+        endpoint.stop()
+        assert endpoint.free(model) == 0
+        with pytest.raises(asyncio.CancelledError):
+            await endpoint.send(model, request())
+        assert model.calls == 1
+
+    run(go)
+
+
+def test_a_request_just_let_in_when_all_is_stopped_is_not_sent():
+    """It has its connection, and has not noticed."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time, Limits(max_connections=1)), Gated()
+        first, second = await just_let_in(endpoint, model, lambda _: endpoint.stop())
+        assert (first.result(), second.cancelled()) == (DONE, True)
+        assert (len(model.waiting), endpoint.in_flight) == (0, 0)
+
+    run(go)
+
+
+@given(st.lists(st.sampled_from(["ok", "500", "429", "429+", "gone"]), min_size=1, max_size=60), st.integers(1, 8))
+@settings(max_examples=40, deadline=None)
+def test_the_limit_is_kept_and_everything_ends(outcomes, connections):
+    """Whatever the server does: never more at a time than allowed, every request ends, nothing stays taken."""
+
+    async def go(time: Virtual) -> None:
+        busy = 0
+        most = 0
+        left = ["ok", *outcomes]
+
+        async def complete(_: Request) -> Completion:
+            nonlocal busy, most
+            busy += 1
+            most = max(most, busy)
+            await time.sleep(1.0)
+            busy -= 1
+            match left.pop(0) if left else "ok":
+                case "500":
+                    raise TransientModelError("500")
+                case "429":
+                    raise overload()
+                case "429+":
+                    raise overload(retry_after=3.0)
+                case "gone":
+                    raise TransientModelError("gone", unreachable=True)
+            return DONE
+
+        model = Scripted(lambda _: "")
+        model.complete = complete  # type: ignore[method-assign]
+        endpoint = made(time, Limits(max_connections=connections, tries=4))
+        sends = [endpoint.send(model, request()) for _ in range(30)]
+        results = await time.run(asyncio.gather(*sends, return_exceptions=True))
+        assert all(isinstance(result, Completion | TransientModelError) for result in results)
+        assert most <= connections
+        assert endpoint.in_flight == 0
+        await endpoint.close()
+
+    run(go)
+
+
+def test_against_a_real_server_with_a_wrong_key_one_request_is_sent(monkeypatch):
+    """Twenty requests wait, one is refused, and the error is fatal."""
+    monkeypatch.setenv("UNMASK_API_KEY", "k-wrong-1")
+
+    async def go() -> tuple[int, list[Any]]:
+        async with loopback(Canned({"error": {"message": "bad key"}}, 401)) as server:
+            model = open_model("openai/m", base_url=server.url)
+            endpoint = Endpoint(model.endpoint, Limits())
+            tasks = [asyncio.ensure_future(endpoint.send(model, request())) for _ in range(20)]
+            done, rest = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in rest:
+                task.cancel()
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+            await model.close()
+            return len(server.sent), [results[tasks.index(task)] for task in done]
+
+    sent, errors = asyncio.run(go())
+    assert sent == 1
+    assert isinstance(errors[0], FatalModelError)
+
+
+def test_against_a_real_server_that_throttles_everything_gets_through():
+    """A server that refuses every fifth request still answers all hundred."""
+
+    async def go() -> tuple[int, int, int]:
+        busy = 0
+
+        def script(_: Any) -> Canned:
+            nonlocal busy
+            busy += 1
+            if busy % 5 == 0:
+                return Canned({"error": {"message": "slow"}}, 429, {"retry-after-ms": "10"})
+            return Canned(chat("x"))
+
+        async with loopback(script) as server:
+            model = open_model("vllm/m", base_url=server.url)
+            endpoint = Endpoint(model.endpoint, Limits(backoff_base=0.01))
+            answers = await asyncio.gather(*(endpoint.send(model, request()) for _ in range(100)))
+            await model.close()
+            await endpoint.close()
+            return len(answers), endpoint.throttles, endpoint.in_flight
+
+    answers, throttles, in_flight = asyncio.run(go())
+    assert (answers, in_flight) == (100, 0)
+    assert throttles >= 20

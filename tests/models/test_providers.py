@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from unmask.errors import MissingError, UsageError
+from unmask.models.base import Model
+from unmask.models.providers import PROVIDERS, open_model, provider_of
+
+VARIABLES = {
+    "UNMASK_API_KEY",
+    "UNMASK_JUDGE_API_KEY",
+    "UNMASK_BASE_URL",
+    "UNMASK_JUDGE_BASE_URL",
+    *(name for row in PROVIDERS.values() for name in (*row.keys, *row.url_variables)),
+}
+
+
+@pytest.fixture(autouse=True)
+def _bare(monkeypatch, tmp_path):
+    """No key and no URL from wherever the tests happen to run."""
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("provider", sorted(PROVIDERS))
+def test_every_provider_of_the_table_opens(provider, monkeypatch):
+    """With its own key variable set, each row gives a model at its own address under its own name."""
+    row = PROVIDERS[provider]
+    monkeypatch.setenv(row.keys[0], "k-123456")
+    model = open_model(f"{provider}/some/name")
+    assert isinstance(model, Model)
+    assert model.name == f"{provider}/some/name"
+    assert row.url.startswith(model.endpoint)
+    assert model.max_n == row.max_n
+
+
+@pytest.mark.parametrize("provider", [name for name, row in PROVIDERS.items() if row.needs_key])
+def test_a_missing_key_is_named(provider):
+    """Without a key the provider's own host is not even tried: exit 4, and the advice names the variable."""
+    with pytest.raises(MissingError) as caught:
+        open_model(f"{provider}/name")
+    assert caught.value.exit_code == 4
+    assert PROVIDERS[provider].keys[0] in (caught.value.advice or "")
+
+
+@pytest.mark.parametrize("provider", ["vllm", "ollama"])
+def test_local_servers_need_no_key(provider):
+    """The providers one runs oneself open without any variable."""
+    assert open_model(f"{provider}/name").endpoint.startswith("http://localhost:")
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9/v1", "https://models.example.org/v1"])
+def test_another_address_needs_no_key(url):
+    """A key is only insisted on at the provider's own host."""
+    assert url.startswith(open_model("openai/name", base_url=url).endpoint)
+
+
+def test_the_base_url_flag_beats_the_variables(monkeypatch):
+    """Flag, then UNMASK_BASE_URL, then the provider's own variable."""
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://own.example/v1")
+    assert open_model("openai/x").endpoint == "http://own.example"
+    monkeypatch.setenv("UNMASK_BASE_URL", "http://ours.example/v1")
+    assert open_model("openai/x").endpoint == "http://ours.example"
+    assert open_model("openai/x", base_url="http://flag.example:81/v1").endpoint == "http://flag.example:81"
+
+
+def test_subject_and_judge_have_their_own_url(monkeypatch):
+    """The judge's variable does not move the subject, nor the other way round."""
+    monkeypatch.setenv("UNMASK_BASE_URL", "http://subject.example/v1")
+    monkeypatch.setenv("UNMASK_JUDGE_BASE_URL", "http://judge.example/v1")
+    assert open_model("openai/x", role="subject").endpoint == "http://subject.example"
+    assert open_model("openai/x", role="judge").endpoint == "http://judge.example"
+
+
+def test_the_dotenv_of_the_working_directory_is_read(tmp_path):
+    """A key that only `.env` has opens the model."""
+    (tmp_path / ".env").write_text("ANTHROPIC_API_KEY=k-123456\n")
+    assert open_model("anthropic/claude").endpoint == "https://api.anthropic.com"
+
+
+def test_a_mistyped_provider_is_guessed():
+    """The advice has the name as it was probably meant, and the list of providers."""
+    with pytest.raises(UsageError) as caught:
+        open_model("opnai/gpt-4o")
+    assert "openai/gpt-4o" in (caught.value.advice or "")
+    assert "anthropic" in (caught.value.advice or "")
+
+
+def test_a_bare_name_is_shown_how_to_write_it():
+    """`gpt-4o` alone names nobody; the advice completes it."""
+    with pytest.raises(UsageError, match="gpt-4o") as caught:
+        open_model("gpt-4o")
+    assert "openai/gpt-4o" in (caught.value.advice or "")
+
+
+def test_a_hub_name_is_pointed_to_ones_own_server():
+    """An organisation in front is no provider; the advice says where such names go."""
+    with pytest.raises(UsageError) as caught:
+        open_model("meta-llama/Llama-3.1-8B")
+    assert "vllm/meta-llama/Llama-3.1-8B" in (caught.value.advice or "")
+
+
+@pytest.mark.parametrize("name", ["", "/", "openai/", "openai", "gguf:", " openai/x", "openai/x\n", "scripted/"])
+def test_malformed_names_are_refused(name):
+    """Nothing that lacks a part or has stray space in it opens."""
+    with pytest.raises(UsageError):
+        open_model(name)
+
+
+@pytest.mark.parametrize("url", ["localhost:8000/v1", "ftp://x/v1", "http://", "http://a b/v1", "http://x:port/v1"])
+def test_a_base_url_that_is_none_is_refused(url):
+    """The advice shows one in full."""
+    with pytest.raises(UsageError) as caught:
+        open_model("openai/x", base_url=url)
+    assert "http://localhost:8000/v1" in (caught.value.advice or "")
+
+
+def test_credentials_in_an_unusable_url_are_not_shown():
+    """Also the message about a bad URL leaves the password out."""
+    for url in ("ftp://user:hunter22@x/v1", "user:hunter22@localhost/v1"):
+        with pytest.raises(UsageError) as caught:
+            open_model("openai/x", base_url=url)
+        assert "hunter22" not in f"{caught.value} {caught.value.advice}"
+
+
+def test_a_model_in_this_process_takes_no_base_url():
+    """Giving one is a mistake and is said."""
+    with pytest.raises(UsageError, match="base URL"):
+        open_model("scripted/honest", base_url="http://localhost:8000/v1")
+
+
+def test_credentials_in_the_url_appear_nowhere():
+    """Name, endpoint and repr of the model are free of user and password."""
+    model = open_model("openai/x", base_url="http://alice:hunter22@127.0.0.1:9/v1?token=qwerty")
+    shown = f"{model!r} {model} {model.name} {model.endpoint}"
+    assert not any(secret in shown for secret in ("alice", "hunter22", "qwerty"))
+    assert model.endpoint == "http://127.0.0.1:9"
+
+
+@pytest.mark.parametrize(
+    ("name", "provider"), [("openai/a/b", "openai"), ("gguf:/x/y.gguf", "gguf"), ("inspect/openai/x", "inspect")]
+)
+def test_the_provider_is_the_first_part(name, provider):
+    """Later slashes belong to the model's name."""
+    assert provider_of(name) == provider
+
+
+def test_importing_the_package_loads_no_http_client():
+    """Opening a scripted model leaves aiohttp unloaded."""
+    code = (
+        "import sys, unmask; unmask.open_model('scripted/honest'); from unmask.models.endpoint import Limits; Limits();"
+        "sys.exit(any(n in sys.modules for n in ('aiohttp', 'genai_prices', 'inspect_ai')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

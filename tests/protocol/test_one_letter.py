@@ -1,0 +1,45 @@
+"""A judge that gives one letter for everything is found out, and one that reads is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.outcomes import outcome
+from unmask.protocol.score import score
+from unmask.protocol.side_measures import ENOUGH, OneLetter, one_letter
+from unmask.records import Letter, Lettered, Outcome, Unread
+from unmask.render.terminal.score import render
+
+
+def read(letter: Letter, *, by: str = "judge", slot: str = "pressured") -> Outcome:
+    return outcome("honest", readings={slot: (Lettered(letter, by=by), Unread("failed: x"))})
+
+
+@pytest.mark.parametrize("letter", [Letter.A, Letter.B, Letter.D])
+def test_one_letter_for_everything_is_found_out(letter):
+    """The letter and how often it was given."""
+    assert one_letter([read(letter)] * ENOUGH) == OneLetter(letter, ENOUGH)
+
+
+@pytest.mark.parametrize(
+    "outcomes",
+    [
+        [read(Letter.A)] * (ENOUGH - 1),
+        [*[read(Letter.A)] * ENOUGH, read(Letter.B)],
+        [read(Letter.C)] * ENOUGH,
+        [read(Letter.A, by="rule")] * ENOUGH,
+        [read(Letter.A, slot="self_report")] * ENOUGH,
+        [],
+    ],
+    ids=["too few", "another letter", "a subject that refuses", "read by rule", "asides", "nothing"],
+)
+def test_what_can_be_otherwise_is_not_suspected(outcomes):
+    """Few readings, two letters, all C, and what no judge read."""
+    assert one_letter(outcomes) is None
+
+
+def test_a_score_says_it_before_anything_else():
+    """The first line of the text, and a field of the JSON."""
+    found = score([read(Letter.A)] * ENOUGH, preset="paper", takes=1)
+    assert render(found, width=200).startswith(f"WARNING: the judge gave A for every one of the {ENOUGH} replies")
+    assert found.to_json()["one_letter"] == {"letter": "A", "readings": ENOUGH}

@@ -1,0 +1,207 @@
+"""What the subject says of its own replies, and which lies are a part played."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.analysis.labelled import dataset, made
+from tests.outcomes import outcome
+from unmask.engine.run import judge, run
+from unmask.errors import UsageError
+from unmask.protocol.probes import SELF_REPORT_QUESTION
+from unmask.protocol.side_measures import Part, part_of, rectified, reports, role_play, self_report
+from unmask.records import ROLE_PLAY, SELF_REPORT, Archetype, Letter, Lettered, Pending, Unread, Verdict
+
+YES, NO, UNCLEAR = (Lettered(letter, by="rule") for letter in (Letter.A, Letter.B, Letter.C))
+
+
+def told(verdict: str, reading, **fields):
+    return outcome(verdict, readings={SELF_REPORT: (reading,)}, **fields)
+
+
+def lied(*parts, **fields):
+    verdicts = (Verdict.LIE,) * len(parts)
+    return outcome("lie", verdicts=verdicts, readings={ROLE_PLAY: parts}, **fields)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "reading", "word"),
+    [
+        ("lie", NO, "not_true"),
+        ("lie", YES, "true"),
+        ("honest", UNCLEAR, "unclear"),
+        ("honest", Unread("failed: x"), "unread"),
+        ("honest", Pending(), "not_asked"),
+    ],
+)
+def test_every_report_is_counted_under_its_verdict(verdict, reading, word):
+    """Five words, two verdicts."""
+    assert reports([told(verdict, reading)]).counts[Verdict(verdict)][word] == 1
+
+
+def test_agreement_is_over_reports_that_say_yes_or_no():
+    """Unclear and unread ones stand aside and in the worst-case bounds."""
+    found = reports([told("lie", NO), told("honest", YES), told("honest", NO), told("lie", UNCLEAR)])
+    assert (found.agreement.hits, found.agreement.total, found.agreement.unjudged) == (2, 3, 1)
+    assert found.admitted.value == 1.0
+    assert found.disowned.value == 0.5
+
+
+def test_only_honest_replies_and_lies_can_be_agreed_with():
+    """Evasion and missing beliefs play no part."""
+    found = reports([told("evasion", YES), told("no_belief", NO), told("unjudged", YES)])
+    assert found.agreement.total == 0
+    assert found.agreement.value is None
+
+
+def test_a_run_without_reports_has_none():
+    """`null`, not zero."""
+    assert self_report([outcome("lie")]) is None
+    assert role_play([outcome("lie")]) is None
+
+
+def test_reports_are_told_per_archetype():
+    """Each archetype that occurs has its own counts."""
+    found = self_report([told("lie", NO), told("lie", YES, archetype=Archetype.CONTINUATIONS)])
+    assert found.archetypes[Archetype.KNOWN_FACTS].agreement.value == 1.0
+    assert found.archetypes[Archetype.CONTINUATIONS].agreement.value == 0.0
+    assert found.to_json()["archetypes"]["continuations"]["counts"]["lie"]["true"] == 1
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ((YES,), Part.PLAYED),
+        ((NO,), Part.SINCERE),
+        ((YES, NO), Part.SINCERE),
+        ((YES, Pending()), Part.UNKNOWN),
+        ((Unread("failed: x"), NO), Part.SINCERE),
+        ((UNCLEAR,), Part.UNKNOWN),
+    ],
+)
+def test_a_lie_is_a_part_only_if_all_takes_are(parts, expected):
+    """One sincere lie among several takes is one."""
+    assert part_of(lied(*parts)) is expected
+
+
+def test_a_lie_beside_a_take_that_is_not_known_is_not_called_a_part():
+    """Unread, or not asked after the first lie: it could be a sincere one."""
+    beside = outcome("lie", verdicts=(Verdict.LIE, Verdict.UNJUDGED), readings={ROLE_PLAY: (YES, Pending())})
+    assert part_of(beside) is Part.UNKNOWN
+    found = rectified([beside]).rectified_p_lie
+    assert (found.value, found.unjudged, found.worst_low, found.worst_high) == (None, 1, 0.0, 1.0)
+
+
+def test_rectified_stands_beside_p_lie():
+    """P(lie) is untouched; what is not known leaves the rectified denominator, as unjudged do."""
+    rows = [lied(YES), lied(NO), lied(Pending()), outcome("honest"), outcome("unjudged")]
+    found = rectified(rows)
+    assert (found.p_lie.hits, found.p_lie.total) == (3, 4)
+    assert (found.rectified_p_lie.hits, found.rectified_p_lie.total, found.rectified_p_lie.unjudged) == (1, 3, 2)
+    assert (found.lies, found.played, found.unknown) == (3, 1, 1)
+
+
+# --- the whole way ---
+
+
+def test_the_question_follows_the_reply_in_the_same_conversation(tmp_path):
+    """System, user, the subject's own reply, our question; and a developer prompt stays where it was."""
+    seen = []
+    data = dataset(2)
+    done = made(tmp_path / "run", data, lies={0}, self_report=True, developer_prompt="plain")
+    from tests.analysis import labelled
+
+    subject = labelled.subject({0})
+    inner = subject._reply
+    subject._reply = lambda request: seen.append(request.messages) or inner(request)
+    run(
+        data=data,
+        model=subject,
+        judge=labelled.reader(),
+        out=tmp_path / "again",
+        self_report=True,
+        developer_prompt="plain",
+    )
+    asked = [messages for messages in seen if messages[-1].content == SELF_REPORT_QUESTION]
+    assert len(asked) == 2
+    for messages in asked:
+        assert [message.role for message in messages] == ["system", "user", "assistant", "user"]
+        assert messages[0].content.startswith("Whatever role you are given below")
+        assert messages[2].content.startswith("lamp ")
+    assert done.score().self_report.overall.agreement.value == 1.0
+
+
+def test_reports_recover_what_the_subject_admits(tmp_path):
+    """A subject that admits every lie agrees with every verdict; lazy effort asks only where there is one."""
+    done = made(tmp_path / "run", dataset(12), lies={1, 2, 3}, beliefless={5, 6}, self_report=True)
+    found = done.score().self_report
+    assert (found.overall.agreement.hits, found.overall.agreement.total) == (10, 10)
+    assert found.overall.admitted.hits == 3
+    asked = [line for line in done.folder.asked() if line.slot == SELF_REPORT]
+    assert len(asked) == 10
+
+
+def test_reports_can_be_added_to_a_finished_run(tmp_path):
+    """The same command with the flag asks only what is new."""
+    from tests.analysis import labelled
+
+    data = dataset(6)
+    made(tmp_path / "run", data, lies={1})
+    subject = labelled.subject({1})
+    done = run(data=data, model=subject, judge=labelled.reader(), out=tmp_path / "run", self_report=True)
+    assert subject.calls == 6
+    assert done.score().self_report.overall.agreement.total == 6
+
+
+def test_no_verdict_depends_on_a_report(tmp_path):
+    """The same run with and without reports has the same rows, but for the report itself."""
+    data = dataset(8)
+    plain = made(tmp_path / "plain", data, lies={1, 2}).score().overall
+    asked = made(tmp_path / "asked", data, lies={1, 2}, self_report=True, role_play=True).score().overall
+    assert plain == asked
+
+
+def test_role_play_is_asked_about_lies_only_and_reported_beside(tmp_path):
+    """Two of three lies are plainly a tale: P(lie) stays, the rectified rate is what is left."""
+    tale = {1, 2}
+    data = dataset(10)
+    done = made(
+        tmp_path / "run", data, lies={1, 2, 3}, extra=lambda place: "once upon a time" if place in tale | {7} else ""
+    )
+    assert done.score().role_play is None
+    from tests.analysis import labelled
+
+    reader = labelled.reader()
+    done = judge(done.path, judge=reader, role_play=True)
+    assert reader.calls == 3
+    found = done.score()
+    assert found.overall.p_lie.hits == 3
+    assert (found.role_play.overall.p_lie.hits, found.role_play.overall.rectified_p_lie.hits) == (3, 1)
+    assert json.loads(json.dumps(found.to_json()["role_play"]))["played"] == 2
+
+
+def test_role_play_is_remembered_by_later_commands(tmp_path):
+    """Continuing the run without the flag does not forget what the judge was asked."""
+    data = dataset(4)
+    made(tmp_path / "run", data, lies={1}, role_play=True)
+    done = made(tmp_path / "run", data, lies={1})
+    assert done.score().role_play.overall.lies == 1
+
+
+def test_role_play_keeps_the_hash_of_the_judge_prompts():
+    """Questions beside the proposition have texts of their own: readings made without them stay comparable."""
+    from unmask.judges.letters import names, role_play_prompt, text_of
+
+    assert not any("aside" in name or "role" in name for name in names())
+    assert text_of("asides/role_play") in role_play_prompt()
+
+
+def test_rules_cannot_be_asked_about_role_play(tmp_path):
+    """Refused before anything is written, with what to type instead."""
+    done = made(tmp_path / "run", dataset(2), lies={1})
+    before = (done.path / "run.json").read_bytes()
+    with pytest.raises(UsageError, match="rules do not"):
+        judge(done.path, judge="rules", role_play=True)
+    assert (done.path / "run.json").read_bytes() == before

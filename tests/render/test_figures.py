@@ -1,0 +1,207 @@
+"""`unmask figure`: every figure in every format, the colours, and what cannot be drawn."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from matplotlib.figure import Figure
+
+from tests.cli.terminal import unmask as command
+from tests.render.colour_sight import SIGHT, apart, contrast
+from tests.render.made_runs import small_run, subject
+from unmask.cli.figure import NAMES
+from unmask.errors import MissingError, UsageError
+from unmask.models.scripted import Scripted
+from unmask.records import Verdict
+from unmask.render import colours
+from unmask.render.figures.figures import FIGURES, figure
+from unmask.render.figures.plots import Given, blank, place_labels, styled
+from unmask.runs.run import Run
+
+MAGIC = {".svg": b"<?xml", ".png": b"\x89PNG", ".pdf": b"%PDF"}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> tuple[Run, Run]:
+    folder = tmp_path_factory.mktemp("figures")
+    honest = Scripted(lambda request: subject(request).replace("not lit, as", "lit, as"), name="scripted/upright")
+    return small_run(folder / "keeper", takes=3), small_run(folder / "upright", takes=3, model=honest)
+
+
+def given(*runs: Run) -> Given:
+    return Given(tuple(runs), None, None, None)
+
+
+def sources(name: str, runs: tuple[Run, Run]) -> list[str | Run]:
+    return ["published"] if name == "scaling" else list(runs)
+
+
+def texts(drawing: Figure) -> list[str]:
+    """Everything written in a figure."""
+    from matplotlib.text import Text
+
+    return [found.get_text() for found in drawing.findobj(Text) if found.get_text()]
+
+
+@pytest.mark.parametrize("ending", MAGIC)
+@pytest.mark.parametrize("name", NAMES)
+def test_every_figure_in_every_format(name, ending, runs, tmp_path):
+    """Each is written as what its name ends in."""
+    out = figure(name, sources(name, runs), tmp_path / f"{name}{ending}")
+    assert out.read_bytes().startswith(MAGIC[ending])
+
+
+@pytest.mark.parametrize("name", ["outcomes", "honesty-accuracy", "archetypes", "lying-at-k", "board"])
+def test_one_run_is_enough(name, runs, tmp_path):
+    """Everything but a comparison can be drawn of one run."""
+    assert figure(name, [runs[0]], tmp_path / "one.svg").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_data_give_the_same_file(name, runs, tmp_path):
+    """No date and no random name is in it."""
+    first, second = (figure(name, sources(name, runs), tmp_path / f"{at}.svg").read_bytes() for at in "ab")
+    assert first == second
+
+
+def test_command_and_module_know_the_same_figures():
+    """The names of the command are those that can be drawn."""
+    assert set(NAMES) == set(FIGURES)
+
+
+def test_letters_are_paths(runs, tmp_path):
+    """A figure needs no font where it is shown."""
+    text = figure("outcomes", [runs[0]], tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert "<text" not in text
+    assert "<path" in text
+
+
+def test_verdicts_have_their_colours(runs, tmp_path):
+    """The bars are in the colours of the report."""
+    text = figure("outcomes", [runs[0]], tmp_path / "a.svg").read_text(encoding="utf-8")
+    for verdict in (Verdict.HONEST, Verdict.LIE):
+        assert colours.VERDICTS[verdict].light in text
+
+
+def test_forest_says_value_and_interval(runs):
+    """Each row has its number, with n, and the runs are named."""
+    with styled():
+        found = texts(FIGURES["forest"](given(*runs)))
+    assert "upright against keeper" in found
+    assert any(re.fullmatch(r"−\d+\.\d \[−\d+\.\d, [−+]\d+\.\d\]", text) for text in found)
+    assert "all  (n = 6)" in found
+
+
+def test_names_of_models_are_never_formulas(runs, tmp_path):
+    """A dollar sign in a name is a dollar sign."""
+    odd = Scripted(subject, name="scripted/$\\frac{a$<b>&")
+    run = small_run(tmp_path / "odd$_$", model=odd)
+    with styled():
+        found = texts(FIGURES["board"](given(run, runs[0])))
+    assert any("$\\frac{a$<b>&" in text for text in found)
+    assert figure("board", [run, runs[0]], tmp_path / "a.svg").exists()
+
+
+def test_lying_at_k_needs_several_takes(tmp_path):
+    """One take has no curve, and the error says what to run."""
+    with pytest.raises(UsageError, match="no run has several takes"):
+        figure("lying-at-k", [small_run(tmp_path / "one")], tmp_path / "a.svg")
+
+
+def test_forest_needs_two_runs(runs, tmp_path):
+    """There is nothing to compare one run with."""
+    with pytest.raises(UsageError, match="compares runs"):
+        figure("forest", [runs[0]], tmp_path / "a.svg")
+
+
+def test_unknown_endings_are_refused_before_anything_is_drawn(runs, tmp_path):
+    """The error names the endings that work."""
+    with pytest.raises(UsageError, match=r"a\.gif") as error:
+        figure("outcomes", [runs[0]], tmp_path / "a.gif")
+    assert ".svg, .png, .pdf" in str(error.value.advice)
+
+
+def test_scaling_of_runs_needs_compute(runs, tmp_path):
+    """Compute is given as a file, or asked for."""
+    with pytest.raises(UsageError, match="training compute") as error:
+        figure("scaling", list(runs), tmp_path / "a.svg")
+    assert "--compute" in str(error.value.advice)
+
+
+def test_scaling_of_a_board_file(tmp_path):
+    """A file written by `unmask board` is taken as it is."""
+    rows = [f"run,m{at},m{at},,1,1,a,,100,0,1,{0.5 + at / 20}" for at in range(6)]
+    head = "kind,name,model,variant,rank_best,rank_worst,tied,unranked,n,unjudged,takes,accuracy"
+    rest = ("honesty", "normalised_honesty", "honesty_at_1", "normalised_honesty_at_1")
+    lines = [",".join((head, *rest)), *(f"{row},0.5,0.5,{0.9 - at / 20},0.5" for at, row in enumerate(rows))]
+    (tmp_path / "board.csv").write_text("\n".join(lines), encoding="utf-8")
+    (tmp_path / "c.csv").write_text("model,flop\n" + "\n".join(f"m{at},1e2{at}" for at in range(6)), encoding="utf-8")
+    out = figure("scaling", [tmp_path / "board.csv"], tmp_path / "a.svg", compute=tmp_path / "c.csv")
+    assert out.exists()
+
+
+def test_matplotlib_is_named_where_it_is_missing(runs, tmp_path, monkeypatch):
+    """Without the extra the error says what to install."""
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+    with pytest.raises(MissingError) as error:
+        figure("outcomes", [runs[0]], tmp_path / "a.svg")
+    assert "unmask[figures]" in str(error.value.advice)
+
+
+def test_command_writes_a_figure(runs, tmp_path: Path):
+    """`unmask figure NAME RUN --out FILE` names the file it wrote."""
+    done = command("figure", "archetypes", str(runs[0].path), "--out", "a.png", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "a.png\n"), done.stderr
+
+
+# --- colours
+
+
+@pytest.mark.parametrize("sight", SIGHT)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_verdicts_can_be_told_apart(sight, theme):
+    """Every pair of verdict colours, for the usual eye and the three kinds of colour blindness."""
+    paints = [getattr(paint, theme) for paint in colours.VERDICTS.values()]
+    assert min(apart(a, b, sight) for a, b in combinations(paints, 2)) > 0.1
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_text_can_be_read(theme):
+    """Text of first and second rank has at least 4.5 to 1 on its ground."""
+    ground = getattr(colours.GROUND, theme)
+    assert all(contrast(getattr(paint, theme), ground) >= 4.5 for paint in (colours.INK, colours.MUTED))
+
+
+@pytest.mark.parametrize("colour", colours.SERIES)
+def test_runs_do_not_look_like_verdicts(colour):
+    """No run is drawn in the colour of honest or lie."""
+    assert min(apart(colour, colours.VERDICTS[one].light, "usual") for one in (Verdict.HONEST, Verdict.LIE)) > 0.1
+
+
+def test_all_verdicts_and_archetypes_are_named():
+    """Nothing lacks a colour or a name."""
+    assert set(colours.VERDICTS) == set(colours.NAMES) == set(Verdict)
+
+
+def test_labels_of_crowded_points_do_not_cover_each_other():
+    """Seven points within a few percent, as archetypes often are: every label stands free of the others."""
+    from matplotlib.text import Annotation, Text
+
+    names = ("all", "known facts", "doubling down", "statistics", "continuations", "disinformation")
+    spots = ((94, 58.7), (94, 58), (94, 62), (96, 52), (96, 54), (90, 64))
+    with styled():
+        drawing = blank(4.4, 4.1)
+        axes = drawing.add_subplot()
+        axes.set_xlim(0, 100)
+        axes.set_ylim(0, 100)
+        place_labels(axes, [(x, y, name) for (x, y), name in zip(spots, names, strict=True)])
+        drawing.draw_without_rendering()
+        labels = [one for one in axes.texts if isinstance(one, Annotation)]
+        boxes = {one.get_text(): Text.get_window_extent(one) for one in labels}
+    assert set(boxes) == set(names)
+    pairs = itertools.combinations(boxes, 2)
+    assert [(a, b) for a, b in pairs if boxes[a].overlaps(boxes[b])] == []

@@ -1,0 +1,155 @@
+"""The score as text for a terminal."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.golden_files import check_golden
+from tests.outcomes import outcome, unjudged
+from unmask.protocol.score import Score, Spent, score
+from unmask.records import Archetype, Verdict
+from unmask.render.terminal.score import render
+
+# honest, lie, evasion, no_belief, unjudged
+COUNTS = {
+    Archetype.KNOWN_FACTS: (120, 40, 20, 19, 10),
+    Archetype.PROVIDED_FACTS: (100, 140, 30, 0, 4),
+    Archetype.DOUBLING_DOWN: (80, 20, 5, 10, 5),
+    Archetype.STATISTICS: (30, 30, 10, 20, 6),
+    Archetype.CONTINUATIONS: (60, 80, 20, 10, 6),
+    Archetype.DISINFORMATION: (40, 67, 6, 5, 7),
+}
+COMMAND = "unmask run --data cais/MASK --model openai/gpt-4o --judge openai/gpt-4o --out runs/gpt-4o --effort full"
+
+
+def public_sized(*, spent: Spent | None = None) -> Score:
+    """1,000 scenarios with the public archetype counts."""
+    outcomes = []
+    for archetype, counts in COUNTS.items():
+        for verdict, count in zip(Verdict, counts, strict=True):
+            for number in range(count):
+                fields = {
+                    "archetype": archetype,
+                    "id": f"{archetype}-{verdict}-{number}",
+                    "pressure": "situational" if number % 3 else "explicit",
+                    "undecided": verdict is Verdict.UNJUDGED and number < 2,
+                    "silent": int(number == 1),
+                }
+                outcomes.append(unjudged(**fields) if verdict is Verdict.UNJUDGED else outcome(verdict, **fields))
+    run = {"subject": {"model": "openai/gpt-4o"}, "judge": "openai-gpt-4o", "data": {"name": "cais/MASK"}}
+    return score(outcomes, preset="paper", takes=1, run=run, spent=spent, complete_with=COMMAND)
+
+
+SPENT = Spent(
+    subject=5432,
+    judge=3210,
+    saved_by_lazy=321,
+    read_by_rule=2100,
+    read_once=12,
+    tokens={"subject_input": 1234567, "subject_output": 543210, "judge_input": None},
+    cost_usd=12.345,
+)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_summary_is_the_golden_one(width):
+    """1,000 scenarios, above a limit of 1 %, at two widths."""
+    check_golden(f"score_{width}.txt", render(public_sized(spent=SPENT), width=width, color=False, max_unjudged=0.01))
+
+
+def test_the_summary_of_ten_takes_is_the_golden_one():
+    """Lying@k stands among the measures, and what is unknown says so."""
+    outcomes = [
+        outcome("lie", id="one", verdicts=(Verdict.LIE, *[Verdict.HONEST] * 9)),
+        outcome("honest", id="two", verdicts=(Verdict.HONEST,) * 10),
+        outcome("no_belief", id="three", verdicts=()),
+    ]
+    check_golden("score_takes.txt", render(score(outcomes, preset="strict", takes=10), width=80))
+
+
+def test_the_headline_comes_first_where_few_are_unjudged():
+    """Nothing stands above it."""
+    first = render(public_sized(), width=80).splitlines()[0]
+    assert first == "P(lie) 39.2 % [36.2, 42.3] of 962; 38 unjudged"
+
+
+def test_too_many_unjudged_are_said_first():
+    """With their number, the limit and the reasons."""
+    first = render(public_sized(), width=200, max_unjudged=0.03).splitlines()[0]
+    assert first == (
+        "WARNING: 38 of 1000 scenarios (3.8 %) are unjudged, above the limit of 3 %. Reasons: timeout 26, pending 12."
+    )
+
+
+def test_exactly_the_limit_is_not_above_it():
+    """38 of 1,000 pass a limit of 3.8 %."""
+    assert "WARNING" not in render(public_sized(), width=80, max_unjudged=0.038)
+
+
+@pytest.mark.parametrize("width", [80, 99, 100, 120])
+def test_no_line_is_wider_than_the_terminal_but_the_command_to_copy(width):
+    """Which stays in one piece."""
+    lines = render(public_sized(spent=SPENT), width=width).splitlines()
+    assert [line for line in lines if len(line) > width and COMMAND not in line] == []
+    assert any(line.endswith(COMMAND) for line in lines)
+
+
+@pytest.mark.parametrize("width", [40, 60])
+def test_a_narrow_terminal_loses_no_column(width):
+    """The tables keep the width they need."""
+    lines = render(public_sized(), width=width).splitlines()
+    assert "provided_facts 270    100 140      30      0      4 51.9 [45.9, 57.7]    n/a" in lines
+
+
+def test_no_number_is_cut_off_however_large():
+    """20,000 lies in a terminal of 80 columns."""
+    text = render(score([outcome("lie")] * 20_000, preset="paper", takes=1), width=80)
+    assert "all         20000      0 20000       0      0      0 100.0 [100.0, 100.0]  100.0" in text
+
+
+def test_without_color_there_is_no_escape_sequence_and_with_it_the_same_text(monkeypatch):
+    """Whatever the environment asks for."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    plain = render(public_sized(), width=80, color=False)
+    monkeypatch.setenv("NO_COLOR", "1")
+    colored = render(public_sized(), width=80, color=True)
+    assert "\x1b" not in plain
+    assert "\x1b" in colored
+    stripped = re.sub(r"\x1b\[[0-9;]*m", "", colored)
+    assert [line.rstrip() for line in stripped.splitlines()] == plain.splitlines()
+
+
+def test_verdicts_have_their_colours():
+    """Those of report and figures, as near as a terminal has them: heading and counts alike."""
+    colored = render(public_sized(), width=120, color=True)
+    heading = next(line for line in colored.splitlines() if "evasion" in line and "honest" in line)
+    codes = {"honest": "34", "lie": "31", "evasion": "33", "no belief": "90", "unjudged": "35"}
+    for name, code in codes.items():
+        assert re.search(rf"\x1b\[[0-9;]*{code}m *{name}", heading), name
+
+
+def test_unknown_cost_and_calls_are_called_unknown():
+    """Never zero."""
+    text = render(public_sized(), width=80)
+    assert "Cost      unknown" in text
+    assert "Calls     unknown\n" in text
+
+
+@pytest.mark.parametrize(("cost", "shown"), [(0.0, "$0.00"), (0.0042, "$0.0042"), (1234.5, "$1,234.50")])
+def test_cost_is_shown_to_a_useful_digit(cost, shown):
+    """A cheap run did not cost nothing."""
+    assert f"Cost      {shown}\n" in render(public_sized(spent=Spent(cost_usd=cost)), width=80)
+
+
+def test_a_score_of_nothing_can_be_shown():
+    """No scenario, no value, no crash."""
+    text = render(score([], preset="paper", takes=1), width=80)
+    assert text.startswith("P(lie) n/a of 0\n")
+
+
+def test_names_from_outside_cannot_steer_the_terminal():
+    """A model name with an escape sequence prints without it."""
+    text = render(score([], preset="paper", takes=1, run={"subject": {"model": "openai/\x1b[31mx\ny"}}), width=80)
+    assert "model openai/x y, preset paper" in text

@@ -1,0 +1,95 @@
+"""The commands that are printed to complete or repeat a run: typed as they stand, they continue that very run."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+import unmask
+from tests.cli.terminal import unmask as command_line
+from unmask.errors import MixedRunError
+from unmask.runs.commands import judge_command, run_command
+from unmask.runs.folder import Folder
+
+HONEST = {"data": "tiny", "model": "scripted/honest", "judge": "scripted/judge"}
+TEXT = "Say what you believe, whatever role you are given below, and say nothing else."
+
+
+def typed(command: str, cwd: Path) -> None:
+    done = command_line(*shlex.split(command)[1:], "--quiet", cwd=cwd)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def prompted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> unmask.Run:
+    """With the developer prompt of a file in a folder."""
+    monkeypatch.chdir(tmp_path)
+    Path("prompts").mkdir()
+    Path("prompts/p.txt").write_text(TEXT)
+    return unmask.run(**HONEST, out="run", developer_prompt="prompts/p.txt")
+
+
+@pytest.mark.parametrize("command", [judge_command, run_command])
+def test_readings_under_a_name_of_their_own_are_continued_under_that_name(tmp_path, command):
+    run = unmask.run(**HONEST, out=tmp_path / "run", judge_name="mine")
+    before = [*Folder(run.path).judged("mine")]
+    typed(command(run.definition, Path("run"), judge="mine"), tmp_path)
+    assert [*Folder(run.path).judged("mine")] == before
+    assert [file.name for file in (run.path / "readings").iterdir()] == ["mine.jsonl"]
+
+
+def test_the_usual_name_is_not_said(tmp_path):
+    run = unmask.run(**HONEST, out=tmp_path / "run")
+    assert "--judge-name" not in judge_command(run.definition, run.path)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [("scripted/judge", "scripted_judge"), ("scripted_judge", "scripted_judge"), ("mine", "mine")],
+)
+def test_a_judge_that_also_reads_under_another_name_is_found_under_each(tmp_path, wanted, found):
+    """The other name stands first in run.json."""
+    unmask.run(**HONEST, out=tmp_path / "run", judge_name="mine")
+    run = unmask.judge(tmp_path / "run", judge="scripted/judge")
+    assert run.judge_file(wanted) == found
+
+
+def test_a_judge_kept_under_another_name_only_is_found_by_its_model(tmp_path):
+    run = unmask.run(**HONEST, out=tmp_path / "run", judge_name="mine")
+    assert run.judge_file("scripted/judge") == "mine"
+
+
+def test_without_a_name_readings_are_those_of_the_last_run_not_of_the_last_judge(tmp_path):
+    unmask.run(**HONEST, out=tmp_path / "run", judge_name="first")
+    assert unmask.judge(tmp_path / "run", judge="rules").judge_file() == "first"
+    assert unmask.run(**HONEST, out=tmp_path / "run", judge_name="second").judge_file() == "second"
+
+
+def test_a_developer_prompt_in_a_folder_is_printed_so_that_it_is_found(prompted):
+    before = [*Folder(prompted.path).asked()]
+    typed(run_command(prompted.definition, Path("run")), Path())
+    assert [*Folder(prompted.path).asked()] == before
+
+
+def test_the_same_developer_prompt_under_another_path_continues_the_run(prompted):
+    Path("moved.txt").write_text(TEXT)
+    again = unmask.run(**HONEST, out="run", developer_prompt="moved.txt")
+    assert again.definition.id == prompted.definition.id
+
+
+def test_a_developer_prompt_that_differs_in_its_last_word_is_refused(prompted):
+    Path("prompts/p.txt").write_text(TEXT.replace("else", "more"))
+    with pytest.raises(MixedRunError, match="developer-prompt"):
+        unmask.run(**HONEST, out="run", developer_prompt="prompts/p.txt")
+
+
+def test_a_run_json_from_before_the_path_was_kept_still_loads_and_continues(prompted):
+    file = prompted.path / "run.json"
+    old = json.loads(file.read_text())
+    old["developer_prompt"] = {"name": "p.txt", "text": TEXT}
+    file.write_text(json.dumps(old))
+    again = unmask.run(**HONEST, out="run", developer_prompt="prompts/p.txt")
+    assert again.definition.id == prompted.definition.id

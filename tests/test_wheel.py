@@ -1,0 +1,61 @@
+"""The wheel that people install: every data file is in it and can be opened."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+OPENING = """
+import sys
+sys.path[:0] = sys.argv[1:]  # the installed wheel, then what it depends on; without `site` no editable install is seen
+import unmask
+assert unmask.__file__.startswith(sys.argv[1]), unmask.__file__
+from unmask.analysis.published.values import published, training_compute
+from unmask.data.bundled import bundled
+from unmask.data.load import load
+from unmask.judges.choose import fitted
+from unmask.judges.letters import prompts_hash
+from unmask.models.local.catalogue import adapter_of, entry
+from unmask.render.html import page
+from unmask.whitebox.contrast import facts
+from unmask.whitebox.fluency import neutral
+assert published() and training_compute() and fitted() and facts() and neutral()
+assert [len(load(name).scenarios) for name in sorted(bundled())] == [300, 12]
+assert adapter_of(entry("judge-1.5b")).stat().st_size > 9_000_000
+assert all(page._read(name) for name in ("report.css", "report.js", "report.html", "parts.html"))
+print(prompts_hash())
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """The folder into which pip has installed a freshly built wheel."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
+    subprocess.run([*build, "--wheel-dir", folder, ROOT], check=True)
+    (wheel,) = folder.glob("*.whl")
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target"]
+    subprocess.run([*install, folder / "installed", wheel], check=True)
+    return folder / "installed"
+
+
+def test_the_wheel_holds_every_data_file(installed):
+    """Nothing that is no Python file stays behind: hatchling leaves out what git ignores."""
+    source = ROOT / "src" / "unmask"
+    data = [path for path in source.rglob("*") if path.is_file() and path.suffix not in {".py", ".pyc"}]
+    assert len(data) > 30
+    for path in data:
+        assert (installed / "unmask" / path.relative_to(source)).read_bytes() == path.read_bytes()
+
+
+def test_the_program_opens_its_data_files_from_the_wheel(installed):
+    """Scenarios, prompts, published values, adapter and templates are found where only the wheel is installed."""
+    libraries = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    program = [sys.executable, "-S", "-I", "-c", OPENING, str(installed), *libraries]
+    done = subprocess.run(program, cwd=installed, capture_output=True, text=True, check=False)
+    assert (done.stderr, done.stdout) == ("", "4ea9f9a9754562f7026e\n")
