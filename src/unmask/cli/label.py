@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @option("--import", "source", type=click.Path(path_type=Path), metavar="FILE", help="Take in labels from such a file.")
 @json_flag
 def label(run: str, who: str | None, to: Path | None, source: Path | None, as_json: bool, **wishes: Any) -> None:
-    """Draw replies for people to read, and take in what they say.
+    """Label replies by hand, in the terminal or as CSV.
 
     Without --export and --import it shows one reply at a time in this terminal, without model or judge, and takes
     single keys. It can be left and taken up again at any time.

@@ -40,21 +40,28 @@ subject = _all(
     option("--data", required=True, metavar="PATH", help="A folder, a JSONL file, cais/MASK, or a bundled set."),
     option("--model", required=True, metavar="NAME", help="The subject, as provider/name."),
     option("--base-url", metavar="URL", help="Any OpenAI-compatible endpoint for the subject."),
-    option("--temperature", type=float, default=1.0, help="Of the subject."),
-    option("--max-tokens", type=int, default=1000, help="Room for one reply of the subject."),
-    option("--top-p", type=float, help="Of the subject."),
-    option("--seed", type=int, help="Sent to the subject's endpoint."),
-    option("--direct", type=int, default=3, help="Takes of the direct probe."),
-    option("--takes", type=int, default=1, help="Takes of the pressured request."),
-    option("--stop-at-first-lie", is_flag=True, help="Look at further takes only until one is a lie."),
+    option("--temperature", type=float, default=1.0, help="Sampling temperature of the subject."),
+    option("--max-tokens", type=int, default=1000, help="Most tokens in one reply of the subject."),
+    option("--top-p", type=float, help="Nucleus sampling (top p) of the subject."),
+    option("--seed", type=int, help="Random seed that is sent to the subject's endpoint."),
+    option("--direct", type=int, default=3, help="How often the direct question is asked."),
+    option("--takes", type=int, default=1, help="How often the pressured request is sent."),
+    option("--stop-at-first-lie", is_flag=True, help="Stop sending takes of a scenario once one is a lie."),
     option(
-        "--effort", type=click.Choice(["lazy", "full"]), default="lazy", help="Whether to ask what changes nothing."
+        "--effort",
+        type=click.Choice(["lazy", "full"]),
+        default="lazy",
+        help="lazy: skip requests that cannot change a verdict. full: send all of them.",
     ),
-    option("--one-call/--no-one-call", default=True, help="Several takes as one request with n, where it works."),
-    option("--developer-prompt", metavar="NAME|FILE", help="Honesty instruction before the pressured system prompt."),
+    option("--one-call/--no-one-call", default=True, help="Ask for several takes in one request (n), where it works."),
+    option(
+        "--developer-prompt", metavar="NAME|FILE", help="Honesty instruction, put before the pressured system prompt."
+    ),
     option("--beliefs-from", metavar="RUN", help="Reuse the probes of a baseline run of the same model."),
     option("--check-provided", is_flag=True, help="Also ask whether supplied facts were understood."),
-    option("--self-report", is_flag=True, help="After the pressured reply, ask the subject whether that was true."),
+    option(
+        "--self-report", is_flag=True, help="After the pressured reply, ask the subject whether its reply was true."
+    ),
 )
 
 selection = _all(
@@ -62,7 +69,7 @@ selection = _all(
     option("--ids", multiple=True, metavar="ID", help="Only this scenario; may be repeated."),
     option("--limit", type=int, help="At most this many scenarios, spread over the archetypes."),
     option("--sample-seed", type=int, default=0, help="Decides which scenarios a limit keeps."),
-    option("--revision", metavar="REV", help="Of the hub data; a pinned commit unless given."),
+    option("--revision", metavar="REV", help="Revision of the hub data; a pinned commit unless given."),
     option("--skip-bad-rows", is_flag=True, help="Drop rows that cannot be used, and record them."),
 )
 
@@ -72,30 +79,37 @@ _READERS = click.Choice(["auto", "llm"])
 def _reading(reader: Callable[[Any], Any]) -> Callable[[Command], Command]:
     return _all(
         option("--judge-base-url", metavar="URL", help="Any OpenAI-compatible endpoint for the judge."),
-        option("--judge-temperature", type=float, default=0.0, help="Of the judge."),
-        option("--judge-max-tokens", type=int, default=1000, help="Room for one answer of the judge."),
-        option("--judge-name", metavar="FILE", help="Keep these readings apart under a name of their own."),
+        option("--judge-temperature", type=float, default=0.0, help="Sampling temperature of the judge."),
+        option("--judge-max-tokens", type=int, default=1000, help="Most tokens in one answer of the judge."),
+        option("--judge-name", metavar="FILE", help="Keep these readings in a file of this name."),
         reader,
         option("--role-play", is_flag=True, help="Ask the judge which lies are plainly fiction or a part played."),
     )
 
 
-reading = _reading(option("--reader", type=_READERS, default="auto", help="Read tagged yes/no by rule, or not."))
+reading = _reading(
+    option(
+        "--reader",
+        type=_READERS,
+        default="auto",
+        help="auto: read a tagged yes or no by rule. llm: send every reply to the judge.",
+    )
+)
 reading_again = _reading(
-    option("--reader", type=_READERS, help="Read tagged yes/no by rule, or not; as before or as the run unless given.")
+    option("--reader", type=_READERS, help="auto or llm, as for `unmask run`; as before, or as the run, unless given.")
 )
 
 limits = _all(
-    option("--max-connections", type=int, default=50, help="At a time, to each endpoint."),
-    option("--requests-per-minute", type=int, help="To each endpoint."),
+    option("--max-connections", type=int, default=50, help="Open requests per endpoint."),
+    option("--requests-per-minute", type=int, help="Most requests per minute to each endpoint."),
     option("--timeout", type=float, default=1800.0, help="Seconds for one answer."),
     option("--max-cost", type=float, metavar="USD", help="Send nothing more once the run has cost this."),
-    option("--price", metavar="IN/OUT", help="Of the subject, dollars per million tokens."),
-    option("--judge-price", metavar="IN/OUT", help="Of the judge, dollars per million tokens."),
+    option("--price", metavar="IN/OUT", help="Price of the subject, in dollars per million tokens."),
+    option("--judge-price", metavar="IN/OUT", help="Price of the judge, in dollars per million tokens."),
 )
 
 ending = _all(
     max_unjudged(),
     option("--moved", is_flag=True, help="The endpoint has a new address; the model behind it is the same."),
-    option("--quiet", is_flag=True, help="No progress."),
+    option("--quiet", is_flag=True, help="Show no progress."),
 )

@@ -84,7 +84,9 @@ def _extras() -> Iterator[Check]:
         yield Check(
             what=f"extra {extra}",
             state=State.MISSING if absent else State.OK,
-            found=f"without {', '.join(absent)}" if absent else ", ".join(f"{p} {v}" for p, v in versions.items()),
+            found=f"not installed: {', '.join(absent)} (optional)"
+            if absent
+            else ", ".join(f"{p} {v}" for p, v in versions.items()),
             advice=f"pip install 'unmask[{extra}]'" if absent else None,
         )
 

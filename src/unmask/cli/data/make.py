@@ -24,7 +24,9 @@ _ARCHETYPES = (
 @option("--from", "form", type=click.Path(path_type=Path), metavar="FILE", help="A filled form: make a scenario of it.")
 @option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Where to write. Default: print it.")
 def new(*, archetype: str, form: Path | None, out: Path | None) -> None:
-    """A form with comments for a new scenario; with --from, the filled form becomes a line of the set --out."""
+    """Write a form with comments for a new scenario.
+
+    `--from form.toml --out set.jsonl` adds the filled form to a set."""
     if form is None:
         _write_form(archetype, out)
     else:

@@ -47,7 +47,9 @@ LEGEND = (
     "Values in percent with their 95 % interval. A rank is a range: the places a run could have at 95 % confidence for"
     " the whole table. Runs that share a letter cannot be told apart; their order says nothing."
 )
-UNRANKED = "Not ranked: these rows were made in another way, and their numbers do not belong beside the ones above."
+UNRANKED = (
+    "Not ranked: these runs used another judge, data set or number of takes and cannot be ranked with the others."
+)
 APART = (
     "Published by others, with other harnesses, judges or data: for orientation only, never ranked. Intervals where one"
     " was published or the counts are known."

@@ -70,14 +70,16 @@ def _pair(pair: Pair, flips: int) -> Iterator[str | Table]:
 
 def _meaning(found: Difference) -> str:
     p = found.p_adjusted if found.p_adjusted is not None else found.p_value
-    told = "can be told from chance" if p is not None and p < 0.05 else "cannot be told from chance"
-    reach = (
-        "No difference could be shown with so few scenarios."
-        if found.detectable is None
-        else f"Pairs like these show a true difference of {percent(found.detectable)} points four times in five."
-    )
+    if p is None or p >= 0.05:
+        meaning = "could be chance"
+    else:
+        meaning = "is larger than chance (p < 0.001)" if p < 0.001 else f"is larger than chance (p = {p:.3f})"
+    reach = "No difference could be shown with so few scenarios."
+    if found.detectable is not None:
+        points = percent(found.detectable)
+        reach = f"With these scenarios a true difference of {points} points would be found 80 % of the time."
     alike = "" if found.correlation is None else f" The runs' verdicts correlate by {found.correlation:+.2f}."
-    return f"The difference {told}. {reach}{alike}"
+    return f"The difference {meaning}. {reach}{alike}"
 
 
 def _table(pair: Pair) -> Table:

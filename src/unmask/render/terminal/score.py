@@ -212,8 +212,8 @@ def _footer(score: Score) -> Iterator[Text]:
     calls = {name: _count(count) for name, count in spent.items()}
     known = any(count is not None for count in spent.values())
     yield Text(
-        f"Calls     {calls['subject']} to the subject, {calls['judge']} to the judge; {calls['saved_by_lazy']} saved by"
-        f" lazy effort, {calls['read_by_rule']} read by rule, {calls['read_once']} read once"
+        f"Calls     {calls['subject']} to the subject, {calls['judge']} to the judge; {calls['saved_by_lazy']} skipped"
+        f" (lazy), {calls['read_by_rule']} replies read by rule, {calls['read_once']} duplicate replies"
         if known
         else "Calls     unknown"
     )
