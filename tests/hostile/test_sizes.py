@@ -491,7 +491,7 @@ def test_runs_of_evaluated_files_are_counted_from_one(run: str, tmp_path: Path):
 
 
 def test_a_vocabulary_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Four billion empty words in a file with a hole in it: the header has a length of its own that ends it."""
+    """Four billion empty words in a file with a hole in it: no more than the limit is looked at."""
     monkeypatch.setattr(gguf, "MAX_HEADER", MEGABYTE)
     path = tmp_path / "model.gguf"
     key = struct.pack("<Q", 1) + b"x"
@@ -500,20 +500,6 @@ def test_a_vocabulary_without_end_is_refused(tmp_path: Path, monkeypatch: pytest
         file.truncate(4 * 2**30)
     with at_most(20), pytest.raises(MissingError, match="header is longer than"):
         read_header(path)
-
-
-@pytest.mark.parametrize("count", [2**17, 2**32, 2**63, 2**64 - 1])
-def test_counts_no_file_can_have_are_refused_at_once(count: int, tmp_path: Path):
-    """Tensors, entries, and the length of a word."""
-    path = tmp_path / "model.gguf"
-    for data in (
-        struct.pack("<IQQ", 3, count, 0),
-        struct.pack("<IQQ", 3, 0, count),
-        struct.pack("<IQQQ", 3, 0, 1, count),
-    ):
-        path.write_bytes(b"GGUF" + data)
-        with at_most(5), pytest.raises(MissingError, match=r"model\.gguf"):
-            read_header(path)
 
 
 # --- spreadsheets -----------------------------------------------------------------------------------------
