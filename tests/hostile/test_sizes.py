@@ -264,7 +264,9 @@ def bombs() -> dict[str, tuple[Any, dict[str, Any]]]:
         "one page of blanks",
     ],
 )
-def test_a_table_takes_no_more_memory_than_a_few_of_its_rows(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_table_takes_no_more_memory_than_a_few_of_its_rows(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """By what pyarrow itself reserved, beside a limit of a tenth of the table."""
     import pyarrow as pa
     from pyarrow import parquet
