@@ -28,6 +28,7 @@ from unmask.records import (
     Ranged,
     Reading,
     Record,
+    Result,
     Scenario,
     Verdict,
 )
@@ -76,7 +77,7 @@ class Side(Record, frozen=True, kw_only=True, omit_defaults=False):
     effects: dict[Archetype, Effect] = msgspec.field(default_factory=dict)
 
 
-class Agreed(Record, frozen=True, kw_only=True, omit_defaults=False):
+class Agreed(Result, frozen=True, kw_only=True, omit_defaults=False):
     """Everything `unmask agree` says."""
 
     run: str
@@ -89,11 +90,6 @@ class Agreed(Record, frozen=True, kw_only=True, omit_defaults=False):
     among_labels: Coefficient | None
     """Krippendorff's alpha over all who labelled, on letters; `None` for fewer than two."""
     among_judges: tuple[Side, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """The documented shape of `unmask agree --json`, ready to be encoded."""
-        plain: dict[str, Any] = msgspec.to_builtins(self)
-        return plain
 
 
 class _View(NamedTuple):
