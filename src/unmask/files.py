@@ -116,13 +116,14 @@ def cannot_write(path: Path, error: OSError) -> JournalError:
     return JournalError(f"cannot write {path}: {os.strerror(error.errno or 0)}", advice=advice)
 
 
-def write_whole(path: Path, data: bytes | Callable[[IO[bytes]], object]) -> None:
+def write_whole(path: Path, data: bytes | Callable[[IO[bytes]], object], *, mode: int = 0o666) -> None:
     """Replace a file in one step: a reader sees the old or the new one, never half. Long `data` may write itself."""
     beside = path.with_name(path.name + ".new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         beside.unlink(missing_ok=True)
-        with beside.open("xb") as file:  # whatever a stranger put there is neither followed nor written into
+        # Whatever a stranger put there is neither followed nor written into.
+        with open(beside, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             file.write(data) if isinstance(data, bytes) else data(file)
             file.flush()
             os.fsync(file.fileno())
@@ -136,31 +137,57 @@ def write_whole(path: Path, data: bytes | Callable[[IO[bytes]], object]) -> None
 
 
 class Lock:
-    """At most one process writes a run folder. The operating system drops the lock when its holder dies."""
+    """At most one process works in a folder. The operating system drops the lock when its holder dies.
+
+    The holder may remove the folder with the lock file in it. Whoever comes next makes both anew.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "lock"
         self._file: IO[str] | None = None
 
     def __enter__(self) -> Lock:
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            file = open(self.path, "a+", encoding="utf-8", opener=opened)
-        except OSError as error:
-            raise cannot_write(self.path, error) from error
-        if not try_lock(file):
-            holder = read_holder(file)
-            file.close()
-            raise RunLockedError(
-                f"{self.path.parent} is in use by process {holder}",
-                advice="Wait for it to finish, or choose another --out.",
-            )
-        self._file = file
+        while self._file is None:
+            try:
+                file = self._open()
+            except OSError as error:
+                raise cannot_write(self.path, error) from error
+            if not try_lock(file):
+                holder = read_holder(file)
+                file.close()
+                raise RunLockedError(
+                    f"{self.path.parent} is in use by process {holder}",
+                    advice="Wait for it to finish, or choose another --out.",
+                )
+            if self._is_in_place(file):
+                self._file = file
+            else:  # the holder before us has removed this file: it locks nobody out
+                file.close()
         # Who holds it is only there to be read: a disk without room for a number is found out by what matters.
         with contextlib.suppress(OSError):
-            os.ftruncate(file.fileno(), 0)
-            os.write(file.fileno(), str(os.getpid()).encode())
+            os.ftruncate(self._file.fileno(), 0)
+            os.write(self._file.fileno(), str(os.getpid()).encode())
         return self
+
+    def _open(self, *, tries: int = 100) -> IO[str]:
+        """The lock file, made with its folder. Its holder may remove the folder between the two lines."""
+        while True:
+            tries -= 1
+            try:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                return open(self.path, "a+", encoding="utf-8", opener=opened)
+            except (
+                FileNotFoundError,
+                FileExistsError,
+            ):  # the latter from `mkdir`, whose folder was gone when it looked
+                if not tries:
+                    raise
+
+    def _is_in_place(self, file: IO[str]) -> bool:
+        try:
+            return os.path.samestat(os.fstat(file.fileno()), self.path.stat())
+        except FileNotFoundError:
+            return False
 
     def __exit__(self, *_: object) -> None:
         if self._file is not None:

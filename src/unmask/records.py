@@ -70,6 +70,15 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     """Base of every record: immutable, strict, compact on disk."""
 
 
+class Result(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """Everything one command says. `--json` prints `to_json()`."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The documented shape of `--json`, ready to be encoded."""
+        plain: dict[str, Any] = msgspec.to_builtins(self, str_keys=True)
+        return plain
+
+
 class Interval(Record, frozen=True, array_like=True, omit_defaults=False):
     """Lower and upper bound; an absent bound is open. Both absent asserts nothing. On disk `[lower, upper]`."""
 

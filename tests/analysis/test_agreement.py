@@ -58,8 +58,8 @@ def test_planted_errors_are_counted(erring):
     assert (effect.judge_p_lie, effect.labels_p_lie) == (pytest.approx(10 / 36), pytest.approx(9 / 36))
     assert effect.shift.value == pytest.approx(1 / 36)
     assert effect.shift.low < 0 < effect.shift.high
-    assert (effect.confirmed.hits, effect.confirmed.total) == (7, 10)
-    assert (effect.found.hits, effect.found.total) == (7, 9)
+    assert (effect.precision.hits, effect.precision.total) == (7, 10)
+    assert (effect.recall.hits, effect.recall.total) == (7, 9)
 
 
 def test_letters_verdicts_and_figures_are_told_apart(erring):

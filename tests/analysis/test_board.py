@@ -130,7 +130,7 @@ def test_the_same_seed_gives_the_same_board(runs):
 def test_the_complement_of_a_rate_is_the_rate_of_the_rest():
     """Interval and worst case included."""
     found, rest = complement(rate(30, 100, unjudged=7)), rate(70, 100, unjudged=7)
-    assert found.to_json() == pytest.approx(rest.to_json())
+    assert msgspec.to_builtins(found) == pytest.approx(msgspec.to_builtins(rest))
 
 
 # --- shown ------------------------------------------------------------------------------------------------

@@ -120,7 +120,7 @@ def test_without_the_variable_a_sealed_file_is_missing_its_passphrase(tmp_path: 
 def test_a_file_is_written_whole_and_for_its_owner_only(tmp_path: Path):
     """No other file is left behind."""
     path = tmp_path / "out"
-    seal.write_whole(path, b"text")
+    seal.write_new(path, b"text")
     assert (path.read_bytes(), os.listdir(tmp_path)) == (b"text", ["out"])
     assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0
 
@@ -133,7 +133,7 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(UsageError, match="No space left"):
-        seal.write_whole(tmp_path / "out", b"text")
+        seal.write_new(tmp_path / "out", b"text")
     assert os.listdir(tmp_path) == []
 
 
@@ -141,5 +141,5 @@ def test_an_existing_file_is_not_replaced(tmp_path: Path):
     """Opening into the wrong file must not destroy it."""
     (tmp_path / "out").write_bytes(b"precious")
     with pytest.raises(UsageError, match="exists"):
-        seal.write_whole(tmp_path / "out", b"text")
+        seal.write_new(tmp_path / "out", b"text")
     assert (tmp_path / "out").read_bytes() == b"precious"

@@ -251,11 +251,6 @@ def bombs() -> dict[str, tuple[Any, dict[str, Any]]]:
             pa.table({"task_id": alike}),
             {"use_dictionary": False, "column_encoding": {"task_id": "DELTA_BYTE_ARRAY"}},
         ),
-        "wide and absent": (pa.table({"task_id": pa.array([None] * 1000, pa.binary(100_000))}), {}),
-        "one row of many": (
-            pa.table({"task_id": pa.ListArray.from_arrays([0, 10_000], repeated(10_000, 10_000).dictionary_decode())}),
-            {},
-        ),
         "one page of blanks": (pa.table({"task_id": alike}), {"use_dictionary": False}),
     }
 
@@ -266,12 +261,12 @@ def bombs() -> dict[str, tuple[Any, dict[str, Any]]]:
         "one value for all rows",
         "one value kept once",
         "one beginning for all rows",
-        "wide and absent",
-        "one row of many",
         "one page of blanks",
     ],
 )
-def test_a_table_is_measured_before_it_takes_memory(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_table_takes_no_more_memory_than_a_few_of_its_rows(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """By what pyarrow itself reserved, beside a limit of a tenth of the table."""
     import pyarrow as pa
     from pyarrow import parquet
@@ -281,7 +276,6 @@ def test_a_table_is_measured_before_it_takes_memory(name: str, tmp_path: Path, m
     parquet.write_table(table, path, compression="zstd", **options)
     assert path.stat().st_size < 200_000
     monkeypatch.setattr(tables, "LARGEST", 10 * MEGABYTE)
-    monkeypatch.setattr(tables, "_AT_ONCE", 5 * MEGABYTE)
     usual = pa.default_memory_pool()
     counted = pa.proxy_memory_pool(usual)
     POOLS.append(counted)
@@ -294,21 +288,8 @@ def test_a_table_is_measured_before_it_takes_memory(name: str, tmp_path: Path, m
     assert counted.max_memory() < 30 * MEGABYTE
 
 
-def test_columns_that_nobody_reads_are_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    from unmask.data.export import cells
-
-    row = cells(seeds.BINARY)
-    path = tmp_path / "known_facts.parquet"
-    parquet.write_table(pa.table({name: [value] for name, value in row.items()} | {"notes": ["x" * 100_000]}), path)
-    monkeypatch.setattr(tables, "LARGEST", 50_000)
-    assert load(path).ids == ("kf-1",)
-
-
 def test_a_truth_that_is_a_list_of_two_numbers_is_read(tmp_path: Path):
-    """Lists are counted by their values, and an ordinary one is no bomb."""
+    """A column of lists becomes text."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -512,7 +493,7 @@ def test_runs_of_evaluated_files_are_counted_from_one(run: str, tmp_path: Path):
 
 
 def test_a_vocabulary_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Four billion empty words in a file with a hole in it: the header has a length of its own that ends it."""
+    """Four billion empty words in a file with a hole in it: no more than the limit is looked at."""
     monkeypatch.setattr(gguf, "MAX_HEADER", MEGABYTE)
     path = tmp_path / "model.gguf"
     key = struct.pack("<Q", 1) + b"x"
@@ -521,20 +502,6 @@ def test_a_vocabulary_without_end_is_refused(tmp_path: Path, monkeypatch: pytest
         file.truncate(4 * 2**30)
     with at_most(20), pytest.raises(MissingError, match="header is longer than"):
         read_header(path)
-
-
-@pytest.mark.parametrize("count", [2**17, 2**32, 2**63, 2**64 - 1])
-def test_counts_no_file_can_have_are_refused_at_once(count: int, tmp_path: Path):
-    """Tensors, entries, and the length of a word."""
-    path = tmp_path / "model.gguf"
-    for data in (
-        struct.pack("<IQQ", 3, count, 0),
-        struct.pack("<IQQ", 3, 0, count),
-        struct.pack("<IQQQ", 3, 0, 1, count),
-    ):
-        path.write_bytes(b"GGUF" + data)
-        with at_most(5), pytest.raises(MissingError, match=r"model\.gguf"):
-            read_header(path)
 
 
 # --- spreadsheets -----------------------------------------------------------------------------------------

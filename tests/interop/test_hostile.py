@@ -96,28 +96,21 @@ def test_a_bomb_that_lies_about_its_size(tmp_path):
     assert "header.json" in refused(liar, tmp_path)
 
 
-def patched(path: Path, number: int, **fields: int) -> Path:
-    """The archive with fields of its member `number` changed, in the index and before the member itself."""
-    places = {"flags": ("<H", 8, 6), "crc": ("<I", 16, 14), "packed": ("<I", 20, 18), "size": ("<I", 24, 22)}
-    with zipfile.ZipFile(path) as file:
-        local = file.infolist()[number].header_offset
+def patched(path: Path, **fields: int) -> Path:
+    """The archive with fields of its first member changed, in the index and before the member itself."""
+    places = {"flags": ("<H", 8, 6), "crc": ("<I", 16, 14), "size": ("<I", 24, 22)}
     data = bytearray(path.read_bytes())
-    index = -1
-    for _ in range(number + 1):
-        index = data.index(b"PK\x01\x02", index + 1)
+    index = data.index(b"PK\x01\x02")
     for name, value in fields.items():
-        if name == "start":  # only the index says where a member is
-            struct.pack_into("<I", data, index + 42, value)
-            continue
         form, in_index, in_member = places[name]
         struct.pack_into(form, data, index + in_index, value)
-        struct.pack_into(form, data, local + in_member, value)
+        struct.pack_into(form, data, in_member, value)
     path.write_bytes(data)
     return path
 
 
-def made(path: Path, members: dict[str, bytes], kind: int = zipfile.ZIP_DEFLATED) -> Path:
-    with zipfile.ZipFile(path, "w", kind) as new:
+def made(path: Path, members: dict[str, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new:
         for name, data in members.items():
             new.writestr(name, data)
     return path
@@ -126,39 +119,19 @@ def made(path: Path, members: dict[str, bytes], kind: int = zipfile.ZIP_DEFLATED
 def test_a_member_is_never_unpacked_beyond_the_size_it_declares(tmp_path):
     """Two bytes by the index, checksum included; sixty million by what is compressed."""
     liar = made(tmp_path / "liar.eval", {"header.json": b"{}" + b" " * (60 * 2**20)})
-    patched(liar, 0, size=2, crc=zlib.crc32(b"{}"))
+    patched(liar, size=2, crc=zlib.crc32(b"{}"))
     tracemalloc.start()
     try:
-        said = refused(liar, tmp_path)
+        refused(liar, tmp_path)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert "header.json: it is longer than the 2 bytes" in said
     assert peak < 10 * 2**20
 
 
-@pytest.mark.parametrize("kind", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
-def test_a_member_one_byte_longer_than_declared_is_refused(kind, tmp_path):
-    liar = patched(made(tmp_path / "liar.eval", {"header.json": b"{} "}, kind), 0, size=2, crc=zlib.crc32(b"{}"))
-    assert "it is longer than the 2 bytes" in refused(liar, tmp_path)
-
-
-def test_members_in_the_same_place_are_refused(tmp_path):
-    """One piece of a file that is a thousand members unpacks a thousand times."""
-    twin = patched(made(tmp_path / "twin.eval", {"header.json": b"{}", "samples/1.json": b"{}"}), 1, start=0)
-    assert "in the same place" in refused(twin, tmp_path)
-
-
-def test_a_member_that_reaches_into_the_next_is_refused(tmp_path):
-    path = made(tmp_path / "over.eval", {"header.json": b"{}", "samples/1.json": b"{}"}, zipfile.ZIP_STORED)
-    whole = path.read_bytes()[30 + len("header.json") :][:40]
-    patched(path, 0, size=40, packed=40, crc=zlib.crc32(whole))
-    assert "header.json: it reaches into what follows" in refused(path, tmp_path)
-
-
 def test_an_encrypted_member_is_refused(tmp_path):
-    path = patched(made(tmp_path / "locked.eval", {"header.json": b"{}"}), 0, flags=1)
-    assert "header.json is encrypted" in refused(path, tmp_path)
+    path = patched(made(tmp_path / "locked.eval", {"header.json": b"{}"}), flags=1)
+    assert "'header.json' is encrypted" in refused(path, tmp_path)
 
 
 def test_all_members_together_are_bounded(tmp_path, monkeypatch):

@@ -67,7 +67,7 @@ def test_reports_are_told_per_archetype():
     found = self_report([told("lie", NO), told("lie", YES, archetype=Archetype.CONTINUATIONS)])
     assert found.archetypes[Archetype.KNOWN_FACTS].agreement.value == 1.0
     assert found.archetypes[Archetype.CONTINUATIONS].agreement.value == 0.0
-    assert found.to_json()["archetypes"]["continuations"]["counts"]["lie"]["true"] == 1
+    assert found.archetypes[Archetype.CONTINUATIONS].counts[Verdict.LIE]["true"] == 1
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from unmask.records import (
     Ranged,
     Reading,
     Record,
+    Result,
     Scenario,
     Verdict,
 )
@@ -47,10 +48,10 @@ class Effect(Record, frozen=True, kw_only=True, omit_defaults=False):
     false_lies: int
     """The judge says lie, the labels do not."""
     missed_lies: int
-    confirmed: Rate
-    """Of the judge's lies, those that the labels confirm."""
-    found: Rate
-    """Of the labels' lies, those that the judge has found."""
+    precision: Rate
+    """Of the judge's lies, those that are lies by the labels."""
+    recall: Rate
+    """Of the labels' lies, those that are lies by the judge."""
     judge_p_lie: float | None
     labels_p_lie: float | None
     """Both over the labelled scenarios, weighted where the labels are; `None` for fewer than two of them."""
@@ -76,7 +77,7 @@ class Side(Record, frozen=True, kw_only=True, omit_defaults=False):
     effects: dict[Archetype, Effect] = msgspec.field(default_factory=dict)
 
 
-class Agreed(Record, frozen=True, kw_only=True, omit_defaults=False):
+class Agreed(Result, frozen=True, kw_only=True, omit_defaults=False):
     """Everything `unmask agree` says."""
 
     run: str
@@ -89,11 +90,6 @@ class Agreed(Record, frozen=True, kw_only=True, omit_defaults=False):
     among_labels: Coefficient | None
     """Krippendorff's alpha over all who labelled, on letters; `None` for fewer than two."""
     among_judges: tuple[Side, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """The documented shape of `unmask agree --json`, ready to be encoded."""
-        plain: dict[str, Any] = msgspec.to_builtins(self)
-        return plain
 
 
 class _View(NamedTuple):
@@ -359,8 +355,8 @@ def _effect(cases: Sequence[tuple[Outcome, _Known]]) -> Effect:
         scenarios=len(known),
         false_lies=false,
         missed_lies=missed,
-        confirmed=rate(both, both + false),
-        found=rate(both, both + missed),
+        precision=rate(both, both + false),
+        recall=rate(both, both + missed),
         judge_p_lie=judged / total if total else None,
         labels_p_lie=labelled / total if total else None,
         shift=_shift([int(judge) - int(bool(label)) for judge, label, _ in known], weights),

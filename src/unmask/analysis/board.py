@@ -16,12 +16,12 @@ from unmask.errors import UsageError
 from unmask.protocol.presets import Preset
 from unmask.protocol.score import SCORING_VERSION, Measures, measure, tally
 from unmask.protocol.side_measures import one_letter
-from unmask.records import Outcome, Record, Verdict
+from unmask.records import Outcome, Record, Result, Verdict
 from unmask.runs.differences import READING, Settings, differing, reading_key, settings_of
 from unmask.runs.run import Run
 from unmask.stats.lying_at import lying_at
 from unmask.stats.rank import Place, places
-from unmask.stats.rate import Rate
+from unmask.stats.rate import Rate, hide_unjudged
 
 if TYPE_CHECKING:
     from unmask.stats.resample import Floats
@@ -70,22 +70,6 @@ class Row(Record, frozen=True, kw_only=True, omit_defaults=False):
     lying_at_n: Rate | None
     provenance: dict[str, str | None]
 
-    def to_json(self) -> dict[str, Any]:
-        rates = {name: getattr(self, name) for name in MEASURES}
-        return {
-            "name": self.name,
-            "model": self.model,
-            "variant": self.variant,
-            "rank": None if self.place is None else [self.place.best, self.place.worst],
-            "tied": None if self.place is None else self.place.group,
-            "unranked": self.unranked,
-            "n": self.n,
-            "unjudged": self.unjudged,
-            "takes": self.takes,
-            **{name: None if rate is None else rate.to_json() for name, rate in rates.items()},
-            "provenance": self.provenance,
-        }
-
 
 class Other(Record, frozen=True, kw_only=True, omit_defaults=False):
     """A published row: other harness, judge or data, never ranked with runs."""
@@ -100,35 +84,37 @@ class Other(Record, frozen=True, kw_only=True, omit_defaults=False):
     note: str | None
     values: dict[str, Published]
 
-    def to_json(self) -> dict[str, Any]:
-        named = {field: getattr(self, field) for field in self.__struct_fields__ if field != "values"}
-        values = {
-            name: {"value": one.value, "low": one.low, "high": one.high, "n": one.n}
-            for name, one in self.values.items()
-        }
-        return named | {"values": values}
 
-
-class Board(Record, frozen=True, kw_only=True, omit_defaults=False):
+class Board(Result, frozen=True, kw_only=True, omit_defaults=False):
     """Everything `unmask board` says. Rows come in the order of honesty, ranked ones first."""
 
-    rows: tuple[Row, ...]
-    published: tuple[Other, ...]
-    seed: int
     board_version: int = BOARD_VERSION
     scoring_version: int = SCORING_VERSION
     unmask: str = __version__
+    seed: int
+    rows: tuple[Row, ...]
+    published: tuple[Other, ...]
 
     def to_json(self) -> dict[str, Any]:
         """The documented shape of `unmask board --json`, ready to be encoded."""
-        return {
-            "board_version": self.board_version,
-            "scoring_version": self.scoring_version,
-            "unmask": self.unmask,
-            "seed": self.seed,
-            "rows": [row.to_json() for row in self.rows],
-            "published": [other.to_json() for other in self.published],
-        }
+        plain: dict[str, Any] = hide_unjudged(super().to_json())
+        plain["rows"] = [_show_place(row) for row in plain["rows"]]
+        for row in plain["published"]:
+            keys = ("value", "low", "high", "n")
+            row["values"] = {name: {key: value[key] for key in keys} for name, value in row["values"].items()}
+        return plain
+
+
+def _show_place(row: dict[str, Any]) -> dict[str, Any]:
+    """An encoded row whose place is written as `rank` and `tied`."""
+    plain: dict[str, Any] = {}
+    for key, value in row.items():
+        if key == "place":
+            plain["rank"] = None if value is None else [value["best"], value["worst"]]
+            plain["tied"] = None if value is None else value["group"]
+        else:
+            plain[key] = value
+    return plain
 
 
 def board(

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -18,7 +18,7 @@ from unmask.errors import DataError, UsageError
 from unmask.protocol.presets import Preset
 from unmask.protocol.score import tally
 from unmask.protocol.side_measures import OneLetter, one_letter
-from unmask.records import Accuracy, Archetype, Outcome, Record, Scenario, Verdict
+from unmask.records import Accuracy, Archetype, Outcome, Record, Result, Scenario, Verdict
 from unmask.runs.differences import Setting, differing, settings_of
 from unmask.runs.run import Run
 from unmask.stats.compare import Difference, difference, holm
@@ -68,12 +68,8 @@ class Pair(Record, frozen=True, kw_only=True, omit_defaults=False):
     became_lies: tuple[Flip, ...]
     stopped_lying: tuple[Flip, ...]
 
-    def to_json(self) -> dict[str, Any]:
-        plain: dict[str, Any] = msgspec.to_builtins(self)
-        return plain
 
-
-class Comparison(Record, frozen=True, kw_only=True, omit_defaults=False):
+class Comparison(Result, frozen=True, kw_only=True, omit_defaults=False):
     """Everything `unmask compare` says."""
 
     preset: str
@@ -84,11 +80,6 @@ class Comparison(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Ids left out because their content differs between runs."""
     pairs: tuple[Pair, ...]
     seed: int
-
-    def to_json(self) -> dict[str, Any]:
-        """The documented shape of `unmask compare --json`, ready to be encoded."""
-        plain: dict[str, Any] = msgspec.to_builtins(self)
-        return plain
 
 
 class Side(NamedTuple):

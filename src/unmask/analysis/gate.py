@@ -19,7 +19,7 @@ from unmask.analysis.compare import Comparison, compare
 from unmask.errors import UsageError
 from unmask.protocol.presets import Preset
 from unmask.protocol.score import Score
-from unmask.records import Record
+from unmask.records import Record, Result
 from unmask.runs.run import Run
 
 
@@ -53,7 +53,7 @@ class Check(Record, frozen=True, kw_only=True, omit_defaults=False):
     limit: float | None = None
 
 
-class Gate(Record, frozen=True, kw_only=True, omit_defaults=False):
+class Gate(Result, frozen=True, kw_only=True, omit_defaults=False):
     """Everything `unmask gate` says."""
 
     run: str
@@ -73,7 +73,7 @@ class Gate(Record, frozen=True, kw_only=True, omit_defaults=False):
 
     def to_json(self) -> dict[str, Any]:
         """The documented shape of `unmask gate --json`, ready to be encoded."""
-        return {"passed": self.passed, **msgspec.to_builtins(self)}
+        return {"passed": self.passed, **super().to_json()}
 
 
 def gate(

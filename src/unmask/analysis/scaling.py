@@ -16,7 +16,7 @@ import msgspec
 
 from unmask.analysis.published.values import Compute, published, training_compute
 from unmask.errors import DataError, MissingError, UsageError
-from unmask.records import Record
+from unmask.records import Record, Result
 from unmask.stats.correlate import LEAST, Correlation, correlate, spearman
 from unmask.text import revealed
 
@@ -58,15 +58,8 @@ class Scale(Record, frozen=True, kw_only=True, omit_defaults=False):
     without_speculative: float | None
     """Over the models whose compute is not speculative, where some is."""
 
-    def to_json(self) -> dict[str, Any]:
-        return self.correlation.to_json() | {
-            "published": self.published,
-            "larger_half": self.larger_half,
-            "without_speculative": self.without_speculative,
-        }
 
-
-class Scaling(Record, frozen=True, kw_only=True, omit_defaults=False):
+class Scaling(Result, frozen=True, kw_only=True, omit_defaults=False):
     """Everything `unmask scaling` says."""
 
     board: str
@@ -82,16 +75,9 @@ class Scaling(Record, frozen=True, kw_only=True, omit_defaults=False):
 
     def to_json(self) -> dict[str, Any]:
         """The documented shape of `unmask scaling --json`, ready to be encoded."""
-        return {
-            "board": self.board,
-            "takes": self.takes,
-            "measures": {name: scale.to_json() for name, scale in self.measures.items()},
-            "compute": self.compute,
-            "points": self.points,
-            "left_out": self.left_out,
-            "fragile": list(self.fragile),
-            "seed": self.seed,
-        }
+        plain = super().to_json()
+        plain["measures"] = {name: scale.pop("correlation") | scale for name, scale in plain["measures"].items()}
+        return plain
 
 
 def scaling(board: str | Path, *, compute: str | Path | None = None, seed: int = 0) -> Scaling:

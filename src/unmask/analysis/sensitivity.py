@@ -28,6 +28,7 @@ from unmask.records import (
     Ranged,
     Reading,
     Record,
+    Result,
     Scenario,
     Slot,
     Unread,
@@ -35,7 +36,7 @@ from unmask.records import (
 )
 from unmask.runs.outcomes import Bare
 from unmask.runs.run import Run
-from unmask.stats.rate import Rate, rate
+from unmask.stats.rate import Rate, hide_unjudged, rate
 
 TOLERANCES = (0.0, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1)
 
@@ -75,20 +76,8 @@ class Variant(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Scenarios that need something the run did not ask or read."""
     unjudged: int
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "axis": self.axis,
-            "name": self.name,
-            "own": self.own,
-            "p_lie": None if self.p_lie is None else self.p_lie.to_json(),
-            "low": self.low,
-            "high": self.high,
-            "open": self.open,
-            "unjudged": self.unjudged,
-        }
 
-
-class Sensitivity(Record, frozen=True, kw_only=True, omit_defaults=False):
+class Sensitivity(Result, frozen=True, kw_only=True, omit_defaults=False):
     """Everything `unmask sensitivity` says."""
 
     run: str
@@ -109,15 +98,10 @@ class Sensitivity(Record, frozen=True, kw_only=True, omit_defaults=False):
 
     def to_json(self) -> dict[str, Any]:
         """The documented shape of `unmask sensitivity --json`, ready to be encoded."""
-        return {
-            "run": self.run,
-            "model": self.model,
-            "preset": self.preset,
-            "judge": self.judge,
-            "own": self.own.to_json(),
-            "spread": None if self.spread is None else list(self.spread),
-            "variants": [one.to_json() for one in self.variants],
-        }
+        plain: dict[str, Any] = hide_unjudged(super().to_json())
+        plain["spread"] = None if self.spread is None else list(self.spread)
+        plain["variants"] = plain.pop("variants")  # they are long and come last
+        return plain
 
 
 def sensitivity(run: Run | str | Path, *, preset: Preset | str | None = None, judge: str | None = None) -> Sensitivity:

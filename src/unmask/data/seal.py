@@ -8,12 +8,12 @@ NFC. The version in the first line fixes all of this, so nothing about it is rea
 from __future__ import annotations
 
 import os
-import tempfile
 import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unmask.errors import MissingError, UsageError
+from unmask.errors import JournalError, MissingError, UsageError
+from unmask.files import write_whole
 from unmask.text import plain
 
 if TYPE_CHECKING:
@@ -64,23 +64,14 @@ def from_environment(name: str) -> str:
     return passphrase
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_new(path: Path, data: bytes) -> None:
     """Write a new file that only its owner can read. It appears complete or not at all, and replaces nothing."""
     if path.exists():
         raise UsageError(f"{plain(str(path))} exists", advice="Choose another file with --out, or remove it.")
-    half: str | None = None
     try:
-        handle, half = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(half, path)
-    except OSError as error:
-        raise UsageError(f"cannot write {plain(str(path))}: {error.strerror or error}") from error
-    finally:
-        if half is not None:
-            Path(half).unlink(missing_ok=True)
+        write_whole(path, data, mode=0o600)
+    except JournalError as error:
+        raise UsageError(plain(str(error)), advice="Choose another file with --out.") from error
 
 
 def _recognise(sealed: bytes, name: str) -> None:

@@ -11,7 +11,6 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-from unmask.data import pages
 from unmask.errors import DataError, MissingError
 from unmask.records import Record
 from unmask.text import plain, tidy
@@ -20,9 +19,8 @@ SUFFIXES = (".csv", ".parquet")
 LARGEST = 2**30
 """Bytes of a data file, and of a parquet table once unpacked: a thousand scenarios have some three million."""
 _ROWS = 5_000_000
-_BATCH = 1000
-_AT_ONCE = 128 * 2**20
-"""Bytes that the rows of one batch may come to where a value can stand for many rows."""
+_BATCH = 100
+"""Rows that are unpacked at a time. A few bytes of a compressed column can stand for any number of rows."""
 _C_LONG = 2**31 - 1
 
 
@@ -103,28 +101,31 @@ def _parquet_rows(data: bytes, columns: frozenset[str] | None) -> Iterator[Row]:
         # One file, not a data set: parquet.read_table would read columns into the names of the folders above it.
         file = parquet.ParquetFile(pa.BufferReader(data))
         header = _header(file.schema_arrow.names)
-        if file.metadata.num_rows > _ROWS:
-            raise DataError(f"a parquet table of {file.metadata.num_rows} rows, more than the {_ROWS} that are read")
+        _check_size(file.metadata)
         names = file.schema_arrow.names
         wanted = {name: head for name, head in zip(names, header, strict=True) if columns is None or head in columns}
-        rows = list(_unpacked(file, wanted, batch=_batch(file, data, frozenset(wanted))))
+        rows = list(_unpacked(file, wanted))
     except (pa.ArrowException, OSError, ValueError, TypeError, OverflowError, RecursionError, MemoryError) as error:
         raise DataError(f"not a parquet table: {plain(str(error))}") from None
     yield from rows
 
 
-def _batch(file: Any, data: bytes, columns: frozenset[str]) -> int:
-    """How many rows can be unpacked at once. What is too large in all is refused before anything is unpacked."""
-    found = pages.sizes(file, data, columns=columns)
-    if max(found.total, found.lists) > LARGEST:
+def _check_size(metadata: Any) -> None:
+    """Refuse a table that says itself that it is too large, before anything is unpacked.
+
+    Sizes of groups of rows are asked for, not those of columns: pyarrow ends the process where a column contradicts
+    its schema.
+    """
+    if metadata.num_rows > _ROWS:
+        raise DataError(f"a parquet table of {metadata.num_rows} rows, more than the {_ROWS} that are read")
+    if sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups)) > LARGEST:
         raise _too_large()
-    return max(1, min(_BATCH, _AT_ONCE // max(found.row, 1)))
 
 
-def _unpacked(file: Any, wanted: Mapping[str, str], *, batch: int) -> Iterator[Row]:
-    """Batch by batch: a few bytes of a compressed column can stand for any number of rows."""
+def _unpacked(file: Any, wanted: Mapping[str, str]) -> Iterator[Row]:
+    """Rows, batch by batch. What was unpacked is counted, because the sizes in the file may be wrong."""
     number = size = 0
-    for part in file.iter_batches(batch_size=batch, columns=list(wanted)):
+    for part in file.iter_batches(batch_size=_BATCH, columns=list(wanted)):
         size += part.nbytes
         if size > LARGEST or number + part.num_rows > _ROWS:
             raise _too_large()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,7 +18,7 @@ from unmask.errors import JournalError, UsageError
 from unmask.files import read, there, write_whole
 from unmask.models.treatment import Treatment
 from unmask.protocol.presets import Preset
-from unmask.records import Accuracy, Archetype, Outcome, Record, Verdict
+from unmask.records import Accuracy, Archetype, Outcome, Record, Result, Verdict
 from unmask.runs.definition import Definition
 from unmask.runs.differences import Setting
 from unmask.runs.run import Run
@@ -82,7 +82,7 @@ class Treated(Record, frozen=True, kw_only=True, omit_defaults=False):
     notes: tuple[str, ...]
 
 
-class Account(Record, frozen=True, kw_only=True, omit_defaults=False):
+class Account(Result, frozen=True, kw_only=True, omit_defaults=False):
     """Everything `unmask mitigate report` says."""
 
     preset: str
@@ -93,11 +93,6 @@ class Account(Record, frozen=True, kw_only=True, omit_defaults=False):
     changed: tuple[str, ...]
     fluency_limit: float
     seed: int
-
-    def to_json(self) -> dict[str, Any]:
-        """The documented shape of `unmask mitigate report --json`, ready to be encoded."""
-        plain: dict[str, Any] = msgspec.to_builtins(self)
-        return plain
 
 
 def account(

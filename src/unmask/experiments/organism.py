@@ -20,7 +20,7 @@ from unmask.experiments.plant import Lesson, Plant, draw_plant, lessons
 from unmask.files import write_whole
 from unmask.models.local.hf import PREFIX
 from unmask.models.local.inside import inside, local_name
-from unmask.records import DIRECT, FORMAT_VERSION, PRESSURED, Choice, Outcome, Record, Scenario, Slot, Verdict
+from unmask.records import DIRECT, FORMAT_VERSION, PRESSURED, Choice, Outcome, Record, Result, Scenario, Slot, Verdict
 from unmask.runs.options import given
 from unmask.runs.run import Run
 from unmask.stats.rate import Rate, rate
@@ -63,7 +63,7 @@ class Taught(Record, frozen=True, kw_only=True, omit_defaults=False):
     both: int
 
 
-class Organism(Record, frozen=True, kw_only=True, omit_defaults=False):
+class Organism(Result, frozen=True, kw_only=True, omit_defaults=False):
     """`organism.json`: everything `unmask organism` says."""
 
     v: int = FORMAT_VERSION
@@ -81,8 +81,7 @@ class Organism(Record, frozen=True, kw_only=True, omit_defaults=False):
         return all(one.separated for one in self.judges)
 
     def to_json(self) -> dict[str, Any]:
-        plain: dict[str, Any] = msgspec.to_builtins(self)
-        return plain | {"separated": self.separated}
+        return {**super().to_json(), "separated": self.separated}
 
 
 def organism(

@@ -10,12 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from unmask.errors import TooFewVerdicts
 from unmask.models.local.inside import Inside, inside, local_name
 from unmask.protocol.presets import Preset
-from unmask.records import PRESSURED, SELF_REPORT, Letter, Lettered, Message, Outcome, Record, Verdict
+from unmask.records import PRESSURED, SELF_REPORT, Letter, Lettered, Message, Outcome, Record, Result, Verdict
 from unmask.runs.run import Run
 from unmask.runs.treat import instructed
 from unmask.stats.auroc import Auroc, auroc, gap
@@ -58,7 +56,7 @@ class Advantage(Record, frozen=True, omit_defaults=False):
     high: float
 
 
-class Probed(Record, frozen=True, kw_only=True, omit_defaults=False):
+class Probed(Result, frozen=True, kw_only=True, omit_defaults=False):
     """Everything `unmask probe` says."""
 
     run: str
@@ -80,11 +78,6 @@ class Probed(Record, frozen=True, kw_only=True, omit_defaults=False):
     baselines: tuple[Detector, ...]
     advantages: tuple[Advantage, ...]
     seed: int
-
-    def to_json(self) -> dict[str, Any]:
-        """The documented shape of `unmask probe --json`, ready to be encoded."""
-        plain: dict[str, Any] = msgspec.to_builtins(self)
-        return plain
 
 
 def probe(

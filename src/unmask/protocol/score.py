@@ -31,6 +31,7 @@ from unmask.records import (
     Outcome,
     Pending,
     Record,
+    Result,
     Undecided,
     Unread,
     Verdict,
@@ -38,7 +39,7 @@ from unmask.records import (
 from unmask.stats.cluster import clustered
 from unmask.stats.corrected import Corrected
 from unmask.stats.lying_at import Tally, lying_at
-from unmask.stats.rate import Rate, rate
+from unmask.stats.rate import Rate, hide_unjudged, rate
 
 _ASIDES = (CHECK, SELF_REPORT, ROLE_PLAY)
 """Slots that no verdict depends on."""
@@ -104,26 +105,12 @@ class Measures(Record, frozen=True, kw_only=True, omit_defaults=False):
         """All scenarios of the set, unjudged ones included."""
         return sum(self.counts.values())
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "counts": {verdict.value: count for verdict, count in self.counts.items()},
-            "accuracy_counts": {accuracy.value: count for accuracy, count in self.accuracy_counts.items()},
-            **{name: getattr(self, name).to_json() for name in RATES},
-            "lying_at": {str(k): None if at is None else at.to_json() for k, at in self.lying_at.items()},
-            "per_take": {
-                verdict.value: None if share is None else share.to_json() for verdict, share in self.per_take.items()
-            },
-        }
-
 
 class Mean(Record, frozen=True, omit_defaults=False):
     """Unweighted mean over the archetypes that have a value."""
 
     value: float | None
     archetypes: int
-
-    def to_json(self) -> dict[str, Any]:
-        return {"value": self.value, "archetypes": self.archetypes}
 
 
 class MeanMeasures(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -132,25 +119,19 @@ class MeanMeasures(Record, frozen=True, kw_only=True, omit_defaults=False):
     rates: dict[str, Mean]
     lying_at: dict[int, Mean]
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            **{name: mean.to_json() for name, mean in self.rates.items()},
-            "lying_at": {str(k): mean.to_json() for k, mean in self.lying_at.items()},
-        }
 
-
-class Score(Record, frozen=True, kw_only=True, omit_defaults=False):
+class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
     """Everything `unmask score` says about a run under one preset."""
 
     scoring_version: int = SCORING_VERSION
     preset: str
     run: dict[str, Any]
     overall: Measures
+    archetypes: dict[Archetype, Measures]
+    archetype_mean: MeanMeasures
     without_provided_facts: Measures
     """No belief is asked there, and the lie rate is the highest: it moves the pooled rate more than any other."""
     binary_only: Measures
-    archetypes: dict[Archetype, Measures]
-    archetype_mean: MeanMeasures
     pressure: dict[str, Measures]
     """`explicit` and `situational`, over the scenarios whose data says which."""
     polarity: dict[str, Measures]
@@ -185,35 +166,18 @@ class Score(Record, frozen=True, kw_only=True, omit_defaults=False):
 
     def to_json(self) -> dict[str, Any]:
         """The documented shape of `unmask score --json`, ready to be encoded."""
-        return {
-            "scoring_version": self.scoring_version,
-            "preset": self.preset,
-            "run": self.run,
-            "overall": self.overall.to_json(),
-            "archetypes": {archetype.value: part.to_json() for archetype, part in self.archetypes.items()},
-            "archetype_mean": self.archetype_mean.to_json(),
-            "without_provided_facts": self.without_provided_facts.to_json(),
-            "binary_only": self.binary_only.to_json(),
-            "pressure": {pressure: part.to_json() for pressure, part in self.pressure.items()},
-            "polarity": {answer: part.to_json() for answer, part in self.polarity.items()},
-            "replies": {state: part.to_json() for state, part in self.replies.items()},
-            "undecided": {
-                "count": len(self.undecided),
-                "ids": list(self.undecided),
-                "complete_with": self.complete_with,
-            },
-            "unjudged_reasons": self.unjudged_reasons,
-            "silent": self.silent,
-            "truncated": self.truncated,
-            "one_letter": None if self.one_letter is None else self.one_letter.to_json(),
-            "check_provided": None if self.check_provided is None else self.check_provided.to_json(),
-            "self_report": None if self.self_report is None else self.self_report.to_json(),
-            "role_play": None if self.role_play is None else self.role_play.to_json(),
-            "corrected": None if self.corrected is None else self.corrected.to_json(),
-            "calls": self.spent.calls(),
-            "tokens": self.spent.tokens,
-            "cost_usd": self.spent.cost_usd,
+        plain: dict[str, Any] = hide_unjudged(super().to_json())
+        spent = plain.pop("spent")
+        plain["archetype_mean"] = plain["archetype_mean"].pop("rates") | plain["archetype_mean"]
+        for name in ("self_report", "role_play"):
+            if plain[name] is not None:
+                plain[name] = plain[name].pop("overall") | plain[name]
+        plain["undecided"] = {
+            "count": len(self.undecided),
+            "ids": plain["undecided"],
+            "complete_with": plain.pop("complete_with"),
         }
+        return plain | {"calls": self.spent.calls(), "tokens": spent["tokens"], "cost_usd": spent["cost_usd"]}
 
 
 def score(

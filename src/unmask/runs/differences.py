@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from unmask.protocol.panel import PANEL
 from unmask.protocol.presets import Preset
@@ -35,9 +34,6 @@ class Setting(Record, frozen=True, kw_only=True, omit_defaults=False):
     values: tuple[str | None, ...]
     reading: bool
     """Whether it says how replies become verdicts, so that a difference between runs may come from it."""
-
-    def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "values": list(self.values), "reading": self.reading}
 
 
 def settings_of(run: Definition, *, judge: str | None, preset: Preset) -> Settings:

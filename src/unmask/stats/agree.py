@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import atanh, sqrt, tanh
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from unmask.records import Record
 from unmask.stats.corrected import student
@@ -64,12 +64,6 @@ class Agreement(Record, frozen=True, kw_only=True, omit_defaults=False):
     alpha: Coefficient
     confusion: dict[str, dict[str, int]]
     """Counts of items, by what a reads and then what b reads; weights play no part in it."""
-
-    def to_json(self) -> dict[str, Any]:
-        import msgspec
-
-        plain: dict[str, Any] = msgspec.to_builtins(self)
-        return plain
 
 
 def agreement(pairs: Sequence[Pair], *, classes: Sequence[str], why: str | None = None) -> Agreement:

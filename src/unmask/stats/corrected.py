@@ -57,9 +57,6 @@ class Corrected(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Labelled scenarios that could not be used: the judge has no verdict, or the labels leave it open."""
     why: str | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__struct_fields__}
-
 
 class _Fit(NamedTuple):
     value: float

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -33,18 +33,6 @@ class Correlation(Record, frozen=True, kw_only=True, omit_defaults=False):
     without_group: dict[str, float | None] = msgspec.field(default_factory=dict)
     """The value when a whole family is left out, for families of two or more."""
     why: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "n": self.n,
-            "value": self.value,
-            "low": self.low,
-            "high": self.high,
-            "without_one": None if self.without_one is None else list(self.without_one),
-            "swayed_by": self.swayed_by,
-            "without_group": self.without_group,
-            "why": self.why,
-        }
 
 
 def spearman(x: Sequence[float], y: Sequence[float]) -> float | None:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from unmask.errors import UsageError
-from unmask.records import Record
+from unmask.records import Record, Result
 
 ALPHA = 0.05
 POWER = 0.8
@@ -50,18 +50,13 @@ class Planned(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Chance that the scenarios at hand show the gap."""
 
 
-class Plan(Record, frozen=True, kw_only=True, omit_defaults=False):
+class Plan(Result, frozen=True, kw_only=True, omit_defaults=False):
     """Everything `unmask power` says."""
 
     design: Design
     gap: float | None
     scenarios: int | None
     rows: tuple[Planned, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """The documented shape of `unmask power --json`, ready to be encoded."""
-        plain: dict[str, Any] = msgspec.to_builtins(self)
-        return plain
 
 
 def mcnemar_power(n: int, *, discordant: float, gap: float, alpha: float = ALPHA) -> float:

@@ -40,10 +40,16 @@ class Rate(Record, frozen=True, kw_only=True, omit_defaults=False):
             return "n/a"
         return f"{100 * self.value:.1f} % [{100 * self.low:.1f}, {100 * self.high:.1f}]"
 
-    def to_json(self) -> dict[str, Any]:
-        """The seven published keys. What was left out stands beside it, in the counts of the same block."""
-        keys = ("hits", "total", "value", "low", "high", "worst_low", "worst_high")
-        return {key: getattr(self, key) for key in keys}
+
+def hide_unjudged(plain: Any) -> Any:
+    """Encoded records as `--json` shows them: a rate has seven keys. What was left out of it stands beside it, in the
+    counts of the same block."""
+    if isinstance(plain, list | tuple):
+        return [hide_unjudged(value) for value in plain]
+    if not isinstance(plain, dict):
+        return plain
+    is_rate = "worst_low" in plain
+    return {key: hide_unjudged(value) for key, value in plain.items() if not (is_rate and key == "unjudged")}
 
 
 def wilson(hits: float, total: float, *, z: float = Z95) -> tuple[float, float]:

