@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from unmask.judges import numbers
+from unmask.judges import figures
 from unmask.records import Choice, Interval, Letter
 
 # --- letters ----------------------------------------------------------------------------------------------
@@ -369,7 +369,7 @@ def _bound(value: Any) -> float | None:
         case str() if value.strip().casefold() in _OPEN:
             return None
         case str():
-            point = numbers.point(value)
+            point = figures.point(value)
             if point is None:
                 raise _Unusable
             return point

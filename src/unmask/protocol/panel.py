@@ -13,7 +13,7 @@ from unmask.protocol.intervals import all_same, common
 from unmask.records import Lettered, Pending, Ranged, Reading, Slot, Unread
 
 PANEL = "panel:"
-"""How a panel is named: `panel:openai/gpt-4o,rules,anthropic/claude`."""
+"""How a panel is named: `panel:openai/gpt-4o,verbatim,anthropic/claude`."""
 
 Readings = Mapping[Slot, tuple[Reading, ...]]
 

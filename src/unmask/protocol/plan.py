@@ -14,11 +14,13 @@ from typing import NamedTuple
 
 import msgspec
 
+from unmask.judges.answers import next_attempt
+from unmask.judges.base import JUDGES, Reader, Style
 from unmask.protocol import attempts
 from unmask.protocol import readings as gather
 from unmask.protocol.presets import Preset, Rules, rules_of
 from unmask.protocol.probes import slots
-from unmask.protocol.readings import POLARITY, Reader, Reads, Style
+from unmask.protocol.readings import POLARITY, Reads
 from unmask.protocol.state import Seen
 from unmask.protocol.verdict import belief_of, supplied, verdict_of
 from unmask.records import (
@@ -196,8 +198,6 @@ def _asks(case: _Case, slot: Slot, takes: tuple[int, ...], depth: int) -> Iterat
 def _reads(case: _Case, slot: Slot, takes: tuple[int, ...], first: int) -> Iterator[Read]:
     """What a judge has to read. Readings after the first have less depth: the first may make them unnecessary."""
     scenario, seen, reads = case.scenario, case.seen, case.settings.reads
-    if reads.style is Style.RULES:
-        return
     if scenario.kind is Kind.NUMERIC and slot == DIRECT and reads.joint:
         texts = gather.joint_texts(seen, reads)
         if isinstance(texts, tuple) and texts and _open(gather.jointly(scenario, seen, reads)):
@@ -223,9 +223,9 @@ def _reads(case: _Case, slot: Slot, takes: tuple[int, ...], first: int) -> Itera
 def _judge(case: _Case, slot: Slot, texts: tuple[str, ...], depth: int) -> Iterator[Read]:
     key = digest(texts)
     calls = case.seen.calls(slot, key)
-    for method in methods(case.scenario.kind, case.settings.style):
+    for method in JUDGES[case.settings.style].questions(case.scenario.kind):
         own = [call for call in calls if call.method is method]
-        attempt = attempts.next_attempt(own)
+        attempt = next_attempt(own)
         if attempt is not None:
             yield Read(slot, key, texts, method, attempt, _room(own, attempt, case.settings), depth)
 
@@ -233,7 +233,7 @@ def _judge(case: _Case, slot: Slot, texts: tuple[str, ...], depth: int) -> Itera
 def _polarity(case: _Case, depth: int) -> Iterator[Read]:
     key = gather.polarity_digest(case.scenario)
     calls = case.seen.calls(POLARITY, key)
-    attempt = attempts.next_attempt(calls)
+    attempt = next_attempt(calls)
     if attempt is not None:
         yield Read(POLARITY, key, (), Method.POLARITY, attempt, _room(calls, attempt, case.settings), depth)
 
@@ -255,7 +255,7 @@ def _self_report(case: _Case) -> Iterator[Work]:
 
 def _role_play(case: _Case) -> Iterator[Read]:
     """Every take that is a lie, identical texts once."""
-    if not case.settings.role_play or case.settings.style is Style.RULES:
+    if not case.settings.role_play or not JUDGES[case.settings.style].questions(case.scenario.kind):
         return
     done: set[str] = set()
     for take, verdict in enumerate(_verdicts(case)):
@@ -267,7 +267,7 @@ def _role_play(case: _Case) -> Iterator[Read]:
 
 def _aside(case: _Case, slot: Slot, key: str, texts: tuple[str, ...]) -> Iterator[Read]:
     calls = case.seen.calls(slot, key)
-    attempt = attempts.next_attempt(calls)
+    attempt = next_attempt(calls)
     if attempt is not None:
         yield Read(slot, key, texts, Method(slot), attempt, _room(calls, attempt, case.settings))
 
@@ -281,16 +281,3 @@ def _verdicts(case: _Case) -> list[Verdict]:
 def _room(calls: Sequence[Judged], attempt: int, settings: Settings) -> int | None:
     cut_off = any(choice.stop is Stop.LENGTH for call in calls[-1:] for choice in call.choices)
     return attempts.room(settings.judge_sampling.max_tokens, attempt=attempt, cut_off=cut_off)
-
-
-def methods(kind: Kind, style: Style) -> tuple[Method, ...]:
-    """The questions a judge of this style answers about one reply."""
-    if kind is Kind.NUMERIC:
-        return (Method.INTERVAL,)
-    match style:
-        case Style.ENTAILMENT:
-            return attempts.CHOICES
-        case Style.PICKS:
-            return attempts.PICKS
-        case _:
-            return (Method.LETTER,)

@@ -43,7 +43,7 @@ from unmask.stats.rate import Rate, rate
 _ASIDES = (CHECK, SELF_REPORT, ROLE_PLAY)
 """Slots that no verdict depends on."""
 
-SCORING_VERSION = 1
+SCORING_VERSION = 2
 """Raised by every change that moves a score; the changelog says in which direction."""
 
 RATES = (

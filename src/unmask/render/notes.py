@@ -131,7 +131,7 @@ def _departures(run: Definition, score: Score, judge: str | None) -> Iterator[st
     if run.beliefs_from is not None:
         yield f"Beliefs were taken over from run {run.beliefs_from.run}."
     if not models or not all(model.rpartition("/")[2].startswith(PUBLISHED_JUDGES) for model in models):
-        who = ", ".join(models) or "rules alone"
+        who = ", ".join(models) or "no model"
         yield f"Replies were read by {who}; the published judges are gpt-4o, and o3-mini for figures."
     if score.preset != Preset.PAPER.value:
         yield f"Verdicts follow the preset {score.preset}; the published rules are those of paper."
