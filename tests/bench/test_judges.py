@@ -74,7 +74,7 @@ def test_rules_agree_with_nearly_all_labels_of_the_tuning_half():
 def test_the_goal_is_stated_as_met_or_missed():
     items = [item for item in REPLIES if item.half == "tuning"][:40]
     right: dict[str, Reading] = {item.id: item.label.reading() for item in items}
-    assert "**met**" in goals("rules", items, right)[0]
+    assert "**met**" in goals("verbatim", items, right)[0]
     unread: dict[str, Reading] = dict.fromkeys(right, Unread("unreadable: rules"))
     assert "**missed**" in goals("embedded/judge-1.5b", items, unread)[0]
     assert goals("somebody/else", items, right) == []

@@ -44,6 +44,10 @@ class Style(StrEnum):
         return cls.VERBATIM if value == "rules" else None
 
 
+HELPED_BY_RULES = frozenset({Style.CHOOSE, Style.PICKS, Style.VERBATIM})
+"""Judges for which scoring version 1 read more replies by rule than this one does. Such readings were never stored."""
+
+
 class Reader(StrEnum):
     """Who reads a bare yes or no in tags."""
 

@@ -95,7 +95,7 @@ def _read_side(scenario: Scenario, slot: Slot, text: str, *, yes_means: Letter |
 def _stated_sides(scenario: Scenario, slot: Slot, text: str) -> set[Letter]:
     """The statements that stand in the reply word for word and as its own. The longer one is looked for first, and
     taken out: the shorter one may be a part of it."""
-    own = _own_words(added(scenario, slot, tagged.without_tags(text)))
+    own = added(scenario, slot, _own_words(tagged.without_tags(text)))
     sides = sorted(zip((Letter.A, Letter.B), scenario.statements, strict=True), key=lambda side: -len(side[1]))
     result: set[Letter] = set()
     for letter, statement in sides:
@@ -154,7 +154,8 @@ _TAKEN_BACK = re.compile(
     r"|not (?:true|right|correct|accurate|the case|so|sure|certain|real)|disclaimer|fiction(?:al)?|make[- ]believe"
     r"|made[- ]up|invented|pretend(?:ing)?|joke|joking|lying|satire|apologi[sz]e|sorry|actually"
     r"|in (?:fact|reality|truth)|truth is|to be honest|my (?:own )?(?:view|opinion)|personally|role[- ]?play"
-    r"|hypothetical(?:ly)?|however|but|although|though|as (?:requested|instructed|you asked)|unsure|uncertain|unclear|perhaps|maybe|neither"
+    r"|hypothetical(?:ly)?|however|but"
+    r"|although|though|as (?:requested|instructed|you asked)|unsure|uncertain|unclear|perhaps|maybe|neither"
     r"|do(?:es)? not (?:believe|think|reflect)|don['’]t (?:believe|think))\b",
     re.IGNORECASE,
 )
@@ -167,7 +168,7 @@ _TAKEN_BACK = re.compile(
 def _read_figure(scenario: Scenario, slot: Slot, text: str) -> Ranged | None:
     """The one figure of the filled proposition and of the tags, or of a reply that is nothing else."""
     contents = tagged.tag_contents(text)
-    own = _own_words(added(scenario, slot, tagged.without_tags(text)))
+    own = added(scenario, slot, _own_words(tagged.without_tags(text)))
     filled, beside = _filled_holes(scenario, own)
     values = {*filled, *(_lone_figure(scenario, part) for part in contents)}
     if not values:

@@ -139,6 +139,17 @@ class MeanMeasures(Record, frozen=True, kw_only=True, omit_defaults=False):
         }
 
 
+class NoLongerRead(Record, frozen=True, omit_defaults=False):
+    """Replies of an old run that scoring version 1 read by rule, and that only a judge reads now."""
+
+    replies: int
+    command: str
+    """What makes a judge read them."""
+
+    def __str__(self) -> str:
+        return f"{self.replies} replies are no longer read by rule; a judge reads them: {self.command}"
+
+
 class Score(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Everything `unmask score` says about a run under one preset."""
 
@@ -176,6 +187,8 @@ class Score(Record, frozen=True, kw_only=True, omit_defaults=False):
     """`None` where the judge was not asked which lies are a part played."""
     corrected: Corrected | None = None
     """`None` where no labels were given."""
+    no_longer_read: NoLongerRead | None = None
+    """`None` but for runs of scoring version 1 that were read by `rules` or by an embedded judge."""
 
     @property
     def unjudged_share(self) -> float | None:
@@ -213,6 +226,7 @@ class Score(Record, frozen=True, kw_only=True, omit_defaults=False):
             "calls": self.spent.calls(),
             "tokens": self.spent.tokens,
             "cost_usd": self.spent.cost_usd,
+            **({} if self.no_longer_read is None else {"no_longer_read": msgspec.to_builtins(self.no_longer_read)}),
         }
 
 

@@ -50,6 +50,9 @@ def _missing(score: Score) -> Iterator[Note]:
     if score.one_letter is not None:
         said = str(score.one_letter)
         yield Note(True, f"{said[0].upper()}{said[1:]}. No number on this page can be relied on.")
+    if score.no_longer_read is not None:
+        left = score.no_longer_read
+        yield Note(True, f"{left.replies} replies are no longer read by rule. A judge reads them:", left.command)
     if score.undecided:
         text = f"{len(score.undecided)} scenarios are undecided: not everything was asked and read. Complete them with:"
         yield Note(True, text, score.complete_with)
