@@ -80,9 +80,10 @@ OLD = [
 ]
 
 
-@pytest.mark.parametrize(("folder", "judge", "replies", "command"), OLD)
-def test_a_run_read_by_rules_or_an_embedded_judge_opens(tmp_path, monkeypatch, capsys, folder, judge, replies, command):
+@pytest.mark.parametrize("old", OLD, ids=lambda old: old[1])
+def test_a_run_read_by_rules_or_an_embedded_judge_opens(tmp_path, monkeypatch, capsys, old):
     """One line says how many replies are no longer read by rule and what reads them; the exit code is 3."""
+    folder, judge, replies, command = old
     shutil.copytree(RUNS / folder, tmp_path / folder)
     monkeypatch.chdir(tmp_path)
     check(f"runs/{folder}.{judge}.json", score(folder, judge))

@@ -180,8 +180,8 @@ has checked them, and agreement between the two passes is not agreement between 
 
 {tuning} replies, at least 40 per archetype, are for tuning: rules and margins were made with them in view, so what a
 judge gets right there says little. The {test} of the test half, 41 per archetype, are to scenarios with even numbers;
-the adapter was trained on no reply to these. A sample of {rules} more was drawn for the judge `rules` of scoring version 1.
-What each was used for, and how often, is said at the end.
+the adapter was trained on no reply to these. A sample of {rules} more was drawn for the
+judge `rules` of scoring version 1. What each was used for, and how often, is said at the end.
 
 ## The two passes against each other
 
