@@ -162,7 +162,7 @@ def test_a_run_folder_cannot_send_its_reader_elsewhere(name: str, tmp_path: Path
     (tmp_path / "evil.jsonl").write_text("not ours\n")
     run = made(tmp_path / "in" / "run")
     stored = json.loads((run.path / "run.json").read_text())
-    stored["judges"] = {name: stored["judges"]["verbatim"]}
+    stored["judges"] = {name: next(iter(stored["judges"].values()))}
     stored["judge"] = name
     (run.path / "run.json").write_text(json.dumps(stored))
     with pytest.raises(JournalError, match="no name of a file"):
@@ -357,7 +357,7 @@ def ours(name: str) -> bytes:
     """A log as unmask exports it, whose definition names this judge."""
     header, sample = (json.loads(part) for part in seeds.samples()[1].split(b"\0"))
     definition = header["eval"]["metadata"]["unmask"]
-    definition["judges"] = {name: definition["judges"]["verbatim"]}
+    definition["judges"] = {name: next(iter(definition["judges"].values()))}
     definition["judge"] = name
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
