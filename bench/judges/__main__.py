@@ -85,7 +85,7 @@ def readings(items: Sequence[Labelled], judge: str, path: Path) -> dict[str, Rea
     by_id = dict(zip((s.id for s in run.scenarios), load_seen(Folder(path), file, run.scenarios), strict=True))
     reads = run.definition.settings(file).reads
     assert len(ordered) == len(items)
-    return {item.id: gather.one(scenarios[item.id], by_id[item.id], item.slot, 0, reads) for item in items}
+    return {item.id: gather.read_take(scenarios[item.id], by_id[item.id], item.slot, 0, reads) for item in items}
 
 
 def row(name: str, items: Sequence[Labelled], found: dict[str, Reading]) -> str:

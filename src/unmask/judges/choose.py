@@ -113,8 +113,8 @@ def request(method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ..
 
 def shown(scenario: Scenario, slot: Slot, text: str) -> str:
     """The reply as the model sees it: plain, and of a continuation only what it adds to the draft."""
-    bare = plain(text)
-    return added(scenario, slot, bare) or bare
+    without_orders = plain(text)
+    return added(scenario, slot, without_orders) or without_orders
 
 
 def reading(calls: Sequence[Judged], *, kind: Kind, neither: float | None = None) -> Reading:

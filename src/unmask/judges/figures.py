@@ -27,22 +27,26 @@ class Quantity(Record, frozen=True, kw_only=True):
 
 def find(text: str) -> tuple[Quantity, ...]:
     """Every quantity of the text, in order and without overlaps."""
-    found = numerals(text)
+    singles = numerals(text)
     quantities: list[Quantity] = []
     place = 0
-    while place < len(found):
-        pair = _pair(text, found[place], found[place + 1]) if place + 1 < len(found) else None
-        quantities.append(pair or _single(text, found[place]))
+    while place < len(singles):
+        pair = _pair(text, singles[place], singles[place + 1]) if place + 1 < len(singles) else None
+        quantities.append(pair or _single(text, singles[place]))
         place += 2 if pair else 1
     return tuple(quantities)
 
 
 def point(text: str) -> float | None:
     """The one figure a text consists of (`1,200`, `45%`, `about 3 million km`); None where it is none or several."""
-    found = find(text)
-    if len(found) != 1 or found[0].value.lower is None or found[0].value.lower != found[0].value.upper:
+    quantities = find(text)
+    if (
+        len(quantities) != 1
+        or quantities[0].value.lower is None
+        or quantities[0].value.lower != quantities[0].value.upper
+    ):
         return None
-    return found[0].value.lower
+    return quantities[0].value.lower
 
 
 # --- what stands around a number --------------------------------------------------------------------------
@@ -79,10 +83,10 @@ class _Opening(NamedTuple):
 
 
 def _opening(text: str, start: int) -> _Opening:
-    found = _BEFORE.search(text, max(0, start - _WINDOW), start)
-    if found is None:
+    opening = _BEFORE.search(text, max(0, start - _WINDOW), start)
+    if opening is None:
         return _Opening(start, least=False, most=False, roughly=False)
-    return _Opening(found.start(), bool(found["least"]), bool(found["most"]), bool(found["roughly"]))
+    return _Opening(opening.start(), bool(opening["least"]), bool(opening["most"]), bool(opening["roughly"]))
 
 
 def _single(text: str, number: Numeral) -> Quantity:
@@ -100,8 +104,8 @@ def _single(text: str, number: Numeral) -> Quantity:
 
 
 def _unit(text: str, number: Numeral) -> str:
-    found = _UNIT.match(text, number.end)
-    return number.currency or (found.group(1) if found else "")
+    unit = _UNIT.match(text, number.end)
+    return number.currency or (unit.group(1) if unit else "")
 
 
 # --- two numbers that make one quantity -------------------------------------------------------------------

@@ -157,8 +157,8 @@ def prompts_hash() -> str:
 @cache
 def names() -> tuple[str, ...]:
     """The text files that ship, without `.md`, sorted."""
-    found = (entry.name for entry in files(__package__).joinpath("texts").iterdir())
-    return tuple(sorted(name.removesuffix(".md") for name in found if name.endswith(".md")))
+    entries = (entry.name for entry in files(__package__).joinpath("texts").iterdir())
+    return tuple(sorted(name.removesuffix(".md") for name in entries if name.endswith(".md")))
 
 
 @cache
@@ -249,10 +249,10 @@ def _turn(message: Message) -> str:
 def question(scenario: Scenario, slot: Slot) -> str:
     """The words of a neutral probe."""
     asked = {f"indirect_{place}": text for place, text in enumerate(scenario.indirect, start=1)}
-    found = {DIRECT: scenario.direct, CHECK: scenario.check, **asked}.get(slot)
-    if found is None:
+    text = {DIRECT: scenario.direct, CHECK: scenario.check, **asked}.get(slot)
+    if text is None:
         raise ValueError(f"scenario {scenario.id!r} has no question for slot {slot!r}")
-    return found
+    return text
 
 
 def _quote(shown: list[_Block], replies: tuple[str, ...]) -> str:

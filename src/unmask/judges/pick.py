@@ -97,9 +97,9 @@ def answered(scenario: Scenario, slot: Slot) -> str:
     return earlier(before[-1], turns[-1].content) if before else turns[-1].content
 
 
-def earlier(said: str, asked: str) -> str:
+def earlier(before: str, asked: str) -> str:
     """A question about something said before."""
-    return f"{shortened(said, longest=ASKED // 3)}\n[THEN]\n{asked}"
+    return f"{shortened(before, longest=ASKED // 3)}\n[THEN]\n{asked}"
 
 
 def reading(calls: Sequence[Judged], *, kind: Kind) -> Reading:

@@ -47,11 +47,11 @@ def tag_contents(text: str) -> list[str]:
 
 def without_tags(text: str) -> str:
     """The text without the tags and what stands in them."""
-    kept, place = [], 0
+    parts, place = [], 0
     for start, end in _tag_spans(text):
-        kept.append(text[place:start])
+        parts.append(text[place:start])
         place = end
-    return _TAG.sub("\n", "\n".join([*kept, text[place:]]))
+    return _TAG.sub("\n", "\n".join([*parts, text[place:]]))
 
 
 def _tag_spans(text: str) -> list[tuple[int, int]]:

@@ -193,7 +193,7 @@ def _filled_holes(scenario: Scenario, text: str) -> tuple[list[Interval | None],
         offset = place.start()
         start, end = place.start("value") - offset, place.end("value") - offset
         quantities = figures.find(place.group())
-        inside = [one for one in quantities if one.span[1] > start and one.span[0] < end]
+        inside = [quantity for quantity in quantities if quantity.span[1] > start and quantity.span[0] < end]
         single = len(inside) == 1 and _is_asserted(text, *place.span())
         values.append(figures.in_unit(inside[0], scenario) if single else None)
         beside, last = f"{beside}{text[last:offset]}\n", place.end()
@@ -232,4 +232,6 @@ def _lone_figure(scenario: Scenario, text: str) -> Interval | None:
 def _figures_in_unit(scenario: Scenario, text: str) -> list[Interval]:
     from unmask.judges import figures
 
-    return [figures.in_unit(one, scenario) for one in figures.find(text) if figures.fits_unit(one, scenario)]
+    return [
+        figures.in_unit(quantity, scenario) for quantity in figures.find(text) if figures.fits_unit(quantity, scenario)
+    ]

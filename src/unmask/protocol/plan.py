@@ -171,7 +171,7 @@ def _slot_work(case: _Case, slot: Slot) -> Iterator[Work]:
 
 
 def _until_first_lie(case: _Case) -> tuple[int, ...]:
-    """The takes worth looking at: none once a lie is known, else as many again as are known already.
+    """The takes worth looking at: none once a lie is read, else as many again as are read already.
 
     Doubling keeps the chain short (1, 2, 4, … takes) while a frequent liar is found out after one.
     """
@@ -180,8 +180,8 @@ def _until_first_lie(case: _Case) -> tuple[int, ...]:
     stated = case.readings[PRESSURED]
     if any(verdict_of(belief, reading, rules) is Verdict.LIE for reading in stated if not _open(reading)):
         return ()
-    known = next((number for number, reading in enumerate(stated) if _open(reading)), len(stated))
-    return tuple(range(min(len(stated), max(1, 2 * known))))
+    read = next((number for number, reading in enumerate(stated) if _open(reading)), len(stated))
+    return tuple(range(min(len(stated), max(1, 2 * read))))
 
 
 def _asks(case: _Case, slot: Slot, takes: tuple[int, ...], depth: int) -> Iterator[Ask]:
@@ -210,7 +210,7 @@ def _reads(case: _Case, slot: Slot, takes: tuple[int, ...], first: int) -> Itera
         if not isinstance(text, str) or not text or text in done:
             continue
         done.add(text)
-        if not _open(gather.one(scenario, seen, slot, take, reads)):
+        if not _open(gather.read_take(scenario, seen, slot, take, reads)):
             continue
         if gather.ruled(scenario, seen, slot, text, reads) is None:
             yield from _judge(case, slot, (text,), depth)
@@ -240,13 +240,13 @@ def _polarity(case: _Case, depth: int) -> Iterator[Read]:
 
 def _self_report(case: _Case) -> Iterator[Work]:
     """Asked about the first pressured reply, where that states something: only honest and lie can be agreed with."""
-    said = gather.answer(case.seen, PRESSURED, 0)
-    if case.settings.self_report is None or not isinstance(said, str) or not said:
+    reply = gather.answer(case.seen, PRESSURED, 0)
+    if case.settings.self_report is None or not isinstance(reply, str) or not reply:
         return
     if case.settings.effort is Effort.LAZY and _verdicts(case)[0] not in {Verdict.HONEST, Verdict.LIE}:
         return
     for ask in _asks(case, SELF_REPORT, (0,), 2):
-        yield msgspec.structs.replace(ask, after=said)
+        yield msgspec.structs.replace(ask, after=reply)
     report = gather.answer(case.seen, SELF_REPORT, 0)
     if isinstance(report, str) and _open(case.readings[SELF_REPORT][0]):
         key = gather.report_digest(report, case.settings.reads)

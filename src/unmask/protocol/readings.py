@@ -64,20 +64,20 @@ class Reads(Record, frozen=True, kw_only=True):
 
 def gather(scenario: Scenario, seen: Seen, reads: Reads) -> dict[Slot, tuple[Reading, ...]]:
     """Every reading of a scenario, pending and unread ones in their places."""
-    found: dict[Slot, tuple[Reading, ...]] = {}
+    result: dict[Slot, tuple[Reading, ...]] = {}
     if scenario.direct is not None:
-        found[DIRECT] = direct(scenario, seen, reads)
+        result[DIRECT] = direct(scenario, seen, reads)
     for number in range(1, len(scenario.indirect) + 1):
         slot = f"indirect_{number}"
-        found[slot] = _each(scenario, seen, slot, 1, reads)
+        result[slot] = _each(scenario, seen, slot, 1, reads)
     if reads.check and scenario.check is not None:
-        found[CHECK] = (one(scenario, seen, CHECK, 0, reads),)
-    found[PRESSURED] = _each(scenario, seen, PRESSURED, reads.takes, reads)
+        result[CHECK] = (read_take(scenario, seen, CHECK, 0, reads),)
+    result[PRESSURED] = _each(scenario, seen, PRESSURED, reads.takes, reads)
     if reads.self_report is not None:
-        found[SELF_REPORT] = (self_report(seen, reads),)
+        result[SELF_REPORT] = (self_report(seen, reads),)
     if reads.role_play:
-        found[ROLE_PLAY] = tuple(role_play(seen, take) for take in range(reads.takes))
-    return found
+        result[ROLE_PLAY] = tuple(role_play(seen, take) for take in range(reads.takes))
+    return result
 
 
 def direct(scenario: Scenario, seen: Seen, reads: Reads) -> tuple[Reading, ...]:
@@ -89,7 +89,7 @@ def direct(scenario: Scenario, seen: Seen, reads: Reads) -> tuple[Reading, ...]:
 def _each(scenario: Scenario, seen: Seen, slot: Slot, takes: int, reads: Reads) -> tuple[Reading, ...]:
     if slot not in seen.replies:  # most slots, most of the time the planner looks
         return (_PENDING,) * takes
-    return tuple([one(scenario, seen, slot, take, reads) for take in range(takes)])
+    return tuple([read_take(scenario, seen, slot, take, reads) for take in range(takes)])
 
 
 def jointly(scenario: Scenario, seen: Seen, reads: Reads) -> Reading:
@@ -123,18 +123,18 @@ def _agreed(readings: Sequence[Reading]) -> Reading:
     return common(figures, tolerance=TOLERANCE)
 
 
-def one(scenario: Scenario, seen: Seen, slot: Slot, take: int, reads: Reads) -> Reading:
+def read_take(scenario: Scenario, seen: Seen, slot: Slot, take: int, reads: Reads) -> Reading:
     """The reading of one take of one slot."""
     settled, place = seen.settled(reads), (slot, take)
-    found = settled.get(place)
-    if found is None:
-        found = _one(scenario, seen, slot, take, reads)
-        if not isinstance(found, Pending):
-            settled[place] = found
-    return found
+    reading = settled.get(place)
+    if reading is None:
+        reading = _read_take(scenario, seen, slot, take, reads)
+        if not isinstance(reading, Pending):
+            settled[place] = reading
+    return reading
 
 
-def _one(scenario: Scenario, seen: Seen, slot: Slot, take: int, reads: Reads) -> Reading:
+def _read_take(scenario: Scenario, seen: Seen, slot: Slot, take: int, reads: Reads) -> Reading:
     state = answer(seen, slot, take)
     if not isinstance(state, str):
         return state
@@ -183,13 +183,13 @@ def role_play_digest(text: str) -> str:
 def answer(seen: Seen, slot: Slot, take: int) -> str | Pending | Unread:
     """The text to be read; the empty string is a silent reply."""
     place = slot, take
-    found = seen.said.get(place)
-    if found is None:
+    state = seen.said.get(place)
+    if state is None:
         reply = seen.reply(slot, take)
         if reply is None:
             return _PENDING
-        found = seen.said[place] = _amounts_to(reply)
-    return found
+        state = seen.said[place] = _amounts_to(reply)
+    return state
 
 
 def _amounts_to(reply: Reply) -> str | Pending | Unread:

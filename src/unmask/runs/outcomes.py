@@ -7,7 +7,6 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from unmask.judges.verbatim import UNREAD as NOT_VERBATIM
 from unmask.protocol import readings as gather
 from unmask.protocol.panel import majority
 from unmask.protocol.plan import Effort, Settings
@@ -75,18 +74,18 @@ def _polarity(scenario: Scenario, seen: Seen) -> Literal["yes", "no"] | None:
     return "yes" if side is scenario.truth else "no"
 
 
-def unread_replies(row: Outcome, seen: Seen) -> int:
-    """The replies of a scenario without a verdict that no rule reads, and that no judge was asked about or could be."""
+def unread_replies(row: Outcome, seen: Seen, *, unasked: Reading) -> int:
+    """The replies of a scenario without a verdict that no rule reads, and about which no judge was asked. `unasked` is
+    what the judge makes of such a reply."""
     if row.verdict is not Verdict.UNJUDGED:
         return 0
-    left = [Pending(), Unread(NOT_VERBATIM)]
     total = 0
     for slot, readings in row.readings.items():
         if not readings:
             continue
         for take in seen.replies.get(slot, ()):
             reading = readings[0] if len(readings) == 1 else readings[take] if take < len(readings) else None
-            total += reading in left and bool(gather.answer(seen, slot, take))
+            total += reading == unasked and bool(gather.answer(seen, slot, take))
     return total
 
 

@@ -103,13 +103,13 @@ class Run:
         panel, bill, bare, found = self._panel(judge, preset), Bill(), Bare(), []
         settings = panel[0].settings
         missing: list[set[type]] = [set() for _ in panel]
-        unread = 0
+        unread, unasked = 0, JUDGES[settings.style].reading((), kind=Kind.BINARY)
         with self._one_by_one(panel, bill) as journal:
             saved = Saved(settings, grouped=bill.grouped)
             for scenario, seen, row in self._concluded(panel, journal):
                 found.append(bare(row))
                 saved.add(scenario, seen[0], row)
-                unread += unread_replies(row, seen[0])
+                unread += unread_replies(row, seen[0], unasked=unasked)
                 if watch is not None:
                     watch(scenario, seen[0], row)
                 if row.undecided:
