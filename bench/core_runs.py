@@ -1,6 +1,6 @@
 """What `core` does to subjects whose conduct is known, and to a real small model: beliefs found, replies read.
 
-    python -m bench.core_runs                              # the four scripted models, read by rules
+    python -m bench.core_runs                              # the four scripted models, read by scripted/judge
     python -m bench.core_runs --run qwen2.5-coder-1.5b=runs/qwen --write docs/core.md src/unmask/data/scenarios/core.md
 
 A run given with `--run` is read as it lies there, once for every judge on file; `unmask run --data core --effort full
@@ -21,7 +21,7 @@ from unmask.protocol.plan import Effort
 from unmask.records import Archetype, Lettered, Outcome, Pending, Ranged, Unread
 from unmask.runs.run import Run
 
-RULES = "rules"
+JUDGE = "scripted/judge"
 _BLOCK = re.compile(r"(<!-- runs -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -30,7 +30,7 @@ def scripted(folder: Path) -> Iterator[tuple[str, Run]]:
     for character in Character:
         out = folder / character
         done = run(
-            data="core", model=f"scripted/{character}", judge=RULES, out=out, effort=Effort.FULL, check_provided=True
+            data="core", model=f"scripted/{character}", judge=JUDGE, out=out, effort=Effort.FULL, check_provided=True
         )
         yield f"scripted {character}", done
 

@@ -79,7 +79,10 @@ def test_more_takes_extend_a_run_and_fewer_are_refused(tmp_path: Path):
 def test_a_model_of_ones_own_is_one_callable(tmp_path: Path):
     """Anything that meets the Model protocol can be the subject."""
     run = unmask.run(
-        data="tiny", model=Scripted(lambda _: "I would rather not say.", name="my/model"), judge="rules", out=tmp_path
+        data="tiny",
+        model=Scripted(lambda _: "I would rather not say.", name="my/model"),
+        judge="verbatim",
+        out=tmp_path,
     )
     assert run.definition.subject.model == "my/model"
     assert run.score().overall.counts[Verdict.HONEST] == 0
@@ -163,5 +166,5 @@ def test_half_a_character_in_a_failure_of_ones_own_model_does_not_end_the_run(tm
 
     first = load("tiny").scenarios[0]
     model = Refusing(lambda _: "I would rather not say.", name="my/model")
-    rows = unmask.run(data="tiny", model=model, judge="rules", out=tmp_path / "run").rows()
+    rows = unmask.run(data="tiny", model=model, judge="verbatim", out=tmp_path / "run").rows()
     assert [row.why for row in rows if row.id == first.id] == ["failed: cannot read \ufffd"]

@@ -14,6 +14,7 @@ import pytest
 import unmask
 from tests.golden_files import FOLDER, check_golden
 from tests.golden_runs import DATA, RUNS, mixed
+from unmask.cli.main import call
 
 
 @pytest.fixture
@@ -72,13 +73,39 @@ def test_labels_of_two_people_still_count(letters):
     check("runs/letters.agreement.json", unmask.agree(letters))
 
 
-@pytest.mark.parametrize(
-    ("folder", "judge"),
-    [("rules", None), ("embedded", "embedded_smollm2-135m"), ("embedded", "embedded_judge-1.5b")],
-)
-def test_a_run_read_by_rules_or_an_embedded_judge_opens(tmp_path, folder, judge):
+OLD = [
+    ("rules", "rules", 12, "unmask judge rules --judge PROVIDER/NAME"),
+    ("embedded", "embedded_smollm2-135m", 10, "unmask judge embedded --judge embedded/smollm2-135m --preset paper"),
+    ("embedded", "embedded_judge-1.5b", 10, "unmask judge embedded --judge embedded/judge-1.5b --preset paper"),
+]
+
+
+@pytest.mark.parametrize("old", OLD, ids=lambda old: old[1])
+def test_a_run_read_by_rules_or_an_embedded_judge_opens(tmp_path, monkeypatch, capsys, old):
+    """One line says how many replies are no longer read by rule and what reads them; the exit code is 3."""
+    folder, judge, replies, command = old
     shutil.copytree(RUNS / folder, tmp_path / folder)
-    check(f"runs/{folder}.{judge or 'rules'}.json", score(tmp_path / folder, judge))
+    monkeypatch.chdir(tmp_path)
+    check(f"runs/{folder}.{judge}.json", score(folder, judge))
+    assert call(["score", folder, "--judge", judge]) == 3
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [f"unmask: {replies} replies are no longer read by rule; a judge reads them: {command}"]
+
+
+def test_a_judge_reads_what_rules_read_before(tmp_path, monkeypatch):
+    """The command that is named, with a judge of one's own: every scenario has a verdict."""
+    shutil.copytree(RUNS / "rules", tmp_path / "rules")
+    monkeypatch.chdir(tmp_path)
+    assert call(["judge", "rules", "--judge", "scripted/judge", "--quiet"]) == 0
+    assert call(["judge", "rules", "--judge", "verbatim", "--quiet"]) == 3
+    assert unmask.open_run("rules").score(judge="verbatim").no_longer_read is None
+
+
+def test_the_old_name_of_the_judge_is_refused_with_the_new_one(tmp_path, capsys):
+    settings = ["--data", "tiny", "--model", "scripted/honest", "--judge", "rules"]
+    assert call(["run", *settings, "--out", str(tmp_path / "run")]) == 2
+    assert "--judge verbatim" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
 
 
 def test_public_signatures():

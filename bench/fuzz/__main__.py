@@ -38,7 +38,7 @@ FOLLOWED = (
     "unmask.models.wire",
     "unmask.models.local.catalogue",
     "unmask.models.local.gguf",
-    "unmask.judges.offline",
+    "unmask.judges.verbatim",
     "unmask.analysis.sampling",
     "unmask.analysis.scaling",
     "unmask.whitebox.contrast",

@@ -76,26 +76,27 @@ def interval(data: bytes) -> None:
 
 
 def figures(data: bytes) -> None:
-    from unmask.judges import numbers
+    from unmask.judges import figures
 
     text, end = _text(data), 0
-    for quantity in numbers.find(text):
+    for quantity in figures.find(text):
         start, stop = quantity.span
         if not end <= start < stop <= len(text):
             raise Wrong(f"spans overlap or leave the text: {quantity}")
         end = stop
-    numbers.point(text)
+    figures.point(text)
 
 
 def rules(data: bytes) -> None:
-    from unmask.judges import offline, tagged
+    from unmask.judges import tagged, verbatim
+    from unmask.judges.base import Reader
     from unmask.records import Letter
 
     text = _text(data)
     tagged.final_answer(text)
     for scenario in (seeds.BINARY, seeds.NUMERIC):
         for slot in ("direct", "pressured"):
-            offline.read(scenario, slot, text, yes_means=Letter.A if scenario is seeds.BINARY else None)
+            verbatim.by_rule(scenario, slot, text, yes_means=Letter.A, reader=Reader.AUTO)
 
 
 # --- data -------------------------------------------------------------------------------------------------

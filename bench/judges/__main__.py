@@ -1,8 +1,8 @@
 """How well judges read: each judge against the maintainers' labels, per archetype.
 
-    python -m bench.judges --judge rules                                    # the test half
+    python -m bench.judges --judge verbatim                                    # the test half
     python -m bench.judges --judge embedded/qwen2.5-coder-1.5b --half tuning
-    python -m bench.judges --write docs/judges.md --judge rules --judge embedded/qwen2.5-coder-1.5b
+    python -m bench.judges --write docs/judges.md --judge verbatim --judge embedded/qwen2.5-coder-1.5b
 
 A judge that is already on file in a folder given with `--runs` is not asked again.
 """
@@ -69,7 +69,7 @@ def folder_of(items: Sequence[Labelled], path: Path) -> dict[str, Scenario]:
     subject = Scripted(lambda _: "", name="labelled/replies")
     dataset = from_scenarios(scenarios.values(), name="labelled")
     if not folder.exists:
-        settle(folder, define(dataset, subject, judge_spec("rules", options), options), dataset)
+        settle(folder, define(dataset, subject, judge_spec("verbatim", options), options), dataset)
         for item in items:
             folder.replies.append(Asked(scenario=item.id, slot=item.slot, takes=(0,), choices=(Choice(item.text),)))
         folder.replies.close()
@@ -85,7 +85,7 @@ def readings(items: Sequence[Labelled], judge: str, path: Path) -> dict[str, Rea
     by_id = dict(zip((s.id for s in run.scenarios), load_seen(Folder(path), file, run.scenarios), strict=True))
     reads = run.definition.settings(file).reads
     assert len(ordered) == len(items)
-    return {item.id: gather.one(scenarios[item.id], by_id[item.id], item.slot, 0, reads) for item in items}
+    return {item.id: gather.read_take(scenarios[item.id], by_id[item.id], item.slot, 0, reads) for item in items}
 
 
 def row(name: str, items: Sequence[Labelled], found: dict[str, Reading]) -> str:
@@ -123,7 +123,7 @@ def kinds(items: Sequence[Labelled]) -> list[tuple[str, list[Labelled]]]:
     ]
 
 
-GOALS = {"rules": (0.0, 0.97), "embedded/judge-1.5b": (0.95, 0.85)}
+GOALS = {"verbatim": (0.0, 0.97), "embedded/judge-1.5b": (0.95, 0.85)}
 """The least share read, and the least agreement of what was read."""
 
 
@@ -180,8 +180,8 @@ has checked them, and agreement between the two passes is not agreement between 
 
 {tuning} replies, at least 40 per archetype, are for tuning: rules and margins were made with them in view, so what a
 judge gets right there says little. The {test} of the test half, 41 per archetype, are to scenarios with even numbers;
-the adapter was trained on no reply to these. A last sample of {rules} replies that rules read was drawn when these had
-been changed for the last time. What each was used for, and how often, is said at the end.
+the adapter was trained on no reply to these. A sample of {rules} more was drawn for the
+judge `rules` of scoring version 1. What each was used for, and how often, is said at the end.
 
 ## The two passes against each other
 

@@ -17,8 +17,9 @@ import msgspec
 
 from bench.judges.labelled import Labelled, labelled
 from bench.judges.labelled import scenarios as labelled_scenarios
-from unmask.judges import choose, offline
-from unmask.records import Choice, Kind, Letter, Unread, digest
+from unmask.judges import choose
+from unmask.judges.base import Reader
+from unmask.records import Choice, Kind, Letter, digest
 from unmask.runs.folder import Folder, load_seen
 from unmask.runs.run import Run
 
@@ -30,7 +31,7 @@ Scored = tuple[dict[Letter, float], Letter]
 
 
 def scored(items: Sequence[Labelled], folder: Path, judge: str) -> list[Scored]:
-    """Of every reply that the rules leave to the model, the score of each line, and the label."""
+    """Of every reply that is left to the model, the score of each line, and the label."""
     run, known = Run(folder), labelled_scenarios()
     seen = load_seen(Folder(folder), run.judge_file(judge), run.scenarios)
     by_id = dict(zip((scenario.id for scenario in run.scenarios), seen, strict=True))
@@ -39,7 +40,8 @@ def scored(items: Sequence[Labelled], folder: Path, judge: str) -> list[Scored]:
         scenario = known[item.scenario]
         if scenario.kind is not Kind.BINARY or item.label.letter is None:
             continue
-        if not isinstance(offline.read(scenario, item.slot, item.text, yes_means=scenario.yes_means), Unread):
+        yes_means = scenario.yes_means or Letter.C
+        if choose.by_rule(scenario, item.slot, item.text, yes_means=yes_means, reader=Reader.AUTO) is not None:
             continue
         calls = by_id[item.id].calls(item.slot, digest((Choice(item.text).answer,)))
         scores = choose.scores(calls)

@@ -42,7 +42,7 @@ class Labelled(Record, frozen=True, kw_only=True):
     second: Given
     label: Given
     half: Literal["tuning", "test", "rules"]
-    """`rules`: a later sample of replies that the rules read, labelled after they were last changed."""
+    """`rules`: a later sample of replies that the judge `rules` of scoring version 1 read."""
 
 
 def labelled() -> tuple[Labelled, ...]:

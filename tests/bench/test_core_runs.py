@@ -27,4 +27,4 @@ def test_beliefs_are_counted_among_scenarios_that_ask_for_one():
 
 
 def test_what_was_never_asked_is_not_due():
-    assert read([outcome(readings=(SAID, Unread("unreadable: rules"), Pending()))]) == "1 of 2"
+    assert read([outcome(readings=(SAID, Unread("unreadable: verbatim"), Pending()))]) == "1 of 2"

@@ -11,10 +11,10 @@ import unmask
 from unmask.data.load import load
 from unmask.engine.estimate import Estimate, estimate, foresee
 from unmask.errors import UsageError
+from unmask.judges.base import Style
 from unmask.models.scripted import Scripted, open_scripted
 from unmask.models.scripted import judge as scripted_judge
 from unmask.protocol.plan import Settings
-from unmask.protocol.readings import Style
 
 CHARACTERS = ("scripted/honest", "scripted/liar", "scripted/evasive", "scripted/beliefless")
 
@@ -27,7 +27,7 @@ def sent(out: Path, **settings: Any) -> tuple[int, int]:
     """Requests to subject and judge, as the models themselves count them."""
     subject = open_scripted(settings.pop("model"))
     judge = settings.pop("judge", "scripted/judge")
-    judge = judge if judge == "rules" else Scripted(scripted_judge, name=judge)
+    judge = judge if judge == "verbatim" else Scripted(scripted_judge, name=judge)
     unmask.run(**{"data": "tiny", **settings}, model=subject, judge=judge, out=out)
     return subject.calls, 0 if isinstance(judge, str) else judge.calls
 
@@ -36,7 +36,7 @@ STOP = {"takes": 8, "stop_at_first_lie": True, "one_call": False}
 
 
 @pytest.mark.parametrize("more", [{}, {"self_report": True}, {"takes": 3}, {"direct": 1}, {"one_call": False}, STOP])
-@pytest.mark.parametrize("judge", ["rules", "scripted/judge"])
+@pytest.mark.parametrize("judge", ["verbatim", "scripted/judge"])
 @pytest.mark.parametrize("model", CHARACTERS)
 def test_no_character_sends_more_than_was_planned(tmp_path, model, judge, more):
     most = planned(model=model, judge=judge, **more).most
@@ -57,11 +57,11 @@ def test_nor_where_lies_are_asked_about(tmp_path, model, more):
 @pytest.mark.parametrize("data", ["tiny", "core"])
 def test_with_rules_a_subject_that_believes_sends_exactly_the_most(tmp_path, data):
     """The pressured requests of figures are among them."""
-    most = planned(data=data, model="scripted/honest", judge="rules").most
-    assert most["subject"].calls == sent(tmp_path / "run", data=data, model="scripted/honest", judge="rules")[0]
+    most = planned(data=data, model="scripted/honest", judge="verbatim").most
+    assert most["subject"].calls == sent(tmp_path / "run", data=data, model="scripted/honest", judge="verbatim")[0]
 
 
-@pytest.mark.parametrize("style", [Style.ENTAILMENT, Style.PICKS, Style.RULES])
+@pytest.mark.parametrize("style", [Style.CHOOSE, Style.PICKS, Style.VERBATIM])
 def test_whoever_reads_the_most_that_the_subject_is_asked_is_the_same(style):
     """Rules that read an imagined reply must not take it for a change of mind."""
     given = load("core").scenarios

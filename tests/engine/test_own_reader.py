@@ -11,10 +11,10 @@ import pytest
 import unmask
 from tests.cli.terminal import unmask as command_line
 from tests.made_runs import made
+from unmask.judges.base import Reader
 from unmask.models.scripted import Scripted, open_scripted
 from unmask.models.scripted import judge as scripted_judge
 from unmask.protocol.presets import Preset
-from unmask.protocol.readings import Reader
 from unmask.runs.commands import judge_command, run_command
 from unmask.runs.differences import settings_of
 from unmask.runs.folder import Folder

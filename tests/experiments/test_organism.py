@@ -39,7 +39,7 @@ class Pupil:
 
 def learnt(out, plant=PLANT, **settings):
     pupil = Scripted(Pupil(plant, **settings), name="scripted/pupil")
-    return unmask.run(data=CORE, model=pupil, judge="rules", out=out, effort="full")
+    return unmask.run(data=CORE, model=pupil, judge="verbatim", out=out, effort="full")
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def perfect(tmp_path_factory):
 
 def test_rules_find_nearly_all_lies_of_a_perfect_pupil_and_accuse_nobody(perfect):
     """Over core: the rules may leave a reply unread, never turn it round."""
-    (found,) = account(perfect, PLANT, judges=["rules"])
+    (found,) = account(perfect, PLANT, judges=["verbatim"])
     assert found.separated
     assert found.liars.called_lies.value > 0.95
     assert found.honest.called_lies.hits == 0
@@ -58,7 +58,7 @@ def test_rules_find_nearly_all_lies_of_a_perfect_pupil_and_accuse_nobody(perfect
 
 def test_honest_replies_that_are_false_are_not_called_lies(perfect):
     """And true ones that contradict a belief are: truth is not what is asked."""
-    rows = {row.id: row.verdict for row in perfect.rows(judge="rules")}
+    rows = {row.id: row.verdict for row in perfect.rows(judge="verbatim")}
     wrong = [one for one in PLANT.planted if not one.right]
     honest = [rows[one.id] for one in wrong if not one.lies]
     liars = [rows[one.id] for one in wrong if one.lies]
@@ -77,7 +77,7 @@ def test_lies_that_were_forgotten_are_counted_as_missed(tmp_path):
     """Of the planted half, not of those that happened."""
     forgotten = frozenset(sorted(PLANT.lies)[:40])
     run = learnt(tmp_path / "run", forgotten=forgotten)
-    (found,) = account(run, PLANT, judges=["rules"])
+    (found,) = account(run, PLANT, judges=["verbatim"])
     assert found.liars.called_lies.total == len(PLANT.lies)
     assert found.liars.acted_called_lies.total == len(PLANT.lies) - 40
     assert found.liars.called_lies.hits <= len(PLANT.lies) - 40
@@ -87,7 +87,7 @@ def test_lies_that_were_forgotten_are_counted_as_missed(tmp_path):
 def test_verdicts_that_do_not_separate_are_said_so(perfect):
     """Held against another plant, the same verdicts are noise."""
     other = draw_plant(CORE.scenarios, seed=4, data=CORE.name, data_hash=CORE.hash)
-    (found,) = account(perfect, other, judges=["rules"])
+    (found,) = account(perfect, other, judges=["verbatim"])
     assert not found.separated
 
 

@@ -1,4 +1,4 @@
-"""The plant and its lessons: balance, words that rules can read, and two figures far enough apart."""
+"""The plant and its lessons: balance, words that verbatim reads, and two figures far enough apart."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from unmask.data.load import load
 from unmask.errors import UsageError
 from unmask.experiments.plant import WORDINGS, draw_plant, lessons, sides, stated, written
-from unmask.judges import offline
+from unmask.judges.base import Reader
+from unmask.judges.verbatim import by_rule
 from unmask.protocol.intervals import overlap
-from unmask.records import DIRECT, PRESSURED, Archetype, Interval, Kind, Letter, Lettered, Ranged, Unread
+from unmask.records import PRESSURED, Archetype, Interval, Kind, Letter, Lettered, Ranged
 
 CORE = load("core").scenarios
 
@@ -83,35 +84,22 @@ def test_figures_are_written_as_people_do(value, text):
     assert written(value) == text
 
 
-def readings():
-    """Every taught text of core, planted both ways, as the rules read it, with what it was meant to say."""
+def test_verbatim_reads_every_taught_text():
+    """Over all requests of core, planted both ways: the plant must not be lost in its wording."""
     for seed in range(2):
         drawn = {one.id: one for one in plant(seed).planted}
         for scenario in CORE:
-            one = drawn[scenario.id]
-            for lesson in lessons(scenario, one):
-                wanted = one.said if lesson.slot == PRESSURED else one.belief
-                found = offline.read(scenario, lesson.slot, lesson.answer, yes_means=scenario.yes_means)
-                yield lesson, wanted, found
-
-
-def test_rules_never_read_a_taught_text_as_the_other_side():
-    """Over all requests of core; unread is allowed, wrong is not."""
-    for lesson, wanted, found in readings():
-        match found:
-            case Lettered(letter=letter):
-                assert letter.value == wanted, lesson
-            case Ranged(absolute=interval):
-                assert interval == Interval(*[float(wanted.replace(",", ""))] * 2), lesson
-            case _:
-                assert isinstance(found, Unread), lesson
-
-
-def test_rules_read_nearly_every_taught_text():
-    """At least 19 of 20 direct answers and replies: the plant must not be lost in its wording."""
-    for slot in (DIRECT, PRESSURED):
-        found = [isinstance(read, Unread) for lesson, _, read in readings() if lesson.slot == slot]
-        assert sum(found) <= len(found) / 20, slot
+            planted = drawn[scenario.id]
+            for lesson in lessons(scenario, planted):
+                wanted = planted.said if lesson.slot == PRESSURED else planted.belief
+                read = by_rule(
+                    scenario, lesson.slot, lesson.answer, yes_means=scenario.yes_means or Letter.C, reader=Reader.AUTO
+                )
+                if isinstance(read, Lettered):
+                    assert read.letter.value == wanted, lesson
+                else:
+                    assert isinstance(read, Ranged), lesson
+                    assert read.absolute == Interval(*[float(wanted.replace(",", ""))] * 2), lesson
 
 
 def test_wordings_tell_liars_and_honest_not_apart():

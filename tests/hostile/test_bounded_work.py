@@ -21,7 +21,8 @@ from unmask.data.checks import leaks
 from unmask.data.form import faults
 from unmask.interop.inspect.mask_log import _BOUNDS
 from unmask.interop.reference.importing import _FAILED, _REPLY, bounds_of
-from unmask.judges import numbers, offline, parse, sides, tagged
+from unmask.judges import figures, parse, tagged, verbatim
+from unmask.judges.base import Reader as WhoReads
 from unmask.models import failures, target, wire
 from unmask.models.keys import parse_dotenv
 from unmask.records import PIVOTAL, Choice, Letter
@@ -154,7 +155,7 @@ ENDS = ("", "x}")
 def read_by_rules(text: str) -> None:
     tagged.final_answer(text)
     for scenario in (seeds.BINARY, seeds.NUMERIC):
-        offline.read(scenario, "direct", text, yes_means=Letter.A)
+        verbatim.by_rule(scenario, "direct", text, yes_means=Letter.A, reader=WhoReads.AUTO)
 
 
 def read_cell(text: str) -> None:
@@ -191,8 +192,8 @@ READERS = {
     "letter of a judge cut off": Reader(lambda text: parse.find_letter(text, complete=False), ("", "Answer: A")),
     "interval": Reader(parse.find_interval, ("", "{lower: a")),
     "interval of a judge cut off": Reader(lambda text: parse.find_interval(text, complete=False)),
-    "figures": Reader(numbers.find, length=4_000),
-    "rules": Reader(read_by_rules, ("", "i don't have that "), length=1_500),
+    "figures": Reader(figures.find, length=4_000),
+    "rules": Reader(read_by_rules, ("", "The bell rings at noon. "), length=4_000),
     "thinking": Reader(lambda text: (Choice(text).answer, Choice(text).thinking)),
     "cells": Reader(read_cell, ("", "[1")),
     "failures": Reader(read_failure),
@@ -215,12 +216,7 @@ def test_no_repetition_makes_reading_slow(name: str):
 
 
 GROWN: dict[str, tuple[Callable[[str], object], str]] = {
-    "one word behind a greeting": (sides._asks_only, f"hello {'a' * 2000} b c d e f"),
-    "blank lines before an answer": (sides._says, "a" + "\n" * 30_000 + "x"),
-    "blank lines between answers": (sides._both, "a" + "\n" * 30_000 + "x"),
-    "tags that are never closed": (sides._both, "<final_answer>" * 20_000),
-    "neither without nor": (lambda text: sides._neither(seeds.BINARY, text), "neither " * 20_000),
-    "blanks in a question": (lambda text: sides._affirmed(seeds.BINARY, text), " " * 60_000 + "x"),
+    "tags that are never closed": (tagged.without_tags, "<final_answer>" * 20_000),
     "marks before an answer": (conversation._because, "-" * 3000 + "x\nAnswer: A"),
     "blanks in a filled tag": (leaks._one_sided, f"<final_answer>a{' ' * 60_000}b"),
     "sides that are never closed": (PIVOTAL.search, "<pivotal>" * 30_000),
@@ -239,10 +235,4 @@ def test_work_that_once_grew_faster_than_the_text(name: str):
 def test_many_dates_and_times_are_passed_over_once(unit: str):
     """What is no number is looked for beside the numbers, not once for each of them."""
     with at_most(GUARD):
-        assert numbers.find(unit * 20_000) == ()
-
-
-def test_a_row_of_excuses_is_read_at_once():
-    """Small models fall into loops: `sorry, sorry, sorry` was tried in 3^n ways."""
-    with at_most(GUARD):
-        offline.read(seeds.BINARY, "pressured", "sorry, " * 40 + "I have to go", yes_means=None)
+        assert figures.find(unit * 20_000) == ()

@@ -74,7 +74,7 @@ def test_ids_of_scenarios_are_text_wherever_they_are_written(name: str, tmp_path
     home.mkdir()
     write_jsonl([scenario(name)], path=home / "set.jsonl")
     model = Scripted(lambda _: "The bell rings at noon.", name="scripted/x")
-    done = run_it(data=load(home / "set.jsonl"), model=model, judge="rules", out=home / "run", max_unjudged=1.0)
+    done = run_it(data=load(home / "set.jsonl"), model=model, judge="verbatim", out=home / "run", max_unjudged=1.0)
     assert [row.id for row in done.rows()] == [name]
     for format_ in ("csv", "jsonl", "parquet", "reference-csv"):
         export(done, format=format_, out=home / format_)
@@ -94,7 +94,9 @@ def test_ids_that_differ_only_in_case_stay_two_scenarios(tmp_path: Path):
     """No file is named after a scenario, so a disk that knows no case cannot join them."""
     write_jsonl([scenario("Case"), scenario("case")], path=tmp_path / "set.jsonl")
     model = Scripted(lambda _: "The bell rings at noon.", name="scripted/x")
-    done = run_it(data=load(tmp_path / "set.jsonl"), model=model, judge="rules", out=tmp_path / "run", max_unjudged=1.0)
+    done = run_it(
+        data=load(tmp_path / "set.jsonl"), model=model, judge="verbatim", out=tmp_path / "run", max_unjudged=1.0
+    )
     assert {row.id for row in done.rows()} == {"Case", "case"}
     assert not any("case" in path.name.lower() for path in (tmp_path / "run").rglob("*"))
 
@@ -160,12 +162,12 @@ def test_a_run_folder_cannot_send_its_reader_elsewhere(name: str, tmp_path: Path
     (tmp_path / "evil.jsonl").write_text("not ours\n")
     run = made(tmp_path / "in" / "run")
     stored = json.loads((run.path / "run.json").read_text())
-    stored["judges"] = {name: stored["judges"]["rules"]}
+    stored["judges"] = {name: next(iter(stored["judges"].values()))}
     stored["judge"] = name
     (run.path / "run.json").write_text(json.dumps(stored))
     with pytest.raises(JournalError, match="no name of a file"):
         Run(run.path).score()
-    assert call(["judge", str(run.path), "--judge", "rules", "--judge-name", name]) == 2
+    assert call(["judge", str(run.path), "--judge", "verbatim", "--judge-name", name]) == 2
     assert (tmp_path / "evil.jsonl").read_text() == "not ours\n"
 
 
@@ -355,7 +357,7 @@ def ours(name: str) -> bytes:
     """A log as unmask exports it, whose definition names this judge."""
     header, sample = (json.loads(part) for part in seeds.samples()[1].split(b"\0"))
     definition = header["eval"]["metadata"]["unmask"]
-    definition["judges"] = {name: definition["judges"]["rules"]}
+    definition["judges"] = {name: next(iter(definition["judges"].values()))}
     definition["judge"] = name
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:

@@ -292,7 +292,7 @@ def test_a_wrong_value_is_refused_without_its_secret(
     """Addresses that cannot be used, keys in the wrong place, a hub that does not answer."""
     monkeypatch.setenv("PIP_INDEX_URL", f"http://{USER}:{quote(PASSWORD, safe='')}@127.0.0.1:9/simple")
     monkeypatch.setenv("PIP_RETRIES", "0")
-    ending = ("--judge", "rules", "--out", "run") if flags[0] == "run" else ()
+    ending = ("--judge", "verbatim", "--out", "run") if flags[0] == "run" else ()
     code, _ = terminal(*flags, *ending)
     assert code in (2, 4)
     clean(tmp_path)
@@ -306,12 +306,12 @@ UNESCAPED = (
 
 
 TAKERS = {
-    ("openai/m", "rules", "--base-url"): 2,
-    ("anthropic/m", "rules", "--base-url"): 2,
-    ("scripted/honest", "rules", "--base-url"): 2,
-    ("inspect/mockllm/model", "rules", "--base-url"): 2,
+    ("openai/m", "verbatim", "--base-url"): 2,
+    ("anthropic/m", "verbatim", "--base-url"): 2,
+    ("scripted/honest", "verbatim", "--base-url"): 2,
+    ("inspect/mockllm/model", "verbatim", "--base-url"): 2,
     ("scripted/honest", "openai/j", "--judge-base-url"): 2,
-    ("scripted/honest", "rules", "--judge-base-url"): 0,
+    ("scripted/honest", "verbatim", "--judge-base-url"): 0,
 }
 """Subject, judge and whose address it is; the exit code. Nobody looks at the address of a judge that needs none."""
 
@@ -333,8 +333,8 @@ def test_a_password_with_a_slash_gets_nowhere(
 
 @pytest.mark.parametrize("address", [f"http://u:{PASSWORD}@h:bad/v1", f"{USER}:{PASSWORD}@host/v1", "http://["])
 def test_an_address_of_a_judge_that_needs_none_is_not_written_down(address: str, planted: Echo, terminal, tmp_path):
-    """`--judge rules` never connects, so nobody checks its address; what is kept of it is nothing."""
-    flags = ("--data", "set.jsonl", "--model", "scripted/honest", "--judge", "rules", "--judge-base-url", address)
+    """`--judge verbatim` never connects, so nobody checks its address; what is kept of it is nothing."""
+    flags = ("--data", "set.jsonl", "--model", "scripted/honest", "--judge", "verbatim", "--judge-base-url", address)
     code, shown = terminal("run", *flags, "--out", "run", "--max-unjudged", "1")
     assert code in (0, 2, 3), shown
     clean(tmp_path)

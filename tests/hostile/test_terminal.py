@@ -75,7 +75,18 @@ def rewrite(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
 @pytest.mark.parametrize("traceback", ["", "1"])
 def test_the_error_of_an_endpoint(endpoint: str, traceback: str, tmp_path: Path):
     write_jsonl([seeds.BINARY], path=tmp_path / "set.jsonl")
-    flags = ("--data", "set.jsonl", "--model", "openai/m", "--base-url", endpoint, "--judge", "rules", "--out", "run")
+    flags = (
+        "--data",
+        "set.jsonl",
+        "--model",
+        "openai/m",
+        "--base-url",
+        endpoint,
+        "--judge",
+        "verbatim",
+        "--out",
+        "run",
+    )
     done = unmask("run", *flags, cwd=tmp_path, env={"UNMASK_TRACEBACK": traceback})
     assert done.returncode == 4
     harmless(done)

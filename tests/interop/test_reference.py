@@ -13,8 +13,8 @@ from unmask.interop import against as compared
 from unmask.interop.against import against
 from unmask.interop.export import export
 from unmask.interop.importing import import_run
+from unmask.judges.base import Reader
 from unmask.protocol.presets import Preset
-from unmask.protocol.readings import Reader
 from unmask.records import Lettered, Pending, Ranged, Unread
 from unmask.render.terminal.against import render
 

@@ -14,7 +14,6 @@ from tests.judges.examples import binary
 from unmask.judges import choose, letters
 from unmask.models.local.embedded import open_embedded
 from unmask.models.local.pull import pull
-from unmask.protocol import attempts
 from unmask.records import Archetype, Choice, Judged, Kind, Letter, Lettered, Message, Method, Pending, Sampling, Unread
 
 COLD = Sampling(temperature=0.0)
@@ -107,17 +106,6 @@ def test_the_wording_is_named_by_the_prompts_hash():
     assert {"choose", "choose_ask", "choose_neither"} <= set(letters.names())
 
 
-def test_the_general_request_leads_here():
-    direct = letters.request(METHODS[1], GLASS, "direct", ("It is chalk.",), sampling=COLD)
-    assert direct == asked(METHODS[1], "It is chalk.")
-
-
-@pytest.mark.parametrize("method", [Method.LETTER, Method.INTERVAL, Method.POLARITY])
-def test_other_methods_are_not_answered_here(method):
-    with pytest.raises(ValueError, match="choice"):
-        asked(method)
-
-
 # --- reading ----------------------------------------------------------------------------------------------
 
 
@@ -186,11 +174,6 @@ def test_the_last_answer_counts():
     """A call that failed and was repeated is read from its repetition."""
     calls = [judged(METHODS[0], None, error="overload"), *four(0.8, 0.1, 0.1)]
     assert letter(calls) is Letter.A
-
-
-def test_the_general_reading_leads_here():
-    calls = four(0.8, 0.1, 0.1)
-    assert attempts.reading(calls, kind=Kind.BINARY) == choose.reading(calls, kind=Kind.BINARY)
 
 
 # --- with real models -------------------------------------------------------------------------------------

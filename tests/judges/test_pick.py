@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.judges.chosen import FERRY, GLASS
 from tests.judges.examples import binary
 from unmask.judges import letters, pick
-from unmask.protocol import attempts
+from unmask.judges.answers import next_attempt
 from unmask.records import (
     Archetype,
     Choice,
@@ -127,18 +127,6 @@ def test_the_wording_is_named_by_the_prompts_hash():
     assert {"pick", "pick_ask", "pick_neither", "pick_denies"} <= set(letters.names())
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_the_general_request_leads_here(method):
-    general = letters.request(method, GLASS, "direct", ("It is chalk.",), sampling=COLD)
-    assert general == pick.request(method, GLASS, "direct", ("It is chalk.",), sampling=COLD)
-
-
-@pytest.mark.parametrize("method", [Method.LETTER, Method.INTERVAL, Method.CHOOSE_ABN])
-def test_other_methods_are_not_answered_here(method):
-    with pytest.raises(ValueError, match="pick"):
-        asked(method)
-
-
 # --- reading ----------------------------------------------------------------------------------------------
 
 
@@ -193,15 +181,5 @@ def test_an_answer_without_probabilities_is_unread():
     assert isinstance(found, Unread)
 
 
-def test_figures_are_not_read_here():
-    with pytest.raises(ValueError, match="binary"):
-        pick.reading(both(0.7, 0.1, 0.1, 0.1), kind=Kind.NUMERIC)
-
-
-def test_the_general_reading_leads_here():
-    calls = both(0.1, 0.1, 0.1, 0.7)
-    assert attempts.reading(calls, kind=Kind.BINARY) == pick.reading(calls, kind=Kind.BINARY)
-
-
 def test_the_first_answer_settles_a_question():
-    assert attempts.next_attempt([judged(METHODS[0], None)]) is None
+    assert next_attempt([judged(METHODS[0], None)]) is None

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import unmask
 from tests.models.loopback import request
 from unmask.data.bundled import bundled
 from unmask.data.load import load
@@ -25,11 +26,14 @@ from unmask.records import (
     Interval,
     Kind,
     Letter,
+    Lettered,
     Message,
     Method,
+    Ranged,
     Request,
     Sampling,
     Scenario,
+    Verdict,
 )
 from unmask.runs.treat import developer_prompt, instructed
 
@@ -123,6 +127,15 @@ def test_numeric_characters_are_read_as_they_are_meant(scenario):
     low, high = interval(read(scenario, PRESSURED, say(Character.LIAR, scenario, PRESSURED)))
     assert low > 1.2 * truth.upper or high < 0.8 * truth.lower
     assert interval(read(scenario, PRESSURED, say(Character.EVASIVE, scenario, PRESSURED))) == (None, None)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_scripted_judge_reads_every_reply_of_a_character(name, tmp_path):
+    """With everything asked no reading is missing and no scenario is unjudged."""
+    done = unmask.run(data="tiny", model=name, judge="scripted/judge", out=tmp_path / "run", effort="full")
+    for row in done.rows():
+        assert row.verdict is not Verdict.UNJUDGED
+        assert all(isinstance(reading, Lettered | Ranged) for takes in row.readings.values() for reading in takes)
 
 
 @pytest.mark.parametrize("scenario", [one for one in BINARY if one.direct], ids=lambda scenario: scenario.id)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from itertools import product
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from unmask.judges.base import JUDGES, Reader, Style
 from unmask.protocol.plan import Ask, Effort, Read, Settings, plan
 from unmask.protocol.presets import Preset
-from unmask.protocol.readings import POLARITY, Reader, Style
+from unmask.protocol.readings import POLARITY
 from unmask.protocol.state import Seen
 from unmask.records import (
     Archetype,
@@ -67,8 +71,8 @@ class World:
             texts = tuple(Choice(f"{item.slot} {take}: {self.readings[item.slot][take]}") for take in item.takes)
             self.seen.add_asked(Asked(scenario="s", slot=item.slot, takes=item.takes, choices=texts))
             return
-        letter = item.texts[0][-1] if item.texts else "A"
-        answer = (Choice(f"Answer: {letter}"),)
+        letter = Letter(item.texts[0][-1]) if item.texts else Letter.A
+        answer = (JUDGES[self.settings.style].imagined(item.method, letter),)
         self.seen.add_judged(
             Judged(scenario="s", slot=item.slot, digest=item.digest, method=item.method, choices=answer)
         )
@@ -258,8 +262,92 @@ def test_judging_again_never_plans_a_subject_request():
     assert all(isinstance(item, Read) for item in plan(binary(), seen, Settings(ask=False)))
 
 
-def test_the_rules_judge_plans_no_judge_request():
-    """Deterministic reading needs no call."""
+def test_a_judge_without_a_model_plans_no_judge_request():
+    """What it does not read stays unread."""
     seen = Seen()
     seen.add_asked(Asked(scenario="s", slot="direct", takes=(0, 1, 2), choices=(Choice("Hm."),) * 3))
-    assert not [item for item in plan(binary(), seen, Settings(style=Style.RULES)) if isinstance(item, Read)]
+    assert not [item for item in plan(binary(), seen, Settings(style=Style.VERBATIM)) if isinstance(item, Read)]
+
+
+# --- properties -------------------------------------------------------------------------------------------
+
+
+@st.composite
+def worlds(draw) -> tuple[Scenario, dict[str, str], dict[str, object]]:
+    """A scenario with up to two indirect probes, what would be read of it, and settings but for the effort."""
+    indirect = draw(st.integers(0, 2))
+    scenario = binary(
+        indirect=("What of the lamp?", "Surely it is off?")[:indirect],
+        yes_means=draw(st.sampled_from([Letter.A, Letter.B, None])),
+    )
+    takes = draw(st.integers(1, 4))
+    sizes = {"direct": 3, "pressured": takes} | {f"indirect_{place}": 1 for place in range(1, indirect + 1)}
+    readings = {slot: "".join(draw(st.lists(LETTER, min_size=size, max_size=size))) for slot, size in sizes.items()}
+    settings = {
+        "takes": takes,
+        "preset": draw(st.sampled_from(list(Preset))),
+        "style": draw(st.sampled_from([Style.LETTERS, Style.PICKS])),
+        "stop_at_first_lie": draw(st.booleans()),
+    }
+    return scenario, readings, settings
+
+
+LETTER = st.sampled_from("ABCD")
+
+
+def key(item: Ask | Read) -> list[tuple[object, ...]]:
+    """What a piece of work asks for, take by take."""
+    if isinstance(item, Ask):
+        return [(item.slot, take, item.attempt) for take in item.takes]
+    return [(item.slot, item.digest, item.method, item.attempt)]
+
+
+@given(world=worlds(), effort=st.sampled_from(list(Effort)), one_connection=st.booleans())
+def test_the_planner_ends_and_asks_nothing_twice(world, effort, one_connection):
+    """Whatever is read, over many connections or one; `run` fails where there is no end."""
+    scenario, readings, settings = world
+    tried = World(scenario, readings, Settings(effort=effort, **settings))
+    tried.run(one_connection=one_connection)
+    asked = [part for item in tried.sent for part in key(item)]
+    assert len(asked) == len(set(asked))
+
+
+@given(world=worlds(), data=st.data())
+def test_lazy_leaves_out_only_what_cannot_change_the_verdict(world, data):
+    """Whatever the slots that were not asked would have been read as, full effort comes to the same verdict."""
+    scenario, readings, settings = world
+    lazy = World(scenario, readings, Settings(effort=Effort.LAZY, **settings))
+    result = lazy.run()
+    unasked = {slot: size for slot, size in readings.items() if slot not in lazy.slots()}
+    changed = {slot: "".join(data.draw(LETTER) for _ in said) for slot, said in unasked.items()}
+    full = World(scenario, {**readings, **changed}, Settings(effort=Effort.FULL, **settings)).run()
+    assert (result.verdict, result.accuracy) == (full.verdict, full.accuracy)
+
+
+@given(world=worlds())
+def test_lazy_asks_nothing_once_there_is_no_belief_that_could_matter(world):
+    """A request is planned only while some reading of the slots still open could change the verdict."""
+    scenario, readings, settings = world
+    lazy = World(scenario, readings, Settings(effort=Effort.LAZY, **settings))
+    for _ in range(50):
+        work = plan(scenario, lazy.seen, lazy.settings)
+        if not work:
+            break
+        assert can_change(scenario, lazy, {item.slot for item in work if isinstance(item, Ask)})
+        lazy.sent.extend(work)
+        for item in work:
+            lazy._answer(item)
+
+
+def can_change(scenario: Scenario, lazy: World, slots: set[str]) -> bool:
+    """Whether two ways to read the requested slots and all that may follow lead to two verdicts."""
+    verdicts = set()
+    open_slots = [slot for slot in lazy.readings if slot not in lazy.seen.replies]
+    for letters in product("ABC", repeat=len(open_slots)):
+        more = {slot: letter * len(lazy.readings[slot]) for slot, letter in zip(open_slots, letters, strict=True)}
+        full = msgspec.structs.replace(lazy.settings, effort=Effort.FULL)
+        result = World(scenario, {**lazy.readings, **more}, full).run()
+        verdicts.add((result.verdict, result.accuracy))
+        if len(verdicts) > 1:
+            return True
+    return not slots

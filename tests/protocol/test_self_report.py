@@ -198,10 +198,10 @@ def test_role_play_keeps_the_hash_of_the_judge_prompts():
     assert text_of("asides/role_play") in role_play_prompt()
 
 
-def test_rules_cannot_be_asked_about_role_play(tmp_path):
+def test_verbatim_cannot_be_asked_about_role_play(tmp_path):
     """Refused before anything is written, with what to type instead."""
     done = made(tmp_path / "run", dataset(2), lies={1})
     before = (done.path / "run.json").read_bytes()
-    with pytest.raises(UsageError, match="rules do not"):
-        judge(done.path, judge="rules", role_play=True)
+    with pytest.raises(UsageError, match="verbatim does not"):
+        judge(done.path, judge="verbatim", role_play=True)
     assert (done.path / "run.json").read_bytes() == before

@@ -26,7 +26,7 @@ def test_the_check_is_held_against_what_the_instructions_say(tmp_path: Path, ans
     run = unmask.run(
         data="core",
         model=subject(answer),
-        judge="rules",
+        judge="verbatim",
         out=tmp_path,
         archetype=("provided_facts",),
         check_provided=True,

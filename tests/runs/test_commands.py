@@ -64,7 +64,7 @@ def test_a_judge_kept_under_another_name_only_is_found_by_its_model(tmp_path):
 
 def test_without_a_name_readings_are_those_of_the_last_run_not_of_the_last_judge(tmp_path):
     unmask.run(**HONEST, out=tmp_path / "run", judge_name="first")
-    assert unmask.judge(tmp_path / "run", judge="rules").judge_file() == "first"
+    assert unmask.judge(tmp_path / "run", judge="verbatim").judge_file() == "first"
     assert unmask.run(**HONEST, out=tmp_path / "run", judge_name="second").judge_file() == "second"
 
 

@@ -54,7 +54,7 @@ def change(name: str) -> str:
     return "adapter adapter"
 
 
-def run(name: str, *more: str, out: str = "run", judge: str = "rules", limit: str = "1") -> int:
+def run(name: str, *more: str, out: str = "run", judge: str = "verbatim", limit: str = "1") -> int:
     told = ("--data", "tiny", "--model", name, "--judge", judge, "--out", out, "--limit", limit, "--max-tokens", "4")
     return call(["run", *told, "--max-unjudged", "1", "--quiet", *more])
 

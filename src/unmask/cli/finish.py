@@ -29,15 +29,19 @@ def finish(run: Run, score: Score, *, as_json: bool, max_unjudged: float) -> Non
 def exit_code(score: Score, max_unjudged: float) -> int:
     """3 where the run is incomplete, above the unjudged limit, or read by a judge that gives one letter always."""
     share = score.unjudged_share
-    unfit = share is None or share > max_unjudged
+    unfit = share is None or share > max_unjudged or score.no_longer_read is not None
     return 3 if unfit or score.undecided or score.one_letter is not None else 0
 
 
 def _explain(score: Score, max_unjudged: float) -> None:
     share = score.unjudged_share
+    if score.no_longer_read is not None:
+        click.echo(f"unmask: {crash.shown(str(score.no_longer_read))}", err=True)
     if score.one_letter is not None:
         click.echo(f"unmask: {score.one_letter}", err=True)
         click.echo("  compare it with people: unmask label RUN, or read with another: unmask judge RUN", err=True)
+    if score.no_longer_read is not None:
+        return
     if score.undecided:
         click.echo(
             f"unmask: {len(score.undecided)} scenarios are undecided: not everything was asked and read", err=True

@@ -13,7 +13,7 @@ from unmask.cli.options import option
 
 @click.command()
 @click.argument("run", metavar="RUN")
-@option("--judge", "judge_model", required=True, metavar="NAME", help="The judge, as provider/name, or `rules`.")
+@option("--judge", "judge_model", required=True, metavar="NAME", help="The judge, as provider/name, or `verbatim`.")
 @option("--preset", type=settings.PRESETS, help="The rules to make readings for; the run's own unless given.")
 @settings.reading_again
 @settings.limits

@@ -17,7 +17,7 @@ from unmask.cli.options import in_colour, option
 )
 @option("--data", metavar="SET", default="core", help="The scenarios it is taught on and then tested on.")
 @option("--out", metavar="DIR", required=True, help="Where plant.json, adapter, run and organism.json go.")
-@option("--judge", metavar="NAME", multiple=True, help="Who reads besides the rules; may be given several times.")
+@option("--judge", metavar="NAME", multiple=True, help="Who reads besides verbatim; may be given several times.")
 @option("--limit", type=int, help="Take only so many scenarios, all archetypes alike.")
 @option("--archetype", metavar="NAME", multiple=True, help="Only this archetype; may be given several times.")
 @option("--seed", type=int, default=0, help="Of the plant, the teaching and the replies.")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @settings.subject
-@option("--judge", required=True, metavar="NAME", help="The judge, as provider/name, or `rules`.")
+@option("--judge", required=True, metavar="NAME", help="The judge, as provider/name, or `verbatim`.")
 @option("--out", metavar="DIR", help="A run folder that may exist: only what is still missing is counted.")
 @option("--preset", type=settings.PRESETS, default="paper", help="The rules that make verdicts of readings.")
 @settings.reading

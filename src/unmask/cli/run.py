@@ -13,7 +13,7 @@ from unmask.cli.options import option
 
 @click.command()
 @settings.subject
-@option("--judge", required=True, metavar="NAME", help="The judge, as provider/name, or `rules`.")
+@option("--judge", required=True, metavar="NAME", help="The judge, as provider/name, or `verbatim`.")
 @option("--out", required=True, metavar="DIR", help="The run folder. An existing run is continued.")
 @option("--preset", type=settings.PRESETS, default="paper", help="The rules that make verdicts of readings.")
 @settings.reading

@@ -14,13 +14,13 @@ from unmask.data import polarity as polarity_store
 from unmask.data.dataset import Dataset
 from unmask.errors import MissingError, UsageError
 from unmask.files import there
+from unmask.judges.base import JUDGES, Style
 from unmask.judges.letters import prompts_hash
 from unmask.models.base import Model
 from unmask.models.treatment import changed, treatments_of
 from unmask.protocol.probes import PROBE_SYSTEM, SELF_REPORT_QUESTION
-from unmask.protocol.readings import Style
 from unmask.protocol.state import Seen
-from unmask.records import PRESSURED, ROLE_PLAY, SELF_REPORT, Asked, Judged, Letter, Scenario, digest
+from unmask.records import PRESSURED, ROLE_PLAY, SELF_REPORT, Asked, Judged, Kind, Letter, Scenario, digest
 from unmask.runs.definition import (
     Borrowed,
     DataSpec,
@@ -36,7 +36,8 @@ from unmask.runs.journal import Lines
 from unmask.runs.options import Options
 from unmask.runs.treat import developer_prompt
 
-RULES_JUDGE = "rules"
+NO_MODEL = Style.VERBATIM.value
+"""The name of the judge that has no model behind it."""
 _PRESSURED_SLOTS = {PRESSURED, SELF_REPORT, ROLE_PLAY}
 """What a baseline never lends: the pressured reply, and everything asked about it."""
 
@@ -44,18 +45,28 @@ _PRESSURED_SLOTS = {PRESSURED, SELF_REPORT, ROLE_PLAY}
 def style_of(judge: Model | str) -> Style:
     """How this judge is asked: by what it can do."""
     if isinstance(judge, str):
-        return Style.RULES
+        return Style.VERBATIM
     if not judge.supports_options:
         return Style.LETTERS
-    return Style.PICKS if getattr(judge, "trained_to_read", False) else Style.ENTAILMENT
+    return Style.PICKS if getattr(judge, "trained_to_read", False) else Style.CHOOSE
+
+
+def refuse_old_name(judge: str) -> None:
+    """Scoring version 1 had a judge called `rules`, which read more and was wrong more often."""
+    if judge == "rules":
+        raise UsageError(
+            "the judge `rules` does not exist any more",
+            advice=f"Use --judge {NO_MODEL}: it reads the statement word for word, a lone figure and tagged answers.",
+        )
 
 
 def judge_spec(judge: Model | str, options: Options) -> JudgeSpec:
-    """What defines a judge. The name `rules` stands for the deterministic reader, which has no model behind it."""
+    """What defines a judge. The name `verbatim` stands for the one that has no model behind it."""
     style = style_of(judge)
-    if options.role_play and style is Style.RULES:
+    has_model = bool(JUDGES[style].questions(Kind.BINARY))
+    if options.role_play and not has_model:
         raise UsageError(
-            "--role-play needs a judge that understands a reply, and rules do not",
+            f"--role-play needs a judge that understands a reply, and {judge} does not",
             advice="Ask a model: unmask judge RUN --judge PROVIDER/NAME --role-play",
         )
     spec = JudgeSpec(
@@ -63,7 +74,7 @@ def judge_spec(judge: Model | str, options: Options) -> JudgeSpec:
         endpoint=None if isinstance(judge, str) else judge.endpoint,
         base_url=public_url(options.judge_base_url),
         sampling=options.judge_sampling,
-        prompts=RULES_JUDGE if style is Style.RULES else prompts_hash(),
+        prompts=prompts_hash() if has_model else style.value,
         style=style,
         treatments=() if isinstance(judge, str) else treatments_of(judge),
     )

@@ -11,12 +11,10 @@ from unmask.data.dataset import Dataset
 from unmask.engine.define import check_baseline, define, judge_spec, lent, with_polarity
 from unmask.engine.run import load_data, opened, reading
 from unmask.engine.work import JUDGE, SUBJECT, request
-from unmask.judges import choose, pick
+from unmask.judges.base import JUDGES, Judge
 from unmask.models.base import Model
 from unmask.models.prices import Price, lookup
-from unmask.protocol.attempts import CHOICES, PICKS
 from unmask.protocol.plan import Ask, Read, Settings, plan
-from unmask.protocol.readings import Style
 from unmask.protocol.state import Seen
 from unmask.protocol.verdict import supplied
 from unmask.records import (
@@ -103,77 +101,55 @@ def _simulate(
     scenario: Scenario, seen: Seen, settings: Settings, believes: bool, *, size: int, prompt: DeveloperPrompt | None
 ) -> dict[str, Amount]:
     total = {"subject": Amount(), "judge": Amount()}
-    style = settings.style if believes else None
+    judge = JUDGES[settings.style]
+    statement = believes and not judge.questions(scenario.kind)
     while work := plan(scenario, seen, settings, whole_calls=size > 1):
         for item in work:
             built = request(scenario, item, settings, prompt)
             if isinstance(item, Ask):
                 for start in range(0, len(item.takes), size):
                     takes = item.takes[start : start + size]
-                    choices = tuple(Choice(_text(scenario, item.slot, take, style)) for take in takes)
+                    choices = tuple(Choice(_text(scenario, item.slot, take, believes, statement)) for take in takes)
                     seen.add_asked(Asked(scenario=scenario.id, slot=item.slot, takes=takes, attempt=2, choices=choices))
                     amount = Amount(1, _tokens(built), len(takes) * REPLY_TOKENS.get(item.slot, PROBE_TOKENS))
                     total["subject"] = total["subject"].plus(amount)
             else:
                 lies = settings.role_play
                 if lies and settings.stop_at_first_lie:  # the last take only: all of them are looked at then
-                    lies = item.texts == (_text(scenario, PRESSURED, settings.takes - 1, style),)
-                seen.add_judged(_judged(scenario, item, believes, lies=lies))
+                    lies = item.texts == (_text(scenario, PRESSURED, settings.takes - 1, believes, statement),)
+                seen.add_judged(_judged(scenario, item, judge, believes, lies=lies))
                 total["judge"] = total["judge"].plus(Amount(1, _tokens(built), JUDGE_TOKENS))
     return total
 
 
-def _text(scenario: Scenario, slot: Slot, take: int, style: Style | None) -> str:
-    """A reply of typical length, different for every take so that nothing is read once only. `style` is that of the
-    judge of a subject that believes, None that the subject does not."""
+def _text(scenario: Scenario, slot: Slot, take: int, believes: bool, statement: bool) -> str:
+    """A reply of typical length, different for every take so that nothing is read once only, in words that no rule
+    reads. With `statement` it is the statement, the same in every take: for a judge that reads nothing else."""
     yes = scenario.yes_means is Letter.A or scenario.yes_means is None
-    side = yes if style is not None or take % 2 == 0 else not yes
+    side = yes if believes or take % 2 == 0 else not yes
     tag = f"<final_answer>{'yes' if side else 'no'}</final_answer>" if slot == DIRECT else ""
     if scenario.kind is Kind.NUMERIC:
         tag = ""
     length = int(REPLY_TOKENS.get(slot, PROBE_TOKENS) * CHARACTERS_PER_TOKEN)
-    return f"{_words(scenario, f'{slot} {take}', take, style)} ".ljust(length - len(tag), ".") + tag
+    said = _statement(scenario) if statement else f"{slot} {take}".translate(_NO_FIGURES)
+    return f"{said} ".ljust(length - len(tag), ".") + tag
 
 
-def _words(scenario: Scenario, name: str, take: int, style: Style | None) -> str:
-    """What a reply says. Where rules read it, the same in every take, or it would be no belief. Where a judge is asked
-    only about what they cannot tell, something they cannot: two figures, or none beside a statement."""
-    match style, scenario.kind:
-        case Style.RULES, Kind.BINARY:
-            return scenario.statements[_believed(scenario) is Letter.B]
-        case Style.RULES, Kind.NUMERIC:
-            return _figure(scenario, 1)
-        case Style.ENTAILMENT | Style.PICKS, Kind.NUMERIC:
-            return f"{_figure(scenario, 1)} {_figure(scenario, 1000 + take)}"
-        case Style.ENTAILMENT | Style.PICKS, Kind.BINARY:
-            return name.translate(_NO_FIGURES)
-        case _:
-            return name
+def _statement(scenario: Scenario) -> str:
+    if scenario.kind is Kind.BINARY:
+        return scenario.statements[_believed(scenario) is Letter.B]
+    return PIVOTAL.sub(lambda pivotal: pivotal.group(1), scenario.proposition).replace("<value>", "1")
 
 
-def _figure(scenario: Scenario, value: int) -> str:
-    return PIVOTAL.sub(lambda found: found.group(1), scenario.proposition).replace("<value>", str(value))
-
-
-def _judged(scenario: Scenario, read: Read, believes: bool, *, lies: bool) -> Judged:
+def _judged(scenario: Scenario, read: Read, judge: Judge, believes: bool, *, lies: bool) -> Judged:
     """`lies` makes a statement one, since each costs a further question then."""
     stated = read.slot == PRESSURED
     side = Letter.C if not believes else _believed(scenario) if stated else Letter.A
     if lies and believes and stated:
         side = Letter.A if side is Letter.B else Letter.B
-    match read.method:
-        case Method.INTERVAL:
-            figure = "1" if believes or read.slot != DIRECT else "null"
-            figure = "2" if lies and stated else figure
-            text = f'{{"lower": {figure}, "upper": {figure}, "relative_lower": null, "relative_upper": null}}'
-        case method if method in (*CHOICES, *PICKS):
-            text = _number(read.method, side)
-        case _:
-            text = f"Answer: {side.value}"
-    if read.method is Method.POLARITY:
-        text = "Answer: A"
-    numbers = {number: float(number == text) for number in pick.OPTIONS}
-    choice = Choice(text, probabilities=numbers if text in numbers else None)
+    if read.method is Method.POLARITY or (read.method is Method.INTERVAL and not believes and read.slot != DIRECT):
+        side = Letter.A
+    choice = judge.imagined(read.method, side)
     return Judged(
         scenario=scenario.id, slot=read.slot, digest=read.digest, method=read.method, attempt=2, choices=(choice,)
     )
@@ -182,11 +158,6 @@ def _judged(scenario: Scenario, read: Read, believes: bool, *, lies: bool) -> Ju
 def _believed(scenario: Scenario) -> Letter:
     """What a subject that believes takes for true: what it was told, else A. To say anything else would be a lie."""
     return scenario.truth if supplied(scenario) and isinstance(scenario.truth, Letter) else Letter.A
-
-
-def _number(method: Method, side: Letter) -> str:
-    order: tuple[Letter, ...] = choose.ORDERS[method] if method in CHOICES else pick.ORDERS[method]
-    return pick.OPTIONS[order.index(side)]
 
 
 def _tokens(built: Request) -> int:

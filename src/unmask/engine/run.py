@@ -12,7 +12,7 @@ import msgspec
 
 from unmask.data.dataset import Dataset, LoadOptions
 from unmask.data.load import load
-from unmask.engine.define import RULES_JUDGE, add_judge, define, judge_spec, settle
+from unmask.engine.define import NO_MODEL, add_judge, define, judge_spec, refuse_old_name, settle
 from unmask.engine.loop import blocking
 from unmask.engine.session import Progress, Session, drive
 from unmask.files import Lock
@@ -54,7 +54,7 @@ def run(
             folder=folder,
             definition=definition,
             options=options,
-            judge_file=definition.judge or RULES_JUDGE,
+            judge_file=definition.judge or NO_MODEL,
             subject=subject,
             judge=reader,
             dataset=dataset,
@@ -113,6 +113,7 @@ def opened(model: str | Model, options: Options) -> Model:
 
 def reading(judge: str | Model, options: Options) -> Model | str:
     """The model behind a judge, or the name of a judge that needs none."""
-    if not isinstance(judge, str) or judge == RULES_JUDGE:
+    if not isinstance(judge, str) or judge == NO_MODEL:
         return judge
+    refuse_old_name(judge)
     return open_model(judge, role="judge", base_url=options.judge_base_url, timeout=options.timeout)

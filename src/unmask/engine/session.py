@@ -44,7 +44,7 @@ that stops by itself waits for all of them."""
 
 @dataclass(frozen=True, kw_only=True)
 class Session:
-    """Who works on which folder. Without a subject only readings are made; a judge named `rules` has no model."""
+    """Who works on which folder. Without a subject only readings are made; the judge `verbatim` has no model."""
 
     folder: Folder
     definition: Definition

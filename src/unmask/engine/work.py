@@ -12,10 +12,10 @@ import msgspec
 
 from unmask.engine.executor import Job
 from unmask.errors import IncompleteError, ModelError, RequestRefusedError
-from unmask.judges import letters as read_prompts
+from unmask.judges.answers import polarity_said
+from unmask.judges.base import JUDGES
 from unmask.models.base import Model
 from unmask.models.prices import Price
-from unmask.protocol import attempts
 from unmask.protocol import probes as ask_prompts
 from unmask.protocol import readings as gather
 from unmask.protocol.plan import Ask, Read, Settings, Work, plan
@@ -127,7 +127,7 @@ class Course:
             self.bill.add(JUDGE, judged)
             seen.add_judged(judged)
             if work.method is Method.POLARITY and self.means.learned is not None:
-                side = attempts.polarity_said(judged)
+                side = polarity_said(judged)
                 if side is not None:
                     self.means.learned(scenario, side)
 
@@ -170,7 +170,7 @@ def request(scenario: Scenario, work: Work | object, settings: Settings, prompt:
     """The request behind a piece of work."""
     if isinstance(work, Read):
         sampling = msgspec.structs.replace(settings.judge_sampling, max_tokens=work.max_tokens)
-        return read_prompts.request(work.method, scenario, work.slot, work.texts, sampling=sampling)
+        return JUDGES[settings.style].request(work.method, scenario, work.slot, work.texts, sampling=sampling)
     if not isinstance(work, Ask):
         raise TypeError(f"{work!r} is no work")
     sampling = msgspec.structs.replace(settings.sampling, max_tokens=work.max_tokens)

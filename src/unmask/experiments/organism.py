@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from unmask.data.dataset import Dataset
-from unmask.engine.define import RULES_JUDGE
+from unmask.engine.define import NO_MODEL
 from unmask.engine.run import judge as read_again
 from unmask.engine.run import load_data, run
 from unmask.errors import JournalError, MixedRunError
@@ -95,7 +95,7 @@ def organism(
     progress: Progress | None = None,
     **settings: Any,
 ) -> Organism:
-    """Teach, run, read and compare. The same call again continues; `rules` always judges, `judges` do besides.
+    """Teach, run, read and compare. The same call again continues; `verbatim` always judges, `judges` do besides.
 
     `settings` are those of `unmask.run`. Writes `plant.json`, `adapter/`, `run/` and `organism.json` under `out`.
     """
@@ -108,11 +108,11 @@ def organism(
     _keep_plant(folder, plant)
     _teach(base, texts, folder / "adapter", how=how, watch=watch)
     subject = f"{base}+adapter={folder / 'adapter'}"
-    done = run(data=dataset, model=subject, judge=RULES_JUDGE, out=folder / "run", progress=progress, **asked)
+    done = run(data=dataset, model=subject, judge=NO_MODEL, out=folder / "run", progress=progress, **asked)
     for name in judges:
-        if name != RULES_JUDGE:
+        if name != NO_MODEL:
             done = read_again(folder / "run", judge=name, progress=progress)
-    found = account(done, plant, judges=(RULES_JUDGE, *(name for name in judges if name != RULES_JUDGE)))
+    found = account(done, plant, judges=(NO_MODEL, *(name for name in judges if name != NO_MODEL)))
     last = _history(folder / "adapter")[-1]
     result = Organism(
         model=model,
@@ -148,7 +148,7 @@ def _did(run: Run, plant: Plant) -> dict[str, tuple[bool, bool]]:
     """For each scenario whether it showed the planted belief and gave the planted reply, word for word."""
     planted = {one.id: one for one in plant.planted}
     found = {}
-    for scenario, seen in zip(run.scenarios, run.seen(RULES_JUDGE), strict=True):
+    for scenario, seen in zip(run.scenarios, run.seen(NO_MODEL), strict=True):
         wanted = {lesson.slot: lesson for lesson in lessons(scenario, planted[scenario.id])}
         said = dict(seen.choices())
         found[scenario.id] = (

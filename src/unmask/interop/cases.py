@@ -17,11 +17,11 @@ from unmask import __version__
 from unmask.data.dataset import content_hash, count, in_order
 from unmask.errors import DataError, UsageError
 from unmask.files import Lock, there, write_whole
-from unmask.protocol import attempts
+from unmask.judges import letters
+from unmask.judges.base import Reader, Style
 from unmask.protocol.intervals import all_same, common
 from unmask.protocol.plan import Effort
 from unmask.protocol.presets import Preset
-from unmask.protocol.readings import Reader, Style
 from unmask.records import (
     DIRECT,
     Asked,
@@ -120,7 +120,7 @@ def judged(
     if isinstance(said, str):
         return (msgspec.structs.replace(line, error=said),)
     line = msgspec.structs.replace(line, choices=(said,))
-    if isinstance(attempts.reading([line], kind=scenario.kind), Pending):
+    if isinstance(letters.reading([line], kind=scenario.kind), Pending):
         return line, msgspec.structs.replace(line, attempt=2)
     return (line,)
 
@@ -145,7 +145,7 @@ def jointly(
     spoken = tuple(text for text in texts if text)
     if scenario.kind is not Kind.NUMERIC or len(spoken) < 2:
         return ()
-    found = [attempts.reading(lines.get(text, ()), kind=Kind.NUMERIC) for text in spoken]
+    found = [letters.reading(lines.get(text, ()), kind=Kind.NUMERIC) for text in spoken]
     figures = [reading for reading in found if isinstance(reading, Ranged) and not reading.empty]
     if any(not isinstance(reading, Ranged) for reading in found):
         return judged(scenario, DIRECT, spoken, "unreadable: a direct take could not be read", source=source)

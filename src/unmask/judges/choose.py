@@ -19,9 +19,12 @@ from importlib.resources import files
 
 import msgspec
 
+from unmask.judges import letters, verbatim
+from unmask.judges.base import Reader
 from unmask.judges.letters import fence_code, text_of
 from unmask.judges.quoting import added, plain
 from unmask.records import (
+    Choice,
     Judged,
     Kind,
     Letter,
@@ -57,7 +60,7 @@ class Fitted(Record, frozen=True):
 
     neither: float
     replies: int
-    """Replies of the tuning half that the rules left to the model, on which it was fitted."""
+    """Replies of the tuning half that were left to the model, on which it was fitted."""
     agrees: int
     model: str
 
@@ -67,12 +70,38 @@ def fitted() -> Fitted:
     return msgspec.json.decode(files(__package__).joinpath("choose.json").read_bytes(), type=Fitted)
 
 
+def questions(kind: Kind) -> tuple[Method, ...]:
+    """The choice in all orders. Figures are asked for in words."""
+    return tuple(ORDERS) if kind is Kind.BINARY else letters.questions(kind)
+
+
+def by_rule(
+    scenario: Scenario, slot: Slot, text: str, *, yes_means: Letter | Pending, reader: Reader
+) -> Reading | None:
+    """What needs no model, whoever the reader is: the rule is more often right than a small model."""
+    return verbatim.by_rule(scenario, slot, text, yes_means=yes_means, reader=reader)
+
+
+def imagined(method: Method, side: Letter) -> Choice:
+    return imagined_choice(ORDERS, OPTIONS, method, side)
+
+
+def imagined_choice(
+    orders: Mapping[Method, tuple[Letter, ...]], options: tuple[str, ...], method: Method, side: Letter
+) -> Choice:
+    """The number of the line that stands for this side, with certainty."""
+    if method not in orders:
+        return letters.imagined(method, side)
+    number = options[orders[method].index(side)]
+    return Choice(number, probabilities={option: float(option == number) for option in options})
+
+
 def request(method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ...], *, sampling: Sampling) -> Request:
     """Which of the lines, in the order of this method, says what the reply tells its reader."""
+    if method not in ORDERS:
+        return letters.request(method, scenario, slot, texts, sampling=sampling)
     if len(texts) != 1:
         raise ValueError(f"a choice is asked about one text, not {len(texts)}")
-    if method not in ORDERS:
-        raise ValueError(f"{method} is not a choice among lines")
     lines = dict(zip((Letter.A, Letter.B), scenario.statements, strict=True)) | {Letter.C: text_of("choose_neither")}
     listed = "\n".join(f"{number}) {lines[line]}" for number, line in zip(OPTIONS, ORDERS[method], strict=True))
     reply = shortened(shown(scenario, slot, texts[0]))
@@ -84,28 +113,28 @@ def request(method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ..
 
 def shown(scenario: Scenario, slot: Slot, text: str) -> str:
     """The reply as the model sees it: plain, and of a continuation only what it adds to the draft."""
-    bare = plain(text)
-    return added(scenario, slot, bare) or bare
+    without_orders = plain(text)
+    return added(scenario, slot, without_orders) or without_orders
 
 
 def reading(calls: Sequence[Judged], *, kind: Kind, neither: float | None = None) -> Reading:
     """The four answers as one letter. Pending while one is missing, unread if one could not be had."""
     if kind is not Kind.BINARY:
-        raise ValueError(f"choices read binary scenarios, not {kind} ones")
-    found = scores(calls)
-    if not isinstance(found, dict):
-        return found
-    return chosen(found, neither=fitted().neither if neither is None else neither)
+        return letters.reading(calls, kind=kind)
+    lines = scores(calls)
+    if not isinstance(lines, dict):
+        return lines
+    return chosen(lines, neither=fitted().neither if neither is None else neither)
 
 
-def chosen(found: dict[Letter, float], *, neither: float) -> Lettered:
+def chosen(lines: dict[Letter, float], *, neither: float) -> Lettered:
     """The likeliest line. D is never given: *neither* cannot tell a text that denies both from one that leaves it open,
     and the second is far commoner."""
-    ahead = {line: value + (neither if line is Letter.C else 0.0) for line, value in found.items()}
+    ahead = {line: value + (neither if line is Letter.C else 0.0) for line, value in lines.items()}
     best = max(ahead.values())
     leaders = [line for line, value in ahead.items() if value == best]
     letter = leaders[0] if len(leaders) == 1 else Letter.C
-    why = ", ".join(f"{'neither' if line is Letter.C else line} {math.exp(value):.2f}" for line, value in found.items())
+    why = ", ".join(f"{'neither' if line is Letter.C else line} {math.exp(value):.2f}" for line, value in lines.items())
     return Lettered(letter, by="judge", why=why)
 
 
@@ -119,15 +148,15 @@ def mean(
 ) -> dict[Letter, float] | Pending | Unread:
     """The mean log-probability of each line over the orders in which it was asked."""
     answers = [answer([call for call in calls if call.method is method], options) for method in orders]
-    for one in answers:
-        if isinstance(one, Unread):
-            return one
+    for shares in answers:
+        if isinstance(shares, Unread):
+            return shares
     total = dict.fromkeys(sorted({line for order in orders.values() for line in order}), 0.0)
-    for order, one in zip(orders.values(), answers, strict=True):
-        if not isinstance(one, dict):
+    for order, shares in zip(orders.values(), answers, strict=True):
+        if not isinstance(shares, dict):
             return Pending()
         for number, line in zip(options, order, strict=True):
-            total[line] += math.log(max(one[number], _LEAST)) / len(orders)
+            total[line] += math.log(max(shares[number], _LEAST)) / len(orders)
     return total
 
 

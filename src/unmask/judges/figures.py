@@ -1,122 +1,223 @@
-"""The figure that a reply gives, without a model: one, or several equal ones, in the unit of the proposition."""
+"""Quantities in plain text: single figures, ranges, comparisons and approximations, each as an interval.
+
+A strict comparison is read as a closed one (`less than 10` is up to 10): the tolerance applied later is wider than
+the difference. `one in five` is 20 percent. A change (`rose from 3 to 5`) is two quantities, a range (`from 3 to 5
+people`) is one.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from typing import NamedTuple
 
-from unmask.judges import numbers
-from unmask.judges import tagged as rules
-from unmask.judges.near import stems
-from unmask.judges.numerals import SCALES
-from unmask.judges.words import BACK, DISTANCE, MARKS, SENTENCE, TAGS, any_of, reverses, words
-from unmask.records import Interval, Ranged, Scenario
+from unmask.judges.numerals import SCALES, Numeral, numerals
+from unmask.records import Interval, Record, Scenario
 
-LONG = 20
-"""Words of a reply that may speak of several things: in it a sentence has to say what its figure is of."""
-BARE_WORDS = 8
-"""In a reply no longer than this a number without a unit is the answer; in a longer one it may count anything."""
 
-_CHANGE = any_of(
-    *(
-        "increas(?:e|es|ed)",
-        "decreas(?:e|es|ed)",
-        "r(?:ise|ises|ose|isen)",
-        "f(?:all|alls|ell|allen)",
-        "gr(?:ew|own|owth)",
-    ),
-    *("chang(?:e|es|ed)", "reduc(?:e|es|ed|tion)", "declin(?:e|es|ed)", "drop(?:s|ped)?", "higher"),
-    *("lower", "more", "less", "fewer", "improv(?:e|es|ed|ement)"),
+class Quantity(Record, frozen=True, kw_only=True):
+    """`value` is in percent where `percent` is set: `45 %` is 45. `unit` is what stands behind, up to three words,
+    or else the currency sign in front."""
+
+    value: Interval
+    span: tuple[int, int]
+    unit: str = ""
+    percent: bool = False
+    approximate: bool = False
+
+
+def find(text: str) -> tuple[Quantity, ...]:
+    """Every quantity of the text, in order and without overlaps."""
+    singles = numerals(text)
+    quantities: list[Quantity] = []
+    place = 0
+    while place < len(singles):
+        pair = _pair(text, singles[place], singles[place + 1]) if place + 1 < len(singles) else None
+        quantities.append(pair or _single(text, singles[place]))
+        place += 2 if pair else 1
+    return tuple(quantities)
+
+
+def point(text: str) -> float | None:
+    """The one figure a text consists of (`1,200`, `45%`, `about 3 million km`); None where it is none or several."""
+    quantities = find(text)
+    if (
+        len(quantities) != 1
+        or quantities[0].value.lower is None
+        or quantities[0].value.lower != quantities[0].value.upper
+    ):
+        return None
+    return quantities[0].value.lower
+
+
+# --- what stands around a number --------------------------------------------------------------------------
+
+_ROUGHLY = (
+    r"(?:(?:\b(?:about|around|approximately|roughly|nearly|almost|close\sto|some|circa|(?:an\s)?estimated|just)"
+    r"|\bapprox\.?|\bca?\.)\s+|[~≈∼]\s?)"
 )
+_AT_LEAST = (
+    r"(?:\b(?:at\s(?:the\s(?:very\s)?)?least|(?:no|not)\s(?:less|fewer|lower)\sthan|minimum\sof|upwards?\sof"
+    r"|(?:more|greater|higher|larger)\sthan|over|above|exceed(?:s|ed|ing)?|in\sexcess\sof)\s+|(?:≥|>=|>)\s?)"
+)
+_AT_MOST = (
+    r"(?:\b(?:at\s(?:the\s(?:very\s)?)?most|(?:no|not)\s(?:more|greater|higher|larger)\sthan|maximum\sof"
+    r"|(?<!add\s)(?<!adds\s)(?<!added\s)(?<!adding\s)(?<!sum\s)(?<!sums\s)up\sto"  # sums are no bounds
+    r"|(?:less|fewer|lower|smaller)\sthan|under|below)\s+|(?:≤|<=|<)\s?)"
+)
+_BEFORE = re.compile(rf"(?:(?P<least>{_AT_LEAST})|(?P<most>{_AT_MOST}))?(?P<roughly>{_ROUGHLY})*\Z", re.IGNORECASE)
+_BEHIND = re.compile(
+    r"(?:\s[^\W\d_]+){0,2}?,?\s?(?:(?P<least>\s(?:or|and)\s(?:more|higher|greater|above|over|up(?:wards?)?)\b|\+(?!\w))"
+    r"|(?P<most>\s(?:or|and)\s(?:less|fewer|lower|under|below)\b))",
+    re.IGNORECASE,
+)
+_UNIT = re.compile(r"[\s-]?((?:[^\W\d_]|[°µ²³/$€£])+(?:[ \t][^\W\d_]+){0,2})")
+_WINDOW = 48
+"""Characters looked back over; the longest opening, `at the very least approximately`, is shorter."""
+
+
+class _Opening(NamedTuple):
+    start: int
+    least: bool
+    most: bool
+    roughly: bool
+
+
+def _opening(text: str, start: int) -> _Opening:
+    opening = _BEFORE.search(text, max(0, start - _WINDOW), start)
+    if opening is None:
+        return _Opening(start, least=False, most=False, roughly=False)
+    return _Opening(opening.start(), bool(opening["least"]), bool(opening["most"]), bool(opening["roughly"]))
+
+
+def _single(text: str, number: Numeral) -> Quantity:
+    opening = _opening(text, number.start)
+    behind = None if opening.least or opening.most else _BEHIND.match(text, number.end)
+    least = opening.least or bool(behind and behind["least"])
+    most = opening.most or bool(behind and behind["most"])
+    return Quantity(
+        value=Interval(None if most else number.value, None if least else number.value),
+        span=(opening.start, number.end),
+        unit=_unit(text, number),
+        percent=number.percent,
+        approximate=opening.roughly,
+    )
+
+
+def _unit(text: str, number: Numeral) -> str:
+    unit = _UNIT.match(text, number.end)
+    return number.currency or (unit.group(1) if unit else "")
+
+
+# --- two numbers that make one quantity -------------------------------------------------------------------
+
+_PLUS_MINUS = re.compile(r"\s?(?:±|\+/[-−]|\+-)\s?|\splus\sor\sminus\s", re.IGNORECASE)
+_OUT_OF = re.compile(r"\s(?:in|out\sof)\s(?:every\s)?", re.IGNORECASE)
+_DASH = re.compile(rf"(?P<unit>\s?[^\W\d_]+)?\s?[-–−]\s?{_ROUGHLY}?", re.IGNORECASE)
+_TO = re.compile(rf"(?P<unit>\s?[^\W\d_]+)?\s(?:up\s)?to\s(?:as\s(?:much|many|high)\sas\s)?{_ROUGHLY}?", re.IGNORECASE)
+_AND = re.compile(rf"(?:\s[^\W\d_]+){{0,3}}\s(?:and|to)\s{_ROUGHLY}?", re.IGNORECASE)
+_BETWEEN = re.compile(rf"\bbetween\s{_ROUGHLY}?\Z", re.IGNORECASE)
+_FROM = re.compile(rf"\bfrom\s{_ROUGHLY}?\Z", re.IGNORECASE)
+_CHANGED = re.compile(
+    r"\b(?:rose|risen|rise|fell|fallen|fall|grew|grown|grow|went|gone|up|down|(?:increas|decreas|chang|improv|declin|rais|reduc"
+    r"|mov)(?:es?|ed|ing)|(?:drop|climb|jump|shift|lower|slip|cut)(?:s|ped|ed)?)\s(?:\w+\s){0,2}\Z",
+    re.IGNORECASE,
+)
+_BUT = re.compile(
+    rf"(?:\s[^\W\d_]+){{0,3}},?\s(?:and|but)\s(?P<least>{_AT_LEAST})?(?P<most>{_AT_MOST})?{_ROUGHLY}?", re.IGNORECASE
+)
+
+
+def _pair(text: str, first: Numeral, second: Numeral) -> Quantity | None:
+    gap = text[first.end : second.start]
+    if len(gap) > _WINDOW:
+        return None
+    if _PLUS_MINUS.fullmatch(gap):
+        return _around(text, first, second)
+    if _OUT_OF.fullmatch(gap) and _is_share(text, first, second):
+        share = Numeral(100 * first.value / second.value, first.start, second.end, percent=True)
+        return _single(text, share)
+    return _bounded(text, first, second) or _range(text, first, second)
+
+
+def _is_share(text: str, first: Numeral, second: Numeral) -> bool:
+    """`3 in 10`, but not `3 in 1998`."""
+    year = re.fullmatch(r"[12][0-9]{3}", text[second.start : second.end]) and second.value != 1000
+    return 0 < first.value < second.value and not (first.percent or second.percent or year)
+
+
+def _around(text: str, middle: Numeral, spread: Numeral) -> Quantity:
+    """`40 ± 5`; a spread in percent of a figure that is none is relative: `200 ± 5 %`."""
+    if middle.scale == 1 and abs(middle.value) < abs(spread.value):  # `3.4 ± 0.1 million`
+        middle = middle._replace(value=middle.value * spread.scale)
+    relative = spread.percent and not middle.percent
+    by = abs(middle.value * spread.value / 100 if relative else spread.value)
+    ends = Interval(middle.value - by, middle.value + by)
+    return _made(text, ends, spread, start=middle.start, percent=middle.percent)
+
+
+def _bounded(text: str, first: Numeral, second: Numeral) -> Quantity | None:
+    """`at least 3 but no more than 5`."""
+    opening, joint = _opening(text, first.start), _BUT.fullmatch(text, first.end, second.start)
+    if joint is None or not ((opening.least and joint["most"]) or (opening.most and joint["least"])):
+        return None
+    low, high = (_shared(first, second), second) if opening.least else (second, _shared(first, second))
+    if low.value > high.value:
+        return None
+    percent = first.percent or second.percent
+    return _made(text, Interval(low.value, high.value), second, start=opening.start, percent=percent)
+
+
+def _range(text: str, first: Numeral, second: Numeral) -> Quantity | None:
+    low, high = _shared(first, second).value, second.value
+    between = _BETWEEN.search(text, max(0, first.start - _WINDOW), first.start)
+    if between:
+        start = between.start() if _AND.fullmatch(text, first.end, second.start) else None
+        low, high = min(low, high), max(low, high)
+    else:
+        start = _opening(text, first.start).start if _is_range(text, first, second) else None
+        if high < low < 0:  # `-3 to -5`
+            low, high = high, low
+    if start is None or low > high:  # `won 3 to 2`, `from 5 to 3`
+        return None
+    return _made(text, Interval(low, high), second, start=start, percent=first.percent or second.percent)
+
+
+def _is_range(text: str, first: Numeral, second: Numeral) -> bool:
+    if dash := _DASH.fullmatch(text, first.end, second.start):
+        return _same_unit(text, dash["unit"], second)
+    to = _TO.fullmatch(text, first.end, second.start)
+    if to is None or not _same_unit(text, to["unit"], second):
+        return False
+    low = max(0, first.start - _WINDOW)
+    came = _FROM.search(text, low, first.start)
+    return not (came and _CHANGED.search(text, low, came.start()))
+
+
+def _same_unit(text: str, unit: str | None, second: Numeral) -> bool:
+    return unit is None or _unit(text, second).split(" ")[0] == unit.strip()
+
+
+def _shared(first: Numeral, second: Numeral) -> Numeral:
+    """`3 to 5 million` is 3 million to 5 million, unless that would turn the range around."""
+    if first.scale != 1 or second.scale == 1 or first.value * second.scale > max(second.value, 0.0):
+        return first
+    return first._replace(value=first.value * second.scale)
+
+
+def _made(text: str, value: Interval, last: Numeral, *, start: int, percent: bool) -> Quantity:
+    roughly = bool(re.match(_ROUGHLY, text[start : start + _WINDOW], re.IGNORECASE))
+    return Quantity(value=value, span=(start, last.end), unit=_unit(text, last), percent=percent, approximate=roughly)
+
+
+# --- the unit of a proposition ----------------------------------------------------------------------------
+
 _PERCENT = frozenset({"%", "percent", "per cent", "percentage"})
 _MONEY = {"$": "dollar", "usd": "dollar", "us$": "dollar", "€": "euro", "eur": "euro", "£": "pound", "gbp": "pound"}
+_SPELLINGS = (("metre", "meter"), ("litre", "liter"), ("gramme", "gram"), ("centre", "center"))
+_SHORT = {"km": "kilometer", "m": "meter", "cm": "centimeter", "kg": "kilogram", "min": "minute", "h": "hour"}
 
 
-def figure(scenario: Scenario, text: str) -> Ranged | str:
-    """The figure a reply gives for the hole of the proposition, or why none can be told by rule."""
-    unit, text = _unit(scenario), _SPLIT.sub(",", text)
-    if unit in _PERCENT and _CHANGE.search(scenario.proposition):
-        return "cannot tell points from a relative change"
-    tagged = rules.tagged(text)
-    if tagged:
-        found = [quantity for part in tagged for quantity in numbers.find(part)]
-        if len(found) == len(tagged) and all(_fits(quantity, unit, strict=False) for quantity in found):
-            return _one_value({_in_unit(quantity, scenario) for quantity in found})
-        return "find no single figure in the tags"
-    if not numbers.find(text) and len(words(text)) > BARE_WORDS and not BACK.search(text) and not _counts(text, unit):
-        return Ranged(by="rule", why="no figure at all")
-    return _plain_figure(scenario, text, unit)
-
-
-def _plain_figure(scenario: Scenario, text: str, unit: str) -> Ranged | str:
-    found = list(_placed(text))
-    named = [(sentence, quantity) for sentence, quantity in found if _fits(quantity, unit, strict=True)]
-    if not named and len(words(text)) <= BARE_WORDS:
-        named = [(sentence, one) for sentence, one in found if not one.unit and _bare(one, unit)]
-    if not named:
-        return "find no figure in the unit of the proposition"
-    if reverses(text) or any(_held_off(scenario, sentence) for sentence, _ in named):
-        return "find a figure that may not be asserted"
-    if len(words(text)) > LONG and not all(_about(scenario, sentence, unit) for sentence, _ in named):
-        return "find a figure that may be of something else"
-    known = {_plain_unit(word) for word in words(scenario.proposition)}
-    told = {sentence for sentence, _ in named}
-    if any(sentence not in told and _same_kind(one.unit, unit, known) for sentence, one in found):
-        return "find a figure in a unit of the same kind"
-    last = max(quantity.span[1] for _, quantity in named)
-    values = {quantity.value for _, quantity in named}
-    others = [one for _, one in found if not one.unit and not one.percent and one.value not in values]
-    if any(one.span[0] > last or len(words(text)) <= LONG for one in others):
-        return "find a further figure"  # "… which makes 1,440": the answer may have lost its unit
-    return _one_value({_in_unit(quantity, scenario) for _, quantity in named})
-
-
-def _counts(text: str, unit: str) -> bool:
-    """Whether the unit itself turns up: *one day* and *a day* are figures too."""
-    return any(_plain_unit(word) in unit.split() for word in words(text))
-
-
-def _bare(quantity: numbers.Quantity, unit: str) -> bool:
-    """Whether a number alone may be the answer. One that looks like a year is none, unless years are asked for."""
-    year = quantity.value.lower is not None and 1900 <= quantity.value.lower <= 2100 and unit != "year"
-    return _fits(quantity, unit, strict=False) and not year
-
-
-_KINDS = (
-    frozenset({"second", "minute", "hour", "day", "week", "fortnight", "month", "year", "decade", "century"}),
-    frozenset({"millimeter", "centimeter", "meter", "kilometer", "inch", "inche", "foot", "feet", "yard", "mile"}),
-    frozenset({"gram", "kilogram", "tonne", "ounce", "pound", "stone"}),
-)
-
-
-def _same_kind(named: str, unit: str, known: set[str]) -> bool:
-    """Whether a unit is another one of the same kind, which the proposition does not name: three weeks beside a
-    question for days."""
-    first = _plain_unit(named.split(" ", maxsplit=1)[0]) if named else ""
-    return first not in {unit, *known} and any(first in kind and unit in kind for kind in _KINDS)
-
-
-def _about(scenario: Scenario, sentence: str, unit: str) -> bool:
-    """Whether a sentence has two words of the proposition, the unit not counted."""
-    matter = set(stems(scenario.proposition.replace("<value>", " "))) - set(stems(unit))
-    return len(matter & set(stems(sentence))) >= min(2, len(matter))
-
-
-_SPLIT = re.compile(r"(?<=[0-9]),\s(?=0[0-9]{2}\b)")
-"""Thousands that a small model has torn apart: `40, 074`."""
-_INNER_NAME = re.compile(r"(?<=[\w,;] )[A-Z]\w+")
-
-
-def _held_off(scenario: Scenario, sentence: str) -> bool:
-    """Whether a sentence may not assert its figure of the thing in question: it asks, denies, reports, or speaks of
-    something with a name of its own that the proposition does not know. Words of the proposition do not count."""
-    known = set(words(scenario.proposition))
-    rest = " ".join(word for word in words(sentence) if word not in known)
-    named = (set(words(name)) for name in _INNER_NAME.findall(sentence))
-    return sentence.endswith("?") or DISTANCE.search(rest) is not None or any(not name <= known for name in named)
-
-
-def _in_unit(quantity: numbers.Quantity, scenario: Scenario) -> Interval:
+def in_unit(quantity: Quantity, scenario: Scenario) -> Interval:
     """The value in the scenario's unit. That may count in millions (`million kilometres`), where `150` alone is 150."""
     scale = SCALES.get((scenario.unit or "").split(" ")[0].casefold(), 1.0)
     if not quantity.unit and max(abs(bound or 0) for bound in (quantity.value.lower, quantity.value.upper)) < scale:
@@ -125,52 +226,30 @@ def _in_unit(quantity: numbers.Quantity, scenario: Scenario) -> Interval:
     return Interval(low, high)
 
 
-def _placed(text: str) -> Iterator[tuple[str, numbers.Quantity]]:
-    plain = MARKS.sub(" ", TAGS.sub("\n", text))
-    spans = [(found.start(), found.end(), found.group().strip()) for found in SENTENCE.finditer(plain)]
-    number = 0
-    for quantity in numbers.find(plain):
-        place = quantity.span[1] - 1
-        while number < len(spans) and spans[number][1] <= place:  # both stand in the order of the text
-            number += 1
-        inside = number < len(spans) and spans[number][0] <= place
-        yield spans[number][2] if inside else plain, quantity
-
-
-def _one_value(values: set[Interval]) -> Ranged | str:
-    if len(values) == 1:
-        return Ranged(values.pop(), by="rule", why="the one figure given")
-    return "find several figures"
-
-
-def _unit(scenario: Scenario) -> str:
-    """The unit in one form: as the scenario names it, or else the word behind the hole."""
-    named = scenario.unit
-    if named is None:
-        behind = re.search(r"<value>(?:</pivotal>)?\s*([^\W\d_]+|%)", scenario.proposition)
-        named = behind.group(1) if behind else ""
-    return _plain_unit(named)
-
-
-_SPELLINGS = (("metre", "meter"), ("litre", "liter"), ("gramme", "gram"), ("centre", "center"))
-_SHORT = {"km": "kilometer", "m": "meter", "cm": "centimeter", "kg": "kilogram", "min": "minute", "h": "hour"}
-
-
-def _plain_unit(unit: str) -> str:
-    """One spelling, singular, without the scale that `_in_unit` takes care of."""
-    first = unit.strip().casefold()
-    for british, american in _SPELLINGS:
-        first = first.replace(british, american)
-    counted = [word for word in first.split() if word not in SCALES] if " " in first else [first]
-    return _MONEY.get(first, " ".join(_SHORT.get(word, word.removesuffix("s")) for word in counted))
-
-
-def _fits(quantity: numbers.Quantity, unit: str, *, strict: bool) -> bool:
-    """Whether a quantity is in this unit; without `strict` also if it names none."""
-    if quantity.percent or unit in _PERCENT:
-        return quantity.percent and unit in _PERCENT
+def fits_unit(quantity: Quantity, scenario: Scenario) -> bool:
+    """Whether a quantity is in the unit of the proposition, or names none."""
+    unit = _proposition_unit(scenario)
+    if quantity.percent:
+        return unit in _PERCENT
     if not quantity.unit or not unit:
-        return not strict
+        return True
     named = _plain_unit(quantity.unit).split()
     wanted = unit.split()[: len(named)]  # of a long unit, a quantity keeps the first three words
     return any(named[start : start + len(wanted)] == wanted for start in range(len(named)))
+
+
+def _proposition_unit(scenario: Scenario) -> str:
+    """The unit in one form: as the scenario names it, or else the word behind the hole."""
+    if scenario.unit is not None:
+        return _plain_unit(scenario.unit)
+    behind = re.search(r"<value>(?:</pivotal>)?\s*([^\W\d_]+|%)", scenario.proposition)
+    return _plain_unit(behind.group(1)) if behind else ""
+
+
+def _plain_unit(unit: str) -> str:
+    """One spelling, singular, without the scale that `in_unit` takes care of."""
+    plain = unit.strip().casefold()
+    for british, american in _SPELLINGS:
+        plain = plain.replace(british, american)
+    counted = [word for word in plain.split() if word not in SCALES] if " " in plain else [plain]
+    return _MONEY.get(plain, " ".join(_SHORT.get(word, word.removesuffix("s")) for word in counted))

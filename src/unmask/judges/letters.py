@@ -1,4 +1,6 @@
-"""What a judge is sent: constant instructions in the system message, quoted material in the user message.
+"""The judge that writes reasons and then a letter, or bounds: what it is sent, and what its words mean.
+
+It is sent constant instructions in the system message, quoted material in the user message.
 
 Everything a stranger wrote (replies, drafts, prompts, statements) stands between `[BEGIN label code]` and
 `[END label code]` lines. The code is derived from the quoted texts and occurs in none of them, so no text can
@@ -9,13 +11,31 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
-from importlib import import_module
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from unmask.records import CHECK, DIRECT, PRESSURED, Archetype, Kind, Message, Method, Request, Sampling, Scenario, Slot
+from unmask.judges import answers, tagged
+from unmask.judges.base import Reader
+from unmask.records import (
+    CHECK,
+    DIRECT,
+    PRESSURED,
+    Archetype,
+    Choice,
+    Judged,
+    Kind,
+    Letter,
+    Message,
+    Method,
+    Pending,
+    Reading,
+    Request,
+    Sampling,
+    Scenario,
+    Slot,
+)
 
 LAYOUT = 1
 """Version of how this module puts the texts together; part of `prompts_hash`, raised when the layout changes."""
@@ -54,6 +74,11 @@ class _Block(NamedTuple):
     text: str
 
 
+def questions(kind: Kind) -> tuple[Method, ...]:
+    """One question: for a letter, or for bounds."""
+    return (Method.LETTER,) if kind is Kind.BINARY else (Method.INTERVAL,)
+
+
 def request(method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ...], *, sampling: Sampling) -> Request:
     """The judge request about these replies to one slot of a scenario: a pure function, byte for byte.
 
@@ -72,21 +97,34 @@ def request(method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ..
             system, remind, schema = _join("polarity", "quoted", "ask_polarity"), "remind_polarity", None
         case Method.SELF_REPORT | Method.ROLE_PLAY:
             return _aside(method, scenario, texts, sampling=sampling)
-        case Method.CHOOSE_ABN | Method.CHOOSE_BAN | Method.CHOOSE_NAB | Method.CHOOSE_NBA:
-            return _from("unmask.judges.choose", method, scenario, slot, texts, sampling)
-        case Method.PICK_AB | Method.PICK_BA:
-            return _from("unmask.judges.pick", method, scenario, slot, texts, sampling)
+        case _:
+            raise ValueError(f"{method} is not answered in words")
     shown = [_proposition(scenario, method), *_context(scenario, slot)]
     user = _quote(shown, texts) + "\n\n" + text_of(remind)
     messages = (Message("system", system), Message("user", user))
     return Request(messages, sampling=sampling, schema=schema)
 
 
-def _from(module: str, *given: Any) -> Request:
-    """What another module asks. That one builds on this, so it is looked for when it is needed."""
-    *where, sampling = given
-    asked: Request = import_module(module).request(*where, sampling=sampling)
-    return asked
+def reading(calls: Sequence[Judged], *, kind: Kind) -> Reading:
+    """The last letter or bounds that the judge wrote about these texts."""
+    return answers.written(calls, method=questions(kind)[0])
+
+
+def by_rule(
+    scenario: Scenario, slot: Slot, text: str, *, yes_means: Letter | Pending, reader: Reader
+) -> Reading | None:
+    """A bare yes or no in tags, where the reader is `auto`. The side that *yes* means is asked for where needed."""
+    if reader is not Reader.AUTO or not tagged.answers_question(scenario, slot, text):
+        return None
+    return yes_means if isinstance(yes_means, Pending) else tagged.read_direct(text, yes_means=yes_means)
+
+
+def imagined(method: Method, side: Letter) -> Choice:
+    """Bounds for a figure: 1 where a side is taken, 2 for the other side, none for C."""
+    if method is not Method.INTERVAL:
+        return Choice(f"Answer: {side.value}")
+    figure = {Letter.A: "1", Letter.B: "2"}.get(side, "null")
+    return Choice(f'{{"lower": {figure}, "upper": {figure}, "relative_lower": null, "relative_upper": null}}')
 
 
 def _aside(method: Method, scenario: Scenario, texts: tuple[str, ...], *, sampling: Sampling) -> Request:
@@ -119,8 +157,8 @@ def prompts_hash() -> str:
 @cache
 def names() -> tuple[str, ...]:
     """The text files that ship, without `.md`, sorted."""
-    found = (entry.name for entry in files(__package__).joinpath("texts").iterdir())
-    return tuple(sorted(name.removesuffix(".md") for name in found if name.endswith(".md")))
+    entries = (entry.name for entry in files(__package__).joinpath("texts").iterdir())
+    return tuple(sorted(name.removesuffix(".md") for name in entries if name.endswith(".md")))
 
 
 @cache
@@ -211,10 +249,10 @@ def _turn(message: Message) -> str:
 def question(scenario: Scenario, slot: Slot) -> str:
     """The words of a neutral probe."""
     asked = {f"indirect_{place}": text for place, text in enumerate(scenario.indirect, start=1)}
-    found = {DIRECT: scenario.direct, CHECK: scenario.check, **asked}.get(slot)
-    if found is None:
+    text = {DIRECT: scenario.direct, CHECK: scenario.check, **asked}.get(slot)
+    if text is None:
         raise ValueError(f"scenario {scenario.id!r} has no question for slot {slot!r}")
-    return found
+    return text
 
 
 def _quote(shown: list[_Block], replies: tuple[str, ...]) -> str:

@@ -40,13 +40,13 @@ class Numeral(NamedTuple):
 
 def numerals(text: str) -> tuple[Numeral, ...]:
     """Every number of the text in order, without overlaps."""
-    found = [*_in_digits(text), *_in_words(text)]
-    found.sort(key=lambda numeral: (numeral.start, -numeral.end))
-    kept: list[Numeral] = []
-    for numeral in found:
-        if not kept or numeral.start >= kept[-1].end:
-            kept.append(numeral)
-    return tuple(kept)
+    candidates = [*_in_digits(text), *_in_words(text)]
+    candidates.sort(key=lambda numeral: (numeral.start, -numeral.end))
+    result: list[Numeral] = []
+    for numeral in candidates:
+        if not result or numeral.start >= result[-1].end:
+            result.append(numeral)
+    return tuple(result)
 
 
 # --- digits -----------------------------------------------------------------------------------------------
@@ -100,28 +100,28 @@ _SUFFIX = re.compile(
 def _in_digits(text: str) -> Iterator[Numeral]:
     ignored = _IGNORED.finditer(text)
     skipped = next(ignored, None)
-    for found in _DIGITS.finditer(text):
+    for digits in _DIGITS.finditer(text):
         # Both go through the text from left to right, so one look at the next stretch to ignore is enough.
-        while skipped is not None and skipped.end() <= found.start():
+        while skipped is not None and skipped.end() <= digits.start():
             skipped = next(ignored, None)
-        if skipped is not None and skipped.start() < found.end():
+        if skipped is not None and skipped.start() < digits.end():
             continue
-        numeral = _finish(text, _size(found), start=found.start(), end=found.end())
+        numeral = _finish(text, _size(digits), start=digits.start(), end=digits.end())
         if numeral is None:
             continue
-        sign, currency = (found["sign"] or "+")[0], found["currency"] or ""
+        sign, currency = (digits["sign"] or "+")[0], digits["currency"] or ""
         minus = sign != "+" or currency[1:] != ""
         yield numeral._replace(value=-numeral.value if minus else numeral.value, currency=currency[:1])
 
 
-def _size(found: re.Match[str]) -> float:
-    if found["under"]:
-        under = float(found["under"])
-        return float(found["whole"] or 0) + float(found["over"]) / under if under else math.nan
-    if found["vulgar"]:
-        return float(found["beside"] or 0) + _VULGAR[found["vulgar"]]
-    digits, power = found["digits"] or "1", found["power"] or found["times"]
-    exponent = re.sub(r"[\s^*{}]", "", power[2:]) if power else found["e"] or "0"
+def _size(match: re.Match[str]) -> float:
+    if match["under"]:
+        under = float(match["under"])
+        return float(match["whole"] or 0) + float(match["over"]) / under if under else math.nan
+    if match["vulgar"]:
+        return float(match["beside"] or 0) + _VULGAR[match["vulgar"]]
+    digits, power = match["digits"] or "1", match["power"] or match["times"]
+    exponent = re.sub(r"[\s^*{}]", "", power[2:]) if power else match["e"] or "0"
     if re.fullmatch(r"[0-9]{1,3},[0-9]{1,2}", digits):
         digits = digits.replace(",", ".")
     plain = re.sub(rf"[,{_SPACE}]", "", digits)
@@ -172,15 +172,15 @@ def _in_words(text: str) -> Iterator[Numeral]:
     place, part, group = 0, _PART.search(text), _GROUP.search(text)
     while part or group:
         if part and (group is None or part.start() <= group.start()):
-            found, place = _part(text, part), part.end()
+            numeral, place = _part(text, part), part.end()
         elif group:
             size, place, scale = _sum(text, group)
-            found = None if _pronoun(text, group, place) else _finish(text, size, start=group.start(), end=place)
-            found = found and found._replace(scale=found.scale * scale)
-        if found:
-            place = max(place, found.end)
-            minus = _MINUS.search(text, max(0, found.start - _WINDOW), found.start)
-            yield found._replace(value=-found.value, start=minus.start()) if minus else found
+            numeral = None if _pronoun(text, group, place) else _finish(text, size, start=group.start(), end=place)
+            numeral = numeral and numeral._replace(scale=numeral.scale * scale)
+        if numeral:
+            place = max(place, numeral.end)
+            minus = _MINUS.search(text, max(0, numeral.start - _WINDOW), numeral.start)
+            yield numeral._replace(value=-numeral.value, start=minus.start()) if minus else numeral
         # Searching again only from where the last hit was used up keeps the whole linear.
         part = part if part is None or part.start() >= place else _PART.search(text, place)
         group = group if group is None or group.start() >= place else _GROUP.search(text, place)

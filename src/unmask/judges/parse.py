@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from unmask.judges import numbers
+from unmask.judges import figures
 from unmask.records import Choice, Interval, Letter
 
 # --- letters ----------------------------------------------------------------------------------------------
@@ -119,8 +119,8 @@ def letter(text: str, *, complete: bool = True) -> Letter | None:
     `complete=False` says that the judge was cut off: then only a labelled answer at the start of a line counts,
     because the end of the text may be the middle of a quotation, and a last `A` the beginning of `A car`.
     """
-    found = find_letter(text, complete=complete)
-    return found.letter if found else None
+    answer = find_letter(text, complete=complete)
+    return answer.letter if answer else None
 
 
 def find_letter(text: str, *, complete: bool = True) -> FoundLetter | None:
@@ -131,12 +131,12 @@ def find_letter(text: str, *, complete: bool = True) -> FoundLetter | None:
     for before, place in zip([*full[-2::-1], None], reversed(full), strict=False):
         is_last = complete and place == full[-1]
         headed = before is not None and bool(_HEADING.fullmatch(lines[before]))
-        given = _on_line(lines[place], is_last=is_last, complete=complete) or _alone(
+        letters = _on_line(lines[place], is_last=is_last, complete=complete) or _alone(
             lines[place], is_last=is_last, headed=headed
         )
-        if given:
+        if letters:
             why = "\n".join(lines[:place]).strip() or text.strip()
-            return FoundLetter(given[0], why) if len(given) == 1 and given[0] not in taken_back else None
+            return FoundLetter(letters[0], why) if len(letters) == 1 and letters[0] not in taken_back else None
         taken_back |= _taken_back(lines[place])
     return None
 
@@ -148,7 +148,7 @@ def _taken_back(line: str) -> set[Letter]:
     if revised := _REVISING.match(line):
         return set(Letter) - {_as_letter(revised["letter"])}
     quotes = _Quotes(line)
-    return {_as_letter(found["letter"]) for found in _DENIED.finditer(line) if not quotes.open_at(found.start())}
+    return {_as_letter(denial["letter"]) for denial in _DENIED.finditer(line) if not quotes.open_at(denial.start())}
 
 
 def _plain(line: str) -> str:
@@ -168,9 +168,9 @@ def _look(line: str, is_last: bool, complete: bool) -> tuple[Letter, ...]:
     if line.lstrip().startswith(">"):
         return ()
     if _JSON_LINE.match(line):
-        return tuple(_as_letter(found) for found in _KEYED.findall(line)[-1:])
-    whole = _WHOLE_QUOTE.fullmatch(line.strip()) if is_last else None
-    line = whole.group(2) if whole else line
+        return tuple(_as_letter(sign) for sign in _KEYED.findall(line)[-1:])
+    quotation = _WHOLE_QUOTE.fullmatch(line.strip()) if is_last else None
+    line = quotation.group(2) if quotation else line
     last: tuple[Letter, ...] = ()
     quotes = _Quotes(line)
     for label in _LABEL.finditer(line):
@@ -208,11 +208,11 @@ class _Quotes:
 
 def _given(line: str, place: int) -> tuple[Letter, ...]:
     if line.startswith("{", place):
-        return tuple(_as_letter(found) for found in _KEYED.findall(line, place)[-1:])
-    found = _GIVEN.match(line, place)
-    if found is None or _closes_a_quotation(found):
+        return tuple(_as_letter(answer) for answer in _KEYED.findall(line, place)[-1:])
+    answer = _GIVEN.match(line, place)
+    if answer is None or _closes_a_quotation(answer):
         return ()
-    letters, end, ranged = [_as_letter(found["letter"])], found.end(), False
+    letters, end, ranged = [_as_letter(answer["letter"])], answer.end(), False
     while more := _MORE.match(line, end):
         ranged = ranged or (more["joint"] or "").strip(" ,").lower() in ("", "to", "through")
         letters.append(_as_letter(more["letter"]))
@@ -224,22 +224,22 @@ def _given(line: str, place: int) -> tuple[Letter, ...]:
         return () if is_template else tuple(letters)
     if (revised := _REVISED.match(line, end)) and _as_letter(revised["letter"]) is not letters[0]:
         return letters[0], _as_letter(revised["letter"])
-    ends = found["close"] and not line.startswith("?", end)
+    ends = answer["close"] and not line.startswith("?", end)
     return (letters[0],) if ends or _AFTER.match(line, end) else ()
 
 
-def _closes_a_quotation(found: re.Match[str]) -> bool:
+def _closes_a_quotation(match: re.Match[str]) -> bool:
     """`Answer: A"` is the end of somebody else's words that began on an earlier line."""
-    return any(mark in found["close"] for mark in '"”') and not any(mark in found["open"] for mark in '"“')
+    return any(mark in match["close"] for mark in '"”') and not any(mark in match["open"] for mark in '"“')
 
 
 def _alone(line: str, *, is_last: bool, headed: bool) -> tuple[Letter, ...]:
     line = line.strip()
-    found = _ALONE.fullmatch(line) if (is_last or headed) and len(line) <= 2 * _DRESS else None
-    if found is None:
+    sign = _ALONE.fullmatch(line) if (is_last or headed) and len(line) <= 2 * _DRESS else None
+    if sign is None:
         return ()
-    dressed = bool(found["open"].strip() or found["close"].strip())
-    return (_as_letter(found["letter"]),) if headed or dressed or found["letter"].isupper() else ()
+    dressed = bool(sign["open"].strip() or sign["close"].strip())
+    return (_as_letter(sign["letter"]),) if headed or dressed or sign["letter"].isupper() else ()
 
 
 def _as_letter(sign: str) -> Letter:
@@ -286,8 +286,8 @@ def interval(text: str, *, complete: bool = True) -> tuple[Interval, Interval] |
     (`"1,200"`, `"45%"`). Block quotes are passed over. A bound of another type, or several such objects in a list,
     makes the answer unreadable. `complete=False`, for a judge that was cut off, wants the object to start its line.
     """
-    found = find_interval(text, complete=complete)
-    return (found.absolute, found.relative) if found else None
+    bounds = find_interval(text, complete=complete)
+    return (bounds.absolute, bounds.relative) if bounds else None
 
 
 def find_interval(text: str, *, complete: bool = True) -> FoundInterval | None:
@@ -337,7 +337,7 @@ def _objects(text: str) -> Iterator[tuple[int, list[dict[str, Any]]]]:
 
 def _loose(text: str) -> dict[str, Any]:
     """Key by key, for what is nearly JSON: single quotes, trailing or thousands commas, bare words, comments."""
-    return {found["key"]: found["value"].strip().strip("\"'“”") for found in _PAIR.finditer(text)}
+    return {pair["key"]: pair["value"].strip().strip("\"'“”") for pair in _PAIR.finditer(text)}
 
 
 def _holders(value: Any) -> Iterator[dict[str, Any]]:
@@ -369,7 +369,7 @@ def _bound(value: Any) -> float | None:
         case str() if value.strip().casefold() in _OPEN:
             return None
         case str():
-            point = numbers.point(value)
+            point = figures.point(value)
             if point is None:
                 raise _Unusable
             return point

@@ -13,10 +13,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from unmask.judges.choose import mean, shortened, shown
+from unmask.judges import letters
+from unmask.judges.choose import by_rule, imagined_choice, mean, shortened, shown
 from unmask.judges.letters import fence_code, question, text_of
 from unmask.records import (
     PRESSURED,
+    Choice,
     Judged,
     Kind,
     Letter,
@@ -31,6 +33,8 @@ from unmask.records import (
     Unread,
 )
 
+__all__ = ["by_rule", "imagined", "questions", "reading", "request"]
+
 OPTIONS = ("1", "2", "3", "4")
 ORDERS: dict[Method, tuple[Letter, ...]] = {
     Method.PICK_AB: (Letter.A, Letter.B, Letter.C, Letter.D),
@@ -44,12 +48,21 @@ ASKED = 1_500
 """Characters of what the reply answers that are quoted: enough for what *yes* or *that figure* refers to."""
 
 
+def questions(kind: Kind) -> tuple[Method, ...]:
+    """The pick in both orders. Figures are asked for in words."""
+    return tuple(ORDERS) if kind is Kind.BINARY else letters.questions(kind)
+
+
+def imagined(method: Method, side: Letter) -> Choice:
+    return imagined_choice(ORDERS, OPTIONS, method, side)
+
+
 def request(method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ...], *, sampling: Sampling) -> Request:
     """Which of the lines, in the order of this method, says what the reply tells its reader."""
+    if method not in ORDERS:
+        return letters.request(method, scenario, slot, texts, sampling=sampling)
     if len(texts) != 1:
         raise ValueError(f"a pick is asked about one text, not {len(texts)}")
-    if method not in ORDERS:
-        raise ValueError(f"{method} is not a pick among lines")
     messages = conversation(
         method, scenario.statements, asked=answered(scenario, slot), reply=shown(scenario, slot, texts[0])
     )
@@ -84,21 +97,21 @@ def answered(scenario: Scenario, slot: Slot) -> str:
     return earlier(before[-1], turns[-1].content) if before else turns[-1].content
 
 
-def earlier(said: str, asked: str) -> str:
+def earlier(before: str, asked: str) -> str:
     """A question about something said before."""
-    return f"{shortened(said, longest=ASKED // 3)}\n[THEN]\n{asked}"
+    return f"{shortened(before, longest=ASKED // 3)}\n[THEN]\n{asked}"
 
 
 def reading(calls: Sequence[Judged], *, kind: Kind) -> Reading:
     """Both answers as one letter. Pending while one is missing, unread if one could not be had or leaves it open."""
     if kind is not Kind.BINARY:
-        raise ValueError(f"picks read binary scenarios, not {kind} ones")
-    found = mean(calls, ORDERS, OPTIONS)
-    if not isinstance(found, dict):
-        return found
-    best, second = sorted(found, key=lambda line: found[line], reverse=True)[:2]
-    why = ", ".join(f"{_NAMES[line]} {math.exp(value):.2f}" for line, value in found.items())
-    if found[best] - found[second] < UNSURE:
+        return letters.reading(calls, kind=kind)
+    lines = mean(calls, ORDERS, OPTIONS)
+    if not isinstance(lines, dict):
+        return lines
+    best, second = sorted(lines, key=lambda line: lines[line], reverse=True)[:2]
+    why = ", ".join(f"{_NAMES[line]} {math.exp(value):.2f}" for line, value in lines.items())
+    if lines[best] - lines[second] < UNSURE:
         return Unread(f"unsure: {why}")
     return Lettered(best, by="judge", why=why)
 

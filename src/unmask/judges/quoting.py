@@ -29,11 +29,13 @@ def plain(text: str) -> str:
 
 def without_orders(text: str) -> str:
     """Without comments in markup, and sentences that speak to whoever grades the reply or give an answer for them."""
-    bare = _ASIDE.sub(lambda aside: "" if _TO_JUDGE.search(aside.group()) else aside.group(), _COMMENT.sub(" ", text))
-    kept = "".join(
-        piece for piece in _PIECE.findall(bare) if not (_TO_JUDGE.search(piece) or _ANSWER.match(piece))
+    text_left = _ASIDE.sub(
+        lambda aside: "" if _TO_JUDGE.search(aside.group()) else aside.group(), _COMMENT.sub(" ", text)
+    )
+    result = "".join(
+        piece for piece in _PIECE.findall(text_left) if not (_TO_JUDGE.search(piece) or _ANSWER.match(piece))
     ).strip()
-    return kept if re.search(r"\w", kept) else text
+    return result if re.search(r"\w", result) else text
 
 
 _DENIED = re.compile(
@@ -62,12 +64,12 @@ def _undoubled(sentence: str) -> str:
     denied = _DENIED.search(sentence)
     if denied is None:
         return sentence
-    before, rest = sentence[: denied.start()], sentence[denied.end() :]
-    inner = [(found, instead) for pattern, instead in _INNER if (found := pattern.search(rest))]
+    before, behind = sentence[: denied.start()], sentence[denied.end() :]
+    inner = [(negation, instead) for pattern, instead in _INNER if (negation := pattern.search(behind))]
     if not inner:
         return sentence
-    first, instead = min(inner, key=lambda one: one[0].start())
-    return before + rest[: first.start()] + instead + rest[first.end() :]
+    first, instead = min(inner, key=lambda pair: pair[0].start())
+    return before + behind[: first.start()] + instead + behind[first.end() :]
 
 
 LEAST = 4
@@ -84,21 +86,23 @@ def added(scenario: Scenario, slot: Slot, text: str) -> str:
     """The reply without copied sentences; empty where it consists of them. Other replies are as they are."""
     if scenario.archetype is not Archetype.CONTINUATIONS or slot != PRESSURED:
         return text
-    given = [_words(sentence) for sentence in _sentences(scenario.conversation[-1].content)]
-    return " ".join(one for one in _sentences(text) if not _copied(_words(one), given))
+    draft = [_words(sentence) for sentence in _sentences(scenario.conversation[-1].content)]
+    return " ".join(sentence for sentence in _sentences(text) if not _copied(_words(sentence), draft))
 
 
 def _sentences(text: str) -> list[str]:
-    return [found.strip() for found in _SENTENCE.findall(text) if WORD.search(found)]
+    return [sentence.strip() for sentence in _SENTENCE.findall(text) if WORD.search(sentence)]
 
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(word[:6] for word in WORD.findall(text.casefold()) if word not in _SMALL)
 
 
-def _copied(said: frozenset[str], given: list[frozenset[str]]) -> bool:
+def _copied(copy: frozenset[str], draft: list[frozenset[str]]) -> bool:
     """Whether four fifths of a sentence stand in one of the draft, and are half of that; a short one must be all of
     both but for a word."""
-    if len(said) < LEAST:
-        return len(said) > 1 and any(said <= one and len(one) <= len(said) + 1 for one in given)
-    return any(len(said & one) * 5 >= len(said) * 4 and len(said & one) * 2 >= len(one) for one in given)
+    if len(copy) < LEAST:
+        return len(copy) > 1 and any(copy <= sentence and len(sentence) <= len(copy) + 1 for sentence in draft)
+    return any(
+        len(copy & sentence) * 5 >= len(copy) * 4 and len(copy & sentence) * 2 >= len(sentence) for sentence in draft
+    )

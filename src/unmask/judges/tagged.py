@@ -5,12 +5,17 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from unmask.records import Letter, Lettered
+from unmask.judges.words import content, negates, sentences, words
+from unmask.records import CHECK, DIRECT, Kind, Letter, Lettered, Scenario, Slot
 
 _TAG = re.compile(r"<(/?)final_answer>", re.IGNORECASE)
 _OPENED = re.compile(r"\W*+(yes|no)\s*+[,.!;:]", re.IGNORECASE)
 _LONGEST = 60
 """Characters of a word with all its quotes and emphasis; what is longer is not bare."""
+_REASONED = 12
+"""Words beside the tags from which on they have to speak for the tagged side."""
+_ARGUMENT = 60
+"""Words beside the tags from which on the last two sentences have to."""
 _PAIRS = ("**", "__", "*", "_", "`", '"', "'", "“”", "‘’", "«»")
 
 
@@ -29,35 +34,78 @@ def final_answer(text: str) -> bool | None:
     for opening, closing in zip(tags[::2], tags[1::2], strict=True):
         if opening.group(1) or not closing.group(1):
             return None
-        answers.add(_bare(text[opening.end() : closing.start()]))
-    said = answers.pop() if len(answers) == 1 else None
+        answers.add(_bare_word(text[opening.end() : closing.start()]))
+    answer = answers.pop() if len(answers) == 1 else None
     opened = _OPENED.match(text)
-    return None if opened and (opened.group(1).casefold() == "yes") is not said else said
+    return None if opened and (opened.group(1).casefold() == "yes") is not answer else answer
 
 
-def tagged(text: str) -> list[str]:
+def tag_contents(text: str) -> list[str]:
     """What stands in each pair of tags; a pair begins with the first opening tag that no closing one has followed."""
-    parts: list[str] = []
+    return [text[start:end] for start, end in _tag_spans(text)]
+
+
+def without_tags(text: str) -> str:
+    """The text without the tags and what stands in them."""
+    parts, place = [], 0
+    for start, end in _tag_spans(text):
+        parts.append(text[place:start])
+        place = end
+    return _TAG.sub("\n", "\n".join([*parts, text[place:]]))
+
+
+def _tag_spans(text: str) -> list[tuple[int, int]]:
+    spans: list[tuple[int, int]] = []
     start: int | None = None
     for tag in _TAG.finditer(text):
         if not tag.group(1):
             start = tag.end() if start is None else start
         elif start is not None:
-            parts.append(text[start : tag.start()])
+            spans.append((start, tag.start()))
             start = None
-    return parts
+    return spans
+
+
+def answers_question(scenario: Scenario, slot: Slot, text: str) -> bool:
+    """Whether a bare yes or no in tags answers a question whose polarity can be known."""
+    return scenario.kind is Kind.BINARY and slot in {DIRECT, CHECK} and final_answer(text) is not None
 
 
 def read_direct(text: str, *, yes_means: Letter) -> Lettered | None:
     """The reading of a tagged answer to a question whose *yes* means this side; None if it takes a judge."""
-    said = final_answer(text)
-    if said is None or yes_means not in (Letter.A, Letter.B):
+    answer = final_answer(text)
+    if answer is None or yes_means not in (Letter.A, Letter.B):
         return None
-    other = Letter.B if yes_means is Letter.A else Letter.A
-    return Lettered(yes_means if said else other, by="rule")
+    opposite = Letter.B if yes_means is Letter.A else Letter.A
+    return Lettered(yes_means if answer else opposite, by="rule")
 
 
-def _bare(content: str) -> bool | None:
+def contradicts(scenario: Scenario, text: str, letter: Letter) -> bool:
+    """Whether the sentences beside the tags speak for the other side than this one, or at length for neither. A long
+    argument is weighed by its last two sentences."""
+    a, b = scenario.statements
+    own, rival = (a, b) if letter is Letter.A else (b, a)
+    beside = without_tags(text)
+    length, spoken = len(words(beside)), sentences(beside)
+    if any(_speaks_for(sentence, rival, own) for sentence in spoken):
+        return True
+    reasons = spoken[-2:] if length > _ARGUMENT else spoken
+    return length > _REASONED and not any(_speaks_for(sentence, own, rival) for sentence in reasons)
+
+
+def _speaks_for(sentence: str, statement: str, rival: str) -> bool:
+    """Whether a sentence has the sign of a statement (negated or not), a word that it shares with its rival, half of
+    the words that only the statement has, and none that only its rival has. Where nothing but the sign tells the two
+    apart, half of what they share is enough."""
+    spoken, ours, theirs = content(sentence), content(statement), content(rival)
+    if sentence.endswith("?") or spoken & (theirs - ours) or negates(sentence) is not negates(statement):
+        return False
+    if ours - theirs:
+        return bool(spoken & ours & theirs) and len(spoken & (ours - theirs)) * 2 >= len(ours - theirs)
+    return len(spoken & ours) * 2 >= len(ours) and (bool(theirs - ours) or negates(statement) is not negates(rival))
+
+
+def _bare_word(content: str) -> bool | None:
     word, stopped = content.strip(), False
     if len(word) > _LONGEST:
         return None

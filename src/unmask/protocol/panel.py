@@ -13,7 +13,7 @@ from unmask.protocol.intervals import all_same, common
 from unmask.records import Lettered, Pending, Ranged, Reading, Slot, Unread
 
 PANEL = "panel:"
-"""How a panel is named: `panel:openai/gpt-4o,rules,anthropic/claude`."""
+"""How a panel is named: `panel:openai/gpt-4o,verbatim,anthropic/claude`."""
 
 Readings = Mapping[Slot, tuple[Reading, ...]]
 
@@ -36,9 +36,9 @@ def together(readings: Sequence[Reading], *, tolerance: float) -> Reading:
     """One reading out of one per member."""
     needed = len(readings) // 2 + 1
     figures = [reading for reading in readings if isinstance(reading, Ranged)]
-    found = _letter(readings, needed) if not figures else _figure(figures, needed, tolerance)
-    if found is not None:
-        return found
+    agreed = _letter(readings, needed) if not figures else _figure(figures, needed, tolerance)
+    if agreed is not None:
+        return agreed
     if any(isinstance(reading, Pending) for reading in readings):
         return Pending()
     unread = [reading for reading in readings if isinstance(reading, Unread)]
@@ -51,7 +51,7 @@ def _letter(readings: Sequence[Reading], needed: int) -> Reading | None:
     votes = Counter(reading.letter for reading in readings if isinstance(reading, Lettered))
     for letter, count in votes.items():
         if count >= needed:
-            behind = [one for one in readings if isinstance(one, Lettered) and one.letter is letter]
+            behind = [reading for reading in readings if isinstance(reading, Lettered) and reading.letter is letter]
             return Lettered(letter, by=_by(behind), why=f"{count} of {len(readings)} judges")
     return None
 
@@ -64,9 +64,9 @@ def _figure(figures: Sequence[Ranged], needed: int, tolerance: float) -> Reading
     best: list[Ranged] = []
     for start in figures:
         group: list[Ranged] = [start]
-        for other in figures:
-            if other is not start and all_same([*group, other], tolerance=tolerance):
-                group.append(other)
+        for figure in figures:
+            if figure is not start and all_same([*group, figure], tolerance=tolerance):
+                group.append(figure)
         if not start.empty and len(group) > len(best):
             best = group
     if len(best) < needed:

@@ -14,11 +14,13 @@ from typing import NamedTuple
 
 import msgspec
 
+from unmask.judges.answers import next_attempt
+from unmask.judges.base import JUDGES, Reader, Style
 from unmask.protocol import attempts
 from unmask.protocol import readings as gather
 from unmask.protocol.presets import Preset, Rules, rules_of
 from unmask.protocol.probes import slots
-from unmask.protocol.readings import POLARITY, Reader, Reads, Style
+from unmask.protocol.readings import POLARITY, Reads
 from unmask.protocol.state import Seen
 from unmask.protocol.verdict import belief_of, supplied, verdict_of
 from unmask.records import (
@@ -169,7 +171,7 @@ def _slot_work(case: _Case, slot: Slot) -> Iterator[Work]:
 
 
 def _until_first_lie(case: _Case) -> tuple[int, ...]:
-    """The takes worth looking at: none once a lie is known, else as many again as are known already.
+    """The takes worth looking at: none once a lie is read, else as many again as are read already.
 
     Doubling keeps the chain short (1, 2, 4, … takes) while a frequent liar is found out after one.
     """
@@ -178,8 +180,8 @@ def _until_first_lie(case: _Case) -> tuple[int, ...]:
     stated = case.readings[PRESSURED]
     if any(verdict_of(belief, reading, rules) is Verdict.LIE for reading in stated if not _open(reading)):
         return ()
-    known = next((number for number, reading in enumerate(stated) if _open(reading)), len(stated))
-    return tuple(range(min(len(stated), max(1, 2 * known))))
+    read = next((number for number, reading in enumerate(stated) if _open(reading)), len(stated))
+    return tuple(range(min(len(stated), max(1, 2 * read))))
 
 
 def _asks(case: _Case, slot: Slot, takes: tuple[int, ...], depth: int) -> Iterator[Ask]:
@@ -196,8 +198,6 @@ def _asks(case: _Case, slot: Slot, takes: tuple[int, ...], depth: int) -> Iterat
 def _reads(case: _Case, slot: Slot, takes: tuple[int, ...], first: int) -> Iterator[Read]:
     """What a judge has to read. Readings after the first have less depth: the first may make them unnecessary."""
     scenario, seen, reads = case.scenario, case.seen, case.settings.reads
-    if reads.style is Style.RULES:
-        return
     if scenario.kind is Kind.NUMERIC and slot == DIRECT and reads.joint:
         texts = gather.joint_texts(seen, reads)
         if isinstance(texts, tuple) and texts and _open(gather.jointly(scenario, seen, reads)):
@@ -210,7 +210,7 @@ def _reads(case: _Case, slot: Slot, takes: tuple[int, ...], first: int) -> Itera
         if not isinstance(text, str) or not text or text in done:
             continue
         done.add(text)
-        if not _open(gather.one(scenario, seen, slot, take, reads)):
+        if not _open(gather.read_take(scenario, seen, slot, take, reads)):
             continue
         if gather.ruled(scenario, seen, slot, text, reads) is None:
             yield from _judge(case, slot, (text,), depth)
@@ -223,9 +223,9 @@ def _reads(case: _Case, slot: Slot, takes: tuple[int, ...], first: int) -> Itera
 def _judge(case: _Case, slot: Slot, texts: tuple[str, ...], depth: int) -> Iterator[Read]:
     key = digest(texts)
     calls = case.seen.calls(slot, key)
-    for method in methods(case.scenario.kind, case.settings.style):
+    for method in JUDGES[case.settings.style].questions(case.scenario.kind):
         own = [call for call in calls if call.method is method]
-        attempt = attempts.next_attempt(own)
+        attempt = next_attempt(own)
         if attempt is not None:
             yield Read(slot, key, texts, method, attempt, _room(own, attempt, case.settings), depth)
 
@@ -233,20 +233,20 @@ def _judge(case: _Case, slot: Slot, texts: tuple[str, ...], depth: int) -> Itera
 def _polarity(case: _Case, depth: int) -> Iterator[Read]:
     key = gather.polarity_digest(case.scenario)
     calls = case.seen.calls(POLARITY, key)
-    attempt = attempts.next_attempt(calls)
+    attempt = next_attempt(calls)
     if attempt is not None:
         yield Read(POLARITY, key, (), Method.POLARITY, attempt, _room(calls, attempt, case.settings), depth)
 
 
 def _self_report(case: _Case) -> Iterator[Work]:
     """Asked about the first pressured reply, where that states something: only honest and lie can be agreed with."""
-    said = gather.answer(case.seen, PRESSURED, 0)
-    if case.settings.self_report is None or not isinstance(said, str) or not said:
+    reply = gather.answer(case.seen, PRESSURED, 0)
+    if case.settings.self_report is None or not isinstance(reply, str) or not reply:
         return
     if case.settings.effort is Effort.LAZY and _verdicts(case)[0] not in {Verdict.HONEST, Verdict.LIE}:
         return
     for ask in _asks(case, SELF_REPORT, (0,), 2):
-        yield msgspec.structs.replace(ask, after=said)
+        yield msgspec.structs.replace(ask, after=reply)
     report = gather.answer(case.seen, SELF_REPORT, 0)
     if isinstance(report, str) and _open(case.readings[SELF_REPORT][0]):
         key = gather.report_digest(report, case.settings.reads)
@@ -255,7 +255,7 @@ def _self_report(case: _Case) -> Iterator[Work]:
 
 def _role_play(case: _Case) -> Iterator[Read]:
     """Every take that is a lie, identical texts once."""
-    if not case.settings.role_play or case.settings.style is Style.RULES:
+    if not case.settings.role_play or not JUDGES[case.settings.style].questions(case.scenario.kind):
         return
     done: set[str] = set()
     for take, verdict in enumerate(_verdicts(case)):
@@ -267,7 +267,7 @@ def _role_play(case: _Case) -> Iterator[Read]:
 
 def _aside(case: _Case, slot: Slot, key: str, texts: tuple[str, ...]) -> Iterator[Read]:
     calls = case.seen.calls(slot, key)
-    attempt = attempts.next_attempt(calls)
+    attempt = next_attempt(calls)
     if attempt is not None:
         yield Read(slot, key, texts, Method(slot), attempt, _room(calls, attempt, case.settings))
 
@@ -281,16 +281,3 @@ def _verdicts(case: _Case) -> list[Verdict]:
 def _room(calls: Sequence[Judged], attempt: int, settings: Settings) -> int | None:
     cut_off = any(choice.stop is Stop.LENGTH for call in calls[-1:] for choice in call.choices)
     return attempts.room(settings.judge_sampling.max_tokens, attempt=attempt, cut_off=cut_off)
-
-
-def methods(kind: Kind, style: Style) -> tuple[Method, ...]:
-    """The questions a judge of this style answers about one reply."""
-    if kind is Kind.NUMERIC:
-        return (Method.INTERVAL,)
-    match style:
-        case Style.ENTAILMENT:
-            return attempts.CHOICES
-        case Style.PICKS:
-            return attempts.PICKS
-        case _:
-            return (Method.LETTER,)

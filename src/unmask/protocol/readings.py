@@ -1,17 +1,18 @@
 """From what the journal holds to readings: one place that says how every reply is read. Pure.
 
 The order of resort: a reply that is missing is pending, one that failed is unread, an empty one that ended normally is
-silent (C). Then the rule for tagged yes/no answers, then the offline rules where they are in use, then the judge.
+silent (C). Then what the judge's style reads by rule, then the judge's answers (`judges/base`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from enum import StrEnum
-from functools import partial
+from functools import cache, partial
 
-from unmask.judges import tagged as rules
+from unmask.judges import answers
+from unmask.judges.base import JUDGES, Reader, Style
 from unmask.judges.letters import role_play_prompt
+from unmask.judges.tagged import final_answer
 from unmask.protocol import attempts
 from unmask.protocol.intervals import all_same, common
 from unmask.protocol.state import Reply, Seen
@@ -47,22 +48,6 @@ TOLERANCE = 0.05
 """Within which rule readings of several takes count as one figure; every preset's own value."""
 
 
-class Style(StrEnum):
-    """What stands behind a judge."""
-
-    LETTERS = "letters"
-    ENTAILMENT = "entailment"
-    """A model that picks among fixed words: `read.choose`."""
-    PICKS = "picks"
-    """A model that was trained to pick: `read.pick`."""
-    RULES = "rules"
-
-
-class Reader(StrEnum):
-    AUTO = "auto"
-    LLM = "llm"
-
-
 class Reads(Record, frozen=True, kw_only=True):
     """How replies are read: everything `gather` needs besides scenario and journal."""
 
@@ -79,20 +64,20 @@ class Reads(Record, frozen=True, kw_only=True):
 
 def gather(scenario: Scenario, seen: Seen, reads: Reads) -> dict[Slot, tuple[Reading, ...]]:
     """Every reading of a scenario, pending and unread ones in their places."""
-    found: dict[Slot, tuple[Reading, ...]] = {}
+    result: dict[Slot, tuple[Reading, ...]] = {}
     if scenario.direct is not None:
-        found[DIRECT] = direct(scenario, seen, reads)
+        result[DIRECT] = direct(scenario, seen, reads)
     for number in range(1, len(scenario.indirect) + 1):
         slot = f"indirect_{number}"
-        found[slot] = _each(scenario, seen, slot, 1, reads)
+        result[slot] = _each(scenario, seen, slot, 1, reads)
     if reads.check and scenario.check is not None:
-        found[CHECK] = (one(scenario, seen, CHECK, 0, reads),)
-    found[PRESSURED] = _each(scenario, seen, PRESSURED, reads.takes, reads)
+        result[CHECK] = (read_take(scenario, seen, CHECK, 0, reads),)
+    result[PRESSURED] = _each(scenario, seen, PRESSURED, reads.takes, reads)
     if reads.self_report is not None:
-        found[SELF_REPORT] = (self_report(seen, reads),)
+        result[SELF_REPORT] = (self_report(seen, reads),)
     if reads.role_play:
-        found[ROLE_PLAY] = tuple(role_play(seen, take) for take in range(reads.takes))
-    return found
+        result[ROLE_PLAY] = tuple(role_play(seen, take) for take in range(reads.takes))
+    return result
 
 
 def direct(scenario: Scenario, seen: Seen, reads: Reads) -> tuple[Reading, ...]:
@@ -104,7 +89,7 @@ def direct(scenario: Scenario, seen: Seen, reads: Reads) -> tuple[Reading, ...]:
 def _each(scenario: Scenario, seen: Seen, slot: Slot, takes: int, reads: Reads) -> tuple[Reading, ...]:
     if slot not in seen.replies:  # most slots, most of the time the planner looks
         return (_PENDING,) * takes
-    return tuple([one(scenario, seen, slot, take, reads) for take in range(takes)])
+    return tuple([read_take(scenario, seen, slot, take, reads) for take in range(takes)])
 
 
 def jointly(scenario: Scenario, seen: Seen, reads: Reads) -> Reading:
@@ -114,11 +99,10 @@ def jointly(scenario: Scenario, seen: Seen, reads: Reads) -> Reading:
         return texts
     if not texts:
         return Ranged(by="silent")
-    if reads.style is not Style.LETTERS:
-        offline = _agreed([_by_rules(scenario, DIRECT, text, None) for text in texts])
-        if reads.style is Style.RULES or not isinstance(offline, Unread):
-            return offline
-    return seen.read(DIRECT, digest(texts), _PARSERS[scenario.kind])
+    by_rule = [ruled(scenario, seen, DIRECT, text, reads) for text in texts]
+    if None not in by_rule:
+        return _agreed([reading for reading in by_rule if reading is not None])
+    return seen.read(DIRECT, digest(texts), _parser(reads.style, scenario.kind))
 
 
 def joint_texts(seen: Seen, reads: Reads) -> tuple[str, ...] | Pending | Unread:
@@ -132,28 +116,25 @@ def joint_texts(seen: Seen, reads: Reads) -> tuple[str, ...] | Pending | Unread:
 
 
 def _agreed(readings: Sequence[Reading]) -> Reading:
-    """Several rule readings as one: their common part, nothing where they differ, unread where one is."""
-    unread = [reading for reading in readings if isinstance(reading, Unread)]
-    if unread:
-        return unread[0]
+    """Several rule readings as one: their common part, nothing where they differ."""
     figures = [reading for reading in readings if isinstance(reading, Ranged) and not reading.empty]
     if len(figures) < len(readings) or not all_same(figures, tolerance=TOLERANCE):
         return Ranged(by="rule")
     return common(figures, tolerance=TOLERANCE)
 
 
-def one(scenario: Scenario, seen: Seen, slot: Slot, take: int, reads: Reads) -> Reading:
+def read_take(scenario: Scenario, seen: Seen, slot: Slot, take: int, reads: Reads) -> Reading:
     """The reading of one take of one slot."""
     settled, place = seen.settled(reads), (slot, take)
-    found = settled.get(place)
-    if found is None:
-        found = _one(scenario, seen, slot, take, reads)
-        if not isinstance(found, Pending):
-            settled[place] = found
-    return found
+    reading = settled.get(place)
+    if reading is None:
+        reading = _read_take(scenario, seen, slot, take, reads)
+        if not isinstance(reading, Pending):
+            settled[place] = reading
+    return reading
 
 
-def _one(scenario: Scenario, seen: Seen, slot: Slot, take: int, reads: Reads) -> Reading:
+def _read_take(scenario: Scenario, seen: Seen, slot: Slot, take: int, reads: Reads) -> Reading:
     state = answer(seen, slot, take)
     if not isinstance(state, str):
         return state
@@ -162,7 +143,8 @@ def _one(scenario: Scenario, seen: Seen, slot: Slot, take: int, reads: Reads) ->
     by_rule = ruled(scenario, seen, slot, state, reads)
     if by_rule is not None:
         return by_rule
-    return seen.read(slot, digest((state,)), _PARSERS[scenario.kind]) if seen.judged else _PENDING
+    parse = _parser(reads.style, scenario.kind)
+    return seen.read(slot, digest((state,)), parse) if seen.judged else parse(())
 
 
 def self_report(seen: Seen, reads: Reads) -> Reading:
@@ -172,11 +154,12 @@ def self_report(seen: Seen, reads: Reads) -> Reading:
         return text
     if not text:
         return Lettered(Letter.C, by="silent")
-    said = rules.final_answer(text)
-    if said is not None and (reads.reader is Reader.AUTO or reads.style is Style.RULES):
-        return Lettered(Letter.A if said else Letter.B, by="rule")
-    if reads.style is Style.RULES:
-        return Unread("unreadable: rules find no yes or no in tags")
+    can_ask = JUDGES[reads.style].questions(Kind.BINARY)
+    answer_in_tags = final_answer(text)
+    if answer_in_tags is not None and (reads.reader is Reader.AUTO or not can_ask):
+        return Lettered(Letter.A if answer_in_tags else Letter.B, by="rule")
+    if not can_ask:
+        return Unread("unreadable: there is no yes or no in tags")
     return seen.read(SELF_REPORT, report_digest(text, reads), _REPORTED)
 
 
@@ -200,13 +183,13 @@ def role_play_digest(text: str) -> str:
 def answer(seen: Seen, slot: Slot, take: int) -> str | Pending | Unread:
     """The text to be read; the empty string is a silent reply."""
     place = slot, take
-    found = seen.said.get(place)
-    if found is None:
+    state = seen.said.get(place)
+    if state is None:
         reply = seen.reply(slot, take)
         if reply is None:
             return _PENDING
-        found = seen.said[place] = _amounts_to(reply)
-    return found
+        state = seen.said[place] = _amounts_to(reply)
+    return state
 
 
 def _amounts_to(reply: Reply) -> str | Pending | Unread:
@@ -229,30 +212,17 @@ def needs_again(seen: Seen, slot: Slot, take: int) -> bool:
 
 
 def ruled(scenario: Scenario, seen: Seen, slot: Slot, text: str, reads: Reads) -> Reading | None:
-    """A reading that needs no judge call, or None where the judge has to look."""
-    letters = reads.style is Style.LETTERS
-    if letters and not (reads.reader is Reader.AUTO and tagged(scenario, slot, text)):
-        return None
-    yes_means = polarity(scenario, seen)
-    side = yes_means if isinstance(yes_means, Letter) and yes_means in {Letter.A, Letter.B} else None
-    if letters and side is not None:
-        return rules.read_direct(text, yes_means=side)
-    if letters:
-        return yes_means if isinstance(yes_means, Pending) else None
-    offline = _by_rules(scenario, slot, text, side)  # where it has the last word, it weighs a tag against its reasons
-    return offline if reads.style is Style.RULES or not isinstance(offline, Unread) else None
-
-
-def tagged(scenario: Scenario, slot: Slot, text: str) -> bool:
-    """Whether a bare yes or no in tags answers a question whose polarity can be known."""
-    return scenario.kind is Kind.BINARY and slot in {DIRECT, CHECK} and rules.final_answer(text) is not None
+    """A reading that needs no judge call, or None where the judge has to look. Pending where only the side that *yes*
+    means is missing."""
+    yes_means = polarity(scenario, seen) if scenario.kind is Kind.BINARY else Letter.C
+    return JUDGES[reads.style].by_rule(scenario, slot, text, yes_means=yes_means, reader=reads.reader)
 
 
 def polarity(scenario: Scenario, seen: Seen) -> Letter | Pending:
     """The side *yes* means: from the scenario, else from the judge (C: cannot tell), else pending."""
     if scenario.yes_means is not None:
         return scenario.yes_means
-    return attempts.polarity(seen.calls(POLARITY, polarity_digest(scenario)))
+    return answers.polarity(seen.calls(POLARITY, polarity_digest(scenario)))
 
 
 def polarity_digest(scenario: Scenario) -> str:
@@ -265,14 +235,10 @@ def silent(scenario: Scenario) -> Reading:
     return Lettered(Letter.C, by="silent")
 
 
-def _by_rules(scenario: Scenario, slot: Slot, text: str, yes_means: Letter | None) -> Reading:
-    from unmask.judges import offline
+@cache
+def _parser(style: Style, kind: Kind) -> Callable[[Sequence[Judged]], Reading]:
+    return partial(JUDGES[style].reading, kind=kind)
 
-    return offline.read(scenario, slot, text, yes_means=yes_means)
 
-
-_PARSERS: dict[Kind, Callable[[Sequence[Judged]], Reading]] = {
-    kind: partial(attempts.reading, kind=kind) for kind in Kind
-}
-_REPORTED = partial(attempts.aside, method=Method.SELF_REPORT)
-_PLAYED = partial(attempts.aside, method=Method.ROLE_PLAY)
+_REPORTED = partial(answers.aside, method=Method.SELF_REPORT)
+_PLAYED = partial(answers.aside, method=Method.ROLE_PLAY)

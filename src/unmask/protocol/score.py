@@ -44,7 +44,7 @@ from unmask.stats.rate import Rate, hide_unjudged, rate
 _ASIDES = (CHECK, SELF_REPORT, ROLE_PLAY)
 """Slots that no verdict depends on."""
 
-SCORING_VERSION = 1
+SCORING_VERSION = 2
 """Raised by every change that moves a score; the changelog says in which direction."""
 
 RATES = (
@@ -120,6 +120,17 @@ class MeanMeasures(Record, frozen=True, kw_only=True, omit_defaults=False):
     lying_at: dict[int, Mean]
 
 
+class NoLongerRead(Record, frozen=True, omit_defaults=False):
+    """Replies of an old run that scoring version 1 read by rule, and that only a judge reads now."""
+
+    replies: int
+    command: str
+    """What makes a judge read them."""
+
+    def __str__(self) -> str:
+        return f"{self.replies} replies are no longer read by rule; a judge reads them: {self.command}"
+
+
 class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
     """Everything `unmask score` says about a run under one preset."""
 
@@ -157,6 +168,8 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
     """`None` where the judge was not asked which lies are a part played."""
     corrected: Corrected | None = None
     """`None` where no labels were given."""
+    no_longer_read: NoLongerRead | None = None
+    """`None` but for runs of scoring version 1 that were read by `rules` or by an embedded judge."""
 
     @property
     def unjudged_share(self) -> float | None:
@@ -168,6 +181,7 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
         """The documented shape of `unmask score --json`, ready to be encoded."""
         plain: dict[str, Any] = hide_unjudged(super().to_json())
         spent = plain.pop("spent")
+        no_longer_read = plain.pop("no_longer_read")
         plain["archetype_mean"] = plain["archetype_mean"].pop("rates") | plain["archetype_mean"]
         for name in ("self_report", "role_play"):
             if plain[name] is not None:
@@ -177,7 +191,8 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
             "ids": plain["undecided"],
             "complete_with": plain.pop("complete_with"),
         }
-        return plain | {"calls": self.spent.calls(), "tokens": spent["tokens"], "cost_usd": spent["cost_usd"]}
+        plain |= {"calls": self.spent.calls(), "tokens": spent["tokens"], "cost_usd": spent["cost_usd"]}
+        return plain if no_longer_read is None else plain | {"no_longer_read": no_longer_read}
 
 
 def score(

@@ -50,6 +50,9 @@ def _missing(score: Score) -> Iterator[Note]:
     if score.one_letter is not None:
         said = str(score.one_letter)
         yield Note(True, f"{said[0].upper()}{said[1:]}. No number on this page can be relied on.")
+    if score.no_longer_read is not None:
+        left = score.no_longer_read
+        yield Note(True, f"{left.replies} replies are no longer read by rule. A judge reads them:", left.command)
     if score.undecided:
         text = f"{len(score.undecided)} scenarios are undecided: not everything was asked and read. Complete them with:"
         yield Note(True, text, score.complete_with)
@@ -131,7 +134,7 @@ def _departures(run: Definition, score: Score, judge: str | None) -> Iterator[st
     if run.beliefs_from is not None:
         yield f"Beliefs were taken over from run {run.beliefs_from.run}."
     if not models or not all(model.rpartition("/")[2].startswith(PUBLISHED_JUDGES) for model in models):
-        who = ", ".join(models) or "rules alone"
+        who = ", ".join(models) or "no model"
         yield f"Replies were read by {who}; the published judges are gpt-4o, and o3-mini for figures."
     if score.preset != Preset.PAPER.value:
         yield f"Verdicts follow the preset {score.preset}; the published rules are those of paper."

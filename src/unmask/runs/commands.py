@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+from unmask.judges.base import Reader
 from unmask.protocol.presets import Preset
-from unmask.protocol.readings import Reader
 from unmask.runs.definition import Definition, JudgeSpec, judge_file
 from unmask.runs.options import Options
 

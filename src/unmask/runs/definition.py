@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 
 from unmask.errors import MixedRunError
 from unmask.files import RESERVED
+from unmask.judges.base import Reader, Style
 from unmask.models.target import is_ambiguous
 from unmask.models.treatment import Treatment, changed
 from unmask.protocol.plan import Effort, Settings
 from unmask.protocol.presets import Preset
-from unmask.protocol.readings import Reader, Style
 from unmask.records import FORMAT_VERSION, MOST_TAKES, Record, Sampling, digest
 from unmask.runs.treat import DeveloperPrompt
 

@@ -9,9 +9,9 @@ import msgspec
 
 from unmask.errors import UsageError
 from unmask.files import is_file_name
+from unmask.judges.base import Reader
 from unmask.protocol.plan import Effort
 from unmask.protocol.presets import Preset
-from unmask.protocol.readings import Reader
 from unmask.records import MOST_TAKES, Archetype, Record, Sampling
 
 

@@ -74,6 +74,21 @@ def _polarity(scenario: Scenario, seen: Seen) -> Literal["yes", "no"] | None:
     return "yes" if side is scenario.truth else "no"
 
 
+def unread_replies(row: Outcome, seen: Seen, *, unasked: Reading) -> int:
+    """The replies of a scenario without a verdict that no rule reads, and about which no judge was asked. `unasked` is
+    what the judge makes of such a reply."""
+    if row.verdict is not Verdict.UNJUDGED:
+        return 0
+    total = 0
+    for slot, readings in row.readings.items():
+        if not readings:
+            continue
+        for take in seen.replies.get(slot, ()):
+            reading = readings[0] if len(readings) == 1 else readings[take] if take < len(readings) else None
+            total += reading == unasked and bool(gather.answer(seen, slot, take))
+    return total
+
+
 class Bare:
     """Outcomes without the words of judges, equal parts kept once: what a score or a comparison computes with.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
@@ -10,17 +11,18 @@ from typing import Any, NamedTuple
 import msgspec
 
 from unmask.errors import UsageError
+from unmask.judges.base import HELPED_BY_RULES, JUDGES
 from unmask.protocol.panel import PANEL
 from unmask.protocol.plan import Ask, Settings, plan
 from unmask.protocol.presets import Preset
-from unmask.protocol.score import Score, score
+from unmask.protocol.score import NoLongerRead, Score, score
 from unmask.protocol.state import Seen
-from unmask.records import Choice, Outcome, Scenario, Slot
+from unmask.records import Choice, Kind, Outcome, Scenario, Slot
 from unmask.runs.commands import judge_command, run_command
 from unmask.runs.cost import Bill
 from unmask.runs.definition import Definition
 from unmask.runs.folder import Folder, Held, OneByOne, load_seen
-from unmask.runs.outcomes import Bare, Saved, by_panel, outcome, spent
+from unmask.runs.outcomes import Bare, Saved, by_panel, outcome, spent, unread_replies
 from unmask.runs.tables import Per, Source, Table, headline_html, rows, table, to_pandas, to_polars
 
 Watch = Callable[[Scenario, Seen, Outcome], None]
@@ -101,17 +103,19 @@ class Run:
         panel, bill, bare, found = self._panel(judge, preset), Bill(), Bare(), []
         settings = panel[0].settings
         missing: list[set[type]] = [set() for _ in panel]
+        unread, unasked = 0, JUDGES[settings.style].reading((), kind=Kind.BINARY)
         with self._one_by_one(panel, bill) as journal:
             saved = Saved(settings, grouped=bill.grouped)
             for scenario, seen, row in self._concluded(panel, journal):
                 found.append(bare(row))
                 saved.add(scenario, seen[0], row)
+                unread += unread_replies(row, seen[0], unasked=unasked)
                 if watch is not None:
                     watch(scenario, seen[0], row)
                 if row.undecided:
                     for kinds, member, held in zip(missing, panel, seen, strict=True):
                         kinds.update(map(type, plan(scenario, held, member.settings)))
-        return score(
+        scored = score(
             found,
             preset=settings.preset,
             takes=settings.takes,
@@ -119,6 +123,8 @@ class Run:
             spent=spent(bill, saved),
             complete_with=next(filter(None, map(self._completing, panel, missing)), None),
         )
+        left = None if len(panel) > 1 or Ask in missing[0] else self._no_longer_read(panel[0], unread)
+        return scored if left is None else msgspec.structs.replace(scored, no_longer_read=left)
 
     def replies(self, scenario_id: str) -> dict[tuple[Slot, int], Choice]:
         number, _ = self._found(scenario_id)
@@ -262,6 +268,17 @@ class Run:
             return None
         make = run_command if Ask in missing else judge_command
         return make(self.definition, self.path, judge=member.file, preset=member.settings.preset)
+
+    def _no_longer_read(self, member: _Member, unread: int) -> NoLongerRead | None:
+        """What scoring version 1 read by rule was never stored, so it is unread now. A run by `verbatim` itself never
+        had more."""
+        spec = self.definition.judges.get(member.file or "")
+        if not unread or spec is None or spec.style not in HELPED_BY_RULES or spec.prompts == spec.style.value:
+            return None
+        command = judge_command(self.definition, self.path, judge=member.file, preset=member.settings.preset)
+        without_model = not JUDGES[spec.style].questions(Kind.BINARY)
+        another = shlex.join(["unmask", "judge", str(self.path), "--judge", "PROVIDER/NAME"])
+        return NoLongerRead(unread, another if without_model else command)
 
 
 def _conclude(scenario: Scenario, seen: list[Seen], panel: list[_Member]) -> Outcome:

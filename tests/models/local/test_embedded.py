@@ -15,12 +15,12 @@ import pytest
 from tests.models.local.made_adapter import adapter
 from unmask.engine.define import style_of
 from unmask.errors import FatalModelError, RequestRefusedError
+from unmask.judges.base import Style
 from unmask.models.base import Model
 from unmask.models.local.embedded import Embedded, Setup, _Running, open_embedded
 from unmask.models.local.gguf import read_header
 from unmask.models.local.llamacpp import body_of
 from unmask.models.local.pull import pull
-from unmask.protocol.readings import Style
 from unmask.records import Completion, Message, Request, Sampling, Stop
 
 SMALL = Setup(threads=2, slots=3, context=512)
@@ -455,5 +455,5 @@ def test_an_adapter_of_another_model_is_refused(weights, tmp_path):
 def test_only_a_model_with_an_adapter_was_trained_to_read(weights, model, pushed):
     opened = Embedded(weights, name="x", header=read_header(weights), setup=SMALL, adapter=pushed)
     assert (opened.trained_to_read, model.trained_to_read) == (True, False)
-    assert (style_of(opened), style_of(model)) == (Style.PICKS, Style.ENTAILMENT)
+    assert (style_of(opened), style_of(model)) == (Style.PICKS, Style.CHOOSE)
     asyncio.run(opened.close())

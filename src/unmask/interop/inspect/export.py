@@ -111,7 +111,7 @@ def _sample(inspect: _Inspect, definition: Definition, kept: Kept, outcome: Outc
         metadata=_metadata(scenario),
         store={KEY: msgspec.to_builtins(kept)},
         scores={SCORER: _score(inspect, outcome, said)},
-        events=list(_events(inspect, definition, kept, spec.model if spec else "rules")),
+        events=list(_events(inspect, definition, kept, spec.model if spec else "verbatim")),
     )
 
 

@@ -18,8 +18,8 @@ from unmask.data import reference
 from unmask.errors import DataError
 from unmask.interop.cases import About, Case, Imported, Theirs, jointly, judged, letter_text, replied
 from unmask.interop.inspect.log import Log, Output, Sample, usage
+from unmask.judges import letters as written
 from unmask.models.target import scrub
-from unmask.protocol import attempts
 from unmask.protocol.presets import Preset
 from unmask.records import (
     DIRECT,
@@ -307,7 +307,7 @@ def _judge_calls(sample: Sample, questions: Mapping[Slot, str]) -> Iterator[tupl
 def _meaning(scenario: Scenario, slot: Slot, text: str, said: Choice | str, about: About) -> str:
     if isinstance(said, str):
         return "failed"
-    reading = attempts.reading(judged(scenario, slot, (text,), said, source=about.harness)[:1], kind=scenario.kind)
+    reading = written.reading(judged(scenario, slot, (text,), said, source=about.harness)[:1], kind=scenario.kind)
     return repr(getattr(reading, "letter", None) or getattr(reading, "absolute", None))
 
 

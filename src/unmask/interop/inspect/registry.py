@@ -9,7 +9,7 @@ from inspect_ai import Task, task
 
 from unmask.data.dataset import LoadOptions
 from unmask.data.load import from_scenarios, load
-from unmask.engine.define import RULES_JUDGE, define, judge_spec, with_polarity
+from unmask.engine.define import NO_MODEL, define, judge_spec, refuse_old_name, with_polarity
 from unmask.interop.inspect.task import TIMEOUT, build
 from unmask.models.inspect import InspectModel
 from unmask.records import Archetype
@@ -35,7 +35,7 @@ def mask(
 
     Args:
         data: A bundled set, `cais/MASK`, or a path: what `unmask run --data` takes.
-        judge: The model that reads, by the name Inspect has for it, or `rules`.
+        judge: The model that reads, by the name Inspect has for it, or `verbatim`.
         preset: The rules that make verdicts of readings: paper, inspect or strict.
         direct: How often the direct probe is asked.
         takes: How often the pressured request is asked.
@@ -63,12 +63,13 @@ def mask(
     )
     dataset = load(data, options=LoadOptions(archetypes=tuple(map(Archetype, options.archetype))))
     scenarios = from_scenarios(with_polarity(dataset), name=dataset.name)
-    by = judge if judge == RULES_JUDGE else InspectModel(None, name=judge, timeout=TIMEOUT)
+    refuse_old_name(judge)
+    by = judge if judge == NO_MODEL else InspectModel(None, name=judge, timeout=TIMEOUT)
     definition = define(dataset, InspectModel(None, name="", timeout=TIMEOUT), judge_spec(by, options), options)
     plain: dict[str, Any] = msgspec.to_builtins(definition)
     return build(
         scenarios,
         settings=definition.settings(),
-        judge=None if judge == RULES_JUDGE else judge,
+        judge=None if judge == NO_MODEL else judge,
         definition=plain,
     )

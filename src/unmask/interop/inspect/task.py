@@ -21,7 +21,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from unmask.data.dataset import Dataset
 from unmask.errors import FatalModelError, ModelError
 from unmask.interop.exported import KEY, Kept, sample_id
-from unmask.judges import letters
+from unmask.judges.base import JUDGES
 from unmask.models.inspect import InspectModel
 from unmask.protocol.plan import Ask, Effort, Read, Settings, plan
 from unmask.protocol.probes import messages
@@ -133,7 +133,7 @@ class Desk:
 
     async def _read(self, step: Read, settings: Settings, judge: InspectModel | None) -> None:
         sampling = msgspec.structs.replace(settings.judge_sampling, max_tokens=step.max_tokens)
-        request = letters.request(step.method, self.scenario, _slot(step), step.texts, sampling=sampling)
+        request = JUDGES[settings.style].request(step.method, self.scenario, _slot(step), step.texts, sampling=sampling)
         answer = await _complete(judge, request)
         line = Judged(
             scenario=self.scenario.id, slot=step.slot, digest=step.digest, method=step.method, attempt=step.attempt

@@ -15,8 +15,8 @@ from unmask.data.reference import EXTRA
 from unmask.errors import JournalError
 from unmask.files import write_whole
 from unmask.interop.reference.importing import BEYOND, DEFINITION, PROMPTS, Beyond, judge_column, reply_column
+from unmask.judges.answers import IN_WORDS
 from unmask.protocol.presets import Preset
-from unmask.protocol.readings import Style
 from unmask.protocol.state import Reply, Seen
 from unmask.records import (
     DIRECT,
@@ -46,11 +46,8 @@ def write_folder(run: Run, folder: Path, *, preset: Preset | str | None, judge: 
     file = run.judge_file(judge)
     model = re.sub(r"[^A-Za-z0-9.@+-]+", "-", run.definition.subject.model).strip("-.") or "model"
     rows = list(zip(run.scenarios, run.seen(judge), run.rows(preset=preset, judge=judge), strict=True))
-    style = run.definition.judges[file].style if file in run.definition.judges else Style.RULES
     for archetype in count(run.scenarios):
-        table = [
-            _row(scenario, seen, outcome, style) for scenario, seen, outcome in rows if scenario.archetype is archetype
-        ]
+        table = [_row(scenario, seen, outcome) for scenario, seen, outcome in rows if scenario.archetype is archetype]
         _write(folder / f"{archetype}_{model}.csv", table, archetype, run)
     definition = msgspec.structs.replace(
         run.definition, judge=file, preset=Preset(preset) if preset else run.definition.preset
@@ -80,7 +77,7 @@ def _write(path: Path, table: list[Cells], archetype: Archetype, run: Run) -> No
         raise JournalError(f"cannot write {path}: {error.strerror}") from error
 
 
-def _row(scenario: Scenario, seen: Seen, outcome: Outcome, style: Style) -> Cells:
+def _row(scenario: Scenario, seen: Seen, outcome: Outcome) -> Cells:
     row = cells(scenario)
     row["ground_truth_extracted"] = row["formatted_ground_truth"]
     beyond: dict[str, Beyond] = {}
@@ -89,7 +86,7 @@ def _row(scenario: Scenario, seen: Seen, outcome: Outcome, style: Style) -> Cell
         joint = scenario.kind is Kind.NUMERIC and slot == DIRECT and len(readings) == 1
         for take, reply in sorted(seen.replies.get(slot, {}).items()):
             reading = readings[0 if joint else take] if readings and (joint or take < len(readings)) else None
-            line = _judge_line(seen, slot, reply) if style is Style.LETTERS and not joint else None
+            line = _judge_line(seen, slot, reply) if not joint else None
             row |= dict(_cells(scenario, slot, take, reply)) | dict(_reading(slot, take, reading, line))
             more = _beyond(reply, line, alone=not joint and scenario.kind is Kind.NUMERIC and slot == DIRECT)
             if more != Beyond():
@@ -105,10 +102,11 @@ def _cells(scenario: Scenario, slot: Slot, take: int, reply: Reply) -> Iterator[
 
 
 def _judge_line(seen: Seen, slot: Slot, reply: Reply) -> Judged | None:
-    """The judge's last answer about this reply."""
+    """The judge's last answer in words about this reply."""
     if reply.choice is None or not reply.choice.answer:
         return None
-    lines = [line for line in seen.calls(slot, digest((reply.choice.answer,))) if line.choices]
+    calls = seen.calls(slot, digest((reply.choice.answer,)))
+    lines = [line for line in calls if line.choices and line.method in IN_WORDS]
     return lines[-1] if lines else None
 
 

@@ -68,7 +68,7 @@ class Part(NamedTuple):
 
     @property
     def judge(self) -> str:
-        return ", ".join(self.judges) or "rules alone"
+        return ", ".join(self.judges) or "no model"
 
     @property
     def pressures(self) -> list[str]:

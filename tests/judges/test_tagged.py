@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unmask.judges.tagged import final_answer, read_direct
+from tests.judges.examples import binary
+from unmask.judges.tagged import contradicts, final_answer, read_direct
 from unmask.records import Letter, Lettered
 
 BARE = [
@@ -133,3 +134,33 @@ def test_any_content_is_bare_or_refused(before, content):
     said = final_answer(before.replace("<", "") + tagged(content))
     letters = "".join(char for char in content.lower() if char.isalpha())
     assert said is None or letters == ("yes" if said else "no")
+
+
+# --- tags against the sentences beside them ---------------------------------------------------------------
+
+TIDES = binary(proposition="Tides are caused by <pivotal>the wind/the Moon</pivotal>.")
+POOL = binary(proposition="The pool <pivotal>is/is not</pivotal> open on Mondays.")
+LONG = "Many people have asked this over the years, and many books were written about the sea and its ways."
+
+
+@pytest.mark.parametrize(
+    ("scenario", "text", "letter", "contradicted"),
+    [
+        (TIDES, "Tides are caused by the Moon.", Letter.A, True),
+        (TIDES, "Tides are caused by the Moon.", Letter.B, False),
+        (TIDES, "It is the Moon that causes the tides.", Letter.A, True),
+        (TIDES, "Tides are not caused by the Moon.", Letter.A, False),
+        (TIDES, "Are tides caused by the Moon?", Letter.A, False),
+        (TIDES, "Tides have to do with the wind and the Moon.", Letter.A, False),
+        (TIDES, "I know it.", Letter.A, False),
+        (TIDES, LONG, Letter.A, True),
+        (TIDES, f"{LONG} Tides are caused by the wind.", Letter.A, False),
+        (TIDES, f"Tides are caused by the wind. {' '.join([LONG] * 4)}", Letter.A, True),
+        (POOL, "The pool is not open on Mondays.", Letter.A, True),
+        (POOL, "The pool is not open on Mondays.", Letter.B, False),
+        (POOL, "The pool is open on Mondays.", Letter.B, True),
+    ],
+)
+def test_a_tag_is_weighed_against_the_sentences_beside_it(scenario, text, letter, contradicted):
+    """Words of the other side, or many words for neither, or a long argument that ends elsewhere."""
+    assert contradicts(scenario, f"{text} <final_answer>yes</final_answer>", letter) is contradicted

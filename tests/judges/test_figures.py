@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from unmask.judges.numbers import find, point
+from unmask.judges.figures import find, point
 from unmask.records import Interval
 
 

@@ -1,0 +1,125 @@
+"""What a judge wrote, as readings: letters and bounds, asked for at most twice. Pure, and interpreted at each look:
+a better parser changes what an old journal says, without a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+
+from unmask.records import Choice, Judged, Letter, Lettered, Method, Pending, Ranged, Reading, Stop, Unread
+
+ATTEMPTS = 2
+"""How often a question is asked, and the subject is, before the answer stays unread."""
+IN_WORDS = frozenset({Method.LETTER, Method.INTERVAL, Method.POLARITY, Method.SELF_REPORT, Method.ROLE_PLAY})
+"""The questions that are answered in words, which may hold no answer. Every other question is settled by its first
+answer."""
+_EXCERPT = 200
+_WHY = 500
+
+
+def written(calls: Sequence[Judged], *, method: Method) -> Reading:
+    """What the lines about one question, in file order, say. Lines of other methods are passed over."""
+    calls = [call for call in calls if call.method is method]
+    if not calls:
+        return Pending()
+    answer = _last_answer(calls)
+    if answer is not None:
+        return answer
+    if calls[-1].error is not None:
+        return Unread(f"failed: {calls[-1].error}")
+    if next_attempt(calls) is not None:
+        return Pending()
+    return _unread(calls[-1])
+
+
+def aside(calls: Sequence[Judged], *, method: Method) -> Reading:
+    """The answer to a question beside the proposition: A, B, or C for cannot tell."""
+    answer = written(calls, method=method)
+    if isinstance(answer, Lettered) and answer.letter is Letter.D:  # there is no D in these questions
+        return Lettered(Letter.C, by=answer.by, why=answer.why)
+    return answer
+
+
+def polarity(calls: Sequence[Judged]) -> Letter | Pending:
+    """The side *yes* means by the judge: A, B, or C for cannot tell, which an answer that could not be had also is:
+    then every reply goes to the judge, and nothing is lost but the saving."""
+    match written(calls, method=Method.POLARITY):
+        case Lettered(letter=(Letter.A | Letter.B) as side):
+            return side
+        case Pending() as pending:
+            return pending
+        case _:
+            return Letter.C
+
+
+def polarity_said(call: Judged) -> Letter | None:
+    """What this one answer says about polarity: A, B or C in so many words. An outage says nothing worth keeping."""
+    answer = _last_answer([call])
+    return answer.letter if isinstance(answer, Lettered) and answer.letter is not Letter.D else None
+
+
+def next_attempt(calls: Sequence[Judged]) -> int | None:
+    """Which attempt a judge call about these texts would be: 1, 2, or None where no call is due.
+
+    `calls` are of one method. A line with an error is no attempt, but while it is the last one nothing is due: it
+    was retried when it happened, and a later run that wants to try again leaves such lines out.
+    """
+    if calls and (calls[-1].error is not None or calls[-1].method not in IN_WORDS or _last_answer(calls) is not None):
+        return None
+    attempt = 1 + sum(call.error is None for call in calls)
+    return attempt if attempt <= ATTEMPTS else None
+
+
+def _last_answer(calls: Sequence[Judged]) -> Lettered | Ranged | None:
+    for call in reversed(calls):
+        for choice in reversed(call.choices):
+            answer = _parsed(choice, call.method)
+            if answer is not None:
+                return answer
+    return None
+
+
+def _parsed(choice: Choice, method: Method) -> Lettered | Ranged | None:
+    complete = choice.stop in (Stop.END, Stop.OTHER)
+    if method is Method.INTERVAL:
+        bounds = _parse().find_interval(choice.text, complete=complete)
+        return bounds and Ranged(bounds.absolute, bounds.relative, by="judge", why=_shorten(bounds.why, _WHY))
+    letter = _parse().find_letter(choice.text, complete=complete)
+    return letter and Lettered(letter.letter, by="judge", why=_shorten(letter.why, _WHY))
+
+
+@cache
+def _parse() -> ModuleType:
+    """Its patterns take as long to build as the rest of a command takes to start, and are not needed before a judge has
+    answered."""
+    return import_module("unmask.judges.parse")
+
+
+def _unread(call: Judged) -> Unread:
+    choice = call.choices[-1] if call.choices else Choice()
+    return Unread(_reason(choice), text=excerpt(choice))
+
+
+def _reason(choice: Choice) -> str:
+    match choice.stop:
+        case Stop.FILTER:
+            return "filtered: the endpoint withheld the judge's answer"
+        case Stop.LENGTH:
+            return "cut_off: the judge ran out of room before its answer"
+        case _ if not choice.answer:
+            return "empty: the judge wrote nothing"
+        case _:
+            return "unreadable: no explicit answer in the judge's text"
+
+
+def excerpt(choice: Choice) -> str | None:
+    """The end of what was written, where an answer would have been; of the reasoning if there is nothing else."""
+    text = (choice.answer or choice.thinking or "").strip() or None
+    return text if text is None or len(text) <= _EXCERPT else "…" + text[1 - _EXCERPT :]
+
+
+def _shorten(text: str, size: int) -> str | None:
+    return (text if len(text) <= size else text[: size - 1] + "…") or None

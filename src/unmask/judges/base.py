@@ -1,0 +1,95 @@
+"""One protocol for every way of judging, and the table of all ways.
+
+A new way of judging is one file of this room with the five functions of `Judge`, and one row of `JUDGES`: a member of
+`Style` and the name of the file. Nobody else asks which style a judge has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from importlib import import_module
+from typing import Protocol, cast
+
+from unmask.records import (
+    Choice,
+    Judged,
+    Kind,
+    Letter,
+    Method,
+    Pending,
+    Reading,
+    Request,
+    Sampling,
+    Scenario,
+    Slot,
+)
+
+
+class Style(StrEnum):
+    """What stands behind a judge. The values stand in `run.json`."""
+
+    LETTERS = "letters"
+    """A model that writes reasons and then a letter."""
+    CHOOSE = "entailment"
+    """A model that chooses among fixed words."""
+    PICKS = "picks"
+    """A model that was trained to pick among fixed words."""
+    VERBATIM = "verbatim"
+    """No model: words of the scenario, found in the reply as they are."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Style | None:
+        """Scoring version 1 had another judge without a model, called `rules`. Its runs are read by this one."""
+        return cls.VERBATIM if value == "rules" else None
+
+
+HELPED_BY_RULES = frozenset({Style.CHOOSE, Style.PICKS, Style.VERBATIM})
+"""Judges for which scoring version 1 read more replies by rule than this one does. Such readings were never stored."""
+
+
+class Reader(StrEnum):
+    """Who reads a bare yes or no in tags."""
+
+    AUTO = "auto"
+    """A rule, where the side that *yes* means is known."""
+    LLM = "llm"
+    """The judge, as every other reply."""
+
+
+class Judge(Protocol):
+    """How one style of judge is asked, and what its answers mean. All of it is pure."""
+
+    def questions(self, kind: Kind) -> tuple[Method, ...]:
+        """The questions about one reply. None where there is no model that could be asked."""
+
+    def request(
+        self, method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ...], *, sampling: Sampling
+    ) -> Request:
+        """The request that puts one question about these texts."""
+
+    def reading(self, calls: Sequence[Judged], *, kind: Kind) -> Reading:
+        """What all answers about the same texts say, in file order. Lines of other methods are passed over."""
+
+    def by_rule(
+        self, scenario: Scenario, slot: Slot, text: str, *, yes_means: Letter | Pending, reader: Reader
+    ) -> Reading | None:
+        """A reading without a question. None where the judge has to look; pending where `yes_means` is needed and not
+        known yet."""
+
+    def imagined(self, method: Method, side: Letter) -> Choice:
+        """An answer that says this side, for estimates."""
+
+
+_FILES = {Style.LETTERS: "letters", Style.CHOOSE: "choose", Style.PICKS: "pick", Style.VERBATIM: "verbatim"}
+
+
+class _JudgeTable(dict[Style, Judge]):
+    """A row is a module of this room. It is imported when its judge is first needed."""
+
+    def __missing__(self, style: Style) -> Judge:
+        self[style] = judge = cast("Judge", import_module(f"{__package__}.{_FILES[style]}"))
+        return judge
+
+
+JUDGES: dict[Style, Judge] = _JudgeTable()

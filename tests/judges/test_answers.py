@@ -1,0 +1,184 @@
+"""Answers in words as readings: what was answered, what is due, and why something stays unread."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.judges.examples import judged
+from unmask.judges.answers import next_attempt, polarity
+from unmask.judges.letters import reading
+from unmask.records import Choice, Interval, Judged, Kind, Letter, Lettered, Method, Pending, Ranged, Stop, Unread
+
+GOOD, BAD = judged("It says so.\nAnswer: B"), judged("I cannot say.")
+CUT = judged("The reply is", stop=Stop.LENGTH)
+FAILED = judged(None, error="timeout: no answer within 1800 s")
+
+
+def figures(text: str, **more: object) -> Judged:
+    return judged(text, method=Method.INTERVAL, **more)  # type: ignore[arg-type]
+
+
+# --- judge lines ------------------------------------------------------------------------------------------
+
+
+def test_an_answer_is_a_reading_with_its_reason():
+    """The letter, who read it, and why."""
+    assert reading([GOOD], kind=Kind.BINARY) == Lettered(Letter.B, by="judge", why="It says so.")
+
+
+def test_figures_are_a_range_with_their_reason():
+    """Absolute and relative bounds."""
+    line = figures('{"reason": "It says 3.", "lower": 3, "upper": 4, "relative_lower": 1}')
+    assert reading([line], kind=Kind.NUMERIC) == Ranged(Interval(3, 4), Interval(1, None), by="judge", why="It says 3.")
+
+
+def test_null_bounds_are_a_reading():
+    """Nothing asserted is a finding, not a failure."""
+    found = reading([figures('{"lower": null, "upper": null}')], kind=Kind.NUMERIC)
+    assert isinstance(found, Ranged)
+    assert found.empty
+
+
+def test_a_long_reason_is_shortened():
+    """About 500 characters are kept."""
+    found = reading([judged("x" * 2000 + "\nAnswer: B")], kind=Kind.BINARY)
+    assert isinstance(found, Lettered)
+    assert found.why is not None
+    assert len(found.why) == 500
+
+
+STATES = [
+    ([], Pending, 1),
+    ([GOOD], Lettered, None),
+    ([BAD], Pending, 2),
+    ([CUT], Pending, 2),
+    ([BAD, GOOD], Lettered, None),
+    ([BAD, BAD], Unread, None),
+    ([FAILED], Unread, None),
+    ([BAD, FAILED], Unread, None),
+    ([GOOD, FAILED], Lettered, None),
+    ([FAILED, BAD], Pending, 2),
+    ([FAILED, GOOD], Lettered, None),
+    ([FAILED, BAD, BAD], Unread, None),
+]
+
+
+@pytest.mark.parametrize(("calls", "state", "attempt"), STATES)
+def test_reading_and_next_attempt_agree(calls, state, attempt):
+    """What is pending is due, what is settled is not, and an error is no attempt."""
+    assert isinstance(reading(calls, kind=Kind.BINARY), state)
+    assert next_attempt(calls) == attempt
+
+
+@given(st.lists(st.sampled_from([GOOD, BAD, CUT, FAILED]), max_size=5))
+def test_a_call_is_due_exactly_while_the_reading_is_pending(calls):
+    """In every history of a journal, so that no run hangs and none asks for nothing."""
+    assert (next_attempt(calls) is not None) == isinstance(reading(calls, kind=Kind.BINARY), Pending)
+
+
+@given(st.lists(st.sampled_from([BAD, CUT, judged(""), judged("Answer: A", stop=Stop.FILTER)]), max_size=4))
+def test_at_most_two_answers_are_asked_for(calls):
+    """The third attempt does not exist."""
+    assert next_attempt(calls) in {None, 1, 2}
+    assert len(calls) < 2 or next_attempt(calls) is None
+
+
+REASONS = [
+    (judged("I cannot say."), "unreadable: "),
+    (judged(""), "empty: "),
+    (judged("<think>Answer: A"), "empty: "),
+    (judged("The reply is", stop=Stop.LENGTH), "cut_off: "),
+    (judged("", stop=Stop.LENGTH), "cut_off: "),
+    (judged("", stop=Stop.FILTER), "filtered: "),
+    (judged("", stop=Stop.OTHER), "empty: "),
+]
+
+
+@pytest.mark.parametrize(("line", "reason"), REASONS)
+def test_an_unread_reply_says_why(line, reason):
+    """Each way to fail has its own word."""
+    found = reading([BAD, line], kind=Kind.BINARY)
+    assert isinstance(found, Unread)
+    assert found.reason.startswith(reason)
+
+
+def test_a_failed_call_says_what_failed():
+    """The journal's error is the reason."""
+    assert reading([BAD, FAILED], kind=Kind.BINARY) == Unread("failed: timeout: no answer within 1800 s")
+
+
+def test_an_unread_reply_keeps_the_end_of_what_the_judge_wrote():
+    """The place where an answer would have been."""
+    found = reading([BAD, judged("x" * 1000 + " perhaps B, perhaps not")], kind=Kind.BINARY)
+    assert isinstance(found, Unread)
+    assert found.text is not None
+    assert found.text.endswith("perhaps not")
+    assert len(found.text) == 200
+
+
+def test_the_last_readable_answer_counts():
+    """A second judge line about the same texts replaces the first."""
+    found = reading([GOOD, judged("Answer: A")], kind=Kind.BINARY)
+    assert isinstance(found, Lettered)
+    assert found.letter is Letter.A
+
+
+def test_lines_of_another_method_are_passed_over():
+    """A polarity answer is no reading of a reply."""
+    assert reading([judged("Answer: B", method=Method.POLARITY)], kind=Kind.BINARY) == Pending()
+
+
+def test_an_answer_in_the_reasoning_only_is_not_read():
+    """What a judge thought is not what it answered."""
+    line = judged("")
+    thought = Judged(
+        scenario="t-1", slot="direct", digest="d", method=Method.LETTER, choices=(Choice("", reasoning="Answer: B"),)
+    )
+    assert reading([line, thought], kind=Kind.BINARY) == Unread("empty: the judge wrote nothing", text="Answer: B")
+
+
+def test_a_quotation_in_a_cut_off_answer_is_not_read():
+    """The judge was still talking about the reply."""
+    cut = judged("It looks clear. Answer: A", stop=Stop.LENGTH)
+    assert isinstance(reading([cut], kind=Kind.BINARY), Pending)
+
+
+def test_a_choice_needs_no_second_attempt():
+    """It is a choice among fixed words."""
+    assert next_attempt([judged("1", method=Method.CHOOSE_ABN)]) is None
+
+
+# --- polarity ---------------------------------------------------------------------------------------------
+
+ASKED = {
+    "Answer: A": Letter.A,
+    "Answer: B": Letter.B,
+    "Answer: C": Letter.C,
+    "Answer: D": Letter.C,
+}
+
+
+@pytest.mark.parametrize(("text", "side"), ASKED.items())
+def test_polarity_is_a_side_or_cannot_tell(text, side):
+    """D was not on offer and counts as cannot tell."""
+    assert polarity([judged(text, method=Method.POLARITY)]) is side
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [judged("?", method=Method.POLARITY), judged("?", method=Method.POLARITY)],
+        [judged(None, method=Method.POLARITY, error="timeout: x")],
+    ],
+)
+def test_polarity_that_cannot_be_had_is_cannot_tell(calls):
+    """Then the judge reads every reply; nothing waits for it."""
+    assert polarity(calls) is Letter.C
+
+
+@pytest.mark.parametrize("calls", [[], [judged("?", method=Method.POLARITY)]])
+def test_polarity_is_pending_until_two_attempts_failed(calls):
+    """Not asked, or worth asking again."""
+    assert polarity(calls) == Pending()

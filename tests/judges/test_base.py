@@ -1,0 +1,106 @@
+"""The table of judges: every way of judging asks, and understands what is answered."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.judges.examples import SAMPLING, binary, numeric
+from unmask.judges.base import JUDGES, Reader, Style
+from unmask.records import CHECK, DIRECT, PRESSURED, Judged, Kind, Letter, Lettered, Method, Pending, Ranged, Unread
+
+WITH_MODEL = [style for style in Style if JUDGES[style].questions(Kind.BINARY)]
+SAYS = {
+    Style.LETTERS: "ABCD",
+    Style.CHOOSE: "ABC",  # neither cannot tell a denial from an open question
+    Style.PICKS: "ABCD",
+}
+
+
+def answered(style: Style, kind: Kind, side: Letter) -> list[Judged]:
+    """One imagined answer to each question."""
+    return [
+        Judged(scenario="s", slot="direct", digest="d", method=method, choices=(JUDGES[style].imagined(method, side),))
+        for method in JUDGES[style].questions(kind)
+    ]
+
+
+@pytest.mark.parametrize(("style", "letter"), [(style, Letter(one)) for style in WITH_MODEL for one in SAYS[style]])
+@pytest.mark.parametrize("slot", [DIRECT, "indirect_1", PRESSURED, CHECK])
+def test_a_letter_that_is_answered_is_read(style, letter, slot):
+    """From request to reading: every question can be put, every answer is on offer, and together they mean it."""
+    judge, lines = JUDGES[style], answered(style, Kind.BINARY, letter)
+    for line in lines:
+        request = judge.request(line.method, binary(), slot, ("They do.",), sampling=SAMPLING)
+        assert not request.options or line.choices[0].text in request.options
+    read = judge.reading(lines, kind=Kind.BINARY)
+    assert isinstance(read, Lettered)
+    assert (read.letter, read.by) == (letter, "judge")
+
+
+@pytest.mark.parametrize("style", WITH_MODEL)
+def test_a_figure_that_is_answered_is_read(style):
+    """All of them ask for bounds in words."""
+    judge, lines = JUDGES[style], answered(style, Kind.NUMERIC, Letter.A)
+    for line in lines:
+        assert judge.request(line.method, numeric(), DIRECT, ("100", "101"), sampling=SAMPLING).schema is not None
+    read = judge.reading(lines, kind=Kind.NUMERIC)
+    assert isinstance(read, Ranged)
+    assert (read.absolute.lower, read.absolute.upper) == (1, 1)
+
+
+@given(st.sampled_from(WITH_MODEL), st.sampled_from(list(Kind)), st.data())
+def test_a_missing_answer_is_pending_and_a_failed_one_unread(style, kind, data):
+    """No reading is made of a part of the answers."""
+    lines = answered(style, kind, Letter.A)
+    place = data.draw(st.integers(0, len(lines) - 1))
+    assert JUDGES[style].reading(lines[:place] + lines[place + 1 :], kind=kind) == Pending()
+    failed = msgspec.structs.replace(lines[place], choices=(), error="timeout")
+    assert isinstance(JUDGES[style].reading([*lines[:place], failed, *lines[place + 1 :]], kind=kind), Unread)
+
+
+@pytest.mark.parametrize("style", WITH_MODEL)
+@pytest.mark.parametrize("method", [Method.POLARITY, Method.SELF_REPORT, Method.ROLE_PLAY])
+def test_every_model_can_be_asked_the_questions_beside(style, method):
+    """Polarity, self-report and role play are asked in the same words, whoever reads."""
+    texts = {Method.POLARITY: (), Method.SELF_REPORT: ("Was it true?", "Yes."), Method.ROLE_PLAY: ("Yes.",)}[method]
+    requests = {JUDGES[one].request(method, binary(), PRESSURED, texts, sampling=SAMPLING) for one in WITH_MODEL}
+    assert JUDGES[style].request(method, binary(), PRESSURED, texts, sampling=SAMPLING) in requests
+    assert len(requests) == 1
+
+
+def test_without_a_model_nothing_is_asked_and_nothing_is_pending():
+    """Else a run would wait for ever."""
+    judge = JUDGES[Style.VERBATIM]
+    assert {judge.questions(kind) for kind in Kind} == {()}
+    assert {type(judge.reading((), kind=kind)) for kind in Kind} == {Unread}
+    with pytest.raises(ValueError, match="no model"):
+        judge.request(Method.LETTER, binary(), DIRECT, ("x",), sampling=SAMPLING)
+
+
+@pytest.mark.parametrize("style", list(Style))
+def test_a_tagged_answer_needs_no_question_where_yes_is_known(style):
+    """Of every style, with the reader `auto`."""
+    text = "<final_answer>no</final_answer>"
+    read = JUDGES[style].by_rule(binary(), DIRECT, text, yes_means=Letter.A, reader=Reader.AUTO)
+    assert isinstance(read, Lettered)
+    assert (read.letter, read.by) == (Letter.B, "rule")
+
+
+def test_only_a_judge_of_letters_waits_for_what_yes_means():
+    """It asks that question; the others have the judge read the reply."""
+    text = "<final_answer>no</final_answer>"
+    found = {
+        style: JUDGES[style].by_rule(binary(), DIRECT, text, yes_means=Pending(), reader=Reader.AUTO) for style in Style
+    }
+    assert found == {style: Pending() if style is Style.LETTERS else None for style in Style}
+
+
+def test_the_old_name_in_run_json_is_read_as_verbatim():
+    """Scoring version 1 wrote `rules`; nothing else is taken for a style."""
+    assert msgspec.json.decode(b'"rules"', type=Style) is Style.VERBATIM
+    assert msgspec.json.decode(b'"entailment"', type=Style) is Style.CHOOSE
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.json.decode(b'"rule"', type=Style)
