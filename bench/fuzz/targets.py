@@ -298,28 +298,6 @@ def answer(data: bytes) -> None:
             raise Wrong("a failure of no known kind")
 
 
-def wire(data: bytes) -> None:
-    """What comes over a connection, in one piece and in many: the same answer, or the same failure."""
-    from unmask.models.wire import BrokenOffError, Incoming, NoAnswerError, NotHTTPError
-
-    def outcome(step: int) -> object:
-        incoming = Incoming()
-        try:
-            for start in range(0, len(data), step):
-                incoming.feed(data[start : start + step])
-                if incoming.whole is not None:
-                    break
-            else:
-                incoming.end()
-        except (NotHTTPError, BrokenOffError, NoAnswerError) as error:
-            return type(error)
-        return incoming.whole
-
-    whole, pieces = outcome(max(1, len(data))), outcome(7)
-    if isinstance(whole, tuple) and isinstance(pieces, tuple) and whole != pieces:
-        raise Wrong(f"two answers in one: {whole} and {pieces}")
-
-
 def _asked(model: Any, data: bytes, answer: Any, asked: Any) -> Any:
     from unmask.models.anthropic import Anthropic
 
@@ -370,7 +348,6 @@ TARGETS: dict[str, Target] = {
     "facts": Target(facts, seeds.facts, seeds.JSON_WORDS),
     "steer": Target(steer, seeds.steers, seeds.JSON_WORDS),
     "answer": Target(answer, seeds.answers, seeds.JSON_WORDS),
-    "wire": Target(wire, seeds.answered, seeds.HTTP_WORDS),
     "names": Target(
         names, lambda: (b"openai/gpt-4o", b"../../etc/passwd", b"https://u:p@h/v1?key=k", b"con", b"A" * 300)
     ),

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from unmask.errors import FatalModelError, ModelError, RequestRefusedError, TransientModelError
 from unmask.models.failures import Problem, failure, problem_of, retry_after
-from unmask.models.keys import Key
+from unmask.models.keys import Key, Target
 from unmask.models.parameters import Adjustments, parameters, refused_parameter, without_system
-from unmask.models.target import Target
 from unmask.records import Message
 
 KEY = Key("k-very-secret", "OPENAI_API_KEY")

@@ -8,11 +8,10 @@ import msgspec
 
 from unmask.errors import TransientModelError
 from unmask.models.failures import failure, problem_of
-from unmask.models.hidden import hidden
 from unmask.models.http import Answer, Channel, decode
+from unmask.models.keys import Target
 from unmask.models.openai import count, filtered, stop_of, texts
 from unmask.models.parameters import Adjustments, parameters, refused_parameter
-from unmask.models.target import Target
 from unmask.records import Choice, Completion, Request, Usage
 
 MAX_TOKENS = 4096
@@ -70,14 +69,13 @@ class Anthropic:
         if body.content is None:
             raise TransientModelError(f"{self.name} at {self._target.shown}: the answer holds no content")
         text, thinking = texts(body.content)
-        done = Completion(
+        return Completion(
             choices=(Choice(text=text, reasoning=thinking or None, stop=stop_of(body.stop_reason)),),
             usage=_usage(body.usage),
             latency=answer.latency,
             model=body.model if isinstance(body.model, str) else None,
             adjusted=notes,
         )
-        return hidden(done, self._target.secrets) if answer.has_escapes else done
 
 
 def _payload(request: Request, *, model: str) -> tuple[dict[str, Any], tuple[str, ...]]:

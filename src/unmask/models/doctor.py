@@ -17,9 +17,18 @@ import msgspec
 
 from unmask import __version__
 from unmask.errors import ModelError, UnmaskError
-from unmask.models.keys import KEY_VARIABLE, URL_VARIABLE, Role, environment, find_key, find_url, parse_dotenv
+from unmask.models.keys import (
+    KEY_VARIABLE,
+    URL_VARIABLE,
+    Role,
+    Target,
+    environment,
+    find_key,
+    find_url,
+    origin,
+    parse_dotenv,
+)
 from unmask.models.providers import PROVIDERS, Provider, open_model, provider_of
-from unmask.models.target import Target, origin
 from unmask.records import Record
 
 PATIENCE = 5.0

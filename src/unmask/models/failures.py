@@ -9,7 +9,7 @@ from datetime import UTC
 from typing import Any
 
 from unmask.errors import FatalModelError, ModelError, RequestRefusedError, TransientModelError
-from unmask.models.target import Target
+from unmask.models.keys import Target
 from unmask.records import Record
 from unmask.text import whole_tree
 
@@ -193,8 +193,6 @@ def _key_advice(target: Target) -> str:
     wanted = " or ".join(dict.fromkeys(reversed(target.variables)))
     if target.key_source is None:
         return f"no key was sent; set {wanted}"
-    if target.key_source == "the URL":
-        return f"check the credentials in the base URL, or leave them out and set {wanted}"
     return f"the key came from {target.key_source}; check that it is right for {target.endpoint}"
 
 

@@ -22,17 +22,7 @@ from unmask.errors import (
     UsageError,
 )
 from unmask.models.failures import THROTTLED, TRY_AGAIN
-from unmask.models.hidden import hidden
-from unmask.models.keys import Key
-from unmask.models.target import (
-    known_secrets,
-    longest_first,
-    origin,
-    proxy_secrets,
-    refuse_ambiguous,
-    scrub,
-    url_secrets,
-)
+from unmask.models.keys import Key, known_secrets, longest_first, origin, proxy_secrets, scrub, url_secrets
 from unmask.records import Choice, Completion, Request, Stop, Usage
 
 CONNECTIONS = 100_000
@@ -57,8 +47,6 @@ def open_inspect(
 ) -> InspectModel:
     """The model Inspect calls `name`. What `environ` has beyond the real environment (`.env`) is lent to Inspect
     while it looks for its key."""
-    if base_url is not None:
-        refuse_ambiguous(base_url)
     try:
         inspect = import_module("inspect_ai.model")
     except ImportError:
@@ -134,13 +122,12 @@ class InspectModel:
         if not output.choices:
             said = f": {scrub(output.error, secrets=self._secrets)}" if output.error else ""
             raise TransientModelError(f"{self.name}: the answer holds no choices{said}")
-        done = Completion(
+        return Completion(
             choices=tuple(_choice(choice) for choice in output.choices[: request.n]),
             usage=_usage(output.usage),
             latency=time.perf_counter() - begin,
             model=output.model or None,
         )
-        return hidden(done, self._secrets)
 
     async def close(self) -> None:
         await self._model.api.aclose()

@@ -9,10 +9,9 @@ import msgspec
 
 from unmask.errors import TransientModelError
 from unmask.models.failures import Problem, describe, failure, problem_of
-from unmask.models.hidden import hidden
 from unmask.models.http import Answer, Channel, decode
+from unmask.models.keys import Target
 from unmask.models.parameters import MAX_COMPLETION_TOKENS, MAX_TOKENS, Adjustments, parameters, refused_parameter
-from unmask.models.target import Target
 from unmask.records import Choice, Completion, Request, Stop, Usage
 
 _REASONS_BY_ITSELF = re.compile(r"(?:openai/)?(?:o\d(?:$|-)|gpt-5(?!.*chat))")
@@ -115,14 +114,13 @@ class OpenAI:
             return self._read_error(broken, request, answer=answer, notes=notes)
         if len(options) < min(request.n, self.max_n):
             self.max_n = 1
-        done = Completion(
+        return Completion(
             choices=tuple([_choice(option) for option in options[: request.n]]),
             usage=_usage(body.usage),
             latency=answer.latency,
             model=body.model if isinstance(body.model, str) else None,
             adjusted=notes,
         )
-        return hidden(done, self._target.secrets) if answer.has_escapes else done
 
     def _read_error(self, error: Any, request: Request, *, answer: Answer, notes: tuple[str, ...]) -> Completion:
         """A 200 without an answer: OpenRouter reports upstream failures this way, with the status as `code`."""

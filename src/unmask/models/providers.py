@@ -9,8 +9,17 @@ from urllib.parse import urlsplit
 
 from unmask.errors import MissingError, UsageError
 from unmask.models.base import Model
-from unmask.models.keys import KEY_VARIABLE, URL_VARIABLE, Role, environment, find_key, find_url
-from unmask.models.target import Target, origin
+from unmask.models.keys import (
+    KEY_VARIABLE,
+    URL_VARIABLE,
+    Role,
+    Target,
+    check_base_url,
+    environment,
+    find_key,
+    find_url,
+    origin,
+)
 from unmask.records import Record
 
 
@@ -85,6 +94,8 @@ def open_model(name: str, *, role: Role = "subject", base_url: str | None = None
     if provider == "inspect":
         from unmask.models.inspect import open_inspect
 
+        if base_url is not None:
+            check_base_url(base_url, key_variable=KEY_VARIABLE[role])
         key = find_key((KEY_VARIABLE[role],), environ=environ)
         return open_inspect(rest, base_url=base_url, timeout=timeout, key=key, environ=environ)
     if provider not in PROVIDERS:
@@ -153,7 +164,7 @@ def _target(name: str, row: Provider, *, url: str, role: Role, environ: Mapping[
     key = find_key(variables, environ=environ)
     path = "/v1/messages" if row.speaks == "anthropic" else "/chat/completions"
     target = Target.build(name, url=url, path=path, key=key, variables=variables, speaks=row.speaks)
-    if row.needs_key and row.is_home(target.endpoint) and not target.authorised:
+    if row.needs_key and row.is_home(target.endpoint) and target.key_source is None:
         _refuse_without_key(name, row, variables)
     return target
 

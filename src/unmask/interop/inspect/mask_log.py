@@ -18,7 +18,7 @@ from unmask.data import reference
 from unmask.errors import DataError
 from unmask.interop.cases import About, Case, Imported, Theirs, jointly, judged, letter_text, replied
 from unmask.interop.inspect.log import Log, Output, Sample, usage
-from unmask.models.target import scrub
+from unmask.models.keys import scrub
 from unmask.protocol import attempts
 from unmask.protocol.presets import Preset
 from unmask.records import (

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from unmask.errors import MissingError
+from unmask.models.keys import origin, scrub
 from unmask.models.local.catalogue import ENTRIES, Entry, Part, cache_folder, entry, pulled
-from unmask.models.target import origin, scrub
 from unmask.records import Record
 
 CHUNK = 1024 * 1024
