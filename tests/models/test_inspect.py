@@ -75,7 +75,7 @@ def test_the_mock_provider_answers():
     model = open_model("inspect/mockllm/model")
     model._model.api.outputs = iter([output("hello")])
     completion = complete(model)
-    assert (model.name, model.endpoint, model.max_n) == ("inspect/mockllm/model", "inspect/mockllm", 1)
+    assert (model.name, model.endpoint, model.capabilities.max_n) == ("inspect/mockllm/model", "inspect/mockllm", 1)
     assert (completion.choices[0].text, completion.choices[0].stop) == ("hello", Stop.END)
     assert (completion.usage, completion.model) == (Usage(input=5, output=7), "mock-1")
 

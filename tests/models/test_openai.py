@@ -215,21 +215,21 @@ def test_several_choices_in_one_call():
     """`n` choices come back in order."""
     completion, _, model = ask(Canned(chat("a", "b", "c")), request(n=3))
     assert [choice.text for choice in completion.choices] == ["a", "b", "c"]
-    assert model.max_n > 1
+    assert model.capabilities.max_n > 1
 
 
 def test_an_endpoint_that_ignores_n_is_found_out():
     """What came is returned, and nobody asks it for several again."""
     completion, _, model = ask(Canned(chat("only")), request(n=3))
     assert [choice.text for choice in completion.choices] == ["only"]
-    assert model.max_n == 1
+    assert model.capabilities.max_n == 1
 
 
 def test_providers_known_to_ignore_n_are_not_asked():
     """`max_n` of 1 keeps `n` out of the request."""
     _, server, model = ask(Canned(chat("only")), request(n=3), name="openrouter/m")
     assert "n" not in server.sent[0].body
-    assert model.max_n == 1
+    assert model.capabilities.max_n == 1
 
 
 @pytest.mark.parametrize("name", ["temperature", "top_p", "seed", "response_format"])
@@ -256,7 +256,7 @@ def test_a_refused_n_leaves_one_choice():
     """The request is answered once, and `max_n` falls."""
     completion, server, model = ask(refuse("n", "'n' is not supported"), request(n=4))
     assert len(completion.choices) == 1
-    assert model.max_n == 1
+    assert model.capabilities.max_n == 1
     assert [sent.body.get("n") for sent in server.sent] == [4, None]
 
 

@@ -35,7 +35,7 @@ def test_every_provider_of_the_table_opens(provider, monkeypatch):
     assert isinstance(model, Model)
     assert model.name == f"{provider}/some/name"
     assert row.url.startswith(model.endpoint)
-    assert model.max_n == row.max_n
+    assert model.capabilities.max_n == row.max_n
 
 
 @pytest.mark.parametrize("provider", [name for name, row in PROVIDERS.items() if row.needs_key])

@@ -15,7 +15,7 @@ from unmask.data.dataset import Dataset
 from unmask.errors import MissingError, UsageError
 from unmask.files import there
 from unmask.judges.letters import prompts_hash
-from unmask.models.base import Model
+from unmask.models.base import Model, capabilities_of
 from unmask.models.treatment import changed, treatments_of
 from unmask.protocol.probes import PROBE_SYSTEM, SELF_REPORT_QUESTION
 from unmask.protocol.readings import Style
@@ -45,9 +45,10 @@ def style_of(judge: Model | str) -> Style:
     """How this judge is asked: by what it can do."""
     if isinstance(judge, str):
         return Style.RULES
-    if not judge.supports_options:
+    abilities = capabilities_of(judge)
+    if not abilities.supports_options:
         return Style.LETTERS
-    return Style.PICKS if getattr(judge, "trained_to_read", False) else Style.ENTAILMENT
+    return Style.PICKS if abilities.trained_to_read else Style.ENTAILMENT
 
 
 def judge_spec(judge: Model | str, options: Options) -> JudgeSpec:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from unmask.errors import TransientModelError
+from unmask.models.base import Capabilities
 from unmask.models.failures import failure, problem_of
 from unmask.models.http import Answer, Channel, decode
 from unmask.models.keys import Target
@@ -18,21 +19,20 @@ MAX_TOKENS = 4096
 """Sent when the caller left the limit to the endpoint: this one insists on having it named."""
 
 
-class _Body(msgspec.Struct):
+class _MessageBody(msgspec.Struct):
     content: list[Any] | None = None
     stop_reason: Any = None
     usage: Any = None
     model: Any = None
 
 
-_DECODER = msgspec.json.Decoder(_Body)
+_DECODER = msgspec.json.Decoder(_MessageBody)
 
 
 class Anthropic:
     """A model behind `/v1/messages`. One choice a call; a schema or a seed cannot be sent and is left out."""
 
-    supports_options = False
-    max_n = 1
+    capabilities = Capabilities()
 
     def __init__(self, target: Target, *, model: str, timeout: float = 1800.0) -> None:
         self.name = target.name

@@ -21,6 +21,7 @@ from unmask.errors import (
     UnmaskError,
     UsageError,
 )
+from unmask.models.base import Capabilities
 from unmask.models.failures import THROTTLED, TRY_AGAIN
 from unmask.models.keys import Key, known_secrets, longest_first, origin, proxy_secrets, scrub, url_secrets
 from unmask.records import Choice, Completion, Request, Stop, Usage
@@ -95,8 +96,7 @@ def _not_opened(name: str, error: Exception, *, secrets: tuple[str, ...]) -> Unm
 class InspectModel:
     """One choice a call. A schema is not passed on: which of Inspect's providers take one differs by version."""
 
-    max_n = 1
-    supports_options = False
+    capabilities = Capabilities()
 
     def __init__(
         self, model: Any, *, name: str, timeout: float, base_url: str | None = None, secrets: tuple[str, ...] = ()

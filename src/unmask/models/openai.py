@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from unmask.errors import TransientModelError
+from unmask.models.base import Capabilities
 from unmask.models.failures import Problem, describe, failure, problem_of
 from unmask.models.http import Answer, Channel, decode
 from unmask.models.keys import Target
@@ -46,7 +47,7 @@ class _Option(msgspec.Struct):
     error: Any = None
 
 
-class _Body(msgspec.Struct):
+class _ChatBody(msgspec.Struct):
     """Only what is used, and strict only where nothing could be done with anything else."""
 
     choices: list[_Option] | None = None
@@ -55,18 +56,16 @@ class _Body(msgspec.Struct):
     error: Any = None
 
 
-_DECODER = msgspec.json.Decoder(_Body)
+_DECODER = msgspec.json.Decoder(_ChatBody)
 
 
 class OpenAI:
     """A model behind `{base}/chat/completions`. Remembers which parameters its endpoint refuses."""
 
-    supports_options = False
-
     def __init__(self, target: Target, *, model: str, timeout: float = 1800.0, max_n: int = 1) -> None:
         self.name = target.name
         self.endpoint = target.endpoint
-        self.max_n = max_n
+        self.capabilities = Capabilities(max_n=max_n)
         self._target = target
         self._model = model
         self._channel = Channel(target, timeout=timeout)
@@ -81,7 +80,7 @@ class OpenAI:
         return f"OpenAI({self._target!r})"
 
     async def complete(self, request: Request) -> Completion:
-        wanted = _payload(request, model=self._model, n=min(request.n, self.max_n))
+        wanted = _payload(request, model=self._model, n=min(request.n, self.capabilities.max_n))
         while True:
             payload, notes = self._adjustments.apply(wanted)
             answer = await self._channel.post(payload)
@@ -94,10 +93,14 @@ class OpenAI:
                 return self._give_up(problem, request, answer=answer, notes=notes)
             self._adjustments.learn(name)
             if name == "n":
-                self.max_n = 1
+                self._ask_one_at_a_time()
 
     async def close(self) -> None:
         await self._channel.close()
+
+    def _ask_one_at_a_time(self) -> None:
+        """The endpoint refuses `n`, or ignores it."""
+        self.capabilities = msgspec.structs.replace(self.capabilities, max_n=1)
 
     def _give_up(self, problem: Problem, request: Request, *, answer: Answer, notes: tuple[str, ...]) -> Completion:
         if not problem.filtered:
@@ -112,8 +115,8 @@ class OpenAI:
         broken = next((option.error for option in options if option.error), None)
         if broken is not None or any(option.message is None for option in options):
             return self._read_error(broken, request, answer=answer, notes=notes)
-        if len(options) < min(request.n, self.max_n):
-            self.max_n = 1
+        if len(options) < min(request.n, self.capabilities.max_n):
+            self._ask_one_at_a_time()
         return Completion(
             choices=tuple([_choice(option) for option in options[: request.n]]),
             usage=_usage(body.usage),

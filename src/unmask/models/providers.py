@@ -30,6 +30,7 @@ class Provider(Record, frozen=True):
     keys: tuple[str, ...]
     url_variables: tuple[str, ...] = ()
     max_n: int = 1
+    """Choices that one request may ask for."""
     needs_key: bool = True
     speaks: Literal["openai", "anthropic"] = "openai"
     priced_as: str | None = None

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 
 from unmask.errors import RequestRefusedError, UsageError
+from unmask.models.base import Capabilities
 from unmask.models.providers import MANY
 from unmask.records import (
     CHECK,
@@ -41,12 +42,10 @@ class Scripted:
     """A model that answers with what `reply` returns: a text, called again for each of the request's `n` choices, or
     a whole Completion. `reply` may raise a ModelError. `calls` counts the requests."""
 
-    supports_options = False
-
     def __init__(self, reply: Reply, *, name: str = "scripted/custom", max_n: int = MANY) -> None:
         self.name = name
         self.endpoint = name
-        self.max_n = max_n
+        self.capabilities = Capabilities(max_n=max_n)
         self.calls = 0
         self._reply = reply
 
@@ -62,7 +61,7 @@ class Scripted:
         if isinstance(said, Completion):
             return said
         choices = [Choice(text=said)]
-        while len(choices) < min(request.n, self.max_n):
+        while len(choices) < min(request.n, self.capabilities.max_n):
             more = self._reply(request)
             choices += more.choices if isinstance(more, Completion) else (Choice(text=more),)
         return Completion(tuple(choices), latency=time.perf_counter() - begin, model=self.name)

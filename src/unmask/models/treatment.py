@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Protocol, runtime_checkable
 
 from unmask.errors import MixedRunError
 from unmask.models.base import Model
@@ -17,10 +18,17 @@ class Treatment(Record, frozen=True):
     hash: str
 
 
+@runtime_checkable
+class Treated(Protocol):
+    """A model that files can change."""
+
+    @property
+    def treatments(self) -> tuple[Treatment, ...]: ...
+
+
 def treatments_of(model: Model) -> tuple[Treatment, ...]:
     """What a model is changed by; nothing for models that cannot be."""
-    found: tuple[Treatment, ...] = getattr(model, "treatments", ())
-    return found
+    return model.treatments if isinstance(model, Treated) else ()
 
 
 def changed(before: Sequence[Treatment], now: Sequence[Treatment]) -> Iterator[tuple[Treatment, Treatment]]:
