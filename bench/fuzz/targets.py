@@ -284,14 +284,14 @@ def answer(data: bytes) -> None:
     from unmask.models import anthropic, openai
     from unmask.models.doctor import _listed
     from unmask.models.failures import failure, problem_of
-    from unmask.models.http import Answer
+    from unmask.models.http import HttpAnswer
     from unmask.records import Asked
     from unmask.runs.journal import _encoder
 
     _listed(data)
     for kind in (openai.OpenAI, anthropic.Anthropic):
         model = kind(seeds.TARGET, model="m")
-        _allowed(lambda model=model: _encoder.encode(_asked(model, data, Answer, Asked)), ModelError)
+        _allowed(lambda model=model: _encoder.encode(_asked(model, data, HttpAnswer, Asked)), ModelError)
     for status in (200, 302, 400, 401, 404, 429, 500):
         problem = problem_of(status, data, {"retry-after": _text(data[:40])})
         if not isinstance(failure(problem, seeds.TARGET), ModelError):

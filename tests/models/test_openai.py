@@ -25,8 +25,10 @@ def ask(
     async def go() -> tuple[Any, Loopback, Model]:
         async with loopback(script) as server:
             model = open_model(name, base_url=server.url)
-            done = [await model.complete(one) for one in requests or (request(),)]
-            await model.close()
+            try:
+                done = [await model.complete(one) for one in requests or (request(),)]
+            finally:
+                await model.close()
             return done if len(done) > 1 else done[0], server, model
 
     return asyncio.run(go())

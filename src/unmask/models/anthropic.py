@@ -9,7 +9,7 @@ import msgspec
 from unmask.errors import TransientModelError
 from unmask.models.base import Capabilities
 from unmask.models.failures import failure, problem_of
-from unmask.models.http import Answer, Channel, decode
+from unmask.models.http import Channel, HttpAnswer, decode
 from unmask.models.keys import Target
 from unmask.models.openai import count, filtered, stop_of, texts
 from unmask.models.parameters import Adjustments, parameters, refused_parameter
@@ -64,7 +64,7 @@ class Anthropic:
     async def close(self) -> None:
         await self._channel.close()
 
-    def _read(self, answer: Answer, *, notes: tuple[str, ...]) -> Completion:
+    def _read(self, answer: HttpAnswer, *, notes: tuple[str, ...]) -> Completion:
         body = decode(answer, _DECODER, self._target)
         if body.content is None:
             raise TransientModelError(f"{self.name} at {self._target.shown}: the answer holds no content")

@@ -316,7 +316,7 @@ class Endpoint:
     def _admit(self) -> None:
         if self._stopped or (self._paused_until is not None and self._pause_left() > 0):
             return
-        kept = []
+        passed_over = []
         while self._waiting and self.in_flight < int(self._limit):
             if self._budget is not None and self._budgeted(self._budget) < 1:
                 break
@@ -328,8 +328,8 @@ class Endpoint:
                 self._take(course)
                 future.set_result(None)
             else:
-                kept.append(entry)
-        self._waiting.extendleft(reversed(kept))
+                passed_over.append(entry)
+        self._waiting.extendleft(reversed(passed_over))
 
     def _go_ahead(self, standing: _Standing) -> None:
         """The first request to this model is on its way."""
@@ -432,9 +432,9 @@ class Endpoint:
         kind = type(error)
         lost = standing.fruitless[kind] = standing.fruitless.get(kind, 0) + 1
         if lost >= HOPELESS.get(kind, 3):
-            said = f"{lost} requests to {standing.model.name} and not one answer; the last: {error}"
+            message = f"{lost} requests to {standing.model.name} and not one answer; the last: {error}"
             advice = error.advice or f"see that {self.name} works, then run the same command again"
-            raise self._condemn(standing, FatalModelError(said, advice=advice)) from None
+            raise self._condemn(standing, FatalModelError(message, advice=advice)) from None
 
     def _condemn(self, standing: _Standing, error: FatalModelError) -> FatalModelError:
         """Nothing more is sent to this model: whoever waits or comes later gets the same error."""

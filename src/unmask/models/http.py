@@ -31,7 +31,7 @@ _UNRESERVED = "/%:@!$&'()*+,;=~-._"
 _T = TypeVar("_T")
 
 
-class Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
     status: int
     body: bytes
     headers: Mapping[str, str]
@@ -49,7 +49,7 @@ class Channel:
         self._settings: dict[str, Any] = {}
         """What every request is made with, as aiohttp names it."""
 
-    async def post(self, payload: object) -> Answer:
+    async def post(self, payload: object) -> HttpAnswer:
         """The whole answer, whatever its status."""
         try:
             body = _ENCODER.encode(payload)
@@ -59,10 +59,10 @@ class Channel:
             ) from None
         return await self._send("POST", body)
 
-    async def get(self) -> Answer:
+    async def get(self) -> HttpAnswer:
         return await self._send("GET", None)
 
-    async def _send(self, method: str, body: bytes | None) -> Answer:
+    async def _send(self, method: str, body: bytes | None) -> HttpAnswer:
         shared = self._shared
         if shared is None or shared.loop is not asyncio.get_running_loop():
             shared = await self._open()
@@ -73,7 +73,7 @@ class Channel:
             trouble = self._explain(error, waited=time.perf_counter() - begin)
         raise trouble  # out here: the exception behind it would be its context, and knows what was sent
 
-    async def _exchange(self, shared: SharedSession, method: str, body: bytes | None, *, begin: float) -> Answer:
+    async def _exchange(self, shared: SharedSession, method: str, body: bytes | None, *, begin: float) -> HttpAnswer:
         """Send and read. A request is sent a second time in one case only: it went out on a connection that was kept
         from an earlier one, and the server closed that connection before any byte of an answer."""
         from aiohttp import ServerDisconnectedError
@@ -90,7 +90,7 @@ class Channel:
                 if last or not reused or not isinstance(error.message, str):
                     raise
             else:
-                return Answer(response.status, content, response.headers, time.perf_counter() - begin)
+                return HttpAnswer(response.status, content, response.headers, time.perf_counter() - begin)
         raise AssertionError("the second try has returned or raised")
 
     async def _open(self) -> SharedSession:
@@ -151,8 +151,8 @@ class Channel:
             case aiohttp.ClientResponseError():
                 return TransientModelError(f"{where}: no answer in HTTP/1.1 came back", advice=_reach_advice(target))
             case _:
-                said = target.scrub(f"{type(error).__name__}: {error}")
-                return TransientModelError(f"{where}: the connection failed: {said}")
+                detail = target.scrub(f"{type(error).__name__}: {error}")
+                return TransientModelError(f"{where}: the connection failed: {detail}")
 
     def _explain_unconnected(self, error: Exception, *, waited: float) -> ModelError:
         from aiohttp import ClientConnectorCertificateError, ClientConnectorError, ClientHttpProxyError
@@ -161,17 +161,17 @@ class Channel:
         where = f"{target.name} at {target.shown}"
         match error:
             case ClientHttpProxyError(status=status):
-                said = f"cannot connect: the proxy refused the way through with HTTP {status}"
+                reason = f"cannot connect: the proxy refused the way through with HTTP {status}"
             case ClientConnectorCertificateError(certificate_error=cause):
-                said = f"cannot connect: {target.scrub(str(cause))}"
+                reason = f"cannot connect: {target.scrub(str(cause))}"
             case ClientConnectorError(os_error=OSError(errno=errno.EMFILE | errno.ENFILE)):
                 advice = "lower --max-connections, or raise the limit with ulimit -n"
                 return TransientModelError(f"{where}: too many open files", throttled=True, advice=advice)
             case ClientConnectorError(os_error=cause):
-                said = f"cannot connect: {target.scrub(_in_words(cause))}"
+                reason = f"cannot connect: {target.scrub(_in_words(cause))}"
             case _:
-                said = f"no connection within {waited:.2g} s"
-        return TransientModelError(f"{where}: {said}", unreachable=True, advice=_reach_advice(target))
+                reason = f"no connection within {waited:.2g} s"
+        return TransientModelError(f"{where}: {reason}", unreachable=True, advice=_reach_advice(target))
 
 
 def _expected_errors() -> tuple[type[Exception], ...]:
@@ -243,7 +243,7 @@ def _through(proxy: str, *, secure: bool, headers: Mapping[str, str]) -> dict[st
     return settings | ({"proxy_headers": lines} if secure else {"headers": {**headers, **lines}})
 
 
-def decode(answer: Answer, shape: msgspec.json.Decoder[_T], target: Target) -> _T:
+def decode(answer: HttpAnswer, shape: msgspec.json.Decoder[_T], target: Target) -> _T:
     """The body of a 200 as `shape`; what is not that is a broken answer and worth another try."""
     try:
         return shape.decode(answer.body)
@@ -253,9 +253,9 @@ def decode(answer: Answer, shape: msgspec.json.Decoder[_T], target: Target) -> _
         return msgspec.convert(_lenient(answer.body), shape.type)
     except (ValueError, RecursionError):
         what = "an HTML page" if looks_like_html(answer.body) else "something that is no JSON answer"
-    said = target.scrub(answer.body[:2000].decode("utf-8", "replace"))
+    excerpt = target.scrub(answer.body[:2000].decode("utf-8", "replace"))
     raise TransientModelError(
-        f"{target.name} at {target.shown}: {what} came back" + (f": {said}" if said else ": nothing"),
+        f"{target.name} at {target.shown}: {what} came back" + (f": {excerpt}" if excerpt else ": nothing"),
         advice=f"if this goes on, check that {target.shown} is the API's address; most base URLs end in /v1",
     )
 
