@@ -89,6 +89,7 @@ def test_two_models_of_one_server_share_connections():
             await subject.close()
             await judge.complete(request())
             await judge.close()
+            assert asyncio.get_running_loop() not in session._SESSIONS  # the last one out closes them
 
     asyncio.run(go())
     assert server.connections == 1
@@ -630,6 +631,8 @@ def test_who_knows_all_proxies_is_not_asked_where_none_is_named():
         return subprocess.run(command, env=known | more, capture_output=True, text=True, check=True).stdout.strip()
 
     assert said(HTTPS_PROXY="http://gate.invalid:1") == "http://gate.invalid:1 True"
+    assert said(ALL_PROXY="http://gate.invalid:2") == "http://gate.invalid:2 True"
+    assert said(HTTP_PROXY="http://gate.invalid:3") == "None True"
     assert said(HTTPS_PROXY="http://gate.invalid:1", NO_PROXY="models.invalid") == "None True"
     if sys.platform == "linux":
         assert said() == "None False"
