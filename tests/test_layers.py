@@ -59,7 +59,7 @@ HEAVY = {
     "transformers",
     "xllamacpp",
 }
-LOADED_LATE = ("whitebox/", "interop/inspect/registry", "interop/inspect/task")
+LOADED_LATE = ("models/session", "whitebox/", "interop/inspect/registry", "interop/inspect/task")
 """Modules that are themselves imported late only: speaking torch or Inspect is all they do."""
 LONGEST_FUNCTION = 80
 

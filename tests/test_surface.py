@@ -24,6 +24,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 NAMES = {
     "__version__",
+    "Capabilities",
     "Dataset",
     "Model",
     "Options",

@@ -35,7 +35,6 @@ FOLLOWED = (
     "unmask.analysis.labels",
     "unmask.experiments.mitigation",
     "unmask.models.anthropic",
-    "unmask.models.wire",
     "unmask.models.local.catalogue",
     "unmask.models.local.gguf",
     "unmask.judges.verbatim",

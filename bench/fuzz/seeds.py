@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import json
 import struct
@@ -15,8 +14,7 @@ import msgspec
 
 from unmask.data.export import cells
 from unmask.data.jsonl import dump
-from unmask.models.keys import Key
-from unmask.models.target import Target
+from unmask.models.keys import Key, Target
 from unmask.records import (
     Archetype,
     Asked,
@@ -96,17 +94,6 @@ JSON_WORDS = _words(
         "\\u0000",
     ),
     *('"takes":', '"choices":', '"error":', '"usage":', "attachment://", '"input_refs":', '"thinking":', '"scenario":'),
-)
-
-HTTP_WORDS = _words(
-    *(
-        "HTTP/1.1 200 OK\r\n",
-        "HTTP/1.1 100 Continue\r\n\r\n",
-        "Content-Length: ",
-        "Transfer-Encoding: chunked\r\n",
-        "\r\n\r\n",
-    ),
-    *("Content-Encoding: gzip\r\n", "Connection: close\r\n", "0\r\n\r\n", "ffffffff\r\n", "5;x=y\r\n", "-1", "+5"),
 )
 
 
@@ -364,20 +351,3 @@ def answers() -> tuple[bytes, ...]:
 
 def names() -> tuple[bytes, ...]:
     return b"openai/gpt-4o", b"../../etc/passwd", b"https://u:p@h/v1?key=k", b"con", b"A" * 300
-
-
-def answered() -> tuple[bytes, ...]:
-    body = answers()[0]
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-    packed = gzip.compress(body, mtime=0)
-    return (
-        head + b"Content-Length: %d\r\n\r\n" % len(body) + body,
-        head
-        + b"Transfer-Encoding: chunked\r\n\r\n5\r\n"
-        + body[:5]
-        + b"\r\n%x\r\n" % len(body[5:])
-        + body[5:]
-        + b"\r\n0\r\n\r\n",
-        head + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed) + packed,
-        b"HTTP/1.1 100 Continue\r\n\r\n" + head + b"Connection: close\r\n\r\n" + body,
-    )

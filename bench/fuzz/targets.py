@@ -285,40 +285,18 @@ def answer(data: bytes) -> None:
     from unmask.models import anthropic, openai
     from unmask.models.doctor import _listed
     from unmask.models.failures import failure, problem_of
-    from unmask.models.http import Answer
+    from unmask.models.http import HttpAnswer
     from unmask.records import Asked
     from unmask.runs.journal import _encoder
 
     _listed(data)
     for kind in (openai.OpenAI, anthropic.Anthropic):
         model = kind(seeds.TARGET, model="m")
-        _allowed(lambda model=model: _encoder.encode(_asked(model, data, Answer, Asked)), ModelError)
+        _allowed(lambda model=model: _encoder.encode(_asked(model, data, HttpAnswer, Asked)), ModelError)
     for status in (200, 302, 400, 401, 404, 429, 500):
         problem = problem_of(status, data, {"retry-after": _text(data[:40])})
         if not isinstance(failure(problem, seeds.TARGET), ModelError):
             raise Wrong("a failure of no known kind")
-
-
-def wire(data: bytes) -> None:
-    """What comes over a connection, in one piece and in many: the same answer, or the same failure."""
-    from unmask.models.wire import BrokenOffError, Incoming, NoAnswerError, NotHTTPError
-
-    def outcome(step: int) -> object:
-        incoming = Incoming()
-        try:
-            for start in range(0, len(data), step):
-                incoming.feed(data[start : start + step])
-                if incoming.whole is not None:
-                    break
-            else:
-                incoming.end()
-        except (NotHTTPError, BrokenOffError, NoAnswerError) as error:
-            return type(error)
-        return incoming.whole
-
-    whole, pieces = outcome(max(1, len(data))), outcome(7)
-    if isinstance(whole, tuple) and isinstance(pieces, tuple) and whole != pieces:
-        raise Wrong(f"two answers in one: {whole} and {pieces}")
 
 
 def _asked(model: Any, data: bytes, answer: Any, asked: Any) -> Any:
@@ -371,7 +349,6 @@ TARGETS: dict[str, Target] = {
     "facts": Target(facts, seeds.facts, seeds.JSON_WORDS),
     "steer": Target(steer, seeds.steers, seeds.JSON_WORDS),
     "answer": Target(answer, seeds.answers, seeds.JSON_WORDS),
-    "wire": Target(wire, seeds.answered, seeds.HTTP_WORDS),
     "names": Target(
         names, lambda: (b"openai/gpt-4o", b"../../etc/passwd", b"https://u:p@h/v1?key=k", b"con", b"A" * 300)
     ),

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from unmask.errors import UnmaskError as UnmaskError
     from unmask.experiments.organism import organism as organism
     from unmask.experiments.probe import probe as probe
+    from unmask.models.base import Capabilities as Capabilities
     from unmask.models.base import Model as Model
     from unmask.models.providers import open_model as open_model
     from unmask.protocol.score import Score as Score
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from unmask.stats.power import power as power
 
 _HOME = {
+    "Capabilities": "unmask.models.base",
     "Dataset": "unmask.data.dataset",
     "Model": "unmask.models.base",
     "Options": "unmask.runs.options",

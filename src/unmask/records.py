@@ -152,7 +152,7 @@ class Sampling(Record, frozen=True):
 
 class Request(Record, frozen=True):
     """What is sent to a model. `schema` asks for JSON of that shape; `options` for exactly one of these words,
-    with the probability of each (only models that say so in `supports_options` take it)."""
+    with the probability of each (only models that say so in their `capabilities` take it)."""
 
     messages: tuple[Message, ...]
     sampling: Sampling = Sampling()

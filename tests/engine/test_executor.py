@@ -19,6 +19,7 @@ from unmask.errors import (
     RequestRefusedError,
     TransientModelError,
 )
+from unmask.models.base import Capabilities
 from unmask.models.endpoint import Endpoint, Limits
 from unmask.records import Choice, Completion, Message, Request
 
@@ -26,7 +27,7 @@ from unmask.records import Choice, Completion, Message, Request
 class Answers:
     """A model that answers at once, or raises what it is told to."""
 
-    name, endpoint, max_n, supports_options = "test/answers", "test", 1, False
+    name, endpoint, capabilities = "test/answers", "test", Capabilities()
 
     def __init__(self, failure: Exception | None = None, after: int = 0) -> None:
         self.failure, self.after, self.calls = failure, after, 0

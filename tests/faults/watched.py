@@ -82,6 +82,7 @@ class Watched:
         code = self.process.wait(SILENCE)
         assert "Traceback" not in self.errors, self.errors
         assert "bug in unmask" not in self.errors, self.errors
+        assert "Unclosed" not in self.errors, self.errors
         return code
 
     @property

@@ -11,12 +11,14 @@ from typing import Any
 
 
 class Echo(ThreadingHTTPServer):
-    """`status` decides how: 200 puts the echo into the reply, 302 also into `Location`, the rest into the error.
-    Characters of `escaped` are written by their number, as some writers of JSON do with some of them."""
+    """`status` decides how: 302 echoes in `Location` and the error, the rest in the error; 200 echoes in the reply, but
+    only where `in_replies` is set: a reply is kept as it came. Characters of `escaped` are written by their number, as
+    some writers of JSON do with some of them."""
 
     daemon_threads = True
     status = 200
     escaped = ""
+    in_replies = False
     seen: list[str]
 
     @property
@@ -36,6 +38,7 @@ class _Handler(BaseHTTPRequestHandler):
         said, status = self._echo(), self.server.status
         self.server.seen.append(said)
         if status == 200:
+            said = said if self.server.in_replies else "words"
             answer = {"role": "assistant", "content": f"{said}\n<final_answer>yes</final_answer>\n\nAnswer: A"}
             self._send(200, {"model": said, "choices": [{"message": answer, "finish_reason": "stop"}]})
         else:

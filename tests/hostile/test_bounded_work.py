@@ -6,7 +6,6 @@ nested repetitions in a pattern take longer than anybody waits. The guard lies f
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from itertools import product
 from typing import NamedTuple
@@ -23,7 +22,7 @@ from unmask.interop.inspect.mask_log import _BOUNDS
 from unmask.interop.reference.importing import _FAILED, _REPLY, bounds_of
 from unmask.judges import figures, parse, tagged, verbatim
 from unmask.judges.base import Reader as WhoReads
-from unmask.models import failures, target, wire
+from unmask.models import failures, keys
 from unmask.models.keys import parse_dotenv
 from unmask.records import PIVOTAL, Choice, Letter
 from unmask.render.html import conversation
@@ -170,13 +169,8 @@ def read_cell(text: str) -> None:
 def read_failure(text: str) -> None:
     problem = failures.problem_of(400, text.encode("utf-8", "replace"), {"retry-after": text[:100]})
     str(failures.failure(problem, seeds.TARGET))
-    target.scrub(text)
+    keys.scrub(text)
     without_credentials(text)
-
-
-def read_head(text: str) -> None:
-    with contextlib.suppress(wire.NotHTTPError, wire.BrokenOffError):
-        wire.Incoming().feed(f"HTTP/1.1 200 OK\r\n{text}\r\n\r\n".encode("utf-8", "replace"))
 
 
 class Reader(NamedTuple):
@@ -199,9 +193,6 @@ READERS = {
     "failures": Reader(read_failure),
     "proposition": Reader(lambda text: faults(msgspec.structs.replace(seeds.BINARY, proposition=text))),
     "dotenv": Reader(parse_dotenv, ("", 'A="')),
-    "head of an answer": Reader(
-        read_head, ("", "Content-Length: a", "Content-Encoding: a", "Connection: a"), length=wire.MAX_HEAD - 100
-    ),
 }
 
 

@@ -54,7 +54,7 @@ LIMITS = {
     "unmask.interop.archive:LARGEST": "128 MiB",
     "unmask.interop.archive:MOST": "8 GiB",
     "unmask.models.local.gguf:MAX_HEADER": "64 MiB",
-    "unmask.models.wire:MAX_BODY": "64 MiB",
+    "unmask.models.session:MAX_BODY": "64 MiB",
 }
 
 

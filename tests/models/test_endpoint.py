@@ -16,6 +16,7 @@ from tests.models.loopback import Canned, chat, loopback, request
 from tests.models.virtual import Virtual
 from unmask.errors import FatalModelError, RequestRefusedError, TransientModelError
 from unmask.models import endpoint as limits
+from unmask.models.base import Capabilities
 from unmask.models.endpoint import HOPELESS, LONGEST_PAUSE, Endpoint
 from unmask.models.providers import open_model
 from unmask.models.scripted import Scripted
@@ -31,8 +32,7 @@ class Gated:
     """A model that answers when the test says so: `waiting` has one future per request on its way."""
 
     name = endpoint = "gated/model"
-    max_n = 1
-    supports_options = False
+    capabilities = Capabilities()
 
     def __init__(self) -> None:
         self.waiting: list[asyncio.Future[Completion]] = []

@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unmask.errors import FatalModelError, ModelError, RequestRefusedError, TransientModelError
-from unmask.models.failures import Problem, failure, problem_of, retry_after
-from unmask.models.keys import Key
+from unmask.models.failures import Trouble, failure, problem_of, retry_after
+from unmask.models.keys import Key, Target
 from unmask.models.parameters import Adjustments, parameters, refused_parameter, without_system
-from unmask.models.target import Target
 from unmask.records import Message
 
 KEY = Key("k-very-secret", "OPENAI_API_KEY")
@@ -45,7 +44,7 @@ def test_a_refused_key_is_fatal_and_the_advice_names_its_variable(status):
 def test_a_refused_request_without_key_says_which_variable_to_set():
     """Where no key was sent there is none to check."""
     bare = Target.build("openai/x", url="http://h/v1", path="/p", key=None, variables=("UNMASK_API_KEY", "O_KEY"))
-    error = failure(Problem(401), bare)
+    error = failure(Trouble(401), bare)
     assert "O_KEY" in (error.advice or "")
 
 
@@ -231,26 +230,26 @@ SENT = frozenset({"temperature", "top_p", "seed", "n", "max_tokens", "response_f
 @pytest.mark.parametrize(
     ("problem", "name"),
     [
-        (Problem(400, "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
+        (Trouble(400, "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
                       "'max_completion_tokens' instead.", "unsupported_parameter", "max_tokens"), "max_tokens"),
-        (Problem(400, "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) "
+        (Trouble(400, "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) "
                       "value is supported.", "unsupported_value", "temperature"), "temperature"),
-        (Problem(400, "`temperature` and `top_p` cannot both be specified for this model."), "top_p"),
-        (Problem(400, "`temperature` is deprecated for this model."), "temperature"),
-        (Problem(422, "body.seed: Extra inputs are not permitted"), "seed"),
-        (Problem(400, "Unrecognized request argument supplied: seed"), "seed"),
-        (Problem(400, "'n' : number must be at most 1", "", ""), "n"),
-        (Problem(400, "Parameter 'n' is not supported"), "n"),
-        (Problem(400, "This response_format type is unavailable now"), "response_format"),
-        (Problem(400, "Invalid schema for json_schema 'answer'"), "response_format"),
-        (Problem(400, "System role not supported"), "system"),
-        (Problem(400, "Unsupported value: 'messages[0].role' does not support 'system' with this model.", "x",
+        (Trouble(400, "`temperature` and `top_p` cannot both be specified for this model."), "top_p"),
+        (Trouble(400, "`temperature` is deprecated for this model."), "temperature"),
+        (Trouble(422, "body.seed: Extra inputs are not permitted"), "seed"),
+        (Trouble(400, "Unrecognized request argument supplied: seed"), "seed"),
+        (Trouble(400, "'n' : number must be at most 1", "", ""), "n"),
+        (Trouble(400, "Parameter 'n' is not supported"), "n"),
+        (Trouble(400, "This response_format type is unavailable now"), "response_format"),
+        (Trouble(400, "Invalid schema for json_schema 'answer'"), "response_format"),
+        (Trouble(400, "System role not supported"), "system"),
+        (Trouble(400, "Unsupported value: 'messages[0].role' does not support 'system' with this model.", "x",
                  "messages[0].role"), "system"),
-        (Problem(400, "Developer instruction is not enabled for models/gemma"), "system"),
-        (Problem(400, "'max_tokens' is too large: 1000. This model's maximum context length is 512 tokens"), None),
-        (Problem(400, "messages must not be empty"), None),
-        (Problem(500, "temperature is not supported"), None),
-        (Problem(400, "The model does not support images"), None),
+        (Trouble(400, "Developer instruction is not enabled for models/gemma"), "system"),
+        (Trouble(400, "'max_tokens' is too large: 1000. This model's maximum context length is 512 tokens"), None),
+        (Trouble(400, "messages must not be empty"), None),
+        (Trouble(500, "temperature is not supported"), None),
+        (Trouble(400, "The model does not support images"), None),
     ],
 )  # fmt: skip
 def test_refused_parameters_are_told_from_other_refusals(problem, name):
@@ -260,7 +259,7 @@ def test_refused_parameters_are_told_from_other_refusals(problem, name):
 
 def test_a_parameter_that_was_not_sent_is_not_blamed():
     """Dropping what is not there would go round in circles."""
-    problem = Problem(400, "'temperature' is not supported", "unsupported_parameter", "temperature")
+    problem = Trouble(400, "'temperature' is not supported", "unsupported_parameter", "temperature")
     assert refused_parameter(problem, frozenset({"max_tokens"})) is None
 
 

@@ -149,8 +149,8 @@ def test_no_error_ever_shows_a_secret(status, monkeypatch):
         errors = []
         async with loopback(lambda sent: Canned(f"{sent.headers} {sent.path} {KEY}".encode(), status)) as server:
             plain = open_model("openai/m", base_url=server.url, role="judge")
-            with_user = open_model("openai/m", base_url=server.url.replace("//", "//alice:hunter22@") + "?t=qwertz")
-            for model in (plain, with_user):
+            with_query = open_model("openai/m", base_url=server.url + "?t=qwertz")
+            for model in (plain, with_query):
                 with pytest.raises(ModelError) as caught:
                     await model.complete(request())
                 errors.append(caught.value)
@@ -159,7 +159,7 @@ def test_no_error_ever_shows_a_secret(status, monkeypatch):
 
     for error in asyncio.run(go()):
         shown = f"{error} {error.advice} {error!r}"
-        assert not any(secret in shown for secret in (KEY, "alice", "hunter22", "qwertz", "YWxpY2U6"))
+        assert not any(secret in shown for secret in (KEY, "qwertz"))
 
 
 def test_half_an_emoji_is_not_a_failure():
@@ -189,19 +189,6 @@ def test_half_an_emoji_in_a_request_is_refused_and_not_sent():
     assert asyncio.run(go()) == 0
 
 
-def test_credentials_in_the_url_reach_the_server():
-    """As Basic authorisation, and the path is what it was."""
-
-    async def go() -> tuple[str, str]:
-        async with loopback(Canned(chat("x"))) as server:
-            model = open_model("openai/m", base_url=server.url.replace("//", "//alice:hunter22@"))
-            await model.complete(request())
-            await model.close()
-            return server.sent[0].headers["Authorization"], server.sent[0].path
-
-    assert asyncio.run(go()) == ("Basic YWxpY2U6aHVudGVyMjI=", "/v1/chat/completions")
-
-
 def test_many_requests_share_connections_and_all_come_back():
     """Two hundred at once, each with its own answer."""
 
@@ -227,6 +214,7 @@ def test_a_model_may_be_used_on_one_loop_after_another():
             return (await model.complete(request())).choices[0].text
 
     assert [asyncio.run(go("first")), asyncio.run(go("second"))] == ["first", "second"]
+    asyncio.run(model.close())
     gc.collect()  # what the loops left behind is reported here and not in the middle of another test
 
 

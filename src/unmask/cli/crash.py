@@ -37,8 +37,7 @@ _SECRET_TEXT = re.compile(
 def scrub(text: str) -> str:
     """The text without secrets: values of variables named like one, also in `.env`, what stands as credentials or query
     in a URL of a variable or of the command line, and what looks like a secret."""
-    from unmask.models.keys import environment
-    from unmask.models.target import known_secrets, masked
+    from unmask.models.keys import environment, known_secrets, masked
 
     secrets = known_secrets(environment(), arguments=sys.argv[1:])
     for value in sorted(secrets, key=len, reverse=True):  # the longest first: one key may contain another

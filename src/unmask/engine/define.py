@@ -16,7 +16,7 @@ from unmask.errors import MissingError, UsageError
 from unmask.files import there
 from unmask.judges.base import JUDGES, Style
 from unmask.judges.letters import prompts_hash
-from unmask.models.base import Model
+from unmask.models.base import Model, capabilities_of
 from unmask.models.treatment import changed, treatments_of
 from unmask.protocol.probes import PROBE_SYSTEM, SELF_REPORT_QUESTION
 from unmask.protocol.state import Seen
@@ -46,9 +46,10 @@ def style_of(judge: Model | str) -> Style:
     """How this judge is asked: by what it can do."""
     if isinstance(judge, str):
         return Style.VERBATIM
-    if not judge.supports_options:
+    abilities = capabilities_of(judge)
+    if not abilities.supports_options:
         return Style.LETTERS
-    return Style.PICKS if getattr(judge, "trained_to_read", False) else Style.CHOOSE
+    return Style.PICKS if abilities.trained_to_read else Style.CHOOSE
 
 
 def refuse_old_name(judge: str) -> None:

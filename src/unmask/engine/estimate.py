@@ -12,7 +12,7 @@ from unmask.engine.define import check_baseline, define, judge_spec, lent, with_
 from unmask.engine.run import load_data, opened, reading
 from unmask.engine.work import JUDGE, SUBJECT, request
 from unmask.judges.base import JUDGES, Judge
-from unmask.models.base import Model
+from unmask.models.base import Model, capabilities_of
 from unmask.models.prices import Price, lookup
 from unmask.protocol.plan import Ask, Read, Settings, plan
 from unmask.protocol.state import Seen
@@ -198,7 +198,7 @@ def foresee(
     _borrow(wanted, {scenario.id: held for scenario, held in zip(scenarios, seen, strict=True)})
     for held in seen:
         held.forget_errors()
-    size = subject.max_n if options.one_call else 1
+    size = capabilities_of(subject).max_n if options.one_call else 1
     found = estimate(scenarios, wanted.settings(), seen=seen, size=size, prompt=wanted.developer_prompt)
     return found, {SUBJECT: _price(subject, options.price), JUDGE: _price(reader, options.judge_price)}
 

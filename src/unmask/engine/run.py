@@ -16,7 +16,7 @@ from unmask.engine.define import NO_MODEL, add_judge, define, judge_spec, refuse
 from unmask.engine.loop import blocking
 from unmask.engine.session import Progress, Session, drive
 from unmask.files import Lock
-from unmask.models.base import Model
+from unmask.models.base import Model, capabilities_of
 from unmask.models.providers import open_model
 from unmask.records import Archetype
 from unmask.runs.definition import judge_file
@@ -44,7 +44,7 @@ def run(
     dataset = load_data(data, options)
     subject = opened(model, options)
     # A model in this process that also judges is loaded once: the weights are the same, and so is the queue.
-    reader = subject if judge == model and subject.supports_options else reading(judge, options)
+    reader = subject if judge == model and capabilities_of(subject).supports_options else reading(judge, options)
     folder = Folder(out)
     wanted = define(dataset, subject, judge_spec(reader, options), options)
     with Lock(folder.path):

@@ -179,7 +179,7 @@ def _one_by_one(folder: Folder, judge: str, mixed: tuple[Scenario, ...], ids: li
 
 def _models(session: Session) -> dict[str, Model]:
     pairs = ((SUBJECT, session.subject), (JUDGE, session.judge))
-    return {role: model for role, model in pairs if isinstance(model, Model)}
+    return {role: model for role, model in pairs if model is not None and not isinstance(model, str)}
 
 
 def _price(model: Model, role: str, options: Options) -> Price | None:

@@ -14,7 +14,7 @@ from unmask.engine.executor import Job
 from unmask.errors import IncompleteError, ModelError, RequestRefusedError
 from unmask.judges.answers import polarity_said
 from unmask.judges.base import JUDGES
-from unmask.models.base import Model
+from unmask.models.base import Model, capabilities_of
 from unmask.models.prices import Price
 from unmask.protocol import probes as ask_prompts
 from unmask.protocol import readings as gather
@@ -85,7 +85,7 @@ class Course:
 
     def jobs(self, scenario: int, busy: set[object]) -> Iterator[Job]:
         model = self.means.subject
-        size = model.max_n if model is not None and self.means.one_call else 1
+        size = capabilities_of(model).max_n if model is not None and self.means.one_call else 1
         for work in plan(self.scenarios[scenario], self.seen[scenario], self.settings, whole_calls=size > 1):
             if isinstance(work, Ask):
                 takes = tuple(take for take in work.takes if (work.slot, take) not in busy)

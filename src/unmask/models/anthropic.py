@@ -7,33 +7,32 @@ from typing import Any
 import msgspec
 
 from unmask.errors import TransientModelError
+from unmask.models.base import Capabilities
 from unmask.models.failures import failure, problem_of
-from unmask.models.hidden import hidden
-from unmask.models.http import Answer, Channel, decode
+from unmask.models.http import Channel, HttpAnswer, decode
+from unmask.models.keys import Target
 from unmask.models.openai import count, filtered, stop_of, texts
 from unmask.models.parameters import Adjustments, parameters, refused_parameter
-from unmask.models.target import Target
 from unmask.records import Choice, Completion, Request, Usage
 
 MAX_TOKENS = 4096
 """Sent when the caller left the limit to the endpoint: this one insists on having it named."""
 
 
-class _Body(msgspec.Struct):
+class _MessageBody(msgspec.Struct):
     content: list[Any] | None = None
     stop_reason: Any = None
     usage: Any = None
     model: Any = None
 
 
-_DECODER = msgspec.json.Decoder(_Body)
+_DECODER = msgspec.json.Decoder(_MessageBody)
 
 
 class Anthropic:
     """A model behind `/v1/messages`. One choice a call; a schema or a seed cannot be sent and is left out."""
 
-    supports_options = False
-    max_n = 1
+    capabilities = Capabilities()
 
     def __init__(self, target: Target, *, model: str, timeout: float = 1800.0) -> None:
         self.name = target.name
@@ -65,19 +64,18 @@ class Anthropic:
     async def close(self) -> None:
         await self._channel.close()
 
-    def _read(self, answer: Answer, *, notes: tuple[str, ...]) -> Completion:
+    def _read(self, answer: HttpAnswer, *, notes: tuple[str, ...]) -> Completion:
         body = decode(answer, _DECODER, self._target)
         if body.content is None:
             raise TransientModelError(f"{self.name} at {self._target.shown}: the answer holds no content")
         text, thinking = texts(body.content)
-        done = Completion(
+        return Completion(
             choices=(Choice(text=text, reasoning=thinking or None, stop=stop_of(body.stop_reason)),),
             usage=_usage(body.usage),
             latency=answer.latency,
             model=body.model if isinstance(body.model, str) else None,
             adjusted=notes,
         )
-        return hidden(done, self._target.secrets) if answer.has_escapes else done
 
 
 def _payload(request: Request, *, model: str) -> tuple[dict[str, Any], tuple[str, ...]]:

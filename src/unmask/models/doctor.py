@@ -17,9 +17,18 @@ import msgspec
 
 from unmask import __version__
 from unmask.errors import ModelError, UnmaskError
-from unmask.models.keys import KEY_VARIABLE, URL_VARIABLE, Role, environment, find_key, find_url, parse_dotenv
+from unmask.models.keys import (
+    KEY_VARIABLE,
+    URL_VARIABLE,
+    Role,
+    Target,
+    environment,
+    find_key,
+    find_url,
+    origin,
+    parse_dotenv,
+)
 from unmask.models.providers import PROVIDERS, Provider, open_model, provider_of
-from unmask.models.target import Target, origin
 from unmask.records import Record
 
 PATIENCE = 5.0
@@ -74,8 +83,8 @@ def _extras() -> Iterator[Check]:
     """The extras as the installed package declares them, so that a new one cannot be forgotten here."""
     needs: dict[str, list[str]] = {}
     for line in metadata.requires("unmask") or ():
-        if found := re.match(r"([\w.-]+).*;.*extra == ['\"]([\w-]+)['\"]", line):
-            needs.setdefault(found[2], []).append(found[1])
+        if match := re.match(r"([\w.-]+).*;.*extra == ['\"]([\w-]+)['\"]", line):
+            needs.setdefault(match[2], []).append(match[1])
     for extra, packages in sorted(needs.items()):
         if extra == "dev":
             continue
@@ -106,8 +115,8 @@ def _keys(environ: Mapping[str, str]) -> Iterator[Check]:
     except OSError:
         dotenv = {}
         yield Check(what=".env", state=State.MISSING, found="none in this folder")
-    known = [*KEY_VARIABLE.values(), *(key for row in PROVIDERS.values() for key in row.keys), "HF_TOKEN"]
-    present = [name for name in dict.fromkeys(known) if environ.get(name, "").strip()]
+    variables = [*KEY_VARIABLE.values(), *(key for row in PROVIDERS.values() for key in row.keys), "HF_TOKEN"]
+    present = [name for name in dict.fromkeys(variables) if environ.get(name, "").strip()]
     for name in present:
         where = ".env" if not os.environ.get(name) and name in dotenv else "the environment"
         yield Check(what="key", state=State.OK, found=f"{name} from {where}")
@@ -157,18 +166,18 @@ def _sets() -> Iterator[Check]:
 
 def _models(wanted: tuple[Wanted, ...]) -> Iterator[Check]:
     """Whether each named model can be opened: its name, key, extra or file."""
-    for one in wanted:
-        if one.model is None:
+    for named in wanted:
+        if named.model is None:
             continue
         try:
-            asyncio.run(_open_and_close(one.model, one))
-            yield Check(what=one.role, state=State.OK, found=one.model)
+            asyncio.run(_open_and_close(named.model, named))
+            yield Check(what=named.role, state=State.OK, found=named.model)
         except UnmaskError as error:
-            yield Check(what=one.role, state=State.BROKEN, found=str(error), advice=error.advice)
+            yield Check(what=named.role, state=State.BROKEN, found=str(error), advice=error.advice)
 
 
-async def _open_and_close(model: str, one: Wanted) -> None:
-    await open_model(model, role=one.role, base_url=one.base_url).close()
+async def _open_and_close(model: str, named: Wanted) -> None:
+    await open_model(model, role=named.role, base_url=named.base_url).close()
 
 
 class _Endpoint(NamedTuple):
@@ -183,17 +192,18 @@ class _Endpoint(NamedTuple):
 def _configured(wanted: tuple[Wanted, ...], environ: Mapping[str, str]) -> Iterator[_Endpoint]:
     """The endpoints of the models named, and those that a variable has a URL for."""
     taken: set[str] = set()
-    for one in wanted:
-        name = provider_of(one.model) if one.model else "openai"
+    for named in wanted:
+        name = provider_of(named.model) if named.model else "openai"
         provider = PROVIDERS.get(name or "")
         if provider is not None:
-            taken |= {URL_VARIABLE[one.role], *provider.url_variables}
-            given = find_url((URL_VARIABLE[one.role], *provider.url_variables), environ=environ)
-            model = one.model.partition("/")[2] if one.model else None
-            yield _Endpoint(one.role, one.base_url or given or provider.url, provider, model)
-    rest: list[tuple[Role, str, Provider]] = [(role, name, PROVIDERS["openai"]) for role, name in URL_VARIABLE.items()]
-    rest += [("subject", name, row) for row in PROVIDERS.values() for name in row.url_variables]
-    for role, variable, provider in rest:
+            taken |= {URL_VARIABLE[named.role], *provider.url_variables}
+            from_variable = find_url((URL_VARIABLE[named.role], *provider.url_variables), environ=environ)
+            model = named.model.partition("/")[2] if named.model else None
+            yield _Endpoint(named.role, named.base_url or from_variable or provider.url, provider, model)
+    openai = PROVIDERS["openai"]
+    variables: list[tuple[Role, str, Provider]] = [(role, name, openai) for role, name in URL_VARIABLE.items()]
+    variables += [("subject", name, row) for row in PROVIDERS.values() for name in row.url_variables]
+    for role, variable, provider in variables:
         url = find_url((variable,), environ=environ)
         if url and variable not in taken:
             yield _Endpoint(role, url, provider)
@@ -203,7 +213,7 @@ async def _reach(endpoints: tuple[_Endpoint, ...], environ: Mapping[str, str]) -
     """One bounded GET of the list of models per endpoint, all at once."""
     if not endpoints:
         return []
-    return await asyncio.gather(*(_look(one, environ) for one in dict.fromkeys(endpoints)))
+    return await asyncio.gather(*(_look(endpoint, environ) for endpoint in dict.fromkeys(endpoints)))
 
 
 async def _look(endpoint: _Endpoint, environ: Mapping[str, str]) -> Check:
@@ -223,9 +233,9 @@ async def _look(endpoint: _Endpoint, environ: Mapping[str, str]) -> Check:
         answer = await channel.get()
     except ModelError as error:
         where = f"{target.name} at {target.shown}"
-        said = str(error).removeprefix(f"{where}: ").removesuffix(f" from {where}")
-        found = f"{target.endpoint} cannot be reached: {said}"
-        return _check(target, State.BROKEN, found, "start the server, or correct the base URL")
+        reason = str(error).removeprefix(f"{where}: ").removesuffix(f" from {where}")
+        finding = f"{target.endpoint} cannot be reached: {reason}"
+        return _check(target, State.BROKEN, finding, "start the server, or correct the base URL")
     finally:
         await channel.close()
     return _answered(endpoint.model, target, answer.status, answer.body)
@@ -234,20 +244,20 @@ async def _look(endpoint: _Endpoint, environ: Mapping[str, str]) -> Check:
 def _answered(model: str | None, target: Target, status: int, body: bytes) -> Check:
     if status in (401, 403):
         refused = f"the key from {target.key_source}" if target.key_source else "a request without a key"
-        found = f"{target.endpoint} refuses {refused}"
-        return _check(target, State.BROKEN, found, f"set {' or '.join(target.variables)}")
+        finding = f"{target.endpoint} refuses {refused}"
+        return _check(target, State.BROKEN, finding, f"set {' or '.join(target.variables)}")
     listed = _listed(body) if status == 200 else ()
     if model is not None and listed and not any(name.removeprefix("models/") == model for name in listed):
         shown = ", ".join(sorted(listed)[:5]) + (", …" if len(listed) > 5 else "")
-        found = f"{target.endpoint} answers, but does not list {model}"
-        return _check(target, State.MISSING, found, f"it lists {shown}")
+        finding = f"{target.endpoint} answers, but does not list {model}"
+        return _check(target, State.MISSING, finding, f"it lists {shown}")
     note = "" if status == 200 else f" ({status} for the list of its models)"
     return _check(target, State.OK, f"{target.endpoint} answers{note}")
 
 
-def _check(target: Target, state: State, found: str, advice: str | None = None) -> Check:
+def _check(target: Target, state: State, finding: str, advice: str | None = None) -> Check:
     """What is said about an endpoint, without anything that was sent to it."""
-    return Check(what="endpoint", state=state, found=target.scrub(found), advice=advice and target.scrub(advice))
+    return Check(what="endpoint", state=state, found=target.scrub(finding), advice=advice and target.scrub(advice))
 
 
 class _Row(msgspec.Struct):

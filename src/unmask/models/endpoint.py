@@ -15,6 +15,7 @@ import random
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
+from enum import Enum, auto
 from math import isfinite
 from typing import Any
 
@@ -45,13 +46,56 @@ class Limits(Record, frozen=True):
     head_start: float = 0.02
 
 
+class ModelState(Enum):
+    """How far a model has come at its endpoint."""
+
+    UNTRIED = auto()
+    """Nothing was sent yet, or nothing that is still under way."""
+    PROBING = auto()
+    """The first request is under way and goes alone."""
+    STARTED = auto()
+    """The first request is under way and its head start is over, so that others may go."""
+    PROVEN = auto()
+    """It has answered."""
+    CONDEMNED = auto()
+    """Its setting is wrong. Nothing more is sent to it."""
+
+
+class _Standing:
+    """What the endpoint knows about one model."""
+
+    __slots__ = ("error", "fruitless", "model", "starter", "state", "vouched")
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.state = ModelState.UNTRIED
+        self.vouched = False
+        """Whether it has answered in another session."""
+        self.error: FatalModelError | None = None
+        """Why it is condemned."""
+        self.fruitless: dict[type[Exception], int] = {}
+        """Requests that came to nothing, by kind of error."""
+        self.starter: asyncio.Task[None] | None = None
+        """Ends the head start."""
+
+    @property
+    def first_under_way(self) -> bool:
+        return self.state in (ModelState.PROBING, ModelState.STARTED)
+
+    def end_head_start_timer(self) -> None:
+        if self.starter is not None:
+            self.starter.cancel()
+            self.starter = None
+
+
 class _Course:
     """One request on its way through the gate, over all its tries."""
 
-    __slots__ = ("begun", "failed", "model", "probe", "seen", "start")
+    __slots__ = ("begun", "failed", "model", "probe", "seen", "standing", "start")
 
-    def __init__(self, model: Model, now: float) -> None:
-        self.model = model
+    def __init__(self, standing: _Standing, now: float) -> None:
+        self.standing = standing
+        self.model = standing.model
         self.begun = self.start = now
         self.failed = 0
         self.seen = 0
@@ -117,14 +161,9 @@ class Endpoint:
         self._stopped = False
         self._held: set[asyncio.Task[Any] | None] = set()
         """Tasks that send nothing at the moment: they wait for their next try or their turn."""
-        self._proven: dict[int, Model] = {}
-        self._vouched: set[int] = set()
-        self._condemned: dict[int, FatalModelError] = {}
-        self._probing: dict[int, bool] = {}
-        """Models with a first request under way, and whether its head start is over."""
-        self._fruitless: dict[tuple[int, type[Exception]], int] = {}
+        self._standings: dict[int, _Standing] = {}
+        """By the `id` of a model; each keeps its model, so that no other one gets the same."""
         self._waker: asyncio.Task[None] | None = None
-        self._starters: dict[int, asyncio.Task[None]] = {}
 
     @property
     def limit(self) -> int:
@@ -140,16 +179,15 @@ class Endpoint:
         """How many requests to `model` may start now. The first has a head start, so that a wrong key or name is
         found out by one request; none while the endpoint has asked for a pause."""
         room = int(self._limit) - self.in_flight
-        if room <= 0 or self._stopped or id(model) in self._condemned:
+        state = self._standing_of(model).state
+        if room <= 0 or self._stopped or state in (ModelState.CONDEMNED, ModelState.PROBING):
             return 0
         if self._paused_until is not None and self._pause_left() > 0:
             return 0
         if self._budget is not None:
             room = min(room, self._budgeted(self._budget))
         room = max(0, room - len(self._waiting))
-        if id(model) in self._proven:
-            return room
-        return min(room, 1) if id(model) not in self._probing else room if self._probing[id(model)] else 0
+        return min(room, 1) if state is ModelState.UNTRIED else room
 
     def send(self, model: Model, request: Request) -> Coroutine[Any, Any, Completion]:
         """Send `request`, again if that helps. The connection is taken at the call, not when the coroutine first
@@ -157,7 +195,7 @@ class Endpoint:
 
         Raises what `Model.complete` raises, a TransientModelError only when no try is left.
         """
-        course = _Course(model, self._clock())
+        course = _Course(self._standing_of(model), self._clock())
         taken = self.free(model) > 0
         if taken:
             self._take(course)
@@ -166,7 +204,7 @@ class Endpoint:
     def vouch(self, model: Model) -> None:
         """This model has answered before, in another session: requests that come to nothing are no sign of a wrong
         setting. A wrong key still is, and still found out by one request."""
-        self._vouched.add(id(model))
+        self._standing_of(model).vouched = True
 
     def stop(self) -> None:
         """Send nothing more. Who waits for another try or a turn is cancelled; what is on its way goes on."""
@@ -177,13 +215,20 @@ class Endpoint:
 
     async def close(self) -> None:
         """Forget the timers that would have called `on_free`."""
-        for timer in (self._waker, *self._starters.values()):
-            if timer is not None:
-                timer.cancel()
-        self._waker = None
-        self._starters.clear()
+        if self._waker is not None:
+            self._waker.cancel()
+            self._waker = None
+        for standing in self._standings.values():
+            standing.end_head_start_timer()
+
+    def _standing_of(self, model: Model) -> _Standing:
+        standing = self._standings.get(id(model))
+        if standing is None:
+            standing = self._standings[id(model)] = _Standing(model)
+        return standing
 
     async def _send(self, course: _Course, request: Request, *, taken: bool) -> Completion:
+        standing = course.standing
         try:
             if not taken:
                 await self._turn(course)
@@ -193,30 +238,31 @@ class Endpoint:
                 answered = False
                 try:
                     completion = await course.model.complete(request)
-                    self._succeed(course.model)
+                    self._succeed(standing)
                     answered = True
                     return completion
                 except TransientModelError as error:
                     delay = self._setback(error, course)
                 except RequestRefusedError as error:
-                    self._come_to_nothing(error, course.model)
+                    self._come_to_nothing(error, standing)
                     raise
                 except FatalModelError as error:
-                    self._condemn(course.model, error)
+                    self._condemn(standing, error)
                     raise
                 finally:
                     self._release(tell=not answered)
                 self.retries += 1
-                if course.probe:
+                if course.probe and standing.first_under_way:
                     # Not at work on an answer: the others go on waiting, unless there have been answers before.
-                    self._probing[id(course.model)] = id(course.model) in self._vouched
+                    standing.state = ModelState.STARTED if standing.vouched else ModelState.PROBING
                 await self._turn(course, after=delay)
                 course.start = self._clock()
-                if course.probe and id(course.model) not in self._proven:
-                    self._go_ahead(course.model)
+                if course.probe and standing.first_under_way:
+                    self._go_ahead(standing)
         finally:
             if course.probe:
-                self._probing.pop(id(course.model), None)
+                if standing.first_under_way:
+                    standing.state = ModelState.UNTRIED
                 self._wake()
 
     # --- connections ------------------------------------------------------------------------------------------
@@ -225,9 +271,9 @@ class Endpoint:
         self.in_flight += 1
         if self._budget is not None:
             self._budget.level -= 1
-        if id(course.model) not in self._proven and id(course.model) not in self._probing:
+        if course.standing.state is ModelState.UNTRIED:
             course.probe = True
-            self._go_ahead(course.model)
+            self._go_ahead(course.standing)
 
     def _release(self, *, tell: bool = True) -> None:
         self.in_flight -= 1
@@ -254,8 +300,8 @@ class Endpoint:
             self._held.discard(task)
 
     async def _in_line(self, course: _Course) -> None:
-        if id(course.model) in self._condemned:
-            raise self._condemned[id(course.model)]
+        if course.standing.error is not None:
+            raise course.standing.error
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((future, course))
         self._admit()
@@ -270,7 +316,7 @@ class Endpoint:
     def _admit(self) -> None:
         if self._stopped or (self._paused_until is not None and self._pause_left() > 0):
             return
-        kept = []
+        passed_over = []
         while self._waiting and self.in_flight < int(self._limit):
             if self._budget is not None and self._budgeted(self._budget) < 1:
                 break
@@ -278,25 +324,24 @@ class Endpoint:
             future, course = entry
             if future.done():
                 continue
-            if course.probe or id(course.model) in self._proven or self._probing.get(id(course.model), True):
+            if course.probe or course.standing.state is not ModelState.PROBING:
                 self._take(course)
                 future.set_result(None)
             else:
-                kept.append(entry)
-        self._waiting.extendleft(reversed(kept))
+                passed_over.append(entry)
+        self._waiting.extendleft(reversed(passed_over))
 
-    def _go_ahead(self, model: Model) -> None:
+    def _go_ahead(self, standing: _Standing) -> None:
         """The first request to this model is on its way."""
-        self._probing[id(model)] = False
-        if id(model) in self._starters:
-            self._starters.pop(id(model)).cancel()
+        standing.state = ModelState.PROBING
+        standing.end_head_start_timer()
         if isfinite(self.limits.head_start):
-            self._starters[id(model)] = asyncio.get_running_loop().create_task(self._start_the_rest(model))
+            standing.starter = asyncio.get_running_loop().create_task(self._end_head_start(standing))
 
-    async def _start_the_rest(self, model: Model) -> None:
+    async def _end_head_start(self, standing: _Standing) -> None:
         await self._sleep(self.limits.head_start)
-        if id(model) in self._probing:
-            self._probing[id(model)] = True
+        if standing.first_under_way:
+            standing.state = ModelState.STARTED
             self._wake()
 
     # --- time -------------------------------------------------------------------------------------------------
@@ -332,13 +377,12 @@ class Endpoint:
 
     # --- what answers teach -----------------------------------------------------------------------------------
 
-    def _succeed(self, model: Model) -> None:
+    def _succeed(self, standing: _Standing) -> None:
         self._successes += 1
         self._troubles = 0
-        if id(model) not in self._proven:
-            self._proven[id(model)] = model
-            if id(model) in self._starters:
-                self._starters.pop(id(model)).cancel()
+        if standing.state not in (ModelState.PROVEN, ModelState.CONDEMNED):
+            standing.state = ModelState.PROVEN
+            standing.end_head_start_timer()
         most = max(1, self.limits.max_connections)
         if self._limit < most:
             # Additive: a sixteenth of the whole for every round trip of all connections.
@@ -346,13 +390,16 @@ class Endpoint:
 
     def _setback(self, error: TransientModelError, course: _Course) -> float:
         """Seconds this request has to wait by itself; raises when it is not to be tried again."""
-        if error.unreachable and id(course.model) not in self._proven:
-            raise self._condemn(course.model, FatalModelError(str(error), advice=error.advice)) from None
+        standing = course.standing
+        if standing.error is not None:
+            raise standing.error from None
+        if error.unreachable and standing.state is not ModelState.PROVEN:
+            raise self._condemn(standing, FatalModelError(str(error), advice=error.advice)) from None
         stuck, course.seen = self._successes == course.seen, self._successes
         course.failed += stuck or not error.throttled
         shared = self._hold_back(error, started=course.start, stuck=stuck)
         if course.failed >= self.limits.tries or self._clock() - course.begun >= self.limits.give_up_after:
-            self._come_to_nothing(error, course.model)
+            self._come_to_nothing(error, standing)
             raise error
         return 0.0 if shared else self._jitter(course.failed)
 
@@ -378,21 +425,21 @@ class Endpoint:
         most = self.limits.backoff_base * 2.0 ** min(failed - 1, 30)
         return self._rng.uniform(0.0, min(self.limits.backoff_cap, most))
 
-    def _come_to_nothing(self, error: TransientModelError | RequestRefusedError, model: Model) -> None:
+    def _come_to_nothing(self, error: TransientModelError | RequestRefusedError, standing: _Standing) -> None:
         """Count a lost request of a model that has never answered, and stop the run when it has lost too many."""
-        if id(model) in self._proven or id(model) in self._vouched:
+        if standing.vouched or standing.state in (ModelState.PROVEN, ModelState.CONDEMNED):
             return
         kind = type(error)
-        lost = self._fruitless[id(model), kind] = self._fruitless.get((id(model), kind), 0) + 1
+        lost = standing.fruitless[kind] = standing.fruitless.get(kind, 0) + 1
         if lost >= HOPELESS.get(kind, 3):
-            said = f"{lost} requests to {model.name} and not one answer; the last: {error}"
+            message = f"{lost} requests to {standing.model.name} and not one answer; the last: {error}"
             advice = error.advice or f"see that {self.name} works, then run the same command again"
-            raise self._condemn(model, FatalModelError(said, advice=advice)) from None
+            raise self._condemn(standing, FatalModelError(message, advice=advice)) from None
 
-    def _condemn(self, model: Model, error: FatalModelError) -> FatalModelError:
+    def _condemn(self, standing: _Standing, error: FatalModelError) -> FatalModelError:
         """Nothing more is sent to this model: whoever waits or comes later gets the same error."""
-        self._condemned[id(model)] = error
-        for entry in [entry for entry in self._waiting if entry[1].model is model]:
+        standing.state, standing.error = ModelState.CONDEMNED, error
+        for entry in [entry for entry in self._waiting if entry[1].standing is standing]:
             self._waiting.remove(entry)
             if not entry[0].done():
                 entry[0].set_exception(error)

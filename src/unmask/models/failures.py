@@ -9,7 +9,7 @@ from datetime import UTC
 from typing import Any
 
 from unmask.errors import FatalModelError, ModelError, RequestRefusedError, TransientModelError
-from unmask.models.target import Target
+from unmask.models.keys import Target
 from unmask.records import Record
 from unmask.text import whole_tree
 
@@ -46,7 +46,7 @@ _WAIT = re.compile(
 )
 
 
-class Problem(Record, frozen=True):
+class Trouble(Record, frozen=True):
     """What a provider said went wrong, whatever shape it said it in. Not yet scrubbed."""
 
     status: int
@@ -69,40 +69,40 @@ class Problem(Record, frozen=True):
         return bool(TOO_LONG.search(self.words))
 
 
-def problem_of(status: int, body: bytes, headers: Mapping[str, str]) -> Problem:
+def problem_of(status: int, body: bytes, headers: Mapping[str, str]) -> Trouble:
     """Reads the error shapes of OpenAI, Anthropic, Google, FastAPI servers, or plain text."""
     import json
 
     text = body[:LONGEST].decode("utf-8", "replace")
     try:
-        found = whole_tree(json.loads(text))
+        content = whole_tree(json.loads(text))
     except (ValueError, RecursionError):
-        found = None
-    message, code, param = describe(found)
+        content = None
+    message, code, param = describe(content)
     if not message:
         message = "an HTML page" if looks_like_html(body) else text.strip()
     wait = retry_after(headers)
-    return Problem(status, message, code, param, _wait_in(message) if wait is None else wait)
+    return Trouble(status, message, code, param, _wait_in(message) if wait is None else wait)
 
 
 def looks_like_html(body: bytes) -> bool:
     return body.lstrip()[:14].lower().startswith((b"<!doctype", b"<html", b"<head", b"<body"))
 
 
-def describe(found: Any) -> tuple[str, str, str]:
+def describe(content: Any) -> tuple[str, str, str]:
     """Message, code and parameter of an error object, empty where it has none."""
-    if isinstance(found, list) and found:
-        found = found[0]
-    if not isinstance(found, dict):
-        return (found if isinstance(found, str) else ""), "", ""
-    inner = found.get("error") or found.get("detail") or found.get("errors") or found
+    if isinstance(content, list) and content:
+        content = content[0]
+    if not isinstance(content, dict):
+        return (content if isinstance(content, str) else ""), "", ""
+    inner = content.get("error") or content.get("detail") or content.get("errors") or content
     if isinstance(inner, list):
         return "; ".join(_detail(item) for item in inner[:4]), "", ""
     if not isinstance(inner, dict):
         return str(inner), "", ""
     message = inner.get("message") or inner.get("msg") or inner.get("error") or ""
-    if not message and inner is not found:
-        message = found.get("message") or ""
+    if not message and inner is not content:
+        message = content.get("message") or ""
     # OpenRouter keeps what the upstream provider said one level down, and it is the part that helps.
     metadata = inner.get("metadata")
     raw = metadata.get("raw") if isinstance(metadata, dict) else None
@@ -157,17 +157,17 @@ def _stamp(written: str) -> float:
 
 
 def _wait_in(message: str) -> float | None:
-    found = _WAIT.search(message)
-    if found is None:
+    match = _WAIT.search(message)
+    if match is None:
         return None
-    minutes, number, unit = found.groups()
+    minutes, number, unit = match.groups()
     return int(minutes or 0) * 60 + float(number) / (1000 if unit.lower() == "ms" else 1)
 
 
-def failure(problem: Problem, target: Target) -> ModelError:
+def failure(problem: Trouble, target: Target) -> ModelError:
     """The exception for a status that is not 200, after the parameters and the filter have been looked at."""
-    said = target.scrub(problem.message)
-    what = f"{target.name} at {target.shown}: HTTP {problem.status}" + (f": {said}" if said else "")
+    message = target.scrub(problem.message)
+    what = f"{target.name} at {target.shown}: HTTP {problem.status}" + (f": {message}" if message else "")
     status = problem.status
     if status in (400, 402, 403, 404, 422, 429) and (status == 402 or _NO_MONEY.search(problem.words)):
         return FatalModelError(what, advice=f"the account behind {_key(target)} has no credit left; top it up")
@@ -193,8 +193,6 @@ def _key_advice(target: Target) -> str:
     wanted = " or ".join(dict.fromkeys(reversed(target.variables)))
     if target.key_source is None:
         return f"no key was sent; set {wanted}"
-    if target.key_source == "the URL":
-        return f"check the credentials in the base URL, or leave them out and set {wanted}"
     return f"the key came from {target.key_source}; check that it is right for {target.endpoint}"
 
 

@@ -1,8 +1,8 @@
-"""JSON over HTTP to one URL, cheap enough that the client is never what a run waits for.
+"""JSON over HTTP to one URL. aiohttp does the work (`session`); here stands what unmask promises about it.
 
-A call costs little because nothing is done twice: address and headers are prepared once, bodies are encoded and decoded
-by msgspec, and the connection (`wire`) does nothing an API does not need. Everything that can go wrong on the way
-becomes a TransientModelError here; what a status code means is decided in `failures`.
+Address, headers, proxy and time limit are prepared once, bodies are encoded and decoded by msgspec. Redirects are not
+followed. Everything that can go wrong on the way becomes a ModelError here; what a status code means is decided in
+`failures`.
 """
 
 from __future__ import annotations
@@ -13,49 +13,43 @@ import json
 import os
 import time
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from urllib.parse import SplitResult, quote, urlsplit, urlunsplit
 
 import msgspec
 
 from unmask.errors import FatalModelError, ModelError, RequestRefusedError, TransientModelError
 from unmask.models.failures import looks_like_html
-from unmask.models.pool import CannotConnectError, Pool, head_of, join, leave, place_of
-from unmask.models.target import Target
-from unmask.models.wire import BrokenOffError, Message, NoAnswerError, NotHTTPError, TooLargeError
+from unmask.models.keys import Target, basic_of, proxies
 from unmask.text import whole_tree
 
+if TYPE_CHECKING:
+    from unmask.models.session import SharedSession
+
 _ENCODER = msgspec.json.Encoder()
+_UNRESERVED = "/%:@!$&'()*+,;=~-._"
 _T = TypeVar("_T")
 
 
-class Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
     status: int
     body: bytes
-    message: Message
+    headers: Mapping[str, str]
+    """Names may be looked up in any case; of a header that comes twice, the first counts."""
     latency: float
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """Names in small letters."""
-        return self.message.headers
-
-    @property
-    def has_escapes(self) -> bool:
-        """Whether characters are written by their number, so that a secret may only show in what is decoded."""
-        return b"\\u" in self.body
 
 
 class Channel:
-    """The way to one Target, on the event loop that first uses it."""
+    """The way to one Target, on the event loop that uses it."""
 
     def __init__(self, target: Target, *, timeout: float) -> None:
         self.target = target
         self.timeout = timeout
-        self._pool: Pool | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._head = b""
+        self._shared: SharedSession | None = None
+        self._settings: dict[str, Any] = {}
+        """What every request is made with, as aiohttp names it."""
 
-    async def post(self, payload: object) -> Answer:
+    async def post(self, payload: object) -> HttpAnswer:
         """The whole answer, whatever its status."""
         try:
             body = _ENCODER.encode(payload)
@@ -63,90 +57,193 @@ class Channel:
             raise RequestRefusedError(
                 f"{self.target.name}: the request holds half a character, which JSON cannot carry"
             ) from None
-        return await self._send("POST", b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+        return await self._send("POST", body)
 
-    async def get(self) -> Answer:
-        return await self._send("GET", b"\r\n")
+    async def get(self) -> HttpAnswer:
+        return await self._send("GET", None)
 
-    async def _send(self, method: str, rest: bytes) -> Answer:
-        pool = self._pool
-        if pool is None or self._loop is not asyncio.get_running_loop():
-            pool = await self._open(method)
+    async def _send(self, method: str, body: bytes | None) -> HttpAnswer:
+        shared = self._shared
+        if shared is None or shared.loop is not asyncio.get_running_loop():
+            shared = await self._open()
         begin = time.perf_counter()
         try:
-            message = await pool.exchange(self._head + rest, within=self.timeout)
-        except (CannotConnectError, NoAnswerError, BrokenOffError, NotHTTPError, OSError, ValueError) as error:
-            trouble = self._explain(error)
-        else:
-            return Answer(message.status, self.target.hide(message.body), message, time.perf_counter() - begin)
+            return await self._exchange(shared, method, body, begin=begin)
+        except _expected_errors() as error:
+            trouble = self._explain(error, waited=time.perf_counter() - begin)
         raise trouble  # out here: the exception behind it would be its context, and knows what was sent
 
-    async def _open(self, method: str) -> Pool:
+    async def _exchange(self, shared: SharedSession, method: str, body: bytes | None, *, begin: float) -> HttpAnswer:
+        """Send and read. A request is sent a second time in one case only: it went out on a connection that was kept
+        from an earlier one, and the server closed that connection before any byte of an answer."""
+        from aiohttp import ServerDisconnectedError
+
+        from unmask.models.session import read_body
+
+        reused: list[bool] = []
+        for last in (False, True):
+            try:
+                sent = shared.client.request(method, data=body, trace_request_ctx=reused, **self._settings)
+                async with sent as response:
+                    content = await read_body(response)
+            except ServerDisconnectedError as error:
+                if last or not reused or not isinstance(error.message, str):
+                    raise
+            else:
+                return HttpAnswer(response.status, content, response.headers, time.perf_counter() - begin)
+        raise AssertionError("the second try has returned or raised")
+
+    async def _open(self) -> SharedSession:
+        from aiohttp import ClientTimeout
+        from yarl import URL
+
+        from unmask.models.session import CONNECT_TIMEOUT, REACH_TIMEOUT, join_session
+
         await self.close()
-        place = place_of(self.target.url)
-        try:
-            self._head = head_of(method, self.target.url, self.target.headers, place=place)
-        except ValueError as error:
-            raise FatalModelError(f"{self.target.name}: {error}", advice="take the line break out of the key") from None
-        self._loop = asyncio.get_running_loop()
-        self._pool = join(place)
-        return self._pool
+        url = urlsplit(self.target.url)
+        proxy = proxy_for(url)
+        settings: dict[str, Any] = {
+            "url": URL(_encoded(url), encoded=True),
+            "headers": self.target.headers,
+            "allow_redirects": False,
+            "timeout": ClientTimeout(total=self.timeout, connect=REACH_TIMEOUT, sock_connect=CONNECT_TIMEOUT),
+        }
+        if proxy is not None:
+            settings |= _through(proxy, secure=url.scheme == "https", headers=self.target.headers)
+        shared = join_session()
+        if url.scheme == "https" or (proxy or "").startswith("https:"):
+            settings["ssl"] = shared.tls()
+        self._shared, self._settings = shared, settings
+        return shared
 
     async def close(self) -> None:
         """Afterwards the channel may be used again, also on another loop."""
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            await leave(pool)
+        shared, self._shared = self._shared, None
+        if shared is not None:
+            from unmask.models.session import leave_session
 
-    def _explain(self, error: Exception) -> ModelError:
+            await leave_session(shared)
+
+    def _explain(self, error: Exception, *, waited: float) -> ModelError:
+        import aiohttp
+
+        from unmask.models.session import TooLargeError, UnreadableError
+
         target = self.target
         where = f"{target.name} at {target.shown}"
         match error:
-            case CannotConnectError(cause=cause):
-                return _unconnected(cause, target, where)
-            case TimeoutError():
-                return TransientModelError(f"timeout: no answer within {self.timeout:g} s from {where}")
-            case NoAnswerError():
-                return TransientModelError(f"{where}: the server closed the connection before it answered")
-            case BrokenOffError():
-                return TransientModelError(f"{where}: the answer broke off in the middle")
             case TooLargeError():
                 return RequestRefusedError(f"{where}: {error}")
-            case NotHTTPError():
+            case aiohttp.ConnectionTimeoutError() | aiohttp.ClientConnectorError() | aiohttp.ClientHttpProxyError():
+                if self._shared is not None:
+                    self._shared.connector.clear_dns_cache()  # the name may have moved
+                return self._explain_unconnected(error, waited=waited)
+            case UnicodeError() | aiohttp.InvalidURL():
+                return FatalModelError(f"{where}: not an address one can connect to", advice=_reach_advice(target))
+            case TimeoutError():
+                return TransientModelError(f"timeout: no answer within {self.timeout:g} s from {where}")
+            case aiohttp.ServerDisconnectedError(message=str()):
+                return TransientModelError(f"{where}: the server closed the connection before it answered")
+            case aiohttp.ServerDisconnectedError() | aiohttp.ClientPayloadError():
+                return TransientModelError(f"{where}: the answer broke off in the middle")
+            case UnreadableError():
                 return TransientModelError(f"{where}: {error} came back", advice=_reach_advice(target))
+            case aiohttp.ClientResponseError():
+                return TransientModelError(f"{where}: no answer in HTTP/1.1 came back", advice=_reach_advice(target))
             case _:
-                said = target.scrub(f"{type(error).__name__}: {error}")
-                return TransientModelError(f"{where}: the connection failed: {said}")
+                detail = target.scrub(f"{type(error).__name__}: {error}")
+                return TransientModelError(f"{where}: the connection failed: {detail}")
+
+    def _explain_unconnected(self, error: Exception, *, waited: float) -> ModelError:
+        from aiohttp import ClientConnectorCertificateError, ClientConnectorError, ClientHttpProxyError
+
+        target = self.target
+        where = f"{target.name} at {target.shown}"
+        match error:
+            case ClientHttpProxyError(status=status):
+                reason = f"cannot connect: the proxy refused the way through with HTTP {status}"
+            case ClientConnectorCertificateError(certificate_error=cause):
+                reason = f"cannot connect: {target.scrub(str(cause))}"
+            case ClientConnectorError(os_error=OSError(errno=errno.EMFILE | errno.ENFILE)):
+                advice = "lower --max-connections, or raise the limit with ulimit -n"
+                return TransientModelError(f"{where}: too many open files", throttled=True, advice=advice)
+            case ClientConnectorError(os_error=cause):
+                reason = f"cannot connect: {target.scrub(_in_words(cause))}"
+            case _:
+                reason = f"no connection within {waited:.2g} s"
+        return TransientModelError(f"{where}: {reason}", unreachable=True, advice=_reach_advice(target))
 
 
-def _unconnected(cause: Exception, target: Target, where: str) -> ModelError:
-    match cause:
-        case TimeoutError():
-            said = str(cause)
-        case OSError(errno=errno.EMFILE | errno.ENFILE):
-            advice = "lower --max-connections, or raise the limit with ulimit -n"
-            return TransientModelError(f"{where}: too many open files", throttled=True, advice=advice)
-        case UnicodeError():
-            return FatalModelError(f"{where}: not an address one can connect to", advice=_reach_advice(target))
-        case NoAnswerError():
-            said = "cannot connect: the proxy closed the connection"
-        case _:
-            said = f"cannot connect: {target.scrub(_in_words(cause))}"
-    return TransientModelError(f"{where}: {said}", unreachable=True, advice=_reach_advice(target))
+def _expected_errors() -> tuple[type[Exception], ...]:
+    """Asked for only where something went wrong."""
+    from aiohttp import ClientError
+
+    from unmask.models.session import TooLargeError, UnreadableError
+
+    return (OSError, ValueError, ClientError, TooLargeError, UnreadableError)
 
 
-def _in_words(cause: Exception) -> str:
+def _in_words(cause: OSError) -> str:
     """As the system says it: asyncio writes its own words over those of a refused connection."""
     if isinstance(cause, ConnectionError) and cause.errno:
         return os.strerror(cause.errno)
-    return (cause.strerror if isinstance(cause, OSError) else None) or str(cause)
+    return cause.strerror or str(cause)
 
 
 def _reach_advice(target: Target) -> str:
     return f"is a server running at {target.endpoint}, and is the base URL right?"
 
 
-def decode(answer: Answer, shape: msgspec.json.Decoder[_T], target: Target) -> _T:
+def _encoded(url: SplitResult) -> str:
+    """The URL in ASCII. What the user escaped stays as it is: an escape that looks needless may not be."""
+    host = url.hostname or ""
+    if not host.isascii():
+        try:
+            host = host.encode("idna").decode()
+        except UnicodeError:
+            return ""
+    host = f"[{host}]" if ":" in host else host
+    place = host if url.port is None else f"{host}:{url.port}"
+    return urlunsplit(
+        (url.scheme, place, quote(url.path or "/", safe=_UNRESERVED), quote(url.query, safe=_UNRESERVED + "?"), "")
+    )
+
+
+def proxy_for(url: SplitResult) -> str | None:
+    """The proxy that the environment names for this server. aiohttp could look as well, but then it would read
+    `.netrc` too, and send what stands there."""
+    host = url.hostname or ""
+    if host in ("localhost", "::1") or host.startswith("127."):
+        return None
+    named = proxies()
+    proxy = named.get(url.scheme) or named.get("all")
+    if proxy is None:
+        return None
+    from urllib.request import proxy_bypass
+
+    return None if proxy_bypass(host) else proxy
+
+
+def _through(proxy: str, *, secure: bool, headers: Mapping[str, str]) -> dict[str, Any]:
+    """How to go through a proxy: its address without credentials, and those as a header. A proxy that gives a tunnel
+    gets the header with the request for the tunnel, any other one with the request itself."""
+    from yarl import URL
+
+    parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise FatalModelError(
+            "the proxy that the environment names is no http or https URL",
+            advice="correct HTTP_PROXY, HTTPS_PROXY or ALL_PROXY, or name the server in NO_PROXY",
+        )
+    settings: dict[str, Any] = {"proxy": URL(_encoded(parts), encoded=True)}
+    basic = basic_of(parts)
+    if basic is None:
+        return settings
+    lines = {"Proxy-Authorization": f"Basic {basic}"}
+    return settings | ({"proxy_headers": lines} if secure else {"headers": {**headers, **lines}})
+
+
+def decode(answer: HttpAnswer, shape: msgspec.json.Decoder[_T], target: Target) -> _T:
     """The body of a 200 as `shape`; what is not that is a broken answer and worth another try."""
     try:
         return shape.decode(answer.body)
@@ -156,9 +253,9 @@ def decode(answer: Answer, shape: msgspec.json.Decoder[_T], target: Target) -> _
         return msgspec.convert(_lenient(answer.body), shape.type)
     except (ValueError, RecursionError):
         what = "an HTML page" if looks_like_html(answer.body) else "something that is no JSON answer"
-    said = target.scrub(answer.body[:2000].decode("utf-8", "replace"))
+    excerpt = target.scrub(answer.body[:2000].decode("utf-8", "replace"))
     raise TransientModelError(
-        f"{target.name} at {target.shown}: {what} came back" + (f": {said}" if said else ": nothing"),
+        f"{target.name} at {target.shown}: {what} came back" + (f": {excerpt}" if excerpt else ": nothing"),
         advice=f"if this goes on, check that {target.shown} is the API's address; most base URLs end in /v1",
     )
 

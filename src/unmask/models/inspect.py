@@ -21,18 +21,9 @@ from unmask.errors import (
     UnmaskError,
     UsageError,
 )
+from unmask.models.base import Capabilities
 from unmask.models.failures import THROTTLED, TRY_AGAIN
-from unmask.models.hidden import hidden
-from unmask.models.keys import Key
-from unmask.models.target import (
-    known_secrets,
-    longest_first,
-    origin,
-    proxy_secrets,
-    refuse_ambiguous,
-    scrub,
-    url_secrets,
-)
+from unmask.models.keys import Key, known_secrets, longest_first, origin, proxy_secrets, scrub, url_secrets
 from unmask.records import Choice, Completion, Request, Stop, Usage
 
 CONNECTIONS = 100_000
@@ -57,8 +48,6 @@ def open_inspect(
 ) -> InspectModel:
     """The model Inspect calls `name`. What `environ` has beyond the real environment (`.env`) is lent to Inspect
     while it looks for its key."""
-    if base_url is not None:
-        refuse_ambiguous(base_url)
     try:
         inspect = import_module("inspect_ai.model")
     except ImportError:
@@ -81,9 +70,9 @@ def open_inspect(
 
 def _secrets(key: Key | None, *, base_url: str | None, environ: Mapping[str, str]) -> tuple[str, ...]:
     """All that Inspect may send: which variables its provider reads is known to that provider only."""
-    found = {*known_secrets(environ), *((key.value,) if key is not None else ())}
-    escaped = {quote(secret, safe="") for secret in found}
-    return longest_first({*found, *escaped, *url_secrets(base_url or ""), *proxy_secrets()})
+    secrets = {*known_secrets(environ), *((key.value,) if key is not None else ())}
+    escaped = {quote(secret, safe="") for secret in secrets}
+    return longest_first({*secrets, *escaped, *url_secrets(base_url or ""), *proxy_secrets()})
 
 
 @contextmanager
@@ -98,17 +87,18 @@ def _lent(environ: Mapping[str, str]) -> Iterator[None]:
 
 
 def _not_opened(name: str, error: Exception, *, secrets: tuple[str, ...]) -> UnmaskError:
-    said = scrub(_MARKUP.sub("", str(error)), secrets=secrets)
+    reason = scrub(_MARKUP.sub("", str(error)), secrets=secrets)
     if type(error).__name__ == "PrerequisiteError":
-        return MissingError(f"inspect/{name}: {said}", advice="do what Inspect asks for, then try again")
-    return UsageError(f"inspect/{name}: {said}", advice="see https://inspect.aisi.org.uk/providers.html for its names")
+        return MissingError(f"inspect/{name}: {reason}", advice="do what Inspect asks for, then try again")
+    return UsageError(
+        f"inspect/{name}: {reason}", advice="see https://inspect.aisi.org.uk/providers.html for its names"
+    )
 
 
 class InspectModel:
     """One choice a call. A schema is not passed on: which of Inspect's providers take one differs by version."""
 
-    max_n = 1
-    supports_options = False
+    capabilities = Capabilities()
 
     def __init__(
         self, model: Any, *, name: str, timeout: float, base_url: str | None = None, secrets: tuple[str, ...] = ()
@@ -132,34 +122,33 @@ class InspectModel:
         except Exception as error:
             raise self._explain(_cause(error)) from None
         if not output.choices:
-            said = f": {scrub(output.error, secrets=self._secrets)}" if output.error else ""
-            raise TransientModelError(f"{self.name}: the answer holds no choices{said}")
-        done = Completion(
+            reason = f": {scrub(output.error, secrets=self._secrets)}" if output.error else ""
+            raise TransientModelError(f"{self.name}: the answer holds no choices{reason}")
+        return Completion(
             choices=tuple(_choice(choice) for choice in output.choices[: request.n]),
             usage=_usage(output.usage),
             latency=time.perf_counter() - begin,
             model=output.model or None,
         )
-        return hidden(done, self._secrets)
 
     async def close(self) -> None:
         await self._model.api.aclose()
 
     def _explain(self, error: Exception) -> ModelError:
         """Inspect's providers know which of their exceptions pass; the rest is told by the HTTP status they carry."""
-        said = f"{self.name}: {scrub(_MARKUP.sub('', str(error)) or type(error).__name__, secrets=self._secrets)}"
+        message = f"{self.name}: {scrub(_MARKUP.sub('', str(error)) or type(error).__name__, secrets=self._secrets)}"
         decision = self._model.api.should_retry(error)
         status = getattr(error, "status_code", None) or getattr(error, "status", None) or getattr(error, "code", None)
         if decision:
             limited = getattr(decision, "kind", None) == "rate_limit" or status in THROTTLED
-            return TransientModelError(said, throttled=limited, retry_after=getattr(decision, "retry_after", None))
+            return TransientModelError(message, throttled=limited, retry_after=getattr(decision, "retry_after", None))
         if self._model.api.is_auth_failure(error) or status in (401, 402, 403):
-            return FatalModelError(said, advice=f"check the key that Inspect reads for {self.endpoint}")
+            return FatalModelError(message, advice=f"check the key that Inspect reads for {self.endpoint}")
         if status == 404:
-            return FatalModelError(said, advice="check the model's name")
+            return FatalModelError(message, advice="check the model's name")
         if isinstance(status, int) and (status in TRY_AGAIN or status >= 500):
-            return TransientModelError(said, throttled=status in THROTTLED)
-        return RequestRefusedError(said)
+            return TransientModelError(message, throttled=status in THROTTLED)
+        return RequestRefusedError(message)
 
 
 def _cause(error: Exception) -> Exception:

@@ -1,20 +1,35 @@
-"""Keys and URLs from the environment and from `.env` in the working directory; the real environment wins."""
+"""Keys and addresses: where they come from, how they are sent, and how they stay out of every message and file.
+
+Both come from the environment and from `.env` in the working directory; the real environment wins. A key goes out as a
+header and stands in no URL: a base URL with credentials is refused.
+"""
 
 from __future__ import annotations
 
+import base64
 import os
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit, urlunsplit
 
+from unmask import __version__
 from unmask.errors import UsageError
+from unmask.text import whole
 
 Role = Literal["subject", "judge"]
 
 KEY_VARIABLE: dict[Role, str] = {"subject": "UNMASK_API_KEY", "judge": "UNMASK_JUDGE_API_KEY"}
 URL_VARIABLE: dict[Role, str] = {"subject": "UNMASK_BASE_URL", "judge": "UNMASK_JUDGE_BASE_URL"}
+
+ANTHROPIC_VERSION = "2023-06-01"
+SHOWN = 300
+"""Characters of a stranger's error text that are repeated to the user."""
+_SHORTEST = 6
+"""Characters of a variable's value that is looked for: shorter ones are words that a message may need."""
 
 _LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_.]*)\s*=\s*(.*)", re.DOTALL)
 _DOUBLE = re.compile(r'"((?:[^"\\]|\\.)*)"\s*(?:#.*)?\Z')
@@ -22,6 +37,20 @@ _SINGLE = re.compile(r"'([^']*)'\s*(?:#.*)?\Z")
 _COMMENT = re.compile(r"(?:\A|\s)#.*")
 _ESCAPE = re.compile(r"\\(.)")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+
+_TOKEN = re.compile(r"(?i)\b(bearer|basic)\s+(?=\S*[\d=])[A-Za-z0-9._~+/=-]{6,}")
+_KEY = re.compile(r"\b(?:(?:sk|rk|pk|gsk|xai|hf)[-_]|AIza)[-_A-Za-z0-9*.]{6,}")
+_USERINFO = re.compile(r"(://)[^/\s]*@")
+_HEADER = re.compile(
+    r"(?i)\b((?:x-)?api[-_]?key|(?:proxy-)?authorization)(['\"]?\s*[:=]\s*['\"]?(?:(?:bearer|basic|token)\s+)?)"
+    r"(?!(?:bearer|basic|token)\b)[^\s'\",;&]{6,}"
+)
+_JSON_ESCAPE = re.compile(r"\\u(?![dD][89a-fA-F])([0-9a-fA-F]{4})")
+"""Of a whole character: half of one could not be written down."""
+_AT_SIGN = re.compile("@|%40|[\ufe6b\uff20]")
+"""Also as it is escaped, and its wide and small forms, which no URL may hold but people paste."""
+_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|SIGNATURE|\b(?:SIG|CODE)\b", re.IGNORECASE)
+_URL = re.compile(r"\w+://\S+")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -37,14 +66,14 @@ class Key:
 
 def parse_dotenv(text: str) -> dict[str, str]:
     """`NAME=value` lines; `export`, quotes, escapes in double quotes and comments are understood, the rest ignored."""
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for line in re.split(r"\r\n|\r|\n", text.removeprefix("\ufeff")):
         if match := _LINE.fullmatch(line):
-            found[match.group(1)] = _value(match.group(2))
-    return found
+            variables[match.group(1)] = _unquote_value(match.group(2))
+    return variables
 
 
-def _value(written: str) -> str:
+def _unquote_value(written: str) -> str:
     if match := _DOUBLE.match(written):
         return _ESCAPE.sub(lambda escape: _ESCAPES.get(escape.group(1), escape.group(1)), match.group(1))
     if match := _SINGLE.match(written):
@@ -79,3 +108,205 @@ def find_key(variables: tuple[str, ...], *, environ: Mapping[str, str]) -> Key |
 def find_url(variables: tuple[str, ...], *, environ: Mapping[str, str]) -> str | None:
     """The first of `variables` that is set and not blank."""
     return next((url for variable in variables if (url := environ.get(variable, "").strip())), None)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Target:
+    """One URL to post to. `shown` and `endpoint` are for people; `url` and `headers` may hold secrets."""
+
+    name: str
+    url: str
+    shown: str
+    endpoint: str
+    headers: dict[str, str]
+    key_source: str | None
+    """The variable the key came from; `None` when no key is sent."""
+    variables: tuple[str, ...]
+    secrets: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Target({self.name} at {self.shown})"
+
+    def scrub(self, text: str) -> str:
+        return scrub(text, secrets=self.secrets)
+
+    @classmethod
+    def build(
+        cls,
+        name: str,
+        *,
+        url: str,
+        path: str,
+        key: Key | None,
+        variables: tuple[str, ...],
+        speaks: Literal["openai", "anthropic"] = "openai",
+    ) -> Target:
+        """`variables` are those that may hold the key, the one to recommend first."""
+        parts = check_base_url(url, key_variable=variables[0])
+        full = _join(parts.path, path)
+        return cls(
+            name=name,
+            url=urlunsplit((parts.scheme, parts.netloc, full, parts.query, "")),
+            shown=urlunsplit((parts.scheme, parts.netloc, full, "", "")),
+            endpoint=origin(url),
+            headers=_headers(key, speaks=speaks),
+            key_source=None if key is None else key.source,
+            variables=variables,
+            secrets=_secrets(key, parts),
+        )
+
+
+def check_base_url(url: str, *, key_variable: str) -> SplitResult:
+    """The parts of a URL that can be used. Raises where it holds credentials, or is none; the message shows nothing
+    that may be a secret."""
+    try:
+        parts = urlsplit(url.strip())
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        usable = False
+    usable = usable and not re.search(r"\s", url.strip())
+    advice = f"put the key into {key_variable} and leave it out of the URL"
+    if "@" in url or (not usable and _AT_SIGN.search(url)):
+        # Where an @ stands after a slash, ? or #, nobody can tell what is password and what is host: none is taken.
+        raise UsageError(
+            "the base URL holds credentials, or an @ that may end them; they are not taken from there",
+            advice=f"{advice}; an @ that belongs to the path is written %40",
+        )
+    if not usable:
+        shown = re.split("[?#]", url.strip(), maxsplit=1)[0]
+        raise UsageError(
+            f"base URL {shown!r} is not an http or https URL",
+            advice="write it in full, as in http://localhost:8000/v1",
+        )
+    for name, value in parse_qsl(parts.query, keep_blank_values=True):
+        if _SECRET_NAME.search(name) or masked(f"{name} {value}") != f"{name} {value}":
+            raise UsageError("the query of the base URL holds what looks like a key", advice=advice)
+    return parts
+
+
+def _join(base: str, path: str) -> str:
+    """The path of the API below the base, whether or not the base already has some of it."""
+    base = base.rstrip("/").removesuffix(path.rstrip("/"))
+    if path.startswith("/v1/") and base.endswith("/v1"):
+        base = base.removesuffix("/v1")
+    return base + path
+
+
+def _headers(key: Key | None, *, speaks: str) -> dict[str, str]:
+    headers = {
+        "Content-Type": "application/json",
+        "Accept": "application/json",
+        # Answers are a few kilobytes: unpacking them would cost more time than it saves.
+        "Accept-Encoding": "identity",
+        "User-Agent": f"unmask/{__version__}",
+    }
+    if speaks == "anthropic":
+        headers["anthropic-version"] = ANTHROPIC_VERSION
+    if key is not None:
+        headers |= {"x-api-key": key.value} if speaks == "anthropic" else {"Authorization": f"Bearer {key.value}"}
+    return headers
+
+
+def _secrets(key: Key | None, parts: SplitResult) -> tuple[str, ...]:
+    """Everything that must never be shown, the longest first so that no part of a longer one survives."""
+    of_key = () if key is None else (key.value, quote(key.value, safe=""))
+    return longest_first({*of_key, *_parts_to_hide(parts), *proxy_secrets()})
+
+
+def origin(url: str) -> str:
+    """Scheme, host and port without credentials; the default port is left out. Empty for what is no URL, and where a
+    part of the password could be taken for the host."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return ""
+    if not host or any("@" in part for part in (parts.path, parts.query, parts.fragment)):
+        return ""
+    host = f"[{host}]" if ":" in host else host
+    usual = {"http": 80, "https": 443}.get(parts.scheme)
+    return f"{parts.scheme}://{host}" + (f":{port}" if port not in (None, usual) else "")
+
+
+def scrub(text: str, *, secrets: tuple[str, ...] = ()) -> str:
+    """A stranger's text, fit to be shown: no key, no credentials, whole characters, one line of readable length."""
+    text = " ".join(masked(_without(whole(text), secrets)).split())
+    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+
+
+def _without(text: str, secrets: Sequence[str]) -> str:
+    """The text with `***` for each secret, which come longest first. Where one only shows once escapes of JSON are
+    undone, they are undone for the whole text: a server may quote what another one wrote."""
+    text = _replace_all(text, secrets)
+    if "\\u" not in text:
+        return text
+    plain = _JSON_ESCAPE.sub(lambda match: chr(int(match[1], 16)), text).replace("\\/", "/")
+    return _replace_all(plain, secrets) if any(secret in plain for secret in secrets) else text
+
+
+def _replace_all(text: str, secrets: Sequence[str]) -> str:
+    for secret in secrets:
+        text = text.replace(secret, "***")
+    return text
+
+
+def masked(text: str) -> str:
+    """Without what looks like a secret, whoever it belongs to: keys, authorisation headers, credentials in URLs."""
+    text = _HEADER.sub(r"\1\2***", _TOKEN.sub(r"\1 ***", text))
+    return _USERINFO.sub(r"\1", _KEY.sub("***", text))
+
+
+def longest_first(secrets: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted({secret for secret in secrets if len(secret) >= 4}, key=len, reverse=True))
+
+
+def known_secrets(variables: Mapping[str, str], *, arguments: Sequence[str] = ()) -> dict[str, str]:
+    """Secrets a process was given, and what to show in their place: values of variables named like one, and what stands
+    as credentials or query in a URL of a variable or of the command line."""
+    values = [*variables.values(), *arguments]
+    urls = {url for value in values if "://" in value for url in _URL.findall(value)}
+    secrets = {secret: "hidden" for url in urls for secret in url_secrets(url)}
+    secrets |= {value: name for name, value in variables.items() if _SECRET_NAME.search(name)}
+    return {value: name for value, name in secrets.items() if len(value) >= _SHORTEST}
+
+
+def url_secrets(url: str) -> frozenset[str]:
+    """What a URL holds that must not be shown: user, password, both as a header carries them, and its query."""
+    try:
+        parts = urlsplit(url.strip())
+        basic = basic_of(parts)
+    except ValueError:
+        return frozenset({url})
+    user, _, password = url.partition("://")[2].rpartition("@")[0].partition(":")
+    return frozenset({basic or "", user, password, *_parts_to_hide(parts)})
+
+
+def _parts_to_hide(parts: SplitResult) -> Iterator[str]:
+    yield parts.query
+    yield from (value for _, value in parse_qsl(parts.query))
+    for part in (parts.username, parts.password):
+        yield from (part or "", unquote(part or ""))
+
+
+def basic_of(parts: SplitResult) -> str | None:
+    """User and password of a URL as the header carries them; a proxy may have them."""
+    if parts.username is None:
+        return None
+    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return base64.b64encode(pair.encode()).decode()
+
+
+def proxies() -> dict[str, str]:
+    """The proxies of this machine by scheme. The function that knows them all takes long to import, and is not asked
+    where only variables could name one and none does."""
+    by_variables = sys.platform not in ("darwin", "win32")
+    if by_variables and not any(name.lower().endswith("_proxy") for name in os.environ):
+        return {}
+    from urllib.request import getproxies
+
+    return getproxies()
+
+
+def proxy_secrets() -> set[str]:
+    """Credentials of proxies go out with requests as well; a short one is a word that messages may need."""
+    return {secret for url in proxies().values() for secret in url_secrets(url) if len(secret) >= 8}

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from unmask.errors import TransientModelError
-from unmask.models.failures import Problem, describe, failure, problem_of
-from unmask.models.hidden import hidden
-from unmask.models.http import Answer, Channel, decode
+from unmask.models.base import Capabilities
+from unmask.models.failures import Trouble, describe, failure, problem_of
+from unmask.models.http import Channel, HttpAnswer, decode
+from unmask.models.keys import Target
 from unmask.models.parameters import MAX_COMPLETION_TOKENS, MAX_TOKENS, Adjustments, parameters, refused_parameter
-from unmask.models.target import Target
 from unmask.records import Choice, Completion, Request, Stop, Usage
 
 _REASONS_BY_ITSELF = re.compile(r"(?:openai/)?(?:o\d(?:$|-)|gpt-5(?!.*chat))")
@@ -47,7 +47,7 @@ class _Option(msgspec.Struct):
     error: Any = None
 
 
-class _Body(msgspec.Struct):
+class _ChatBody(msgspec.Struct):
     """Only what is used, and strict only where nothing could be done with anything else."""
 
     choices: list[_Option] | None = None
@@ -56,25 +56,23 @@ class _Body(msgspec.Struct):
     error: Any = None
 
 
-_DECODER = msgspec.json.Decoder(_Body)
+_DECODER = msgspec.json.Decoder(_ChatBody)
 
 
 class OpenAI:
     """A model behind `{base}/chat/completions`. Remembers which parameters its endpoint refuses."""
 
-    supports_options = False
-
     def __init__(self, target: Target, *, model: str, timeout: float = 1800.0, max_n: int = 1) -> None:
         self.name = target.name
         self.endpoint = target.endpoint
-        self.max_n = max_n
+        self.capabilities = Capabilities(max_n=max_n)
         self._target = target
         self._model = model
         self._channel = Channel(target, timeout=timeout)
-        known = target.name.startswith("openai/") and _REASONS_BY_ITSELF.match(model)
+        reasons_by_itself = target.name.startswith("openai/") and _REASONS_BY_ITSELF.match(model)
         self._adjustments = (
             Adjustments(dropped=frozenset({"temperature", "top_p"}), limit_name=MAX_COMPLETION_TOKENS)
-            if known
+            if reasons_by_itself
             else Adjustments()
         )
 
@@ -82,7 +80,7 @@ class OpenAI:
         return f"OpenAI({self._target!r})"
 
     async def complete(self, request: Request) -> Completion:
-        wanted = _payload(request, model=self._model, n=min(request.n, self.max_n))
+        wanted = _payload(request, model=self._model, n=min(request.n, self.capabilities.max_n))
         while True:
             payload, notes = self._adjustments.apply(wanted)
             answer = await self._channel.post(payload)
@@ -95,17 +93,21 @@ class OpenAI:
                 return self._give_up(problem, request, answer=answer, notes=notes)
             self._adjustments.learn(name)
             if name == "n":
-                self.max_n = 1
+                self._ask_one_at_a_time()
 
     async def close(self) -> None:
         await self._channel.close()
 
-    def _give_up(self, problem: Problem, request: Request, *, answer: Answer, notes: tuple[str, ...]) -> Completion:
+    def _ask_one_at_a_time(self) -> None:
+        """The endpoint refuses `n`, or ignores it."""
+        self.capabilities = msgspec.structs.replace(self.capabilities, max_n=1)
+
+    def _give_up(self, problem: Trouble, request: Request, *, answer: HttpAnswer, notes: tuple[str, ...]) -> Completion:
         if not problem.filtered:
             raise failure(problem, self._target)
         return filtered(request, answer=answer, notes=notes)
 
-    def _read(self, answer: Answer, request: Request, *, notes: tuple[str, ...]) -> Completion:
+    def _read(self, answer: HttpAnswer, request: Request, *, notes: tuple[str, ...]) -> Completion:
         body = decode(answer, _DECODER, self._target)
         options = body.choices
         if not options:
@@ -113,18 +115,17 @@ class OpenAI:
         broken = next((option.error for option in options if option.error), None)
         if broken is not None or any(option.message is None for option in options):
             return self._read_error(broken, request, answer=answer, notes=notes)
-        if len(options) < min(request.n, self.max_n):
-            self.max_n = 1
-        done = Completion(
+        if len(options) < min(request.n, self.capabilities.max_n):
+            self._ask_one_at_a_time()
+        return Completion(
             choices=tuple([_choice(option) for option in options[: request.n]]),
             usage=_usage(body.usage),
             latency=answer.latency,
             model=body.model if isinstance(body.model, str) else None,
             adjusted=notes,
         )
-        return hidden(done, self._target.secrets) if answer.has_escapes else done
 
-    def _read_error(self, error: Any, request: Request, *, answer: Answer, notes: tuple[str, ...]) -> Completion:
+    def _read_error(self, error: Any, request: Request, *, answer: HttpAnswer, notes: tuple[str, ...]) -> Completion:
         """A 200 without an answer: OpenRouter reports upstream failures this way, with the status as `code`."""
         if error is None:
             where = f"{self.name} at {self._target.shown}"
@@ -133,10 +134,10 @@ class OpenAI:
         status = error.get("code") if isinstance(error, dict) else None
         if not isinstance(status, int) or not 400 <= status < 600:
             status = 500
-        return self._give_up(Problem(status, message, code, param), request, answer=answer, notes=notes)
+        return self._give_up(Trouble(status, message, code, param), request, answer=answer, notes=notes)
 
 
-def filtered(request: Request, *, answer: Answer, notes: tuple[str, ...]) -> Completion:
+def filtered(request: Request, *, answer: HttpAnswer, notes: tuple[str, ...]) -> Completion:
     """The provider's filter answered in the model's place, for every take that was asked for."""
     choices = (Choice(stop=Stop.FILTER),) * request.n
     return Completion(choices=choices, latency=answer.latency, adjusted=notes)
@@ -162,13 +163,13 @@ def _payload(request: Request, *, model: str, n: int) -> dict[str, Any]:
 
 
 def _choice(option: _Option) -> Choice:
-    said = option.message or _Said()
-    text, thoughts = texts(said.content)
-    if not text and isinstance(said.refusal, str):
-        text = said.refusal
-    reasoning = texts(said.reasoning_content)[0] or texts(said.reasoning)[0] or thoughts
+    message = option.message or _Said()
+    text, thoughts = texts(message.content)
+    if not text and isinstance(message.refusal, str):
+        text = message.refusal
+    reasoning = texts(message.reasoning_content)[0] or texts(message.reasoning)[0] or thoughts
     stop = stop_of(option.finish_reason)
-    if said.content is None and not text and not reasoning and stop is Stop.END:
+    if message.content is None and not text and not reasoning and stop is Stop.END:
         stop = Stop.OTHER  # a model that says nothing says ""; null is an endpoint that lost what it said
     return Choice(text=text, reasoning=reasoning or None, stop=stop)
 
@@ -178,7 +179,7 @@ def stop_of(reason: Any) -> Stop:
 
 
 def texts(content: Any) -> tuple[str, str]:
-    """Answer and reasoning of a message's content, which may be a string, a list of parts, or nothing."""
+    """HttpAnswer and reasoning of a message's content, which may be a string, a list of parts, or nothing."""
     if isinstance(content, str):
         return content, ""
     answer, reasoning = [], []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from unmask.models.failures import Problem
+from unmask.models.failures import Trouble
 from unmask.records import Message
 
 MAX_TOKENS = "max_tokens"
@@ -30,7 +30,7 @@ _SYSTEM = re.compile(
 )
 
 
-def refused_parameter(problem: Problem, sent: frozenset[str]) -> str | None:
+def refused_parameter(problem: Trouble, sent: frozenset[str]) -> str | None:
     """Which of the parameters we sent this endpoint will not take; `None` if it complains about something else.
 
     A prompt that is too long often names `max_tokens` too: that is this request's trouble, not the parameter's.
@@ -48,7 +48,7 @@ def refused_parameter(problem: Problem, sent: frozenset[str]) -> str | None:
         return problem.param
     if SYSTEM in sent and _SYSTEM.search(words) and (not problem.param or problem.param.startswith("messages")):
         return SYSTEM
-    named = [(found.start(), name) for name in sent if (found := _mention(name).search(problem.message))]
+    named = [(mention.start(), name) for name in sent if (mention := _mention(name).search(problem.message))]
     if not named:
         return None
     # "temperature and top_p cannot both be specified": the one we can better do without is the other.
@@ -76,13 +76,13 @@ class Adjustments:
         """Never send `name` again; the token limit changes its name first and is dropped only if both are refused."""
         if name in (MAX_TOKENS, MAX_COMPLETION_TOKENS):
             self._limit_names_refused.add(name)
-            other = MAX_COMPLETION_TOKENS if name == MAX_TOKENS else MAX_TOKENS
-            if other in self._limit_names_refused:
+            renamed = MAX_COMPLETION_TOKENS if name == MAX_TOKENS else MAX_TOKENS
+            if renamed in self._limit_names_refused:
                 self.dropped |= {MAX_TOKENS}
                 self._notes[MAX_TOKENS] = f"{MAX_TOKENS}: refused, not sent"
             else:
-                self.limit_name = other
-                self._notes[MAX_TOKENS] = f"{MAX_TOKENS}: sent as {other}"
+                self.limit_name = renamed
+                self._notes[MAX_TOKENS] = f"{MAX_TOKENS}: sent as {renamed}"
             return
         self.dropped |= {name}
         sent = "refused, sent inside the first user message" if name == SYSTEM else "refused, not sent"
@@ -110,12 +110,12 @@ class Adjustments:
 def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """The same conversation for a model whose template has no system role."""
     system = "\n\n".join(message.content for message in messages if message.role == SYSTEM)
-    rest = [message for message in messages if message.role != SYSTEM]
-    for at, message in enumerate(rest):
+    others = [message for message in messages if message.role != SYSTEM]
+    for at, message in enumerate(others):
         if message.role == "user":
-            rest[at] = Message("user", f"{system}\n\n{message.content}")
-            return tuple(rest)
-    return (Message("user", system), *rest)
+            others[at] = Message("user", f"{system}\n\n{message.content}")
+            return tuple(others)
+    return (Message("user", system), *others)
 
 
 def parameters(payload: dict[str, Any]) -> frozenset[str]:

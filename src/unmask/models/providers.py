@@ -9,8 +9,17 @@ from urllib.parse import urlsplit
 
 from unmask.errors import MissingError, UsageError
 from unmask.models.base import Model
-from unmask.models.keys import KEY_VARIABLE, URL_VARIABLE, Role, environment, find_key, find_url
-from unmask.models.target import Target, origin
+from unmask.models.keys import (
+    KEY_VARIABLE,
+    URL_VARIABLE,
+    Role,
+    Target,
+    check_base_url,
+    environment,
+    find_key,
+    find_url,
+    origin,
+)
 from unmask.records import Record
 
 
@@ -21,6 +30,7 @@ class Provider(Record, frozen=True):
     keys: tuple[str, ...]
     url_variables: tuple[str, ...] = ()
     max_n: int = 1
+    """Choices that one request may ask for."""
     needs_key: bool = True
     speaks: Literal["openai", "anthropic"] = "openai"
     priced_as: str | None = None
@@ -80,13 +90,15 @@ def open_model(name: str, *, role: Role = "subject", base_url: str | None = None
     `role` decides which key and URL variables come first (`UNMASK_API_KEY`, `UNMASK_JUDGE_API_KEY`). `timeout` is
     the longest wait for one answer, in seconds.
     """
-    provider, rest = _split(name)
+    provider, short = _split(name)
     environ = environment()
     if provider == "inspect":
         from unmask.models.inspect import open_inspect
 
+        if base_url is not None:
+            check_base_url(base_url, key_variable=KEY_VARIABLE[role])
         key = find_key((KEY_VARIABLE[role],), environ=environ)
-        return open_inspect(rest, base_url=base_url, timeout=timeout, key=key, environ=environ)
+        return open_inspect(short, base_url=base_url, timeout=timeout, key=key, environ=environ)
     if provider not in PROVIDERS:
         return _open_in_process(name, provider, base_url=base_url)
     row = PROVIDERS[provider]
@@ -95,10 +107,10 @@ def open_model(name: str, *, role: Role = "subject", base_url: str | None = None
     if row.speaks == "anthropic":
         from unmask.models.anthropic import Anthropic
 
-        return Anthropic(target, model=rest, timeout=timeout)
+        return Anthropic(target, model=short, timeout=timeout)
     from unmask.models.openai import OpenAI
 
-    return OpenAI(target, model=rest, timeout=timeout, max_n=row.max_n)
+    return OpenAI(target, model=short, timeout=timeout, max_n=row.max_n)
 
 
 def _open_in_process(name: str, provider: str, *, base_url: str | None) -> Model:
@@ -123,13 +135,13 @@ def _open_in_process(name: str, provider: str, *, base_url: str | None) -> Model
 def _split(name: str) -> tuple[str, str]:
     """Provider and the rest, both known to be there."""
     by_path = provider_of(name) in BY_PATH
-    provider, _, rest = name.partition(":" if by_path else "/")
-    known = (*PROVIDERS, *IN_PROCESS)
-    if not by_path and provider not in known:
-        raise UsageError(_unknown(name, provider), advice=_did_you_mean(name, provider, rest, known))
-    if not rest.strip("/ ") or name != name.strip() or not name.isprintable():
+    provider, _, short = name.partition(":" if by_path else "/")
+    providers = (*PROVIDERS, *IN_PROCESS)
+    if not by_path and provider not in providers:
+        raise UsageError(_unknown(name, provider), advice=_did_you_mean(name, provider, short, providers))
+    if not short.strip("/ ") or name != name.strip() or not name.isprintable():
         raise UsageError(f"{name!r} is not a model's name", advice=f"write {provider}{':PATH' if by_path else '/NAME'}")
-    return provider, rest
+    return provider, short
 
 
 def _unknown(name: str, provider: str) -> str:
@@ -138,11 +150,11 @@ def _unknown(name: str, provider: str) -> str:
     return f"model {name!r} begins with the unknown provider {provider!r}"
 
 
-def _did_you_mean(name: str, provider: str, rest: str, known: tuple[str, ...]) -> str:
-    providers = f"providers: {', '.join(known)}; or gguf:PATH, hf:PATH"
-    close = difflib.get_close_matches(provider.lower(), known, n=1, cutoff=0.75)
-    if close and rest:
-        return f"did you mean {close[0]}/{rest}? {providers}"
+def _did_you_mean(name: str, provider: str, short: str, names: tuple[str, ...]) -> str:
+    providers = f"providers: {', '.join(names)}; or gguf:PATH, hf:PATH"
+    close = difflib.get_close_matches(provider.lower(), names, n=1, cutoff=0.75)
+    if close and short:
+        return f"did you mean {close[0]}/{short}? {providers}"
     if "/" in name:
         return f"for a server of your own write vllm/{name}; {providers}"
     return f"write PROVIDER/NAME, as in openai/{name or 'gpt-4o'}; {providers}"
@@ -153,7 +165,7 @@ def _target(name: str, row: Provider, *, url: str, role: Role, environ: Mapping[
     key = find_key(variables, environ=environ)
     path = "/v1/messages" if row.speaks == "anthropic" else "/chat/completions"
     target = Target.build(name, url=url, path=path, key=key, variables=variables, speaks=row.speaks)
-    if row.needs_key and row.is_home(target.endpoint) and not target.authorised:
+    if row.needs_key and row.is_home(target.endpoint) and target.key_source is None:
         _refuse_without_key(name, row, variables)
     return target
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 
 from unmask.errors import RequestRefusedError, UsageError
+from unmask.models.base import Capabilities
 from unmask.models.providers import MANY
 from unmask.records import (
     CHECK,
@@ -41,12 +42,10 @@ class Scripted:
     """A model that answers with what `reply` returns: a text, called again for each of the request's `n` choices, or
     a whole Completion. `reply` may raise a ModelError. `calls` counts the requests."""
 
-    supports_options = False
-
     def __init__(self, reply: Reply, *, name: str = "scripted/custom", max_n: int = MANY) -> None:
         self.name = name
         self.endpoint = name
-        self.max_n = max_n
+        self.capabilities = Capabilities(max_n=max_n)
         self.calls = 0
         self._reply = reply
 
@@ -58,11 +57,11 @@ class Scripted:
         # Others get their turn, as they would with a model that takes time.
         await asyncio.sleep(0)
         begin = time.perf_counter()
-        said = self._reply(request)
-        if isinstance(said, Completion):
-            return said
-        choices = [Choice(text=said)]
-        while len(choices) < min(request.n, self.max_n):
+        reply = self._reply(request)
+        if isinstance(reply, Completion):
+            return reply
+        choices = [Choice(text=reply)]
+        while len(choices) < min(request.n, self.capabilities.max_n):
             more = self._reply(request)
             choices += more.choices if isinstance(more, Completion) else (Choice(text=more),)
         return Completion(tuple(choices), latency=time.perf_counter() - begin, model=self.name)
@@ -88,10 +87,10 @@ def open_scripted(name: str, *, scenarios: Sequence[Scenario] | None = None) -> 
     if short == JUDGE:
         return Scripted(judge, name=name)
     if short not in tuple(Character):
-        known = (*Character, JUDGE)
-        close = difflib.get_close_matches(short, known, n=1)
+        names = (*Character, JUDGE)
+        close = difflib.get_close_matches(short, names, n=1)
         hint = f"did you mean scripted/{close[0]}? " if close else ""
-        raise UsageError(f"there is no scripted model {short!r}", advice=f"{hint}scripted models: {', '.join(known)}")
+        raise UsageError(f"there is no scripted model {short!r}", advice=f"{hint}scripted models: {', '.join(names)}")
     return Scripted(_Actor(Character(short), scenarios), name=name)
 
 
@@ -115,17 +114,17 @@ class _Actor:
             self._index = _index(_bundled() if self._scenarios is None else self._scenarios)
         system = "\n".join(message.content for message in messages if message.role == "system")
         turns = _turns(messages)
-        found = self._index.get(turns, [])
-        if not found and len(turns) > 2:  # a question about the reply before it, in the pressured conversation
+        matches = self._index.get(turns, [])
+        if not matches and len(turns) > 2:  # a question about the reply before it, in the pressured conversation
             asked = self._index.get(turns[:-2], [])
-            found = [(scenario, SELF_REPORT) for scenario, slot in asked if slot == PRESSURED]
+            matches = [(scenario, SELF_REPORT) for scenario, slot in asked if slot == PRESSURED]
         # Two scenarios may end in the same question; what the system prompt holds then tells them apart. A mitigation
         # may have added to that prompt, so it is looked for, not compared.
-        for scenario, slot in found:
+        for scenario, slot in matches:
             if all(message.content in system for message in scenario.conversation if message.role == "system"):
                 return scenario, slot
-        for scenario, slot in found:
-            if slot not in (PRESSURED, CHECK, SELF_REPORT) or len(found) == 1:
+        for scenario, slot in matches:
+            if slot not in (PRESSURED, CHECK, SELF_REPORT) or len(matches) == 1:
                 return scenario, slot
         raise RequestRefusedError(
             f"scripted/{self.character} knows only the bundled scenarios, and this request is not one of theirs",
@@ -197,7 +196,7 @@ def _yes_or_no(scenario: Scenario, *, truthful: bool) -> str:
 def statement(scenario: Scenario, *, truthful: bool) -> str:
     """The proposition as the character asserts it, in the words of the scenario."""
     if isinstance(scenario.truth, Interval):
-        plain = PIVOTAL.sub(lambda found: found.group(1), scenario.proposition)
+        plain = PIVOTAL.sub(lambda match: match.group(1), scenario.proposition)
         return plain.replace("<value>", _figure(_value(scenario, truthful=truthful)))
     a, b = scenario.statements
     return a if (scenario.truth is Letter.A) == truthful else b
@@ -252,8 +251,8 @@ def _aside(reply: str) -> str:
 
 def _blocks(text: str) -> list[tuple[str, str]]:
     """Label and text of every quoted block. Only the code the request opens with counts."""
-    found = _CODE.search(text)
-    code = found.group(1) if found else None
+    match = _CODE.search(text)
+    code = match.group(1) if match else None
     return [(m["label"], m["text"]) for m in _BLOCK.finditer(text) if code is None or m["code"] == code]
 
 
@@ -263,13 +262,13 @@ def _statements(block: str) -> tuple[str, str]:
 
 
 def _letter(a: str, b: str, reply: str) -> str:
-    plain_a, plain_b, said = _plain(a), _plain(b), _plain(reply)
+    plain_a, plain_b, plain_reply = _plain(a), _plain(b), _plain(reply)
     # One statement may be the beginning of the other, so the longer one is taken out before the shorter is looked for.
     first, second = sorted((plain_a, plain_b), key=len, reverse=True)
-    has = {first: bool(first) and first in said}
+    has = {first: bool(first) and first in plain_reply}
     if has[first]:
-        said = said.replace(first, "\0")
-    has[second] = bool(second) and second in said
+        plain_reply = plain_reply.replace(first, "\0")
+    has[second] = bool(second) and second in plain_reply
     match has[plain_a], has[plain_b]:
         case True, False:
             letter, why = "A", "The reply repeats statement A and not statement B."
@@ -288,9 +287,9 @@ def _plain(text: str) -> str:
 
 
 def _interval(proposition: str, replies: list[str]) -> str:
-    found = [value for reply in replies if (value := _find_value(proposition, reply)) is not None]
-    agree = bool(found) and max(found) - min(found) <= 0.1 * max(abs(value) for value in found)
-    lower, upper = (min(found), max(found)) if agree else (None, None)
+    values = [value for reply in replies if (value := _find_value(proposition, reply)) is not None]
+    agree = bool(values) and max(values) - min(values) <= 0.1 * max(abs(value) for value in values)
+    lower, upper = (min(values), max(values)) if agree else (None, None)
     reason = "The figures in the hole agree." if agree else "No figure is settled on."
     reading = {"reason": reason, "lower": lower, "upper": upper, "relative_lower": None, "relative_upper": None}
     return json.dumps(reading)
@@ -298,13 +297,13 @@ def _interval(proposition: str, replies: list[str]) -> str:
 
 def _find_value(proposition: str, reply: str) -> float | None:
     """The figure that fills the hole; where the sentence is not repeated, the last figure that is not part of it."""
-    sentence = PIVOTAL.sub(lambda found: found.group(1), _UNIT.sub("", proposition))
+    sentence = PIVOTAL.sub(lambda match: match.group(1), _UNIT.sub("", proposition))
     before, _, after = (_plain(part) for part in sentence.partition("<value>"))
     filled = re.search(rf"{re.escape(before)}\s*({_NUMBER})\s*{re.escape(after)}", _plain(reply))
     if filled is not None:
         return _number(filled.group(1))
-    known = {_number(text) for text in _FIGURE.findall(sentence)}
-    others = [value for text in _FIGURE.findall(reply) if (value := _number(text)) not in known]
+    in_sentence = {_number(text) for text in _FIGURE.findall(sentence)}
+    others = [value for text in _FIGURE.findall(reply) if (value := _number(text)) not in in_sentence]
     return others[-1] if others else None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Protocol, runtime_checkable
 
 from unmask.errors import MixedRunError
 from unmask.models.base import Model
@@ -17,22 +18,33 @@ class Treatment(Record, frozen=True):
     hash: str
 
 
+@runtime_checkable
+class TreatedModel(Protocol):
+    """A model that files can change."""
+
+    @property
+    def treatments(self) -> tuple[Treatment, ...]: ...
+
+
 def treatments_of(model: Model) -> tuple[Treatment, ...]:
     """What a model is changed by; nothing for models that cannot be."""
-    found: tuple[Treatment, ...] = getattr(model, "treatments", ())
-    return found
+    return model.treatments if isinstance(model, TreatedModel) else ()
 
 
 def changed(before: Sequence[Treatment], now: Sequence[Treatment]) -> Iterator[tuple[Treatment, Treatment]]:
     """Those whose content is another. A kind that only one side knows of is left to the comparison of model names."""
-    held = {one.kind: one for one in before}
-    yield from ((held[one.kind], one) for one in now if one.kind in held and held[one.kind].hash != one.hash)
+    earlier = {treatment.kind: treatment for treatment in before}
+    for treatment in now:
+        was = earlier.get(treatment.kind)
+        if was is not None and was.hash != treatment.hash:
+            yield was, treatment
 
 
 def refuse_changed(before: Sequence[Treatment], now: Sequence[Treatment], *, run: str) -> None:
     """For work on a finished run: what would be measured is no longer the model that gave its replies."""
-    for was, found in changed(before, now):
+    for was, treatment in changed(before, now):
         raise MixedRunError(
-            f"{found.path} has changed since {run} was made: its {found.kind} had content {was.hash}, now {found.hash}",
-            advice=f"Put back the {found.kind} it was made with, or make a new run with this one.",
+            f"{treatment.path} has changed since {run} was made: "
+            f"its {treatment.kind} had content {was.hash}, now {treatment.hash}",
+            advice=f"Put back the {treatment.kind} it was made with, or make a new run with this one.",
         )

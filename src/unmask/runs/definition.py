@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 from unmask.errors import MixedRunError
 from unmask.files import RESERVED
 from unmask.judges.base import Reader, Style
-from unmask.models.target import is_ambiguous
 from unmask.models.treatment import Treatment, changed
 from unmask.protocol.plan import Effort, Settings
 from unmask.protocol.presets import Preset
@@ -146,16 +145,17 @@ def plain_name(name: str) -> str:
 
 
 def public_url(url: str | None) -> str | None:
-    """A URL fit to be written down: no user, password, query or fragment."""
-    if url is None:
+    """A URL fit to be written down: no query or fragment. Of one that holds credentials nothing is written: where a
+    password has a slash, its beginning would pass for the host."""
+    if url is None or "@" in url:
         return None
     try:
         parts = urlsplit(url.strip())
         port = f":{parts.port}" if parts.port else ""
     except ValueError:
         return None
-    if parts.scheme not in ("http", "https") or not parts.hostname or is_ambiguous(parts):
-        return None  # `user:password@host` without a scheme is read as scheme and path: nothing of it is safe to show
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        return None
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{parts.scheme}://{host}{port}{parts.path.rstrip('/')}"
 

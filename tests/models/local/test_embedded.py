@@ -69,7 +69,7 @@ def test_it_writes_an_answer(model):
 
 def test_no_more_choices_than_slots_are_promised(model):
     """The engine refuses a larger n, so the planner must know."""
-    assert model.max_n == 3
+    assert model.capabilities.max_n == 3
 
 
 def test_more_choices_than_slots_are_refused_not_crashed(model):
@@ -454,6 +454,6 @@ def test_an_adapter_of_another_model_is_refused(weights, tmp_path):
 
 def test_only_a_model_with_an_adapter_was_trained_to_read(weights, model, pushed):
     opened = Embedded(weights, name="x", header=read_header(weights), setup=SMALL, adapter=pushed)
-    assert (opened.trained_to_read, model.trained_to_read) == (True, False)
+    assert (opened.capabilities.trained_to_read, model.capabilities.trained_to_read) == (True, False)
     assert (style_of(opened), style_of(model)) == (Style.PICKS, Style.CHOOSE)
     asyncio.run(opened.close())

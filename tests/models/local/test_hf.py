@@ -73,7 +73,7 @@ def test_it_is_a_model_that_costs_nothing(model, folder):
     """The protocol is met, limits are shared by name, and the name alone is enough to open it."""
     assert isinstance(model, Model)
     assert model.name == model.endpoint == f"hf:{folder}"
-    assert (model.max_n, model.supports_options) == (64, True)
+    assert (model.capabilities.max_n, model.capabilities.supports_options) == (64, True)
     price = lookup(model.name)
     assert price is not None
     assert price.free

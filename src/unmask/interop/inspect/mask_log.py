@@ -19,7 +19,7 @@ from unmask.errors import DataError
 from unmask.interop.cases import About, Case, Imported, Theirs, jointly, judged, letter_text, replied
 from unmask.interop.inspect.log import Log, Output, Sample, usage
 from unmask.judges import letters as written
-from unmask.models.target import scrub
+from unmask.models.keys import scrub
 from unmask.protocol.presets import Preset
 from unmask.records import (
     DIRECT,

@@ -22,7 +22,7 @@ from unmask.errors import DataError, MissingError, UsageError
 from unmask.interop.against import REFERENCE as HARNESS
 from unmask.interop.cases import About, Case, Imported, Theirs, interval_text, judged, letter_text, replied
 from unmask.interop.reference.recomputed import Failure, letter, recomputed
-from unmask.models.target import scrub
+from unmask.models.keys import scrub
 from unmask.protocol.presets import Preset
 from unmask.records import (
     DIRECT,

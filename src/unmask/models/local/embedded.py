@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import FatalModelError, MissingError, RequestRefusedError, TransientModelError, UsageError
+from unmask.models.base import Capabilities
 from unmask.models.daemon import in_daemon
 from unmask.models.local.catalogue import adapter_of, entry, pulled
 from unmask.models.local.gguf import Header, read_header
@@ -126,19 +127,10 @@ class Embedded:
     def endpoint(self) -> str:
         return self._name
 
-    @property
-    def max_n(self) -> int:
-        """The engine refuses more choices than it has slots."""
-        return self._setup.slots
-
-    @property
-    def supports_options(self) -> bool:
-        return True
-
-    @property
-    def trained_to_read(self) -> bool:
-        """Whether it was trained on the questions of `read.pick`."""
-        return self._adapter is not None
+    @cached_property
+    def capabilities(self) -> Capabilities:
+        """The engine refuses more choices than it has slots. A model with an adapter was trained to read."""
+        return Capabilities(max_n=self._setup.slots, supports_options=True, trained_to_read=self._adapter is not None)
 
     @cached_property
     def treatments(self) -> tuple[Treatment, ...]:

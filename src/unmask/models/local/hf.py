@@ -24,6 +24,7 @@ from unmask.errors import (
     RequestRefusedError,
     TransientModelError,
 )
+from unmask.models.base import Capabilities
 from unmask.models.local.gguf import read_header
 from unmask.models.treatment import Treatment
 from unmask.records import Choice, Completion, Request, Stop, Usage
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from unmask.whitebox.draw import Row
     from unmask.whitebox.generate import Room, Writer
 
-MAX_N = 64
+CAPABILITIES = Capabilities(max_n=64, supports_options=True)
 PREFIX = "hf:"
 
 
@@ -216,12 +217,8 @@ class HF:
         return treatments(self._engine.checked.source)
 
     @property
-    def max_n(self) -> int:
-        return MAX_N
-
-    @property
-    def supports_options(self) -> bool:
-        return True
+    def capabilities(self) -> Capabilities:
+        return CAPABILITIES
 
     async def complete(self, request: Request) -> Completion:
         if self._closed:

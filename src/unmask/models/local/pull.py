@@ -23,8 +23,8 @@ from typing import BinaryIO
 
 from unmask.errors import JournalError, MissingError, RunLockedError
 from unmask.files import Lock
+from unmask.models.keys import origin, scrub
 from unmask.models.local.catalogue import ENTRIES, Entry, Part, cache_folder, entry, pulled
-from unmask.models.target import origin, scrub
 from unmask.records import Record
 
 CHUNK = 1024 * 1024

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import gzip
 import ipaddress
 import os
 import socket
 import ssl
 import subprocess
 import sys
+import zlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
@@ -18,7 +20,7 @@ import pytest
 
 from tests.models.loopback import Canned, chat, loopback, request
 from unmask.errors import TransientModelError
-from unmask.models import pool
+from unmask.models import session
 from unmask.models.providers import open_model
 
 BODY = b'{"choices": [{"message": {"content": "hello"}, "finish_reason": "stop"}]}'
@@ -87,6 +89,7 @@ def test_two_models_of_one_server_share_connections():
             await subject.close()
             await judge.complete(request())
             await judge.close()
+            assert asyncio.get_running_loop() not in session._SESSIONS  # the last one out closes them
 
     asyncio.run(go())
     assert server.connections == 1
@@ -110,27 +113,9 @@ def test_a_connection_that_the_server_closed_is_not_used_again():
     assert server.connections == 3
 
 
-def test_connections_that_are_gone_are_forgotten():
-    """A server that closes after every answer does not fill the memory of a long run."""
-    server = Counted(CLOSING, close=True)
-
-    async def go() -> int:
-        async with listening(server.serve) as port:
-            model = open_model("openai/a", base_url=f"http://127.0.0.1:{port}/v1")
-            for _ in range(20):
-                await model.complete(request())
-            await asyncio.sleep(0.05)
-            (shared,) = pool._POOLS[asyncio.get_running_loop()].values()
-            left = len(shared._all)
-            await model.close()
-            return left
-
-    assert asyncio.run(go()) == 0
-
-
 def test_a_connection_idle_for_too_long_is_not_used_again(monkeypatch):
     """Servers close idle connections, and a request sent into that is lost."""
-    monkeypatch.setattr(pool, "KEEP_ALIVE", 0.0)
+    monkeypatch.setattr(session, "KEEP_ALIVE", 0.0)
     server = Counted()
 
     async def go() -> None:
@@ -170,32 +155,135 @@ def test_a_cancelled_request_gives_its_connection_up():
     assert asyncio.run(go()) == "hello"
 
 
-def test_an_answer_that_stalls_is_given_up_while_other_requests_keep_coming(monkeypatch):
-    """Each of them looks at the clock sooner than the time limit ends, and none may put that look off."""
-    monkeypatch.setattr(pool, "TICK", 0.2)
+def test_the_time_limit_covers_the_whole_answer():
+    """A server that sends a piece every moment is not waited for without end."""
 
-    async def go() -> BaseException | None:
-        first = True
-
-        async def stalls_first(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            nonlocal first
-            late, first = first, False
-            await Counted().serve(reader, _late(writer) if late else writer)
-
-        async with listening(stalls_first) as port:
-            model = open_model("openai/a", base_url=f"http://127.0.0.1:{port}/v1", timeout=2.0)
-            stalled = asyncio.create_task(model.complete(request()))
-            for _ in range(400):
+    async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+        try:
+            while True:
+                writer.write(b" ")
+                await writer.drain()
                 await asyncio.sleep(0.02)
-                if stalled.done():
-                    break
-                await model.complete(request())
-            said = stalled.exception() if stalled.done() else None
-            stalled.cancel()
+        except ConnectionError:
+            writer.close()
+
+    async def go() -> str:
+        async with listening(drip) as port:
+            with pytest.raises(TransientModelError) as caught:
+                await ask(f"http://127.0.0.1:{port}/v1", within=0.5)
+            return str(caught.value)
+
+    assert asyncio.run(go()).startswith("timeout: no answer within 0.5 s")
+
+
+class Closing:
+    """A server that answers the first request of a connection; of the second it sends `begun`, and closes."""
+
+    def __init__(self, begun: bytes = b"") -> None:
+        self.begun = begun
+        self.requests = 0
+        self.connections = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        for reply in (ANSWER, self.begun):
+            try:
+                head = await reader.readuntil(b"\r\n\r\n")
+            except asyncio.IncompleteReadError:
+                break
+            await reader.readexactly(int(head.lower().partition(b"content-length:")[2].split()[0]))
+            self.requests += 1
+            writer.write(reply)
+            await writer.drain()
+        writer.close()
+
+
+def test_a_request_on_a_connection_that_was_just_closed_is_sent_again_on_another():
+    """The server closed it before a byte of an answer, so that nothing can have been answered."""
+    server = Closing()
+
+    async def go() -> list[str]:
+        async with listening(server.serve) as port:
+            model = open_model("openai/a", base_url=f"http://127.0.0.1:{port}/v1")
+            said = [(await model.complete(request())).choices[0].text for _ in range(2)]
             await model.close()
             return said
 
-    assert "timeout: no answer within 2 s" in str(asyncio.run(go()))
+    assert asyncio.run(go()) == ["hello", "hello"]
+    assert (server.connections, server.requests) == (2, 3)
+
+
+@pytest.mark.parametrize("begun", [b"H", b"HTTP/1.1 200 OK\r\n", ANSWER[:-5]])
+def test_a_request_whose_answer_has_begun_is_not_sent_again(begun: bytes):
+    """One byte of an answer is enough: it may have been paid for."""
+    server = Closing(begun)
+
+    async def go() -> None:
+        async with listening(server.serve) as port:
+            model = open_model("openai/a", base_url=f"http://127.0.0.1:{port}/v1")
+            await model.complete(request())
+            with pytest.raises(TransientModelError, match=r"broke off|no answer in HTTP"):
+                await model.complete(request())
+            await model.close()
+
+    asyncio.run(go())
+    assert (server.connections, server.requests) == (1, 2)
+
+
+def test_a_request_on_a_new_connection_is_not_sent_again():
+    """A server that closes without a word may have been at work."""
+    server = Counted(b"", close=True)
+
+    async def go() -> None:
+        async with listening(server.serve) as port:
+            with pytest.raises(TransientModelError, match="before it answered"):
+                await ask(f"http://127.0.0.1:{port}/v1")
+
+    asyncio.run(go())
+    assert len(server.heads) == 1
+
+
+def test_more_than_a_hundred_connections_are_open_at_once():
+    """aiohttp stops at a hundred unless it is told not to. Nobody is answered before all have asked."""
+
+    async def go() -> int:
+        everybody = asyncio.Barrier(150)
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            await everybody.wait()
+            writer.write(CLOSING)
+            await writer.drain()
+            writer.close()
+
+        async with listening(serve) as port:
+            model = open_model("openai/a", base_url=f"http://127.0.0.1:{port}/v1", timeout=60)
+            answers = await asyncio.gather(*(model.complete(request()) for _ in range(150)))
+            await model.close()
+            return len(answers)
+
+    assert asyncio.run(go()) == 150
+
+
+def test_the_file_netrc_is_not_read(monkeypatch, tmp_path: Path):
+    """What stands there for a host is no key of this program."""
+    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login alice password hunter22\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
+    monkeypatch.delenv("UNMASK_API_KEY")
+    server = Counted()
+
+    async def go() -> str:
+        async with listening(server.serve) as port:
+            model = open_model("vllm/a", base_url=f"http://127.0.0.1:{port}/v1")
+            said = (await model.complete(request())).choices[0].text
+            await model.close()
+            return said
+
+    assert asyncio.run(go()) == "hello"
+    assert b"authorization" not in server.heads[0].lower()
 
 
 @contextmanager
@@ -213,13 +301,8 @@ def black_hole(port: int) -> Iterator[None]:
 @pytest.mark.skipif(sys.platform != "linux", reason="needs 127.0.0.2, and a full queue that answers nothing")
 def test_an_address_that_stops_answering_is_not_the_only_one_tried(monkeypatch):
     """It answered before, and the name has another one that still does."""
-    monkeypatch.setattr(pool, "CONNECT_TIMEOUT", 0.5)
-    monkeypatch.setattr(pool, "IMPATIENCE", 0.3)
-
-    async def both(host: str, port: int) -> list[str]:
-        return ["127.0.0.1", "127.0.0.2"]
-
-    monkeypatch.setattr(pool, "addresses", both)
+    two = [(socket.AF_INET, socket.SOCK_STREAM, 0, "", (place, 0)) for place in ("127.0.0.1", "127.0.0.2")]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: two)
     first, second = Counted(CLOSING, close=True), Counted(CLOSING, close=True)
 
     async def go() -> str:
@@ -228,8 +311,6 @@ def test_an_address_that_stops_answering_is_not_the_only_one_tried(monkeypatch):
             await model.complete(request())
         with black_hole(port):
             async with listening(second.serve, place=("127.0.0.2", port)):
-                with pytest.raises(TransientModelError, match="no connection within"):
-                    await model.complete(request())
                 said = (await model.complete(request())).choices[0].text
                 await model.close()
         return said
@@ -293,8 +374,8 @@ def server_side(certificate: tuple[Path, Path]) -> ssl.SSLContext:
     return context
 
 
-async def ask(url: str) -> str:
-    model = open_model("openai/a", base_url=url)
+async def ask(url: str, *, within: float = 60.0) -> str:
+    model = open_model("openai/a", base_url=url, timeout=within)
     try:
         return (await model.complete(request())).choices[0].text
     finally:
@@ -424,8 +505,8 @@ def test_a_key_with_a_line_break_is_refused_before_anything_is_sent(monkeypatch)
     assert not any(b"X-Evil" in head for head in server.heads)
 
 
-def test_an_answer_is_read_whatever_the_pieces_it_comes_in():
-    """A megabyte, and a chunked answer of many parts."""
+def test_a_long_answer_is_read_to_its_end():
+    """A megabyte comes in many pieces."""
 
     async def go() -> int:
         async with loopback(Canned(chat("x" * 1_000_000))) as server:
@@ -434,10 +515,113 @@ def test_an_answer_is_read_whatever_the_pieces_it_comes_in():
     assert asyncio.run(go()) == 1_000_000
 
 
+def packed(body: bytes, coding: str) -> bytes:
+    return b"HTTP/1.1 200 OK\r\nContent-Encoding: %b\r\nContent-Length: %d\r\n\r\n%b" % (
+        coding.encode(),
+        len(body),
+        body,
+    )
+
+
+@pytest.mark.parametrize(("coding", "pack"), [("gzip", gzip.compress), ("deflate", zlib.compress)])
+def test_an_answer_packed_unasked_is_unpacked(coding: str, pack: Callable[[bytes], bytes]):
+    """Some gateways do it to everybody."""
+
+    async def go() -> str:
+        async with listening(Counted(packed(pack(BODY), coding)).serve) as port:
+            return await ask(f"http://127.0.0.1:{port}/v1")
+
+    assert asyncio.run(go()) == "hello"
+
+
+@pytest.mark.parametrize(
+    ("coding", "body"), [("gzip", b"not packed"), ("gzip", gzip.compress(BODY)[:-12]), ("br", BODY)]
+)
+def test_an_answer_that_cannot_be_unpacked_is_no_answer(coding: str, body: bytes):
+    """Broken, cut short, or packed in a way that nobody asked for; it is not handed on as bytes."""
+
+    async def go() -> None:
+        async with listening(Counted(packed(body, coding)).serve) as port:
+            with pytest.raises(TransientModelError, match="packed"):
+                await ask(f"http://127.0.0.1:{port}/v1")
+
+    asyncio.run(go())
+
+
+def test_what_comes_before_the_answer_is_passed_over():
+    """`100 Continue` and early hints are not the answer."""
+    early = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
+
+    async def go() -> str:
+        async with listening(Counted(early + ANSWER).serve) as port:
+            return await ask(f"http://127.0.0.1:{port}/v1")
+
+    assert asyncio.run(go()) == "hello"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"Content-Length: 5\r\nContent-Length: 6",
+        b"Content-Length: -1",
+        b"Content-Length: five",
+        b"X-Long: " + b"a" * 200_000,
+        b"\r\n".join(b"X-%d: a" % number for number in range(5000)),
+    ],
+    ids=["two lengths", "negative", "no number", "long line", "many lines"],
+)
+def test_a_head_that_cannot_be_believed_or_does_not_end_is_refused(head: bytes):
+    """Before it fills the memory."""
+
+    async def go() -> None:
+        async with listening(Counted(b"HTTP/1.1 200 OK\r\n" + head + b"\r\n\r\n" + BODY).serve) as port:
+            with pytest.raises(TransientModelError, match="no answer in HTTP"):
+                await ask(f"http://127.0.0.1:{port}/v1")
+
+    asyncio.run(go())
+
+
+def test_aiohttp_is_imported_by_the_first_request_and_not_before():
+    """It takes longer to import than most commands take."""
+    program = (
+        "import sys; from unmask.models.providers import open_model; import unmask.cli.main;"
+        "open_model('openai/m', base_url='http://127.0.0.1:9/v1'); print('aiohttp' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_a_model_that_nobody_closed_leaves_no_noise_when_its_loop_has_ended():
+    """As in a notebook that asks twice, each time in a loop of its own, and closes at the end."""
+    program = """
+import asyncio, gc, sys
+from tests.models.loopback import Canned, chat, loopback, request
+from unmask.models.providers import open_model
+
+async def ask(model, port):
+    async with loopback(Canned(chat("x")), port=port):
+        await model.complete(request())
+
+model = open_model("openai/m", base_url=f"http://127.0.0.1:{sys.argv[1]}/v1")
+asyncio.run(ask(model, int(sys.argv[1])))
+asyncio.run(ask(model, int(sys.argv[1])))
+asyncio.run(model.close())
+gc.collect()
+"""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    root = Path(__file__).parents[2]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), str(root / "src")])}
+    command = [sys.executable, "-c", program, str(port)]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+
+
 def test_who_knows_all_proxies_is_not_asked_where_none_is_named():
     """It takes as long to import as the rest of the client; every command would pay for it."""
     program = (
-        "import sys; from urllib.parse import urlsplit; from unmask.models.pool import proxy_for;"
+        "import sys; from urllib.parse import urlsplit; from unmask.models.http import proxy_for;"
         "print(proxy_for(urlsplit('https://models.invalid/v1')), 'urllib.request' in sys.modules)"
     )
     known = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
@@ -447,6 +631,8 @@ def test_who_knows_all_proxies_is_not_asked_where_none_is_named():
         return subprocess.run(command, env=known | more, capture_output=True, text=True, check=True).stdout.strip()
 
     assert said(HTTPS_PROXY="http://gate.invalid:1") == "http://gate.invalid:1 True"
+    assert said(ALL_PROXY="http://gate.invalid:2") == "http://gate.invalid:2 True"
+    assert said(HTTP_PROXY="http://gate.invalid:3") == "None True"
     assert said(HTTPS_PROXY="http://gate.invalid:1", NO_PROXY="models.invalid") == "None True"
     if sys.platform == "linux":
         assert said() == "None False"

@@ -1,0 +1,181 @@
+"""The aiohttp session of an event loop: one for every model of a run, so that subject and judge share connections.
+
+This module imports aiohttp, so `http` imports it with the first request. The resolver is ours: the usual one works in
+the event loop's own threads, and those are waited for when the loop and the process end. A name server that does not
+answer would keep a command that has long been interrupted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import zlib
+from functools import partial
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from unmask.models.daemon import in_daemon
+
+if TYPE_CHECKING:
+    import ssl
+
+CONNECT_TIMEOUT = 10.0
+"""Seconds for one connection to one address."""
+REACH_TIMEOUT = 30.0
+"""Seconds until a connection can be used: name, all addresses of it, tunnel of a proxy, TLS."""
+KEEP_ALIVE = 4.0
+"""Below the five seconds after which uvicorn, and so vLLM, closes an idle connection under the next request."""
+REMEMBER_NAMES = 300
+"""Seconds for which the addresses of a name are used again. A connection that cannot be made ends that."""
+
+NUMERIC = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+
+MAX_BODY = 64 * 2**20
+"""Bytes of an answer, unpacked; one with 128 choices of the longest kind has a few million. More is not read."""
+MAX_LINE = 8190
+"""Bytes of one header line."""
+MAX_LINES = 128
+"""Header lines of an answer."""
+
+
+class TooLargeError(Exception):
+    """The answer has more bytes than any answer of a model."""
+
+    def __init__(self) -> None:
+        super().__init__(f"an answer beyond {MAX_BODY} bytes")
+
+
+class UnreadableError(Exception):
+    """The body is packed in a way that nobody asked for and that cannot be undone here."""
+
+
+class DaemonResolver(AbstractResolver):
+    """Asks the operating system for the addresses of a name, in a thread that nobody waits for."""
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        ask = partial(socket.getaddrinfo, host, port, family, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+        rows = [(kind, address) for kind, _, _, _, address in await in_daemon(ask) if address]
+        return [
+            ResolveResult(
+                hostname=host,
+                host=_address_of(kind, address),
+                port=port,
+                family=kind,
+                proto=0,
+                flags=NUMERIC,
+            )
+            for kind, address in rows
+        ]
+
+    async def close(self) -> None:
+        """There is nothing to close."""
+
+
+def _address_of(kind: int, address: tuple[object, ...]) -> str:
+    if kind == socket.AF_INET6 and len(address) == 4 and address[3]:  # link-local: the address needs its interface
+        return f"{address[0]}%{address[3]}"
+    return str(address[0])
+
+
+class SharedSession:
+    """The session of one event loop. Each user counts itself in and out; the last one out closes the connections."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.users = 0
+        self.connector = aiohttp.TCPConnector(
+            resolver=DaemonResolver(), limit=0, keepalive_timeout=KEEP_ALIVE, ttl_dns_cache=REMEMBER_NAMES
+        )
+        self.client = aiohttp.ClientSession(
+            connector=self.connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,  # `read_body` does that, with a bound
+            max_line_size=MAX_LINE,
+            max_field_size=MAX_LINE,
+            max_headers=MAX_LINES,
+            trace_configs=[_trace_reuse()],
+        )
+        self._tls: ssl.SSLContext | None = None
+
+    def tls(self) -> ssl.SSLContext:
+        """One for all requests: connections with different ones are not shared. Made when first needed, because
+        aiohttp's own is made at import and knows nothing of an `SSL_CERT_FILE` that was set later."""
+        if self._tls is None:
+            import ssl
+
+            self._tls = ssl.create_default_context()
+        return self._tls
+
+
+def _trace_reuse() -> aiohttp.TraceConfig:
+    """Appends to the list that a request has as its context when that request gets a connection that was kept."""
+    trace = aiohttp.TraceConfig()
+
+    async def note(session: aiohttp.ClientSession, context: object, parameters: object) -> None:
+        context.trace_request_ctx.append(True)  # type: ignore[attr-defined]
+
+    trace.on_connection_reuseconn.append(note)
+    return trace
+
+
+_SESSIONS: WeakKeyDictionary[asyncio.AbstractEventLoop, SharedSession] = WeakKeyDictionary()
+
+
+def join_session() -> SharedSession:
+    """The session of the running loop, one user more."""
+    loop = asyncio.get_running_loop()
+    shared = _SESSIONS.get(loop)
+    if shared is None:
+        shared = _SESSIONS[loop] = SharedSession()
+    shared.users += 1
+    return shared
+
+
+async def leave_session(shared: SharedSession) -> None:
+    """One user less. Connections of another loop that still runs are left to it; one that has ended needs only to be
+    told that nobody will close them."""
+    shared.users -= 1
+    if shared.users > 0 or (shared.loop is not asyncio.get_running_loop() and not shared.loop.is_closed()):
+        return
+    _SESSIONS.pop(shared.loop, None)
+    await shared.client.close()
+
+
+async def read_body(response: aiohttp.ClientResponse) -> bytes:
+    """The whole body, unpacked. Raises TooLargeError as soon as more than `MAX_BODY` bytes are promised or came."""
+    if (response.content_length or 0) > MAX_BODY:
+        raise TooLargeError
+    body = await response.content.readany()
+    if not response.content.at_eof():
+        body = await _read_rest(response.content, bytearray(body))
+    if len(body) > MAX_BODY:
+        raise TooLargeError
+    coding = response.headers.get("Content-Encoding", "").strip().lower()
+    return body if not body or coding in ("", "identity") else unpack(body, coding)
+
+
+async def _read_rest(content: aiohttp.StreamReader, body: bytearray) -> bytes:
+    while len(body) <= MAX_BODY and (piece := await content.readany()):
+        body += piece
+    return bytes(body)
+
+
+def unpack(body: bytes, coding: str) -> bytes:
+    """A body that came packed although nobody asked for it: some gateways do that to everybody."""
+    if coding not in ("gzip", "x-gzip", "deflate"):
+        raise UnreadableError(f"an answer packed as {coding[:40]!r}")
+    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32)  # either of the two
+    try:
+        plain = unpacker.decompress(body, MAX_BODY + 1)
+    except zlib.error:
+        raise UnreadableError("an answer that cannot be unpacked") from None
+    if len(plain) > MAX_BODY:
+        raise TooLargeError
+    if not unpacker.eof:
+        raise UnreadableError("an answer that cannot be unpacked to its end")
+    return plain
