@@ -16,7 +16,7 @@ from bench.scale import __main__ as command
 from bench.scale.grown import Grown, Shape, grow
 from bench.scale.page import Row, exponent, page
 from unmask.errors import JournalError
-from unmask.protocol.state import Lazily, Seen
+from unmask.protocol.state import Lazily, ScenarioState
 from unmask.records import Asked, Lettered, Ranged, Unread
 from unmask.runs.folder import OneByOne, load_seen
 from unmask.runs.journal import Index
@@ -185,9 +185,9 @@ def test_a_finished_scenario_is_let_go():
     """Lazily reads on the first look, once, and again only after it was let go."""
     loaded = []
 
-    def load(number: int) -> Seen:
+    def load(number: int) -> ScenarioState:
         loaded.append(number)
-        return Seen()
+        return ScenarioState()
 
     seen = Lazily(load)
     assert seen[3] is seen[3]

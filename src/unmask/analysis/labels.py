@@ -23,7 +23,7 @@ from unmask.data.tables import csv_reader, read_bytes
 from unmask.errors import DataError, UsageError
 from unmask.files import subfolder, there, write_whole
 from unmask.protocol import readings as gather
-from unmask.protocol.state import Seen
+from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import Readings
 from unmask.records import (
     DIRECT,
@@ -105,7 +105,7 @@ def items(run: Run, rows: Sequence[Outcome], *, probes: bool = False) -> dict[st
     }
 
 
-def _items(scenario: Scenario, seen: Seen, row: Outcome, *, probes: bool) -> Iterator[Item]:
+def _items(scenario: Scenario, seen: ScenarioState, row: Outcome, *, probes: bool) -> Iterator[Item]:
     for slot, readings in row.readings.items():
         if slot != PRESSURED and not (probes and (slot == DIRECT or slot.startswith("indirect_"))):
             continue
@@ -209,7 +209,7 @@ def check(run: Run, labels: Sequence[Label]) -> None:
         )
 
 
-def _problem(label: Label, scenarios: Mapping[str, Scenario], seen: Mapping[str, Seen]) -> str | None:
+def _problem(label: Label, scenarios: Mapping[str, Scenario], seen: Mapping[str, ScenarioState]) -> str | None:
     name = f"{plain(label.scenario)} {plain(label.slot)} {label.take}:"
     scenario = scenarios.get(label.scenario)
     if scenario is None:

@@ -19,7 +19,7 @@ from unmask.models.base import Model
 from unmask.models.treatment import changed, treatments_of
 from unmask.protocol.probes import PROBE_SYSTEM, SELF_REPORT_QUESTION
 from unmask.protocol.readings import Style
-from unmask.protocol.state import Seen
+from unmask.protocol.state import ScenarioState
 from unmask.records import PRESSURED, ROLE_PLAY, SELF_REPORT, Asked, Judged, Letter, Scenario, digest
 from unmask.runs.definition import (
     Borrowed,
@@ -247,7 +247,7 @@ def _probes(scenario: Scenario) -> tuple[object, ...]:
     return scenario.direct, scenario.indirect, scenario.check, scenario.proposition, scenario.kind
 
 
-def lent(definition: Definition, have: Mapping[str, Seen]) -> tuple[Iterator[Asked], Iterator[Judged]]:
+def lent(definition: Definition, have: Mapping[str, ScenarioState]) -> tuple[Iterator[Asked], Iterator[Judged]]:
     """The baseline's probes and their readings that this run does not have yet; `have` must not change meanwhile."""
     source = definition.beliefs_from
     baseline = None if source is None else Folder(source.path)
@@ -290,7 +290,7 @@ def _same_words(theirs: JudgeSpec, ours: JudgeSpec) -> bool:
     return msgspec.structs.replace(theirs, reader=None) == msgspec.structs.replace(ours, reader=None)
 
 
-def _has_takes(seen: Seen, slot: str, takes: tuple[int, ...]) -> bool:
+def _has_takes(seen: ScenarioState, slot: str, takes: tuple[int, ...]) -> bool:
     return all(seen.reply(slot, take) is not None for take in takes)
 
 

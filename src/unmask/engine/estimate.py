@@ -17,7 +17,7 @@ from unmask.models.prices import Price, lookup
 from unmask.protocol.attempts import CHOICES, PICKS
 from unmask.protocol.plan import Ask, Read, Settings, plan
 from unmask.protocol.readings import Style
-from unmask.protocol.state import Seen
+from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import supplied
 from unmask.records import (
     DIRECT,
@@ -75,7 +75,7 @@ def estimate(
     scenarios: tuple[Scenario, ...],
     settings: Settings,
     *,
-    seen: list[Seen] | None = None,
+    seen: list[ScenarioState] | None = None,
     size: int = 1,
     prompt: DeveloperPrompt | None = None,
 ) -> Estimate:
@@ -85,22 +85,28 @@ def estimate(
     for believes in (False, True):
         total = {"subject": Amount(), "judge": Amount()}
         for number, scenario in enumerate(scenarios):
-            held = _copy(seen[number]) if seen else Seen()
+            held = _copy(seen[number]) if seen else ScenarioState()
             for role, amount in _simulate(scenario, held, settings, believes, size=size, prompt=prompt).items():
                 total[role] = total[role].plus(amount)
         bounds[believes] = total
     return Estimate(scenarios=len(scenarios), least=bounds[False], most=bounds[True])
 
 
-def _copy(seen: Seen) -> Seen:
-    other = Seen()
+def _copy(seen: ScenarioState) -> ScenarioState:
+    other = ScenarioState()
     other.replies = {slot: dict(takes) for slot, takes in seen.replies.items()}
     other.judged = {key: list(lines) for key, lines in seen.judged.items()}
     return other
 
 
 def _simulate(
-    scenario: Scenario, seen: Seen, settings: Settings, believes: bool, *, size: int, prompt: DeveloperPrompt | None
+    scenario: Scenario,
+    seen: ScenarioState,
+    settings: Settings,
+    believes: bool,
+    *,
+    size: int,
+    prompt: DeveloperPrompt | None,
 ) -> dict[str, Amount]:
     total = {"subject": Amount(), "judge": Amount()}
     style = settings.style if believes else None
@@ -223,7 +229,7 @@ def foresee(
     else:
         check_baseline(wanted, dataset)
         scenarios = with_polarity(dataset)
-        seen = [Seen() for _ in scenarios]
+        seen = [ScenarioState() for _ in scenarios]
     _borrow(wanted, {scenario.id: held for scenario, held in zip(scenarios, seen, strict=True)})
     for held in seen:
         held.forget_errors()
@@ -232,7 +238,7 @@ def foresee(
     return found, {SUBJECT: _price(subject, options.price), JUDGE: _price(reader, options.judge_price)}
 
 
-def _borrow(wanted: Definition, have: dict[str, Seen]) -> None:
+def _borrow(wanted: Definition, have: dict[str, ScenarioState]) -> None:
     """What the run would copy from its baseline before it asks anything."""
     replies, readings = lent(wanted, have)
     asked, judged = list(replies), list(readings)

@@ -20,7 +20,7 @@ from unmask.errors import Interrupted, JournalError, UsageError
 from unmask.models.base import Model
 from unmask.models.endpoint import Endpoint, Limits
 from unmask.models.prices import Price, lookup
-from unmask.protocol.state import Lazily, Seen
+from unmask.protocol.state import Lazily, ScenarioState
 from unmask.records import Scenario
 from unmask.runs.cost import Bill
 from unmask.runs.definition import Definition
@@ -143,9 +143,9 @@ class _Known(NamedTuple):
 
     scenarios: tuple[Scenario, ...]
     """Archetypes mixed, so that the running rate means something early on."""
-    seen: list[Seen] | Lazily
+    seen: list[ScenarioState] | Lazily
     bill: Bill
-    whole: tuple[tuple[Scenario, ...], list[Seen]] | None = None
+    whole: tuple[tuple[Scenario, ...], list[ScenarioState]] | None = None
     close: Callable[[], None] = lambda: None
 
 
@@ -169,7 +169,7 @@ def _one_by_one(folder: Folder, judge: str, mixed: tuple[Scenario, ...], ids: li
     journal = OneByOne(folder, ids, [judge], paid=bill.add)
     places = {name: number for number, name in enumerate(ids)}
 
-    def load(scenario: int) -> Seen:
+    def load(scenario: int) -> ScenarioState:
         seen = journal.seen(places[mixed[scenario].id], judge)
         seen.forget_errors()
         return seen

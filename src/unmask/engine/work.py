@@ -19,7 +19,7 @@ from unmask.protocol import attempts
 from unmask.protocol import probes as ask_prompts
 from unmask.protocol import readings as gather
 from unmask.protocol.plan import Ask, Read, Settings, Work, plan
-from unmask.protocol.state import Lazily, Seen
+from unmask.protocol.state import Lazily, ScenarioState
 from unmask.protocol.verdict import resolve
 from unmask.records import (
     PRESSURED,
@@ -67,7 +67,7 @@ class Course:
     """One pass over the scenarios. Holds counters the progress line shows."""
 
     def __init__(
-        self, scenarios: tuple[Scenario, ...], seen: list[Seen] | Lazily, settings: Settings, means: Means
+        self, scenarios: tuple[Scenario, ...], seen: list[ScenarioState] | Lazily, settings: Settings, means: Means
     ) -> None:
         self.scenarios = scenarios
         self.seen = seen

@@ -19,7 +19,7 @@ from unmask.protocol import readings as gather
 from unmask.protocol.presets import Preset, Rules, rules_of
 from unmask.protocol.probes import slots
 from unmask.protocol.readings import POLARITY, Reader, Reads, Style
-from unmask.protocol.state import Seen
+from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import belief_of, supplied, verdict_of
 from unmask.records import (
     CHECK,
@@ -121,13 +121,13 @@ class _Case(NamedTuple):
     """One call of the planner."""
 
     scenario: Scenario
-    seen: Seen
+    seen: ScenarioState
     settings: Settings
     readings: dict[Slot, tuple[Reading, ...]]
     whole_calls: bool
 
 
-def plan(scenario: Scenario, seen: Seen, settings: Settings, *, whole_calls: bool = True) -> tuple[Work, ...]:
+def plan(scenario: Scenario, seen: ScenarioState, settings: Settings, *, whole_calls: bool = True) -> tuple[Work, ...]:
     """What can be sent now. `whole_calls` says that several takes fit into one request."""
     case = _Case(scenario, seen, settings, gather.gather(scenario, seen, settings.reads), whole_calls)
     work = [item for slot in needed(scenario, case.readings, settings) for item in _slot_work(case, slot)]

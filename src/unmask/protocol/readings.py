@@ -14,7 +14,7 @@ from unmask.judges import tagged as rules
 from unmask.judges.letters import role_play_prompt
 from unmask.protocol import attempts
 from unmask.protocol.intervals import all_same, common
-from unmask.protocol.state import Reply, Seen
+from unmask.protocol.state import Reply, ScenarioState
 from unmask.records import (
     CHECK,
     DIRECT,
@@ -77,7 +77,7 @@ class Reads(Record, frozen=True, kw_only=True):
     role_play: bool = False
 
 
-def gather(scenario: Scenario, seen: Seen, reads: Reads) -> dict[Slot, tuple[Reading, ...]]:
+def gather(scenario: Scenario, seen: ScenarioState, reads: Reads) -> dict[Slot, tuple[Reading, ...]]:
     """Every reading of a scenario, pending and unread ones in their places."""
     found: dict[Slot, tuple[Reading, ...]] = {}
     if scenario.direct is not None:
@@ -95,19 +95,19 @@ def gather(scenario: Scenario, seen: Seen, reads: Reads) -> dict[Slot, tuple[Rea
     return found
 
 
-def direct(scenario: Scenario, seen: Seen, reads: Reads) -> tuple[Reading, ...]:
+def direct(scenario: Scenario, seen: ScenarioState, reads: Reads) -> tuple[Reading, ...]:
     if scenario.kind is Kind.NUMERIC and reads.joint:
         return (jointly(scenario, seen, reads),)
     return _each(scenario, seen, DIRECT, reads.direct, reads)
 
 
-def _each(scenario: Scenario, seen: Seen, slot: Slot, takes: int, reads: Reads) -> tuple[Reading, ...]:
+def _each(scenario: Scenario, seen: ScenarioState, slot: Slot, takes: int, reads: Reads) -> tuple[Reading, ...]:
     if slot not in seen.replies:  # most slots, most of the time the planner looks
         return (_PENDING,) * takes
     return tuple([one(scenario, seen, slot, take, reads) for take in range(takes)])
 
 
-def jointly(scenario: Scenario, seen: Seen, reads: Reads) -> Reading:
+def jointly(scenario: Scenario, seen: ScenarioState, reads: Reads) -> Reading:
     """All direct takes of a numeric scenario as one belief. A missing or failed take leaves it open."""
     texts = joint_texts(seen, reads)
     if not isinstance(texts, tuple):
@@ -121,7 +121,7 @@ def jointly(scenario: Scenario, seen: Seen, reads: Reads) -> Reading:
     return seen.read(DIRECT, digest(texts), _PARSERS[scenario.kind])
 
 
-def joint_texts(seen: Seen, reads: Reads) -> tuple[str, ...] | Pending | Unread:
+def joint_texts(seen: ScenarioState, reads: Reads) -> tuple[str, ...] | Pending | Unread:
     """The answers of all direct takes, silent ones left out, or what keeps them from being complete."""
     states = [answer(seen, DIRECT, take) for take in range(reads.direct)]
     for kind in (Unread, Pending):
@@ -142,7 +142,7 @@ def _agreed(readings: Sequence[Reading]) -> Reading:
     return common(figures, tolerance=TOLERANCE)
 
 
-def one(scenario: Scenario, seen: Seen, slot: Slot, take: int, reads: Reads) -> Reading:
+def one(scenario: Scenario, seen: ScenarioState, slot: Slot, take: int, reads: Reads) -> Reading:
     """The reading of one take of one slot."""
     settled, place = seen.settled(reads), (slot, take)
     found = settled.get(place)
@@ -153,7 +153,7 @@ def one(scenario: Scenario, seen: Seen, slot: Slot, take: int, reads: Reads) -> 
     return found
 
 
-def _one(scenario: Scenario, seen: Seen, slot: Slot, take: int, reads: Reads) -> Reading:
+def _one(scenario: Scenario, seen: ScenarioState, slot: Slot, take: int, reads: Reads) -> Reading:
     state = answer(seen, slot, take)
     if not isinstance(state, str):
         return state
@@ -165,7 +165,7 @@ def _one(scenario: Scenario, seen: Seen, slot: Slot, take: int, reads: Reads) ->
     return seen.read(slot, digest((state,)), _PARSERS[scenario.kind]) if seen.judged else _PENDING
 
 
-def self_report(seen: Seen, reads: Reads) -> Reading:
+def self_report(seen: ScenarioState, reads: Reads) -> Reading:
     """What the subject says of its own first pressured reply: A it was true, B it was not, C neither."""
     text = answer(seen, SELF_REPORT, 0)
     if not isinstance(text, str):
@@ -184,7 +184,7 @@ def report_digest(text: str, reads: Reads) -> str:
     return digest((reads.self_report or "", text))
 
 
-def role_play(seen: Seen, take: int) -> Reading:
+def role_play(seen: ScenarioState, take: int) -> Reading:
     """Whether this pressured reply is plainly fiction or a part: A it is, B it is not. Asked about lies only."""
     text = answer(seen, PRESSURED, take)
     if not isinstance(text, str) or not text:
@@ -197,7 +197,7 @@ def role_play_digest(text: str) -> str:
     return digest((role_play_prompt(), text))
 
 
-def answer(seen: Seen, slot: Slot, take: int) -> str | Pending | Unread:
+def answer(seen: ScenarioState, slot: Slot, take: int) -> str | Pending | Unread:
     """The text to be read; the empty string is a silent reply."""
     place = slot, take
     found = seen.said.get(place)
@@ -223,12 +223,12 @@ def _amounts_to(reply: Reply) -> str | Pending | Unread:
             return unread
 
 
-def needs_again(seen: Seen, slot: Slot, take: int) -> bool:
+def needs_again(seen: ScenarioState, slot: Slot, take: int) -> bool:
     """Whether a reply was cut off before any answer and is worth one more try with more room."""
     return seen.reply(slot, take) is not None and isinstance(answer(seen, slot, take), Pending)
 
 
-def ruled(scenario: Scenario, seen: Seen, slot: Slot, text: str, reads: Reads) -> Reading | None:
+def ruled(scenario: Scenario, seen: ScenarioState, slot: Slot, text: str, reads: Reads) -> Reading | None:
     """A reading that needs no judge call, or None where the judge has to look."""
     letters = reads.style is Style.LETTERS
     if letters and not (reads.reader is Reader.AUTO and tagged(scenario, slot, text)):
@@ -248,7 +248,7 @@ def tagged(scenario: Scenario, slot: Slot, text: str) -> bool:
     return scenario.kind is Kind.BINARY and slot in {DIRECT, CHECK} and rules.final_answer(text) is not None
 
 
-def polarity(scenario: Scenario, seen: Seen) -> Letter | Pending:
+def polarity(scenario: Scenario, seen: ScenarioState) -> Letter | Pending:
     """The side *yes* means: from the scenario, else from the judge (C: cannot tell), else pending."""
     if scenario.yes_means is not None:
         return scenario.yes_means

@@ -15,7 +15,7 @@ class Reply(Record, frozen=True):
     error: str | None = None
 
 
-class Seen:
+class ScenarioState:
     """Replies and judge calls of one scenario, in the order they arrived. An answer outlives any error line."""
 
     __slots__ = ("_read", "_settled", "_settled_for", "found", "judged", "replies", "said")
@@ -99,11 +99,11 @@ class Seen:
 class Lazily:
     """What the journal holds of many scenarios, read when one is first looked at and let go when it is done."""
 
-    def __init__(self, load: Callable[[int], Seen]) -> None:
+    def __init__(self, load: Callable[[int], ScenarioState]) -> None:
         self._load = load
-        self._held: dict[int, Seen] = {}
+        self._held: dict[int, ScenarioState] = {}
 
-    def __getitem__(self, scenario: int) -> Seen:
+    def __getitem__(self, scenario: int) -> ScenarioState:
         if scenario not in self._held:
             self._held[scenario] = self._load(scenario)
         return self._held[scenario]

@@ -10,7 +10,7 @@ import msgspec
 
 from unmask.errors import JournalError, MissingError, UsageError
 from unmask.files import is_file_name, read, subfolder, there, write_whole
-from unmask.protocol.state import Seen
+from unmask.protocol.state import ScenarioState
 from unmask.records import FORMAT_VERSION, Asked, Judged, Scenario
 from unmask.runs.cost import Bill
 from unmask.runs.definition import Definition, judge_file
@@ -24,7 +24,7 @@ class Held(NamedTuple):
 
     judge: str
     scenarios: tuple[Scenario, ...]
-    seen: list[Seen]
+    seen: list[ScenarioState]
     bill: Bill
     size: tuple[int, int]
     """Bytes of the two files when this was so; a journal only grows."""
@@ -117,9 +117,9 @@ class Folder:
         )
 
 
-def load_seen(folder: Folder, judge: str | None, scenarios: tuple[Scenario, ...]) -> list[Seen]:
+def load_seen(folder: Folder, judge: str | None, scenarios: tuple[Scenario, ...]) -> list[ScenarioState]:
     """What the journal holds, scenario by scenario. Lines about other scenarios are an error: the folder was mixed."""
-    seen = {scenario.id: Seen() for scenario in scenarios}
+    seen = {scenario.id: ScenarioState() for scenario in scenarios}
     for asked in folder.asked():
         _of(seen, asked.scenario, folder).add_asked(asked)
     for judged in folder.judged(judge):
@@ -155,8 +155,8 @@ class OneByOne:
             if judge
         }
 
-    def seen(self, scenario: int, judge: str | None) -> Seen:
-        found = Seen()
+    def seen(self, scenario: int, judge: str | None) -> ScenarioState:
+        found = ScenarioState()
         for asked in self._asked.of(scenario):
             found.add_asked(asked)
         if judge:

@@ -13,7 +13,7 @@ from unmask.protocol.plan import Effort, Settings
 from unmask.protocol.presets import Preset, Rules
 from unmask.protocol.probes import slots
 from unmask.protocol.score import Spent
-from unmask.protocol.state import Seen
+from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import Readings, resolve
 from unmask.records import (
     DIRECT,
@@ -36,19 +36,21 @@ from unmask.runs.cost import Bill
 V = TypeVar("V")
 
 
-def outcome(scenario: Scenario, seen: Seen, settings: Settings, *, rules: Preset | Rules | None = None) -> Outcome:
+def outcome(
+    scenario: Scenario, seen: ScenarioState, settings: Settings, *, rules: Preset | Rules | None = None
+) -> Outcome:
     """What one scenario shows under the settings' preset, or under rules of one's own."""
     if rules is None and seen.found is not None and seen.found[0] == (settings.reads, settings.preset):
         return _described(scenario, seen, seen.found[1])
     return concluded(scenario, seen, gather.gather(scenario, seen, settings.reads), rules or settings.preset)
 
 
-def concluded(scenario: Scenario, seen: Seen, readings: Readings, rules: Preset | Rules) -> Outcome:
+def concluded(scenario: Scenario, seen: ScenarioState, readings: Readings, rules: Preset | Rules) -> Outcome:
     """What one scenario shows by these readings, whoever made them. `seen` says what the replies looked like."""
     return _described(scenario, seen, resolve(scenario, readings, preset=rules))
 
 
-def _described(scenario: Scenario, seen: Seen, found: Outcome) -> Outcome:
+def _described(scenario: Scenario, seen: ScenarioState, found: Outcome) -> Outcome:
     choices = [choice for _, choice in seen.choices()]
     return msgspec.structs.replace(
         found,
@@ -59,13 +61,13 @@ def _described(scenario: Scenario, seen: Seen, found: Outcome) -> Outcome:
     )
 
 
-def by_panel(scenario: Scenario, panel: Sequence[tuple[Settings, Seen]], rules: Rules) -> Outcome:
+def by_panel(scenario: Scenario, panel: Sequence[tuple[Settings, ScenarioState]], rules: Rules) -> Outcome:
     """What one scenario shows by the majority of several judges, each with its settings and what it has read."""
     read = [gather.gather(scenario, seen, settings.reads) for settings, seen in panel]
     return concluded(scenario, panel[0][1], majority(read, tolerance=rules.tolerance), rules)
 
 
-def _polarity(scenario: Scenario, seen: Seen) -> Literal["yes", "no"] | None:
+def _polarity(scenario: Scenario, seen: ScenarioState) -> Literal["yes", "no"] | None:
     if scenario.kind is not Kind.BINARY or scenario.direct is None:
         return None
     side = gather.polarity(scenario, seen)
@@ -120,7 +122,7 @@ class Saved:
         self._settings, self._grouped = settings, grouped
         self.by_rule = self.once = self.lazy = 0
 
-    def add(self, scenario: Scenario, seen: Seen, outcome: Outcome) -> None:
+    def add(self, scenario: Scenario, seen: ScenarioState, outcome: Outcome) -> None:
         self.by_rule += sum(_by_rule(reading) for readings in outcome.readings.values() for reading in readings)
         self.once += sum(_repeats(outcome.readings.get(slot, ()), seen, slot) for slot in (DIRECT, PRESSURED))
         if self._settings.effort is Effort.LAZY and outcome.verdict is Verdict.NO_BELIEF:
@@ -144,7 +146,7 @@ def _by_rule(reading: Reading) -> bool:
     return getattr(reading, "by", None) == "rule"
 
 
-def _repeats(readings: tuple[Reading, ...], seen: Seen, slot: Slot) -> int:
+def _repeats(readings: tuple[Reading, ...], seen: ScenarioState, slot: Slot) -> int:
     """Replies a judge did not have to read because it had read the same text for the same request."""
     texts = [
         text
@@ -154,7 +156,7 @@ def _repeats(readings: tuple[Reading, ...], seen: Seen, slot: Slot) -> int:
     return len(texts) - len(set(texts))
 
 
-def _skipped(scenario: Scenario, seen: Seen, settings: Settings, *, grouped: bool) -> int:
+def _skipped(scenario: Scenario, seen: ScenarioState, settings: Settings, *, grouped: bool) -> int:
     """Requests full effort would have sent for the slots that were left out, to the subject and to the judge."""
     total = 0
     for slot in slots(scenario):

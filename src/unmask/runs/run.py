@@ -14,7 +14,7 @@ from unmask.protocol.panel import PANEL
 from unmask.protocol.plan import Ask, Settings, plan
 from unmask.protocol.presets import Preset
 from unmask.protocol.score import Score, score
-from unmask.protocol.state import Seen
+from unmask.protocol.state import ScenarioState
 from unmask.records import Choice, Outcome, Scenario, Slot
 from unmask.runs.commands import judge_command, run_command
 from unmask.runs.cost import Bill
@@ -23,7 +23,7 @@ from unmask.runs.folder import Folder, Held, OneByOne, load_seen
 from unmask.runs.outcomes import Bare, Saved, by_panel, outcome, spent
 from unmask.runs.tables import Per, Source, Table, headline_html, rows, table, to_pandas, to_polars
 
-Watch = Callable[[Scenario, Seen, Outcome], None]
+Watch = Callable[[Scenario, ScenarioState, Outcome], None]
 
 
 class _Member(NamedTuple):
@@ -36,7 +36,7 @@ class _Member(NamedTuple):
 class _AllAtOnce:
     """What OneByOne gives, from memory."""
 
-    def __init__(self, seen: list[Seen]) -> None:
+    def __init__(self, seen: list[ScenarioState]) -> None:
         self._seen = seen
 
     def __enter__(self) -> _AllAtOnce:
@@ -45,7 +45,7 @@ class _AllAtOnce:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def seen(self, number: int, judge: str | None) -> Seen:
+    def seen(self, number: int, judge: str | None) -> ScenarioState:
         return self._seen[number]
 
 
@@ -145,12 +145,12 @@ class Run:
         advice = f"Did you mean {', '.join(near)}?" if near else f"unmask score {self.path} --rows lists them."
         raise UsageError(f"the run has no scenario {scenario_id!r}", advice=advice)
 
-    def seen(self, judge: str | None = None) -> list[Seen]:
+    def seen(self, judge: str | None = None) -> list[ScenarioState]:
         """What the journal holds, scenario by scenario; of a panel only the replies."""
         file = self.judge_file(judge)
         return self._seen(None if file is not None and file.startswith(PANEL) else file)
 
-    def each_seen(self, judge: str | None) -> Iterator[tuple[Scenario, Seen]]:
+    def each_seen(self, judge: str | None) -> Iterator[tuple[Scenario, ScenarioState]]:
         """Scenario by scenario what the journal holds, without ever holding all of it. `judge` is a file name."""
         ids = [scenario.id for scenario in self._each_scenario()]
         with OneByOne(self._folder, ids, [judge]) as journal:
@@ -159,7 +159,7 @@ class Run:
 
     def each(
         self, *, preset: Preset | str | None = None, judge: str | None = None
-    ) -> Iterator[tuple[Scenario, Seen, Outcome]]:
+    ) -> Iterator[tuple[Scenario, ScenarioState, Outcome]]:
         """Scenario by scenario what the journal holds and what it shows; of a panel, what its first judge has read."""
         panel = self._panel(judge, preset)
         with self._one_by_one(panel) as journal:
@@ -237,13 +237,13 @@ class Run:
 
     def _concluded(
         self, panel: list[_Member], journal: OneByOne | _AllAtOnce
-    ) -> Iterator[tuple[Scenario, list[Seen], Outcome]]:
+    ) -> Iterator[tuple[Scenario, list[ScenarioState], Outcome]]:
         """Every scenario with what each member has seen, and what it shows."""
         for number, scenario in enumerate(self._each_scenario()):
             seen = [journal.seen(number, member.file) for member in panel]
             yield scenario, seen, _conclude(scenario, seen, panel)
 
-    def _seen(self, judge: str | None) -> list[Seen]:
+    def _seen(self, judge: str | None) -> list[ScenarioState]:
         held = self._still_held()
         if held is not None and held.judge == judge:
             return held.seen
@@ -264,7 +264,7 @@ class Run:
         return make(self.definition, self.path, judge=member.file, preset=member.settings.preset)
 
 
-def _conclude(scenario: Scenario, seen: list[Seen], panel: list[_Member]) -> Outcome:
+def _conclude(scenario: Scenario, seen: list[ScenarioState], panel: list[_Member]) -> Outcome:
     first = panel[0].settings
     if len(panel) == 1:
         return outcome(scenario, seen[0], first)

@@ -25,7 +25,7 @@ from unmask.judges import letters
 from unmask.models.inspect import InspectModel
 from unmask.protocol.plan import Ask, Effort, Read, Settings, plan
 from unmask.protocol.probes import messages
-from unmask.protocol.state import Seen
+from unmask.protocol.state import ScenarioState
 from unmask.records import (
     DIRECT,
     Accuracy,
@@ -99,7 +99,7 @@ class Desk:
         self.scenario = kept.scenario
         self.asked = list(kept.asked)
         self.judged = list(kept.judged)
-        self.seen = Seen()
+        self.seen = ScenarioState()
         for asked in kept.asked:
             self.seen.add_asked(asked)
         for judged in kept.judged:

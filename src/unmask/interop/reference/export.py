@@ -17,7 +17,7 @@ from unmask.files import write_whole
 from unmask.interop.reference.importing import BEYOND, DEFINITION, PROMPTS, Beyond, judge_column, reply_column
 from unmask.protocol.presets import Preset
 from unmask.protocol.readings import Style
-from unmask.protocol.state import Reply, Seen
+from unmask.protocol.state import Reply, ScenarioState
 from unmask.records import (
     DIRECT,
     PRESSURED,
@@ -80,7 +80,7 @@ def _write(path: Path, table: list[Cells], archetype: Archetype, run: Run) -> No
         raise JournalError(f"cannot write {path}: {error.strerror}") from error
 
 
-def _row(scenario: Scenario, seen: Seen, outcome: Outcome, style: Style) -> Cells:
+def _row(scenario: Scenario, seen: ScenarioState, outcome: Outcome, style: Style) -> Cells:
     row = cells(scenario)
     row["ground_truth_extracted"] = row["formatted_ground_truth"]
     beyond: dict[str, Beyond] = {}
@@ -104,7 +104,7 @@ def _cells(scenario: Scenario, slot: Slot, take: int, reply: Reply) -> Iterator[
         yield reply_column(slot, take), reply.choice.text
 
 
-def _judge_line(seen: Seen, slot: Slot, reply: Reply) -> Judged | None:
+def _judge_line(seen: ScenarioState, slot: Slot, reply: Reply) -> Judged | None:
     """The judge's last answer about this reply."""
     if reply.choice is None or not reply.choice.answer:
         return None

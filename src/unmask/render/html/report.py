@@ -16,7 +16,7 @@ from unmask.analysis.sensitivity import Sensitivity, Variant, sensitivity
 from unmask.errors import UsageError
 from unmask.protocol.presets import Preset
 from unmask.protocol.score import Measures, Score
-from unmask.protocol.state import Seen
+from unmask.protocol.state import ScenarioState
 from unmask.records import Archetype, Choice, Outcome, Scenario, Slot, Verdict
 from unmask.render.colours import ARCHETYPES, NAMES, VERDICTS
 from unmask.render.html import charts
@@ -174,7 +174,7 @@ class _Kept:
         self._bare, self._numbers = Bare(), count()
         self._everything, self._most = everything, most
 
-    def __call__(self, scenario: Scenario, seen: Seen, row: Outcome) -> None:
+    def __call__(self, scenario: Scenario, seen: ScenarioState, row: Outcome) -> None:
         if row.silent or row.truncated:
             self.odd.append(self._bare(row))
         if spread_evenly(next(self._numbers), self._everything, self._most):
