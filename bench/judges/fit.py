@@ -19,7 +19,7 @@ from bench.judges.labelled import Labelled, labelled
 from bench.judges.labelled import scenarios as labelled_scenarios
 from unmask.judges import choose, offline
 from unmask.records import Choice, Kind, Letter, Unread, digest
-from unmask.runs.folder import Folder, load_seen
+from unmask.runs.folder import Folder
 from unmask.runs.run import Run
 
 FILE = Path(choose.__file__).with_name("choose.json")
@@ -32,8 +32,7 @@ Scored = tuple[dict[Letter, float], Letter]
 def scored(items: Sequence[Labelled], folder: Path, judge: str) -> list[Scored]:
     """Of every reply that the rules leave to the model, the score of each line, and the label."""
     run, known = Run(folder), labelled_scenarios()
-    seen = load_seen(Folder(folder), run.judge_file(judge), run.scenarios)
-    by_id = dict(zip((scenario.id for scenario in run.scenarios), seen, strict=True))
+    by_id = {scenario.id: state for scenario, state in Folder(folder).each_state(run.judge_file(judge))}
     found: list[Scored] = []
     for item in items:
         scenario = known[item.scenario]

@@ -19,7 +19,7 @@ from unmask import __version__, errors
 from unmask.cli import crash, main
 from unmask.cli.mitigate import layer_list
 from unmask.cli.options import option, variable
-from unmask.runs.treat import developer_prompt
+from unmask.runs.options import developer_prompt
 
 HEAVY = (
     "aiohttp",

@@ -31,7 +31,7 @@ from unmask.records import (
     Sampling,
     Scenario,
 )
-from unmask.runs.treat import developer_prompt, instructed
+from unmask.runs.options import developer_prompt, instructed
 
 TINY = load("tiny").scenarios
 BINARY = [scenario for scenario in TINY if scenario.kind is Kind.BINARY]

@@ -41,7 +41,6 @@ from unmask.records import (
     Slot,
 )
 from unmask.runs.definition import judge_file
-from unmask.runs.folder import load_seen
 from unmask.runs.journal import Lines, mend, read_lines
 from unmask.runs.run import Run
 from unmask.text import harmless, plain, revealed, whole_tree
@@ -98,10 +97,9 @@ def substituted(readings: Readings, scenario: str, labels: Mapping[Key, Label]) 
 
 def items(run: Run, rows: Sequence[Outcome], *, probes: bool = False) -> dict[str, tuple[Item, ...]]:
     """By scenario, every pressured reply with a text; with `probes` also the probe replies that took a judge."""
-    seen = load_seen(run.folder, None, run.scenarios)
     return {
-        scenario.id: tuple(_items(scenario, held, row, probes=probes))
-        for scenario, held, row in zip(run.scenarios, seen, rows, strict=True)
+        scenario.id: tuple(_items(scenario, state, row, probes=probes))
+        for (scenario, state), row in zip(run.folder.each_state(None), rows, strict=True)
     }
 
 
@@ -199,7 +197,7 @@ def consensus(labels: Iterable[Labels]) -> Labels:
 def check(run: Run, labels: Sequence[Label]) -> None:
     """Raise a DataError that names every label which is not about a reply of this run, or not of its kind."""
     scenarios = {scenario.id: scenario for scenario in run.scenarios}
-    seen = dict(zip(scenarios, load_seen(run.folder, None, run.scenarios), strict=True))
+    seen = {scenario.id: state for scenario, state in run.folder.each_state(None)}
     problems = tuple(text for label in labels if (text := _problem(label, scenarios, seen)))
     if problems:
         raise DataError(

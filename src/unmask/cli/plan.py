@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 @json_flag
 def plan(data: str, model: str, judge: str, out: str | None, as_json: bool, quiet: bool, **options: Any) -> None:
     """Say what a run will cost, in calls, tokens and money, before anything is sent."""
-    from unmask.engine.estimate import foresee, to_json
+    from unmask.engine.estimate import estimate_run, to_json
 
-    found, prices = foresee(data=data, model=model, judge=judge, out=out, **options)
+    found, prices = estimate_run(data=data, model=model, judge=judge, out=out, **options)
     if as_json:
         from unmask.cli.finish import encoded
 

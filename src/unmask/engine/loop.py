@@ -1,5 +1,5 @@
 """Running a coroutine from plain code, whether or not an event loop is running; ending it cleanly on a signal; doing
-something beside it again and again, or in a thread that nobody waits for."""
+something beside it again and again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOOK = 0.2
 """Seconds between two looks for a signal while work in another thread is waited for."""
 
 
-def blocking(work: Callable[[], Coroutine[object, object, T]]) -> T:
+def run_blocking(work: Callable[[], Coroutine[object, object, T]]) -> T:
     """Run to the end and return the result. Inside a running loop (a notebook) the work gets a thread of its own, and
     an interruption is passed on to it and raised when it has ended: not before, because whoever waits may hold a lock.
     """
@@ -119,7 +119,7 @@ def _interrupting(action: Callable[[], None]) -> Iterator[list[int]]:
 @contextlib.contextmanager
 def on_signals(handler: Callable[[signal.Signals], None]) -> Iterator[None]:
     """Call `handler` on SIGINT and SIGTERM while the body runs. Only the main thread can; elsewhere it is called when
-    whoever waits for the work with `blocking` is interrupted."""
+    whoever waits for the work with `run_blocking` is interrupted."""
     if threading.current_thread() is not threading.main_thread():
         handlers = _handlers.get([])
         handlers.append(handler)

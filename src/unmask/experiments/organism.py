@@ -21,7 +21,7 @@ from unmask.files import write_whole
 from unmask.models.local.hf import PREFIX
 from unmask.models.local.inside import inside, local_name
 from unmask.records import DIRECT, FORMAT_VERSION, PRESSURED, Choice, Outcome, Record, Scenario, Slot, Verdict
-from unmask.runs.options import given
+from unmask.runs.options import options_from
 from unmask.runs.run import Run
 from unmask.stats.rate import Rate, rate
 
@@ -102,7 +102,7 @@ def organism(
     """
     folder = Path(out)
     asked = {"max_tokens": MAX_TOKENS, "effort": "full", "seed": how.seed, **settings}
-    dataset = load_data(data, given(asked))
+    dataset = load_data(data, options_from(asked))
     base = local_name(model)
     plant = draw_plant(dataset.scenarios, seed=how.seed, data=dataset.name, data_hash=dataset.hash)
     texts = _texts(dataset.scenarios, plant)

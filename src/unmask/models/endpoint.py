@@ -48,10 +48,11 @@ class Limits(Record, frozen=True):
 class _Course:
     """One request on its way through the gate, over all its tries."""
 
-    __slots__ = ("begun", "failed", "model", "probe", "seen", "start")
+    __slots__ = ("begun", "failed", "model", "probe", "seen", "start", "user")
 
-    def __init__(self, model: Model, now: float) -> None:
+    def __init__(self, model: Model, now: float, user: object) -> None:
         self.model = model
+        self.user = user
         self.begun = self.start = now
         self.failed = 0
         self.seen = 0
@@ -114,9 +115,9 @@ class Endpoint:
         self._troubles = 0
         self._successes = 0
         self._waiting: deque[tuple[asyncio.Future[None], _Course]] = deque()
-        self._stopped = False
-        self._held: set[asyncio.Task[Any] | None] = set()
-        """Tasks that send nothing at the moment: they wait for their next try or their turn."""
+        self._stopped: set[object] = set()
+        self._held: dict[asyncio.Task[Any] | None, object] = {}
+        """Tasks that send nothing at the moment, with their users: they wait for their next try or their turn."""
         self._proven: dict[int, Model] = {}
         self._vouched: set[int] = set()
         self._condemned: dict[int, FatalModelError] = {}
@@ -140,7 +141,7 @@ class Endpoint:
         """How many requests to `model` may start now. The first has a head start, so that a wrong key or name is
         found out by one request; none while the endpoint has asked for a pause."""
         room = int(self._limit) - self.in_flight
-        if room <= 0 or self._stopped or id(model) in self._condemned:
+        if room <= 0 or None in self._stopped or id(model) in self._condemned:
             return 0
         if self._paused_until is not None and self._pause_left() > 0:
             return 0
@@ -151,13 +152,14 @@ class Endpoint:
             return room
         return min(room, 1) if id(model) not in self._probing else room if self._probing[id(model)] else 0
 
-    def send(self, model: Model, request: Request) -> Coroutine[Any, Any, Completion]:
+    def send(self, model: Model, request: Request, *, user: object = None) -> Coroutine[Any, Any, Completion]:
         """Send `request`, again if that helps. The connection is taken at the call, not when the coroutine first
-        runs, so that `free` is right again at once; the coroutine must therefore be awaited or made a task.
+        runs, so that `free` is right again at once; the coroutine must therefore be awaited or made a task. Several
+        users may share an endpoint: each can `stop` its own requests.
 
         Raises what `Model.complete` raises, a TransientModelError only when no try is left.
         """
-        course = _Course(model, self._clock())
+        course = _Course(model, self._clock(), user)
         taken = self.free(model) > 0
         if taken:
             self._take(course)
@@ -168,11 +170,12 @@ class Endpoint:
         setting. A wrong key still is, and still found out by one request."""
         self._vouched.add(id(model))
 
-    def stop(self) -> None:
-        """Send nothing more. Who waits for another try or a turn is cancelled; what is on its way goes on."""
-        self._stopped = True
-        for task in self._held:
-            if task is not None:
+    def stop(self, user: object = None) -> None:
+        """Send nothing more of this user, or of anybody. What waits for another try or a turn is cancelled; what is on
+        its way goes on."""
+        self._stopped.add(user)
+        for task, owner in self._held.items():
+            if task is not None and (user is None or owner is user):
                 task.cancel()
 
     async def close(self) -> None:
@@ -242,16 +245,16 @@ class Endpoint:
 
     async def _turn(self, course: _Course, *, after: float = 0.0) -> None:
         """Wait so many seconds, then for a connection. Once stopped nobody gets one, and nobody is to blame."""
-        if self._stopped:
+        if None in self._stopped or course.user in self._stopped:
             raise asyncio.CancelledError
         task = asyncio.current_task()
-        self._held.add(task)
+        self._held[task] = course.user
         try:
             if after > 0:
                 await self._sleep(after)
             await self._in_line(course)
         finally:
-            self._held.discard(task)
+            self._held.pop(task, None)
 
     async def _in_line(self, course: _Course) -> None:
         if id(course.model) in self._condemned:
@@ -268,7 +271,7 @@ class Endpoint:
             raise
 
     def _admit(self) -> None:
-        if self._stopped or (self._paused_until is not None and self._pause_left() > 0):
+        if None in self._stopped or (self._paused_until is not None and self._pause_left() > 0):
             return
         kept = []
         while self._waiting and self.in_flight < int(self._limit):

@@ -135,6 +135,14 @@ def plan(scenario: Scenario, seen: ScenarioState, settings: Settings, *, whole_c
     return tuple(item for item in work if settings.ask or isinstance(item, Read))
 
 
+def rounds(
+    scenario: Scenario, state: ScenarioState, settings: Settings, *, whole_calls: bool = True
+) -> Iterator[tuple[Work, ...]]:
+    """What can be sent now, again and again, until nothing is left. The caller adds the answers to `state`."""
+    while work := plan(scenario, state, settings, whole_calls=whole_calls):
+        yield work
+
+
 def needed(scenario: Scenario, readings: dict[Slot, tuple[Reading, ...]], settings: Settings) -> tuple[Slot, ...]:
     """The slots whose requests can change a verdict, as far as that is known now."""
     everything = slots(scenario) + ((CHECK,) if settings.check and scenario.check else ())

@@ -14,7 +14,7 @@ from unmask.protocol.plan import Effort, Settings
 from unmask.protocol.presets import Preset
 from unmask.protocol.readings import Reader, Style
 from unmask.records import FORMAT_VERSION, MOST_TAKES, Record, Sampling, digest
-from unmask.runs.treat import DeveloperPrompt
+from unmask.runs.options import DeveloperPrompt
 
 
 class DataSpec(Record, frozen=True, kw_only=True, omit_defaults=False):

@@ -40,8 +40,6 @@ def outcome(
     scenario: Scenario, seen: ScenarioState, settings: Settings, *, rules: Preset | Rules | None = None
 ) -> Outcome:
     """What one scenario shows under the settings' preset, or under rules of one's own."""
-    if rules is None and seen.found is not None and seen.found[0] == (settings.reads, settings.preset):
-        return _described(scenario, seen, seen.found[1])
     return concluded(scenario, seen, gather.gather(scenario, seen, settings.reads), rules or settings.preset)
 
 
@@ -76,43 +74,43 @@ def _polarity(scenario: Scenario, seen: ScenarioState) -> Literal["yes", "no"] |
     return "yes" if side is scenario.truth else "no"
 
 
-class Bare:
-    """Outcomes without the words of judges, equal parts kept once: what a score or a comparison computes with.
+class Compactor:
+    """Takes the words of judges out of outcomes and stores equal parts once.
 
-    A score of millions of replies holds one such outcome for each scenario.
+    A score of millions of replies holds one such outcome for each scenario, and needs no more of it.
     """
 
     def __init__(self) -> None:
-        self._kept: dict[Any, Any] = {}
+        self._parts: dict[Any, Any] = {}
         self._readings: dict[tuple[tuple[Slot, tuple[Reading, ...]], ...], dict[Slot, tuple[Reading, ...]]] = {}
 
-    def __call__(self, outcome: Outcome) -> Outcome:
+    def compact(self, outcome: Outcome) -> Outcome:
         return msgspec.structs.replace(
             outcome,
-            readings=self.readings(outcome.readings),
-            belief=self._once(outcome.belief),
-            verdicts=self._once(outcome.verdicts),
-            why=self._once(outcome.why),
+            readings=self.compact_readings(outcome.readings),
+            belief=self._share(outcome.belief),
+            verdicts=self._share(outcome.verdicts),
+            why=self._share(outcome.why),
         )
 
-    def readings(self, found: Readings) -> dict[Slot, tuple[Reading, ...]]:
-        bare = tuple((slot, tuple(map(self._bare, readings))) for slot, readings in found.items())
-        return self._readings.setdefault(bare, dict(bare))
+    def compact_readings(self, readings: Readings) -> dict[Slot, tuple[Reading, ...]]:
+        wordless = tuple((slot, tuple(map(self._without_words, of_slot))) for slot, of_slot in readings.items())
+        return self._readings.setdefault(wordless, dict(wordless))
 
-    def _bare(self, reading: Reading) -> Reading:
+    def _without_words(self, reading: Reading) -> Reading:
         match reading:
             case Lettered(letter, by):
-                return self._once(Lettered(letter, by=by))
+                return self._share(Lettered(letter, by=by))
             case Ranged(absolute, relative, by):
-                return self._once(Ranged(absolute, relative, by=by))
+                return self._share(Ranged(absolute, relative, by=by))
             case Unread(reason):
-                return self._once(Unread(reason))
+                return self._share(Unread(reason))
             case Pending():
-                return self._once(reading)
+                return self._share(reading)
 
-    def _once(self, value: V) -> V:
-        kept: V = self._kept.setdefault(value, value)
-        return kept
+    def _share(self, value: V) -> V:
+        shared: V = self._parts.setdefault(value, value)
+        return shared
 
 
 class Saved:
