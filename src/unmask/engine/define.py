@@ -12,7 +12,6 @@ import msgspec
 from unmask import __version__
 from unmask.data import polarity as polarity_store
 from unmask.data.dataset import Dataset
-from unmask.engine.baseline import borrow_probes, check_baseline
 from unmask.errors import MissingError, UsageError
 from unmask.files import there
 from unmask.judges.letters import prompts_hash
@@ -132,7 +131,10 @@ def create_or_continue(folder: Folder, wanted: Definition, dataset: Dataset, *, 
             raise MissingError(
                 f"{folder.path} has replies but no run.json", advice="Restore run.json, or choose another --out."
             )
-        check_baseline(wanted, dataset)
+        if wanted.beliefs_from is not None:
+            from unmask.engine.baseline import check_baseline
+
+            check_baseline(wanted, dataset)
         folder.write_scenarios(with_polarity(dataset))
         folder.write(wanted)
         definition = wanted
@@ -151,6 +153,8 @@ def create_or_continue(folder: Folder, wanted: Definition, dataset: Dataset, *, 
             folder.write(definition)
     folder.mend(definition.judge)
     if definition.beliefs_from is not None:
+        from unmask.engine.baseline import borrow_probes
+
         borrow_probes(folder, definition)
     return definition
 

@@ -16,7 +16,6 @@ from unmask.protocol.presets import Preset
 from unmask.protocol.score import Score, score
 from unmask.protocol.state import ScenarioState
 from unmask.records import Choice, Outcome, Scenario, Slot
-from unmask.runs.commands import judge_command, run_command
 from unmask.runs.cost import Bill
 from unmask.runs.definition import Definition
 from unmask.runs.folder import Folder, Journal
@@ -227,6 +226,8 @@ class Run:
         """The command that asks what is missing: the judge alone where that is enough, else the whole run again."""
         if not missing:
             return None
+        from unmask.runs.commands import judge_command, run_command
+
         make = run_command if Ask in missing else judge_command
         return make(self.definition, self.path, judge=member.file, preset=member.settings.preset)
 
