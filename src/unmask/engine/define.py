@@ -193,10 +193,10 @@ def _also(before: tuple[str, ...], now: tuple[str, ...]) -> tuple[str, ...]:
 
 def with_polarity(dataset: Dataset) -> tuple[Scenario, ...]:
     """The scenarios with what earlier runs on the same data learned about their yes/no questions."""
-    known = polarity_store.known(dataset)
+    sides = polarity_store.known(dataset)
     filled = []
     for scenario in dataset.scenarios:
-        side = known.get(polarity_store.key(scenario)) if scenario.yes_means is None and scenario.direct else None
+        side = sides.get(polarity_store.key(scenario)) if scenario.yes_means is None and scenario.direct else None
         filled.append(msgspec.structs.replace(scenario, yes_means=side) if isinstance(side, Letter) else scenario)
     return tuple(filled)
 

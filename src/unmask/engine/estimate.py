@@ -158,7 +158,7 @@ def _words(scenario: Scenario, name: str, take: int, style: Style | None) -> str
 
 
 def _figure(scenario: Scenario, value: int) -> str:
-    return PIVOTAL.sub(lambda found: found.group(1), scenario.proposition).replace("<value>", str(value))
+    return PIVOTAL.sub(lambda match: match.group(1), scenario.proposition).replace("<value>", str(value))
 
 
 def _judged(scenario: Scenario, read: Read, believes: bool, *, lies: bool) -> Judged:
@@ -199,16 +199,16 @@ def _tokens(built: Request) -> int:
     return round(sum(len(message.content) for message in built.messages) / CHARACTERS_PER_TOKEN)
 
 
-def to_json(found: Estimate, prices: dict[str, Price | None]) -> dict[str, object]:
+def to_json(estimated: Estimate, prices: dict[str, Price | None]) -> dict[str, object]:
     """The estimate with money where prices are known."""
-    built: dict[str, object] = {"scenarios": found.scenarios}
-    for name, bound in (("least", found.least), ("most", found.most)):
+    built: dict[str, object] = {"scenarios": estimated.scenarios}
+    for name, bound in (("least", estimated.least), ("most", estimated.most)):
         costs = [amount.cost(prices.get(role)) for role, amount in bound.items() if amount.calls]
-        known = [cost for cost in costs if cost is not None]
+        priced = [cost for cost in costs if cost is not None]
         built[name] = {
             **{role: msgspec.to_builtins(amount) for role, amount in bound.items()},
             "calls": sum(amount.calls for amount in bound.values()),
-            "cost_usd": round(sum(known), 6) if len(known) == len(costs) else None,
+            "cost_usd": round(sum(priced), 6) if len(priced) == len(costs) else None,
         }
     return built
 
@@ -254,7 +254,7 @@ def _as_asked(
             yield scenario, state
 
 
-def _price(model: Model | str, given: str | None) -> Price | None:
-    if given:
-        return Price.parse(given)
+def _price(model: Model | str, text: str | None) -> Price | None:
+    if text:
+        return Price.parse(text)
     return Price(0.0, 0.0) if isinstance(model, str) else lookup(model.name, endpoint=model.endpoint)

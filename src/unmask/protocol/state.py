@@ -46,12 +46,12 @@ class ScenarioState:
         self.judged.setdefault(key, []).append(line)
         self._read.pop(key, None)
 
-    def forget_errors(self) -> bool:
-        """Failures of earlier sessions are data for a score, and asked again by a run. Says whether there were any."""
+    def forget_errors(self) -> None:
+        """Failures of earlier sessions are data for a score, and asked again by a run."""
         failed = any(reply.error is not None for takes in self.replies.values() for reply in takes.values())
         failed = failed or any(line.error is not None for lines in self.judged.values() for line in lines)
         if not failed:
-            return False
+            return
         for slot, takes in self.replies.items():
             self.replies[slot] = {
                 take: Reply(reply.choice, reply.attempt) for take, reply in takes.items() if reply.choice is not None
@@ -61,7 +61,6 @@ class ScenarioState:
         self._read.clear()
         self.said.clear()
         self._settled_for = None
-        return True
 
     def reply(self, slot: Slot, take: int) -> Reply | None:
         takes = self.replies.get(slot)

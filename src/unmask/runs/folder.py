@@ -91,9 +91,9 @@ class Folder:
         for file, spec in definition.judges.items():  # kept under another name only
             if spec.model == wanted:
                 return file
-        known = ", ".join(sorted(spec.model for spec in definition.judges.values())) or "none"
+        names = ", ".join(sorted(spec.model for spec in definition.judges.values())) or "none"
         raise UsageError(
-            f"{self.path} has no readings by {wanted!r}; it has: {known}",
+            f"{self.path} has no readings by {wanted!r}; it has: {names}",
             advice=f"Read the replies with it first: unmask judge {self.path} --judge {wanted}",
         )
 

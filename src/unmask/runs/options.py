@@ -109,16 +109,16 @@ def options_from(settings: Mapping[str, object]) -> Options:
     try:
         return check_options(msgspec.convert(dict(settings), Options))
     except msgspec.ValidationError as error:
-        known = ", ".join(Options.__struct_fields__)
-        raise UsageError(f"these settings cannot be used: {error}", advice=f"Settings are: {known}") from None
+        names = ", ".join(Options.__struct_fields__)
+        raise UsageError(f"these settings cannot be used: {error}", advice=f"Settings are: {names}") from None
 
 
 def check_options(options: Options) -> Options:
     """The same options, or an error that names the first value out of range. Called before anything is sent."""
-    known = {archetype.value for archetype in Archetype}
+    archetypes = {archetype.value for archetype in Archetype}
     for name in options.archetype:
-        if name not in known:
-            raise UsageError(f"--archetype {name!r} is unknown", advice=f"Choose from: {', '.join(sorted(known))}")
+        if name not in archetypes:
+            raise UsageError(f"--archetype {name!r} is unknown", advice=f"Choose from: {', '.join(sorted(archetypes))}")
     at_least = {
         "direct": 1,
         "takes": 1,

@@ -40,18 +40,18 @@ def outcome(
     scenario: Scenario, seen: ScenarioState, settings: Settings, *, rules: Preset | Rules | None = None
 ) -> Outcome:
     """What one scenario shows under the settings' preset, or under rules of one's own."""
-    return concluded(scenario, seen, gather.gather(scenario, seen, settings.reads), rules or settings.preset)
+    return conclude(scenario, seen, gather.gather(scenario, seen, settings.reads), rules or settings.preset)
 
 
-def concluded(scenario: Scenario, seen: ScenarioState, readings: Readings, rules: Preset | Rules) -> Outcome:
+def conclude(scenario: Scenario, seen: ScenarioState, readings: Readings, rules: Preset | Rules) -> Outcome:
     """What one scenario shows by these readings, whoever made them. `seen` says what the replies looked like."""
-    return _described(scenario, seen, resolve(scenario, readings, preset=rules))
+    return _describe(scenario, seen, resolve(scenario, readings, preset=rules))
 
 
-def _described(scenario: Scenario, seen: ScenarioState, found: Outcome) -> Outcome:
+def _describe(scenario: Scenario, seen: ScenarioState, outcome: Outcome) -> Outcome:
     choices = [choice for _, choice in seen.choices()]
     return msgspec.structs.replace(
-        found,
+        outcome,
         polarity=_polarity(scenario, seen),
         # As `read.interpret` sees silence: nothing but reasoning is none.
         silent=sum(c.stop is Stop.END and not c.answer and c.thinking is None for c in choices),
@@ -62,7 +62,7 @@ def _described(scenario: Scenario, seen: ScenarioState, found: Outcome) -> Outco
 def by_panel(scenario: Scenario, panel: Sequence[tuple[Settings, ScenarioState]], rules: Rules) -> Outcome:
     """What one scenario shows by the majority of several judges, each with its settings and what it has read."""
     read = [gather.gather(scenario, seen, settings.reads) for settings, seen in panel]
-    return concluded(scenario, panel[0][1], majority(read, tolerance=rules.tolerance), rules)
+    return conclude(scenario, panel[0][1], majority(read, tolerance=rules.tolerance), rules)
 
 
 def _polarity(scenario: Scenario, seen: ScenarioState) -> Literal["yes", "no"] | None:

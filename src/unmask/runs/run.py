@@ -92,8 +92,8 @@ class Run:
                 if watch is not None:
                     watch(scenario, seen[0], row)
                 if row.undecided:
-                    for kinds, member, held in zip(missing, panel, seen, strict=True):
-                        kinds.update(map(type, plan(scenario, held, member.settings)))
+                    for kinds, member, state in zip(missing, panel, seen, strict=True):
+                        kinds.update(map(type, plan(scenario, state, member.settings)))
         return score(
             outcomes,
             preset=settings.preset,
@@ -236,7 +236,7 @@ def _conclude(scenario: Scenario, seen: list[ScenarioState], panel: list[_Member
     first = panel[0].settings
     if len(panel) == 1:
         return outcome(scenario, seen[0], first)
-    read = [(member.settings, held) for member, held in zip(panel, seen, strict=True)]
+    read = [(member.settings, state) for member, state in zip(panel, seen, strict=True)]
     return by_panel(scenario, read, first.rules)
 
 
