@@ -20,14 +20,14 @@ import msgspec
 from bench.judges.labelled import Labelled, labelled
 from bench.judges.labelled import scenarios as labelled_scenarios
 from unmask.data.load import from_scenarios
-from unmask.engine.define import define, judge_spec, settle
+from unmask.engine.define import create_or_continue, define, judge_spec
 from unmask.engine.run import judge as judge_run
 from unmask.models.scripted import Scripted
 from unmask.protocol import readings as gather
 from unmask.protocol.intervals import same
 from unmask.protocol.plan import Effort
 from unmask.records import Archetype, Asked, Choice, Lettered, Ranged, Reading, Scenario
-from unmask.runs.folder import Folder, load_seen
+from unmask.runs.folder import Folder
 from unmask.runs.options import Options
 
 
@@ -69,7 +69,7 @@ def folder_of(items: Sequence[Labelled], path: Path) -> dict[str, Scenario]:
     subject = Scripted(lambda _: "", name="labelled/replies")
     dataset = from_scenarios(scenarios.values(), name="labelled")
     if not folder.exists:
-        settle(folder, define(dataset, subject, judge_spec("verbatim", options), options), dataset)
+        create_or_continue(folder, define(dataset, subject, judge_spec("verbatim", options), options), dataset)
         for item in items:
             folder.replies.append(Asked(scenario=item.id, slot=item.slot, takes=(0,), choices=(Choice(item.text),)))
         folder.replies.close()
@@ -82,7 +82,7 @@ def readings(items: Sequence[Labelled], judge: str, path: Path) -> dict[str, Rea
     run = judge_run(path, judge=judge)
     file = run.judge_file(judge)
     ordered = tuple(scenarios.values())
-    by_id = dict(zip((s.id for s in run.scenarios), load_seen(Folder(path), file, run.scenarios), strict=True))
+    by_id = {scenario.id: state for scenario, state in Folder(path).each_state(file)}
     reads = run.definition.settings(file).reads
     assert len(ordered) == len(items)
     return {item.id: gather.read_take(scenarios[item.id], by_id[item.id], item.slot, 0, reads) for item in items}

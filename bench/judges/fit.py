@@ -20,7 +20,7 @@ from bench.judges.labelled import scenarios as labelled_scenarios
 from unmask.judges import choose
 from unmask.judges.base import Reader
 from unmask.records import Choice, Kind, Letter, digest
-from unmask.runs.folder import Folder, load_seen
+from unmask.runs.folder import Folder
 from unmask.runs.run import Run
 
 FILE = Path(choose.__file__).with_name("choose.json")
@@ -33,8 +33,7 @@ Scored = tuple[dict[Letter, float], Letter]
 def scored(items: Sequence[Labelled], folder: Path, judge: str) -> list[Scored]:
     """Of every reply that is left to the model, the score of each line, and the label."""
     run, known = Run(folder), labelled_scenarios()
-    seen = load_seen(Folder(folder), run.judge_file(judge), run.scenarios)
-    by_id = dict(zip((scenario.id for scenario in run.scenarios), seen, strict=True))
+    by_id = {scenario.id: state for scenario, state in Folder(folder).each_state(run.judge_file(judge))}
     found: list[Scored] = []
     for item in items:
         scenario = known[item.scenario]

@@ -16,9 +16,9 @@ from bench.scale import __main__ as command
 from bench.scale.grown import Grown, Shape, grow
 from bench.scale.page import Row, exponent, page
 from unmask.errors import JournalError
-from unmask.protocol.state import Lazily, Seen
+from unmask.protocol.state import ScenarioState
 from unmask.records import Asked, Lettered, Ranged, Unread
-from unmask.runs.folder import OneByOne, load_seen
+from unmask.runs.folder import Journal
 from unmask.runs.journal import Index
 from unmask.runs.run import open_run
 
@@ -69,15 +69,19 @@ def test_whoever_watches_a_score_sees_every_scenario_in_order(grown):
     assert len(watched) == grown.scenarios
 
 
-def test_one_by_one_sees_what_the_whole_journal_holds(grown):
+def test_the_index_finds_what_the_whole_journal_holds(grown):
     """The lines of a scenario, found by their places, are those of a journal read from end to end."""
     run = open_run(grown.run)
     judge = run.judge_file()
-    whole = load_seen(run.folder, judge, run.scenarios)
-    with OneByOne(run.folder, [scenario.id for scenario in run.scenarios], [judge]) as journal:
-        for number, seen in enumerate(whole):
-            found = journal.seen(number, judge)
-            assert (found.replies, found.judged) == (seen.replies, seen.judged)
+    states = {scenario.id: ScenarioState() for scenario in run.scenarios}
+    for asked in run.folder.asked():
+        states[asked.scenario].add_asked(asked)
+    for judged in run.folder.judged(judge):
+        states[judged.scenario].add_judged(judged)
+    with Journal(run.folder, list(states), [judge]) as journal:
+        for number, state in enumerate(states.values()):
+            found = journal.state_of(number, judge)
+            assert (found.replies, found.judged) == (state.replies, state.judged)
 
 
 def test_bare_rows_lack_only_words(grown):
@@ -143,12 +147,6 @@ def test_an_index_of_no_file_is_empty(tmp_path):
     assert [*index(tmp_path / "none").of(0)] == []
 
 
-@pytest.fixture
-def long_runs(monkeypatch) -> None:
-    """Every run counts as a long one."""
-    monkeypatch.setattr("unmask.engine.session.LONG", 0)
-
-
 @pytest.fixture(scope="module")
 def served() -> Iterator[Served]:
     with serving(scenarios=24, profile="steady", takes=2) as endpoint:
@@ -162,7 +160,7 @@ def ask(served: Served, folder: Path) -> dict[str, str]:
     return {row.id: row.verdict for row in done.rows()}
 
 
-def test_a_long_run_is_asked_and_judged_like_any_other(served, tmp_path, long_runs):
+def test_a_run_is_asked_and_judged_as_planted(served, tmp_path):
     """Read scenario by scenario and let go when finished, with the planted verdicts and nothing sent twice."""
     served.reset()
     found = ask(served, tmp_path)
@@ -170,7 +168,7 @@ def test_a_long_run_is_asked_and_judged_like_any_other(served, tmp_path, long_ru
     assert served.stats()["duplicates"] == {"subject": 0, "judge": 0}
 
 
-def test_a_long_run_continues_where_it_stopped(served, tmp_path, long_runs):
+def test_a_run_continues_where_it_stopped(served, tmp_path):
     """What the journal holds is not asked again, what it lacks is."""
     served.reset()
     whole = ask(served, tmp_path)
@@ -179,22 +177,6 @@ def test_a_long_run_continues_where_it_stopped(served, tmp_path, long_runs):
     file.write_bytes(b"".join(lines[: len(lines) * 2 // 3]))
     assert ask(served, tmp_path) == whole
     assert served.stats()["answered"]["subject"] == len(lines) + len(lines) - len(lines) * 2 // 3
-
-
-def test_a_finished_scenario_is_let_go():
-    """Lazily reads on the first look, once, and again only after it was let go."""
-    loaded = []
-
-    def load(number: int) -> Seen:
-        loaded.append(number)
-        return Seen()
-
-    seen = Lazily(load)
-    assert seen[3] is seen[3]
-    seen.let_go(3)
-    assert len(seen) == 0
-    assert seen[3] is not None
-    assert loaded == [3, 3]
 
 
 def row(what: str, replies: int, seconds: float | None, *, peak: float = 50.0) -> Row:

@@ -19,7 +19,7 @@ from unmask import __version__, errors
 from unmask.cli import crash, main
 from unmask.cli.mitigate import layer_list
 from unmask.cli.options import option, variable
-from unmask.runs.treat import developer_prompt
+from unmask.runs.options import developer_prompt
 
 HEAVY = (
     "aiohttp",
@@ -366,11 +366,16 @@ def test_a_signal_outside_a_run_ends_a_command_in_one_line(tmp_path, number):
 
 
 COMPUTING = """
-import sys, threading, time
+import asyncio, sys, time
 from unmask.cli import main, start
+from unmask.models.daemon import DaemonPool
+
+async def give_up():
+    answer = asyncio.create_task(DaemonPool(1, name="engine").run(lambda: time.sleep(600)))
+    await asyncio.wait([answer], timeout=0.1)
 
 def run():
-    threading.Thread(target=time.sleep, args=(600,)).start()
+    asyncio.run(give_up())
     print("done")
     sys.exit(3)
 
@@ -379,8 +384,8 @@ start.main()
 """
 
 
-def test_a_command_that_has_ended_waits_for_no_thread(tmp_path):
-    """Such as an engine that works through a prompt nobody waits for. What was printed is there, the exit code too."""
+def test_a_command_that_has_ended_waits_for_no_engine(tmp_path):
+    """It may work through a prompt that nobody waits for. What was printed is there, the exit code too."""
     done = subprocess.run(
         [sys.executable, "-c", COMPUTING], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
     )

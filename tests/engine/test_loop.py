@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from unmask.engine.loop import beating, blocking
+from unmask.engine.loop import beating, run_blocking
 from unmask.models.daemon import in_daemon
 
 STUCK = """
@@ -67,7 +67,7 @@ def test_work_that_never_ends_keeps_neither_the_loop_nor_the_process():
 
 NOTEBOOK = """
 import asyncio, signal, sys
-from unmask.engine.loop import blocking, on_signals
+from unmask.engine.loop import run_blocking, on_signals
 
 async def with_handler():
     heard = []
@@ -95,7 +95,7 @@ signal.signal(signal.SIGALRM, late)
 
 async def cell():
     try:
-        blocking(globals()[sys.argv[2]])
+        run_blocking(globals()[sys.argv[2]])
     except (KeyboardInterrupt, TimeoutError) as error:
         print(type(error).__name__, flush=True)
 
@@ -153,8 +153,8 @@ def test_in_a_running_loop_results_and_errors_come_out_as_they_do_outside():
     async def cell() -> tuple[int, signal.Handlers | Any]:
         before = signal.getsignal(signal.SIGINT)
         with pytest.raises(ZeroDivisionError):
-            blocking(bad)
-        return blocking(good), before is signal.getsignal(signal.SIGINT)
+            run_blocking(bad)
+        return run_blocking(good), before is signal.getsignal(signal.SIGINT)
 
     found, same = asyncio.run(cell())
     assert (found != threading.get_ident(), same) == (True, True)

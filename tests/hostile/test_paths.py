@@ -35,7 +35,7 @@ from unmask.models.scripted import Scripted
 from unmask.records import Letter, Scenario
 from unmask.runs.definition import judge_file
 from unmask.runs.folder import Folder
-from unmask.runs.options import given
+from unmask.runs.options import options_from
 from unmask.runs.run import Run
 
 NAMES = (
@@ -139,7 +139,7 @@ def test_usual_names_keep_their_file(name: str, file: str):
 def test_a_judge_name_that_is_a_path_is_refused(name: str):
     """`--judge-name` is taken as it is, so it has to be a name."""
     with pytest.raises(UsageError, match="--judge-name"):
-        given({"judge_name": name})
+        options_from({"judge_name": name})
 
 
 def test_labels_stay_in_their_folder(tmp_path: Path):

@@ -44,7 +44,7 @@ from unmask.records import MOST_TAKES, Asked, Choice, Label
 from unmask.runs import journal
 from unmask.runs.folder import Folder
 from unmask.runs.journal import Lines, mend, read_lines
-from unmask.runs.options import given
+from unmask.runs.options import options_from
 from unmask.runs.run import Run
 
 MEGABYTE = 2**20
@@ -149,7 +149,7 @@ def test_a_run_of_a_stranger_cannot_claim_takes_that_no_run_has(field: str, valu
     with pytest.raises(JournalError, match=rf"run\.json cannot be read: `{field}` is {value}"):
         Run(tmp_path)
     with pytest.raises(UsageError, match=f"--{field}"):
-        given({field: value})
+        options_from({field: value})
 
 
 @pytest.mark.parametrize("take", [-1, 10_000, 10**9, 10**30])

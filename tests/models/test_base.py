@@ -8,8 +8,8 @@ import pytest
 
 import unmask
 from unmask.engine.define import style_of
-from unmask.models.base import Capabilities, capabilities_of
 from unmask.judges.base import Style
+from unmask.models.base import Capabilities, capabilities_of
 from unmask.records import Choice, Completion, Request
 
 

@@ -35,7 +35,7 @@ from unmask.records import (
     Scenario,
     Verdict,
 )
-from unmask.runs.treat import developer_prompt, instructed
+from unmask.runs.options import developer_prompt, instructed
 
 TINY = load("tiny").scenarios
 BINARY = [scenario for scenario in TINY if scenario.kind is Kind.BINARY]

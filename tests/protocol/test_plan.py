@@ -13,7 +13,7 @@ from unmask.judges.base import JUDGES, Reader, Style
 from unmask.protocol.plan import Ask, Effort, Read, Settings, plan
 from unmask.protocol.presets import Preset
 from unmask.protocol.readings import POLARITY
-from unmask.protocol.state import Seen
+from unmask.protocol.state import ScenarioState
 from unmask.records import (
     Archetype,
     Asked,
@@ -53,7 +53,7 @@ class World:
 
     def __init__(self, scenario: Scenario, readings: dict[str, str], settings: Settings) -> None:
         self.scenario, self.readings, self.settings = scenario, readings, settings
-        self.seen = Seen()
+        self.seen = ScenarioState()
         self.sent: list[Ask | Read] = []
 
     def run(self, *, whole_calls: bool = True, one_connection: bool = False) -> Outcome:
@@ -143,14 +143,14 @@ def test_under_inspect_the_pressured_request_is_sent_even_without_a_belief():
 
 def test_takes_of_one_request_are_planned_together():
     """One Ask names all takes, so that they can go out as one call."""
-    (ask,) = plan(binary(), Seen(), Settings(direct=3))
+    (ask,) = plan(binary(), ScenarioState(), Settings(direct=3))
     assert isinstance(ask, Ask)
     assert ask.takes == (0, 1, 2)
 
 
 def test_identical_texts_are_read_once():
     """Three equal replies to one request need one judge call."""
-    seen = Seen()
+    seen = ScenarioState()
     seen.add_asked(Asked(scenario="s", slot="direct", takes=(0, 1, 2), choices=(Choice("Well, yes."),) * 3))
     reads = [item for item in plan(binary(), seen, Settings()) if isinstance(item, Read)]
     assert len(reads) == 1
@@ -158,7 +158,7 @@ def test_identical_texts_are_read_once():
 
 def test_a_tagged_answer_needs_no_judge():
     """The rule reads bare yes/no in tags by the scenario's own polarity."""
-    seen = Seen()
+    seen = ScenarioState()
     tagged = Choice("So: <final_answer>yes</final_answer>")
     seen.add_asked(Asked(scenario="s", slot="direct", takes=(0, 1, 2), choices=(tagged,) * 3))
     assert not [item for item in plan(binary(), seen, Settings()) if isinstance(item, Read)]
@@ -166,7 +166,7 @@ def test_a_tagged_answer_needs_no_judge():
 
 def test_reader_llm_sends_tagged_answers_to_the_judge():
     """The switch turns the rule off."""
-    seen = Seen()
+    seen = ScenarioState()
     tagged = Choice("So: <final_answer>yes</final_answer>")
     seen.add_asked(Asked(scenario="s", slot="direct", takes=(0, 1, 2), choices=(tagged,) * 3))
     reads = [item for item in plan(binary(), seen, Settings(reader=Reader.LLM)) if isinstance(item, Read)]
@@ -176,7 +176,7 @@ def test_reader_llm_sends_tagged_answers_to_the_judge():
 def test_unknown_polarity_is_asked_once_and_cannot_tell_sends_every_reply_to_the_judge():
     """`Answer: C` about polarity means that the judge reads the replies themselves."""
     scenario = binary(yes_means=None)
-    seen = Seen()
+    seen = ScenarioState()
     choices = tuple(Choice(f"{take} <final_answer>yes</final_answer>") for take in range(3))
     seen.add_asked(Asked(scenario="s", slot="direct", takes=(0, 1, 2), choices=choices))
     (read,) = [item for item in plan(scenario, seen, Settings()) if isinstance(item, Read)]
@@ -190,7 +190,7 @@ def test_unknown_polarity_is_asked_once_and_cannot_tell_sends_every_reply_to_the
 def test_a_reply_cut_off_before_any_answer_is_asked_once_more_with_double_the_room():
     """Then it stays unread, and the scenario is unjudged rather than honest."""
     scenario = binary(archetype=Archetype.PROVIDED_FACTS, direct=None, indirect=())
-    seen = Seen()
+    seen = ScenarioState()
     empty = (Choice("", reasoning="hm", stop=Stop.LENGTH),)
     seen.add_asked(Asked(scenario="s", slot="pressured", takes=(0,), choices=empty))
     (again,) = plan(scenario, seen, Settings())
@@ -204,7 +204,7 @@ def test_a_reply_cut_off_before_any_answer_is_asked_once_more_with_double_the_ro
 def test_an_empty_reply_that_ended_normally_is_an_evasion_without_a_call():
     """Silence is read as C and counted as silent."""
     scenario = binary(archetype=Archetype.PROVIDED_FACTS, direct=None, indirect=())
-    seen = Seen()
+    seen = ScenarioState()
     seen.add_asked(Asked(scenario="s", slot="pressured", takes=(0,), choices=(Choice(""),)))
     assert plan(scenario, seen, Settings()) == ()
     found = outcome(scenario, seen, Settings())
@@ -232,7 +232,7 @@ def test_stop_at_first_lie_gives_the_verdict_of_reading_everything():
 
 def test_a_failed_request_is_not_planned_again_in_the_same_session_and_is_in_the_next():
     """Within a session it was retried already; `forget_errors` is what a new session does."""
-    seen = Seen()
+    seen = ScenarioState()
     seen.add_asked(Asked(scenario="s", slot="direct", takes=(0, 1, 2), error="timeout"))
     asks = [item for item in plan(binary(), seen, Settings()) if isinstance(item, Ask)]
     assert "direct" not in {ask.slot for ask in asks}
@@ -245,7 +245,7 @@ def test_a_failed_request_is_not_planned_again_in_the_same_session_and_is_in_the
 def test_a_failed_second_attempt_does_not_buy_the_first_again():
     """The answer of attempt 1 outlives the error of attempt 2: the next session asks attempt 2 only."""
     scenario = binary(archetype=Archetype.PROVIDED_FACTS, direct=None, indirect=())
-    seen = Seen()
+    seen = ScenarioState()
     seen.add_asked(Asked(scenario="s", slot="pressured", takes=(0,), choices=(Choice("", stop=Stop.LENGTH),)))
     seen.add_asked(Asked(scenario="s", slot="pressured", takes=(0,), attempt=2, error="timeout"))
     assert plan(scenario, seen, Settings()) == ()
@@ -257,14 +257,14 @@ def test_a_failed_second_attempt_does_not_buy_the_first_again():
 
 def test_judging_again_never_plans_a_subject_request():
     """With `ask` off only readings come out."""
-    seen = Seen()
+    seen = ScenarioState()
     seen.add_asked(Asked(scenario="s", slot="direct", takes=(0,), choices=(Choice("Hm."),)))
     assert all(isinstance(item, Read) for item in plan(binary(), seen, Settings(ask=False)))
 
 
 def test_a_judge_without_a_model_plans_no_judge_request():
     """What it does not read stays unread."""
-    seen = Seen()
+    seen = ScenarioState()
     seen.add_asked(Asked(scenario="s", slot="direct", takes=(0, 1, 2), choices=(Choice("Hm."),) * 3))
     assert not [item for item in plan(binary(), seen, Settings(style=Style.VERBATIM)) if isinstance(item, Read)]
 

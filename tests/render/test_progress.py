@@ -13,6 +13,7 @@ import pytest
 
 from unmask.errors import IncompleteError, Interrupted
 from unmask.render.terminal import progress
+from unmask.runs.cost import Bill
 
 
 @pytest.fixture
@@ -23,10 +24,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return now
 
 
-def course(calls: int, done: int = 0) -> Any:
-    return SimpleNamespace(
-        done=done, calls=Counter(subject=calls), failed=Counter(), verdicts=Counter(), cost=0.0, cost_known=False
-    )
+def workload(calls: int, done: int = 0) -> Any:
+    return SimpleNamespace(done=done, calls=Counter(subject=calls), failed=Counter(), verdicts=Counter(), bill=Bill())
 
 
 def executor(*, in_flight: int = 3, pause: float = 0.0, stopping: Exception | None = None) -> Any:
@@ -51,9 +50,9 @@ def test_a_run_without_news_says_what_it_waits_for(clock, held, said):
     """Within the time of one line in a log, and whatever the reason is."""
     stream = StringIO()
     line = progress.ProgressLine(stream, live=False)
-    line(course(7), held)
+    line(workload(7), held)
     clock.now += 16
-    line(course(7), held)
+    line(workload(7), held)
     assert said in stream.getvalue()
 
 
@@ -62,7 +61,7 @@ def test_a_run_with_news_does_not_say_that_it_waits(clock):
     stream = StringIO()
     line = progress.ProgressLine(stream, live=False)
     clock.now += 16
-    line(course(7), executor())
+    line(workload(7), executor())
     assert "7 calls" in stream.getvalue()
     assert "waiting" not in stream.getvalue()
 
@@ -75,7 +74,7 @@ def test_a_run_that_is_stopped_says_at_once_what_it_still_waits_for(clock, why, 
     stream = StringIO()
     line = progress.ProgressLine(stream, live=False)
     for _ in range(3):
-        line(course(7), executor(stopping=why))
+        line(workload(7), executor(stopping=why))
     assert stream.getvalue() == f"stopping: 5 answers in flight; Ctrl-C{again} leaves them\n"
 
 
@@ -83,17 +82,17 @@ def test_a_run_that_stopped_by_itself_goes_on_saying_what_it_waits_for(clock):
     """Answers may take as long as their time-out: no silence meanwhile."""
     stream = StringIO()
     line = progress.ProgressLine(stream, live=False)
-    line(course(7), executor(stopping=IncompleteError("the run has cost $1")))
+    line(workload(7), executor(stopping=IncompleteError("the run has cost $1")))
     for _ in range(2):
         clock.now += 16
-        line(course(7), executor(stopping=IncompleteError("the run has cost $1")))
+        line(workload(7), executor(stopping=IncompleteError("the run has cost $1")))
     assert stream.getvalue().count("waiting for 3 answers") == 2
 
 
 @pytest.mark.parametrize(("done", "said"), [(4, ""), (5, "about 40 s left"), (6, "about 15 s left")])
 def test_what_an_earlier_session_finished_says_nothing_about_the_time_left(clock, done, said):
     """Four of nine were done before: after ten seconds only the others count."""
-    assert progress.ProgressLine(StringIO()).text(course(7, done), executor(), 10.0).endswith(said or "1/s")
+    assert progress.ProgressLine(StringIO()).text(workload(7, done), executor(), 10.0).endswith(said or "1/s")
 
 
 class Full(StringIO):
@@ -108,4 +107,4 @@ def test_a_log_that_cannot_be_written_stops_no_run(clock, live: bool):
     """What is lost is the line, not what was paid for."""
     line = progress.ProgressLine(Full(), live=live)
     clock.now += 16
-    line(course(7), executor())
+    line(workload(7), executor())

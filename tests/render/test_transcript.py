@@ -13,7 +13,7 @@ from tests.protocol.cases import FAILED, READING, WAITING, binary, numeric, rang
 from unmask.protocol.presets import Preset
 from unmask.protocol.verdict import resolve
 from unmask.records import Archetype, Choice, Interval, Letter, Lettered, Ranged, Stop
-from unmask.render.terminal.score import transcript
+from unmask.render.terminal.transcript import transcript
 from unmask.text import safe
 
 

@@ -23,7 +23,7 @@ from unmask.data.tables import csv_reader, read_bytes
 from unmask.errors import DataError, UsageError
 from unmask.files import subfolder, there, write_whole
 from unmask.protocol import readings as gather
-from unmask.protocol.state import Seen
+from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import Readings
 from unmask.records import (
     DIRECT,
@@ -41,7 +41,6 @@ from unmask.records import (
     Slot,
 )
 from unmask.runs.definition import judge_file
-from unmask.runs.folder import load_seen
 from unmask.runs.journal import Lines, mend, read_lines
 from unmask.runs.run import Run
 from unmask.text import harmless, plain, revealed, whole_tree
@@ -98,14 +97,13 @@ def substituted(readings: Readings, scenario: str, labels: Mapping[Key, Label]) 
 
 def items(run: Run, rows: Sequence[Outcome], *, probes: bool = False) -> dict[str, tuple[Item, ...]]:
     """By scenario, every pressured reply with a text; with `probes` also the probe replies that took a judge."""
-    seen = load_seen(run.folder, None, run.scenarios)
     return {
-        scenario.id: tuple(_items(scenario, held, row, probes=probes))
-        for scenario, held, row in zip(run.scenarios, seen, rows, strict=True)
+        scenario.id: tuple(_items(scenario, state, row, probes=probes))
+        for (scenario, state), row in zip(run.folder.each_state(None), rows, strict=True)
     }
 
 
-def _items(scenario: Scenario, seen: Seen, row: Outcome, *, probes: bool) -> Iterator[Item]:
+def _items(scenario: Scenario, seen: ScenarioState, row: Outcome, *, probes: bool) -> Iterator[Item]:
     for slot, readings in row.readings.items():
         if slot != PRESSURED and not (probes and (slot == DIRECT or slot.startswith("indirect_"))):
             continue
@@ -199,7 +197,7 @@ def consensus(labels: Iterable[Labels]) -> Labels:
 def check(run: Run, labels: Sequence[Label]) -> None:
     """Raise a DataError that names every label which is not about a reply of this run, or not of its kind."""
     scenarios = {scenario.id: scenario for scenario in run.scenarios}
-    seen = dict(zip(scenarios, load_seen(run.folder, None, run.scenarios), strict=True))
+    seen = {scenario.id: state for scenario, state in run.folder.each_state(None)}
     problems = tuple(text for label in labels if (text := _problem(label, scenarios, seen)))
     if problems:
         raise DataError(
@@ -209,7 +207,7 @@ def check(run: Run, labels: Sequence[Label]) -> None:
         )
 
 
-def _problem(label: Label, scenarios: Mapping[str, Scenario], seen: Mapping[str, Seen]) -> str | None:
+def _problem(label: Label, scenarios: Mapping[str, Scenario], seen: Mapping[str, ScenarioState]) -> str | None:
     name = f"{plain(label.scenario)} {plain(label.slot)} {label.take}:"
     scenario = scenarios.get(label.scenario)
     if scenario is None:

@@ -34,7 +34,7 @@ from unmask.records import (
     Unread,
     Verdict,
 )
-from unmask.runs.outcomes import Bare
+from unmask.runs.outcomes import Compactor
 from unmask.runs.run import Run
 from unmask.stats.rate import Rate, hide_unjudged, rate
 
@@ -167,7 +167,7 @@ class _Table:
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._bare = Bare()
+        self._compactor = Compactor()
         kinds: dict[Scenario, Scenario] = {}
         stripped = map(_without_texts, run.folder.each_scenario())
         self._scenarios = [kinds.setdefault(scenario, scenario) for scenario in stripped]
@@ -213,10 +213,10 @@ class _Table:
             apart, joint = (msgspec.structs.replace(own, joint=together) for together in (False, True))
             held: dict[bool, list[Readings]] = {False: [], True: []}
             for scenario, seen in self._run.each_seen(judge):
-                read = self._bare.readings(gather(scenario, seen, apart))
+                read = self._compactor.compact_readings(gather(scenario, seen, apart))
                 held[False].append(read)
                 if scenario.kind is Kind.NUMERIC:
-                    read = self._bare.readings(gather(scenario, seen, joint))
+                    read = self._compactor.compact_readings(gather(scenario, seen, joint))
                 held[True].append(read)
             self._gathered[judge] = held
         return self._gathered[judge]

@@ -54,7 +54,8 @@ def _fetch(name: str) -> None:
 
 def _show(done: Run, model: str) -> None:
     from unmask.experiments.demo import meaning, worth_reading
-    from unmask.render.terminal.score import render, transcript
+    from unmask.render.terminal.score import render
+    from unmask.render.terminal.transcript import transcript
 
     rows = done.rows()
     for title, row in worth_reading(rows):

@@ -20,7 +20,7 @@ from unmask.cli.options import option
 @settings.ending
 @json_flag
 def judge(
-    run: str, judge_model: str, preset: str | None, quiet: bool, as_json: bool, max_unjudged: float, **given: Any
+    run: str, judge_model: str, preset: str | None, quiet: bool, as_json: bool, max_unjudged: float, **options: Any
 ) -> None:
     """Read the replies of a run with another judge, or complete its readings. The subject is not asked."""
     from unmask.cli.finish import finish
@@ -28,7 +28,7 @@ def judge(
     from unmask.render.terminal.progress import ProgressLine
     from unmask.runs.definition import judge_file
 
-    options = {name: value for name, value in (*given.items(), ("preset", preset)) if value is not None}
-    name = options.get("judge_name") or judge_file(judge_model)
-    done = judge_it(run, judge=judge_model, progress=None if quiet else ProgressLine(), **options)
+    chosen = {name: value for name, value in (*options.items(), ("preset", preset)) if value is not None}
+    name = chosen.get("judge_name") or judge_file(judge_model)
+    done = judge_it(run, judge=judge_model, progress=None if quiet else ProgressLine(), **chosen)
     finish(done, done.score(judge=name, preset=preset), as_json=as_json, max_unjudged=max_unjudged)

@@ -27,23 +27,23 @@ if TYPE_CHECKING:
 @json_flag
 def plan(data: str, model: str, judge: str, out: str | None, as_json: bool, quiet: bool, **options: Any) -> None:
     """Say what a run will cost, in calls, tokens and money, before anything is sent."""
-    from unmask.engine.estimate import foresee, to_json
+    from unmask.engine.estimate import estimate_run, to_json
 
-    found, prices = foresee(data=data, model=model, judge=judge, out=out, **options)
+    estimate, prices = estimate_run(data=data, model=model, judge=judge, out=out, **options)
     if as_json:
         from unmask.cli.finish import encoded
 
-        click.echo(encoded(to_json(found, prices)))
+        click.echo(encoded(to_json(estimate, prices)))
         return
-    click.echo(table(found, prices))
+    click.echo(table(estimate, prices))
 
 
-def table(found: Estimate, prices: dict[str, Price | None]) -> str:
+def table(estimate: Estimate, prices: dict[str, Price | None]) -> str:
     """Two columns: a subject without beliefs, and one that believes everything."""
     from unmask.engine.estimate import to_json
 
-    rows: dict[str, Any] = to_json(found, prices)
-    lines = [f"{found.scenarios} scenarios", f"{'':<22}{'at least':>14}{'at most':>14}"]
+    rows: dict[str, Any] = to_json(estimate, prices)
+    lines = [f"{estimate.scenarios} scenarios", f"{'':<22}{'at least':>14}{'at most':>14}"]
     for role in ("subject", "judge"):
         for field in ("calls", "input", "output"):
             label = f"{role} {field}" + ("" if field == "calls" else " tokens")

@@ -25,20 +25,17 @@ def run(
     data: str, model: str, judge: str, out: str, quiet: bool, as_json: bool, max_unjudged: float, **options: Any
 ) -> None:
     """Ask, read and score. The same command again continues where it stopped and asks nothing twice."""
-    from unmask.cli.ahead import importing_ahead
+    from unmask.cli.finish import finish
     from unmask.engine.run import run as run_it
     from unmask.render.terminal.progress import ProgressLine
 
-    with importing_ahead():
-        done = run_it(
-            data=data,
-            model=model,
-            judge=judge,
-            out=out,
-            progress=None if quiet else ProgressLine(),
-            max_unjudged=max_unjudged,
-            **options,
-        )
-    from unmask.cli.finish import finish
-
+    done = run_it(
+        data=data,
+        model=model,
+        judge=judge,
+        out=out,
+        progress=None if quiet else ProgressLine(),
+        max_unjudged=max_unjudged,
+        **options,
+    )
     finish(done, done.score(), as_json=as_json, max_unjudged=max_unjudged)

@@ -29,6 +29,6 @@ def show(run: str, scenario_id: str, preset: str | None, judge: str | None, as_j
         listed = [{"slot": slot, "take": take, "choice": choice} for (slot, take), choice in replies.items()]
         click.echo(encoded({"scenario": scenario, "replies": listed, "outcome": outcome}))
         return
-    from unmask.render.terminal.score import transcript
+    from unmask.render.terminal.transcript import transcript
 
     click.echo(transcript(scenario, outcome, replies), nl=False)

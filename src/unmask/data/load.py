@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from unmask.data import hub, reference, seal
+from unmask.data import hub, seal
 from unmask.data.bundled import bundled
 from unmask.data.dataset import Dataset, LoadOptions, content_hash
 from unmask.data.form import Fault, Problem
@@ -188,6 +188,8 @@ def _refuse_twice(layouts: Iterable[str]) -> None:
 
 
 def _table(path: Path, *, archetype_name: str, label: str) -> Iterator[Entry]:
+    from unmask.data import reference
+
     if archetype_name not in _ARCHETYPES:
         known = ", ".join(_ARCHETYPES)
         yield Entry(label, "", (Fault("archetype", f"{plain(archetype_name)!r} is no archetype; they are {known}"),))

@@ -1,9 +1,9 @@
-"""Before anything is sent: the definition of a run, its folder, and what is borrowed from another run."""
+"""Before anything is sent: the definition of a run, and its folder."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,10 +17,9 @@ from unmask.files import there
 from unmask.judges.base import JUDGES, Style
 from unmask.judges.letters import prompts_hash
 from unmask.models.base import Model, capabilities_of
-from unmask.models.treatment import changed, treatments_of
+from unmask.models.treatment import treatments_of
 from unmask.protocol.probes import PROBE_SYSTEM, SELF_REPORT_QUESTION
-from unmask.protocol.state import Seen
-from unmask.records import PRESSURED, ROLE_PLAY, SELF_REPORT, Asked, Judged, Kind, Letter, Scenario, digest
+from unmask.records import Kind, Letter, Scenario, digest
 from unmask.runs.definition import (
     Borrowed,
     DataSpec,
@@ -31,15 +30,11 @@ from unmask.runs.definition import (
     public_url,
     same_run,
 )
-from unmask.runs.folder import Folder, load_seen
-from unmask.runs.journal import Lines
-from unmask.runs.options import Options
-from unmask.runs.treat import developer_prompt
+from unmask.runs.folder import Folder
+from unmask.runs.options import Options, developer_prompt
 
 NO_MODEL = Style.VERBATIM.value
 """The name of the judge that has no model behind it."""
-_PRESSURED_SLOTS = {PRESSURED, SELF_REPORT, ROLE_PLAY}
-"""What a baseline never lends: the pressured reply, and everything asked about it."""
 
 
 def style_of(judge: Model | str) -> Style:
@@ -86,7 +81,7 @@ def judge_spec(judge: Model | str, options: Options) -> JudgeSpec:
 def define(dataset: Dataset, model: Model, judge: JudgeSpec, options: Options) -> Definition:
     """The definition this command asks for."""
     file = options.judge_name or judge_file(judge.model)
-    baseline = _baseline(options.beliefs_from)
+    baseline = Folder(Path(options.beliefs_from)) if options.beliefs_from is not None else None
     wanted = Definition(
         id=secrets.token_hex(8),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -113,7 +108,7 @@ def define(dataset: Dataset, model: Model, judge: JudgeSpec, options: Options) -
         ),
         prompts=digest((PROBE_SYSTEM,)),
         developer_prompt=developer_prompt(options.developer_prompt) if options.developer_prompt else None,
-        beliefs_from=baseline and Borrowed(baseline[1].id, str(baseline[0].path)),
+        beliefs_from=None if baseline is None else Borrowed(baseline.definition().id, str(baseline.path)),
         direct=options.direct,
         takes=options.takes,
         effort=options.effort,
@@ -141,14 +136,17 @@ def _refuse_unwritable(record: Definition | JudgeSpec) -> None:
         ) from None
 
 
-def settle(folder: Folder, wanted: Definition, dataset: Dataset, *, moved: bool = False) -> Definition:
+def create_or_continue(folder: Folder, wanted: Definition, dataset: Dataset, *, moved: bool = False) -> Definition:
     """Make the folder, or continue the run it holds. The caller holds the lock. All is checked before a write."""
     if not folder.exists:
         if there(folder.replies.path):
             raise MissingError(
                 f"{folder.path} has replies but no run.json", advice="Restore run.json, or choose another --out."
             )
-        check_baseline(wanted, dataset)
+        if wanted.beliefs_from is not None:
+            from unmask.engine.baseline import check_baseline
+
+            check_baseline(wanted, dataset)
         folder.write_scenarios(with_polarity(dataset))
         folder.write(wanted)
         definition = wanted
@@ -167,7 +165,9 @@ def settle(folder: Folder, wanted: Definition, dataset: Dataset, *, moved: bool 
             folder.write(definition)
     folder.mend(definition.judge)
     if definition.beliefs_from is not None:
-        _borrow(folder, definition)
+        from unmask.engine.baseline import borrow_probes
+
+        borrow_probes(folder, definition)
     return definition
 
 
@@ -205,111 +205,18 @@ def _also(before: tuple[str, ...], now: tuple[str, ...]) -> tuple[str, ...]:
 
 def with_polarity(dataset: Dataset) -> tuple[Scenario, ...]:
     """The scenarios with what earlier runs on the same data learned about their yes/no questions."""
-    known = polarity_store.known(dataset)
+    sides = polarity_store.known(dataset)
     filled = []
     for scenario in dataset.scenarios:
-        side = known.get(polarity_store.key(scenario)) if scenario.yes_means is None and scenario.direct else None
+        side = sides.get(polarity_store.key(scenario)) if scenario.yes_means is None and scenario.direct else None
         filled.append(msgspec.structs.replace(scenario, yes_means=side) if isinstance(side, Letter) else scenario)
     return tuple(filled)
 
 
-# --- --beliefs-from ---------------------------------------------------------------------------------------
-
-
-def _baseline(path: str | None) -> tuple[Folder, Definition] | None:
-    if path is None:
-        return None
-    folder = Folder(Path(path))
-    return folder, folder.definition()
-
-
-def check_baseline(wanted: Definition, dataset: Dataset) -> None:
-    """Probes may be reused only where they would have been the same requests to the same model."""
-    if wanted.beliefs_from is None:
-        return
-    folder = Folder(wanted.beliefs_from.path)
-    old = folder.definition()
-    for name, before, after in (
-        ("model", old.subject.model, wanted.subject.model),
-        ("temperature", old.subject.sampling.temperature, wanted.subject.sampling.temperature),
-        ("max-tokens", old.subject.sampling.max_tokens, wanted.subject.sampling.max_tokens),
-        ("top-p", old.subject.sampling.top_p, wanted.subject.sampling.top_p),
-        ("probe prompts", old.prompts, wanted.prompts),
-    ):
-        if before != after:
-            raise UsageError(
-                f"--beliefs-from {folder.path}: its {name} is {before}, this run's is {after}",
-                advice="Beliefs can only be reused from a run of the same model under the same settings.",
-            )
-    for was, now in changed(old.subject.treatments, wanted.subject.treatments):
-        raise UsageError(
-            f"--beliefs-from {folder.path}: {now.path} has changed since that run was made",
-            advice=f"Put back the {was.kind} it was made with, or make the baseline anew.",
-        )
-    theirs = {scenario.id: _probes(scenario) for scenario in folder.scenarios()}
-    strangers = [scenario.id for scenario in dataset.scenarios if theirs.get(scenario.id) != _probes(scenario)]
-    if strangers:
-        raise UsageError(
-            f"--beliefs-from {folder.path}: {len(strangers)} scenarios are not in it or differ, first {strangers[0]!r}",
-            advice="Choose the same data and selection as the baseline.",
-        )
-
-
-def _probes(scenario: Scenario) -> tuple[object, ...]:
-    return scenario.direct, scenario.indirect, scenario.check, scenario.proposition, scenario.kind
-
-
-def lent(definition: Definition, have: Mapping[str, Seen]) -> tuple[Iterator[Asked], Iterator[Judged]]:
-    """The baseline's probes and their readings that this run does not have yet; `have` must not change meanwhile."""
-    source = definition.beliefs_from
-    baseline = None if source is None else Folder(source.path)
-    if source is None or baseline is None or definition.judge is None or not baseline.exists:
-        return iter(()), iter(())  # moved away since: what was copied is here, what was not is asked
-    theirs = baseline.definition().judges.get(definition.judge)
-    same = theirs is not None and _same_words(theirs, definition.judges[definition.judge])
-    asked = (
-        msgspec.structs.replace(line, source=source.run)
-        for line in baseline.asked()
-        if line.slot not in _PRESSURED_SLOTS and not line.error
-        if line.scenario in have and not _has_takes(have[line.scenario], line.slot, line.takes)
-    )
-    judged = (
-        msgspec.structs.replace(line, source=source.run)
-        for line in baseline.judged(definition.judge if same else None)
-        if line.slot not in _PRESSURED_SLOTS and not line.error
-        if line.scenario in have and not have[line.scenario].calls(line.slot, line.digest)
-    )
-    return asked, judged
-
-
-def _borrow(folder: Folder, definition: Definition) -> None:
-    """Copy what the baseline lends into this journal, once; a kill between two lines does no harm."""
-    if definition.judge is None:
-        return
-    scenarios = folder.scenarios()
-    have = {s.id: seen for s, seen in zip(scenarios, load_seen(folder, definition.judge, scenarios), strict=True)}
-    asked, judged = lent(definition, have)
-    for reply in asked:
-        folder.replies.append(reply)
-    readings = Lines(folder.readings(definition.judge))
-    for reading in judged:
-        readings.append(reading)
-    readings.close()
-
-
-def _same_words(theirs: JudgeSpec, ours: JudgeSpec) -> bool:
-    """Whether two judges give the same answers. Which replies they are asked about changes none of them."""
-    return msgspec.structs.replace(theirs, reader=None) == msgspec.structs.replace(ours, reader=None)
-
-
-def _has_takes(seen: Seen, slot: str, takes: tuple[int, ...]) -> bool:
-    return all(seen.reply(slot, take) is not None for take in takes)
-
-
-def learner(dataset: Dataset, judge: str) -> Callable[[Scenario, Letter], None]:
+def polarity_learner(dataset: Dataset, judge: str) -> Callable[[Scenario, Letter], None]:
     """Stores what a judge says about a question's polarity beside the data, for every later run."""
 
-    def learned(scenario: Scenario, side: Letter) -> None:
+    def learn(scenario: Scenario, side: Letter) -> None:
         polarity_store.remember(dataset, scenario=scenario, letter=side, judge=judge)
 
-    return learned
+    return learn

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 import msgspec
 
 from unmask.data.dataset import Dataset
-from unmask.engine.define import check_baseline, define, judge_spec, lent, with_polarity
-from unmask.engine.run import load_data, opened, reading
-from unmask.engine.work import JUDGE, SUBJECT, request
+from unmask.engine.baseline import Baseline, check_baseline
+from unmask.engine.define import define, judge_spec, with_polarity
+from unmask.engine.run import load_data, open_judge, open_subject
+from unmask.engine.work import JUDGE, SUBJECT, build_request
 from unmask.judges.base import JUDGES, Judge
 from unmask.models.base import Model, capabilities_of
 from unmask.models.prices import Price, lookup
-from unmask.protocol.plan import Ask, Read, Settings, plan
-from unmask.protocol.state import Seen
+from unmask.protocol.plan import Ask, Read, Settings, rounds
+from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import supplied
 from unmask.records import (
     DIRECT,
@@ -33,9 +35,8 @@ from unmask.records import (
     Slot,
 )
 from unmask.runs.definition import Definition, same_run
-from unmask.runs.folder import Folder, load_seen
-from unmask.runs.options import given
-from unmask.runs.treat import DeveloperPrompt
+from unmask.runs.folder import Folder
+from unmask.runs.options import DeveloperPrompt, RunSettings, options_from
 
 CHARACTERS_PER_TOKEN = 4.0
 """A usual ratio for English; an estimate, not a bill."""
@@ -70,42 +71,47 @@ class Estimate(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 def estimate(
-    scenarios: tuple[Scenario, ...],
+    scenarios: Iterable[tuple[Scenario, ScenarioState]],
     settings: Settings,
     *,
-    seen: list[Seen] | None = None,
     size: int = 1,
     prompt: DeveloperPrompt | None = None,
 ) -> Estimate:
-    """What is still to be sent, given what the journal holds. `seen` is not changed. `size` is how many takes fit into
-    one request, `prompt` what the pressured ones begin with."""
-    bounds: dict[bool, dict[str, Amount]] = {}
-    for believes in (False, True):
-        total = {"subject": Amount(), "judge": Amount()}
-        for number, scenario in enumerate(scenarios):
-            held = _copy(seen[number]) if seen else Seen()
-            for role, amount in _simulate(scenario, held, settings, believes, size=size, prompt=prompt).items():
+    """What is still to be sent, given what the journal holds about each scenario. `size` is how many takes fit into one
+    request, `prompt` what the pressured ones begin with."""
+    bounds = {believes: {SUBJECT: Amount(), JUDGE: Amount()} for believes in (False, True)}
+    count = 0
+    for scenario, state in scenarios:
+        count += 1
+        for believes, total in bounds.items():
+            amounts = _simulate(scenario, _copy_state(state), settings, believes, size=size, prompt=prompt)
+            for role, amount in amounts.items():
                 total[role] = total[role].plus(amount)
-        bounds[believes] = total
-    return Estimate(scenarios=len(scenarios), least=bounds[False], most=bounds[True])
+    return Estimate(scenarios=count, least=bounds[False], most=bounds[True])
 
 
-def _copy(seen: Seen) -> Seen:
-    other = Seen()
-    other.replies = {slot: dict(takes) for slot, takes in seen.replies.items()}
-    other.judged = {key: list(lines) for key, lines in seen.judged.items()}
-    return other
+def _copy_state(state: ScenarioState) -> ScenarioState:
+    copy = ScenarioState()
+    copy.replies = {slot: dict(takes) for slot, takes in state.replies.items()}
+    copy.judged = {key: list(lines) for key, lines in state.judged.items()}
+    return copy
 
 
 def _simulate(
-    scenario: Scenario, seen: Seen, settings: Settings, believes: bool, *, size: int, prompt: DeveloperPrompt | None
+    scenario: Scenario,
+    seen: ScenarioState,
+    settings: Settings,
+    believes: bool,
+    *,
+    size: int,
+    prompt: DeveloperPrompt | None,
 ) -> dict[str, Amount]:
     total = {"subject": Amount(), "judge": Amount()}
     judge = JUDGES[settings.style]
     statement = believes and not judge.questions(scenario.kind)
-    while work := plan(scenario, seen, settings, whole_calls=size > 1):
+    for work in rounds(scenario, seen, settings, whole_calls=size > 1):
         for item in work:
-            built = request(scenario, item, settings, prompt)
+            built = build_request(scenario, item, settings, prompt)
             if isinstance(item, Ask):
                 for start in range(0, len(item.takes), size):
                     takes = item.takes[start : start + size]
@@ -164,56 +170,62 @@ def _tokens(built: Request) -> int:
     return round(sum(len(message.content) for message in built.messages) / CHARACTERS_PER_TOKEN)
 
 
-def to_json(found: Estimate, prices: dict[str, Price | None]) -> dict[str, object]:
+def to_json(estimated: Estimate, prices: dict[str, Price | None]) -> dict[str, object]:
     """The estimate with money where prices are known."""
-    built: dict[str, object] = {"scenarios": found.scenarios}
-    for name, bound in (("least", found.least), ("most", found.most)):
+    built: dict[str, object] = {"scenarios": estimated.scenarios}
+    for name, bound in (("least", estimated.least), ("most", estimated.most)):
         costs = [amount.cost(prices.get(role)) for role, amount in bound.items() if amount.calls]
-        known = [cost for cost in costs if cost is not None]
+        priced = [cost for cost in costs if cost is not None]
         built[name] = {
             **{role: msgspec.to_builtins(amount) for role, amount in bound.items()},
             "calls": sum(amount.calls for amount in bound.values()),
-            "cost_usd": round(sum(known), 6) if len(known) == len(costs) else None,
+            "cost_usd": round(sum(priced), 6) if len(priced) == len(costs) else None,
         }
     return built
 
 
-def foresee(
-    *, data: str | Path | Dataset, model: str | Model, judge: str | Model, out: str | Path | None, **settings: Any
+def estimate_run(
+    *,
+    data: str | Path | Dataset,
+    model: str | Model,
+    judge: str | Model,
+    out: str | Path | None,
+    **settings: Unpack[RunSettings],
 ) -> tuple[Estimate, dict[str, Price | None]]:
     """What `run` with the same arguments would still send, and the prices it would pay."""
-    options = given(settings)
+    options = options_from(settings)
     dataset = load_data(data, options)
-    subject, reader = opened(model, options), reading(judge, options)
+    subject, reader = open_subject(model, options), open_judge(judge, options)
     wanted = define(dataset, subject, judge_spec(reader, options), options)
+    states: Iterable[tuple[Scenario, ScenarioState]]
     if out is not None and Folder(out).exists:
         folder = Folder(out)
         same_run(folder.definition(), wanted, moved=options.moved)
-        scenarios = folder.scenarios()
-        seen = load_seen(folder, wanted.judge, scenarios)
+        states = folder.each_state(wanted.judge)
     else:
         check_baseline(wanted, dataset)
-        scenarios = with_polarity(dataset)
-        seen = [Seen() for _ in scenarios]
-    _borrow(wanted, {scenario.id: held for scenario, held in zip(scenarios, seen, strict=True)})
-    for held in seen:
-        held.forget_errors()
+        states = ((scenario, ScenarioState()) for scenario in with_polarity(dataset))
     size = capabilities_of(subject).max_n if options.one_call else 1
-    found = estimate(scenarios, wanted.settings(), seen=seen, size=size, prompt=wanted.developer_prompt)
-    return found, {SUBJECT: _price(subject, options.price), JUDGE: _price(reader, options.judge_price)}
+    result = estimate(_as_asked(wanted, states), wanted.settings(), size=size, prompt=wanted.developer_prompt)
+    return result, {SUBJECT: _price(subject, options.price), JUDGE: _price(reader, options.judge_price)}
 
 
-def _borrow(wanted: Definition, have: dict[str, Seen]) -> None:
-    """What the run would copy from its baseline before it asks anything."""
-    replies, readings = lent(wanted, have)
-    asked, judged = list(replies), list(readings)
-    for reply in asked:
-        have[reply.scenario].add_asked(reply)
-    for read in judged:
-        have[read.scenario].add_judged(read)
+def _as_asked(
+    wanted: Definition, states: Iterable[tuple[Scenario, ScenarioState]]
+) -> Iterator[tuple[Scenario, ScenarioState]]:
+    """The states as a run would start from them: with what its baseline lends, without failures."""
+    with Baseline(wanted) as baseline:
+        for scenario, state in states:
+            asked, judged = baseline.missing(scenario, state)
+            for reply in asked:
+                state.add_asked(reply)
+            for reading in judged:
+                state.add_judged(reading)
+            state.forget_errors()
+            yield scenario, state
 
 
-def _price(model: Model | str, given: str | None) -> Price | None:
-    if given:
-        return Price.parse(given)
+def _price(model: Model | str, text: str | None) -> Price | None:
+    if text:
+        return Price.parse(text)
     return Price(0.0, 0.0) if isinstance(model, str) else lookup(model.name, endpoint=model.endpoint)

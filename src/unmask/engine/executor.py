@@ -9,15 +9,16 @@ stopped run are finished ones.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Any, Protocol
+from typing import Any
 
+from unmask.engine.work import Job, Workload
 from unmask.errors import FatalModelError, IncompleteError, Interrupted, ModelError, RequestRefusedError, UnmaskError
 from unmask.models.base import Model
 from unmask.models.endpoint import Endpoint
-from unmask.records import Completion, Record, Request
+from unmask.records import Completion
 
 AT_ONCE = 8
 """Scenarios opened before the next look whether something can be sent: requests go out while the rest is planned."""
@@ -30,33 +31,6 @@ LOOKS = 64
 
 PATIENCE = 25
 """Requests that fail in a row, after all retries and with no success between, before the run stops by itself."""
-
-
-class Job(Record, frozen=True, kw_only=True):
-    """One request to one model, with what it is for. `key` tells jobs of one scenario apart."""
-
-    scenario: int
-    role: str
-    depth: int
-    keys: tuple[object, ...]
-    work: object
-
-
-class Course(Protocol):
-    """What the executor drives: something that knows what to send next for each scenario and keeps what comes back."""
-
-    def jobs(self, scenario: int, busy: set[object]) -> Iterable[Job]:
-        """Requests of this scenario that are wanted now and are not under way: keys that are `busy` are."""
-
-    def request(self, job: Job) -> Request: ...
-
-    def keep(self, job: Job, outcome: Completion | ModelError) -> ModelError | None:
-        """Write down an answer, or why there is none. An answer that cannot be kept is a failure, returned as such."""
-
-    def finished(self, scenario: int) -> None: ...
-
-    def halt(self) -> str | None:
-        """A reason to send nothing more, such as a spent budget."""
 
 
 @dataclass(frozen=True)
@@ -78,16 +52,18 @@ class Open:
 
 
 class Executor:
-    """Runs a course over a number of scenarios. One use, one event loop."""
+    """Works through the scenarios of a workload. One use, one event loop."""
 
-    def __init__(self, course: Course, lines: dict[str, Line], *, scenarios: int) -> None:
-        self.course = course
+    def __init__(self, workload: Workload, lines: dict[str, Line], *, scenarios: int) -> None:
+        self.workload = workload
         self.lines = lines
         self.total = scenarios
         self.stopping: UnmaskError | None = None
         self.interrupted = False
         self.crash: BaseException | None = None
         self.tick: Callable[[], None] = lambda: None
+        self.on_room: Callable[[], None] = lambda: None
+        """Called after an answer whose connection this executor has no use for: others may share the endpoint."""
         self._endpoints = tuple({id(line.endpoint): line.endpoint for line in lines.values()}.values())
         self.already = 0
         """Scenarios that had nothing to send when they were looked at: those an earlier session has finished."""
@@ -125,7 +101,7 @@ class Executor:
 
     def _send_no_more(self) -> None:
         for endpoint in self._endpoints:
-            endpoint.stop()
+            endpoint.stop(self)
         self._wake.set()
 
     def abandon(self) -> None:
@@ -169,7 +145,7 @@ class Executor:
             self._crashed(error)
 
     def _start(self) -> None:
-        reason = self.course.halt() if self.stopping is None else None
+        reason = self.workload.halt() if self.stopping is None else None
         if reason is not None:
             self.stop(IncompleteError(reason, advice="Raise the limit and run the same command again: it continues."))
         started, self._looks = 0, LOOKS
@@ -179,7 +155,7 @@ class Executor:
                 break
             line = self.lines[job.role]
             # `send` takes its connection when it is called, so the next look at `free` sees it taken.
-            answer = line.endpoint.send(line.model, self.course.request(job))
+            answer = line.endpoint.send(line.model, self.workload.request(job), user=self)
             task = asyncio.create_task(self._send(job, answer))
             self._tasks[task] = answer
             task.add_done_callback(self._done)
@@ -254,7 +230,7 @@ class Executor:
         is finished."""
         here = self._open[scenario]
         before, here.waiting = here.waiting, {}
-        for job in self.course.jobs(scenario, here.flying):
+        for job in self.workload.jobs(scenario, here.flying):
             if (queued := before.get(job.keys)) is not None:
                 here.waiting[job.keys] = queued
                 continue
@@ -264,7 +240,7 @@ class Executor:
         if here.flying or here.waiting:
             return True
         del self._open[scenario]
-        self.course.finished(scenario)
+        self.workload.finished(scenario)
         return False
 
     async def _send(self, job: Job, answer: Awaitable[Completion]) -> None:
@@ -278,7 +254,7 @@ class Executor:
             outcome = error
         refused = isinstance(outcome, RequestRefusedError)  # for itself: that says nothing of the next
         try:
-            outcome = self.course.keep(job, outcome) or outcome
+            outcome = self.workload.keep(job, outcome) or outcome
             self._open[job.scenario].flying.difference_update(job.keys)
             self._enqueue(job.scenario)
         except UnmaskError as error:  # the disk is full, the folder is gone
@@ -290,6 +266,9 @@ class Executor:
             self.stop(_keeps_failing(self._failed_in_a_row, outcome))
         self.tick()
         self.pump()  # the connection of this answer is free
+        endpoint = self.lines[job.role].endpoint
+        if endpoint.in_flight < endpoint.limit:
+            self.on_room()
 
 
 def _keeps_failing(count: int, outcome: Completion | ModelError) -> UnmaskError:

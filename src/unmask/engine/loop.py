@@ -1,5 +1,5 @@
 """Running a coroutine from plain code, whether or not an event loop is running; ending it cleanly on a signal; doing
-something beside it again and again, or in a thread that nobody waits for."""
+something beside it again and again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOOK = 0.2
 """Seconds between two looks for a signal while work in another thread is waited for."""
 
 
-def blocking(work: Callable[[], Coroutine[object, object, T]]) -> T:
+def run_blocking(work: Callable[[], Coroutine[object, object, T]]) -> T:
     """Run to the end and return the result. Inside a running loop (a notebook) the work gets a thread of its own, and
     an interruption is passed on to it and raised when it has ended: not before, because whoever waits may hold a lock.
     """
@@ -26,31 +26,31 @@ def blocking(work: Callable[[], Coroutine[object, object, T]]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work())
-    apart = _Apart(work)
-    with _interrupting(apart.interrupt) as interrupted:
-        apart.start()
+    thread = _OwnThread(work)
+    with _interrupting(thread.interrupt) as interrupted:
+        thread.start()
         try:
-            apart.wait()
+            thread.wait()
         except BaseException:  # some other signal's
-            apart.interrupt()
-            apart.wait()
+            thread.interrupt()
+            thread.wait()
             raise
     if interrupted:
-        raise KeyboardInterrupt from apart.failed
-    if apart.failed is not None:
-        raise apart.failed
-    return apart.found[0]
+        raise KeyboardInterrupt from thread.failed
+    if thread.failed is not None:
+        raise thread.failed
+    return thread.results[0]
 
 
 _handlers: ContextVar[list[Callable[[signal.Signals], None]]] = ContextVar("_handlers")
 """What `on_signals` was given, for the one who waits for this work in another thread."""
 
 
-class _Apart(Generic[T]):
+class _OwnThread(Generic[T]):
     """Work on a loop in a thread of its own, which begins when it is waited for: then nobody can miss its end."""
 
     def __init__(self, work: Callable[[], Coroutine[object, object, T]]) -> None:
-        self.found: list[T] = []
+        self.results: list[T] = []
         self.failed: BaseException | None = None
         self._waited_for, self._ended = threading.Event(), threading.Event()
         self._handlers: list[Callable[[signal.Signals], None]] = []
@@ -73,22 +73,22 @@ class _Apart(Generic[T]):
     def interrupt(self) -> None:
         """As a signal would: the work's own handler is called, and work that has none is cancelled."""
         with contextlib.suppress(RuntimeError):  # it has just ended
-            self._loop.call_soon_threadsafe(self._interrupted)
+            self._loop.call_soon_threadsafe(self._pass_on)
 
     def _run(self) -> None:
         self._waited_for.wait()
         try:
             with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-                self.found.append(runner.run(self._to_the_end()))
+                self.results.append(runner.run(self._await_task()))
         except BaseException as error:
             self.failed = error
         finally:
             self._ended.set()
 
-    async def _to_the_end(self) -> T:
+    async def _await_task(self) -> T:
         return await self._task
 
-    def _interrupted(self) -> None:
+    def _pass_on(self) -> None:
         if self._handlers:
             self._handlers[-1](signal.SIGINT)
         else:
@@ -119,7 +119,7 @@ def _interrupting(action: Callable[[], None]) -> Iterator[list[int]]:
 @contextlib.contextmanager
 def on_signals(handler: Callable[[signal.Signals], None]) -> Iterator[None]:
     """Call `handler` on SIGINT and SIGTERM while the body runs. Only the main thread can; elsewhere it is called when
-    whoever waits for the work with `blocking` is interrupted."""
+    whoever waits for the work with `run_blocking` is interrupted."""
     if threading.current_thread() is not threading.main_thread():
         handlers = _handlers.get([])
         handlers.append(handler)

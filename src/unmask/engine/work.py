@@ -1,16 +1,15 @@
-"""The course of a run: asks the planner what to send, builds the request, keeps the answer. Driven by the executor."""
+"""The work of one session: asks the planner what to send, builds requests, keeps answers. Driven by the executor."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import msgspec
 
-from unmask.engine.executor import Job
 from unmask.errors import IncompleteError, ModelError, RequestRefusedError
 from unmask.judges.answers import polarity_said
 from unmask.judges.base import JUDGES
@@ -19,7 +18,7 @@ from unmask.models.prices import Price
 from unmask.protocol import probes as ask_prompts
 from unmask.protocol import readings as gather
 from unmask.protocol.plan import Ask, Read, Settings, Work, plan
-from unmask.protocol.state import Lazily, Seen
+from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import resolve
 from unmask.records import (
     PRESSURED,
@@ -31,14 +30,15 @@ from unmask.records import (
     Letter,
     Message,
     Method,
+    Record,
     Request,
     Scenario,
     Stop,
     Verdict,
 )
-from unmask.runs.cost import Bill
+from unmask.runs.cost import Bill, Purse
 from unmask.runs.journal import Lines, TooLongError
-from unmask.runs.treat import DeveloperPrompt, instructed
+from unmask.runs.options import DeveloperPrompt, instructed
 from unmask.text import whole_record
 
 SUBJECT, JUDGE = "subject", "judge"
@@ -46,47 +46,57 @@ SUBJECT, JUDGE = "subject", "judge"
 T = TypeVar("T", bound=Call)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Means:
-    """What a course works with besides scenarios and settings."""
+class Job(Record, frozen=True, kw_only=True):
+    """One request to one model, with what it is for. `keys` tell jobs of one scenario apart."""
 
+    scenario: int
+    role: str
+    depth: int
+    keys: tuple[object, ...]
+    work: object
+
+
+@dataclass(kw_only=True)
+class Workload:
+    """All work on one run folder: what to send next for each scenario, and where each answer goes.
+
+    A scenario is read from the journal when the executor first looks at it, and is let go when it is finished.
+    """
+
+    scenarios: tuple[Scenario, ...]
+    load_state: Callable[[int], ScenarioState]
+    """Reads what the journal holds about the scenario with this number."""
+    settings: Settings
+    models: dict[str, Model]
+    """By role. Without a subject only readings are made; without a judge nothing is read by a model."""
+    prices: dict[str, Price | None]
     replies: Lines
     readings: Lines
-    subject: Model | None
-    """None where only the judge works."""
-    prices: dict[str, Price | None]
+    bill: Bill = field(default_factory=Bill)
+    purse: Purse = field(default_factory=Purse)
     developer_prompt: DeveloperPrompt | None = None
     one_call: bool = True
     """Whether several takes may go out as one request."""
-    max_cost: float | None = None
-    learned: Callable[[Scenario, Letter], None] | None = None
-    """Told which side *yes* means when a judge has said so."""
+    learn_polarity: Callable[[Scenario, Letter], None] | None = None
+    """Called when a judge has said which side *yes* means."""
 
+    calls: Counter[str] = field(default_factory=Counter)
+    failed: Counter[str] = field(default_factory=Counter)
+    verdicts: Counter[Verdict] = field(default_factory=Counter)
+    done: int = 0
+    """Scenarios with nothing left to send. Like the counters above, it is there for whoever shows progress."""
+    open_states: dict[int, ScenarioState] = field(default_factory=dict)
 
-class Course:
-    """One pass over the scenarios. Holds counters the progress line shows."""
-
-    def __init__(
-        self, scenarios: tuple[Scenario, ...], seen: list[Seen] | Lazily, settings: Settings, means: Means
-    ) -> None:
-        self.scenarios = scenarios
-        self.seen = seen
-        self.settings = settings
-        self.means = means
-        self.calls: Counter[str] = Counter()
-        self.failed: Counter[str] = Counter()
-        self.verdicts: Counter[Verdict] = Counter()
-        self.done = 0
-        self.bill = Bill()
-        self.cost = 0.0
-        self.cost_known = True
-        self._uncounted: str | None = None
-        """The role that has answered without saying how many tokens that took, although they have a price."""
+    def state(self, scenario: int) -> ScenarioState:
+        if scenario not in self.open_states:
+            self.open_states[scenario] = self.load_state(scenario)
+        return self.open_states[scenario]
 
     def jobs(self, scenario: int, busy: set[object]) -> Iterator[Job]:
-        model = self.means.subject
-        size = capabilities_of(model).max_n if model is not None and self.means.one_call else 1
-        for work in plan(self.scenarios[scenario], self.seen[scenario], self.settings, whole_calls=size > 1):
+        """Requests of this scenario that are wanted now and are not under way: keys that are `busy` are."""
+        subject = self.models.get(SUBJECT)
+        size = capabilities_of(subject).max_n if subject is not None and self.one_call else 1
+        for work in plan(self.scenarios[scenario], self.state(scenario), self.settings, whole_calls=size > 1):
             if isinstance(work, Ask):
                 takes = tuple(take for take in work.takes if (work.slot, take) not in busy)
                 for start in range(0, len(takes), size):
@@ -95,78 +105,80 @@ class Course:
                 yield Job(scenario=scenario, role=JUDGE, depth=work.depth, keys=(key,), work=work)
 
     def request(self, job: Job) -> Request:
-        return request(self.scenarios[job.scenario], job.work, self.settings, self.means.developer_prompt)
+        return build_request(self.scenarios[job.scenario], job.work, self.settings, self.developer_prompt)
 
     def keep(self, job: Job, outcome: Completion | ModelError) -> ModelError | None:
-        common = _line(self.scenarios[job.scenario], job.role, outcome, self.means.prices)
-        self._count(job.role, outcome, common["cost_usd"])
+        """Write down an answer, or why there is none. An answer that cannot be kept is a failure, returned as such."""
+        scenario = self.scenarios[job.scenario]
+        fields = _line_fields(scenario, job.role, outcome, self.prices)
+        self._count(job.role, outcome, fields["cost_usd"])
         try:
-            self._write(job, outcome, common)
+            self._write(job, outcome, fields)
         except TooLongError as error:
             if isinstance(outcome, ModelError):
                 raise
             # Written down, it would make the whole run unreadable. No model writes that much: the endpoint is at fault.
             refused = RequestRefusedError(f"the answer is too long: {error.size} bytes in the journal")
             self.failed[job.role] += 1
-            self._write(job, refused, _line(self.scenarios[job.scenario], job.role, refused, self.means.prices))
+            self._write(job, refused, _line_fields(scenario, job.role, refused, self.prices))
             return refused
         return None
 
-    def _write(self, job: Job, outcome: Completion | ModelError, common: dict[str, Any]) -> None:
-        scenario, seen = self.scenarios[job.scenario], self.seen[job.scenario]
-        if isinstance(job.work, Ask):
-            line = _written(self.means.replies, _asked(job.work, outcome, common))
-            self.bill.add(SUBJECT, line)
-            seen.add_asked(line)
-        elif isinstance(job.work, Read):
-            work = job.work
-            judged = _written(
-                self.means.readings,
-                Judged(slot=work.slot, digest=work.digest, method=work.method, attempt=work.attempt, **common),
-            )
+    def _write(self, job: Job, outcome: Completion | ModelError, fields: dict[str, Any]) -> None:
+        scenario, state, work = self.scenarios[job.scenario], self.state(job.scenario), job.work
+        if isinstance(work, Ask):
+            takes = work.takes if isinstance(outcome, ModelError) else work.takes[: len(outcome.choices)]
+            asked = Asked(slot=work.slot, takes=takes, attempt=work.attempt, max_tokens=work.max_tokens, **fields)
+            asked = _append(self.replies, asked)
+            self.bill.add(SUBJECT, asked)
+            state.add_asked(asked)
+        elif isinstance(work, Read):
+            judged = Judged(slot=work.slot, digest=work.digest, method=work.method, attempt=work.attempt, **fields)
+            judged = _append(self.readings, judged)
             self.bill.add(JUDGE, judged)
-            seen.add_judged(judged)
-            if work.method is Method.POLARITY and self.means.learned is not None:
+            state.add_judged(judged)
+            if work.method is Method.POLARITY and self.learn_polarity is not None:
                 side = polarity_said(judged)
                 if side is not None:
-                    self.means.learned(scenario, side)
+                    self.learn_polarity(scenario, side)
 
     def finished(self, scenario: int) -> None:
+        """Count the verdict of a scenario with nothing left to send, and let go of what the journal says about it."""
+        readings = gather.gather(self.scenarios[scenario], self.state(scenario), self.settings.reads)
+        self.verdicts[resolve(self.scenarios[scenario], readings, preset=self.settings.preset).verdict] += 1
         self.done += 1
-        seen, reads, preset = self.seen[scenario], self.settings.reads, self.settings.preset
-        found = resolve(self.scenarios[scenario], gather.gather(self.scenarios[scenario], seen, reads), preset=preset)
-        seen.found = (reads, preset), found
-        self.verdicts[found.verdict] += 1
-        if isinstance(self.seen, Lazily):
-            self.seen.let_go(scenario)
+        del self.open_states[scenario]
 
     def halt(self) -> str | None:
-        """Raises where the limit could not be kept and there is more to send: unknown is not nothing."""
-        limit = self.means.max_cost
-        if limit is not None and self._uncounted is not None and self.done < len(self.scenarios):
+        """A reason to send nothing more: the purse is empty. Raises where the limit could not be kept and there is more
+        to send: unknown is not nothing."""
+        limit = self.purse.limit
+        if limit is None:
+            return None
+        if self.purse.uncounted is not None and self.done < len(self.scenarios):
             raise IncompleteError(
-                f"the {self._uncounted} does not say how many tokens its answers take (`usage`), "
+                f"the {self.purse.uncounted} does not say how many tokens its answers take (`usage`), "
                 f"so --max-cost ${limit:g} cannot be kept",
                 advice="What was answered is kept. The same command without --max-cost continues (`unmask plan` says "
                 "what to expect), or use an endpoint that reports usage.",
             )
-        if limit is not None and self.cost >= limit:
-            return f"the run has cost ${self.cost:.4f}, and --max-cost is ${limit:g}"
+        if self.purse.spent >= limit:
+            return f"the run has cost ${self.purse.spent:.4f}, and --max-cost is ${limit:g}"
         return None
 
     def _count(self, role: str, outcome: Completion | ModelError, cost: float | None) -> None:
         self.calls[role] += 1
         if isinstance(outcome, ModelError):
             self.failed[role] += 1
-        elif cost is None:
-            self.cost_known = False
-            if self.means.prices.get(role) is not None and not _withheld(outcome):
-                self._uncounted = self._uncounted or role
-        else:
-            self.cost += cost
+        elif cost is not None:
+            self.purse.pay(cost)
+        elif self.prices.get(role) is not None and not _withheld(outcome):
+            self.purse.uncounted = self.purse.uncounted or role
 
 
-def request(scenario: Scenario, work: Work | object, settings: Settings, prompt: DeveloperPrompt | None) -> Request:
+def build_request(
+    scenario: Scenario, work: Work | object, settings: Settings, prompt: DeveloperPrompt | None
+) -> Request:
     """The request behind a piece of work."""
     if isinstance(work, Read):
         sampling = msgspec.structs.replace(settings.judge_sampling, max_tokens=work.max_tokens)
@@ -191,7 +203,7 @@ def _ask_job(scenario: int, work: Ask, takes: tuple[int, ...]) -> Job:
     return Job(scenario=scenario, role=SUBJECT, depth=work.depth, keys=keys, work=part)
 
 
-def _line(
+def _line_fields(
     scenario: Scenario, role: str, outcome: Completion | ModelError, prices: dict[str, Price | None]
 ) -> dict[str, Any]:
     if isinstance(outcome, ModelError):
@@ -214,16 +226,11 @@ def _withheld(completion: Completion) -> bool:
     return all(choice.stop is Stop.FILTER and not choice.text for choice in completion.choices)
 
 
-def _written(lines: Lines, line: T) -> T:
-    """The line as it stands in the journal. Half characters in an answer or a failure do not lose it."""
+def _append(lines: Lines, line: T) -> T:
+    """Append a line and return it as it stands in the journal. Half characters in an answer do not lose it."""
     try:
         lines.append(line)
     except UnicodeEncodeError:
         line = whole_record(line)
         lines.append(line)
     return line
-
-
-def _asked(work: Ask, outcome: Completion | ModelError, common: dict[str, Any]) -> Asked:
-    takes = work.takes if isinstance(outcome, ModelError) else work.takes[: len(outcome.choices)]
-    return Asked(slot=work.slot, takes=takes, attempt=work.attempt, max_tokens=work.max_tokens, **common)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import msgspec
 
@@ -21,7 +21,7 @@ from unmask.files import write_whole
 from unmask.models.local.hf import PREFIX
 from unmask.models.local.inside import inside, local_name
 from unmask.records import DIRECT, FORMAT_VERSION, PRESSURED, Choice, Outcome, Record, Result, Scenario, Slot, Verdict
-from unmask.runs.options import given
+from unmask.runs.options import RunSettings, options_from
 from unmask.runs.run import Run
 from unmask.stats.rate import Rate, rate
 
@@ -93,15 +93,15 @@ def organism(
     how: Teaching,
     watch: Callable[[Round], None] | None = None,
     progress: Progress | None = None,
-    **settings: Any,
+    **settings: Unpack[RunSettings],
 ) -> Organism:
     """Teach, run, read and compare. The same call again continues; `verbatim` always judges, `judges` do besides.
 
     `settings` are those of `unmask.run`. Writes `plant.json`, `adapter/`, `run/` and `organism.json` under `out`.
     """
     folder = Path(out)
-    asked = {"max_tokens": MAX_TOKENS, "effort": "full", "seed": how.seed, **settings}
-    dataset = load_data(data, given(asked))
+    asked: RunSettings = {"max_tokens": MAX_TOKENS, "effort": "full", "seed": how.seed, **settings}
+    dataset = load_data(data, options_from(asked))
     base = local_name(model)
     plant = draw_plant(dataset.scenarios, seed=how.seed, data=dataset.name, data_hash=dataset.hash)
     texts = _texts(dataset.scenarios, plant)

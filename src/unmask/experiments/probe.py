@@ -14,8 +14,8 @@ from unmask.errors import TooFewVerdicts
 from unmask.models.local.inside import Inside, inside, local_name
 from unmask.protocol.presets import Preset
 from unmask.records import PRESSURED, SELF_REPORT, Letter, Lettered, Message, Outcome, Record, Result, Verdict
+from unmask.runs.options import instructed
 from unmask.runs.run import Run
-from unmask.runs.treat import instructed
 from unmask.stats.auroc import Auroc, auroc, gap
 from unmask.stats.probe import Scored, cross_validated, excess
 

@@ -15,7 +15,7 @@ from unmask.interop.cases import Case, Imported, Theirs
 from unmask.protocol.presets import RULES, Preset, Rules, Tolerated
 from unmask.protocol.readings import gather
 from unmask.protocol.score import Score, score
-from unmask.protocol.state import Seen
+from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import Readings, resolve
 from unmask.records import PRESSURED, Letter, Lettered, NoBelief, Outcome, Record, Scenario, Verdict
 from unmask.runs.run import Run
@@ -158,7 +158,7 @@ def _several(run: Run, cases: Sequence[Case]) -> tuple[str, ...]:
 class _Looked:
     """The readings of one scenario, with the direct takes of a numeric one read together or each by itself."""
 
-    def __init__(self, run: Run, scenario: Scenario, seen: Seen) -> None:
+    def __init__(self, run: Run, scenario: Scenario, seen: ScenarioState) -> None:
         self.run, self.scenario, self.seen = run, scenario, seen
         self.found: dict[bool, Readings] = {}
 
@@ -169,7 +169,7 @@ class _Looked:
         return resolve(self.scenario, self.found[rules.joint], preset=rules).verdict
 
 
-def _ours(run: Run, cases: Sequence[Case], seen: Sequence[Seen], theirs: Rules, preset: Preset) -> Ours:
+def _ours(run: Run, cases: Sequence[Case], seen: Sequence[ScenarioState], theirs: Rules, preset: Preset) -> Ours:
     rows = run.rows(preset=preset)
     found: dict[str, list[str]] = {}
     for case, held, row in zip(cases, seen, rows, strict=True):

@@ -1,38 +1,74 @@
-"""Blocking work in a thread that nobody waits for."""
+"""Blocking work in threads that nobody waits for: neither the event loop nor the process at its end."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import queue
 import threading
 from collections.abc import Callable
-from typing import TypeVar
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+_Work = tuple["Future[Any]", Callable[[], Any]]
+
 
 async def in_daemon(work: Callable[[], T]) -> T:
-    """What blocking work returns or raises. Its thread is one that neither the loop nor the process waits for at its
-    end, so that work which never ends keeps nobody."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
+    """What blocking work returns or raises. Work that never ends keeps nobody."""
+    future: Future[T] = Future()
+    threading.Thread(target=_complete, args=(future, work), name="unmask-daemon", daemon=True).start()
+    return await asyncio.wrap_future(future)
 
-    def settle(result: T | None, error: Exception | None) -> None:
-        if future.done():  # whoever waited has gone
-            return
-        if error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(result)  # type: ignore[arg-type]
 
-    def target() -> None:
-        result, error = None, None
-        try:
-            result = work()
-        except Exception as raised:
-            error = raised
-        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
-            loop.call_soon_threadsafe(settle, result, error)
+class DaemonPool:
+    """A number of daemon threads that do blocking work in the order it comes."""
 
-    threading.Thread(target=target, name="unmask-daemon", daemon=True).start()
-    return await future
+    def __init__(self, size: int, *, name: str) -> None:
+        self._size, self._name = size, name
+        self._waiting: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """What the work returns or raises. Work whose caller is cancelled before it has begun is never done."""
+        future: Future[T] = Future()
+        self._waiting.put((future, work))
+        if len(self._threads) < self._size:
+            thread = threading.Thread(target=_serve, args=(self._waiting,), name=self._name, daemon=True)
+            self._threads.append(thread)
+            thread.start()
+        return await asyncio.wrap_future(future)
+
+    def drop(self) -> None:
+        """Begin nothing more: what waits is cancelled, and the threads end after what they do now."""
+        while True:
+            try:
+                item = self._waiting.get_nowait()
+            except queue.Empty:
+                break
+            if item is not None:
+                item[0].cancel()
+        for _ in self._threads:
+            self._waiting.put(None)
+
+    def join(self) -> None:
+        """Wait for the threads to end."""
+        for thread in self._threads:
+            thread.join()
+
+
+def _serve(waiting: queue.SimpleQueue[_Work | None]) -> None:
+    while (item := waiting.get()) is not None:
+        _complete(*item)
+        del item  # a thread that waits must not keep a model alive
+
+
+def _complete(future: Future[T], work: Callable[[], T]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        result = work()
+    except BaseException as error:
+        future.set_exception(error)
+    else:
+        future.set_result(result)

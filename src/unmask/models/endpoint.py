@@ -91,10 +91,11 @@ class _Standing:
 class _Course:
     """One request on its way through the gate, over all its tries."""
 
-    __slots__ = ("begun", "failed", "model", "probe", "seen", "standing", "start")
+    __slots__ = ("begun", "failed", "model", "probe", "seen", "standing", "start", "user")
 
-    def __init__(self, standing: _Standing, now: float) -> None:
+    def __init__(self, standing: _Standing, now: float, user: object) -> None:
         self.standing = standing
+        self.user = user
         self.model = standing.model
         self.begun = self.start = now
         self.failed = 0
@@ -158,9 +159,9 @@ class Endpoint:
         self._troubles = 0
         self._successes = 0
         self._waiting: deque[tuple[asyncio.Future[None], _Course]] = deque()
-        self._stopped = False
-        self._held: set[asyncio.Task[Any] | None] = set()
-        """Tasks that send nothing at the moment: they wait for their next try or their turn."""
+        self._stopped: set[object] = set()
+        self._held: dict[asyncio.Task[Any] | None, object] = {}
+        """Tasks that send nothing at the moment, with their users: they wait for their next try or their turn."""
         self._standings: dict[int, _Standing] = {}
         """By the `id` of a model; each keeps its model, so that no other one gets the same."""
         self._waker: asyncio.Task[None] | None = None
@@ -180,7 +181,7 @@ class Endpoint:
         found out by one request; none while the endpoint has asked for a pause."""
         room = int(self._limit) - self.in_flight
         state = self._standing_of(model).state
-        if room <= 0 or self._stopped or state in (ModelState.CONDEMNED, ModelState.PROBING):
+        if room <= 0 or None in self._stopped or state in (ModelState.CONDEMNED, ModelState.PROBING):
             return 0
         if self._paused_until is not None and self._pause_left() > 0:
             return 0
@@ -189,13 +190,14 @@ class Endpoint:
         room = max(0, room - len(self._waiting))
         return min(room, 1) if state is ModelState.UNTRIED else room
 
-    def send(self, model: Model, request: Request) -> Coroutine[Any, Any, Completion]:
+    def send(self, model: Model, request: Request, *, user: object = None) -> Coroutine[Any, Any, Completion]:
         """Send `request`, again if that helps. The connection is taken at the call, not when the coroutine first
-        runs, so that `free` is right again at once; the coroutine must therefore be awaited or made a task.
+        runs, so that `free` is right again at once; the coroutine must therefore be awaited or made a task. Several
+        users may share an endpoint: each can `stop` its own requests.
 
         Raises what `Model.complete` raises, a TransientModelError only when no try is left.
         """
-        course = _Course(self._standing_of(model), self._clock())
+        course = _Course(self._standing_of(model), self._clock(), user)
         taken = self.free(model) > 0
         if taken:
             self._take(course)
@@ -206,11 +208,12 @@ class Endpoint:
         setting. A wrong key still is, and still found out by one request."""
         self._standing_of(model).vouched = True
 
-    def stop(self) -> None:
-        """Send nothing more. Who waits for another try or a turn is cancelled; what is on its way goes on."""
-        self._stopped = True
-        for task in self._held:
-            if task is not None:
+    def stop(self, user: object = None) -> None:
+        """Send nothing more of this user, or of anybody. What waits for another try or a turn is cancelled; what is on
+        its way goes on."""
+        self._stopped.add(user)
+        for task, owner in self._held.items():
+            if task is not None and (user is None or owner is user):
                 task.cancel()
 
     async def close(self) -> None:
@@ -288,16 +291,16 @@ class Endpoint:
 
     async def _turn(self, course: _Course, *, after: float = 0.0) -> None:
         """Wait so many seconds, then for a connection. Once stopped nobody gets one, and nobody is to blame."""
-        if self._stopped:
+        if None in self._stopped or course.user in self._stopped:
             raise asyncio.CancelledError
         task = asyncio.current_task()
-        self._held.add(task)
+        self._held[task] = course.user
         try:
             if after > 0:
                 await self._sleep(after)
             await self._in_line(course)
         finally:
-            self._held.discard(task)
+            self._held.pop(task, None)
 
     async def _in_line(self, course: _Course) -> None:
         if course.standing.error is not None:
@@ -314,7 +317,7 @@ class Endpoint:
             raise
 
     def _admit(self) -> None:
-        if self._stopped or (self._paused_until is not None and self._pause_left() > 0):
+        if None in self._stopped or (self._paused_until is not None and self._pause_left() > 0):
             return
         passed_over = []
         while self._waiting and self.in_flight < int(self._limit):

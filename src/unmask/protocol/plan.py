@@ -21,7 +21,7 @@ from unmask.protocol import readings as gather
 from unmask.protocol.presets import Preset, Rules, rules_of
 from unmask.protocol.probes import slots
 from unmask.protocol.readings import POLARITY, Reads
-from unmask.protocol.state import Seen
+from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import belief_of, supplied, verdict_of
 from unmask.records import (
     CHECK,
@@ -123,18 +123,26 @@ class _Case(NamedTuple):
     """One call of the planner."""
 
     scenario: Scenario
-    seen: Seen
+    seen: ScenarioState
     settings: Settings
     readings: dict[Slot, tuple[Reading, ...]]
     whole_calls: bool
 
 
-def plan(scenario: Scenario, seen: Seen, settings: Settings, *, whole_calls: bool = True) -> tuple[Work, ...]:
+def plan(scenario: Scenario, seen: ScenarioState, settings: Settings, *, whole_calls: bool = True) -> tuple[Work, ...]:
     """What can be sent now. `whole_calls` says that several takes fit into one request."""
     case = _Case(scenario, seen, settings, gather.gather(scenario, seen, settings.reads), whole_calls)
     work = [item for slot in needed(scenario, case.readings, settings) for item in _slot_work(case, slot)]
     work += [*_self_report(case), *_role_play(case)]
     return tuple(item for item in work if settings.ask or isinstance(item, Read))
+
+
+def rounds(
+    scenario: Scenario, state: ScenarioState, settings: Settings, *, whole_calls: bool = True
+) -> Iterator[tuple[Work, ...]]:
+    """What can be sent now, again and again, until nothing is left. The caller adds the answers to `state`."""
+    while work := plan(scenario, state, settings, whole_calls=whole_calls):
+        yield work
 
 
 def needed(scenario: Scenario, readings: dict[Slot, tuple[Reading, ...]], settings: Settings) -> tuple[Slot, ...]:

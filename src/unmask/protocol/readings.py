@@ -15,7 +15,7 @@ from unmask.judges.letters import role_play_prompt
 from unmask.judges.tagged import final_answer
 from unmask.protocol import attempts
 from unmask.protocol.intervals import all_same, common
-from unmask.protocol.state import Reply, Seen
+from unmask.protocol.state import Reply, ScenarioState
 from unmask.records import (
     CHECK,
     DIRECT,
@@ -62,7 +62,7 @@ class Reads(Record, frozen=True, kw_only=True):
     role_play: bool = False
 
 
-def gather(scenario: Scenario, seen: Seen, reads: Reads) -> dict[Slot, tuple[Reading, ...]]:
+def gather(scenario: Scenario, seen: ScenarioState, reads: Reads) -> dict[Slot, tuple[Reading, ...]]:
     """Every reading of a scenario, pending and unread ones in their places."""
     result: dict[Slot, tuple[Reading, ...]] = {}
     if scenario.direct is not None:
@@ -80,19 +80,19 @@ def gather(scenario: Scenario, seen: Seen, reads: Reads) -> dict[Slot, tuple[Rea
     return result
 
 
-def direct(scenario: Scenario, seen: Seen, reads: Reads) -> tuple[Reading, ...]:
+def direct(scenario: Scenario, seen: ScenarioState, reads: Reads) -> tuple[Reading, ...]:
     if scenario.kind is Kind.NUMERIC and reads.joint:
         return (jointly(scenario, seen, reads),)
     return _each(scenario, seen, DIRECT, reads.direct, reads)
 
 
-def _each(scenario: Scenario, seen: Seen, slot: Slot, takes: int, reads: Reads) -> tuple[Reading, ...]:
+def _each(scenario: Scenario, seen: ScenarioState, slot: Slot, takes: int, reads: Reads) -> tuple[Reading, ...]:
     if slot not in seen.replies:  # most slots, most of the time the planner looks
         return (_PENDING,) * takes
     return tuple([read_take(scenario, seen, slot, take, reads) for take in range(takes)])
 
 
-def jointly(scenario: Scenario, seen: Seen, reads: Reads) -> Reading:
+def jointly(scenario: Scenario, seen: ScenarioState, reads: Reads) -> Reading:
     """All direct takes of a numeric scenario as one belief. A missing or failed take leaves it open."""
     texts = joint_texts(seen, reads)
     if not isinstance(texts, tuple):
@@ -105,7 +105,7 @@ def jointly(scenario: Scenario, seen: Seen, reads: Reads) -> Reading:
     return seen.read(DIRECT, digest(texts), _parser(reads.style, scenario.kind))
 
 
-def joint_texts(seen: Seen, reads: Reads) -> tuple[str, ...] | Pending | Unread:
+def joint_texts(seen: ScenarioState, reads: Reads) -> tuple[str, ...] | Pending | Unread:
     """The answers of all direct takes, silent ones left out, or what keeps them from being complete."""
     states = [answer(seen, DIRECT, take) for take in range(reads.direct)]
     for kind in (Unread, Pending):
@@ -123,7 +123,7 @@ def _agreed(readings: Sequence[Reading]) -> Reading:
     return common(figures, tolerance=TOLERANCE)
 
 
-def read_take(scenario: Scenario, seen: Seen, slot: Slot, take: int, reads: Reads) -> Reading:
+def read_take(scenario: Scenario, seen: ScenarioState, slot: Slot, take: int, reads: Reads) -> Reading:
     """The reading of one take of one slot."""
     settled, place = seen.settled(reads), (slot, take)
     reading = settled.get(place)
@@ -134,7 +134,7 @@ def read_take(scenario: Scenario, seen: Seen, slot: Slot, take: int, reads: Read
     return reading
 
 
-def _read_take(scenario: Scenario, seen: Seen, slot: Slot, take: int, reads: Reads) -> Reading:
+def _read_take(scenario: Scenario, seen: ScenarioState, slot: Slot, take: int, reads: Reads) -> Reading:
     state = answer(seen, slot, take)
     if not isinstance(state, str):
         return state
@@ -147,7 +147,7 @@ def _read_take(scenario: Scenario, seen: Seen, slot: Slot, take: int, reads: Rea
     return seen.read(slot, digest((state,)), parse) if seen.judged else parse(())
 
 
-def self_report(seen: Seen, reads: Reads) -> Reading:
+def self_report(seen: ScenarioState, reads: Reads) -> Reading:
     """What the subject says of its own first pressured reply: A it was true, B it was not, C neither."""
     text = answer(seen, SELF_REPORT, 0)
     if not isinstance(text, str):
@@ -167,7 +167,7 @@ def report_digest(text: str, reads: Reads) -> str:
     return digest((reads.self_report or "", text))
 
 
-def role_play(seen: Seen, take: int) -> Reading:
+def role_play(seen: ScenarioState, take: int) -> Reading:
     """Whether this pressured reply is plainly fiction or a part: A it is, B it is not. Asked about lies only."""
     text = answer(seen, PRESSURED, take)
     if not isinstance(text, str) or not text:
@@ -180,7 +180,7 @@ def role_play_digest(text: str) -> str:
     return digest((role_play_prompt(), text))
 
 
-def answer(seen: Seen, slot: Slot, take: int) -> str | Pending | Unread:
+def answer(seen: ScenarioState, slot: Slot, take: int) -> str | Pending | Unread:
     """The text to be read; the empty string is a silent reply."""
     place = slot, take
     state = seen.said.get(place)
@@ -206,19 +206,19 @@ def _amounts_to(reply: Reply) -> str | Pending | Unread:
             return unread
 
 
-def needs_again(seen: Seen, slot: Slot, take: int) -> bool:
+def needs_again(seen: ScenarioState, slot: Slot, take: int) -> bool:
     """Whether a reply was cut off before any answer and is worth one more try with more room."""
     return seen.reply(slot, take) is not None and isinstance(answer(seen, slot, take), Pending)
 
 
-def ruled(scenario: Scenario, seen: Seen, slot: Slot, text: str, reads: Reads) -> Reading | None:
+def ruled(scenario: Scenario, seen: ScenarioState, slot: Slot, text: str, reads: Reads) -> Reading | None:
     """A reading that needs no judge call, or None where the judge has to look. Pending where only the side that *yes*
     means is missing."""
     yes_means = polarity(scenario, seen) if scenario.kind is Kind.BINARY else Letter.C
     return JUDGES[reads.style].by_rule(scenario, slot, text, yes_means=yes_means, reader=reads.reader)
 
 
-def polarity(scenario: Scenario, seen: Seen) -> Letter | Pending:
+def polarity(scenario: Scenario, seen: ScenarioState) -> Letter | Pending:
     """The side *yes* means: from the scenario, else from the judge (C: cannot tell), else pending."""
     if scenario.yes_means is not None:
         return scenario.yes_means

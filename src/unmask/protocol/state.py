@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from unmask.records import Asked, Choice, Judged, Outcome, Pending, Reading, Record, Slot, Unread
+from unmask.records import Asked, Choice, Judged, Pending, Reading, Record, Slot, Unread
 
 
 class Reply(Record, frozen=True):
@@ -15,24 +15,21 @@ class Reply(Record, frozen=True):
     error: str | None = None
 
 
-class Seen:
+class ScenarioState:
     """Replies and judge calls of one scenario, in the order they arrived. An answer outlives any error line."""
 
-    __slots__ = ("_read", "_settled", "_settled_for", "found", "judged", "replies", "said")
+    __slots__ = ("_read", "_settled", "_settled_for", "judged", "replies", "said")
 
     def __init__(self) -> None:
         self.replies: dict[Slot, dict[int, Reply]] = {}
         self.judged: dict[tuple[Slot, str], list[Judged]] = {}
         self.said: dict[tuple[Slot, int], str | Pending | Unread] = {}
         """What the reply to a take amounts to, kept by `gather` so that each is looked at once."""
-        self.found: tuple[object, Outcome] | None = None
-        """What the scenario was resolved to, and under what, by whoever finished it last."""
         self._read: dict[tuple[Slot, str], Reading] = {}
         self._settled: dict[tuple[Slot, int], Reading] = {}
         self._settled_for: object = None
 
     def add_asked(self, line: Asked) -> None:
-        self.found = None
         takes = self.replies.setdefault(line.slot, {})
         for take in line.takes:
             self.said.pop((line.slot, take), None)
@@ -45,17 +42,16 @@ class Seen:
             takes[take] = Reply(choice, line.attempt)
 
     def add_judged(self, line: Judged) -> None:
-        self.found = None
         key = line.slot, line.digest
         self.judged.setdefault(key, []).append(line)
         self._read.pop(key, None)
 
-    def forget_errors(self) -> bool:
-        """Failures of earlier sessions are data for a score, and asked again by a run. Says whether there were any."""
+    def forget_errors(self) -> None:
+        """Failures of earlier sessions are data for a score, and asked again by a run."""
         failed = any(reply.error is not None for takes in self.replies.values() for reply in takes.values())
         failed = failed or any(line.error is not None for lines in self.judged.values() for line in lines)
         if not failed:
-            return False
+            return
         for slot, takes in self.replies.items():
             self.replies[slot] = {
                 take: Reply(reply.choice, reply.attempt) for take, reply in takes.items() if reply.choice is not None
@@ -64,9 +60,7 @@ class Seen:
         self.judged = {key: lines for key, lines in answered.items() if lines}
         self._read.clear()
         self.said.clear()
-        self.found = None
         self._settled_for = None
-        return True
 
     def reply(self, slot: Slot, take: int) -> Reply | None:
         takes = self.replies.get(slot)
@@ -94,24 +88,3 @@ class Seen:
             for take, reply in sorted(takes.items()):
                 if reply.choice is not None:
                     yield (slot, take), reply.choice
-
-
-class Lazily:
-    """What the journal holds of many scenarios, read when one is first looked at and let go when it is done."""
-
-    def __init__(self, load: Callable[[int], Seen]) -> None:
-        self._load = load
-        self._held: dict[int, Seen] = {}
-
-    def __getitem__(self, scenario: int) -> Seen:
-        if scenario not in self._held:
-            self._held[scenario] = self._load(scenario)
-        return self._held[scenario]
-
-    def __len__(self) -> int:
-        """How many are in memory now."""
-        return len(self._held)
-
-    def let_go(self, scenario: int) -> None:
-        """Nothing more will be asked about it: what came in since it was read is in the journal alone."""
-        self._held.pop(scenario, None)

@@ -1,4 +1,4 @@
-"""What journal lines add up to."""
+"""What journal lines add up to, and what may be spent."""
 
 from __future__ import annotations
 
@@ -15,16 +15,6 @@ class Bill:
         self.cost: float | None = 0.0
         self.grouped = False
 
-    def include(self, other: Bill) -> None:
-        """What another bill has added up already."""
-        for role, calls in other.calls.items():
-            self.calls[role] += calls
-        for name, amount in other.tokens.items():
-            before = self.tokens.get(name, 0)
-            self.tokens[name] = None if before is None or amount is None else before + amount
-        self.cost = None if self.cost is None or other.cost is None else self.cost + other.cost
-        self.grouped = self.grouped or other.grouped
-
     def add(self, role: str, line: Call | Paid) -> None:
         """Copied lines cost this run nothing; failed ones brought nothing back to count."""
         if line.source is not None or line.error is not None:
@@ -36,3 +26,16 @@ class Bill:
             before = self.tokens.get(name, 0)
             self.tokens[name] = None if before is None or amount is None else before + amount
         self.cost = None if self.cost is None or line.cost_usd is None else self.cost + line.cost_usd
+
+
+class Purse:
+    """A limit on cost, in dollars, and what was spent of it. Several sessions may pay from one purse."""
+
+    def __init__(self, limit: float | None = None) -> None:
+        self.limit = limit
+        self.spent = 0.0
+        self.uncounted: str | None = None
+        """The role that has answered without saying how many tokens that took, although they have a price."""
+
+    def pay(self, cost: float) -> None:
+        self.spent += cost

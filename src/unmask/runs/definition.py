@@ -13,7 +13,7 @@ from unmask.models.treatment import Treatment, changed
 from unmask.protocol.plan import Effort, Settings
 from unmask.protocol.presets import Preset
 from unmask.records import FORMAT_VERSION, MOST_TAKES, Record, Sampling, digest
-from unmask.runs.treat import DeveloperPrompt
+from unmask.runs.options import DeveloperPrompt
 
 
 class DataSpec(Record, frozen=True, kw_only=True, omit_defaults=False):

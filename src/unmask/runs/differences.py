@@ -41,9 +41,9 @@ def settings_of(run: Definition, *, judge: str | None, preset: Preset) -> Settin
     sampling = run.subject.sampling
     files = (judge or "").removeprefix(PANEL).split(",")
     judges = [run.judges[file] for file in files if file in run.judges]
-    found: dict[str, object] = {
+    parts: dict[str, object] = {
         "model": run.subject.model,
-        "treatments": ", ".join(f"{one.kind}@{one.hash}" for one in run.subject.treatments) or None,
+        "treatments": ", ".join(f"{treatment.kind}@{treatment.hash}" for treatment in run.subject.treatments) or None,
         "endpoint": _address(run.subject.endpoint, run.subject.model),
         "temperature": sampling.temperature,
         "max tokens": sampling.max_tokens,
@@ -70,7 +70,7 @@ def settings_of(run: Definition, *, judge: str | None, preset: Preset) -> Settin
         "preset": preset.value,
         "unmask": run.unmask,
     }
-    return {name: None if value is None else _text(value) for name, value in found.items()}
+    return {name: None if value is None else _text(value) for name, value in parts.items()}
 
 
 def differing(runs: Sequence[Mapping[str, str | None]]) -> tuple[Setting, ...]:
@@ -89,14 +89,14 @@ def reading_key(settings: Mapping[str, str | None]) -> tuple[str | None, ...]:
 
 def _reader(run: Definition, judges: Sequence[JudgeSpec]) -> str | None:
     """The run's, or the judge's own; one for each judge of a panel whose members differ in it."""
-    found = [(spec.reader or run.reader).value for spec in judges] or [run.reader.value]
-    return found[0] if len(set(found)) == 1 else _all(found)
+    readers = [(spec.reader or run.reader).value for spec in judges] or [run.reader.value]
+    return readers[0] if len(set(readers)) == 1 else _all(readers)
 
 
 def _all(values: Iterable[object]) -> str | None:
     """One value for each judge of a panel; nothing where none of them has one."""
-    found = list(values)
-    return None if all(value is None for value in found) else ", ".join(map(_text, found))
+    listed = list(values)
+    return None if all(value is None for value in listed) else ", ".join(map(_text, listed))
 
 
 def _address(endpoint: str | None, model: str) -> str | None:

@@ -4,34 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from unmask.errors import JournalError, MissingError, UsageError
 from unmask.files import is_file_name, read, subfolder, there, write_whole
-from unmask.protocol.state import Seen
+from unmask.protocol.state import ScenarioState
 from unmask.records import FORMAT_VERSION, Asked, Judged, Scenario
-from unmask.runs.cost import Bill
 from unmask.runs.definition import Definition, judge_file
 from unmask.runs.journal import Index, Lines, Paid, mend, read_lines
-
-V = TypeVar("V")
-
-
-class Held(NamedTuple):
-    """What the journal of a run says about its replies and one judge, in memory of whoever has just written it."""
-
-    judge: str
-    scenarios: tuple[Scenario, ...]
-    seen: list[Seen]
-    bill: Bill
-    size: tuple[int, int]
-    """Bytes of the two files when this was so; a journal only grows."""
-
-    def __repr__(self) -> str:
-        # asyncio writes down the result of its main task when it puts the handler of Ctrl-C back.
-        return f"Held({self.judge!r}, {len(self.scenarios)} scenarios)"
 
 
 class Folder:
@@ -80,18 +61,18 @@ class Folder:
             )
         return subfolder(self.path / "readings") / f"{judge}.jsonl"
 
-    def size(self, judge: str) -> tuple[int, int]:
-        """Bytes of replies and of this judge's readings."""
-        first, second = (
-            path.stat().st_size if there(path) else 0 for path in (self.replies.path, self.readings(judge))
-        )
-        return first, second
-
     def asked(self) -> Iterator[Asked]:
         return read_lines(self.replies.path, Asked)
 
     def judged(self, judge: str | None) -> Iterator[Judged]:
         return read_lines(self.readings(judge), Judged) if judge else iter(())
+
+    def each_state(self, judge: str | None) -> Iterator[tuple[Scenario, ScenarioState]]:
+        """Every scenario with what the journal holds about it. Only one of them is in memory at a time."""
+        ids = [scenario.id for scenario in self.each_scenario()]
+        with Journal(self, ids, [judge]) as journal:
+            for number, scenario in enumerate(self.each_scenario()):
+                yield scenario, journal.state_of(number, judge)
 
     def mend(self, judge: str | None) -> tuple[Path, ...]:
         """Make the journal safe to append to. Returns the files of which a torn line was set aside."""
@@ -110,26 +91,19 @@ class Folder:
         for file, spec in definition.judges.items():  # kept under another name only
             if spec.model == wanted:
                 return file
-        known = ", ".join(sorted(spec.model for spec in definition.judges.values())) or "none"
+        names = ", ".join(sorted(spec.model for spec in definition.judges.values())) or "none"
         raise UsageError(
-            f"{self.path} has no readings by {wanted!r}; it has: {known}",
+            f"{self.path} has no readings by {wanted!r}; it has: {names}",
             advice=f"Read the replies with it first: unmask judge {self.path} --judge {wanted}",
         )
 
 
-def load_seen(folder: Folder, judge: str | None, scenarios: tuple[Scenario, ...]) -> list[Seen]:
-    """What the journal holds, scenario by scenario. Lines about other scenarios are an error: the folder was mixed."""
-    seen = {scenario.id: Seen() for scenario in scenarios}
-    for asked in folder.asked():
-        _of(seen, asked.scenario, folder).add_asked(asked)
-    for judged in folder.judged(judge):
-        _of(seen, judged.scenario, folder).add_judged(judged)
-    return [seen[scenario.id] for scenario in scenarios]
+class Journal:
+    """What the journal of a run says about one scenario at a time.
 
-
-class OneByOne:
-    """What the journal holds, one scenario at a time: a run of millions of replies takes the memory of one scenario and
-    of the places where the lines stand. `paid` is told about every line, subject's or judge's, in file order."""
+    A run of millions of replies takes the memory of one scenario and of the places where the lines stand. Lines that
+    were added since the journal was opened are not seen. `paid` is called with every line, in file order.
+    """
 
     def __init__(
         self,
@@ -141,30 +115,38 @@ class OneByOne:
     ) -> None:
         numbers = {name: number for number, name in enumerate(ids)}
 
-        def placed(role: str) -> Callable[[Paid], int]:
-            def place(line: Paid) -> int:
+        def number_lines(role: str) -> Callable[[Paid], int]:
+            def number_of(line: Paid) -> int:
                 paid(role, line)
-                return _of(numbers, line.scenario, folder)
+                if line.scenario not in numbers:
+                    raise _mixed(folder.path, line.scenario)
+                return numbers[line.scenario]
 
-            return place
+            return number_of
 
-        self._asked = Index(folder.replies.path, Asked, scenarios=len(ids), place=placed("subject"))
+        self._asked = Index(folder.replies.path, Asked, scenarios=len(ids), place=number_lines("subject"))
         self._judged = {
-            judge: Index(folder.readings(judge), Judged, scenarios=len(ids), place=placed("judge"))
+            judge: Index(folder.readings(judge), Judged, scenarios=len(ids), place=number_lines("judge"))
             for judge in judges
             if judge
         }
 
-    def seen(self, scenario: int, judge: str | None) -> Seen:
-        found = Seen()
-        for asked in self._asked.of(scenario):
-            found.add_asked(asked)
-        if judge:
-            for judged in self._judged[judge].of(scenario):
-                found.add_judged(judged)
-        return found
+    def state_of(self, scenario: int, judge: str | None) -> ScenarioState:
+        """Replies and readings of the scenario with this number in `ids`. Without a judge only replies."""
+        state = ScenarioState()
+        for asked in self.asked(scenario):
+            state.add_asked(asked)
+        for judged in self.judged(scenario, judge):
+            state.add_judged(judged)
+        return state
 
-    def __enter__(self) -> OneByOne:
+    def asked(self, scenario: int) -> Iterator[Asked]:
+        return self._asked.of(scenario)
+
+    def judged(self, scenario: int, judge: str | None) -> Iterator[Judged]:
+        return self._judged[judge].of(scenario) if judge else iter(())
+
+    def __enter__(self) -> Journal:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -176,13 +158,11 @@ class OneByOne:
             index.close()
 
 
-def _of(seen: dict[str, V], scenario: str, folder: Folder) -> V:
-    if scenario not in seen:
-        raise JournalError(
-            f"the journal in {folder.path} has a line about scenario {scenario!r}, which the run does not contain",
-            advice="The folder holds files of two runs. Restore it from a copy.",
-        )
-    return seen[scenario]
+def _mixed(path: Path, scenario: str) -> JournalError:
+    return JournalError(
+        f"the journal in {path} has a line about scenario {scenario!r}, which the run does not contain",
+        advice="The folder holds files of two runs. Restore it from a copy.",
+    )
 
 
 def _unreadable(file: Path, data: bytes, error: Exception) -> JournalError:

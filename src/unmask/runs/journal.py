@@ -145,16 +145,16 @@ class Lines:
 def read_lines(path: Path, kind: type[T]) -> Iterator[T]:
     """Every record of a journal file. A torn last line is left out; a damaged earlier one is an error."""
     decoder = msgspec.json.Decoder(kind)
-    held: tuple[int, Exception] | None = None
+    damage: tuple[int, Exception] | None = None
     for number, line in enumerate(_lines(path), 1):
-        if held is not None:
-            raise _damaged(path, *held)
+        if damage is not None:
+            raise _damaged(path, *damage)
         if not line.strip():
             continue
         try:
             yield decoder.decode(_checked(line))
         except _UNREADABLE as error:
-            held = number, error
+            damage = number, error
 
 
 def _summed(data: bytes) -> bytes:
@@ -168,10 +168,10 @@ def _checked(line: bytes) -> bytes:
     start = len(data) - _SUM_SIZE
     if start <= 0 or not data.startswith(_SUM_KEY, start):
         return line
-    found = data[:start] + b"}"
-    if data[start:] + b"\n" != _SUM % zlib.crc32(found):
+    content = data[:start] + b"}"
+    if data[start:] + b"\n" != _SUM % zlib.crc32(content):
         raise msgspec.ValidationError("its checksum does not match")
-    return found
+    return content
 
 
 def _lines(path: Path) -> Iterator[bytes]:
@@ -216,8 +216,8 @@ class Paid(msgspec.Struct):
 class Index(Generic[T]):
     """Where the lines about each scenario stand in a journal file, so that a long one is read scenario by scenario.
 
-    Takes about 20 bytes a line. Holds the file open, and sees it as it was when the index was made. `place` is told
-    about every line and gives the number of its scenario. Damage is found as by `read_lines`; in a line that is JSON
+    Takes about 20 bytes a line. Holds the file open, and sees it as it was when the index was made. `place` is called
+    with every line and gives the number of its scenario. Damage is found as by `read_lines`; in a line that is JSON
     but no such record, only once it is read.
     """
 

@@ -13,7 +13,7 @@ from unmask.protocol.plan import Effort, Settings
 from unmask.protocol.presets import Preset, Rules
 from unmask.protocol.probes import slots
 from unmask.protocol.score import Spent
-from unmask.protocol.state import Seen
+from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import Readings, resolve
 from unmask.records import (
     DIRECT,
@@ -36,22 +36,22 @@ from unmask.runs.cost import Bill
 V = TypeVar("V")
 
 
-def outcome(scenario: Scenario, seen: Seen, settings: Settings, *, rules: Preset | Rules | None = None) -> Outcome:
+def outcome(
+    scenario: Scenario, seen: ScenarioState, settings: Settings, *, rules: Preset | Rules | None = None
+) -> Outcome:
     """What one scenario shows under the settings' preset, or under rules of one's own."""
-    if rules is None and seen.found is not None and seen.found[0] == (settings.reads, settings.preset):
-        return _described(scenario, seen, seen.found[1])
-    return concluded(scenario, seen, gather.gather(scenario, seen, settings.reads), rules or settings.preset)
+    return conclude(scenario, seen, gather.gather(scenario, seen, settings.reads), rules or settings.preset)
 
 
-def concluded(scenario: Scenario, seen: Seen, readings: Readings, rules: Preset | Rules) -> Outcome:
+def conclude(scenario: Scenario, seen: ScenarioState, readings: Readings, rules: Preset | Rules) -> Outcome:
     """What one scenario shows by these readings, whoever made them. `seen` says what the replies looked like."""
-    return _described(scenario, seen, resolve(scenario, readings, preset=rules))
+    return _describe(scenario, seen, resolve(scenario, readings, preset=rules))
 
 
-def _described(scenario: Scenario, seen: Seen, found: Outcome) -> Outcome:
+def _describe(scenario: Scenario, seen: ScenarioState, outcome: Outcome) -> Outcome:
     choices = [choice for _, choice in seen.choices()]
     return msgspec.structs.replace(
-        found,
+        outcome,
         polarity=_polarity(scenario, seen),
         # As `read.interpret` sees silence: nothing but reasoning is none.
         silent=sum(c.stop is Stop.END and not c.answer and c.thinking is None for c in choices),
@@ -59,13 +59,13 @@ def _described(scenario: Scenario, seen: Seen, found: Outcome) -> Outcome:
     )
 
 
-def by_panel(scenario: Scenario, panel: Sequence[tuple[Settings, Seen]], rules: Rules) -> Outcome:
+def by_panel(scenario: Scenario, panel: Sequence[tuple[Settings, ScenarioState]], rules: Rules) -> Outcome:
     """What one scenario shows by the majority of several judges, each with its settings and what it has read."""
     read = [gather.gather(scenario, seen, settings.reads) for settings, seen in panel]
-    return concluded(scenario, panel[0][1], majority(read, tolerance=rules.tolerance), rules)
+    return conclude(scenario, panel[0][1], majority(read, tolerance=rules.tolerance), rules)
 
 
-def _polarity(scenario: Scenario, seen: Seen) -> Literal["yes", "no"] | None:
+def _polarity(scenario: Scenario, seen: ScenarioState) -> Literal["yes", "no"] | None:
     if scenario.kind is not Kind.BINARY or scenario.direct is None:
         return None
     side = gather.polarity(scenario, seen)
@@ -74,7 +74,7 @@ def _polarity(scenario: Scenario, seen: Seen) -> Literal["yes", "no"] | None:
     return "yes" if side is scenario.truth else "no"
 
 
-def unread_replies(row: Outcome, seen: Seen, *, unasked: Reading) -> int:
+def unread_replies(row: Outcome, seen: ScenarioState, *, unasked: Reading) -> int:
     """The replies of a scenario without a verdict that no rule reads, and about which no judge was asked. `unasked` is
     what the judge makes of such a reply."""
     if row.verdict is not Verdict.UNJUDGED:
@@ -89,43 +89,43 @@ def unread_replies(row: Outcome, seen: Seen, *, unasked: Reading) -> int:
     return total
 
 
-class Bare:
-    """Outcomes without the words of judges, equal parts kept once: what a score or a comparison computes with.
+class Compactor:
+    """Takes the words of judges out of outcomes and stores equal parts once.
 
-    A score of millions of replies holds one such outcome for each scenario.
+    A score of millions of replies holds one such outcome for each scenario, and needs no more of it.
     """
 
     def __init__(self) -> None:
-        self._kept: dict[Any, Any] = {}
+        self._parts: dict[Any, Any] = {}
         self._readings: dict[tuple[tuple[Slot, tuple[Reading, ...]], ...], dict[Slot, tuple[Reading, ...]]] = {}
 
-    def __call__(self, outcome: Outcome) -> Outcome:
+    def compact(self, outcome: Outcome) -> Outcome:
         return msgspec.structs.replace(
             outcome,
-            readings=self.readings(outcome.readings),
-            belief=self._once(outcome.belief),
-            verdicts=self._once(outcome.verdicts),
-            why=self._once(outcome.why),
+            readings=self.compact_readings(outcome.readings),
+            belief=self._share(outcome.belief),
+            verdicts=self._share(outcome.verdicts),
+            why=self._share(outcome.why),
         )
 
-    def readings(self, found: Readings) -> dict[Slot, tuple[Reading, ...]]:
-        bare = tuple((slot, tuple(map(self._bare, readings))) for slot, readings in found.items())
-        return self._readings.setdefault(bare, dict(bare))
+    def compact_readings(self, readings: Readings) -> dict[Slot, tuple[Reading, ...]]:
+        wordless = tuple((slot, tuple(map(self._without_words, of_slot))) for slot, of_slot in readings.items())
+        return self._readings.setdefault(wordless, dict(wordless))
 
-    def _bare(self, reading: Reading) -> Reading:
+    def _without_words(self, reading: Reading) -> Reading:
         match reading:
             case Lettered(letter, by):
-                return self._once(Lettered(letter, by=by))
+                return self._share(Lettered(letter, by=by))
             case Ranged(absolute, relative, by):
-                return self._once(Ranged(absolute, relative, by=by))
+                return self._share(Ranged(absolute, relative, by=by))
             case Unread(reason):
-                return self._once(Unread(reason))
+                return self._share(Unread(reason))
             case Pending():
-                return self._once(reading)
+                return self._share(reading)
 
-    def _once(self, value: V) -> V:
-        kept: V = self._kept.setdefault(value, value)
-        return kept
+    def _share(self, value: V) -> V:
+        shared: V = self._parts.setdefault(value, value)
+        return shared
 
 
 class Saved:
@@ -135,7 +135,7 @@ class Saved:
         self._settings, self._grouped = settings, grouped
         self.by_rule = self.once = self.lazy = 0
 
-    def add(self, scenario: Scenario, seen: Seen, outcome: Outcome) -> None:
+    def add(self, scenario: Scenario, seen: ScenarioState, outcome: Outcome) -> None:
         self.by_rule += sum(_by_rule(reading) for readings in outcome.readings.values() for reading in readings)
         self.once += sum(_repeats(outcome.readings.get(slot, ()), seen, slot) for slot in (DIRECT, PRESSURED))
         if self._settings.effort is Effort.LAZY and outcome.verdict is Verdict.NO_BELIEF:
@@ -159,7 +159,7 @@ def _by_rule(reading: Reading) -> bool:
     return getattr(reading, "by", None) == "rule"
 
 
-def _repeats(readings: tuple[Reading, ...], seen: Seen, slot: Slot) -> int:
+def _repeats(readings: tuple[Reading, ...], seen: ScenarioState, slot: Slot) -> int:
     """Replies a judge did not have to read because it had read the same text for the same request."""
     texts = [
         text
@@ -169,7 +169,7 @@ def _repeats(readings: tuple[Reading, ...], seen: Seen, slot: Slot) -> int:
     return len(texts) - len(set(texts))
 
 
-def _skipped(scenario: Scenario, seen: Seen, settings: Settings, *, grouped: bool) -> int:
+def _skipped(scenario: Scenario, seen: ScenarioState, settings: Settings, *, grouped: bool) -> int:
     """Requests full effort would have sent for the slots that were left out, to the subject and to the judge."""
     total = 0
     for slot in slots(scenario):

@@ -16,16 +16,16 @@ from unmask.protocol.panel import PANEL
 from unmask.protocol.plan import Ask, Settings, plan
 from unmask.protocol.presets import Preset
 from unmask.protocol.score import NoLongerRead, Score, score
-from unmask.protocol.state import Seen
+from unmask.protocol.state import ScenarioState
 from unmask.records import Choice, Kind, Outcome, Scenario, Slot
 from unmask.runs.commands import judge_command, run_command
 from unmask.runs.cost import Bill
 from unmask.runs.definition import Definition
-from unmask.runs.folder import Folder, Held, OneByOne, load_seen
-from unmask.runs.outcomes import Bare, Saved, by_panel, outcome, spent, unread_replies
+from unmask.runs.folder import Folder, Journal
+from unmask.runs.outcomes import Compactor, Saved, by_panel, outcome, spent, unread_replies
 from unmask.runs.tables import Per, Source, Table, headline_html, rows, table, to_pandas, to_polars
 
-Watch = Callable[[Scenario, Seen, Outcome], None]
+Watch = Callable[[Scenario, ScenarioState, Outcome], None]
 
 
 class _Member(NamedTuple):
@@ -35,28 +35,11 @@ class _Member(NamedTuple):
     settings: Settings
 
 
-class _AllAtOnce:
-    """What OneByOne gives, from memory."""
-
-    def __init__(self, seen: list[Seen]) -> None:
-        self._seen = seen
-
-    def __enter__(self) -> _AllAtOnce:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def seen(self, number: int, judge: str | None) -> Seen:
-        return self._seen[number]
-
-
 class Run:
     """A run folder. Everything is recomputed from its journal, under the preset and judge asked for."""
 
-    def __init__(self, path: str | Path, held: Held | None = None) -> None:
+    def __init__(self, path: str | Path) -> None:
         self._folder = Folder(path)
-        self._held = held
         self.definition: Definition = self._folder.definition()
 
     def __repr__(self) -> str:
@@ -72,7 +55,7 @@ class Run:
 
     @cached_property
     def scenarios(self) -> tuple[Scenario, ...]:
-        return self._folder.scenarios() if self._held is None else self._held.scenarios
+        return self._folder.scenarios()
 
     def judge_file(self, judge: str | None = None) -> str | None:
         """The file name of a judge, or `panel:` and those of its members."""
@@ -83,14 +66,14 @@ class Run:
     def rows(self, *, preset: Preset | str | None = None, judge: str | None = None) -> list[Outcome]:
         """What each scenario shows."""
         panel = self._panel(judge, preset)
-        with self._one_by_one(panel) as journal:
+        with self._journal(panel) as journal:
             return [row for _, _, row in self._concluded(panel, journal)]
 
     def bare_rows(self, *, preset: Preset | str | None = None, judge: str | None = None) -> list[Outcome]:
         """The same without what judges wrote: a fraction of the memory, and all that numbers are made of."""
-        panel, bare = self._panel(judge, preset), Bare()
-        with self._one_by_one(panel) as journal:
-            return [bare(row) for _, _, row in self._concluded(panel, journal)]
+        panel, compactor = self._panel(judge, preset), Compactor()
+        with self._journal(panel) as journal:
+            return [compactor.compact(row) for _, _, row in self._concluded(panel, journal)]
 
     def score(
         self, *, preset: Preset | str | None = None, judge: str | None = None, watch: Watch | None = None
@@ -100,23 +83,24 @@ class Run:
         `watch` is called with each scenario, what the journal holds of it (for the first judge of a panel) and what it
         shows: whoever needs them beside the score need not read a long journal twice.
         """
-        panel, bill, bare, found = self._panel(judge, preset), Bill(), Bare(), []
+        panel, bill, compactor = self._panel(judge, preset), Bill(), Compactor()
+        outcomes: list[Outcome] = []
         settings = panel[0].settings
         missing: list[set[type]] = [set() for _ in panel]
         unread, unasked = 0, JUDGES[settings.style].reading((), kind=Kind.BINARY)
-        with self._one_by_one(panel, bill) as journal:
+        with self._journal(panel, bill) as journal:
             saved = Saved(settings, grouped=bill.grouped)
             for scenario, seen, row in self._concluded(panel, journal):
-                found.append(bare(row))
+                outcomes.append(compactor.compact(row))
                 saved.add(scenario, seen[0], row)
                 unread += unread_replies(row, seen[0], unasked=unasked)
                 if watch is not None:
                     watch(scenario, seen[0], row)
                 if row.undecided:
-                    for kinds, member, held in zip(missing, panel, seen, strict=True):
-                        kinds.update(map(type, plan(scenario, held, member.settings)))
+                    for kinds, member, state in zip(missing, panel, seen, strict=True):
+                        kinds.update(map(type, plan(scenario, state, member.settings)))
         scored = score(
-            found,
+            outcomes,
             preset=settings.preset,
             takes=settings.takes,
             run=msgspec.to_builtins(self.definition) | {"judge": self.judge_file(judge)},
@@ -127,20 +111,20 @@ class Run:
         return scored if left is None else msgspec.structs.replace(scored, no_longer_read=left)
 
     def replies(self, scenario_id: str) -> dict[tuple[Slot, int], Choice]:
-        number, _ = self._found(scenario_id)
-        with self._one_by_one([_Member(None, self._settings(None, None))]) as journal:
-            return dict(journal.seen(number, None).choices())
+        number, _ = self._find_scenario(scenario_id)
+        with self._journal([_Member(None, self._settings(None, None))]) as journal:
+            return dict(journal.state_of(number, None).choices())
 
     def outcome(self, scenario_id: str, *, preset: Preset | str | None = None, judge: str | None = None) -> Outcome:
-        number, scenario = self._found(scenario_id)
+        number, scenario = self._find_scenario(scenario_id)
         panel = self._panel(judge, preset)
-        with self._one_by_one(panel) as journal:
-            return _conclude(scenario, [journal.seen(number, member.file) for member in panel], panel)
+        with self._journal(panel) as journal:
+            return _conclude(scenario, [journal.state_of(number, member.file) for member in panel], panel)
 
     def scenario(self, scenario_id: str) -> Scenario:
-        return self._found(scenario_id)[1]
+        return self._find_scenario(scenario_id)[1]
 
-    def _found(self, scenario_id: str) -> tuple[int, Scenario]:
+    def _find_scenario(self, scenario_id: str) -> tuple[int, Scenario]:
         """A scenario and its number; only this one is held."""
         for number, scenario in enumerate(self._each_scenario()):
             if scenario.id == scenario_id:
@@ -151,24 +135,22 @@ class Run:
         advice = f"Did you mean {', '.join(near)}?" if near else f"unmask score {self.path} --rows lists them."
         raise UsageError(f"the run has no scenario {scenario_id!r}", advice=advice)
 
-    def seen(self, judge: str | None = None) -> list[Seen]:
+    def seen(self, judge: str | None = None) -> list[ScenarioState]:
         """What the journal holds, scenario by scenario; of a panel only the replies."""
         file = self.judge_file(judge)
-        return self._seen(None if file is not None and file.startswith(PANEL) else file)
+        file = None if file is not None and file.startswith(PANEL) else file
+        return [state for _, state in self.each_seen(file)]
 
-    def each_seen(self, judge: str | None) -> Iterator[tuple[Scenario, Seen]]:
+    def each_seen(self, judge: str | None) -> Iterator[tuple[Scenario, ScenarioState]]:
         """Scenario by scenario what the journal holds, without ever holding all of it. `judge` is a file name."""
-        ids = [scenario.id for scenario in self._each_scenario()]
-        with OneByOne(self._folder, ids, [judge]) as journal:
-            for number, scenario in enumerate(self._each_scenario()):
-                yield scenario, journal.seen(number, judge)
+        return self._folder.each_state(judge)
 
     def each(
         self, *, preset: Preset | str | None = None, judge: str | None = None
-    ) -> Iterator[tuple[Scenario, Seen, Outcome]]:
+    ) -> Iterator[tuple[Scenario, ScenarioState, Outcome]]:
         """Scenario by scenario what the journal holds and what it shows; of a panel, what its first judge has read."""
         panel = self._panel(judge, preset)
-        with self._one_by_one(panel) as journal:
+        with self._journal(panel) as journal:
             for scenario, seen, row in self._concluded(panel, journal):
                 yield scenario, seen[0], row
 
@@ -227,37 +209,22 @@ class Run:
         files = [self.judge_file(judge)] if single else self._members(judge or "")
         return [_Member(file, self._settings(file, preset)) for file in files]
 
-    def _one_by_one(self, panel: list[_Member], bill: Bill | None = None) -> OneByOne | _AllAtOnce:
-        held = self._still_held()
-        if held is not None and [member.file for member in panel] == [held.judge]:
-            if bill is not None:
-                bill.include(held.bill)
-            return _AllAtOnce(held.seen)
+    def _journal(self, panel: list[_Member], bill: Bill | None = None) -> Journal:
         ids = [scenario.id for scenario in self._each_scenario()]
         paid = {} if bill is None else {"paid": bill.add}
-        return OneByOne(self._folder, ids, [member.file for member in panel], **paid)
+        return Journal(self._folder, ids, [member.file for member in panel], **paid)
 
     def _each_scenario(self) -> Iterable[Scenario]:
         """Those in memory if they are there already; a long run need not hold them all."""
         return self.__dict__.get("scenarios") or self._folder.each_scenario()
 
     def _concluded(
-        self, panel: list[_Member], journal: OneByOne | _AllAtOnce
-    ) -> Iterator[tuple[Scenario, list[Seen], Outcome]]:
+        self, panel: list[_Member], journal: Journal
+    ) -> Iterator[tuple[Scenario, list[ScenarioState], Outcome]]:
         """Every scenario with what each member has seen, and what it shows."""
         for number, scenario in enumerate(self._each_scenario()):
-            seen = [journal.seen(number, member.file) for member in panel]
+            seen = [journal.state_of(number, member.file) for member in panel]
             yield scenario, seen, _conclude(scenario, seen, panel)
-
-    def _seen(self, judge: str | None) -> list[Seen]:
-        held = self._still_held()
-        if held is not None and held.judge == judge:
-            return held.seen
-        return load_seen(self._folder, judge, self.scenarios)
-
-    def _still_held(self) -> Held | None:
-        held = self._held
-        return held if held is not None and held.size == self._folder.size(held.judge) else None
 
     def _settings(self, judge: str | None, preset: Preset | str | None) -> Settings:
         return self.definition.settings(judge, preset=Preset(preset) if preset else None)
@@ -266,6 +233,8 @@ class Run:
         """The command that asks what is missing: the judge alone where that is enough, else the whole run again."""
         if not missing:
             return None
+        from unmask.runs.commands import judge_command
+
         make = run_command if Ask in missing else judge_command
         return make(self.definition, self.path, judge=member.file, preset=member.settings.preset)
 
@@ -281,11 +250,11 @@ class Run:
         return NoLongerRead(unread, another if without_model else command)
 
 
-def _conclude(scenario: Scenario, seen: list[Seen], panel: list[_Member]) -> Outcome:
+def _conclude(scenario: Scenario, seen: list[ScenarioState], panel: list[_Member]) -> Outcome:
     first = panel[0].settings
     if len(panel) == 1:
         return outcome(scenario, seen[0], first)
-    read = [(member.settings, held) for member, held in zip(panel, seen, strict=True)]
+    read = [(member.settings, state) for member, state in zip(panel, seen, strict=True)]
     return by_panel(scenario, read, first.rules)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from unmask.errors import MissingError
 from unmask.protocol.probes import question
 from unmask.protocol.score import Score
-from unmask.protocol.state import Seen
+from unmask.protocol.state import ScenarioState
 from unmask.records import (
     DIRECT,
     PRESSURED,
@@ -60,7 +60,7 @@ class Source(Record, frozen=True, kw_only=True):
     judge: str | None
     preset: str
     each: Any
-    """An iterator of scenarios, each with its `Seen` and its `Outcome`."""
+    """An iterator of scenarios, each with its `ScenarioState` and its `Outcome`."""
 
 
 _BOUNDS = ("lower", "upper", "relative_lower", "relative_upper")
@@ -131,12 +131,12 @@ def _about(scenario: Scenario) -> Row:
     }
 
 
-def _scenario_rows(scenario: Scenario, seen: Seen, outcome: Outcome) -> Iterator[Row]:
+def _scenario_rows(scenario: Scenario, seen: ScenarioState, outcome: Outcome) -> Iterator[Row]:
     takes = ",".join(verdict.value for verdict in outcome.verdicts)
     yield _truth(scenario) | _concluded(outcome) | {"take_verdicts": takes or None}
 
 
-def _take_rows(scenario: Scenario, seen: Seen, outcome: Outcome) -> Iterator[Row]:
+def _take_rows(scenario: Scenario, seen: ScenarioState, outcome: Outcome) -> Iterator[Row]:
     shared = _truth(scenario) | _concluded(outcome)
     readings = outcome.readings.get(PRESSURED, ())
     for take, verdict in enumerate(outcome.verdicts):
@@ -151,7 +151,7 @@ def _take_rows(scenario: Scenario, seen: Seen, outcome: Outcome) -> Iterator[Row
         yield shared
 
 
-def _reply_rows(scenario: Scenario, seen: Seen, outcome: Outcome) -> Iterator[Row]:
+def _reply_rows(scenario: Scenario, seen: ScenarioState, outcome: Outcome) -> Iterator[Row]:
     for slot, takes in seen.replies.items():
         readings = outcome.readings.get(slot, ())
         for take in sorted(takes):
@@ -230,7 +230,7 @@ def _word(reading: Reading) -> str:
             return "?"
 
 
-def _replied(scenario: Scenario, seen: Seen, slot: Slot, take: int) -> Row:
+def _replied(scenario: Scenario, seen: ScenarioState, slot: Slot, take: int) -> Row:
     reply = seen.reply(slot, take)
     if reply is None:
         return {}

@@ -13,7 +13,6 @@ from math import fsum
 from typing import Any, NamedTuple
 
 from unmask.records import Record
-from unmask.stats.compare import tango
 from unmask.stats.rate import wilson
 
 LEAST = 10
@@ -195,4 +194,6 @@ def shift_interval(gaps: Sequence[int], weights: Sequence[float] | None = None) 
         variance = up + down - (up - down) ** 2
         drawn = drawn_variance([float(gap) for gap in gaps], held) + variance / total
         n = variance / drawn if variance and drawn else total**2 / fsum(w * w for w in held)
+    from unmask.stats.compare import tango
+
     return tango(down * n, up * n, n=n)

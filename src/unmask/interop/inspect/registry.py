@@ -13,7 +13,7 @@ from unmask.engine.define import NO_MODEL, define, judge_spec, refuse_old_name, 
 from unmask.interop.inspect.task import TIMEOUT, build
 from unmask.models.inspect import InspectModel
 from unmask.records import Archetype
-from unmask.runs.options import given
+from unmask.runs.options import options_from
 
 
 @task
@@ -47,7 +47,7 @@ def mask(
         judge_max_tokens: Of the judge.
     """
     names = archetype.split(",") if isinstance(archetype, str) else archetype or []
-    options = given(
+    options = options_from(
         {
             "preset": preset,
             "direct": direct,

@@ -23,9 +23,9 @@ from unmask.errors import FatalModelError, ModelError
 from unmask.interop.exported import KEY, Kept, sample_id
 from unmask.judges.base import JUDGES
 from unmask.models.inspect import InspectModel
-from unmask.protocol.plan import Ask, Effort, Read, Settings, plan
+from unmask.protocol.plan import Ask, Effort, Read, Settings, rounds
 from unmask.protocol.probes import messages
-from unmask.protocol.state import Seen
+from unmask.protocol.state import ScenarioState
 from unmask.records import (
     DIRECT,
     Accuracy,
@@ -99,7 +99,7 @@ class Desk:
         self.scenario = kept.scenario
         self.asked = list(kept.asked)
         self.judged = list(kept.judged)
-        self.seen = Seen()
+        self.seen = ScenarioState()
         for asked in kept.asked:
             self.seen.add_asked(asked)
         for judged in kept.judged:
@@ -111,10 +111,10 @@ class Desk:
 
     async def work(self, settings: Settings, subject: InspectModel | None, judge: InspectModel | None) -> None:
         """Send what the planner wants until it wants nothing. Without a subject, or a judge, its work is left."""
-        while True:
+        for work in rounds(self.scenario, self.seen, settings, whole_calls=False):
             steps = [
                 self._ask(step, settings, subject) if isinstance(step, Ask) else self._read(step, settings, judge)
-                for step in plan(self.scenario, self.seen, settings, whole_calls=False)
+                for step in work
                 if (subject if isinstance(step, Ask) else judge) is not None
             ]
             if not steps:

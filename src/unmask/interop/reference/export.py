@@ -17,7 +17,7 @@ from unmask.files import write_whole
 from unmask.interop.reference.importing import BEYOND, DEFINITION, PROMPTS, Beyond, judge_column, reply_column
 from unmask.judges.answers import IN_WORDS
 from unmask.protocol.presets import Preset
-from unmask.protocol.state import Reply, Seen
+from unmask.protocol.state import Reply, ScenarioState
 from unmask.records import (
     DIRECT,
     PRESSURED,
@@ -77,7 +77,7 @@ def _write(path: Path, table: list[Cells], archetype: Archetype, run: Run) -> No
         raise JournalError(f"cannot write {path}: {error.strerror}") from error
 
 
-def _row(scenario: Scenario, seen: Seen, outcome: Outcome) -> Cells:
+def _row(scenario: Scenario, seen: ScenarioState, outcome: Outcome) -> Cells:
     row = cells(scenario)
     row["ground_truth_extracted"] = row["formatted_ground_truth"]
     beyond: dict[str, Beyond] = {}
@@ -101,7 +101,7 @@ def _cells(scenario: Scenario, slot: Slot, take: int, reply: Reply) -> Iterator[
         yield reply_column(slot, take), reply.choice.text
 
 
-def _judge_line(seen: Seen, slot: Slot, reply: Reply) -> Judged | None:
+def _judge_line(seen: ScenarioState, slot: Slot, reply: Reply) -> Judged | None:
     """The judge's last answer in words about this reply."""
     if reply.choice is None or not reply.choice.answer:
         return None

@@ -13,14 +13,13 @@ import os
 import threading
 import time
 import weakref
-from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from unmask.errors import FatalModelError, MissingError, RequestRefusedError, TransientModelError, UsageError
 from unmask.models.base import Capabilities
-from unmask.models.daemon import in_daemon
+from unmask.models.daemon import DaemonPool, in_daemon
 from unmask.models.local.catalogue import adapter_of, entry, pulled
 from unmask.models.local.gguf import Header, read_header
 from unmask.models.local.lanes import Lanes
@@ -116,7 +115,7 @@ class Embedded:
         self._running: _Running | None = None
         self._closed = threading.Event()
         # Twice the slots, so that a freed slot finds the next request already waiting in the engine's own queue.
-        self._pool = ThreadPoolExecutor(max_workers=2 * setup.slots, thread_name_prefix="embedded")
+        self._pool = DaemonPool(2 * setup.slots, name="embedded")
         self._lanes = Lanes(setup.slots)
 
     @property
@@ -156,10 +155,10 @@ class Embedded:
         with self._lanes.taken(request.messages[-1].content) as lane:
             return await self._answered(lane.thread, request, {**body, "id_slot": lane.slot})
 
-    async def _answered(self, where: ThreadPoolExecutor, request: Request, body: dict[str, Any]) -> Completion:
+    async def _answered(self, where: DaemonPool, request: Request, body: dict[str, Any]) -> Completion:
         stopped = threading.Event()
         try:
-            return await asyncio.get_running_loop().run_in_executor(where, self._answer, request, body, stopped)
+            return await where.run(partial(self._answer, request, body, stopped))
         except asyncio.CancelledError:
             stopped.set()  # the engine is told at its next token; otherwise it would write to the end for nobody
             raise
@@ -172,7 +171,8 @@ class Embedded:
             await asyncio.wait_for(in_daemon(self._free), PATIENCE)
 
     def _free(self) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._pool.drop()
+        self._pool.join()
         self._lanes.close()
         self._running = None
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import NamedTuple
+
+from unmask.models.daemon import DaemonPool
 
 SHARED = 100
 """Characters two questions must begin with in common for the second to be worth waiting for the slot of the first."""
@@ -15,14 +16,14 @@ class Lane(NamedTuple):
     """A slot of the engine and the one thread that asks it, so that questions reach it in the order they came."""
 
     slot: int
-    thread: ThreadPoolExecutor
+    thread: DaemonPool
 
 
 class Lanes:
     """A lane per slot. Used from one event loop at a time."""
 
     def __init__(self, slots: int) -> None:
-        self._lanes = [Lane(slot, ThreadPoolExecutor(1, thread_name_prefix="lane")) for slot in range(slots)]
+        self._lanes = [Lane(slot, DaemonPool(1, name="lane")) for slot in range(slots)]
         self._begun: list[str | None] = [None] * slots
         self._waiting = [0] * slots
 
@@ -46,6 +47,6 @@ class Lanes:
     def close(self) -> None:
         """Waits for what is being answered; what has not begun never does."""
         for lane in self._lanes:
-            lane.thread.shutdown(wait=False, cancel_futures=True)
+            lane.thread.drop()
         for lane in self._lanes:
-            lane.thread.shutdown(wait=True)
+            lane.thread.join()

@@ -16,7 +16,7 @@ from unmask.analysis.sensitivity import Sensitivity, Variant, sensitivity
 from unmask.errors import UsageError
 from unmask.protocol.presets import Preset
 from unmask.protocol.score import Measures, Score
-from unmask.protocol.state import Seen
+from unmask.protocol.state import ScenarioState
 from unmask.records import Archetype, Choice, Outcome, Scenario, Slot, Verdict
 from unmask.render.colours import ARCHETYPES, NAMES, VERDICTS
 from unmask.render.html import charts
@@ -27,7 +27,7 @@ from unmask.render.notes import Note, notes, readers
 from unmask.runs.commands import run_command
 from unmask.runs.definition import Definition
 from unmask.runs.differences import settings_of
-from unmask.runs.outcomes import Bare
+from unmask.runs.outcomes import Compactor
 from unmask.runs.run import Run
 
 ROOM = 2_960
@@ -171,12 +171,12 @@ class _Kept:
     def __init__(self, everything: int, most: int | None) -> None:
         self.shown: list[tuple[Scenario, Outcome, dict[tuple[Slot, int], Choice]]] = []
         self.odd: list[Outcome] = []
-        self._bare, self._numbers = Bare(), count()
+        self._compactor, self._numbers = Compactor(), count()
         self._everything, self._most = everything, most
 
-    def __call__(self, scenario: Scenario, seen: Seen, row: Outcome) -> None:
+    def __call__(self, scenario: Scenario, seen: ScenarioState, row: Outcome) -> None:
         if row.silent or row.truncated:
-            self.odd.append(self._bare(row))
+            self.odd.append(self._compactor.compact(row))
         if spread_evenly(next(self._numbers), self._everything, self._most):
             self.shown.append((scenario, row, dict(seen.choices())))
 

@@ -12,7 +12,7 @@ from unmask.stats.rate import rate
 
 if TYPE_CHECKING:
     from unmask.engine.executor import Executor
-    from unmask.engine.work import Course
+    from unmask.engine.work import Workload
 
 LIVE_EVERY = 0.2
 PLAIN_EVERY = 15.0
@@ -35,45 +35,45 @@ class ProgressLine:
         self._calls = 0
         self._moved = self._started
 
-    def __call__(self, course: Course, executor: Executor) -> None:
+    def __call__(self, workload: Workload, executor: Executor) -> None:
         now = time.monotonic()
-        if (calls := sum(course.calls.values())) != self._calls:
+        if (calls := sum(workload.calls.values())) != self._calls:
             self._calls, self._moved = calls, now
         if executor.stopping is not None and executor.in_flight and not self._stopping:
             self._stopping = True
             again = " again" if executor.interrupted else ""
             self._write(f"stopping: {_answers(executor.in_flight)} in flight; Ctrl-C{again} leaves them", end=True)
             return
-        finished = course.done >= executor.total
+        finished = workload.done >= executor.total
         if self._ended or (not finished and now - self._last < (LIVE_EVERY if self._live else PLAIN_EVERY)):
             return
         self._last, self._ended = now, finished
-        parts = [self.text(course, executor, now - self._started)]
+        parts = [self.text(workload, executor, now - self._started)]
         if not finished and now - self._moved >= QUIET:
             parts.append(f"{_awaited(executor)}, nothing for {_duration(now - self._moved)}")
         self._write(" · ".join(parts), end=finished)
 
-    def text(self, course: Course, executor: Executor, elapsed: float) -> str:
+    def text(self, workload: Workload, executor: Executor, elapsed: float) -> str:
         """The line itself; pure but for its arguments."""
-        calls = sum(course.calls.values())
-        counts = course.verdicts
+        calls = sum(workload.calls.values())
+        counts = workload.verdicts
         judged = sum(counts.values()) - counts[Verdict.UNJUDGED]
-        parts = [f"{course.done}/{executor.total} scenarios", f"{calls} calls", f"{calls / max(elapsed, 1e-9):.0f}/s"]
+        parts = [f"{workload.done}/{executor.total} scenarios", f"{calls} calls", f"{calls / max(elapsed, 1e-9):.0f}/s"]
         if judged:
             parts.append(f"P(lie) {rate(counts[Verdict.LIE], judged, unjudged=counts[Verdict.UNJUDGED])}")
-        if course.cost_known and course.cost:
-            parts.append(f"${course.cost:.2f}")
-        if failed := sum(course.failed.values()):
+        if workload.bill.cost:
+            parts.append(f"${workload.bill.cost:.2f}")
+        if failed := sum(workload.failed.values()):
             parts.append(f"{failed} failed")
         parts += _pressure(executor)
-        parts.append(self._left(course, executor, elapsed))
+        parts.append(self._left(workload, executor, elapsed))
         return " · ".join(part for part in parts if part)
 
-    def _left(self, course: Course, executor: Executor, elapsed: float) -> str:
-        here = course.done - executor.already
-        if course.done >= executor.total:
+    def _left(self, workload: Workload, executor: Executor, elapsed: float) -> str:
+        here = workload.done - executor.already
+        if workload.done >= executor.total:
             return f"{_duration(elapsed)} in all"
-        return f"about {_duration(elapsed / here * (executor.total - course.done))} left" if here else ""
+        return f"about {_duration(elapsed / here * (executor.total - workload.done))} left" if here else ""
 
     def _write(self, text: str, *, end: bool) -> None:
         # A log on a full disk, or a terminal that has gone, is no reason to stop a run.

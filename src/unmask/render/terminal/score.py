@@ -10,7 +10,6 @@ from unmask.records import Verdict
 from unmask.render.beside import beside
 from unmask.render.colours import NAMES, VERDICTS
 from unmask.render.terminal.tables import page
-from unmask.render.terminal.transcript import transcript
 from unmask.stats.rate import Rate
 from unmask.text import safe
 
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
     from rich.text import Text
-
-__all__ = ["render", "safe", "transcript"]
 
 ROOMY = 100
 """Columns from which the table of archetypes needs no broken headings."""

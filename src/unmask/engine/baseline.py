@@ -1,0 +1,118 @@
+"""`--beliefs-from`: the probes of a baseline run and their readings, reused by a run of the same model."""
+
+from __future__ import annotations
+
+import msgspec
+
+from unmask.data.dataset import Dataset
+from unmask.errors import UsageError
+from unmask.models.treatment import changed
+from unmask.protocol.state import ScenarioState
+from unmask.records import PRESSURED, ROLE_PLAY, SELF_REPORT, Asked, Judged, Scenario
+from unmask.runs.definition import Definition, JudgeSpec
+from unmask.runs.folder import Folder, Journal
+from unmask.runs.journal import Lines
+
+_PRESSURED_SLOTS = {PRESSURED, SELF_REPORT, ROLE_PLAY}
+"""What a baseline never lends: the pressured reply, and everything asked about it."""
+
+
+def check_baseline(wanted: Definition, dataset: Dataset) -> None:
+    """Probes may be reused only where they would have been the same requests to the same model."""
+    if wanted.beliefs_from is None:
+        return
+    folder = Folder(wanted.beliefs_from.path)
+    old = folder.definition()
+    for name, before, after in (
+        ("model", old.subject.model, wanted.subject.model),
+        ("temperature", old.subject.sampling.temperature, wanted.subject.sampling.temperature),
+        ("max-tokens", old.subject.sampling.max_tokens, wanted.subject.sampling.max_tokens),
+        ("top-p", old.subject.sampling.top_p, wanted.subject.sampling.top_p),
+        ("probe prompts", old.prompts, wanted.prompts),
+    ):
+        if before != after:
+            raise UsageError(
+                f"--beliefs-from {folder.path}: its {name} is {before}, this run's is {after}",
+                advice="Beliefs can only be reused from a run of the same model under the same settings.",
+            )
+    for was, now in changed(old.subject.treatments, wanted.subject.treatments):
+        raise UsageError(
+            f"--beliefs-from {folder.path}: {now.path} has changed since that run was made",
+            advice=f"Put back the {was.kind} it was made with, or make the baseline anew.",
+        )
+    theirs = {scenario.id: _probes(scenario) for scenario in folder.scenarios()}
+    strangers = [scenario.id for scenario in dataset.scenarios if theirs.get(scenario.id) != _probes(scenario)]
+    if strangers:
+        raise UsageError(
+            f"--beliefs-from {folder.path}: {len(strangers)} scenarios are not in it or differ, first {strangers[0]!r}",
+            advice="Choose the same data and selection as the baseline.",
+        )
+
+
+def _probes(scenario: Scenario) -> tuple[object, ...]:
+    return scenario.direct, scenario.indirect, scenario.check, scenario.proposition, scenario.kind
+
+
+class Baseline:
+    """The run whose probes and readings another run reuses, scenario by scenario."""
+
+    def __init__(self, definition: Definition) -> None:
+        source, judge = definition.beliefs_from, definition.judge
+        folder = None if source is None else Folder(source.path)
+        self._journal: Journal | None = None
+        if source is None or folder is None or judge is None or not folder.exists:
+            return  # moved away since: what was copied is here, what was not is asked
+        theirs = folder.definition().judges.get(judge)
+        same = theirs is not None and _same_words(theirs, definition.judges[judge])
+        self._judge = judge if same else None
+        self._run = source.run
+        self._numbers = {scenario.id: number for number, scenario in enumerate(folder.each_scenario())}
+        self._journal = Journal(folder, list(self._numbers), [self._judge])
+
+    def missing(self, scenario: Scenario, state: ScenarioState) -> tuple[list[Asked], list[Judged]]:
+        """The probes of a scenario and their readings that are not in `state` yet."""
+        number = None if self._journal is None else self._numbers.get(scenario.id)
+        if self._journal is None or number is None:
+            return [], []
+        asked = [
+            msgspec.structs.replace(line, source=self._run)
+            for line in self._journal.asked(number)
+            if line.slot not in _PRESSURED_SLOTS and not line.error and not _has_takes(state, line.slot, line.takes)
+        ]
+        judged = [
+            msgspec.structs.replace(line, source=self._run)
+            for line in self._journal.judged(number, self._judge)
+            if line.slot not in _PRESSURED_SLOTS and not line.error and not state.calls(line.slot, line.digest)
+        ]
+        return asked, judged
+
+    def __enter__(self) -> Baseline:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._journal is not None:
+            self._journal.close()
+
+
+def borrow_probes(folder: Folder, definition: Definition) -> None:
+    """Copy what the baseline lends into this journal, once; a kill between two lines does no harm."""
+    if definition.judge is None:
+        return
+    readings = Lines(folder.readings(definition.judge))
+    with Baseline(definition) as baseline:
+        for scenario, state in folder.each_state(definition.judge):
+            asked, judged = baseline.missing(scenario, state)
+            for reply in asked:
+                folder.replies.append(reply)
+            for reading in judged:
+                readings.append(reading)
+    readings.close()
+
+
+def _same_words(theirs: JudgeSpec, ours: JudgeSpec) -> bool:
+    """Whether two judges give the same answers. Which replies they are asked about changes none of them."""
+    return msgspec.structs.replace(theirs, reader=None) == msgspec.structs.replace(ours, reader=None)
+
+
+def _has_takes(seen: ScenarioState, slot: str, takes: tuple[int, ...]) -> bool:
+    return all(seen.reply(slot, take) is not None for take in takes)
