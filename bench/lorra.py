@@ -18,7 +18,7 @@ import time
 from typing import Any
 
 from bench.hf import SHAPES, _wait, random_llama
-from unmask.whitebox.represent import Example, Settings, Trainer, grouped
+from unmask.whitebox.lorra import Example, Settings, Trainer, grouped
 
 
 def matrix_rate(device: str) -> float:

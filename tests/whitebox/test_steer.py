@@ -26,8 +26,7 @@ from unmask.whitebox.activations import watched  # noqa: E402
 from unmask.whitebox.chat import Chat  # noqa: E402
 from unmask.whitebox.contrast import drawn, facts  # noqa: E402
 from unmask.whitebox.directions import Plan, directions, read_steering, scored  # noqa: E402
-from unmask.whitebox.draw import Manner, Row  # noqa: E402
-from unmask.whitebox.generate import Writer  # noqa: E402
+from unmask.whitebox.generate import AnswerRow, Manner, Writer  # noqa: E402
 from unmask.whitebox.load import find, model_hash  # noqa: E402
 from unmask.whitebox.steer import (  # noqa: E402
     LayerScore,
@@ -144,8 +143,8 @@ def test_a_coefficient_of_zero_leaves_no_hook():
 def test_a_steered_model_is_steered_in_every_row_and_step(recorder):
     """Batched writing, also by recorded steps, against a reference without cache, mask or batch."""
     model = tiny_llama.model()
-    rows = [Row(prompt, Manner(12, temperature=0)) for prompt in prompts((3, 40, 17))]
-    plain = Row(rows[1].prompt, Manner(12, temperature=0))
+    rows = [AnswerRow(prompt, Manner(12, temperature=0)) for prompt in prompts((3, 40, 17))]
+    plain = AnswerRow(rows[1].prompt, Manner(12, temperature=0))
     for each in ([plain], rows):
         written = tiny_llama.model()
         push(written, steering(model), 0.0 if each == [plain] else 4.0)

@@ -77,8 +77,7 @@ def _job(out: Path, evaluated: tuple[str, ...], resume: bool, settings: dict[str
     import msgspec
 
     from unmask.cli.mitigate import layer_list
-    from unmask.whitebox.lorra import Job
-    from unmask.whitebox.represent import Settings
+    from unmask.whitebox.lorra import Job, Settings
 
     layers = layer_list(settings.pop("layers")) or ()
     return Job(

@@ -15,7 +15,7 @@ import torch
 
 from unmask.errors import FatalModelError, LayersOutOfRange, RequestRefusedError, UsageError
 from unmask.records import Message, Record
-from unmask.whitebox.read import chunks
+from unmask.whitebox.forward import split_by_budget
 
 if TYPE_CHECKING:
     from unmask.whitebox.chat import Chat
@@ -127,7 +127,7 @@ def activations(
     size = model.config.get_text_config().hidden_size
     found = torch.zeros(len(tokens), len(wanted), size)
     done = 0
-    for group in chunks([tokens[place].all for place in order], BUDGET.get(model.device.type, 2048)):
+    for group in split_by_budget([tokens[place].all for place in order], BUDGET.get(model.device.type, 2048)):
         places = order[done : done + len(group)]
         done += len(group)
         found[places] = _pooled(model, [tokens[place] for place in places], wanted, pooling)

@@ -31,8 +31,7 @@ from unmask.whitebox.load import Checked, Source, check, find, free_memory, requ
 
 if TYPE_CHECKING:
     from unmask.whitebox.chat import Chat
-    from unmask.whitebox.draw import Row
-    from unmask.whitebox.generate import Room, Writer
+    from unmask.whitebox.generate import AnswerRow, Room, Writer
 
 MAX_N = 64
 PREFIX = "hf:"
@@ -63,7 +62,7 @@ class _Job:
         self.request, self.done = request, done
         self.began = time.monotonic()
         self.prompt = ""
-        self.rows: list[Row] = []
+        self.rows: list[AnswerRow] = []
         self.left = 0
         self.dropped = False
 
@@ -123,8 +122,8 @@ class _Engine:
 
     def _loaded(self) -> tuple[Chat, Writer]:
         from unmask.whitebox.chat import Chat
+        from unmask.whitebox.forward import CudaRecorder
         from unmask.whitebox.generate import Writer
-        from unmask.whitebox.step import CudaRecorder
 
         chat = Chat(self.checked.tokenizer, name=self.name)
         model = weights(self.checked)
@@ -176,8 +175,8 @@ class _Engine:
         for key in [key for key, job in owners.items() if job.dropped]:
             del owners[key]
 
-    def _rows(self, job: _Job, chat: Chat) -> list[Row]:
-        from unmask.whitebox.draw import Manner, Row
+    def _rows(self, job: _Job, chat: Chat) -> list[AnswerRow]:
+        from unmask.whitebox.generate import AnswerRow, Manner
 
         request, context = job.request, self.checked.context
         sampling = request.sampling
@@ -191,7 +190,7 @@ class _Engine:
         choices = chat.options(request.options) if request.options else None
         top_p = 1.0 if sampling.top_p is None else sampling.top_p
         return [
-            Row(tokens, Manner(limit, heat, top_p, f"{seed}/{take}"), choices=choices)
+            AnswerRow(tokens, Manner(limit, heat, top_p, f"{seed}/{take}"), choices=choices)
             for take in range(1 if request.options else request.n)
         ]
 
@@ -320,8 +319,8 @@ def _completion(job: _Job, chat: Chat, *, model: str) -> Completion:
     return Completion(choices=choices, usage=usage, latency=time.monotonic() - job.began, model=model)
 
 
-def _choice(row: Row, chat: Chat, prompt: str) -> Choice:
-    from unmask.whitebox.draw import End
+def _choice(row: AnswerRow, chat: Chat, prompt: str) -> Choice:
+    from unmask.whitebox.generate import End
 
     stop = Stop.LENGTH if row.end is End.LIMIT else Stop.END
     return Choice(text=chat.text(row.written, prompt=prompt), stop=stop)
@@ -330,9 +329,9 @@ def _choice(row: Row, chat: Chat, prompt: str) -> Choice:
 def _chosen_options(job: _Job) -> tuple[Choice, ...]:
     """One option for each of the `n` choices: the likeliest at temperature 0, otherwise drawn by its probability."""
     row, options = job.rows[0], job.request.options
-    if row.odds is None:
+    if row.probabilities is None:
         return (Choice(text="", stop=Stop.OTHER),) * job.request.n
-    odds = dict(zip(options, row.odds, strict=True))
+    odds = dict(zip(options, row.probabilities, strict=True))
     heat = row.manner.temperature
     if heat <= 0:
         return (Choice(text=max(odds, key=lambda option: odds[option]), probabilities=odds),) * job.request.n
