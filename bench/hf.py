@@ -2,10 +2,10 @@
 
     python -m bench.hf --shape 8b --rows 64 --prompt 256 --tokens 256
 
-Prints one JSON object, with an entry for each way a step can be done: transformers' pass kernel by kernel (`plain`), and
-the same pass as a recorded graph (`recorded`, which `hf:` does on a GPU). `bound_ms` is the time a step would take if reading weights, keys and values once were all there is to it, at
-the bandwidth that a plain copy reaches on the same machine; `share` is that over the measured time. `--profile` adds
-where the time of a step goes.
+Prints one JSON object, with an entry for each way a step can be done: transformers' pass kernel by kernel (`plain`),
+and the same pass as a recorded graph (`recorded`, which `hf:` does on a GPU). `bound_ms` is the time a step would take
+if reading weights, keys and values once were all there is to it, at the bandwidth that a plain copy reaches on the same
+machine; `share` is that over the measured time. `--profile` adds where the time of a step goes.
 """
 
 from __future__ import annotations
