@@ -32,12 +32,14 @@ _TREATED = re.compile(r"\+(adapter|steer)=")
 
 
 class Source(Record, frozen=True):
-    """Where a model comes from: `folder` is a folder or a hub name, `file` a GGUF file in it."""
+    """Where a model comes from: `folder` is a folder or a hub name, `file` a GGUF file in it. With `trained_to_read`
+    the adapter is for the questions of a judge, and all other answers are the model's own."""
 
     folder: str
     file: str | None = None
     adapter: Adapter | None = None
     steer: Steer | None = None
+    trained_to_read: bool = False
 
     @property
     def shown(self) -> str:
