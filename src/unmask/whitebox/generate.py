@@ -16,7 +16,15 @@ import torch
 
 from unmask.errors import FatalModelError
 from unmask.records import Record
-from unmask.whitebox.forward import PromptReader, Recorder, RowCache, Stepper, Tokens, use_grouped_attention
+from unmask.whitebox.forward import (
+    PromptReader,
+    Recorder,
+    RowCache,
+    Stepper,
+    Tokens,
+    fuse_norms,
+    use_grouped_attention,
+)
 
 PATIENCE = 8
 """Steps between two joinings of a batch that is at work, if many wait: reading prompts stops everybody else."""
@@ -86,6 +94,7 @@ class Writer:
 
     def __init__(self, model: Any, *, stops: Iterable[int], room: Room, recorder: Recorder | None = None) -> None:
         use_grouped_attention(model)
+        fuse_norms(model)
         self.room, self.stops = room, frozenset(stops)
         self.waiting: deque[AnswerRow] = deque()
         self.rows: list[AnswerRow] = []

@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import torch
 from torch.nn.attention import sdpa_kernel
-from torch.nn.functional import rms_norm
 
 from unmask import __version__
 from unmask.errors import FatalModelError, LayersOutOfRange, MissingError, RequestRefusedError, UsageError
@@ -48,7 +47,7 @@ from unmask.whitebox.contrast import (
     split,
 )
 from unmask.whitebox.directions import draw_curve
-from unmask.whitebox.forward import ATTENTION_BACKENDS
+from unmask.whitebox.forward import ATTENTION_BACKENDS, fuse_norms
 from unmask.whitebox.load import Checked, free_memory, model_hash, parameters, template_hash, weights
 
 if TYPE_CHECKING:
@@ -425,8 +424,7 @@ class Trainer:
         # Dropout is at work in the adapter, and nowhere else.
         modules = self.adapted.named_modules()
         self._drops = [module for name, module in modules if name.endswith(".lora_dropout.default")]
-        if self._decoder.device.type == "cuda":
-            fuse_norms(self._decoder)
+        fuse_norms(self._decoder)
         self._hooks = contextlib.ExitStack()
         self._held = self._hooks.enter_context(watched(self.adapted, self.layers))
 
@@ -546,22 +544,6 @@ def _filled(texts: Sequence[tuple[int, ...]], answers: Sequence[int], device: An
     ]
     at = torch.tensor(places, pin_memory=gpu)
     return ids.to(device, non_blocking=gpu), at.to(device, non_blocking=gpu)
-
-
-def fuse_norms(model: Any) -> None:
-    """Let norms that are nothing but torch's own be torch's own: one launch, where transformers needs six."""
-    for module in model.modules():
-        eps = getattr(module, "variance_epsilon", None)
-        if eps is None or not type(module).__name__.endswith("RMSNorm"):
-            continue
-        sample = torch.randn(4, len(module.weight), device=module.weight.device, dtype=module.weight.dtype)
-        meant = module(sample).float()
-
-        def forward(x: Any, weight: Any = module.weight, eps: float = eps) -> Any:
-            return rms_norm(x, weight.shape, weight, eps)
-
-        if (forward(sample).float() - meant).abs().max() <= 0.01 * meant.abs().max():
-            module.forward = forward
 
 
 def _cut(model: Any, depth: int) -> None:
