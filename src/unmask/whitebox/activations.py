@@ -24,7 +24,7 @@ BUDGET = {"cpu": 2048, "cuda": 16384}
 """Tokens read in one go, by kind of device."""
 
 
-class Said(Record, frozen=True):
+class AnsweredChat(Record, frozen=True):
     """A conversation that ends with an answer. Without one it ends where the answer would begin."""
 
     messages: tuple[Message, ...]
@@ -103,7 +103,7 @@ def stream(output: Any) -> Any:
 # --- conversations ----------------------------------------------------------------------------------------
 
 
-def tokenised(chat: Chat, said: Said, *, limit: int | None = None) -> Tokens:
+def tokenised(chat: Chat, said: AnsweredChat, *, limit: int | None = None) -> Tokens:
     """`limit` cuts the answer to so many tokens."""
     prompt = chat.tokens(chat.prompt(said.messages, thinks=False))
     answer = chat.tokens(said.answer)[:limit] if said.answer else []
@@ -113,7 +113,7 @@ def tokenised(chat: Chat, said: Said, *, limit: int | None = None) -> Tokens:
 def activations(
     model: Any,
     chat: Chat,
-    conversations: Sequence[Said],
+    conversations: Sequence[AnsweredChat],
     *,
     layers: Sequence[int],
     pooling: Pooling = Pooling.MEAN,

@@ -33,7 +33,7 @@ from unmask import __version__
 from unmask.errors import FatalModelError, LayersOutOfRange, MissingError, RequestRefusedError, UsageError
 from unmask.files import write_whole
 from unmask.records import Record
-from unmask.whitebox.activations import Said, layers_of, tokenised, watched
+from unmask.whitebox.activations import AnsweredChat, layers_of, tokenised, watched
 from unmask.whitebox.adapter import find_adapter
 from unmask.whitebox.contrast import (
     INSTRUCTIONS,
@@ -48,7 +48,7 @@ from unmask.whitebox.contrast import (
 )
 from unmask.whitebox.directions import draw_curve
 from unmask.whitebox.forward import ATTENTION_BACKENDS, fuse_norms
-from unmask.whitebox.load import Checked, free_memory, model_hash, parameters, template_hash, weights
+from unmask.whitebox.load import CheckedModel, free_memory, model_hash, parameters, template_hash, weights
 
 if TYPE_CHECKING:
     from unmask.whitebox.chat import Chat
@@ -62,7 +62,7 @@ PARTS = (("q_proj", "v_proj"), ("qkv_proj",), ("c_attn",), ("query_key_value",))
 """What is adapted, as published: queries and values; or all of attention's input where it is one matrix."""
 
 
-class Settings(Record, frozen=True, kw_only=True, omit_defaults=False):
+class LorraSettings(Record, frozen=True, kw_only=True, omit_defaults=False):
     """As published for representation engineering. `layers` are those whose activations are moved, from 0; none given
     means the middle third. `strength` is how far, in lengths of the direction; `answer_tokens` cuts answers."""
 
@@ -104,12 +104,12 @@ class Defined(Record, frozen=True, kw_only=True, omit_defaults=False):
     template_hash: str
     facts_hash: str
     instructions_hash: str
-    settings: Settings
+    settings: LorraSettings
     layers: tuple[int, ...]
     versions: dict[str, str]
 
 
-class Made(Record, frozen=True, kw_only=True, omit_defaults=False):
+class LorraRecord(Record, frozen=True, kw_only=True, omit_defaults=False):
     """What `lorra.json` says. `moved` is of held-out facts, `reworded` of the same under instructions that were not
     trained on. Losses are of different batches, the longest texts first. `resumed` are the steps at which training went
     on after a break."""
@@ -139,16 +139,16 @@ class Done(Record, frozen=True):
     seconds: float
 
 
-class Job(Record, frozen=True, kw_only=True):
+class LorraJob(Record, frozen=True, kw_only=True):
     """What to train, where to, and whether to go on with what is there. `evaluated` is only written down."""
 
     out: Path
-    settings: Settings = Settings()
+    settings: LorraSettings = LorraSettings()
     evaluated: tuple[str, ...] = ()
     resume: bool = False
 
 
-def refuse(job: Job, *, model: str) -> None:
+def refuse(job: LorraJob, *, model: str) -> None:
     """What can be said before a model is opened."""
     if "+adapter=" in model or "+steer=" in model:
         raise UsageError(
@@ -169,7 +169,7 @@ def refuse(job: Job, *, model: str) -> None:
     _refuse_settings(job.settings)
 
 
-def _refuse_settings(settings: Settings) -> None:
+def _refuse_settings(settings: LorraSettings) -> None:
     wrong = [
         name
         for name, good in (
@@ -189,8 +189,13 @@ def _refuse_settings(settings: Settings) -> None:
 
 
 def train(
-    checked: Checked, chat: Chat, facts: Sequence[Fact], *, job: Job, report: Callable[[Done], None] = lambda _: None
-) -> Made:
+    checked: CheckedModel,
+    chat: Chat,
+    facts: Sequence[Fact],
+    *,
+    job: LorraJob,
+    report: Callable[[Done], None] = lambda _: None,
+) -> LorraRecord:
     """Train an adapter for a model that was checked and not loaded yet, and write its folder."""
     settings = job.settings
     layers = targets(settings, checked.config.get_text_config().num_hidden_layers)
@@ -215,7 +220,7 @@ def train(
         trainer = Trainer(model, settings)
         losses, resumed, before = _trained(trainer, examples, defined, job=job, report=report)
         moved, reworded = (_moved(trainer, some) for some in unseen)
-    made = Made(
+    made = LorraRecord(
         version=__version__,
         model=checked.source.recorded,
         defined=defined,
@@ -243,7 +248,7 @@ def partial(out: Path) -> Path:
 # --- examples -----------------------------------------------------------------------------------------------
 
 
-def _examples(chat: Chat, facts: Sequence[Fact], settings: Settings) -> Iterator[Example]:
+def _examples(chat: Chat, facts: Sequence[Fact], settings: LorraSettings) -> Iterator[Example]:
     """As many as the steps need. Each round takes all facts in a new order, so that a fact meets other instructions."""
     wanted, turn = settings.steps * settings.batch, 0
     while wanted > 0:
@@ -253,19 +258,19 @@ def _examples(chat: Chat, facts: Sequence[Fact], settings: Settings) -> Iterator
 
 
 def _tokens(
-    chat: Chat, facts: Sequence[Fact], settings: Settings, *, instructions: Sequence[Instruction] = INSTRUCTIONS
+    chat: Chat, facts: Sequence[Fact], settings: LorraSettings, *, instructions: Sequence[Instruction] = INSTRUCTIONS
 ) -> list[Example]:
     made = []
     for fact, pair in zip(facts, pairs(facts, instructions=instructions), strict=True):
         plain, honest, untruthful = (
-            tokenised(chat, Said(asked, pair.answer), limit=settings.answer_tokens)
+            tokenised(chat, AnsweredChat(asked, pair.answer), limit=settings.answer_tokens)
             for asked in (messages(fact), pair.honest, pair.untruthful)
         )
         made.append(Example(plain.all, honest.all, untruthful.all, plain.answer))
     return made
 
 
-def _refuse_long(checked: Checked, examples: Sequence[Example]) -> None:
+def _refuse_long(checked: CheckedModel, examples: Sequence[Example]) -> None:
     longest = max(len(text) for one in examples for text in (one.plain, one.honest, one.untruthful))
     if longest > checked.context:
         raise RequestRefusedError(
@@ -273,7 +278,9 @@ def _refuse_long(checked: Checked, examples: Sequence[Example]) -> None:
         )
 
 
-def _refuse_too_large(checked: Checked, examples: Sequence[Example], settings: Settings, *, depth: int) -> None:
+def _refuse_too_large(
+    checked: CheckedModel, examples: Sequence[Example], settings: LorraSettings, *, depth: int
+) -> None:
     """Weights, and what a backward pass needs of a forward one: per token and layer some sixteen times the width of the
     model and four times that of its inner layer. A formula, not fitted to measured peaks."""
     text, gpu = checked.config.get_text_config(), checked.device.startswith("cuda")
@@ -312,7 +319,7 @@ def grouped(examples: Sequence[Example], size: int, *, rng: random.Random) -> li
     return order[longest : longest + size] + order[:longest] + order[longest + size :]
 
 
-def targets(settings: Settings, count: int) -> tuple[int, ...]:
+def targets(settings: LorraSettings, count: int) -> tuple[int, ...]:
     """The layers to look at, of so many. The first has none before it, so the last of them has to be another."""
     asked = tuple(sorted(set(settings.layers))) or middle_third(count)
     strange = tuple(layer for layer in asked if not 0 <= layer < count)
@@ -327,7 +334,7 @@ def targets(settings: Settings, count: int) -> tuple[int, ...]:
 
 
 def _trained(
-    trainer: Trainer, examples: Sequence[Example], defined: Defined, *, job: Job, report: Callable[[Done], None]
+    trainer: Trainer, examples: Sequence[Example], defined: Defined, *, job: LorraJob, report: Callable[[Done], None]
 ) -> tuple[list[float], tuple[int, ...], float]:
     """Losses of all steps, where training was taken up again, and seconds spent before this process."""
     folder, settings = partial(job.out), job.settings
@@ -401,7 +408,7 @@ class Trainer:
     Weights are kept in float32 whatever the model computes in: steps of 3e-4 would be lost in bfloat16.
     """
 
-    def __init__(self, model: Any, settings: Settings) -> None:
+    def __init__(self, model: Any, settings: LorraSettings) -> None:
         from peft import LoraConfig, get_peft_model
 
         self.settings, self.layers = settings, targets(settings, len(layers_of(model)))
@@ -573,7 +580,7 @@ def _parts(model: Any) -> list[str]:
 # --- what is written ----------------------------------------------------------------------------------------
 
 
-def _finish(trainer: Trainer, made: Made, losses: Sequence[float], *, out: Path, base: str) -> None:
+def _finish(trainer: Trainer, made: LorraRecord, losses: Sequence[float], *, out: Path, base: str) -> None:
     beside = out.with_name(f".{out.name}.new")
     adapted = trainer.finished()
     adapted.peft_config["default"].base_model_name_or_path = base

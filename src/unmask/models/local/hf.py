@@ -32,7 +32,7 @@ from unmask.models.local.gguf import read_header
 from unmask.models.treatment import Treatment
 from unmask.records import Choice, Completion, Request, Stop, Usage
 from unmask.whitebox.adapter import find_adapter, switch_adapter
-from unmask.whitebox.load import Checked, Source, check, find, free_memory, require_extra, weights
+from unmask.whitebox.load import CheckedModel, ModelSource, check, find, free_memory, require_extra, weights
 
 if TYPE_CHECKING:
     from unmask.whitebox.chat import Chat
@@ -53,7 +53,7 @@ def open_hf(name: str) -> HF:
     return HF(name, _engine(source))
 
 
-def find_source(name: str) -> Source:
+def find_source(name: str) -> ModelSource:
     """Where the model `hf:PATH` or `hf:NAME` comes from. A catalogued model with an adapter is a judge."""
     path = name.removeprefix(PREFIX)
     base, plus, treated = path.partition("+")
@@ -68,7 +68,7 @@ def find_source(name: str) -> Source:
     return msgspec.structs.replace(source, adapter=find_adapter(str(shipped)), trained_to_read=True)
 
 
-def treatments(source: Source) -> tuple[Treatment, ...]:
+def treatments(source: ModelSource) -> tuple[Treatment, ...]:
     """What is applied to the weights, by the hash it had when the model was looked for."""
     changes = []
     if source.adapter is not None:  # a shipped adapter lies elsewhere on every machine
@@ -94,7 +94,7 @@ class _Job:
 class _Engine:
     """A model and the thread it works in. `users` counts the open models; the last one to close frees the memory."""
 
-    def __init__(self, checked: Checked) -> None:
+    def __init__(self, checked: CheckedModel) -> None:
         self.checked = checked
         self.name = checked.source.shown
         self.users = 0
@@ -212,7 +212,7 @@ class _Loaded:
     """The weights, and what writes with them. A judge that was trained to read has two writers, as its adapter answers
     some requests and not others; every other model has one."""
 
-    def __init__(self, checked: Checked) -> None:
+    def __init__(self, checked: CheckedModel) -> None:
         from unmask.whitebox.chat import Chat
 
         self.chat = Chat(checked.tokenizer, name=checked.source.shown)
@@ -331,10 +331,10 @@ class HF:
 # --- one engine for every open model of a path -------------------------------------------------------------
 
 _LOCK = threading.Lock()
-_ENGINES: dict[Source, _Engine] = {}
+_ENGINES: dict[ModelSource, _Engine] = {}
 
 
-def _engine(source: Source) -> _Engine:
+def _engine(source: ModelSource) -> _Engine:
     with _LOCK:
         if source not in _ENGINES:
             template = read_header(Path(source.shown)).chat_template if source.file else None

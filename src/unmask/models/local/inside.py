@@ -13,7 +13,7 @@ from unmask.errors import UsageError
 from unmask.models.local.gguf import read_header
 from unmask.models.local.hf import PREFIX, find_source, treatments
 from unmask.models.treatment import Treatment, refuse_changed
-from unmask.whitebox.load import Checked, check, require_extra, weights
+from unmask.whitebox.load import CheckedModel, check, require_extra, weights
 
 if TYPE_CHECKING:
     from unmask.whitebox.chat import Chat
@@ -45,7 +45,7 @@ def local_name(model: str) -> str:
     )
 
 
-def looked_at(name: str) -> tuple[Checked, Chat]:
+def looked_at(name: str) -> tuple[CheckedModel, Chat]:
     """What can be known of an `hf:` model, and refused, before its weights are read."""
     from unmask.whitebox.chat import Chat
 
