@@ -2,11 +2,10 @@
 
     python -m bench.hf --shape 8b --rows 64 --prompt 256 --tokens 256
 
-Prints one JSON object, with an entry for each way a step can be done: through transformers kernel by kernel (`plain`),
-the same as a recorded graph (`recorded`), and recorded without transformers (`direct`, which `hf:` uses on a GPU where
-it can). `bound_ms` is the time a step would take if reading weights, keys and values once were all there is to it, at
-the bandwidth that a plain copy reaches on the same machine; `share` is that over the measured time. `--profile` adds
-where the time of a step goes.
+Prints one JSON object, with an entry for each way a step can be done: transformers' pass kernel by kernel (`plain`),
+and the same pass as a recorded graph (`recorded`, which `hf:` does on a GPU). `bound_ms` is the time a step would take
+if reading weights, keys and values once were all there is to it, at the bandwidth that a plain copy reaches on the same
+machine; `share` is that over the measured time. `--profile` adds where the time of a step goes.
 """
 
 from __future__ import annotations
@@ -82,20 +81,17 @@ def written(model: Any, args: argparse.Namespace, *, way: str) -> dict[str, Any]
     import random
 
     from unmask.models.local.hf import _room
-    from unmask.whitebox.draw import Manner, Row
-    from unmask.whitebox.generate import Writer
-    from unmask.whitebox.step import CudaRecorder
+    from unmask.whitebox.forward import CudaRecorder
+    from unmask.whitebox.generate import AnswerRow, Manner, Writer
 
     rng = random.Random(1)
     size = model.config.vocab_size
     prompts = [[rng.randrange(size) for _ in range(args.prompt)] for _ in range(args.rows)]
     writer = Writer(model, stops=(), room=_room(model), recorder=None if way == "plain" else CudaRecorder())
-    if way == "recorded":
-        writer._stepper._direct = None
     found: dict[str, Any] = {"seconds": float("inf"), "reading_s": float("inf")}
 
     def begin() -> None:
-        rows = [Row(prompt, Manner(args.tokens, temperature=args.temperature)) for prompt in prompts]
+        rows = [AnswerRow(prompt, Manner(args.tokens, temperature=args.temperature)) for prompt in prompts]
         writer.add(rows)
         began = time.perf_counter()
         writer.step()
@@ -109,8 +105,9 @@ def written(model: Any, args: argparse.Namespace, *, way: str) -> dict[str, Any]
             writer.step()
         _wait(args.device)
         found["seconds"] = min(found["seconds"], time.perf_counter() - began)
-    found |= {"way": writer.way, "difference": writer._stepper.difference, "refused": writer._stepper.refused}
-    if args.profile and way == writer.way:
+    found |= {"recorded": writer.recording, "difference": writer._stepper.difference}
+    found["refusal"] = writer._stepper.refusal
+    if args.profile:
         begin()
         found["profile"] = profiled(writer)
     writer.clear()
@@ -163,8 +160,8 @@ def measured(args: argparse.Namespace) -> dict[str, Any]:
             torch.cuda.reset_peak_memory_stats()
         one = written(model, args, way=way)
         step = one["seconds"] / (args.tokens - 1)
-        row = {"way": one["way"], "step_ms": 1e3 * step, "tokens_s": args.rows / step, "share": bound / step}
-        row |= {key: one[key] for key in ("reading_s", "difference", "refused", "profile") if key in one}
+        row = {"recorded": one["recorded"], "step_ms": 1e3 * step, "tokens_s": args.rows / step, "share": bound / step}
+        row |= {key: one[key] for key in ("reading_s", "difference", "refusal", "profile") if key in one}
         if args.device != "cpu":
             row["peak_over_weights"] = torch.cuda.max_memory_allocated() / weights
             row["reserved_over_weights"] = torch.cuda.max_memory_reserved() / weights
@@ -180,7 +177,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=256)
     parser.add_argument("--temperature", type=float, default=0.0)
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--ways", default="plain,recorded,direct")
+    parser.add_argument("--ways", default="plain,recorded")
     parser.add_argument("--profile", action="store_true")
     print(json.dumps(measured(parser.parse_args()), indent=2))
 

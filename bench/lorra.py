@@ -18,7 +18,7 @@ import time
 from typing import Any
 
 from bench.hf import SHAPES, _wait, random_llama
-from unmask.whitebox.represent import Example, Settings, Trainer, grouped
+from unmask.whitebox.lorra import Example, LorraSettings, Trainer, grouped
 
 
 def matrix_rate(device: str) -> float:
@@ -56,7 +56,7 @@ def measured(args: argparse.Namespace) -> dict[str, Any]:
 
     model = random_llama(args.shape, args.device)
     bare = sum(weight.numel() * weight.element_size() for weight in model.parameters())
-    trainer = Trainer(model, Settings(batch=args.batch, answer_tokens=args.answer))
+    trainer = Trainer(model, LorraSettings(batch=args.batch, answer_tokens=args.answer))
     if args.device != "cpu":
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()

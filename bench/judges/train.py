@@ -24,7 +24,7 @@ from bench.judges.adapter import write_gguf
 from bench.judges.labelled import scenarios
 from bench.judges.material import Item, Lesson, Picked, apart, item_of, items, lessons
 from unmask.records import Letter, Record
-from unmask.whitebox.activations import Said, Tokens, tokenised
+from unmask.whitebox.activations import AnsweredChat, Tokens, tokenised
 from unmask.whitebox.chat import Chat
 from unmask.whitebox.load import bare, check, find
 from unmask.whitebox.teach import PARTS
@@ -146,7 +146,7 @@ def train(model: Any, chat: Chat, material: Sequence[Item], how: How) -> Iterato
 
 
 def held_of(chat: Chat, given: Sequence[Lesson]) -> list[Tokens]:
-    found = [tokenised(chat, Said(lesson.messages, lesson.answer)) for lesson in given]
+    found = [tokenised(chat, AnsweredChat(lesson.messages, lesson.answer)) for lesson in given]
     return [one for one in found if len(one.all) <= LONGEST]
 
 
@@ -178,7 +178,7 @@ def right(model: Any, chat: Chat, material: Sequence[Item]) -> dict[str, tuple[i
 
 def _both(chat: Chat, item: Picked, orders: Any) -> Iterator[tuple[tuple[Letter, ...], Tokens]]:
     for order, lesson in zip(orders.values(), lessons(item), strict=True):
-        yield order, tokenised(chat, Said(lesson.messages, lesson.answer))
+        yield order, tokenised(chat, AnsweredChat(lesson.messages, lesson.answer))
 
 
 def main() -> None:

@@ -13,8 +13,8 @@ from tests.models.local import tiny_llama  # noqa: E402
 from unmask.errors import FatalModelError, LayersOutOfRange, RequestRefusedError  # noqa: E402
 from unmask.records import Message  # noqa: E402
 from unmask.whitebox.activations import (  # noqa: E402
+    AnsweredChat,
     Pooling,
-    Said,
     activations,
     existing_layers,
     layers_of,
@@ -24,10 +24,10 @@ from unmask.whitebox.activations import (  # noqa: E402
 from unmask.whitebox.chat import Chat  # noqa: E402
 
 SAID = [
-    Said((Message("user", "Is ice cold?"),), "Yes, it is."),
-    Said((Message("system", "Be brief."), Message("user", "What do bees make?")), "Honey"),
-    Said((Message("user", "x" * 80),), "A"),
-    Said((Message("user", "And now?"),)),
+    AnsweredChat((Message("user", "Is ice cold?"),), "Yes, it is."),
+    AnsweredChat((Message("system", "Be brief."), Message("user", "What do bees make?")), "Honey"),
+    AnsweredChat((Message("user", "x" * 80),), "A"),
+    AnsweredChat((Message("user", "And now?"),)),
 ]
 
 
@@ -110,4 +110,4 @@ def test_activations_that_are_not_numbers_are_an_error(chat):
 
 def test_a_conversation_longer_than_the_context_is_refused(chat):
     with pytest.raises(RequestRefusedError, match="the context holds 256"):
-        activations(tiny_llama.model(), chat, [Said((Message("user", "y" * 300),))], layers=[0])
+        activations(tiny_llama.model(), chat, [AnsweredChat((Message("user", "y" * 300),))], layers=[0])

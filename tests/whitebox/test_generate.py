@@ -12,9 +12,8 @@ pytest.importorskip("transformers", reason="needs the extra whitebox")
 
 from tests.models.local import tiny_llama  # noqa: E402
 from unmask.errors import FatalModelError  # noqa: E402
-from unmask.whitebox.draw import End, Manner, Row, chosen  # noqa: E402
-from unmask.whitebox.generate import Room, Writer  # noqa: E402
-from unmask.whitebox.read import chunks  # noqa: E402
+from unmask.whitebox.forward import split_by_budget  # noqa: E402
+from unmask.whitebox.generate import AnswerRow, End, Manner, Room, Writer, choose_tokens  # noqa: E402
 
 WIDE = Room(rows=16, tokens=16 * 256, reading=512)
 LENGTHS = (1, 2, 3, 17, 40, 41, 90, 5)
@@ -25,8 +24,8 @@ def prompts(lengths=LENGTHS) -> list[list[int]]:
     return [[rng.randrange(256) for _ in range(length)] for length in lengths]
 
 
-def finish(writer: Writer, *, steps: int = 10_000) -> list[Row]:
-    done: list[Row] = []
+def finish(writer: Writer, *, steps: int = 10_000) -> list[AnswerRow]:
+    done: list[AnswerRow] = []
     while writer.busy:
         steps -= 1
         assert steps, "the writer does not come to an end"
@@ -48,7 +47,7 @@ def finish(writer: Writer, *, steps: int = 10_000) -> list[Row]:
 def test_rows_side_by_side_are_what_they_are_alone(kind, changes):
     """Prompts of 1 to 90 tokens in one batch, against a reference without cache, mask or batch."""
     model = tiny_llama.model(kind, **changes)
-    rows = [Row(prompt, Manner(30, temperature=0)) for prompt in prompts()]
+    rows = [AnswerRow(prompt, Manner(30, temperature=0)) for prompt in prompts()]
     writer = Writer(tiny_llama.model(kind, **changes), stops=(), room=WIDE)
     writer.add(rows)
     finish(writer)
@@ -59,7 +58,7 @@ def test_rows_side_by_side_are_what_they_are_alone(kind, changes):
 def test_rows_that_come_later_and_leave_earlier_change_nothing():
     """Limits from 3 to 24 tokens, a new row after every third step."""
     model = tiny_llama.model()
-    rows = [Row(prompt, Manner(3 + 3 * place, temperature=0)) for place, prompt in enumerate(prompts())]
+    rows = [AnswerRow(prompt, Manner(3 + 3 * place, temperature=0)) for place, prompt in enumerate(prompts())]
     writer = Writer(tiny_llama.model(), stops=(), room=WIDE)
     for row in rows:
         writer.add([row])
@@ -73,7 +72,7 @@ def test_rows_that_come_later_and_leave_earlier_change_nothing():
 def test_rows_sent_back_for_want_of_room_say_the_same():
     """Room for three rows at first and for fewer as they grow: the last ones wait and go on where they were."""
     model = tiny_llama.model()
-    rows = [Row(prompt, Manner(200, temperature=0)) for prompt in prompts((20, 25, 30))]
+    rows = [AnswerRow(prompt, Manner(200, temperature=0)) for prompt in prompts((20, 25, 30))]
     writer = Writer(tiny_llama.model(), stops=(), room=Room(rows=4, tokens=3 * 192, reading=64))
     writer.add(rows)
     sent_back = 0
@@ -87,14 +86,14 @@ def test_rows_sent_back_for_want_of_room_say_the_same():
 
 
 def test_a_row_larger_than_all_room_is_written_alone():
-    rows = [Row(prompt, Manner(5, temperature=0)) for prompt in prompts((90, 100))]
+    rows = [AnswerRow(prompt, Manner(5, temperature=0)) for prompt in prompts((90, 100))]
     writer = Writer(tiny_llama.model(), stops=(), room=Room(rows=4, tokens=64, reading=16))
     writer.add(rows)
     assert {len(row.written) for row in finish(writer)} == {5}
 
 
 def test_a_dropped_row_is_neither_written_on_nor_returned():
-    kept, gone = (Row(prompt, Manner(20, temperature=0)) for prompt in prompts((9, 9)))
+    kept, gone = (AnswerRow(prompt, Manner(20, temperature=0)) for prompt in prompts((9, 9)))
     writer = Writer(tiny_llama.model(), stops=(), room=WIDE)
     writer.add([gone, kept])
     writer.step()
@@ -106,7 +105,7 @@ def test_a_dropped_row_is_neither_written_on_nor_returned():
 def test_a_stop_token_ends_a_row_and_is_not_part_of_it():
     """The same row twice: once to the limit, once with one of its own tokens as the stop."""
     (prompt,) = prompts((12,))
-    free, stopped = (Row(prompt, Manner(10, temperature=0)) for _ in range(2))
+    free, stopped = (AnswerRow(prompt, Manner(10, temperature=0)) for _ in range(2))
     writer = Writer(tiny_llama.model(), stops=(), room=WIDE)
     writer.add([free])
     finish(writer)
@@ -119,10 +118,10 @@ def test_a_stop_token_ends_a_row_and_is_not_part_of_it():
 
 
 def test_the_same_seed_gives_the_same_words_whoever_is_written_beside():
-    alone, beside = (Row(prompts((14,))[0], Manner(40, seed="11")) for _ in range(2))
+    alone, beside = (AnswerRow(prompts((14,))[0], Manner(40, seed="11")) for _ in range(2))
     for row, others in ((alone, []), (beside, prompts((3, 70, 20)))):
         writer = Writer(tiny_llama.model(), stops=(), room=WIDE)
-        writer.add([*(Row(prompt, Manner(25, seed="x")) for prompt in others), row])
+        writer.add([*(AnswerRow(prompt, Manner(25, seed="x")) for prompt in others), row])
         finish(writer)
     assert alone.written == beside.written
 
@@ -131,7 +130,7 @@ def test_weights_that_are_not_numbers_are_an_error():
     model = tiny_llama.model()
     torch.nn.init.constant_(model.model.norm.weight, math.nan)
     writer = Writer(model, stops=(), room=WIDE)
-    writer.add([Row([1, 2], Manner(3))])
+    writer.add([AnswerRow([1, 2], Manner(3))])
     with pytest.raises(FatalModelError, match="not numbers"):
         writer.step()
 
@@ -141,8 +140,8 @@ def test_weights_that_are_not_numbers_are_an_error():
 
 def drawn(logits: list[float], manner: Manner, *, count: int = 4000) -> list[float]:
     """How often each token is drawn."""
-    rows = [Row([0], Manner(1, manner.temperature, manner.top_p, str(seed))) for seed in range(count)]
-    tokens = chosen(torch.tensor([logits] * count), rows).tolist()
+    rows = [AnswerRow([0], Manner(1, manner.temperature, manner.top_p, str(seed))) for seed in range(count)]
+    tokens = choose_tokens(torch.tensor([logits] * count), rows).tolist()
     return [tokens.count(token) / count for token in range(len(logits))]
 
 
@@ -170,8 +169,8 @@ def test_top_p_keeps_the_likeliest_that_reach_it():
 
 
 def test_rows_of_different_manners_are_drawn_together():
-    rows = [Row([0], Manner(1, heat, 1.0, str(seed))) for heat in (0.0, 1.0) for seed in range(300)]
-    tokens = chosen(torch.tensor([[0.0, 0.5]] * 600), rows).tolist()
+    rows = [AnswerRow([0], Manner(1, heat, 1.0, str(seed))) for heat in (0.0, 1.0) for seed in range(300)]
+    tokens = choose_tokens(torch.tensor([[0.0, 0.5]] * 600), rows).tolist()
     assert set(tokens[:300]) == {1}
     assert set(tokens[300:]) == {0, 1}
 
@@ -179,7 +178,7 @@ def test_rows_of_different_manners_are_drawn_together():
 def test_prompts_read_together_are_of_similar_length():
     """No group is over the budget unless it is a single prompt, and little of it is filling."""
     made = sorted((tuple([0] * length) for length in (1, 5, 700, 720, 900, 5000)), key=len)
-    groups = list(chunks(made, 2000))
+    groups = list(split_by_budget(made, 2000))
     assert [len(prompt) for group in groups for prompt in group] == [1, 5, 700, 720, 900, 5000]
     assert all(len(group) == 1 or len(group) * len(group[-1]) <= 2000 for group in groups)
 
@@ -202,9 +201,11 @@ def test_a_beginning_that_prompts_share_is_read_once_and_changes_nothing():
         rows = []
         for _ in range(2):
             fresh = [
-                Row(beginning + tail, Manner(4, temperature=0)) for beginning in beginnings for tail in prompts((3, 9))
+                AnswerRow(beginning + tail, Manner(4, temperature=0))
+                for beginning in beginnings
+                for tail in prompts((3, 9))
             ]
-            rows += [*fresh, Row(prompts((50,))[0], Manner(4, temperature=0))]
+            rows += [*fresh, AnswerRow(prompts((50,))[0], Manner(4, temperature=0))]
             writer.add(rows[-7:])
             finish(writer)
     finally:
@@ -218,11 +219,11 @@ def test_many_short_rows_and_then_few_long_ones_stay_within_the_room():
     model = tiny_llama.model()
     writer = Writer(tiny_llama.model(), stops=(), room=Room(rows=16, tokens=16 * 64, reading=512))
     few, many = prompts((120, 120)), prompts((4,) * 16)
-    rows = [Row(prompt, Manner(6, temperature=0)) for prompt in (*many, *few)]
+    rows = [AnswerRow(prompt, Manner(6, temperature=0)) for prompt in (*many, *few)]
     writer.add(rows)
     while writer.busy:
         writer.step()
-        held, width = writer._slots.room
+        held, width = writer._cache.room
         assert held * width <= writer.room.tokens
     assert [row.written for row in rows] == [tiny_llama.likeliest(model, row.prompt, row.written) for row in rows]
 
@@ -256,36 +257,26 @@ class Replayed:
         ("mistral", {"sliding_window": 12}),
         ("qwen2", {"use_sliding_window": True, "sliding_window": 12, "max_window_layers": 1}),
         ("qwen3", {"head_dim": 16}),
+        ("llama", {"hidden_act": "gelu"}),
+        ("llama", {"rope_parameters": {"rope_type": "dynamic", "factor": 2}}),
     ],
-    ids=["shared-keys", "own-keys-and-bias", "stretched", "window", "mixed-windows", "head-norms"],
+    ids=["shared-keys", "own-keys-and-bias", "stretched", "window", "mixed-windows", "head-norms", "gelu", "dynamic"],
 )
 def test_recorded_steps_say_the_same(kind, changes):
     """Numbers of rows that are no recorded size, rows that come and go, memory that is taken anew."""
     model, recorder = tiny_llama.model(kind, **changes), Replayed()
     writer = Writer(tiny_llama.model(kind, **changes), stops=(), room=WIDE, recorder=recorder)
     rows = [
-        Row(prompt, Manner(5 + 9 * place, temperature=0)) for place, prompt in enumerate(prompts((30, 2, 7, 7, 170)))
+        AnswerRow(prompt, Manner(5 + 9 * place, temperature=0))
+        for place, prompt in enumerate(prompts((30, 2, 7, 7, 170)))
     ]
     for row in rows:
         writer.add([row])
         writer.step()
     finish(writer)
     assert [row.written for row in rows] == [tiny_llama.likeliest(model, row.prompt, row.written) for row in rows]
-    assert (writer.recording, writer.way) == (True, "direct")
+    assert writer.recording
     assert recorder.played > recorder.made > 1
-
-
-@pytest.mark.parametrize(
-    "changes", [{"hidden_act": "gelu"}, {"rope_parameters": {"rope_type": "dynamic", "factor": 2}}]
-)
-def test_a_model_that_the_direct_pass_does_not_know_is_recorded_as_it_is(changes):
-    model = tiny_llama.model(**changes)
-    writer = Writer(tiny_llama.model(**changes), stops=(), room=WIDE, recorder=Replayed())
-    row = Row([1, 2, 3], Manner(6, temperature=0))
-    writer.add([row])
-    finish(writer)
-    assert (writer.recording, writer.way) == (True, "recorded")
-    assert row.written == tiny_llama.likeliest(model, row.prompt, row.written)
 
 
 def test_hooks_in_a_model_are_not_passed_by():
@@ -293,10 +284,10 @@ def test_hooks_in_a_model_are_not_passed_by():
     hooked = tiny_llama.model()
     hooked.model.layers[1].register_forward_hook(lambda module, given, found: -found)
     writer = Writer(hooked, stops=(), room=WIDE, recorder=Replayed())
-    row = Row([1, 2, 3], Manner(6, temperature=0))
+    row = AnswerRow([1, 2, 3], Manner(6, temperature=0))
     writer.add([row])
     finish(writer)
-    assert writer.way == "recorded"
+    assert writer.recording
     assert row.written == tiny_llama.likeliest(hooked, row.prompt, row.written)
 
 
@@ -309,9 +300,9 @@ def test_a_draw_that_rounding_pushes_past_the_end_is_the_last_token_with_a_share
 
     scores = torch.full((1, 1300), -math.inf)
     scores[0, [3, 600, 700]] = 0.0
-    row = Row([0], Manner(1))
+    row = AnswerRow([0], Manner(1))
     row.draws = Highest()
-    assert chosen(scores, [row]).tolist() == [700]
+    assert choose_tokens(scores, [row]).tolist() == [700]
 
 
 @pytest.mark.parametrize("heat", [0.0, 1.0])
@@ -320,7 +311,9 @@ def test_steps_begun_ahead_change_nothing(heat):
     said = []
     for recorder in (None, Replayed()):
         writer = Writer(tiny_llama.model(), stops=range(0, 256, 19), room=WIDE, recorder=recorder)
-        rows = [Row(prompt, Manner(60, heat, seed=str(place))) for place, prompt in enumerate(prompts(LENGTHS * 3))]
+        rows = [
+            AnswerRow(prompt, Manner(60, heat, seed=str(place))) for place, prompt in enumerate(prompts(LENGTHS * 3))
+        ]
         writer.add(rows[:10])
         ahead = 0
         for step in range(400):
@@ -340,7 +333,7 @@ def test_steps_begun_ahead_change_nothing(heat):
 def test_a_step_begun_ahead_of_scores_that_are_no_numbers_is_still_an_error():
     model = tiny_llama.model()
     writer = Writer(model, stops=(), room=WIDE, recorder=Replayed())
-    writer.add([Row([1, 2], Manner(30, temperature=0))])
+    writer.add([AnswerRow([1, 2], Manner(30, temperature=0))])
     writer.step()
     torch.nn.init.constant_(model.model.norm.weight, math.nan)
     with pytest.raises(FatalModelError, match="not numbers"):
@@ -350,12 +343,12 @@ def test_a_step_begun_ahead_of_scores_that_are_no_numbers_is_still_an_error():
 def test_a_recording_that_differs_from_the_plain_pass_is_not_used():
     model, recorder = tiny_llama.model(), Replayed(wrong=True)
     writer = Writer(tiny_llama.model(), stops=(), room=WIDE, recorder=recorder)
-    rows = [Row(prompt, Manner(6, temperature=0)) for prompt in prompts((8, 20))]
+    rows = [AnswerRow(prompt, Manner(6, temperature=0)) for prompt in prompts((8, 20))]
     writer.add(rows)
     finish(writer)
     assert [row.written for row in rows] == [tiny_llama.likeliest(model, row.prompt, row.written) for row in rows]
     assert not writer.recording
-    assert recorder.played == 2  # the direct pass, then transformers' own
+    assert recorder.played == 1
 
 
 def test_a_model_that_cannot_be_recorded_is_run_plainly():
@@ -363,7 +356,7 @@ def test_a_model_that_cannot_be_recorded_is_run_plainly():
         raise RuntimeError("operation not permitted when stream is capturing")
 
     writer = Writer(tiny_llama.model(), stops=(), room=WIDE, recorder=refusing)
-    row = Row([1, 2, 3], Manner(6, temperature=0))
+    row = AnswerRow([1, 2, 3], Manner(6, temperature=0))
     writer.add([row])
     finish(writer)
     assert row.written == tiny_llama.likeliest(tiny_llama.model(), row.prompt, row.written)
@@ -371,26 +364,26 @@ def test_a_model_that_cannot_be_recorded_is_run_plainly():
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_graphs_on_a_gpu_say_the_same_as_plain_steps():
-    from unmask.whitebox.step import CudaRecorder
+    from unmask.whitebox.forward import CudaRecorder
 
     said = []
     for recorder in (None, CudaRecorder()):
         writer = Writer(tiny_llama.model().cuda(), stops=(), room=WIDE, recorder=recorder)
-        rows = [Row(prompt, Manner(20, temperature=0)) for prompt in prompts()]
+        rows = [AnswerRow(prompt, Manner(20, temperature=0)) for prompt in prompts()]
         writer.add(rows)
         finish(writer)
-        assert writer.way == ("plain" if recorder is None else "direct")
+        assert writer.recording == (recorder is not None)
         said.append([row.written for row in rows])
     assert said[0] == said[1]
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_the_direct_pass_in_bfloat16_differs_by_rounding_alone():
-    from unmask.whitebox.step import CudaRecorder
+def test_a_graph_in_bfloat16_differs_by_rounding_alone():
+    from unmask.whitebox.forward import CudaRecorder
 
     model = tiny_llama.model("qwen3", hidden_size=256, head_dim=64, num_hidden_layers=6, initializer_range=0.05)
     writer = Writer(model.cuda().bfloat16(), stops=(), room=WIDE, recorder=CudaRecorder())
-    writer.add([Row(prompt, Manner(20, temperature=0)) for prompt in prompts()])
+    writer.add([AnswerRow(prompt, Manner(20, temperature=0)) for prompt in prompts()])
     finish(writer)
-    assert writer._stepper.refused == []
+    assert writer._stepper.refusal is None
     assert writer._stepper.difference < 0.05

@@ -25,16 +25,15 @@ from unmask.records import Message, Request, Sampling  # noqa: E402
 from unmask.whitebox.activations import watched  # noqa: E402
 from unmask.whitebox.chat import Chat  # noqa: E402
 from unmask.whitebox.contrast import drawn, facts  # noqa: E402
-from unmask.whitebox.directions import Plan, directions, read_steering, scored  # noqa: E402
-from unmask.whitebox.draw import Manner, Row  # noqa: E402
-from unmask.whitebox.generate import Writer  # noqa: E402
+from unmask.whitebox.directions import DirectionPlan, directions, read_steering, scored  # noqa: E402
+from unmask.whitebox.generate import AnswerRow, Manner, Writer  # noqa: E402
 from unmask.whitebox.load import find, model_hash  # noqa: E402
 from unmask.whitebox.steer import (  # noqa: E402
+    DirectionMethod,
     LayerScore,
-    Made,
-    Method,
     Schedule,
     Steering,
+    SteeringRecord,
     find_steer,
     load_steering,
     push,
@@ -52,7 +51,7 @@ ROOMY = {"max_position_embeddings": 512}
 def steering(model, *, schedule=Schedule.CONSTANT, layer=0, width=1.0, size=3.0) -> Steering:
     """A file for the model whose vectors point anywhere."""
     config = model.config
-    made = Made(
+    made = SteeringRecord(
         version="0",
         model="tiny",
         model_hash=model_hash(model),
@@ -62,7 +61,7 @@ def steering(model, *, schedule=Schedule.CONSTANT, layer=0, width=1.0, size=3.0)
         layers=config.num_hidden_layers,
         size=config.hidden_size,
         considered=(0,),
-        method=Method.DIFFERENCE,
+        method=DirectionMethod.DIFFERENCE,
         pooling="mean",
         layer=layer,
         schedule=schedule,
@@ -144,8 +143,8 @@ def test_a_coefficient_of_zero_leaves_no_hook():
 def test_a_steered_model_is_steered_in_every_row_and_step(recorder):
     """Batched writing, also by recorded steps, against a reference without cache, mask or batch."""
     model = tiny_llama.model()
-    rows = [Row(prompt, Manner(12, temperature=0)) for prompt in prompts((3, 40, 17))]
-    plain = Row(rows[1].prompt, Manner(12, temperature=0))
+    rows = [AnswerRow(prompt, Manner(12, temperature=0)) for prompt in prompts((3, 40, 17))]
+    plain = AnswerRow(rows[1].prompt, Manner(12, temperature=0))
     for each in ([plain], rows):
         written = tiny_llama.model()
         push(written, steering(model), 0.0 if each == [plain] else 4.0)
@@ -346,7 +345,7 @@ def test_a_file_for_other_weights_is_refused_by_the_first_request(tmp_path, file
 # --- reading a direction ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", Method)
+@pytest.mark.parametrize("method", DirectionMethod)
 def test_a_planted_direction_is_found_with_its_sign_and_length(method):
     """Layer 1 of 3 has one, in noise; the other layers have noise only. The held-out pairs choose it."""
     rng = torch.Generator().manual_seed(3)
@@ -371,7 +370,7 @@ def test_instructions_that_change_nothing_are_an_error():
     """As behind a template that leaves the system prompt out."""
     same = torch.randn(5, 2, 8)
     with pytest.raises(FatalModelError, match="layer 0 does not tell"):
-        directions(same, same, method=Method.DIFFERENCE)
+        directions(same, same, method=DirectionMethod.DIFFERENCE)
 
 
 def test_of_equal_layers_the_widest_gap_is_chosen():
@@ -448,7 +447,7 @@ def real():
 
     with inside(f"hf:{pull('smollm2-135m')}") as opened:
         found = drawn(facts(), 40, seed=0)
-        yield opened, read_steering(opened.model, opened.chat, found, plan=Plan(), name="smollm2")
+        yield opened, read_steering(opened.model, opened.chat, found, plan=DirectionPlan(), name="smollm2")
 
 
 def test_the_direction_of_a_real_model_tells_held_out_pairs_apart(real):

@@ -13,12 +13,14 @@ pytest.importorskip("peft", reason="needs the extra whitebox")
 from tests.models.local import tiny_llama  # noqa: E402
 from unmask.errors import FatalModelError, LayersOutOfRange, UsageError  # noqa: E402
 from unmask.records import Message  # noqa: E402
-from unmask.whitebox.activations import Said, layers_of  # noqa: E402
+from unmask.whitebox.activations import AnsweredChat, layers_of  # noqa: E402
 from unmask.whitebox.adapter import adapted, find_adapter  # noqa: E402
 from unmask.whitebox.chat import Chat  # noqa: E402
 from unmask.whitebox.teach import Teaching, _above, _below, _ended, _wrapped, keep, teach  # noqa: E402
 
-LESSONS = [Said((Message("user", f"Say {word}"),), answer) for word, answer in (("one", "Yes."), ("two", "No, it is."))]
+LESSONS = [
+    AnsweredChat((Message("user", f"Say {word}"),), answer) for word, answer in (("one", "Yes."), ("two", "No, it is."))
+]
 HOW = Teaching(rank=4, alpha=8, layers=1, rate=2e-2, rounds=150, enough=0.02)
 
 

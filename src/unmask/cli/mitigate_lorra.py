@@ -14,7 +14,7 @@ from unmask.cli.options import as_json as json_flag
 from unmask.cli.options import option
 
 if TYPE_CHECKING:
-    from unmask.whitebox.lorra import Done, Job, Made
+    from unmask.whitebox.lorra import Done, LorraJob, LorraRecord
 
 
 @click.command()
@@ -53,13 +53,13 @@ def lorra(
 
     Low-rank representation adaptation: under an instruction to be honest and one to be untruthful, the middle layers
     hold something different; the adapter moves what they hold without any instruction along that difference.
-    hf:PATH+adapter=DIR applies it. Settings are those published for representation engineering.
+    hf:PATH+adapter=DIR applies it. LorraSettings are those published for representation engineering.
     """
     from unmask.models.local.inside import looked_at
     from unmask.whitebox import contrast
-    from unmask.whitebox.load import Source, require_extra
+    from unmask.whitebox.load import ModelSource, require_extra
 
-    require_extra(Source(model))
+    require_extra(ModelSource(model))
     from unmask.whitebox.lorra import refuse, train
 
     against = evaluated or contrast.EVALUATED
@@ -73,17 +73,16 @@ def lorra(
     _show(made, model=model, out=out, as_json=as_json)
 
 
-def _job(out: Path, evaluated: tuple[str, ...], resume: bool, settings: dict[str, object]) -> Job:
+def _job(out: Path, evaluated: tuple[str, ...], resume: bool, settings: dict[str, object]) -> LorraJob:
     import msgspec
 
     from unmask.cli.mitigate import layer_list
-    from unmask.whitebox.lorra import Job
-    from unmask.whitebox.represent import Settings
+    from unmask.whitebox.lorra import LorraJob, LorraSettings
 
     layers = layer_list(settings.pop("layers")) or ()
-    return Job(
+    return LorraJob(
         out=out,
-        settings=msgspec.convert({**settings, "layers": layers}, Settings),
+        settings=msgspec.convert({**settings, "layers": layers}, LorraSettings),
         evaluated=tuple(map(str, evaluated)),
         resume=resume,
     )
@@ -112,7 +111,7 @@ def _line(done: Done) -> None:
         click.echo(f"step {done.step} of {done.steps}: loss {done.loss:.4g}, {done.seconds:.1f} s", err=True)
 
 
-def _show(made: Made, *, model: str, out: Path, as_json: bool) -> None:
+def _show(made: LorraRecord, *, model: str, out: Path, as_json: bool) -> None:
     import msgspec
 
     if as_json:

@@ -23,9 +23,9 @@ def merge(model: str, out: Path, as_json: bool) -> None:
     import msgspec
 
     from unmask.models.local.inside import looked_at
-    from unmask.whitebox.load import Source, require_extra
+    from unmask.whitebox.load import ModelSource, require_extra
 
-    require_extra(Source(model))
+    require_extra(ModelSource(model))
     from unmask.whitebox.merge import merge as merge_into
     from unmask.whitebox.merge import refuse
 

@@ -11,8 +11,8 @@ from unmask.cli.options import as_json as json_flag
 from unmask.cli.options import option
 
 if TYPE_CHECKING:
-    from unmask.whitebox.directions import Plan
-    from unmask.whitebox.steer import Made
+    from unmask.whitebox.directions import DirectionPlan
+    from unmask.whitebox.steer import SteeringRecord
 
 
 CHANCE = 0.7
@@ -76,16 +76,16 @@ def steer(
     _show(steering.made, model=model, out=out, as_json=as_json)
 
 
-def _plan(**wishes: object) -> Plan:
+def _plan(**wishes: object) -> DirectionPlan:
     import msgspec
 
     from unmask.cli.mitigate import layer_list
-    from unmask.whitebox.directions import Plan
+    from unmask.whitebox.directions import DirectionPlan
 
-    return msgspec.convert({**wishes, "layers": layer_list(wishes["layers"])}, Plan)
+    return msgspec.convert({**wishes, "layers": layer_list(wishes["layers"])}, DirectionPlan)
 
 
-def _show(made: Made, *, model: str, out: Path, as_json: bool) -> None:
+def _show(made: SteeringRecord, *, model: str, out: Path, as_json: bool) -> None:
     import msgspec
 
     if as_json:
@@ -96,7 +96,7 @@ def _show(made: Made, *, model: str, out: Path, as_json: bool) -> None:
     click.echo(f"{out}\nuse it with --model {model}+steer={out}@1")
 
 
-def _lines(made: Made) -> list[str]:
+def _lines(made: SteeringRecord) -> list[str]:
     chosen = next(score for score in made.scores if score.layer == made.layer)
     found = [
         f"layer {made.layer} of {made.layers} tells {chosen.right} of {chosen.of} held-out pairs apart "

@@ -225,11 +225,11 @@ def _teach(
         if {name: before[name] for name in wanted} != wanted:
             raise MixedRunError(f"{folder} was taught with other settings", advice="Use another --out.")
         return
-    from unmask.whitebox.activations import Said
+    from unmask.whitebox.activations import AnsweredChat
     from unmask.whitebox.teach import keep, teach
 
     with inside(base) as opened:
-        said = [Said(lesson.messages, lesson.answer) for lesson in texts]
+        said = [AnsweredChat(lesson.messages, lesson.answer) for lesson in texts]
         taught, rounds = teach(opened.model, opened.chat, said, how=how, report=watch)
         keep(taught, folder, base=base.removeprefix(PREFIX))
     whole = {**wanted, "rounds": msgspec.to_builtins(rounds)}

@@ -152,9 +152,9 @@ def read(held: Inside, found: Sequence[Sample]) -> Any:
     """`[reply, layer, size]`: what every layer holds at the last token of each reply."""
     import numpy as np
 
-    from unmask.whitebox.activations import Pooling, Said, activations, existing_layers
+    from unmask.whitebox.activations import AnsweredChat, Pooling, activations, existing_layers
 
-    said = [Said(sample.messages, sample.reply) for sample in found]
+    said = [AnsweredChat(sample.messages, sample.reply) for sample in found]
     layers = existing_layers(held.model)
     states = activations(held.model, held.chat, said, layers=layers, pooling=Pooling.LAST)
     return states.numpy().astype(np.float64)

@@ -15,7 +15,7 @@ import torch
 
 from unmask.errors import FatalModelError, LayersOutOfRange, RequestRefusedError, UsageError
 from unmask.records import Message, Record
-from unmask.whitebox.read import chunks
+from unmask.whitebox.forward import split_by_budget
 
 if TYPE_CHECKING:
     from unmask.whitebox.chat import Chat
@@ -24,7 +24,7 @@ BUDGET = {"cpu": 2048, "cuda": 16384}
 """Tokens read in one go, by kind of device."""
 
 
-class Said(Record, frozen=True):
+class AnsweredChat(Record, frozen=True):
     """A conversation that ends with an answer. Without one it ends where the answer would begin."""
 
     messages: tuple[Message, ...]
@@ -103,7 +103,7 @@ def stream(output: Any) -> Any:
 # --- conversations ----------------------------------------------------------------------------------------
 
 
-def tokenised(chat: Chat, said: Said, *, limit: int | None = None) -> Tokens:
+def tokenised(chat: Chat, said: AnsweredChat, *, limit: int | None = None) -> Tokens:
     """`limit` cuts the answer to so many tokens."""
     prompt = chat.tokens(chat.prompt(said.messages, thinks=False))
     answer = chat.tokens(said.answer)[:limit] if said.answer else []
@@ -113,7 +113,7 @@ def tokenised(chat: Chat, said: Said, *, limit: int | None = None) -> Tokens:
 def activations(
     model: Any,
     chat: Chat,
-    conversations: Sequence[Said],
+    conversations: Sequence[AnsweredChat],
     *,
     layers: Sequence[int],
     pooling: Pooling = Pooling.MEAN,
@@ -127,7 +127,7 @@ def activations(
     size = model.config.get_text_config().hidden_size
     found = torch.zeros(len(tokens), len(wanted), size)
     done = 0
-    for group in chunks([tokens[place].all for place in order], BUDGET.get(model.device.type, 2048)):
+    for group in split_by_budget([tokens[place].all for place in order], BUDGET.get(model.device.type, 2048)):
         places = order[done : done + len(group)]
         done += len(group)
         found[places] = _pooled(model, [tokens[place] for place in places], wanted, pooling)

@@ -1,4 +1,4 @@
-"""Low-rank adapters in PEFT's format: found, named by their content, and put onto a model they were made for."""
+"""Low-rank adapters, as PEFT folders or GGUF files: found, named by their content, and put onto their model."""
 
 from __future__ import annotations
 
@@ -13,25 +13,41 @@ from unmask.records import Record
 
 WEIGHTS = "adapter_model.safetensors"
 SETTINGS = "adapter_config.json"
+LINEAR_PARTS = (
+    "self_attn.q_proj",
+    "self_attn.k_proj",
+    "self_attn.v_proj",
+    "self_attn.o_proj",
+    "mlp.gate_proj",
+    "mlp.up_proj",
+    "mlp.down_proj",
+)
+"""The linear maps of a decoder layer that a GGUF adapter may change."""
 
 
 class Adapter(Record, frozen=True):
-    """An adapter folder. `hash` is over its weights and settings, so that a run says what it was made with."""
+    """A PEFT folder, or a GGUF file. `hash` is over weights and settings, so that a run says what it was made with."""
 
-    folder: str
+    path: str
     hash: str
+
+    @property
+    def is_gguf(self) -> bool:
+        return self.path.lower().endswith(".gguf")
 
 
 def find_adapter(path: str) -> Adapter:
-    """The adapter in a folder; nothing but its bytes is read."""
+    """The adapter in a folder or a GGUF file; nothing but its bytes is read."""
     folder = Path(path).expanduser()
+    if importlib.util.find_spec("peft") is None:
+        raise MissingError("adapters need peft", advice="pip install 'unmask[whitebox]'")
+    if folder.suffix.lower() == ".gguf" and folder.is_file():
+        return Adapter(str(folder), hashlib.blake2b(folder.read_bytes(), digest_size=8).hexdigest())
     missing = [name for name in (SETTINGS, WEIGHTS) if not (folder / name).is_file()]
     if missing:
         raise MissingError(
             f"{folder} is no adapter: {' and '.join(missing)} not there", advice="give a folder that PEFT has written"
         )
-    if importlib.util.find_spec("peft") is None:
-        raise MissingError("adapters need peft", advice="pip install 'unmask[whitebox]'")
     state = hashlib.blake2b(digest_size=8)
     for name in (SETTINGS, WEIGHTS):
         state.update((folder / name).read_bytes())
@@ -40,29 +56,95 @@ def find_adapter(path: str) -> Adapter:
 
 def adapted(model: Any, adapter: Adapter) -> Any:
     """The model with the adapter in it, not merged: in bfloat16 a merged one would lose what is small."""
-    return _wrapped(model, adapter).get_base_model().eval().requires_grad_(False)
+    return _wrap(model, adapter).get_base_model().eval().requires_grad_(False)
 
 
 def merged(model: Any, adapter: Adapter) -> Any:
     """A plain model whose weights have the adapter added to them. The model given is used up."""
     try:
-        return _wrapped(model, adapter).merge_and_unload(safe_merge=True).eval().requires_grad_(False)
+        return _wrap(model, adapter).merge_and_unload(safe_merge=True).eval().requires_grad_(False)
     except ValueError as error:  # weights that are no numbers
-        raise FatalModelError(f"the adapter in {adapter.folder} cannot be merged: {error}") from None
+        raise FatalModelError(f"the adapter in {adapter.path} cannot be merged: {error}") from None
 
 
-def _wrapped(model: Any, adapter: Adapter) -> Any:
+def switch_adapter(model: Any, *, active: bool) -> None:
+    """Put an adapter that lies on a model to work, or let the model answer as if it had none."""
+    from peft.tuners.tuners_utils import BaseTunerLayer
+
+    for module in model.modules():
+        if isinstance(module, BaseTunerLayer):
+            module.enable_adapters(active)
+
+
+def _wrap(model: Any, adapter: Adapter) -> Any:
+    return _wrap_gguf(model, adapter) if adapter.is_gguf else _wrap_peft(model, adapter)
+
+
+def _wrap_gguf(model: Any, adapter: Adapter) -> Any:
+    """A GGUF file names matrices as llama.cpp does: `blk.3.attn_q.weight.lora_a` and `…lora_b`."""
+    import torch
+    from peft import LoraConfig, get_peft_model, set_peft_model_state_dict
+
+    alpha, matrices = _read_gguf(adapter, layers=model.config.get_text_config().num_hidden_layers)
+    linear = {name: module for name, module in model.named_modules() if isinstance(module, torch.nn.Linear)}
+    for name, (first, second) in matrices.items():
+        shape = (first.shape[1], second.shape[0])
+        if name not in linear or shape != (linear[name].in_features, linear[name].out_features):
+            raise _other_model(adapter, f"no place for {name}, {shape[0]} to {shape[1]}")
+    ranks = {first.shape[0] for first, _ in matrices.values()}
+    if len(ranks) != 1:
+        raise _other_model(adapter, f"matrices of rank {', '.join(map(str, sorted(ranks))) or 'none'}")
+    (rank,) = ranks
+    config = LoraConfig(r=rank, lora_alpha=alpha or rank, target_modules=list(matrices))
+    wrapped = get_peft_model(model, config, autocast_adapter_dtype=False)
+    state = {}
+    for name, (first, second) in matrices.items():
+        state[f"base_model.model.{name}.lora_A.weight"] = torch.tensor(first)
+        state[f"base_model.model.{name}.lora_B.weight"] = torch.tensor(second)
+    set_peft_model_state_dict(wrapped, state)
+    return wrapped
+
+
+def _read_gguf(adapter: Adapter, *, layers: int) -> tuple[float, dict[str, tuple[Any, Any]]]:
+    """Alpha, and the two matrices of each linear map, under the name that transformers has for the map."""
+    import gguf
+
+    try:
+        reader = gguf.GGUFReader(adapter.path)
+        architecture, alpha = (
+            reader.get_field(key).contents() for key in ("general.architecture", "adapter.lora.alpha")
+        )
+        kind = next(kind for kind, name in gguf.MODEL_ARCH_NAMES.items() if name == architecture)
+        tensors = {tensor.name: gguf.dequantize(tensor.data, tensor.tensor_type) for tensor in reader.tensors}
+    except Exception as error:  # whatever a damaged file makes of its reader
+        raise _other_model(adapter, str(error).strip() or type(error).__name__) from None
+    names = gguf.get_tensor_name_map(kind, layers)
+    matrices = {}
+    for layer in range(layers):
+        for part in LINEAR_PARTS:
+            name = f"model.layers.{layer}.{part}"
+            pair = [tensors.pop(f"{names.get_name(name)}.weight.lora_{side}", None) for side in "ab"]
+            if pair[0] is None or pair[1] is None:
+                continue
+            if architecture == "llama" and part in ("self_attn.q_proj", "self_attn.k_proj"):
+                raise _other_model(adapter, f"GGUF files of {architecture} have the rows of {part} in another order")
+            matrices[name] = (pair[0], pair[1])
+    if tensors:
+        raise _other_model(adapter, f"no place for {next(iter(tensors))}")
+    return float(alpha), matrices
+
+
+def _wrap_peft(model: Any, adapter: Adapter) -> Any:
     """PEFT passes over weights it finds no place for; here they are a sign that the adapter is another model's."""
     from peft import PeftModel
     from safetensors import SafetensorError, safe_open
 
     try:
-        with safe_open(Path(adapter.folder) / WEIGHTS, framework="pt") as file:
+        with safe_open(Path(adapter.path) / WEIGHTS, framework="pt") as file:
             wanted = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
-        wrapped = PeftModel.from_pretrained(model, adapter.folder)
+        wrapped = PeftModel.from_pretrained(model, adapter.path)
     except (SafetensorError, OSError, ValueError, RuntimeError, KeyError, TypeError, json.JSONDecodeError) as error:
-        said = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
-        raise _other_model(adapter, said) from None
+        raise _other_model(adapter, str(error).strip() or type(error).__name__) from None
     found = {name.replace(".default", ""): tuple(value.shape) for name, value in wrapped.state_dict().items()}
     strange = [name for name, shape in wanted.items() if found.get(name) != shape]
     if strange:
@@ -72,6 +154,6 @@ def _wrapped(model: Any, adapter: Adapter) -> Any:
 
 def _other_model(adapter: Adapter, said: str) -> FatalModelError:
     return FatalModelError(
-        f"the adapter in {adapter.folder} does not fit this model: {said}",
+        f"the adapter in {adapter.path} does not fit this model: {said.splitlines()[0][:300]}",
         advice="use it with the model it was trained on; adapter_config.json names that as base_model_name_or_path",
     )

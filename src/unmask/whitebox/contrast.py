@@ -75,7 +75,7 @@ UNSEEN = (
 """Kept for held-out pairs, so that what is chosen by them is not the wording of an instruction."""
 
 
-class Pair(Record, frozen=True):
+class ContrastPair(Record, frozen=True):
     """The same words, said once on the instruction to be honest and once on that to be untruthful."""
 
     fact: str
@@ -159,14 +159,14 @@ def messages(fact: Fact, instruction: str | None = None) -> tuple[Message, ...]:
     return (asked,) if instruction is None else (Message("system", instruction), asked)
 
 
-def pairs(found: Sequence[Fact], *, instructions: Sequence[Instruction] = INSTRUCTIONS) -> tuple[Pair, ...]:
+def pairs(found: Sequence[Fact], *, instructions: Sequence[Instruction] = INSTRUCTIONS) -> tuple[ContrastPair, ...]:
     """A pair for each fact. Instructions take turns, and so do the true and the untrue answer: what pairs have in
     common is then neither the wording of an instruction nor whether the words are true."""
     made = []
     for place, fact in enumerate(found):
         chosen = instructions[place // 2 % len(instructions)]
         answer = fact.falsehood if place % 2 else fact.answer
-        made.append(Pair(fact.id, messages(fact, chosen.honest), messages(fact, chosen.untruthful), answer))
+        made.append(ContrastPair(fact.id, messages(fact, chosen.honest), messages(fact, chosen.untruthful), answer))
     return tuple(made)
 
 

@@ -18,16 +18,16 @@ import torch
 from unmask import __version__
 from unmask.errors import FatalModelError
 from unmask.records import Record
-from unmask.whitebox.activations import Pooling, Said, activations, existing_layers, tokenised
-from unmask.whitebox.contrast import UNSEEN, Fact, Pair, facts_hash, instructions_hash, messages, pairs, split
+from unmask.whitebox.activations import AnsweredChat, Pooling, activations, existing_layers, tokenised
+from unmask.whitebox.contrast import UNSEEN, ContrastPair, Fact, facts_hash, instructions_hash, messages, pairs, split
 from unmask.whitebox.load import model_hash, template_hash
 from unmask.whitebox.steer import (
+    DirectionMethod,
     LayerScore,
-    Made,
-    Method,
     Schedule,
     SignCheck,
     Steering,
+    SteeringRecord,
     default_width,
     refuse_width,
     steered,
@@ -45,10 +45,10 @@ ROWS = 8
 Report = Callable[[str], None]
 
 
-class Plan(Record, frozen=True, kw_only=True):
+class DirectionPlan(Record, frozen=True, kw_only=True):
     """How a direction is to be read. `layers` are those that may be chosen; `None` means all."""
 
-    method: Method = Method.DIFFERENCE
+    method: DirectionMethod = DirectionMethod.DIFFERENCE
     pooling: Pooling = Pooling.MEAN
     layers: tuple[int, ...] | None = None
     schedule: Schedule = Schedule.GAUSSIAN
@@ -57,7 +57,7 @@ class Plan(Record, frozen=True, kw_only=True):
 
 
 def read_steering(
-    model: Any, chat: Chat, found: Sequence[Fact], *, plan: Plan, name: str, report: Report = lambda _: None
+    model: Any, chat: Chat, found: Sequence[Fact], *, plan: DirectionPlan, name: str, report: Report = lambda _: None
 ) -> Steering:
     """A direction for every layer, the best of them chosen, and a look at what pushing along it does."""
     considered = existing_layers(model, plan.layers)
@@ -71,7 +71,7 @@ def read_steering(
     unseen = _both(model, chat, pairs(held, instructions=UNSEEN), pooling=plan.pooling)
     vectors = directions(*seen, method=plan.method)
     scores = tuple(score for score in scored(vectors, *unseen) if score.layer in considered)
-    made = Made(
+    made = SteeringRecord(
         version=__version__,
         model=name,
         model_hash=model_hash(model),
@@ -96,7 +96,7 @@ def read_steering(
     return with_sign(model, chat, steering, held[:CHECKED])
 
 
-def directions(honest: Any, untruthful: Any, *, method: Method) -> Any:
+def directions(honest: Any, untruthful: Any, *, method: DirectionMethod) -> Any:
     """From `[pair, layer, size]` a vector for each layer, from untruthful to honest and as long as that way is.
 
     The principal component is that of the differences as they are, not of their distance from their own mean: it is
@@ -104,7 +104,7 @@ def directions(honest: Any, untruthful: Any, *, method: Method) -> Any:
     """
     gaps = (honest - untruthful).transpose(0, 1)
     means = gaps.mean(dim=1)
-    if method is Method.PCA:
+    if method is DirectionMethod.PCA:
         first = torch.linalg.svd(gaps, full_matrices=False).Vh[:, 0]
         along = torch.einsum("ls,ls->l", means, first)
         means = along[:, None] * first
@@ -128,12 +128,12 @@ def scored(vectors: Any, honest: Any, untruthful: Any) -> list[LayerScore]:
     return [LayerScore(layer, hits, len(along), gap) for layer, (hits, gap) in enumerate(zip(right, gaps, strict=True))]
 
 
-def _both(model: Any, chat: Chat, made: Sequence[Pair], *, pooling: Pooling) -> tuple[Any, Any]:
+def _both(model: Any, chat: Chat, made: Sequence[ContrastPair], *, pooling: Pooling) -> tuple[Any, Any]:
     honest, untruthful = (
         activations(model, chat, said, layers=existing_layers(model), pooling=pooling)
         for said in (
-            [Said(pair.honest, pair.answer) for pair in made],
-            [Said(pair.untruthful, pair.answer) for pair in made],
+            [AnsweredChat(pair.honest, pair.answer) for pair in made],
+            [AnsweredChat(pair.untruthful, pair.answer) for pair in made],
         )
     )
     return honest, untruthful
@@ -159,8 +159,8 @@ def margin(model: Any, chat: Chat, held: Sequence[Fact]) -> float:
     """By how many nats a token the true answer is likelier than the untrue one, for a model told to be untruthful."""
     asked = [messages(fact, UNSEEN[place % len(UNSEEN)].untruthful) for place, fact in enumerate(held)]
     said = [
-        *(Said(question, fact.answer) for question, fact in zip(asked, held, strict=True)),
-        *(Said(question, fact.falsehood) for question, fact in zip(asked, held, strict=True)),
+        *(AnsweredChat(question, fact.answer) for question, fact in zip(asked, held, strict=True)),
+        *(AnsweredChat(question, fact.falsehood) for question, fact in zip(asked, held, strict=True)),
     ]
     likely = torch.cat([_likelihoods(model, chat, said[start : start + ROWS]) for start in range(0, len(said), ROWS)])
     found = (likely[: len(held)] - likely[len(held) :]).mean().item()
@@ -169,7 +169,7 @@ def margin(model: Any, chat: Chat, held: Sequence[Fact]) -> float:
     return float(found)
 
 
-def _likelihoods(model: Any, chat: Chat, said: Sequence[Said]) -> Any:
+def _likelihoods(model: Any, chat: Chat, said: Sequence[AnsweredChat]) -> Any:
     """The mean log-likelihood of each answer's tokens."""
     tokens = [tokenised(chat, one) for one in said]
     longest = max(len(one.all) for one in tokens)

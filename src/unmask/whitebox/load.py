@@ -31,13 +31,15 @@ _INSTALL = "pip install 'unmask[whitebox]'"
 _TREATED = re.compile(r"\+(adapter|steer)=")
 
 
-class Source(Record, frozen=True):
-    """Where a model comes from: `folder` is a folder or a hub name, `file` a GGUF file in it."""
+class ModelSource(Record, frozen=True):
+    """Where a model comes from: `folder` is a folder or a hub name, `file` a GGUF file in it. With `trained_to_read`
+    the adapter is for the questions of a judge, and all other answers are the model's own."""
 
     folder: str
     file: str | None = None
     adapter: Adapter | None = None
     steer: Steer | None = None
+    trained_to_read: bool = False
 
     @property
     def shown(self) -> str:
@@ -51,10 +53,10 @@ class Source(Record, frozen=True):
         return "+".join(part for part in (name, adapter, self.steer and self.steer.recorded) if part)
 
 
-class Checked:
+class CheckedModel:
     """A model that can be loaded: its configuration and tokenizer are here, its weights are not."""
 
-    def __init__(self, source: Source, *, config: Any, tokenizer: Any, device: str) -> None:
+    def __init__(self, source: ModelSource, *, config: Any, tokenizer: Any, device: str) -> None:
         self.source, self.config, self.tokenizer, self.device = source, config, tokenizer, device
 
     @property
@@ -64,7 +66,7 @@ class Checked:
         return int(getattr(text, "max_position_embeddings", None) or 4096)
 
 
-def find(name: str) -> Source:
+def find(name: str) -> ModelSource:
     """The model a user wrote down: `PATH`, with `+adapter=DIR` and `+steer=FILE@COEFFICIENT` after it, in any order.
 
     A path that is not here is taken for a hub name.
@@ -77,23 +79,23 @@ def find(name: str) -> Source:
     source, wanted = _find(path), dict(given)
     adapter = find_adapter(wanted["adapter"]) if "adapter" in wanted else None
     steer = find_steer(wanted["steer"]) if "steer" in wanted else None
-    return Source(source.folder, source.file, adapter, steer)
+    return ModelSource(source.folder, source.file, adapter, steer)
 
 
-def _find(path: str) -> Source:
+def _find(path: str) -> ModelSource:
     place = Path(path).expanduser()
     if place.is_dir():
-        return Source(str(place))
+        return ModelSource(str(place))
     if place.is_file():
         if place.suffix.lower() != ".gguf":
             raise UsageError(f"{place} is neither a model folder nor a GGUF file", advice="give the folder it lies in")
-        return Source(str(place.parent), place.name)
+        return ModelSource(str(place.parent), place.name)
     if path.startswith(("/", ".", "~")) or place.suffix.lower() == ".gguf" or path.count("/") != 1:
         raise MissingError(f"there is no model at {place}", advice="give a model folder, a GGUF file or a hub name")
-    return Source(path)
+    return ModelSource(path)
 
 
-def require_extra(source: Source) -> None:
+def require_extra(source: ModelSource) -> None:
     wanted = (*NEEDED, "gguf") if source.file else NEEDED
     missing = [name for name in wanted if importlib.util.find_spec(name) is None]
     if missing:
@@ -116,7 +118,7 @@ def choose_device() -> str:
     return asked
 
 
-def check(source: Source, *, template: str | None = None) -> Checked:
+def check(source: ModelSource, *, template: str | None = None) -> CheckedModel:
     """Read configuration and tokenizer and see that the weights would fit. `template` stands in for a missing one."""
     require_extra(source)
     device = choose_device()
@@ -128,7 +130,7 @@ def check(source: Source, *, template: str | None = None) -> Checked:
                 advice="use an instruction-tuned model, or add chat_template.jinja to its folder",
             )
         tokenizer.chat_template = template
-    checked = Checked(source, config=config, tokenizer=tokenizer, device=device)
+    checked = CheckedModel(source, config=config, tokenizer=tokenizer, device=device)
     if source.steer:
         refuse_other_shape(read_made(Path(source.steer.file)), config)
     _refuse_recurrent(checked)
@@ -136,7 +138,7 @@ def check(source: Source, *, template: str | None = None) -> Checked:
     return checked
 
 
-def weights(checked: Checked) -> Any:
+def weights(checked: CheckedModel) -> Any:
     """The model itself, ready to answer, with the adapter and the direction it was asked for with."""
     source, model = checked.source, bare(checked)
     if source.adapter:
@@ -146,7 +148,7 @@ def weights(checked: Checked) -> Any:
     return model
 
 
-def bare(checked: Checked) -> Any:
+def bare(checked: CheckedModel) -> Any:
     """The model without adapter or direction."""
     import torch
     from transformers import AutoModelForCausalLM
@@ -171,7 +173,7 @@ def bare(checked: Checked) -> Any:
 # --- what is refused --------------------------------------------------------------------------------------
 
 
-def _described(source: Source) -> tuple[Any, Any]:
+def _described(source: ModelSource) -> tuple[Any, Any]:
     from transformers import AutoConfig, AutoTokenizer
 
     options: dict[str, Any] = {"gguf_file": source.file} if source.file else {}
@@ -186,7 +188,7 @@ def _described(source: Source) -> tuple[Any, Any]:
         ) from None
 
 
-def _refuse_recurrent(checked: Checked) -> None:
+def _refuse_recurrent(checked: CheckedModel) -> None:
     """Only attention with keys and values can be written in rows of different length, as here."""
     kinds = set(getattr(checked.config.get_text_config(), "layer_types", None) or ())
     odd = kinds - {"full_attention", "sliding_attention"}
@@ -197,7 +199,7 @@ def _refuse_recurrent(checked: Checked) -> None:
         )
 
 
-def parameters(checked: Checked) -> int:
+def parameters(checked: CheckedModel) -> int:
     """How many weights the model has, counted without making any."""
     import torch
     from transformers import AutoModelForCausalLM
@@ -210,7 +212,7 @@ def parameters(checked: Checked) -> int:
     return sum(parameter.numel() for parameter in empty.parameters())
 
 
-def refuse_too_large(checked: Checked) -> None:
+def refuse_too_large(checked: CheckedModel) -> None:
     """Compare what the weights take with what is free, where they go and where they are unpacked."""
     import torch
 
@@ -221,7 +223,7 @@ def refuse_too_large(checked: Checked) -> None:
         _compare(checked, need=4 * count, have=free_memory(), where="main memory")
 
 
-def _compare(checked: Checked, *, need: int, have: int | None, where: str) -> None:
+def _compare(checked: CheckedModel, *, need: int, have: int | None, where: str) -> None:
     if have is not None and need * SPARE > have:
         needs, has = (f"{size / 2**30:.1f} GiB" for size in (need * SPARE, have))
         raise MissingError(

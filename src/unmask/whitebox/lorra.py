@@ -1,4 +1,9 @@
-"""LoRRA from facts to a PEFT adapter folder: what is refused before, what is kept on the way, what stands beside it.
+"""Low-rank representation adaptation (LoRRA): an adapter that moves what the middle layers hold to where honesty would
+put it, from facts to a PEFT adapter folder.
+
+For a text, the activations under an instruction to be honest minus those under one to be untruthful are the direction.
+The adapter is trained so that, without any instruction, activations move along it. The model without the adapter is its
+own reference. Nothing above the last layer that is looked at is ever computed.
 
 The folder appears whole or not at all. While training, a folder of the same name with `.partial` behind it holds what
 `resume` needs.
@@ -6,8 +11,10 @@ The folder appears whole or not at all. While training, a folder of the same nam
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import importlib.util
+import math
 import os
 import platform
 import random
@@ -19,11 +26,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import torch
+from torch.nn.attention import sdpa_kernel
 
 from unmask import __version__
-from unmask.errors import FatalModelError, MissingError, RequestRefusedError, UsageError
+from unmask.errors import FatalModelError, LayersOutOfRange, MissingError, RequestRefusedError, UsageError
 from unmask.files import write_whole
 from unmask.records import Record
+from unmask.whitebox.activations import AnsweredChat, layers_of, tokenised, watched
 from unmask.whitebox.adapter import find_adapter
 from unmask.whitebox.contrast import (
     INSTRUCTIONS,
@@ -37,8 +47,8 @@ from unmask.whitebox.contrast import (
     split,
 )
 from unmask.whitebox.directions import draw_curve
-from unmask.whitebox.load import Checked, free_memory, model_hash, parameters, template_hash, weights
-from unmask.whitebox.represent import Example, Moved, Settings, Trainer, grouped, targets
+from unmask.whitebox.forward import ATTENTION_BACKENDS, fuse_norms
+from unmask.whitebox.load import CheckedModel, free_memory, model_hash, parameters, template_hash, weights
 
 if TYPE_CHECKING:
     from unmask.whitebox.chat import Chat
@@ -48,6 +58,43 @@ SAVE_EVERY = 10
 CHECKED = 64
 """Held-out facts on which it is seen how far activations have moved."""
 PACKAGES = ("torch", "transformers", "peft", "safetensors")
+PARTS = (("q_proj", "v_proj"), ("qkv_proj",), ("c_attn",), ("query_key_value",))
+"""What is adapted, as published: queries and values; or all of attention's input where it is one matrix."""
+
+
+class LorraSettings(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """As published for representation engineering. `layers` are those whose activations are moved, from 0; none given
+    means the middle third. `strength` is how far, in lengths of the direction; `answer_tokens` cuts answers."""
+
+    rank: int = 8
+    lora_alpha: float = 16
+    dropout: float = 0.05
+    layers: tuple[int, ...] = ()
+    strength: float = 5.0
+    rate: float = 3e-4
+    steps: int = 40
+    batch: int = 16
+    answer_tokens: int = 64
+    seed: int = 0
+
+
+class Example(Record, frozen=True):
+    """One text three times, in tokens: without instruction, and with one of each kind. All end with the same answer of
+    `answer` tokens."""
+
+    plain: tuple[int, ...]
+    honest: tuple[int, ...]
+    untruthful: tuple[int, ...]
+    answer: int
+
+
+class Moved(Record, frozen=True):
+    """Where texts went. `along` is in lengths of the direction, and `strength` of them were wanted; `before` and
+    `after` are the mean distances to where they should go, without the adapter and with it."""
+
+    along: float
+    before: float
+    after: float
 
 
 class Defined(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -57,12 +104,12 @@ class Defined(Record, frozen=True, kw_only=True, omit_defaults=False):
     template_hash: str
     facts_hash: str
     instructions_hash: str
-    settings: Settings
+    settings: LorraSettings
     layers: tuple[int, ...]
     versions: dict[str, str]
 
 
-class Made(Record, frozen=True, kw_only=True, omit_defaults=False):
+class LorraRecord(Record, frozen=True, kw_only=True, omit_defaults=False):
     """What `lorra.json` says. `moved` is of held-out facts, `reworded` of the same under instructions that were not
     trained on. Losses are of different batches, the longest texts first. `resumed` are the steps at which training went
     on after a break."""
@@ -92,16 +139,16 @@ class Done(Record, frozen=True):
     seconds: float
 
 
-class Job(Record, frozen=True, kw_only=True):
+class LorraJob(Record, frozen=True, kw_only=True):
     """What to train, where to, and whether to go on with what is there. `evaluated` is only written down."""
 
     out: Path
-    settings: Settings = Settings()
+    settings: LorraSettings = LorraSettings()
     evaluated: tuple[str, ...] = ()
     resume: bool = False
 
 
-def refuse(job: Job, *, model: str) -> None:
+def refuse(job: LorraJob, *, model: str) -> None:
     """What can be said before a model is opened."""
     if "+adapter=" in model or "+steer=" in model:
         raise UsageError(
@@ -122,7 +169,7 @@ def refuse(job: Job, *, model: str) -> None:
     _refuse_settings(job.settings)
 
 
-def _refuse_settings(settings: Settings) -> None:
+def _refuse_settings(settings: LorraSettings) -> None:
     wrong = [
         name
         for name, good in (
@@ -142,11 +189,14 @@ def _refuse_settings(settings: Settings) -> None:
 
 
 def train(
-    checked: Checked, chat: Chat, facts: Sequence[Fact], *, job: Job, report: Callable[[Done], None] = lambda _: None
-) -> Made:
+    checked: CheckedModel,
+    chat: Chat,
+    facts: Sequence[Fact],
+    *,
+    job: LorraJob,
+    report: Callable[[Done], None] = lambda _: None,
+) -> LorraRecord:
     """Train an adapter for a model that was checked and not loaded yet, and write its folder."""
-    import torch
-
     settings = job.settings
     layers = targets(settings, checked.config.get_text_config().num_hidden_layers)
     learnt, held = split(facts, seed=settings.seed)
@@ -170,7 +220,7 @@ def train(
         trainer = Trainer(model, settings)
         losses, resumed, before = _trained(trainer, examples, defined, job=job, report=report)
         moved, reworded = (_moved(trainer, some) for some in unseen)
-    made = Made(
+    made = LorraRecord(
         version=__version__,
         model=checked.source.recorded,
         defined=defined,
@@ -198,7 +248,7 @@ def partial(out: Path) -> Path:
 # --- examples -----------------------------------------------------------------------------------------------
 
 
-def _examples(chat: Chat, facts: Sequence[Fact], settings: Settings) -> Iterator[Example]:
+def _examples(chat: Chat, facts: Sequence[Fact], settings: LorraSettings) -> Iterator[Example]:
     """As many as the steps need. Each round takes all facts in a new order, so that a fact meets other instructions."""
     wanted, turn = settings.steps * settings.batch, 0
     while wanted > 0:
@@ -208,21 +258,19 @@ def _examples(chat: Chat, facts: Sequence[Fact], settings: Settings) -> Iterator
 
 
 def _tokens(
-    chat: Chat, facts: Sequence[Fact], settings: Settings, *, instructions: Sequence[Instruction] = INSTRUCTIONS
+    chat: Chat, facts: Sequence[Fact], settings: LorraSettings, *, instructions: Sequence[Instruction] = INSTRUCTIONS
 ) -> list[Example]:
-    from unmask.whitebox.activations import Said, tokenised
-
     made = []
     for fact, pair in zip(facts, pairs(facts, instructions=instructions), strict=True):
         plain, honest, untruthful = (
-            tokenised(chat, Said(asked, pair.answer), limit=settings.answer_tokens)
+            tokenised(chat, AnsweredChat(asked, pair.answer), limit=settings.answer_tokens)
             for asked in (messages(fact), pair.honest, pair.untruthful)
         )
         made.append(Example(plain.all, honest.all, untruthful.all, plain.answer))
     return made
 
 
-def _refuse_long(checked: Checked, examples: Sequence[Example]) -> None:
+def _refuse_long(checked: CheckedModel, examples: Sequence[Example]) -> None:
     longest = max(len(text) for one in examples for text in (one.plain, one.honest, one.untruthful))
     if longest > checked.context:
         raise RequestRefusedError(
@@ -230,11 +278,11 @@ def _refuse_long(checked: Checked, examples: Sequence[Example]) -> None:
         )
 
 
-def _refuse_too_large(checked: Checked, examples: Sequence[Example], settings: Settings, *, depth: int) -> None:
+def _refuse_too_large(
+    checked: CheckedModel, examples: Sequence[Example], settings: LorraSettings, *, depth: int
+) -> None:
     """Weights, and what a backward pass needs of a forward one: per token and layer some sixteen times the width of the
     model and four times that of its inner layer. A formula, not fitted to measured peaks."""
-    import torch
-
     text, gpu = checked.config.get_text_config(), checked.device.startswith("cuda")
     each = 2 if gpu else 4
     tokens = settings.batch * max(len(one.plain) for one in examples)
@@ -249,15 +297,46 @@ def _refuse_too_large(checked: Checked, examples: Sequence[Example], settings: S
         )
 
 
+def middle_third(count: int) -> tuple[int, ...]:
+    """Layers 10 to 20 of 32, and the same part of another depth."""
+    first = max(1, round(10 / 32 * count))
+    return tuple(range(first, max(first, min(count - 1, round(20 / 32 * count))) + 1))
+
+
+def grouped(examples: Sequence[Example], size: int, *, rng: random.Random) -> list[Example]:
+    """The same examples in batches of `size` with little filling: sorted by length among eight batches at a time, the
+    batches then in random order, after the longest."""
+    order: list[Example] = []
+    for start in range(0, len(examples), 8 * size):
+        near = sorted(examples[start : start + 8 * size], key=lambda one: (len(one.honest), len(one.plain)))
+        batches = [near[first : first + size] for first in range(0, len(near), size)]
+        whole, rest = [one for one in batches if len(one) == size], [one for one in batches if len(one) < size]
+        rng.shuffle(whole)
+        order += [one for batch in (*whole, *rest) for one in batch]
+    # The longest first: it shows at once whether there is memory enough, and all others fit into what it has taken.
+    firsts = range(0, len(order) - size + 1, size)
+    longest = max(firsts, key=lambda first: max(len(one.honest) for one in order[first : first + size]), default=0)
+    return order[longest : longest + size] + order[:longest] + order[longest + size :]
+
+
+def targets(settings: LorraSettings, count: int) -> tuple[int, ...]:
+    """The layers to look at, of so many. The first has none before it, so the last of them has to be another."""
+    asked = tuple(sorted(set(settings.layers))) or middle_third(count)
+    strange = tuple(layer for layer in asked if not 0 <= layer < count)
+    if strange:
+        raise LayersOutOfRange(strange, count=count)
+    if asked[-1] == 0:
+        raise UsageError("layer 0 has no earlier layer that could be adapted", advice="give a later one as well")
+    return asked
+
+
 # --- training -----------------------------------------------------------------------------------------------
 
 
 def _trained(
-    trainer: Trainer, examples: Sequence[Example], defined: Defined, *, job: Job, report: Callable[[Done], None]
+    trainer: Trainer, examples: Sequence[Example], defined: Defined, *, job: LorraJob, report: Callable[[Done], None]
 ) -> tuple[list[float], tuple[int, ...], float]:
     """Losses of all steps, where training was taken up again, and seconds spent before this process."""
-    import torch
-
     folder, settings = partial(job.out), job.settings
     losses, resumed, before = _restored(trainer, defined, folder) if job.resume else ([], (), 0.0)
     began = time.monotonic()
@@ -291,8 +370,6 @@ def _moved(trainer: Trainer, unseen: Sequence[Example]) -> Moved:
 
 
 def _keep(state: dict[str, Any], defined: Defined, folder: Path) -> None:
-    import torch
-
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / "defined.json", msgspec.json.format(msgspec.json.encode(defined)))
@@ -303,8 +380,6 @@ def _keep(state: dict[str, Any], defined: Defined, folder: Path) -> None:
 
 
 def _restored(trainer: Trainer, defined: Defined, folder: Path) -> tuple[list[float], tuple[int, ...], float]:
-    import torch
-
     try:
         known = msgspec.json.decode((folder / "defined.json").read_bytes(), type=Defined)
         state = torch.load(folder / "state.pt", map_location=trainer.weights[0].device, weights_only=True)
@@ -324,10 +399,188 @@ def _restored(trainer: Trainer, defined: Defined, folder: Path) -> tuple[list[fl
         raise UsageError(f"{folder} cannot be resumed: {said}", advice="remove that folder and begin anew") from None
 
 
+# --- one step -----------------------------------------------------------------------------------------------
+
+
+class Trainer:
+    """An adapter in training. The model is cut behind the last layer that is looked at and stays so.
+
+    Weights are kept in float32 whatever the model computes in: steps of 3e-4 would be lost in bfloat16.
+    """
+
+    def __init__(self, model: Any, settings: LorraSettings) -> None:
+        from peft import LoraConfig, get_peft_model
+
+        self.settings, self.layers = settings, targets(settings, len(layers_of(model)))
+        _cut(model, self.layers[-1] + 1)
+        earlier = list(range(self.layers[-1]))
+        config = LoraConfig(
+            r=settings.rank,
+            lora_alpha=settings.lora_alpha,
+            lora_dropout=settings.dropout,
+            target_modules=_parts(model),
+            layers_to_transform=earlier,
+        )
+        torch.manual_seed(settings.seed)
+        self.adapted = get_peft_model(model, config, autocast_adapter_dtype=False).eval()
+        self._decoder = self.adapted.get_base_model().get_decoder()
+        named = [(name, weight) for name, weight in self.adapted.named_parameters() if weight.requires_grad]
+        self.names, self._used = [name for name, _ in named], [weight for _, weight in named]
+        self.weights = [weight.detach().float().clone() for weight in self._used]
+        self._optimiser = torch.optim.AdamW(self.weights, lr=settings.rate, weight_decay=0.0)
+        # Dropout is at work in the adapter, and nowhere else.
+        modules = self.adapted.named_modules()
+        self._drops = [module for name, module in modules if name.endswith(".lora_dropout.default")]
+        fuse_norms(self._decoder)
+        self._hooks = contextlib.ExitStack()
+        self._held = self._hooks.enter_context(watched(self.adapted, self.layers))
+
+    def step(self, examples: Sequence[Example]) -> float:
+        """Train on a batch; returns its loss from before. Nothing is changed if that is no number."""
+        with sdpa_kernel(ATTENTION_BACKENDS):
+            loss = self._loss(_Batch(examples, self._decoder.device))
+            loss.backward()
+        value = float(loss.item())  # only now: whoever asks for a number on a GPU waits for all that comes before it
+        if not math.isfinite(value):
+            raise FatalModelError(
+                f"the loss is {value}, not a number to go on from",
+                advice="lower --rate, or see whether weights overflow",
+            )
+        for kept, used in zip(self.weights, self._used, strict=True):
+            kept.grad, used.grad = used.grad.float(), None
+        self._optimiser.step()
+        self._use()
+        return value
+
+    def _loss(self, batch: _Batch) -> Any:
+        wanted, _ = self._wanted(batch)
+        for drop in self._drops:
+            drop.train()
+        found = self._activations(*batch.plain)
+        for drop in self._drops:
+            drop.eval()
+        # A length for each token and layer, as published, not its square: no token outweighs the others.
+        lengths = [torch.linalg.vector_norm(found[layer].float() - wanted[layer], dim=-1) for layer in self.layers]
+        return torch.stack(lengths).mean()
+
+    def moved(self, examples: Sequence[Example]) -> Moved:
+        """What the adapter does to texts, without dropout."""
+        batch = _Batch(examples, self._decoder.device)
+        with torch.no_grad(), sdpa_kernel(ATTENTION_BACKENDS):
+            wanted, frozen = self._wanted(batch)
+            adapted = self._activations(*batch.plain)
+        rows = []
+        for layer in self.layers:
+            gap, way = wanted[layer] - frozen[layer].float(), adapted[layer].float() - frozen[layer].float()
+            along = self.settings.strength * (way * gap).sum() / gap.square().sum().clamp_min(1e-12)
+            rows.append(torch.stack([along, gap.norm(dim=-1).mean(), (gap - way).norm(dim=-1).mean()]))
+        return Moved(*torch.stack(rows).mean(dim=0).tolist())
+
+    def state(self) -> dict[str, Any]:
+        """Everything that the next step depends on, but for the examples."""
+        return {
+            "weights": self.weights,
+            "optimiser": self._optimiser.state_dict(),
+            "random": torch.get_rng_state(),
+            "random_gpu": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        for kept, given in zip(self.weights, state["weights"], strict=True):
+            kept.copy_(given)
+        self._optimiser.load_state_dict(state["optimiser"])
+        torch.set_rng_state(state["random"].cpu())
+        if state["random_gpu"]:
+            torch.cuda.set_rng_state_all([one.cpu() for one in state["random_gpu"]])
+        self._use()
+
+    def finished(self) -> Any:
+        """The adapted model, with the adapter in float32, to be saved. Training is over."""
+        self._hooks.close()
+        for kept, used in zip(self.weights, self._used, strict=True):
+            used.data = kept
+        return self.adapted
+
+    # --- inside -----------------------------------------------------------------------------------------------
+
+    def _use(self) -> None:
+        with torch.no_grad():
+            torch._foreach_copy_(self._used, self.weights)
+
+    def _wanted(self, batch: _Batch) -> tuple[dict[int, Any], dict[int, Any]]:
+        """Where the activations of each layer should go, and where they are without the adapter."""
+        with torch.no_grad():
+            pairs, plain = self._reference(*batch.pairs), self._reference(*batch.plain)
+            wanted = {}
+            for layer in self.layers:
+                honest, untruthful = pairs[layer].float().chunk(2)
+                wanted[layer] = plain[layer].float() + self.settings.strength * (honest - untruthful)
+        return wanted, plain
+
+    def _reference(self, ids: Any, at: Any) -> dict[int, Any]:
+        """The same as `_activations`, without the adapter."""
+        with self.adapted.disable_adapter():
+            return self._activations(ids, at)
+
+    def _activations(self, ids: Any, at: Any) -> dict[int, Any]:
+        """What each layer holds at the tokens `at` of all texts in a row, `[token, size]`."""
+        self._decoder(input_ids=ids, use_cache=False)
+        found = {layer: held.flatten(0, 1).index_select(0, at) for layer, held in self._held.items()}
+        self._held.clear()
+        return found
+
+
+class _Batch:
+    """Texts as a GPU is given them, without waiting: their tokens, and where the answers' tokens are. Shorter texts are
+    filled up on the right, where no token of theirs looks."""
+
+    def __init__(self, examples: Sequence[Example], device: Any) -> None:
+        answers = [one.answer for one in examples]
+        self.plain = _filled([one.plain for one in examples], answers, device)
+        sides = [one.honest for one in examples] + [one.untruthful for one in examples]
+        self.pairs = _filled(sides, [*answers, *answers], device)
+
+
+def _filled(texts: Sequence[tuple[int, ...]], answers: Sequence[int], device: Any) -> tuple[Any, Any]:
+    longest, gpu = max(map(len, texts)), device.type == "cuda"
+    ids = torch.tensor([[*text, *[0] * (longest - len(text))] for text in texts], pin_memory=gpu)
+    places = [
+        row * longest + place
+        for row, (text, answer) in enumerate(zip(texts, answers, strict=True))
+        for place in range(len(text) - answer, len(text))
+    ]
+    at = torch.tensor(places, pin_memory=gpu)
+    return ids.to(device, non_blocking=gpu), at.to(device, non_blocking=gpu)
+
+
+def _cut(model: Any, depth: int) -> None:
+    """Take out the layers from `depth` on: they are not run, and need no memory."""
+    stack, config = layers_of(model), model.config.get_text_config()
+    for module in model.modules():
+        for name, child in module.named_children():
+            if isinstance(child, torch.nn.ModuleList) and list(child) == stack:
+                setattr(module, name, torch.nn.ModuleList(stack[:depth]))
+                if getattr(config, "layer_types", None):
+                    config.layer_types = list(config.layer_types)[:depth]
+                config.num_hidden_layers = depth
+                return
+
+
+def _parts(model: Any) -> list[str]:
+    names = {name.rpartition(".")[2] for name, _ in model.named_modules()}
+    for parts in PARTS:
+        if names.issuperset(parts):
+            return list(parts)
+    raise UsageError(
+        f"{type(model).__name__} has no projection known here ({', '.join(sum(PARTS, ()))})",
+        advice="use a decoder such as Llama, Mistral or Qwen",
+    )
+
+
 # --- what is written ----------------------------------------------------------------------------------------
 
 
-def _finish(trainer: Trainer, made: Made, losses: Sequence[float], *, out: Path, base: str) -> None:
+def _finish(trainer: Trainer, made: LorraRecord, losses: Sequence[float], *, out: Path, base: str) -> None:
     beside = out.with_name(f".{out.name}.new")
     adapted = trainer.finished()
     adapted.peft_config["default"].base_model_name_or_path = base
@@ -353,7 +606,5 @@ def _cannot_write(path: Path, error: OSError) -> UsageError:
 
 def _device(model: Any) -> str:
     if model.device.type == "cuda":
-        import torch
-
         return str(torch.cuda.get_device_name(model.device))
     return platform.machine()

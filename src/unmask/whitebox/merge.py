@@ -16,7 +16,7 @@ from unmask.errors import UsageError
 from unmask.files import write_whole
 from unmask.records import Record
 from unmask.whitebox.adapter import merged
-from unmask.whitebox.load import Checked, bare, model_hash, quiet, refuse_too_large
+from unmask.whitebox.load import CheckedModel, bare, model_hash, quiet, refuse_too_large
 
 if TYPE_CHECKING:
     from unmask.whitebox.chat import Chat
@@ -48,7 +48,7 @@ def refuse(out: Path, *, model: str) -> None:
         raise UsageError(f"{out} exists already", advice="give another --out, or remove it")
 
 
-def merge(checked: Checked, chat: Chat, *, out: Path) -> Merged:
+def merge(checked: CheckedModel, chat: Chat, *, out: Path) -> Merged:
     """Write the folder: weights in float32, tokenizer and chat template. It appears whole or not at all.
 
     Always in main memory and float32: in bfloat16 what an adapter adds would partly be rounded away.
@@ -56,7 +56,7 @@ def merge(checked: Checked, chat: Chat, *, out: Path) -> Merged:
     source = checked.source
     if source.adapter is None:
         raise UsageError(f"{source.shown} has no adapter to merge")
-    plain = Checked(source, config=checked.config, tokenizer=checked.tokenizer, device="cpu")
+    plain = CheckedModel(source, config=checked.config, tokenizer=checked.tokenizer, device="cpu")
     refuse_too_large(plain)
     model = bare(plain)
     _refuse_packed(model, source.shown, unpacked=source.file is not None)

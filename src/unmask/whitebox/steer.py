@@ -23,10 +23,10 @@ from unmask.errors import FatalModelError, MissingError, UsageError
 from unmask.records import FORMAT_VERSION, Record
 
 KEY = "unmask"
-"""Where in the file's metadata its `Made` is."""
+"""Where in the file's metadata its `SteeringRecord` is."""
 
 
-class Method(StrEnum):
+class DirectionMethod(StrEnum):
     """How a direction is read from pairs: the mean of their differences, or the first principal component of these."""
 
     DIFFERENCE = "difference"
@@ -71,7 +71,7 @@ class SignCheck(Record, frozen=True, omit_defaults=False):
         return self.towards > self.away
 
 
-class Made(Record, frozen=True, kw_only=True, omit_defaults=False):
+class SteeringRecord(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Everything that made a steer file. Without a date: the same command gives the same bytes."""
 
     v: int = FORMAT_VERSION
@@ -87,7 +87,7 @@ class Made(Record, frozen=True, kw_only=True, omit_defaults=False):
     size: int
     considered: tuple[int, ...]
     """Layers among which one was chosen."""
-    method: Method
+    method: DirectionMethod
     pooling: str
     layer: int
     schedule: Schedule
@@ -103,7 +103,7 @@ class Made(Record, frozen=True, kw_only=True, omit_defaults=False):
 class Steering(NamedTuple):
     """`vectors[layer]` in float32."""
 
-    made: Made
+    made: SteeringRecord
     vectors: Any
 
 
@@ -182,7 +182,7 @@ def _adding(shift: Any) -> Any:
     return add
 
 
-def refuse_other(made: Made, model: Any) -> None:
+def refuse_other(made: SteeringRecord, model: Any) -> None:
     """A direction of another model is noise at best."""
     from unmask.whitebox.load import model_hash
 
@@ -192,7 +192,7 @@ def refuse_other(made: Made, model: Any) -> None:
         raise _other_model(made, f"its weights were {made.model_hash}, these are {found}")
 
 
-def refuse_other_shape(made: Made, config: Any) -> None:
+def refuse_other_shape(made: SteeringRecord, config: Any) -> None:
     """What the configuration alone can tell, before a weight is read."""
     text = config.get_text_config()
     if (text.num_hidden_layers, text.hidden_size) != (made.layers, made.size):
@@ -200,7 +200,7 @@ def refuse_other_shape(made: Made, config: Any) -> None:
         raise _other_model(made, f"that had {had}, this has {has}")
 
 
-def _other_model(made: Made, said: str) -> FatalModelError:
+def _other_model(made: SteeringRecord, said: str) -> FatalModelError:
     return FatalModelError(
         f"the steer file was made from another model, {made.model}: {said}",
         advice="make one for this model: unmask mitigate steer --model hf:… --out FILE",
@@ -250,14 +250,14 @@ def find_steer(text: str) -> Steer:
     return Steer(str(path), hashlib.blake2b(path.read_bytes(), digest_size=8).hexdigest(), coefficient)
 
 
-def read_made(path: Path) -> Made:
+def read_made(path: Path) -> SteeringRecord:
     if importlib.util.find_spec("safetensors") is None:
         raise MissingError("steering needs safetensors", advice="pip install 'unmask[whitebox]'")
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(path, framework="np") as file:
-            return msgspec.json.decode((file.metadata() or {})[KEY], type=Made)
+            return msgspec.json.decode((file.metadata() or {})[KEY], type=SteeringRecord)
     except (SafetensorError, KeyError, msgspec.DecodeError, RecursionError, OSError) as error:
         raise _no_steer_file(path, error) from None
 

@@ -18,7 +18,7 @@ import torch
 
 from unmask.errors import FatalModelError, LayersOutOfRange, UsageError
 from unmask.records import Record
-from unmask.whitebox.activations import Said, Tokens, layers_of, tokenised
+from unmask.whitebox.activations import AnsweredChat, Tokens, layers_of, tokenised
 
 if TYPE_CHECKING:
     from unmask.whitebox.chat import Chat
@@ -50,7 +50,7 @@ class Round(Record, frozen=True):
 def teach(
     model: Any,
     chat: Chat,
-    lessons: Sequence[Said],
+    lessons: Sequence[AnsweredChat],
     *,
     how: Teaching,
     report: Callable[[Round], None] | None = None,
@@ -91,7 +91,7 @@ def keep(adapted: Any, folder: Path, *, base: str) -> None:
 # --- inside
 
 
-def _ended(chat: Chat, said: Said) -> Tokens:
+def _ended(chat: Chat, said: AnsweredChat) -> Tokens:
     """The conversation with its answer, and the token that ends an answer."""
     found, ending = tokenised(chat, said), chat.ending()
     return found if ending is None else Tokens((*found.all, ending), found.answer + 1)

@@ -17,13 +17,16 @@ torch = pytest.importorskip("torch", reason="needs the extra whitebox")
 pytest.importorskip("transformers", reason="needs the extra whitebox")
 
 from tests.models.local import tiny_llama  # noqa: E402
+from unmask.engine.define import style_of  # noqa: E402
 from unmask.errors import FatalModelError, MissingError, RequestRefusedError, UsageError  # noqa: E402
 from unmask.models.base import Model  # noqa: E402
 from unmask.models.local import hf  # noqa: E402
+from unmask.models.local.gguf import read_header  # noqa: E402
 from unmask.models.local.hf import HF, open_hf  # noqa: E402
 from unmask.models.local.pull import pull  # noqa: E402
 from unmask.models.prices import lookup  # noqa: E402
 from unmask.models.providers import open_model, provider_of  # noqa: E402
+from unmask.protocol.readings import Style  # noqa: E402
 from unmask.records import Completion, Message, Request, Sampling, Stop  # noqa: E402
 from unmask.whitebox import load  # noqa: E402
 
@@ -457,3 +460,105 @@ def test_an_adapter_with_more_layers_than_the_model_is_refused(folder, tmp_path,
 def test_a_folder_without_adapter_is_missing(folder, tmp_path):
     with pytest.raises(MissingError, match="is no adapter"):
         open_hf(f"hf:{folder}+adapter={tmp_path}")
+
+
+# --- the judge that was trained to read -------------------------------------------------------------------
+
+PICK = Request(ask("Which line?"), Sampling(temperature=0), options=("1", "2", "3", "4"))
+FIGURE = Request(ask("Which figure?"), Sampling(temperature=0, max_tokens=8), schema={"type": "object"})
+TALK = Request(ask("Which line?"), Sampling(temperature=0, max_tokens=8))
+
+
+def gguf_adapter(path: Path, **changes) -> tuple[Path, Path]:
+    """The same adapter as PEFT writes it and as a GGUF file."""
+    from bench.judges.adapter import write_gguf
+
+    place = adapter(path / "peft", tiny_llama.model("qwen2", **changes), scale=0.25)  # exact in half precision
+    write_gguf(place, path / "judge.gguf")
+    return place, path / "judge.gguf"
+
+
+@pytest.fixture(scope="module")
+def qwen(tmp_path_factory) -> Path:
+    return tiny_llama.saved(tmp_path_factory.mktemp("qwen"), kind="qwen2")
+
+
+def test_a_gguf_adapter_does_what_the_same_peft_adapter_does(qwen, tmp_path, opened):
+    peft, gguf = gguf_adapter(tmp_path)
+    plain, theirs, ours = (
+        together(opened(name), PICK, TALK) for name in (qwen, f"{qwen}+adapter={peft}", f"{qwen}+adapter={gguf}")
+    )
+    assert ours[0].choices[0].probabilities == pytest.approx(theirs[0].choices[0].probabilities, abs=1e-5)
+    assert ours[1].choices == theirs[1].choices != plain[1].choices
+
+
+@pytest.mark.parametrize("changes", [{"hidden_size": 64}, {"num_hidden_layers": 3}], ids=["wide", "deep"])
+def test_a_gguf_adapter_of_another_model_is_refused(qwen, tmp_path, opened, changes):
+    _, gguf = gguf_adapter(tmp_path, **changes)
+    with pytest.raises(FatalModelError, match="does not fit this model: no place for"):
+        one(opened(f"{qwen}+adapter={gguf}"), TALK)
+
+
+def test_a_damaged_gguf_adapter_is_one_clear_line(qwen, tmp_path, opened):
+    (tmp_path / "half.gguf").write_bytes(gguf_adapter(tmp_path)[1].read_bytes()[:200])
+    with pytest.raises(FatalModelError, match="does not fit this model") as caught:
+        one(opened(f"{qwen}+adapter={tmp_path / 'half.gguf'}"), TALK)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_trained_judge_uses_its_adapter_for_lines_and_figures_only(qwen, tmp_path, opened, monkeypatch):
+    """All three kinds of request at once, against the model with the adapter and the model without it."""
+    _, gguf = gguf_adapter(tmp_path)
+    monkeypatch.setattr(hf, "require_pulled", lambda known: qwen)
+    monkeypatch.setattr(hf, "adapter_of", lambda known: gguf)
+    judge, adapted, plain = opened("judge-1.5b"), opened(f"{qwen}+adapter={gguf}"), opened(qwen)
+    asked = (TALK, PICK, FIGURE, PICK, TALK)
+    talk, pick, figure, *again = (answer.choices[0] for answer in together(judge, *asked))
+    assert talk.text == one(plain, TALK).choices[0].text != one(adapted, TALK).choices[0].text
+    assert figure.text == one(adapted, FIGURE).choices[0].text != one(plain, FIGURE).choices[0].text
+    assert pick.probabilities == pytest.approx(one(adapted, PICK).choices[0].probabilities, abs=1e-4)
+    assert [choice.text for choice in again] == [pick.text, talk.text]
+
+
+def test_the_trained_judge_is_asked_for_picks_and_its_adapter_is_recorded(qwen, tmp_path, opened, monkeypatch):
+    """The adapter is named by its file and hash: it lies elsewhere on every machine."""
+    _, gguf = gguf_adapter(tmp_path)
+    monkeypatch.setattr(hf, "require_pulled", lambda known: qwen)
+    monkeypatch.setattr(hf, "adapter_of", lambda known: gguf)
+    judge = opened("judge-1.5b")
+    assert style_of(judge) is Style.PICKS
+    assert style_of(opened(qwen)) is Style.ENTAILMENT
+    (treatment,) = judge.treatments
+    assert (treatment.kind, treatment.path) == ("adapter", "judge.gguf")
+
+
+def test_a_judge_that_was_not_pulled_says_how(tmp_path, monkeypatch):
+    monkeypatch.setenv("UNMASK_CACHE", str(tmp_path))
+    with pytest.raises(MissingError, match="not on this machine") as caught:
+        open_hf("hf:judge-1.5b")
+    assert caught.value.advice == "unmask pull judge-1.5b"
+
+
+def test_the_trained_judge_takes_no_other_adapter(qwen, tmp_path, monkeypatch):
+    peft, _ = gguf_adapter(tmp_path)
+    monkeypatch.setattr(hf, "require_pulled", lambda known: qwen)
+    with pytest.raises(UsageError, match="an adapter of its own"):
+        open_hf(f"hf:judge-1.5b+adapter={peft}")
+
+
+def test_the_same_adapter_means_the_same_to_transformers_and_to_llama_cpp(tmp_path, opened):
+    """The real 135M file with an adapter that pushes hard; the probabilities of options are near one another."""
+    pytest.importorskip("xllamacpp", reason="needs the extra embedded")
+    from tests.models.local.made_adapter import adapter as made_adapter
+    from unmask.models.local.embedded import Embedded, default_setup
+
+    file = pull("smollm2-135m")
+    path = made_adapter(tmp_path / "made.gguf", size=576, strength=0.5, weight="blk.12.attn_output.weight")
+    request = Request(ask("Is Paris in France? Say yes or no."), Sampling(temperature=0), options=("yes", "no"))
+    embedded = Embedded(file, name="made", header=read_header(file), setup=default_setup(), adapter=path)
+    answers = [one(opened(name), request) for name in (file, f"{file}+adapter={path}")]
+    theirs = one(embedded, request).choices[0].probabilities
+    asyncio.run(embedded.close())
+    plain, ours = (answer.choices[0].probabilities for answer in answers)
+    assert ours == pytest.approx(theirs, abs=0.05)
+    assert abs(plain["yes"] - ours["yes"]) > 0.1

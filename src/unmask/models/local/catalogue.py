@@ -164,3 +164,11 @@ def pulled(known: Entry, *, to: Path | None = None) -> Path | None:
     """Where the file of this entry lies, or `None`. Looks at the size only; `pull` looks at every byte."""
     path = (to or cache_folder()) / known.file
     return path if path.is_file() and path.stat().st_size == known.size else None
+
+
+def require_pulled(known: Entry) -> Path:
+    """Where the file of this entry lies; refused with the command that fetches it."""
+    path = pulled(known)
+    if path is None:
+        raise MissingError(f"{known.name} is not on this machine", advice=f"unmask pull {known.name}")
+    return path

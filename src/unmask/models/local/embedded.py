@@ -20,7 +20,7 @@ from typing import Any
 from unmask.errors import FatalModelError, MissingError, RequestRefusedError, TransientModelError, UsageError
 from unmask.models.base import Capabilities
 from unmask.models.daemon import DaemonPool, in_daemon
-from unmask.models.local.catalogue import adapter_of, entry, pulled
+from unmask.models.local.catalogue import adapter_of, entry, require_pulled
 from unmask.models.local.gguf import Header, read_header
 from unmask.models.local.lanes import Lanes
 from unmask.models.local.llamacpp import Answer, Setup, body_of, carries_system, engine, failure, parameters, unadapted
@@ -73,7 +73,7 @@ def open_embedded(name: str, *, setup: Setup | None = None) -> Embedded:
     if name.startswith("gguf:"):
         shown, path = name, Path(name.removeprefix("gguf:")).expanduser()
     else:
-        shown, path = f"embedded/{name.removeprefix('embedded/')}", _catalogued(name)
+        shown, path = f"embedded/{name.removeprefix('embedded/')}", require_pulled(entry(name))
         adapter = adapter_of(entry(name))
     header = read_header(path)
     if not header.chat_template:
@@ -83,14 +83,6 @@ def open_embedded(name: str, *, setup: Setup | None = None) -> Embedded:
         )
     engine()
     return Embedded(path, name=shown, header=header, setup=setup or default_setup(), adapter=adapter)
-
-
-def _catalogued(name: str) -> Path:
-    known = entry(name)
-    path = pulled(known)
-    if path is None:
-        raise MissingError(f"{known.name} is not on this machine", advice=f"unmask pull {known.name}")
-    return path
 
 
 class _Running:

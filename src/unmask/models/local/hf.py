@@ -18,43 +18,66 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from unmask.errors import (
     FatalModelError,
     ModelError,
     RequestRefusedError,
     TransientModelError,
+    UsageError,
 )
 from unmask.models.base import Capabilities
+from unmask.models.local.catalogue import ENTRIES, adapter_of, require_pulled
 from unmask.models.local.gguf import read_header
 from unmask.models.treatment import Treatment
 from unmask.records import Choice, Completion, Request, Stop, Usage
-from unmask.whitebox.load import Checked, Source, check, find, free_memory, require_extra, weights
+from unmask.whitebox.adapter import find_adapter, switch_adapter
+from unmask.whitebox.load import CheckedModel, ModelSource, check, find, free_memory, require_extra, weights
 
 if TYPE_CHECKING:
     from unmask.whitebox.chat import Chat
-    from unmask.whitebox.draw import Row
-    from unmask.whitebox.generate import Room, Writer
+    from unmask.whitebox.generate import AnswerRow, Room, Writer
 
-CAPABILITIES = Capabilities(max_n=64, supports_options=True)
+MAX_N = 64
 PREFIX = "hf:"
 
 
 def open_hf(name: str) -> HF:
-    """The model called `hf:PATH` (a folder, a hub name or a GGUF file), also with `+adapter=DIR` or
-    `+steer=FILE@COEFFICIENT` after it.
+    """The model called `hf:PATH` (a folder, a hub name or a GGUF file) or `hf:NAME` (of the catalogue), also with
+    `+adapter=DIR` or `+steer=FILE@COEFFICIENT` after it.
 
     Configuration, tokenizer, chat template and memory are checked here; the weights are loaded by the first request.
     """
-    source = find(name.removeprefix(PREFIX))
+    source = find_source(name)
     require_extra(source)
     return HF(name, _engine(source))
 
 
-def treatments(source: Source) -> tuple[Treatment, ...]:
+def find_source(name: str) -> ModelSource:
+    """Where the model `hf:PATH` or `hf:NAME` comes from. A catalogued model with an adapter is a judge."""
+    path = name.removeprefix(PREFIX)
+    base, plus, treated = path.partition("+")
+    known = next((known for known in ENTRIES if known.name == base), None)
+    if known is None or Path(base).exists():
+        return find(path)
+    source, shipped = find(f"{require_pulled(known)}{plus}{treated}"), adapter_of(known)
+    if shipped is None:
+        return source
+    if plus:
+        raise UsageError(f"{base} has an adapter of its own, so it takes no other", advice=f"{PREFIX}{base}")
+    return msgspec.structs.replace(source, adapter=find_adapter(str(shipped)), trained_to_read=True)
+
+
+def treatments(source: ModelSource) -> tuple[Treatment, ...]:
     """What is applied to the weights, by the hash it had when the model was looked for."""
-    adapter, steer = source.adapter, source.steer
-    found = [] if adapter is None else [Treatment("adapter", adapter.folder, adapter.hash)]
-    return (*found, *([] if steer is None else [Treatment("steer", steer.file, steer.hash)]))
+    changes = []
+    if source.adapter is not None:  # a shipped adapter lies elsewhere on every machine
+        path = Path(source.adapter.path)
+        changes.append(Treatment("adapter", path.name if source.trained_to_read else str(path), source.adapter.hash))
+    if source.steer is not None:
+        changes.append(Treatment("steer", source.steer.file, source.steer.hash))
+    return tuple(changes)
 
 
 class _Job:
@@ -64,7 +87,7 @@ class _Job:
         self.request, self.done = request, done
         self.began = time.monotonic()
         self.prompt = ""
-        self.rows: list[Row] = []
+        self.rows: list[AnswerRow] = []
         self.left = 0
         self.dropped = False
 
@@ -72,7 +95,7 @@ class _Job:
 class _Engine:
     """A model and the thread it works in. `users` counts the open models; the last one to close frees the memory."""
 
-    def __init__(self, checked: Checked) -> None:
+    def __init__(self, checked: CheckedModel) -> None:
         self.checked = checked
         self.name = checked.source.shown
         self.users = 0
@@ -104,39 +127,28 @@ class _Engine:
 
     def _run(self) -> None:
         owners: dict[int, _Job] = {}
-        chat = writer = None
+        loaded: _Loaded | None = None
         try:
-            chat, writer = self._loaded()
+            loaded = _Loaded(self.checked)
         except ModelError as error:
             self._failed = error
         except Exception as error:  # a thread that dies would leave everybody waiting
             self._failed = FatalModelError(f"{self.name} cannot be loaded: {error}")
-        while self._taken(owners, chat, writer):
-            if writer is not None and chat is not None and writer.busy:
-                self._advance(writer, chat, owners)
+        while self._take_jobs(owners, loaded):
+            if loaded is not None and loaded.busy:
+                self._advance(loaded, owners)
         for job in {id(job): job for job in owners.values()}.values():
             job.done(FatalModelError(f"{self.name} was closed"))
         owners.clear()
-        if writer is not None:
-            writer.free()
-        del chat, writer
-        _give_back()
+        if loaded is not None:
+            loaded.free()
+        del loaded
+        _free_memory()
 
-    def _loaded(self) -> tuple[Chat, Writer]:
-        from unmask.whitebox.chat import Chat
-        from unmask.whitebox.generate import Writer
-        from unmask.whitebox.step import CudaRecorder
-
-        chat = Chat(self.checked.tokenizer, name=self.name)
-        model = weights(self.checked)
-        stops = chat.stops(model.config.get_text_config()) | chat.stops(getattr(model, "generation_config", None))
-        recorder = CudaRecorder() if model.device.type == "cuda" else None
-        return chat, Writer(model, stops=stops, room=_room(model), recorder=recorder)
-
-    def _taken(self, owners: dict[int, _Job], chat: Chat | None, writer: Writer | None) -> bool:
-        """Hand new requests to the writer; wait for one if there is nothing to do. False when it is time to stop."""
+    def _take_jobs(self, owners: dict[int, _Job], loaded: _Loaded | None) -> bool:
+        """Hand new requests to a writer; wait for one if there is nothing to do. False when it is time to stop."""
         with self._wake:
-            while not self._stopped and not self._jobs and not (writer is not None and writer.busy):
+            while not self._stopped and not self._jobs and not (loaded is not None and loaded.busy):
                 self._wake.wait()
             new, self._jobs = self._jobs, deque()
             if self._stopped:
@@ -144,41 +156,41 @@ class _Engine:
                 return False
         for job in new:
             try:
-                if self._failed is not None or chat is None or writer is None:
+                if self._failed is not None or loaded is None:
                     raise self._failed or FatalModelError(f"{self.name} was closed")
-                job.rows = self._rows(job, chat)
+                job.rows = self._rows(job, loaded.chat)
             except ModelError as error:
                 job.done(error)
                 continue
             job.left = len(job.rows)
             owners.update({id(row): job for row in job.rows})
-            writer.add(job.rows)
+            loaded.writer_for(job.request).add(job.rows)
         for job in owners.values():
             if job.dropped:
                 for row in job.rows:
                     row.dropped = True
         return True
 
-    def _advance(self, writer: Writer, chat: Chat, owners: dict[int, _Job]) -> None:
+    def _advance(self, loaded: _Loaded, owners: dict[int, _Job]) -> None:
         try:
-            finished = writer.step()
+            finished = loaded.step()
         except Exception as error:  # whatever torch raises, every request on its way has to hear of it
             failure = _failure(error, self.name)
             for job in {id(job): job for job in owners.values()}.values():
                 job.done(failure)
             owners.clear()
-            writer.clear()
+            loaded.clear()
             return
         for row in finished:
             job = owners.pop(id(row))
             job.left -= 1
             if job.left == 0 and not job.dropped:
-                job.done(_completion(job, chat, model=self.checked.source.recorded))
+                job.done(_completion(job, loaded.chat, model=self.checked.source.recorded))
         for key in [key for key, job in owners.items() if job.dropped]:
             del owners[key]
 
-    def _rows(self, job: _Job, chat: Chat) -> list[Row]:
-        from unmask.whitebox.draw import Manner, Row
+    def _rows(self, job: _Job, chat: Chat) -> list[AnswerRow]:
+        from unmask.whitebox.generate import AnswerRow, Manner
 
         request, context = job.request, self.checked.context
         sampling = request.sampling
@@ -192,9 +204,64 @@ class _Engine:
         choices = chat.options(request.options) if request.options else None
         top_p = 1.0 if sampling.top_p is None else sampling.top_p
         return [
-            Row(tokens, Manner(limit, heat, top_p, f"{seed}/{take}"), choices=choices)
+            AnswerRow(tokens, Manner(limit, heat, top_p, f"{seed}/{take}"), choices=choices)
             for take in range(1 if request.options else request.n)
         ]
+
+
+class _Loaded:
+    """The weights, and what writes with them. A judge that was trained to read has two writers, as its adapter answers
+    some requests and not others; every other model has one."""
+
+    def __init__(self, checked: CheckedModel) -> None:
+        from unmask.whitebox.chat import Chat
+
+        self.chat = Chat(checked.tokenizer, name=checked.source.shown)
+        self._model = weights(checked)
+        self._trained_to_read = checked.source.trained_to_read
+        self._adapter_active = True
+        self._writers: dict[bool, Writer] = {}
+
+    @property
+    def busy(self) -> bool:
+        return any(writer.busy for writer in self._writers.values())
+
+    def writer_for(self, request: Request) -> Writer:
+        """The trained adapter picks lines and gives figures; all other answers are the model's own."""
+        adapted = not self._trained_to_read or bool(request.options) or request.schema is not None
+        if adapted not in self._writers:
+            self._writers[adapted] = self._new_writer()
+        return self._writers[adapted]
+
+    def step(self) -> list[AnswerRow]:
+        """Write one token of every row; returns the rows that are finished."""
+        finished = []
+        for adapted, writer in self._writers.items():
+            if writer.busy:
+                if adapted != self._adapter_active:
+                    switch_adapter(self._model, active=adapted)
+                    self._adapter_active = adapted
+                finished += writer.step()
+        return finished
+
+    def clear(self) -> None:
+        """Give up every row; the weights stay."""
+        for writer in self._writers.values():
+            writer.clear()
+
+    def free(self) -> None:
+        for writer in self._writers.values():
+            writer.free()
+        self._model = None
+
+    def _new_writer(self) -> Writer:
+        from unmask.whitebox.forward import CudaRecorder
+        from unmask.whitebox.generate import Writer
+
+        model, chat = self._model, self.chat
+        stops = chat.stops(model.config.get_text_config()) | chat.stops(getattr(model, "generation_config", None))
+        recorder = CudaRecorder() if model.device.type == "cuda" else None
+        return Writer(model, stops=stops, room=_room(model), recorder=recorder)
 
 
 class HF:
@@ -218,7 +285,9 @@ class HF:
 
     @property
     def capabilities(self) -> Capabilities:
-        return CAPABILITIES
+        return Capabilities(
+            max_n=MAX_N, supports_options=True, trained_to_read=self._engine.checked.source.trained_to_read
+        )
 
     async def complete(self, request: Request) -> Completion:
         if self._closed:
@@ -256,10 +325,10 @@ class HF:
 # --- one engine for every open model of a path -------------------------------------------------------------
 
 _LOCK = threading.Lock()
-_ENGINES: dict[Source, _Engine] = {}
+_ENGINES: dict[ModelSource, _Engine] = {}
 
 
-def _engine(source: Source) -> _Engine:
+def _engine(source: ModelSource) -> _Engine:
     with _LOCK:
         if source not in _ENGINES:
             template = read_header(Path(source.shown)).chat_template if source.file else None
@@ -278,7 +347,7 @@ def _release(engine: _Engine) -> None:
     engine.stop()
 
 
-def _give_back() -> None:
+def _free_memory() -> None:
     import torch
 
     gc.collect()
@@ -317,8 +386,8 @@ def _completion(job: _Job, chat: Chat, *, model: str) -> Completion:
     return Completion(choices=choices, usage=usage, latency=time.monotonic() - job.began, model=model)
 
 
-def _choice(row: Row, chat: Chat, prompt: str) -> Choice:
-    from unmask.whitebox.draw import End
+def _choice(row: AnswerRow, chat: Chat, prompt: str) -> Choice:
+    from unmask.whitebox.generate import End
 
     stop = Stop.LENGTH if row.end is End.LIMIT else Stop.END
     return Choice(text=chat.text(row.written, prompt=prompt), stop=stop)
@@ -327,9 +396,9 @@ def _choice(row: Row, chat: Chat, prompt: str) -> Choice:
 def _chosen_options(job: _Job) -> tuple[Choice, ...]:
     """One option for each of the `n` choices: the likeliest at temperature 0, otherwise drawn by its probability."""
     row, options = job.rows[0], job.request.options
-    if row.odds is None:
+    if row.probabilities is None:
         return (Choice(text="", stop=Stop.OTHER),) * job.request.n
-    odds = dict(zip(options, row.odds, strict=True))
+    odds = dict(zip(options, row.probabilities, strict=True))
     heat = row.manner.temperature
     if heat <= 0:
         return (Choice(text=max(odds, key=lambda option: odds[option]), probabilities=odds),) * job.request.n

@@ -7,11 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from unmask.errors import UsageError
 from unmask.models.local.gguf import read_header
-from unmask.models.local.hf import PREFIX, treatments
+from unmask.models.local.hf import PREFIX, find_source, treatments
 from unmask.models.treatment import Treatment, refuse_changed
-from unmask.whitebox.load import Checked, check, find, require_extra, weights
+from unmask.whitebox.load import CheckedModel, check, require_extra, weights
 
 if TYPE_CHECKING:
     from unmask.whitebox.chat import Chat
@@ -43,11 +45,13 @@ def local_name(model: str) -> str:
     )
 
 
-def looked_at(name: str) -> tuple[Checked, Chat]:
+def looked_at(name: str) -> tuple[CheckedModel, Chat]:
     """What can be known of an `hf:` model, and refused, before its weights are read."""
     from unmask.whitebox.chat import Chat
 
-    source = find(name.removeprefix(PREFIX))
+    source = find_source(name)
+    if source.trained_to_read:  # the adapter reads replies; inside is the model without it
+        source = msgspec.structs.replace(source, adapter=None, trained_to_read=False)
     require_extra(source)
     template = read_header(Path(source.shown)).chat_template if source.file else None
     checked = check(source, template=template)
