@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from tests.protocol import oracle
+from bench import oracle
 from tests.protocol.cases import READING, WAITING, belief_of, binary, letters
 from unmask.protocol.presets import Preset
 from unmask.protocol.verdict import resolve
