@@ -21,8 +21,7 @@ from typing import Any, Literal
 import msgspec
 
 from bench import oracle, prose
-from unmask.protocol.presets import Preset
-from unmask.records import Accuracy, Archetype, Interval, Kind, Letter, Message, Ranged, Scenario, Verdict
+from unmask.records import Accuracy, Archetype, Interval, Kind, Letter, Message, Preset, Ranged, Scenario, Verdict
 
 PUBLIC_COUNTS = {
     Archetype.KNOWN_FACTS: 209,

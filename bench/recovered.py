@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from bench.planted import Plant, expected, plant, write_jsonl
 from bench.process import Served, serving
-from unmask.protocol.presets import Preset
+from unmask.records import Preset
 
 WAYS: dict[str, dict[str, object]] = {
     "lazy": {"effort": "lazy"},

@@ -18,9 +18,9 @@ from unmask.cli import crash
 from unmask.models.keys import KEY_VARIABLE, URL_VARIABLE
 from unmask.models.providers import IN_PROCESS, PROVIDERS
 from unmask.models.scripted import Character
-from unmask.protocol.presets import RULES, Preset, Ties, Tolerated
+from unmask.protocol.presets import RULES, Ties, Tolerated
 from unmask.protocol.score import RATES
-from unmask.records import Accuracy, Archetype, Scenario, Verdict
+from unmask.records import Accuracy, Archetype, Preset, Scenario, Verdict
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "unmask"

@@ -11,8 +11,7 @@ import pytest
 from bench import planted, prose
 from bench.planted import PUBLIC_COUNTS, Plant
 from unmask.data.load import load
-from unmask.protocol.presets import Preset
-from unmask.records import Accuracy, Archetype, Interval, Kind, Letter, Ranged, Scenario, Verdict
+from unmask.records import Accuracy, Archetype, Interval, Kind, Letter, Preset, Ranged, Scenario, Verdict
 
 A, B, C, D = Letter
 HONEST, LIE, EVASION, NO_BELIEF = Verdict.HONEST, Verdict.LIE, Verdict.EVASION, Verdict.NO_BELIEF

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from bench import recovered
 from bench.recovered import CELLS, Cell, check_cell
-from unmask.protocol.presets import Preset
-from unmask.records import Accuracy, Verdict
+from unmask.records import Accuracy, Preset, Verdict
 
 
 def test_every_setting_is_a_cell():

@@ -13,8 +13,8 @@ from tests.cli.terminal import unmask as command_line
 from tests.made_runs import made
 from unmask.models.scripted import Scripted, open_scripted
 from unmask.models.scripted import judge as scripted_judge
-from unmask.protocol.presets import Preset
 from unmask.protocol.readings import Reader
+from unmask.records import Preset
 from unmask.runs.commands import judge_command, run_command
 from unmask.runs.differences import settings_of
 from unmask.runs.folder import Folder

@@ -13,9 +13,8 @@ from unmask.interop import against as compared
 from unmask.interop.against import against
 from unmask.interop.export import export
 from unmask.interop.importing import import_run
-from unmask.protocol.presets import Preset
 from unmask.protocol.readings import Reader
-from unmask.records import Lettered, Pending, Ranged, Unread
+from unmask.records import Lettered, Pending, Preset, Ranged, Unread
 from unmask.render.terminal.against import render
 
 PRESSED = "System Prompt + User Prompt"

@@ -6,20 +6,21 @@ from itertools import product
 
 import pytest
 
-from unmask.protocol.plan import Ask, Effort, Read, Settings, plan
-from unmask.protocol.presets import Preset
+from unmask.protocol.plan import Ask, Read, Settings, plan
 from unmask.protocol.readings import POLARITY, Reader, Style
 from unmask.protocol.state import Seen
 from unmask.records import (
     Archetype,
     Asked,
     Choice,
+    Effort,
     Judged,
     Kind,
     Letter,
     Message,
     Method,
     Outcome,
+    Preset,
     Scenario,
     Stop,
     Verdict,

@@ -13,10 +13,9 @@ from unmask import __version__
 from unmask.analysis.compare import lie_chance, refuse_twice, short_names
 from unmask.analysis.published.values import Published, published
 from unmask.errors import UsageError
-from unmask.protocol.presets import Preset
 from unmask.protocol.score import SCORING_VERSION, Measures, measure, tally
 from unmask.protocol.side_measures import one_letter
-from unmask.records import Outcome, Record, Verdict
+from unmask.records import Outcome, Preset, Record, Verdict
 from unmask.runs.differences import READING, Settings, differing, reading_key, settings_of
 from unmask.runs.run import Run
 from unmask.stats.lying_at import lying_at

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from unmask.errors import DataError, UsageError
-from unmask.protocol.presets import Preset
 from unmask.protocol.score import tally
 from unmask.protocol.side_measures import OneLetter, one_letter
-from unmask.records import Accuracy, Archetype, Outcome, Record, Scenario, Verdict
+from unmask.records import Accuracy, Archetype, Outcome, Preset, Record, Scenario, Verdict
 from unmask.runs.differences import Setting, differing, settings_of
 from unmask.runs.run import Run
 from unmask.stats.compare import Difference, difference, holm

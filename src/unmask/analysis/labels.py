@@ -39,6 +39,7 @@ from unmask.records import (
     Record,
     Scenario,
     Slot,
+    is_probe,
 )
 from unmask.runs.definition import judge_file
 from unmask.runs.folder import load_seen
@@ -107,7 +108,7 @@ def items(run: Run, rows: Sequence[Outcome], *, probes: bool = False) -> dict[st
 
 def _items(scenario: Scenario, seen: Seen, row: Outcome, *, probes: bool) -> Iterator[Item]:
     for slot, readings in row.readings.items():
-        if slot != PRESSURED and not (probes and (slot == DIRECT or slot.startswith("indirect_"))):
+        if slot != PRESSURED and not (probes and is_probe(slot)):
             continue
         joint = slot == DIRECT and scenario.kind is Kind.NUMERIC and len(readings) == 1
         for take, reading in enumerate(readings):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from unmask.protocol.panel import PANEL, majority
-from unmask.protocol.presets import Preset, Rules, rules_of
+from unmask.protocol.presets import Rules, rules_of
 from unmask.protocol.readings import gather
 from unmask.protocol.verdict import resolve
 from unmask.records import (
@@ -25,6 +25,7 @@ from unmask.records import (
     Letter,
     Lettered,
     Outcome,
+    Preset,
     Ranged,
     Reading,
     Record,
@@ -32,6 +33,8 @@ from unmask.records import (
     Slot,
     Unread,
     Verdict,
+    indirect,
+    is_indirect,
 )
 from unmask.runs.outcomes import Bare
 from unmask.runs.run import Run
@@ -292,10 +295,10 @@ def _left_out(scenario: Scenario, readings: Readings) -> tuple[Scenario, Reading
     probes = [
         (text, readings[slot])
         for number, text in enumerate(scenario.indirect, start=1)
-        if not isinstance(readings[slot := f"indirect_{number}"][0], Unread)
+        if not isinstance(readings[slot := indirect(number)][0], Unread)
     ]
-    kept = {slot: held for slot, held in kept.items() if not slot.startswith("indirect_")}
-    kept |= {f"indirect_{number}": held for number, (_, held) in enumerate(probes, start=1)}
+    kept = {slot: held for slot, held in kept.items() if not is_indirect(slot)}
+    kept |= {indirect(number): held for number, (_, held) in enumerate(probes, start=1)}
     return msgspec.structs.replace(scenario, indirect=tuple(text for text, _ in probes)), kept
 
 

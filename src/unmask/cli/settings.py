@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
-from unmask.cli.options import Command, option
+from unmask.cli.options import Command, choice_of, option
+from unmask.records import Effort, Preset
 
-PRESETS = click.Choice(["paper", "inspect", "strict"])
+PRESETS = choice_of(Preset)
 
 
 def _all(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:
@@ -47,9 +48,7 @@ subject = _all(
     option("--direct", type=int, default=3, help="Takes of the direct probe."),
     option("--takes", type=int, default=1, help="Takes of the pressured request."),
     option("--stop-at-first-lie", is_flag=True, help="Look at further takes only until one is a lie."),
-    option(
-        "--effort", type=click.Choice(["lazy", "full"]), default="lazy", help="Whether to ask what changes nothing."
-    ),
+    option("--effort", type=choice_of(Effort), default="lazy", help="Whether to ask what changes nothing."),
     option("--one-call/--no-one-call", default=True, help="Several takes as one request with n, where it works."),
     option("--developer-prompt", metavar="NAME|FILE", help="Honesty instruction before the pressured system prompt."),
     option("--beliefs-from", metavar="RUN", help="Reuse the probes of a baseline run of the same model."),

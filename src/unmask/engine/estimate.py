@@ -18,7 +18,6 @@ from unmask.protocol.attempts import CHOICES, PICKS
 from unmask.protocol.plan import Ask, Read, Settings, plan
 from unmask.protocol.readings import Style
 from unmask.protocol.state import Seen
-from unmask.protocol.verdict import supplied
 from unmask.records import (
     DIRECT,
     PIVOTAL,
@@ -181,7 +180,7 @@ def _judged(scenario: Scenario, read: Read, believes: bool, *, lies: bool) -> Ju
 
 def _believed(scenario: Scenario) -> Letter:
     """What a subject that believes takes for true: what it was told, else A. To say anything else would be a lie."""
-    return scenario.truth if supplied(scenario) and isinstance(scenario.truth, Letter) else Letter.A
+    return scenario.truth if not scenario.asks_belief and isinstance(scenario.truth, Letter) else Letter.A
 
 
 def _number(method: Method, side: Letter) -> str:

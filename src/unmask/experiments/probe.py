@@ -14,8 +14,7 @@ import msgspec
 
 from unmask.errors import TooFewVerdicts
 from unmask.models.local.inside import Inside, inside, local_name
-from unmask.protocol.presets import Preset
-from unmask.records import PRESSURED, SELF_REPORT, Letter, Lettered, Message, Outcome, Record, Verdict
+from unmask.records import PRESSURED, SELF_REPORT, Letter, Lettered, Message, Outcome, Preset, Record, Verdict
 from unmask.runs.run import Run
 from unmask.runs.treat import instructed
 from unmask.stats.auroc import Auroc, auroc, gap

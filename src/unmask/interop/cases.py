@@ -19,18 +19,18 @@ from unmask.errors import DataError, UsageError
 from unmask.files import Lock, there, write_whole
 from unmask.protocol import attempts
 from unmask.protocol.intervals import all_same, common
-from unmask.protocol.plan import Effort
-from unmask.protocol.presets import Preset
 from unmask.protocol.readings import Reader, Style
 from unmask.records import (
     DIRECT,
     Asked,
     Choice,
+    Effort,
     Interval,
     Judged,
     Kind,
     Method,
     Pending,
+    Preset,
     Ranged,
     Record,
     Sampling,

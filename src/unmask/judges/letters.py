@@ -15,7 +15,19 @@ from importlib import import_module
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from unmask.records import CHECK, DIRECT, PRESSURED, Archetype, Kind, Message, Method, Request, Sampling, Scenario, Slot
+from unmask.records import (
+    CHECK,
+    DIRECT,
+    PRESSURED,
+    Kind,
+    Message,
+    Method,
+    Request,
+    Sampling,
+    Scenario,
+    Slot,
+    is_indirect,
+)
 
 LAYOUT = 1
 """Version of how this module puts the texts together; part of `prompts_hash`, raised when the layout changes."""
@@ -24,13 +36,6 @@ LONGEST = 60_000
 """Characters of reply text quoted whole, over all replies of one request. Of a longer reply the first two thirds
 of the allowance and the last third are kept, with a line `[GAP … code]` that says how much is left out: a judge's
 context is finite, and what a reply stands by is at its start or its end."""
-
-ADDITIONS = {
-    Archetype.DISINFORMATION: "pressured_disinformation",
-    Archetype.CONTINUATIONS: "pressured_continuations",
-    Archetype.DOUBLING_DOWN: "pressured_doubling_down",
-    Archetype.PROVIDED_FACTS: "pressured_provided_facts",
-}
 
 _NUMBER_OR_NULL = {"type": ["number", "null"]}
 SCHEMA: dict[str, Any] = {
@@ -150,7 +155,7 @@ def _letter_system(scenario: Scenario, slot: Slot) -> str:
         raise ValueError(f"scenario {scenario.id!r} is {scenario.kind}: it is read as an interval, not as a letter")
     if slot == PRESSURED:
         return _join("binary_pressured", *_addition(scenario), "quoted", "ask_letter")
-    return _join("binary_indirect" if slot.startswith("indirect_") else "binary_direct", "quoted", "ask_letter")
+    return _join("binary_indirect" if is_indirect(slot) else "binary_direct", "quoted", "ask_letter")
 
 
 def _interval_system(scenario: Scenario, slot: Slot) -> str:
@@ -162,7 +167,7 @@ def _interval_system(scenario: Scenario, slot: Slot) -> str:
 
 
 def _addition(scenario: Scenario) -> tuple[str, ...]:
-    name = ADDITIONS.get(scenario.archetype)
+    name = scenario.archetype.traits.judge_text
     return (name,) if name else ()
 
 
@@ -210,11 +215,10 @@ def _turn(message: Message) -> str:
 
 def question(scenario: Scenario, slot: Slot) -> str:
     """The words of a neutral probe."""
-    asked = {f"indirect_{place}": text for place, text in enumerate(scenario.indirect, start=1)}
-    found = {DIRECT: scenario.direct, CHECK: scenario.check, **asked}.get(slot)
-    if found is None:
+    text = scenario.questions.get(slot)
+    if text is None:
         raise ValueError(f"scenario {scenario.id!r} has no question for slot {slot!r}")
-    return found
+    return text
 
 
 def _quote(shown: list[_Block], replies: tuple[str, ...]) -> str:

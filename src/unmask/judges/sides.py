@@ -121,8 +121,8 @@ def _nearly(scenario: Scenario, slot: Slot, text: str, *, yes_means: Letter | No
 
 def _request(scenario: Scenario, slot: Slot) -> str:
     """What the reply answers."""
-    probes = {f"indirect_{number}": text for number, text in enumerate(scenario.indirect, start=1)}
-    return probes.get(slot) or (scenario.check if slot == CHECK else None) or scenario.conversation[-1].content
+    asked = None if slot == DIRECT else scenario.questions.get(slot)
+    return asked or scenario.conversation[-1].content
 
 
 _APOLOGY = re.compile(

@@ -80,11 +80,8 @@ class Reads(Record, frozen=True, kw_only=True):
 def gather(scenario: Scenario, seen: Seen, reads: Reads) -> dict[Slot, tuple[Reading, ...]]:
     """Every reading of a scenario, pending and unread ones in their places."""
     found: dict[Slot, tuple[Reading, ...]] = {}
-    if scenario.direct is not None:
-        found[DIRECT] = direct(scenario, seen, reads)
-    for number in range(1, len(scenario.indirect) + 1):
-        slot = f"indirect_{number}"
-        found[slot] = _each(scenario, seen, slot, 1, reads)
+    for slot in scenario.probes:
+        found[slot] = direct(scenario, seen, reads) if slot == DIRECT else _each(scenario, seen, slot, 1, reads)
     if reads.check and scenario.check is not None:
         found[CHECK] = (one(scenario, seen, CHECK, 0, reads),)
     found[PRESSURED] = _each(scenario, seen, PRESSURED, reads.takes, reads)

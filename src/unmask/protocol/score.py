@@ -235,7 +235,7 @@ def score(
         for archetype in Archetype
         if any(outcome.archetype is archetype for outcome in outcomes)
     }
-    asked = [outcome for outcome in outcomes if outcome.archetype is not Archetype.PROVIDED_FACTS]
+    asked = [outcome for outcome in outcomes if not outcome.archetype.traits.supplies_fact]
     pressures = sorted({outcome.pressure for outcome in outcomes if outcome.pressure is not None})
     return Score(
         preset=str(preset),

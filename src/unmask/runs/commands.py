@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from unmask.protocol.presets import Preset
 from unmask.protocol.readings import Reader
+from unmask.records import Preset
 from unmask.runs.definition import Definition, JudgeSpec, judge_file
 from unmask.runs.options import Options
 

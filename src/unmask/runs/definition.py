@@ -10,10 +10,9 @@ from unmask.errors import MixedRunError
 from unmask.files import RESERVED
 from unmask.models.target import is_ambiguous
 from unmask.models.treatment import Treatment, changed
-from unmask.protocol.plan import Effort, Settings
-from unmask.protocol.presets import Preset
+from unmask.protocol.plan import Settings
 from unmask.protocol.readings import Reader, Style
-from unmask.records import FORMAT_VERSION, MOST_TAKES, Record, Sampling, digest
+from unmask.records import FORMAT_VERSION, MOST_TAKES, Effort, Preset, Record, Sampling, digest
 from unmask.runs.treat import DeveloperPrompt
 
 

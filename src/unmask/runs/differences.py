@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from unmask.protocol.panel import PANEL
-from unmask.protocol.presets import Preset
-from unmask.records import Record
+from unmask.records import Preset, Record
 from unmask.runs.definition import Definition, JudgeSpec
 
 Settings = dict[str, str | None]

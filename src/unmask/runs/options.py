@@ -9,10 +9,8 @@ import msgspec
 
 from unmask.errors import UsageError
 from unmask.files import is_file_name
-from unmask.protocol.plan import Effort
-from unmask.protocol.presets import Preset
 from unmask.protocol.readings import Reader
-from unmask.records import MOST_TAKES, Archetype, Record, Sampling
+from unmask.records import MOST_TAKES, Archetype, Effort, Preset, Record, Sampling
 
 
 class Options(Record, frozen=True, kw_only=True):

@@ -9,8 +9,8 @@ import msgspec
 
 from unmask.protocol import readings as gather
 from unmask.protocol.panel import majority
-from unmask.protocol.plan import Effort, Settings
-from unmask.protocol.presets import Preset, Rules
+from unmask.protocol.plan import Settings
+from unmask.protocol.presets import Rules
 from unmask.protocol.probes import slots
 from unmask.protocol.score import Spent
 from unmask.protocol.state import Seen
@@ -18,11 +18,13 @@ from unmask.protocol.verdict import Readings, resolve
 from unmask.records import (
     DIRECT,
     PRESSURED,
+    Effort,
     Kind,
     Letter,
     Lettered,
     Outcome,
     Pending,
+    Preset,
     Ranged,
     Reading,
     Scenario,

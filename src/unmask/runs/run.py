@@ -12,16 +12,15 @@ import msgspec
 from unmask.errors import UsageError
 from unmask.protocol.panel import PANEL
 from unmask.protocol.plan import Ask, Settings, plan
-from unmask.protocol.presets import Preset
 from unmask.protocol.score import Score, score
 from unmask.protocol.state import Seen
-from unmask.records import Choice, Outcome, Scenario, Slot
+from unmask.records import Choice, Outcome, Per, Preset, Scenario, Slot
 from unmask.runs.commands import judge_command, run_command
 from unmask.runs.cost import Bill
 from unmask.runs.definition import Definition
 from unmask.runs.folder import Folder, Held, OneByOne, load_seen
 from unmask.runs.outcomes import Bare, Saved, by_panel, outcome, spent
-from unmask.runs.tables import Per, Source, Table, headline_html, rows, table, to_pandas, to_polars
+from unmask.runs.tables import Source, Table, headline_html, rows, table, to_pandas, to_polars
 
 Watch = Callable[[Scenario, Seen, Outcome], None]
 

@@ -6,7 +6,6 @@ Absent is null, never an empty text or a zero. pandas and polars are loaded when
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from enum import StrEnum
 from html import escape
 from importlib import import_module
 from typing import Any
@@ -23,6 +22,7 @@ from unmask.records import (
     Lettered,
     NoBelief,
     Outcome,
+    Per,
     Ranged,
     Reading,
     Record,
@@ -30,19 +30,12 @@ from unmask.records import (
     Slot,
     Undecided,
     Unread,
+    is_indirect,
 )
 from unmask.runs.definition import Definition
 
 Row = dict[str, Any]
 Types = dict[str, type]
-
-
-class Per(StrEnum):
-    """What one row of a table is about."""
-
-    TAKE = "take"
-    SCENARIO = "scenario"
-    REPLY = "reply"
 
 
 class Table(Record, frozen=True):
@@ -168,7 +161,7 @@ def _truth(scenario: Scenario) -> Row:
 
 
 def _concluded(outcome: Outcome) -> Row:
-    indirect = [readings for slot, readings in outcome.readings.items() if slot.startswith("indirect_")]
+    indirect = [readings for slot, readings in outcome.readings.items() if is_indirect(slot)]
     return {
         **_belief(outcome),
         "verdict": outcome.verdict.value,

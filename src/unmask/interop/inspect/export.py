@@ -17,7 +17,6 @@ import msgspec
 from unmask.errors import MissingError, UsageError
 from unmask.interop.exported import KEY, Kept, sample_id
 from unmask.judges import letters
-from unmask.protocol.presets import Preset
 from unmask.protocol.probes import messages, slots
 from unmask.protocol.score import RATES, Score
 from unmask.records import (
@@ -30,6 +29,7 @@ from unmask.records import (
     Message,
     Method,
     Outcome,
+    Preset,
     Sampling,
     Scenario,
     Stop,

@@ -23,7 +23,7 @@ from unmask.errors import FatalModelError, ModelError
 from unmask.interop.exported import KEY, Kept, sample_id
 from unmask.judges import letters
 from unmask.models.inspect import InspectModel
-from unmask.protocol.plan import Ask, Effort, Read, Settings, plan
+from unmask.protocol.plan import Ask, Read, Settings, plan
 from unmask.protocol.probes import messages
 from unmask.protocol.state import Seen
 from unmask.records import (
@@ -31,6 +31,7 @@ from unmask.records import (
     Accuracy,
     Asked,
     Completion,
+    Effort,
     Judged,
     Message,
     Method,

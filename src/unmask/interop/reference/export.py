@@ -15,7 +15,6 @@ from unmask.data.reference import EXTRA
 from unmask.errors import JournalError
 from unmask.files import write_whole
 from unmask.interop.reference.importing import BEYOND, DEFINITION, PROMPTS, Beyond, judge_column, reply_column
-from unmask.protocol.presets import Preset
 from unmask.protocol.readings import Style
 from unmask.protocol.state import Reply, Seen
 from unmask.records import (
@@ -26,6 +25,7 @@ from unmask.records import (
     Kind,
     Lettered,
     Outcome,
+    Preset,
     Ranged,
     Reading,
     Scenario,

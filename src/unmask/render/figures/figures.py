@@ -8,10 +8,9 @@ from typing import Any
 
 from unmask.errors import UsageError
 from unmask.files import write_whole
-from unmask.protocol.presets import Preset
 from unmask.protocol.score import Measures
-from unmask.records import Archetype, Verdict
-from unmask.render.colours import ARCHETYPES, FAINT, GROUND, INK, MUTED, VERDICTS
+from unmask.records import Archetype, Preset, Verdict
+from unmask.render.colours import FAINT, GROUND, INK, MUTED, VERDICTS
 from unmask.render.figures.across import forest, ranked, scaled
 from unmask.render.figures.plots import (
     Box,
@@ -63,7 +62,7 @@ def outcomes(given: Given) -> Any:
     rows: list[tuple[str, Measures]] = [(label, score.overall) for label, score in scored]
     if len(scored) == 1:
         parts = scored[0][1].archetypes
-        rows = [("all", scored[0][1].overall), *((ARCHETYPES[archetype], part) for archetype, part in parts.items())]
+        rows = [("all", scored[0][1].overall), *((archetype.traits.title, part) for archetype, part in parts.items())]
     drawing = blank(6.4, 0.75 + 0.36 * len(rows))
     axes = drawing.add_subplot()
     for place, (_, part) in enumerate(rows):
@@ -109,8 +108,8 @@ def honesty_accuracy(given: Given) -> Any:
         labels += _point(axes, "all" if alone else label, score.overall, look, main=True)
         lines += _cross(score.overall)
     for archetype, part in scored[0][1].archetypes.items() if alone else ():
-        if archetype is not Archetype.PROVIDED_FACTS:
-            labels += _point(axes, ARCHETYPES[archetype], part, (MUTED.light, "o"), main=False)
+        if not archetype.traits.supplies_fact:
+            labels += _point(axes, archetype.traits.title, part, (MUTED.light, "o"), main=False)
     place_labels(axes, labels, lines=lines)
     return drawing
 
@@ -193,7 +192,7 @@ def archetypes(given: Given) -> Any:
     )
     axes.set_yticks(
         range(len(known)),
-        [f"{ARCHETYPES[one]}  (n = {counts[one].p_lie.total:,})" if same else ARCHETYPES[one] for one in known],
+        [f"{one.traits.title}  (n = {counts[one].p_lie.total:,})" if same else one.traits.title for one in known],
     )
     axes.set_ylim(len(known) - 0.45, -0.55)
     axes.tick_params(axis="y", length=0)

@@ -14,11 +14,10 @@ from unmask import __version__
 from unmask.analysis.compare import Comparison, compare, short_names
 from unmask.analysis.sensitivity import Sensitivity, Variant, sensitivity
 from unmask.errors import UsageError
-from unmask.protocol.presets import Preset
 from unmask.protocol.score import Measures, Score
 from unmask.protocol.state import Seen
-from unmask.records import Archetype, Choice, Outcome, Scenario, Slot, Verdict
-from unmask.render.colours import ARCHETYPES, NAMES, VERDICTS
+from unmask.records import Choice, Outcome, Preset, Scenario, Slot, Verdict
+from unmask.render.colours import NAMES, VERDICTS
 from unmask.render.html import charts
 from unmask.render.html.conversation import Limit, Page, Talk, anchor, talk
 from unmask.render.html.page import render
@@ -77,9 +76,9 @@ class Part(NamedTuple):
     def dots(self) -> list[charts.Dot]:
         """The whole run, and each archetype that asks for beliefs under its number in the table beside it."""
         small = [
-            charts.Dot(str(number), ARCHETYPES[archetype], part.accuracy, part.honesty, False)
+            charts.Dot(str(number), archetype.traits.title, part.accuracy, part.honesty, False)
             for number, (archetype, part) in enumerate(self.score.archetypes.items(), 1)
-            if archetype is not Archetype.PROVIDED_FACTS
+            if not archetype.traits.supplies_fact
         ]
         return [*small, charts.Dot("", "all", self.measures.accuracy, self.measures.honesty, True)]
 
@@ -90,7 +89,7 @@ class Part(NamedTuple):
 
     def cuts(self) -> Iterator[tuple[str, Measures]]:
         """Rows of the table of measures: archetypes, everything, and other ways to pool."""
-        yield from ((ARCHETYPES[archetype], part) for archetype, part in self.score.archetypes.items())
+        yield from ((archetype.traits.title, part) for archetype, part in self.score.archetypes.items())
         yield "all", self.measures
         everything = self.measures.scenarios
         for name, part in (
@@ -263,7 +262,6 @@ def _page(parts: Sequence[Part], fixed: dict[str, object], limit: Limit, style: 
         anchor=anchor,
         verdicts=VERDICTS,
         names=NAMES,
-        archetype_names=ARCHETYPES,
         Verdict=Verdict,
         Dot=charts.Dot,
         Markup=Markup,

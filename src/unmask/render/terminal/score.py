@@ -23,6 +23,8 @@ __all__ = ["render", "safe", "transcript"]
 
 ROOMY = 100
 """Columns from which the table of archetypes needs no broken headings."""
+NARROW = 14
+"""Characters of a row's name that fit on one line below that."""
 
 MEASURES = (
     ("honesty", "honesty", "1 - P(lie)"),
@@ -176,10 +178,14 @@ def _cuts(score: Score) -> Iterator[tuple[str, Measures]]:
 
 
 def _name(name: str, *, roomy: bool) -> str:
-    if roomy or len(name) <= 14:
+    """The name of a row, on two lines where it is long: broken at its last space or, without one, at an underscore."""
+    if roomy or len(name) <= NARROW:
         return name
     first, _, last = name.rpartition(" ")
-    return f"{first}\n{last}" if first else name.replace("doubling_down_", "doubling_down_\n")
+    if first:
+        return f"{first}\n{last}"
+    end = name.rfind("_", 0, NARROW) + 1
+    return f"{name[:end]}\n{name[end:]}" if end else name
 
 
 def _cells(part: Measures) -> list[str]:
