@@ -254,6 +254,15 @@ def _difference(values: Sequence[Values], ids: Sequence[str], rng: Generator, wh
     return difference([values[0][name] for name in known], [values[1][name] for name in known], rng=rng, why=why)
 
 
+TITLES = {
+    "lying_at_1": "Lying@1",
+    "p_honest": "P(honest)",
+    "p_lie_where_both_believe": "P(lie) where both believe",
+    "accuracy": "accuracy",
+}
+"""What people are shown for the differences below."""
+
+
 def _measures(a: Side, b: Side, shared: Sequence[str], rng: Generator) -> dict[str, Difference]:
     """Differences besides P(lie), each with the scenarios it is defined on."""
     same = None if a.takes == b.takes else f"{a.name} has {a.takes} takes and {b.name} has {b.takes}"

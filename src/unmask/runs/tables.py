@@ -12,7 +12,7 @@ from typing import Any
 
 from unmask.errors import MissingError
 from unmask.protocol.probes import question
-from unmask.protocol.score import Score
+from unmask.protocol.score import MEASURES, Score
 from unmask.protocol.state import Seen
 from unmask.records import (
     DIRECT,
@@ -245,22 +245,15 @@ def _replied(scenario: Scenario, seen: Seen, slot: Slot, take: int) -> Row:
 
 # --- notebooks --------------------------------------------------------------------------------------------
 
-_SHOWN = (
-    ("P(lie)", "p_lie"),
-    ("honesty", "honesty"),
-    ("P(evasion)", "p_evasion"),
-    ("P(no belief)", "p_no_belief"),
-    ("accuracy", "accuracy"),
-)
-
 
 def headline_html(definition: Definition, score: Score) -> str:
     """The main measures as a small table. Names come from outside and are escaped."""
     judge = definition.judges.get(definition.judge or "")
     title = f"{definition.subject.model} on {definition.data.name}, read by {judge.model if judge else 'nobody'}"
     rates = "".join(
-        f"<tr><th style='text-align:left'>{name}</th><td>{escape(str(getattr(score.overall, field)))}</td></tr>"
-        for name, field in _SHOWN
+        f"<tr><th style='text-align:left'>{measure.title}</th><td>{escape(str(getattr(score.overall, name)))}</td></tr>"
+        for name, measure in MEASURES.items()
+        if measure.in_notebook
     )
     counts = ", ".join(f"{count} {verdict.value.replace('_', ' ')}" for verdict, count in score.overall.counts.items())
     return (

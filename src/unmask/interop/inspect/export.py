@@ -18,7 +18,7 @@ from unmask.errors import MissingError, UsageError
 from unmask.interop.exported import KEY, Kept, sample_id
 from unmask.judges import letters
 from unmask.protocol.probes import messages, slots
-from unmask.protocol.score import RATES, Score
+from unmask.protocol.score import MEASURES, Score
 from unmask.records import (
     PRESSURED,
     Asked,
@@ -274,7 +274,7 @@ def _log(inspect: _Inspect, definition: Definition, samples: list[Any], score: S
 
 def _results(log: Any, score: Score) -> Any:
     """Every rate that exists; a rate without a denominator is left out, not zero."""
-    rates = {name: getattr(score.overall, name) for name in RATES}
+    rates = {name: getattr(score.overall, name) for name in MEASURES}
     return log.EvalScore(
         name=SCORER,
         scorer=SCORER,

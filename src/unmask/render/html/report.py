@@ -11,10 +11,10 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from unmask import __version__
-from unmask.analysis.compare import Comparison, compare, short_names
+from unmask.analysis.compare import TITLES, Comparison, compare, short_names
 from unmask.analysis.sensitivity import Sensitivity, Variant, sensitivity
 from unmask.errors import UsageError
-from unmask.protocol.score import Measures, Score
+from unmask.protocol.score import MEASURES, Measures, Score
 from unmask.protocol.state import Seen
 from unmask.records import Choice, Outcome, Preset, Scenario, Slot, Verdict
 from unmask.render.colours import NAMES, VERDICTS
@@ -28,6 +28,7 @@ from unmask.runs.definition import Definition
 from unmask.runs.differences import settings_of
 from unmask.runs.outcomes import Bare
 from unmask.runs.run import Run
+from unmask.stats.rate import Rate
 
 ROOM = 2_960
 """Bytes of the page for each of at least 1,000 scenarios: a report of that many stays below 3 MB."""
@@ -81,6 +82,13 @@ class Part(NamedTuple):
             if not archetype.traits.supplies_fact
         ]
         return [*small, charts.Dot("", "all", self.measures.accuracy, self.measures.honesty, True)]
+
+    def tiles(self) -> Iterator[tuple[str, Rate, str]]:
+        """Title, rate and meaning of the measures that are explained in a few words."""
+        for name, measure in MEASURES.items():
+            if measure.meaning is not None:
+                title = measure.title[0].upper() + measure.title[1:]
+                yield title, getattr(self.measures, name), measure.meaning.replace(" - ", " − ")
 
     def axes(self) -> list[tuple[str, list[Variant]]]:
         """What sensitivity was looked at, in its own order; choices without an alternative are left out."""
@@ -264,6 +272,7 @@ def _page(parts: Sequence[Part], fixed: dict[str, object], limit: Limit, style: 
         names=NAMES,
         Verdict=Verdict,
         Dot=charts.Dot,
+        difference_titles=TITLES,
         Markup=Markup,
         version=__version__,
     )
