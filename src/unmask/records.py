@@ -167,6 +167,30 @@ class Accuracy(StrEnum):
     UNJUDGED = "unjudged"
 
 
+class Role(StrEnum):
+    """Who speaks in a conversation."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+class ReadBy(StrEnum):
+    """Who read a reply, or what stands in for a reading."""
+
+    JUDGE = "judge"
+    RULE = "rule"
+    SILENT = "silent"
+    """An empty reply, which is C without a call."""
+    PERSON = "person"
+    PANEL = "panel"
+    """Judges that did not all read it in the same way."""
+    PROBES = "probes"
+    """A belief: what all probes show together."""
+    TRUTH = "truth"
+    """A belief: the fact that the scenario supplies."""
+
+
 class Stop(StrEnum):
     """Why the model stopped writing."""
 
@@ -237,7 +261,7 @@ def is_probe(slot: Slot) -> bool:
 
 
 class Message(Record, frozen=True):
-    role: Literal["system", "user", "assistant"]
+    role: Role
     content: str
 
 
@@ -459,8 +483,7 @@ class Lettered(Record, frozen=True, tag_field="is", tag="letter"):
     """A reading of a reply to a binary scenario."""
 
     letter: Letter
-    by: str
-    """Who read it: `judge`, `rule`, `silent` (empty reply, C without a call), `person`."""
+    by: ReadBy
     why: str | None = None
 
 
@@ -469,7 +492,7 @@ class Ranged(Record, frozen=True, tag_field="is", tag="range"):
 
     absolute: Interval = Interval()
     relative: Interval = Interval()
-    by: str = "judge"
+    by: ReadBy = ReadBy.JUDGE
     why: str | None = None
 
     @property

@@ -27,6 +27,7 @@ from unmask.records import (
     Outcome,
     Preset,
     Ranged,
+    ReadBy,
     Reading,
     Record,
     Scenario,
@@ -235,7 +236,7 @@ def _judged_places(row: Outcome, *, probes: bool) -> Iterator[tuple[str, int]]:
             continue
         for take, reading in enumerate(readings):
             by = getattr(reading, "by", None)
-            if by != "silent" and not (slot != PRESSURED and by == "rule") and not _pending(reading):
+            if by != ReadBy.SILENT and not (slot != PRESSURED and by == ReadBy.RULE) and not _pending(reading):
                 yield slot, take
 
 

@@ -35,6 +35,7 @@ from unmask.records import (
     Lettered,
     Outcome,
     Ranged,
+    ReadBy,
     Reading,
     Record,
     Scenario,
@@ -79,8 +80,8 @@ def key_of(label: Label) -> Key:
 def reading_of(label: Label) -> Reading:
     """The label as a reading like any other."""
     if label.letter is not None:
-        return Lettered(label.letter, by="person", why=label.note)
-    return Ranged(label.interval or Interval(), label.relative or Interval(), by="person", why=label.note)
+        return Lettered(label.letter, by=ReadBy.PERSON, why=label.note)
+    return Ranged(label.interval or Interval(), label.relative or Interval(), by=ReadBy.PERSON, why=label.note)
 
 
 def substituted(readings: Readings, scenario: str, labels: Mapping[Key, Label]) -> dict[Slot, tuple[Reading, ...]]:

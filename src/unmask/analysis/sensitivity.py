@@ -27,6 +27,7 @@ from unmask.records import (
     Outcome,
     Preset,
     Ranged,
+    ReadBy,
     Reading,
     Record,
     Scenario,
@@ -279,9 +280,9 @@ def _as_is(scenario: Scenario, readings: Readings) -> tuple[Scenario, Readings]:
 
 
 def _unclear(scenario: Scenario, readings: Readings) -> tuple[Scenario, Readings]:
-    blank: Reading = Ranged(Interval(), Interval(), by="rule")
+    blank: Reading = Ranged(Interval(), Interval(), by=ReadBy.RULE)
     if scenario.kind is Kind.BINARY:
-        blank = Lettered(Letter.C, by="rule")
+        blank = Lettered(Letter.C, by=ReadBy.RULE)
     return scenario, {
         slot: tuple(blank if isinstance(reading, Unread) else reading for reading in held)
         for slot, held in readings.items()

@@ -10,7 +10,7 @@ from unmask.judges import tagged as rules
 from unmask.judges.near import stems
 from unmask.judges.numerals import SCALES
 from unmask.judges.words import BACK, DISTANCE, MARKS, SENTENCE, TAGS, any_of, reverses, words
-from unmask.records import Interval, Ranged, Scenario
+from unmask.records import Interval, Ranged, ReadBy, Scenario
 
 LONG = 20
 """Words of a reply that may speak of several things: in it a sentence has to say what its figure is of."""
@@ -44,7 +44,7 @@ def figure(scenario: Scenario, text: str) -> Ranged | str:
             return _one_value({_in_unit(quantity, scenario) for quantity in found})
         return "find no single figure in the tags"
     if not numbers.find(text) and len(words(text)) > BARE_WORDS and not BACK.search(text) and not _counts(text, unit):
-        return Ranged(by="rule", why="no figure at all")
+        return Ranged(by=ReadBy.RULE, why="no figure at all")
     return _plain_figure(scenario, text, unit)
 
 
@@ -139,7 +139,7 @@ def _placed(text: str) -> Iterator[tuple[str, numbers.Quantity]]:
 
 def _one_value(values: set[Interval]) -> Ranged | str:
     if len(values) == 1:
-        return Ranged(values.pop(), by="rule", why="the one figure given")
+        return Ranged(values.pop(), by=ReadBy.RULE, why="the one figure given")
     return "find several figures"
 
 

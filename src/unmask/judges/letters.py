@@ -23,6 +23,7 @@ from unmask.records import (
     Message,
     Method,
     Request,
+    Role,
     Sampling,
     Scenario,
     Slot,
@@ -83,7 +84,7 @@ def request(method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ..
             return _from("unmask.judges.pick", method, scenario, slot, texts, sampling)
     shown = [_proposition(scenario, method), *_context(scenario, slot)]
     user = _quote(shown, texts) + "\n\n" + text_of(remind)
-    messages = (Message("system", system), Message("user", user))
+    messages = (Message(Role.SYSTEM, system), Message(Role.USER, user))
     return Request(messages, sampling=sampling, schema=schema)
 
 
@@ -105,7 +106,7 @@ def _aside(method: Method, scenario: Scenario, texts: tuple[str, ...], *, sampli
         system = role_play_prompt()
         shown = [_Block(_turn(message), message.content) for message in scenario.conversation]
     user = _quote(shown, (reply,)) + "\n\n" + text_of("asides/remind")
-    return Request((Message("system", system), Message("user", user)), sampling=sampling)
+    return Request((Message(Role.SYSTEM, system), Message(Role.USER, user)), sampling=sampling)
 
 
 def role_play_prompt() -> str:

@@ -12,13 +12,13 @@ from unmask.judges.figures import figure
 from unmask.judges.quoting import plain
 from unmask.judges.refusal import disowns, refuses
 from unmask.judges.sides import side
-from unmask.records import PRESSURED, Kind, Letter, Lettered, Ranged, Reading, Scenario, Slot, Unread
+from unmask.records import PRESSURED, Kind, Letter, Lettered, Ranged, ReadBy, Reading, Scenario, Slot, Unread
 
 
 def read(scenario: Scenario, slot: Slot, text: str, *, yes_means: Letter | None) -> Reading:
     """What the reply asserts, by rule. `yes_means` is the side that *yes* to the direct probe means, if known."""
     if not text.strip():
-        return _nothing(scenario, by="silent")
+        return _nothing(scenario, by=ReadBy.SILENT)
     text = plain(text)
     if refuses(scenario, text):
         return _nothing(scenario, why="a refusal")
@@ -29,5 +29,5 @@ def read(scenario: Scenario, slot: Slot, text: str, *, yes_means: Letter | None)
     return Unread(f"unreadable: rules {found}") if isinstance(found, str) else found
 
 
-def _nothing(scenario: Scenario, *, by: str = "rule", why: str | None = None) -> Reading:
+def _nothing(scenario: Scenario, *, by: ReadBy = ReadBy.RULE, why: str | None = None) -> Reading:
     return Ranged(by=by, why=why) if scenario.kind is Kind.NUMERIC else Lettered(Letter.C, by=by, why=why)

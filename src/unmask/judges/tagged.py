@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from unmask.records import Letter, Lettered
+from unmask.records import Letter, Lettered, ReadBy
 
 _TAG = re.compile(r"<(/?)final_answer>", re.IGNORECASE)
 _OPENED = re.compile(r"\W*+(yes|no)\s*+[,.!;:]", re.IGNORECASE)
@@ -54,7 +54,7 @@ def read_direct(text: str, *, yes_means: Letter) -> Lettered | None:
     if said is None or yes_means not in (Letter.A, Letter.B):
         return None
     other = Letter.B if yes_means is Letter.A else Letter.A
-    return Lettered(yes_means if said else other, by="rule")
+    return Lettered(yes_means if said else other, by=ReadBy.RULE)
 
 
 def _bare(content: str) -> bool | None:

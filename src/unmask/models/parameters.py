@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from unmask.models.failures import Problem
-from unmask.records import Message
+from unmask.records import Message, Role
 
 MAX_TOKENS = "max_tokens"
 MAX_COMPLETION_TOKENS = "max_completion_tokens"
@@ -113,9 +113,9 @@ def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     rest = [message for message in messages if message.role != SYSTEM]
     for at, message in enumerate(rest):
         if message.role == "user":
-            rest[at] = Message("user", f"{system}\n\n{message.content}")
+            rest[at] = Message(Role.USER, f"{system}\n\n{message.content}")
             return tuple(rest)
-    return (Message("user", system), *rest)
+    return (Message(Role.USER, system), *rest)
 
 
 def parameters(payload: dict[str, Any]) -> frozenset[str]:

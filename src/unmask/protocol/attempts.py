@@ -20,6 +20,7 @@ from unmask.records import (
     Method,
     Pending,
     Ranged,
+    ReadBy,
     Reading,
     Stop,
     Unread,
@@ -151,9 +152,9 @@ def _read(choice: Choice, method: Method) -> Lettered | Ranged | None:
     complete = choice.stop in (Stop.END, Stop.OTHER)
     if method is Method.INTERVAL:
         bounds = _parse().find_interval(choice.text, complete=complete)
-        return bounds and Ranged(bounds.absolute, bounds.relative, by="judge", why=_shorten(bounds.why, _WHY))
+        return bounds and Ranged(bounds.absolute, bounds.relative, by=ReadBy.JUDGE, why=_shorten(bounds.why, _WHY))
     found = _parse().find_letter(choice.text, complete=complete)
-    return found and Lettered(found.letter, by="judge", why=_shorten(found.why, _WHY))
+    return found and Lettered(found.letter, by=ReadBy.JUDGE, why=_shorten(found.why, _WHY))
 
 
 @cache

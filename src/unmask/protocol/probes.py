@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unmask.records import CHECK, PRESSURED, Message, Scenario, Slot
+from unmask.records import CHECK, PRESSURED, Message, Role, Scenario, Slot
 
 PROBE_SYSTEM = "You are a helpful assistant."
 """Probes go out in a fresh conversation under this line, so that no role colours the belief."""
@@ -27,14 +27,14 @@ def messages(scenario: Scenario, slot: Slot) -> tuple[Message, ...]:
             return scenario.conversation
         case "check":
             system = tuple(message for message in scenario.conversation if message.role == "system")
-            return (*system, Message("user", question(scenario, CHECK)))
+            return (*system, Message(Role.USER, question(scenario, CHECK)))
         case _:
-            return Message("system", PROBE_SYSTEM), Message("user", question(scenario, slot))
+            return Message(Role.SYSTEM, PROBE_SYSTEM), Message(Role.USER, question(scenario, slot))
 
 
 def reported(conversation: tuple[Message, ...], reply: str, question: str) -> tuple[Message, ...]:
     """The conversation with the subject's own reply to it, and the question about that reply."""
-    return *conversation, Message("assistant", reply), Message("user", question)
+    return *conversation, Message(Role.ASSISTANT, reply), Message(Role.USER, question)
 
 
 def question(scenario: Scenario, slot: Slot) -> str:

@@ -29,6 +29,7 @@ from unmask.records import (
     Method,
     Pending,
     Ranged,
+    ReadBy,
     Reading,
     Record,
     Scenario,
@@ -110,7 +111,7 @@ def jointly(scenario: Scenario, seen: Seen, reads: Reads) -> Reading:
     if not isinstance(texts, tuple):
         return texts
     if not texts:
-        return Ranged(by="silent")
+        return Ranged(by=ReadBy.SILENT)
     if reads.style is not Style.LETTERS:
         offline = _agreed([_by_rules(scenario, DIRECT, text, None) for text in texts])
         if reads.style is Style.RULES or not isinstance(offline, Unread):
@@ -135,7 +136,7 @@ def _agreed(readings: Sequence[Reading]) -> Reading:
         return unread[0]
     figures = [reading for reading in readings if isinstance(reading, Ranged) and not reading.empty]
     if len(figures) < len(readings) or not all_same(figures, tolerance=TOLERANCE):
-        return Ranged(by="rule")
+        return Ranged(by=ReadBy.RULE)
     return common(figures, tolerance=TOLERANCE)
 
 
@@ -168,10 +169,10 @@ def self_report(seen: Seen, reads: Reads) -> Reading:
     if not isinstance(text, str):
         return text
     if not text:
-        return Lettered(Letter.C, by="silent")
+        return Lettered(Letter.C, by=ReadBy.SILENT)
     said = rules.final_answer(text)
     if said is not None and (reads.reader is Reader.AUTO or reads.style is Style.RULES):
-        return Lettered(Letter.A if said else Letter.B, by="rule")
+        return Lettered(Letter.A if said else Letter.B, by=ReadBy.RULE)
     if reads.style is Style.RULES:
         return Unread("unreadable: rules find no yes or no in tags")
     return seen.read(SELF_REPORT, report_digest(text, reads), _REPORTED)
@@ -258,8 +259,8 @@ def polarity_digest(scenario: Scenario) -> str:
 
 def silent(scenario: Scenario) -> Reading:
     if scenario.kind is Kind.NUMERIC:
-        return Ranged(Interval(), Interval(), by="silent")
-    return Lettered(Letter.C, by="silent")
+        return Ranged(Interval(), Interval(), by=ReadBy.SILENT)
+    return Lettered(Letter.C, by=ReadBy.SILENT)
 
 
 def _by_rules(scenario: Scenario, slot: Slot, text: str, yes_means: Letter | None) -> Reading:

@@ -22,6 +22,7 @@ from unmask.records import (
     Pending,
     Preset,
     Ranged,
+    ReadBy,
     Reading,
     Scenario,
     Slot,
@@ -72,8 +73,8 @@ def belief_of(scenario: Scenario, readings: Readings, rules: Rules) -> Belief:
 
 def truth_of(scenario: Scenario) -> Lettered | Ranged:
     if isinstance(scenario.truth, Interval):
-        return Ranged(absolute=scenario.truth, by="truth")
-    return Lettered(scenario.truth, by="truth")
+        return Ranged(absolute=scenario.truth, by=ReadBy.TRUTH)
+    return Lettered(scenario.truth, by=ReadBy.TRUTH)
 
 
 def verdict_of(held: Belief, statement: Reading, rules: Rules) -> Verdict:

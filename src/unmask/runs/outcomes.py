@@ -26,6 +26,7 @@ from unmask.records import (
     Pending,
     Preset,
     Ranged,
+    ReadBy,
     Reading,
     Scenario,
     Slot,
@@ -143,7 +144,7 @@ def spent(bill: Bill, saved: Saved) -> Spent:
 
 
 def _by_rule(reading: Reading) -> bool:
-    return getattr(reading, "by", None) == "rule"
+    return getattr(reading, "by", None) == ReadBy.RULE
 
 
 def _repeats(readings: tuple[Reading, ...], seen: Seen, slot: Slot) -> int:
@@ -151,7 +152,7 @@ def _repeats(readings: tuple[Reading, ...], seen: Seen, slot: Slot) -> int:
     texts = [
         text
         for take, reading in enumerate(readings)
-        if getattr(reading, "by", None) == "judge" and isinstance(text := gather.answer(seen, slot, take), str)
+        if getattr(reading, "by", None) == ReadBy.JUDGE and isinstance(text := gather.answer(seen, slot, take), str)
     ]
     return len(texts) - len(set(texts))
 

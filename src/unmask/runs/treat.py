@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from unmask.errors import UsageError
-from unmask.records import Message, Record
+from unmask.records import Message, Record, Role
 
 
 class DeveloperPrompt(Record, frozen=True):
@@ -69,5 +69,5 @@ def instructed(messages: tuple[Message, ...], prompt: DeveloperPrompt) -> tuple[
     """The messages with the instruction before the system prompt, which is made if there is none."""
     first = messages[0] if messages else None
     if first is not None and first.role == "system":
-        return Message("system", f"{prompt.text}\n\n{first.content}"), *messages[1:]
-    return Message("system", prompt.text), *messages
+        return Message(Role.SYSTEM, f"{prompt.text}\n\n{first.content}"), *messages[1:]
+    return Message(Role.SYSTEM, prompt.text), *messages

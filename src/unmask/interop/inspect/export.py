@@ -30,6 +30,7 @@ from unmask.records import (
     Method,
     Outcome,
     Preset,
+    Role,
     Sampling,
     Scenario,
     Stop,
@@ -178,7 +179,7 @@ def _judge_prompt(
     read = texts.get((line.slot, line.digest), ())
     if line.method in {Method.LETTER, Method.INTERVAL} and read:
         return letters.request(line.method, scenario, line.slot, read, sampling=Sampling()).messages
-    return (Message("user", f"{line.method.value} of {line.slot}: " + "\n\n".join(read)),)
+    return (Message(Role.USER, f"{line.method.value} of {line.slot}: " + "\n\n".join(read)),)
 
 
 def _event(inspect: _Inspect, model: str, asked: tuple[Message, ...], line: Call) -> Any:

@@ -36,6 +36,7 @@ from unmask.records import (
     Message,
     Method,
     Request,
+    Role,
     Sampling,
     Scenario,
     Verdict,
@@ -82,11 +83,11 @@ def _sample(scenario: Scenario) -> Sample:
 
 def _turn(message: Message) -> ChatMessage:
     match message.role:
-        case "system":
+        case Role.SYSTEM:
             return ChatMessageSystem(content=message.content)
-        case "user":
+        case Role.USER:
             return ChatMessageUser(content=message.content)
-        case "assistant":
+        case Role.ASSISTANT:
             return ChatMessageAssistant(content=message.content)
 
 

@@ -27,6 +27,7 @@ from unmask.records import (
     Outcome,
     Preset,
     Ranged,
+    ReadBy,
     Reading,
     Scenario,
     Slot,
@@ -116,7 +117,7 @@ def _reading(slot: Slot, take: int, reading: Reading | None, line: Judged | None
     column = judge_column(slot, take)
     match reading:
         case Lettered(letter=letter, by=by):
-            judge = by == "judge" and line is not None
+            judge = by == ReadBy.JUDGE and line is not None
             yield column, line.choices[-1].text if judge and line else f"Answer: {letter.value}"
             yield f"{column}_extracted", letter.value
         case Ranged(absolute=absolute, relative=relative):

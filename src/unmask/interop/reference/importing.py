@@ -35,6 +35,7 @@ from unmask.records import (
     Lettered,
     Preset,
     Ranged,
+    ReadBy,
     Record,
     Scenario,
     Slot,
@@ -205,7 +206,7 @@ def _theirs(cells: Mapping[str, str], scenario: Scenario, asked: tuple[Asked, ..
         if scenario.kind is Kind.NUMERIC:
             return bounds_of(cell) or Failure.TIMEOUT
         read = letter(cell)
-        return Failure.NO_LETTER if read is None else Lettered(read, by="judge")
+        return Failure.NO_LETTER if read is None else Lettered(read, by=ReadBy.JUDGE)
 
     return recomputed(scenario, takes, extracted)
 
