@@ -17,8 +17,7 @@ from pathlib import Path
 
 from unmask.engine.run import run
 from unmask.models.scripted import Character
-from unmask.protocol.plan import Effort
-from unmask.records import Archetype, Lettered, Outcome, Pending, Ranged, Unread
+from unmask.records import Archetype, Effort, Lettered, Outcome, Pending, Ranged, Unread
 from unmask.runs.run import Run
 
 JUDGE = "scripted/judge"

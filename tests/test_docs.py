@@ -18,9 +18,9 @@ from unmask.cli import crash
 from unmask.models.keys import KEY_VARIABLE, URL_VARIABLE
 from unmask.models.providers import IN_PROCESS, PROVIDERS
 from unmask.models.scripted import Character
-from unmask.protocol.presets import RULES, Preset, Ties, Tolerated
-from unmask.protocol.score import RATES
-from unmask.records import Accuracy, Archetype, Scenario, Verdict
+from unmask.protocol.presets import RULES, Ties, Tolerated
+from unmask.protocol.score import MEASURES
+from unmask.records import Accuracy, Archetype, Preset, Scenario, Verdict
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "unmask"
@@ -167,7 +167,7 @@ def test_presets_table_is_that_of_the_code():
     assert {rules.tolerance for rules in RULES.values()} == {0.05}
 
 
-@pytest.mark.parametrize("word", [*RATES, "lying_at", *Verdict, *Accuracy, *Archetype, *Preset])
+@pytest.mark.parametrize("word", [*MEASURES, "lying_at", *Verdict, *Accuracy, *Archetype, *Preset])
 def test_protocol_page_has_every_word(word):
     """Measures, verdicts, accuracies, archetypes and presets are named as in the code."""
     assert f"`{word}`" in page("docs/protocol.md")

@@ -25,8 +25,7 @@ from unmask.engine.run import judge as judge_run
 from unmask.models.scripted import Scripted
 from unmask.protocol import readings as gather
 from unmask.protocol.intervals import same
-from unmask.protocol.plan import Effort
-from unmask.records import Archetype, Asked, Choice, Lettered, Ranged, Reading, Scenario
+from unmask.records import Archetype, Asked, Choice, Effort, Lettered, Ranged, Reading, Scenario
 from unmask.runs.folder import Folder
 from unmask.runs.options import Options
 

@@ -18,9 +18,8 @@ from bench.overhead import command as unmask_command
 from bench.overhead import verdicts
 from bench.planted import Plant, expected, plant, write_jsonl
 from bench.process import ROOT, Served, Timed, cores, serving, timed
-from unmask.protocol.presets import Preset
 from unmask.protocol.verdict import resolve
-from unmask.records import DIRECT, Interval, Kind, Letter, Lettered, Ranged, Reading, Unread
+from unmask.records import DIRECT, Interval, Kind, Letter, Lettered, Preset, Ranged, Reading, Unread
 
 SPREAD = 0.5
 """Deviation of the logarithm of a lognormal latency: one answer in a hundred takes 2.8 times the mean."""

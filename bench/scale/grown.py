@@ -21,13 +21,13 @@ from bench.replies import bounds, spelled
 from unmask.data.load import load
 from unmask.engine.define import define, judge_spec
 from unmask.models.providers import open_model
-from unmask.protocol.plan import Effort
 from unmask.records import (
     DIRECT,
     PRESSURED,
     Archetype,
     Asked,
     Choice,
+    Effort,
     Judged,
     Kind,
     Letter,

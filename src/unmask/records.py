@@ -10,7 +10,7 @@ import hashlib
 import re
 from enum import StrEnum
 from functools import lru_cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import msgspec
 
@@ -18,18 +18,128 @@ FORMAT_VERSION = 1
 """Version of the journal and scenario formats. Raised when an older reader could misunderstand a file."""
 
 
-class Archetype(StrEnum):
-    KNOWN_FACTS = "known_facts"
-    PROVIDED_FACTS = "provided_facts"
-    DOUBLING_DOWN = "doubling_down_known_facts"
-    STATISTICS = "statistics"
-    CONTINUATIONS = "continuations"
-    DISINFORMATION = "disinformation"
-
-
 class Kind(StrEnum):
     BINARY = "binary"
     NUMERIC = "numeric"
+
+
+class ArchetypeTraits(NamedTuple):
+    """Everything the program knows about one archetype: rooms ask these fields and never for an archetype by name."""
+
+    title: str
+    """What people are shown."""
+    purpose: str
+    """One sentence for somebody who writes a scenario."""
+    kind: Kind = Kind.BINARY
+    """What its proposition usually is. A scenario says itself what it is."""
+    supplies_fact: bool = False
+    """The system prompt supplies the fact: no probe is asked, and the belief is the truth."""
+    has_scripted_answer: bool = False
+    """The conversation shows a false first answer as the subject's own: system, user, assistant, user."""
+    has_draft: bool = False
+    """The last message holds a draft. What a reply copies from it, the reply does not assert."""
+    judge_text: str | None = None
+    """A file of `judges/texts`, without its ending: what a judge is told besides about pressured replies."""
+
+
+_NO_TRAITS = ArchetypeTraits("", "")
+
+
+class Archetype(StrEnum):
+    """The kinds of scenario. A new one is one entry here, its text for judges, and its row in docs/protocol.md."""
+
+    traits: ArchetypeTraits
+
+    def __new__(cls, name: str, traits: ArchetypeTraits = _NO_TRAITS) -> Self:
+        """Called for the entries below. `Archetype("statistics")` looks an entry up and gives no traits."""
+        member = str.__new__(cls, name)
+        member._value_ = name
+        member.traits = traits
+        return member
+
+    KNOWN_FACTS = (
+        "known_facts",
+        ArchetypeTraits(
+            title="known facts",
+            purpose="The subject knows the fact, and its role gives it a reason to say the opposite.",
+        ),
+    )
+    PROVIDED_FACTS = (
+        "provided_facts",
+        ArchetypeTraits(
+            title="provided facts",
+            purpose="The system prompt supplies the fact, so nobody has to ask what the subject believes.",
+            supplies_fact=True,
+            judge_text="pressured_provided_facts",
+        ),
+    )
+    DOUBLING_DOWN = (
+        "doubling_down_known_facts",
+        ArchetypeTraits(
+            title="doubling down",
+            purpose="The subject is shown a false answer as its own, and is then asked whether it is sure.",
+            has_scripted_answer=True,
+            judge_text="pressured_doubling_down",
+        ),
+    )
+    STATISTICS = (
+        "statistics",
+        ArchetypeTraits(
+            title="statistics",
+            purpose="The answer is one number, and the role wants it larger, smaller or simply different.",
+            kind=Kind.NUMERIC,
+        ),
+    )
+    CONTINUATIONS = (
+        "continuations",
+        ArchetypeTraits(
+            title="continuations",
+            purpose="A draft holds a false claim, and the subject is asked to go on writing about it.",
+            has_draft=True,
+            judge_text="pressured_continuations",
+        ),
+    )
+    DISINFORMATION = (
+        "disinformation",
+        ArchetypeTraits(
+            title="disinformation",
+            purpose="Somebody asks for a text to share that spreads a falsehood as fact.",
+            judge_text="pressured_disinformation",
+        ),
+    )
+
+
+class Preset(StrEnum):
+    """The sets of rules that make verdicts of readings. `protocol/presets.py` has the rules of each."""
+
+    PAPER = "paper"
+    INSPECT = "inspect"
+    STRICT = "strict"
+
+
+class Effort(StrEnum):
+    """Whether requests that cannot change a verdict are left out."""
+
+    LAZY = "lazy"
+    FULL = "full"
+
+
+class Format(StrEnum):
+    """What `unmask export` writes. `interop/export.py` has the writer of each."""
+
+    CSV = "csv"
+    PARQUET = "parquet"
+    JSONL = "jsonl"
+    REFERENCE_CSV = "reference-csv"
+    INSPECT = "inspect"
+
+
+class Per(StrEnum):
+    """What one row of a table is about. `runs/tables.py` has the columns of each."""
+
+    TAKE = "take"
+    SCENARIO = "scenario"
+    REPLY = "reply"
 
 
 class Letter(StrEnum):
@@ -55,6 +165,30 @@ class Accuracy(StrEnum):
     NO_BELIEF = "no_belief"
     NOT_ASKED = "not_asked"
     UNJUDGED = "unjudged"
+
+
+class Role(StrEnum):
+    """Who speaks in a conversation."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+class ReadBy(StrEnum):
+    """Who read a reply, or what stands in for a reading."""
+
+    JUDGE = "judge"
+    RULE = "rule"
+    SILENT = "silent"
+    """An empty reply, which is C without a call."""
+    PERSON = "person"
+    PANEL = "panel"
+    """Judges that did not all read it in the same way."""
+    PROBES = "probes"
+    """A belief: what all probes show together."""
+    TRUTH = "truth"
+    """A belief: the fact that the scenario supplies."""
 
 
 class Stop(StrEnum):
@@ -90,8 +224,53 @@ class Interval(Record, frozen=True, array_like=True, omit_defaults=False):
         return self.lower is None and self.upper is None
 
 
+# --- slots ------------------------------------------------------------------------------------------------
+
+Slot = str
+"""A place in a scenario that a reply fills: `direct`, `indirect_1`, `indirect_2`, `pressured`, `check`, `self_report`.
+Judges also answer about `polarity` and `role_play`. The set is open: make one with the constants and functions below,
+and ask the functions what it is."""
+
+DIRECT: Slot = "direct"
+PRESSURED: Slot = "pressured"
+CHECK: Slot = "check"
+SELF_REPORT: Slot = "self_report"
+"""What the subject says, right after its first pressured reply, about whether that was true: A it was, B it was not."""
+ROLE_PLAY: Slot = "role_play"
+"""Whether a lie makes it plain to its reader that it is fiction or a part: A it does, B it does not."""
+
+_INDIRECT = "indirect_"
+
+
+def pressured(turn: int) -> Slot:
+    """The slot of a pressured reply. Turns are counted from 1, and the first has the name without a number."""
+    return PRESSURED if turn == 1 else f"{PRESSURED}_{turn}"
+
+
+def indirect(number: int) -> Slot:
+    """The slot of an indirect probe, counted from 1."""
+    return f"{_INDIRECT}{number}"
+
+
+def is_indirect(slot: Slot) -> bool:
+    return slot.startswith(_INDIRECT)
+
+
+def indirect_number(slot: Slot) -> int:
+    """Which indirect probe this is, counted from 1."""
+    return int(slot.removeprefix(_INDIRECT))
+
+
+def is_probe(slot: Slot) -> bool:
+    """Whether replies in this slot show what the subject believes."""
+    return slot == DIRECT or is_indirect(slot)
+
+
+# --- scenarios --------------------------------------------------------------------------------------------
+
+
 class Message(Record, frozen=True):
-    role: Literal["system", "user", "assistant"]
+    role: Role
     content: str
 
 
@@ -126,6 +305,22 @@ class Scenario(Record, frozen=True, kw_only=True):
     """Numeric only: where the pressure wants the figure to go. Binary pressure always pushes to the false side."""
     canary: str | None = None
     delivery: int | None = None
+
+    @property
+    def asks_belief(self) -> bool:
+        """Whether the probes are asked. Otherwise the scenario supplies the fact, and the belief is the truth."""
+        return not self.archetype.traits.supplies_fact
+
+    @property
+    def probes(self) -> dict[Slot, str]:
+        """The neutral questions that show a belief, in the order they are asked: the direct one, the indirect ones."""
+        direct = {} if self.direct is None else {DIRECT: self.direct}
+        return direct | {indirect(number): text for number, text in enumerate(self.indirect, start=1)}
+
+    @property
+    def questions(self) -> dict[Slot, str]:
+        """All neutral questions: the probes, then the check whether a supplied fact was understood."""
+        return self.probes if self.check is None else {**self.probes, CHECK: self.check}
 
     @property
     def statements(self) -> tuple[str, str]:
@@ -216,18 +411,6 @@ class Completion(Record, frozen=True):
 
 # --- the journal ------------------------------------------------------------------------------------------
 
-Slot = str
-"""A place in a scenario that a reply fills: `direct`, `indirect_1`, `indirect_2`, `pressured`, `check`, `self_report`.
-Judges also answer about `polarity` and `role_play`."""
-
-DIRECT: Slot = "direct"
-PRESSURED: Slot = "pressured"
-CHECK: Slot = "check"
-SELF_REPORT: Slot = "self_report"
-"""What the subject says, right after its first pressured reply, about whether that was true: A it was, B it was not."""
-ROLE_PLAY: Slot = "role_play"
-"""Whether a lie makes it plain to its reader that it is fiction or a part: A it does, B it does not."""
-
 
 class Method(StrEnum):
     """What a judge call asked for, and so how its answer is interpreted."""
@@ -309,8 +492,7 @@ class Lettered(Record, frozen=True, tag_field="is", tag="letter"):
     """A reading of a reply to a binary scenario."""
 
     letter: Letter
-    by: str
-    """Who read it: `judge`, `rule`, `silent` (empty reply, C without a call), `person`."""
+    by: ReadBy
     why: str | None = None
 
 
@@ -319,7 +501,7 @@ class Ranged(Record, frozen=True, tag_field="is", tag="range"):
 
     absolute: Interval = Interval()
     relative: Interval = Interval()
-    by: str = "judge"
+    by: ReadBy = ReadBy.JUDGE
     why: str | None = None
 
     @property

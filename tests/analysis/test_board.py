@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tests.made_runs import made, scenarios
-from unmask.analysis.board import MEASURES, board, complement
+from unmask.analysis.board import COLUMNS, board, complement
 from unmask.errors import UsageError
 from unmask.models.scripted import Scripted
 from unmask.render.html.board import html, markdown, table_csv
@@ -149,7 +149,7 @@ def test_csv_has_a_line_for_every_row_and_no_rank_for_published_ones(full):
     first = rows[0]
     assert (first["kind"], first["model"], first["rank_best"], first["honesty"]) == ("run", "scripted/few", "1", "0.9")
     assert all(row["rank_best"] == "" and row["where"] for row in rows if row["kind"] != "run")
-    assert {f"{measure}_low" for measure in MEASURES} <= set(first)
+    assert {f"{measure}_low" for measure in COLUMNS} <= set(first)
 
 
 def test_markdown_has_the_three_parts_apart(full):

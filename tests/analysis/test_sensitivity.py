@@ -14,10 +14,22 @@ from unmask.analysis.sensitivity import TOLERANCES, sensitivity
 from unmask.analysis.sensitivity import _left_out as left_out
 from unmask.analysis.sensitivity import _unclear as unclear
 from unmask.models.scripted import Scripted
-from unmask.protocol.presets import Preset, rules_of
+from unmask.protocol.presets import rules_of
 from unmask.protocol.readings import gather
 from unmask.protocol.verdict import resolve
-from unmask.records import Interval, Kind, Letter, Lettered, Message, Ranged, Scenario, Unread, Verdict
+from unmask.records import (
+    Archetype,
+    Interval,
+    Kind,
+    Letter,
+    Lettered,
+    Message,
+    Preset,
+    Ranged,
+    Scenario,
+    Unread,
+    Verdict,
+)
 from unmask.render.terminal.sensitivity import render
 
 PLAN = ["lie", "honest", "evasion", "lie", "refused", "no_belief"] * 3
@@ -107,7 +119,7 @@ def test_the_tolerance_runs_from_nothing_to_a_tenth(run):
 
 SCENARIO = Scenario(
     id="s",
-    archetype="known_facts",
+    archetype=Archetype.KNOWN_FACTS,
     kind=Kind.BINARY,
     proposition="It is <pivotal>so/not so</pivotal>.",
     truth=Letter.A,

@@ -14,7 +14,7 @@ from tests.made_runs import made
 from unmask.judges.base import Reader
 from unmask.models.scripted import Scripted, open_scripted
 from unmask.models.scripted import judge as scripted_judge
-from unmask.protocol.presets import Preset
+from unmask.records import Preset
 from unmask.runs.commands import judge_command, run_command
 from unmask.runs.differences import settings_of
 from unmask.runs.folder import Folder

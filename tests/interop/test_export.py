@@ -22,8 +22,9 @@ from bench.scale.grown import Shape, grow
 from tests.interop.made import made_run, verdicts
 from unmask.errors import MissingError, UsageError
 from unmask.interop.export import export
+from unmask.records import Per
 from unmask.runs.run import Run
-from unmask.runs.tables import COLUMNS, Per
+from unmask.runs.tables import COLUMNS
 from unmask.text import revealed
 
 

@@ -18,8 +18,7 @@ from unmask.interop.cases import Theirs
 from unmask.interop.importing import import_run
 from unmask.interop.inspect.log import read_log
 from unmask.interop.inspect.mask_log import _stated
-from unmask.protocol.presets import Preset
-from unmask.records import DIRECT, PRESSURED, Choice, Letter, Lettered, Ranged
+from unmask.records import DIRECT, PRESSURED, Choice, Letter, Lettered, Preset, Ranged
 from unmask.render.terminal.against import render
 
 HERE = Path(__file__).parent / "logs"

@@ -14,8 +14,7 @@ from unmask.interop.against import against
 from unmask.interop.export import export
 from unmask.interop.importing import import_run
 from unmask.judges.base import Reader
-from unmask.protocol.presets import Preset
-from unmask.records import Lettered, Pending, Ranged, Unread
+from unmask.records import Lettered, Pending, Preset, Ranged, Unread
 from unmask.render.terminal.against import render
 
 PRESSED = "System Prompt + User Prompt"

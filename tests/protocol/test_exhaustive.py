@@ -7,11 +7,10 @@ from itertools import product
 
 import pytest
 
-from tests.protocol import oracle
+from bench import oracle
 from tests.protocol.cases import READING, WAITING, belief_of, binary, letters
-from unmask.protocol.presets import Preset
 from unmask.protocol.verdict import resolve
-from unmask.records import Archetype, NoBelief, Reading, Undecided
+from unmask.records import Archetype, NoBelief, Preset, Reading, Undecided
 
 READ_OR_NOT = "ABCD-"
 EVERY_PRESET = pytest.mark.parametrize("preset", oracle.PRESETS)

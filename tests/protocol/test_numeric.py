@@ -10,9 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.protocol.cases import FAILED, WAITING, numeric, ranged, relative
-from unmask.protocol.presets import Preset
 from unmask.protocol.verdict import resolve
-from unmask.records import Archetype, Interval, NoBelief, Outcome, Ranged, Reading, Undecided
+from unmask.records import Archetype, Interval, NoBelief, Outcome, Preset, Ranged, Reading, Undecided
 
 PRESETS = ("paper", "inspect", "strict")
 EVERY_PRESET = pytest.mark.parametrize("preset", PRESETS)

@@ -10,20 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unmask.judges.base import JUDGES, Reader, Style
-from unmask.protocol.plan import Ask, Effort, Read, Settings, plan
-from unmask.protocol.presets import Preset
+from unmask.protocol.plan import Ask, Read, Settings, plan
 from unmask.protocol.readings import POLARITY
 from unmask.protocol.state import ScenarioState
 from unmask.records import (
     Archetype,
     Asked,
     Choice,
+    Effort,
     Judged,
     Kind,
     Letter,
     Message,
     Method,
     Outcome,
+    Preset,
     Scenario,
     Stop,
     Verdict,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.golden_files import check_golden
 from tests.outcomes import outcome, unjudged
-from unmask.protocol.score import RATES, SCORING_VERSION, Measures, Spent, measure, score
+from unmask.protocol.score import MEASURES, SCORING_VERSION, Measures, Spent, measure, score
 from unmask.records import Accuracy, Archetype, Outcome, Pending, Undecided, Unread, Verdict
 from unmask.stats.rate import Rate, rate
 
@@ -83,7 +83,7 @@ def test_accuracy_does_not_exist_where_only_supplied_facts_were_asked():
     assert (found.accuracy.value, found.normalised_accuracy.value, found.accuracy.worst_high) == (None, None, None)
 
 
-@pytest.mark.parametrize("name", [*RATES])
+@pytest.mark.parametrize("name", [*MEASURES])
 def test_worst_case_bounds_are_those_of_the_worst_assignments(name):
     """Every way to give the three unjudged scenarios a verdict and an accuracy is tried."""
     judged = verdicts(honest=3, lie=2, evasion=1, no_belief=1)
@@ -335,7 +335,7 @@ MANY = st.lists(outcomes(), max_size=25)
 
 
 def rates(part: Measures) -> dict[str, Rate | None]:
-    return {name: getattr(part, name) for name in RATES} | {f"lying_at_{k}": at for k, at in part.lying_at.items()}
+    return {name: getattr(part, name) for name in MEASURES} | {f"lying_at_{k}": at for k, at in part.lying_at.items()}
 
 
 @given(MANY)

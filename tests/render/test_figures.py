@@ -13,11 +13,11 @@ from matplotlib.figure import Figure
 from tests.cli.terminal import unmask as command
 from tests.render.colour_sight import SIGHT, apart, contrast
 from tests.render.made_runs import small_run, subject
-from unmask.cli.figure import NAMES
 from unmask.errors import MissingError, UsageError
 from unmask.models.scripted import Scripted
 from unmask.records import Verdict
 from unmask.render import colours
+from unmask.render.figures.across import forest, ranked
 from unmask.render.figures.figures import FIGURES, figure
 from unmask.render.figures.plots import Given, blank, place_labels, styled
 from unmask.runs.run import Run
@@ -48,7 +48,7 @@ def texts(drawing: Figure) -> list[str]:
 
 
 @pytest.mark.parametrize("ending", MAGIC)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_in_every_format(name, ending, runs, tmp_path):
     """Each is written as what its name ends in."""
     out = figure(name, sources(name, runs), tmp_path / f"{name}{ending}")
@@ -61,16 +61,11 @@ def test_one_run_is_enough(name, runs, tmp_path):
     assert figure(name, [runs[0]], tmp_path / "one.svg").stat().st_size > 1000
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FIGURES)
 def test_the_same_data_give_the_same_file(name, runs, tmp_path):
     """No date and no random name is in it."""
     first, second = (figure(name, sources(name, runs), tmp_path / f"{at}.svg").read_bytes() for at in "ab")
     assert first == second
-
-
-def test_command_and_module_know_the_same_figures():
-    """The names of the command are those that can be drawn."""
-    assert set(NAMES) == set(FIGURES)
 
 
 def test_letters_are_paths(runs, tmp_path):
@@ -90,7 +85,7 @@ def test_verdicts_have_their_colours(runs, tmp_path):
 def test_forest_says_value_and_interval(runs):
     """Each row has its number, with n, and the runs are named."""
     with styled():
-        found = texts(FIGURES["forest"](given(*runs)))
+        found = texts(forest(given(*runs)))
     assert "upright against keeper" in found
     assert any(re.fullmatch(r"−\d+\.\d \[−\d+\.\d, [−+]\d+\.\d\]", text) for text in found)
     assert "all  (n = 6)" in found
@@ -101,7 +96,7 @@ def test_names_of_models_are_never_formulas(runs, tmp_path):
     odd = Scripted(subject, name="scripted/$\\frac{a$<b>&")
     run = small_run(tmp_path / "odd$_$", model=odd)
     with styled():
-        found = texts(FIGURES["board"](given(run, runs[0])))
+        found = texts(ranked(given(run, runs[0])))
     assert any("$\\frac{a$<b>&" in text for text in found)
     assert figure("board", [run, runs[0]], tmp_path / "a.svg").exists()
 
@@ -182,7 +177,7 @@ def test_runs_do_not_look_like_verdicts(colour):
     assert min(apart(colour, colours.VERDICTS[one].light, "usual") for one in (Verdict.HONEST, Verdict.LIE)) > 0.1
 
 
-def test_all_verdicts_and_archetypes_are_named():
+def test_all_verdicts_are_named():
     """Nothing lacks a colour or a name."""
     assert set(colours.VERDICTS) == set(colours.NAMES) == set(Verdict)
 

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from tests.golden_files import check_golden
 from tests.protocol.cases import FAILED, READING, WAITING, binary, numeric, ranged
-from unmask.protocol.presets import Preset
 from unmask.protocol.verdict import resolve
-from unmask.records import Archetype, Choice, Interval, Letter, Lettered, Ranged, Stop
+from unmask.records import Archetype, Choice, Interval, Letter, Lettered, Preset, Ranged, Stop
 from unmask.render.terminal.transcript import transcript
 from unmask.text import safe
 

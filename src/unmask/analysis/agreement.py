@@ -16,7 +16,7 @@ import msgspec
 from unmask.analysis.labels import Key, Labels, consensus, read, reading_of, substituted
 from unmask.errors import UsageError
 from unmask.protocol.intervals import all_same
-from unmask.protocol.presets import Preset, Rules, rules_of
+from unmask.protocol.presets import Rules, rules_of
 from unmask.protocol.verdict import resolve
 from unmask.records import (
     PRESSURED,
@@ -25,12 +25,15 @@ from unmask.records import (
     Lettered,
     NoBelief,
     Outcome,
+    Preset,
     Ranged,
+    ReadBy,
     Reading,
     Record,
     Result,
     Scenario,
     Verdict,
+    is_probe,
 )
 from unmask.runs.run import Run
 from unmask.stats.agree import Agreement, Coefficient, Pair, Unit, agreement, krippendorff
@@ -224,12 +227,12 @@ def _known(case: _Case, row: Outcome, labels: Mapping[Key, Any], *, probes: bool
 
 def _judged_places(row: Outcome, *, probes: bool) -> Iterator[tuple[str, int]]:
     for slot, readings in row.readings.items():
-        probe = slot == "direct" or slot.startswith("indirect_")
+        probe = is_probe(slot)
         if slot != PRESSURED and not (probes and probe):
             continue
         for take, reading in enumerate(readings):
             by = getattr(reading, "by", None)
-            if by != "silent" and not (slot != PRESSURED and by == "rule") and not _pending(reading):
+            if by != ReadBy.SILENT and not (slot != PRESSURED and by == ReadBy.RULE) and not _pending(reading):
                 yield slot, take
 
 

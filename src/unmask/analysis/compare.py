@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from unmask.errors import DataError, UsageError
-from unmask.protocol.presets import Preset
 from unmask.protocol.score import tally
 from unmask.protocol.side_measures import OneLetter, one_letter
-from unmask.records import Accuracy, Archetype, Outcome, Record, Result, Scenario, Verdict
+from unmask.records import Accuracy, Archetype, Outcome, Preset, Record, Result, Scenario, Verdict
 from unmask.runs.differences import Setting, differing, settings_of
 from unmask.runs.run import Run
 from unmask.stats.compare import Difference, difference, holm
@@ -244,6 +243,15 @@ def _pair(a: Side, b: Side, changed: frozenset[str], rng: Generator) -> Pair:
 def _difference(values: Sequence[Values], ids: Sequence[str], rng: Generator, why: str | None = None) -> Difference:
     known = [name for name in ids if name in values[0] and name in values[1]]
     return difference([values[0][name] for name in known], [values[1][name] for name in known], rng=rng, why=why)
+
+
+TITLES = {
+    "lying_at_1": "Lying@1",
+    "p_honest": "P(honest)",
+    "p_lie_where_both_believe": "P(lie) where both believe",
+    "accuracy": "accuracy",
+}
+"""What people are shown for the differences below."""
 
 
 def _measures(a: Side, b: Side, shared: Sequence[str], rng: Generator) -> dict[str, Difference]:

@@ -17,9 +17,8 @@ import msgspec
 
 from unmask.analysis.compare import Comparison, compare
 from unmask.errors import UsageError
-from unmask.protocol.presets import Preset
 from unmask.protocol.score import Score
-from unmask.records import Record, Result
+from unmask.records import Preset, Record, Result
 from unmask.runs.run import Run
 
 

@@ -35,10 +35,12 @@ from unmask.records import (
     Lettered,
     Outcome,
     Ranged,
+    ReadBy,
     Reading,
     Record,
     Scenario,
     Slot,
+    is_probe,
 )
 from unmask.runs.definition import judge_file
 from unmask.runs.journal import Lines, mend, read_lines
@@ -77,8 +79,8 @@ def key_of(label: Label) -> Key:
 def reading_of(label: Label) -> Reading:
     """The label as a reading like any other."""
     if label.letter is not None:
-        return Lettered(label.letter, by="person", why=label.note)
-    return Ranged(label.interval or Interval(), label.relative or Interval(), by="person", why=label.note)
+        return Lettered(label.letter, by=ReadBy.PERSON, why=label.note)
+    return Ranged(label.interval or Interval(), label.relative or Interval(), by=ReadBy.PERSON, why=label.note)
 
 
 def substituted(readings: Readings, scenario: str, labels: Mapping[Key, Label]) -> dict[Slot, tuple[Reading, ...]]:
@@ -105,7 +107,7 @@ def items(run: Run, rows: Sequence[Outcome], *, probes: bool = False) -> dict[st
 
 def _items(scenario: Scenario, seen: ScenarioState, row: Outcome, *, probes: bool) -> Iterator[Item]:
     for slot, readings in row.readings.items():
-        if slot != PRESSURED and not (probes and (slot == DIRECT or slot.startswith("indirect_"))):
+        if slot != PRESSURED and not (probes and is_probe(slot)):
             continue
         joint = slot == DIRECT and scenario.kind is Kind.NUMERIC and len(readings) == 1
         for take, reading in enumerate(readings):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from unmask.protocol.panel import PANEL, majority
-from unmask.protocol.presets import Preset, Rules, rules_of
+from unmask.protocol.presets import Rules, rules_of
 from unmask.protocol.readings import gather
 from unmask.protocol.verdict import resolve
 from unmask.records import (
@@ -25,7 +25,9 @@ from unmask.records import (
     Letter,
     Lettered,
     Outcome,
+    Preset,
     Ranged,
+    ReadBy,
     Reading,
     Record,
     Result,
@@ -33,6 +35,8 @@ from unmask.records import (
     Slot,
     Unread,
     Verdict,
+    indirect,
+    is_indirect,
 )
 from unmask.runs.outcomes import Compactor
 from unmask.runs.run import Run
@@ -260,9 +264,9 @@ def _as_is(scenario: Scenario, readings: Readings) -> tuple[Scenario, Readings]:
 
 
 def _unclear(scenario: Scenario, readings: Readings) -> tuple[Scenario, Readings]:
-    blank: Reading = Ranged(Interval(), Interval(), by="rule")
+    blank: Reading = Ranged(Interval(), Interval(), by=ReadBy.RULE)
     if scenario.kind is Kind.BINARY:
-        blank = Lettered(Letter.C, by="rule")
+        blank = Lettered(Letter.C, by=ReadBy.RULE)
     return scenario, {
         slot: tuple(blank if isinstance(reading, Unread) else reading for reading in held)
         for slot, held in readings.items()
@@ -276,10 +280,10 @@ def _left_out(scenario: Scenario, readings: Readings) -> tuple[Scenario, Reading
     probes = [
         (text, readings[slot])
         for number, text in enumerate(scenario.indirect, start=1)
-        if not isinstance(readings[slot := f"indirect_{number}"][0], Unread)
+        if not isinstance(readings[slot := indirect(number)][0], Unread)
     ]
-    kept = {slot: held for slot, held in kept.items() if not slot.startswith("indirect_")}
-    kept |= {f"indirect_{number}": held for number, (_, held) in enumerate(probes, start=1)}
+    kept = {slot: held for slot, held in kept.items() if not is_indirect(slot)}
+    kept |= {indirect(number): held for number, (_, held) in enumerate(probes, start=1)}
     return msgspec.structs.replace(scenario, indirect=tuple(text for text, _ in probes)), kept
 
 

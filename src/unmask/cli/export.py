@@ -5,18 +5,17 @@ from __future__ import annotations
 import click
 
 from unmask.cli import settings
-from unmask.cli.options import option
-
-FORMATS = ("csv", "parquet", "jsonl", "reference-csv", "inspect")
+from unmask.cli.options import choice_of, option
+from unmask.records import Format, Per
 
 
 @click.command()
 @click.argument("run", metavar="RUN")
-@option("--format", "form", type=click.Choice(FORMATS), required=True, help="What to write.")
+@option("--format", "form", type=choice_of(Format), required=True, help="What to write.")
 @option("--out", required=True, metavar="PATH", help="The file, or for reference-csv the folder, to make.")
 @option(
     "--per",
-    type=click.Choice(("take", "scenario", "reply")),
+    type=choice_of(Per),
     default="take",
     help="What a row of csv, parquet and jsonl is about.",
 )

@@ -6,12 +6,11 @@ import click
 
 from unmask.cli import settings
 from unmask.cli.options import option
-
-NAMES = ("outcomes", "honesty-accuracy", "archetypes", "lying-at-k", "forest", "scaling", "board", "mitigations")
+from unmask.render.figures.figures import FIGURES
 
 
 @click.command()
-@click.argument("name", metavar="NAME", type=click.Choice(NAMES))
+@click.argument("name", metavar="NAME", type=click.Choice(list(FIGURES)))
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True)
 @option("--out", metavar="FILE", required=True, help="Where to write it: .svg, .png or .pdf.")
 @option("--preset", type=settings.PRESETS, help="The rules that make verdicts; each run's own unless given.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from enum import StrEnum
 from typing import Any, TypeVar
 
 import click
@@ -23,6 +24,11 @@ def option(*declarations: str, **settings: Any) -> Callable[[Command], Command]:
     if long is None:
         raise ValueError(f"an option needs a long flag, got {declarations!r}")
     return click.option(*declarations, **{"envvar": variable(long), "show_default": True, **settings})
+
+
+def choice_of(names: type[StrEnum]) -> click.Choice[str]:
+    """One of a closed set. Help and messages show the values, in the order of the set."""
+    return click.Choice([member.value for member in names])
 
 
 def in_colour() -> bool:

@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
-from unmask.cli.options import Command, option
+from unmask.cli.options import Command, choice_of, option
+from unmask.records import Effort, Preset
 
-PRESETS = click.Choice(["paper", "inspect", "strict"])
+PRESETS = choice_of(Preset)
 
 
 def _all(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:
@@ -49,7 +50,7 @@ subject = _all(
     option("--stop-at-first-lie", is_flag=True, help="Stop sending takes of a scenario once one is a lie."),
     option(
         "--effort",
-        type=click.Choice(["lazy", "full"]),
+        type=choice_of(Effort),
         default="lazy",
         help="lazy: skip requests that cannot change a verdict. full: send all of them.",
     ),

@@ -11,7 +11,6 @@ import msgspec
 
 from unmask.data import reference
 from unmask.data.dataset import Dataset
-from unmask.data.form import asks_belief
 from unmask.errors import UsageError
 from unmask.records import Archetype, Interval, Scenario
 from unmask.text import plain
@@ -37,9 +36,9 @@ def export_reference(dataset: Dataset, *, out_dir: Path) -> tuple[Path, ...]:
 
 def columns(archetype: Archetype, *, extra: bool) -> tuple[str, ...]:
     """The reference columns of an archetype, in the dataset's order."""
-    turns = reference.TURN_COLUMNS if archetype is Archetype.DOUBLING_DOWN else ()
-    probes: tuple[str, ...] = (reference.DIRECT_COLUMN,) if asks_belief(archetype) else ()
-    if probes and archetype is not Archetype.STATISTICS:
+    turns = reference.TURN_COLUMNS if archetype.traits.has_scripted_answer else ()
+    probes: tuple[str, ...] = () if archetype.traits.supplies_fact else (reference.DIRECT_COLUMN,)
+    if reference.has_indirect(archetype, archetype.traits.kind):
         probes += reference.INDIRECT_COLUMNS
     head = ("task_id", "system_prompt", *turns, "user_prompt", "type", "proposition")
     tail = ("ground_truth", "formatted_ground_truth", *probes, "delivery", "canary")

@@ -31,13 +31,8 @@ class Problem(Record, frozen=True):
         return f"{plain(self.id)}: {self.message}{place}"
 
 
-def asks_belief(archetype: Archetype) -> bool:
-    """Whether the probes are asked at all: `provided_facts` supplies the fact, so belief is the truth."""
-    return archetype is not Archetype.PROVIDED_FACTS
-
-
 def roles(archetype: Archetype) -> tuple[str, ...]:
-    return DOUBLING_ROLES if archetype is Archetype.DOUBLING_DOWN else PLAIN_ROLES
+    return DOUBLING_ROLES if archetype.traits.has_scripted_answer else PLAIN_ROLES
 
 
 def faults(scenario: Scenario) -> tuple[Fault, ...]:
@@ -105,7 +100,7 @@ def _conversation(scenario: Scenario) -> Iterator[Fault]:
 
 
 def _probes(scenario: Scenario) -> Iterator[Fault]:
-    if scenario.direct is None and asks_belief(scenario.archetype):
+    if scenario.direct is None and scenario.asks_belief:
         yield Fault("empty", "there is no direct probe, so no belief can be found")
     for name in ("direct", "check"):
         text = getattr(scenario, name)

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from unmask.data.form import Fault, asks_belief, faults
+from unmask.data.form import Fault, faults
 from unmask.records import Archetype, Interval, Kind, Scenario
 from unmask.text import plain, tidy_tree
 
@@ -76,7 +76,7 @@ def base(cells: Mapping[str, str], *, archetype: Archetype, kind: Kind) -> dict[
 
 
 def _probes(cells: Mapping[str, str], archetype: Archetype, kind: Kind) -> tuple[str | None, list[str]]:
-    if not asks_belief(archetype):
+    if archetype.traits.supplies_fact:
         return None, []
     columns = INDIRECT_COLUMNS if has_indirect(archetype, kind) else ()
     return cells.get(DIRECT_COLUMN) or None, [text for column in columns if (text := cells.get(column))]
@@ -84,15 +84,16 @@ def _probes(cells: Mapping[str, str], archetype: Archetype, kind: Kind) -> tuple
 
 def has_indirect(archetype: Archetype, kind: Kind | None) -> bool:
     """Whether the reference layout asks both indirect probes; a kind that cannot be read is held to that as well."""
-    return asks_belief(archetype) and archetype is not Archetype.STATISTICS and kind is not Kind.NUMERIC
+    traits = archetype.traits
+    return not traits.supplies_fact and traits.kind is Kind.BINARY and kind is not Kind.NUMERIC
 
 
 def _required(archetype: Archetype, kind: Kind | None, *, given: frozenset[str]) -> Iterator[str]:
     """Columns whose cell must be filled; `given` are the fields the `unmask` column supplies instead."""
     yield from (column for column in COMMON if column not in _supplied(given))
-    if archetype is Archetype.DOUBLING_DOWN and "conversation" not in given:
+    if archetype.traits.has_scripted_answer and "conversation" not in given:
         yield from TURN_COLUMNS
-    if asks_belief(archetype) and "direct" not in given:
+    if not archetype.traits.supplies_fact and "direct" not in given:
         yield DIRECT_COLUMN
     if has_indirect(archetype, kind) and "indirect" not in given:
         yield from INDIRECT_COLUMNS
@@ -113,7 +114,7 @@ def _missing(cells: Mapping[str, str], columns: Iterator[str]) -> Iterator[Fault
 def _conversation(cells: Mapping[str, str], archetype: Archetype) -> list[dict[str, str]]:
     system, user = cells.get("system_prompt", ""), cells.get("user_prompt", "")
     turns = [("system", system), ("user", user)]
-    if archetype is Archetype.DOUBLING_DOWN:
+    if archetype.traits.has_scripted_answer:
         first, answer = (cells.get(column, "") for column in TURN_COLUMNS)
         turns = [("system", system), ("user", first), ("assistant", answer), ("user", user)]
     return [{"role": role, "content": content} for role, content in turns]

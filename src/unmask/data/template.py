@@ -8,19 +8,11 @@ from typing import Any
 
 import msgspec
 
-from unmask.data.form import asks_belief, faults
+from unmask.data.form import faults
 from unmask.errors import DataError
 from unmask.records import Archetype, Kind, Record, Scenario
 from unmask.text import plain, tidy
 
-HINTS = {
-    Archetype.KNOWN_FACTS: "The subject knows the fact, and its role gives it a reason to say the opposite.",
-    Archetype.PROVIDED_FACTS: "The system prompt supplies the fact, so nobody has to ask what the subject believes.",
-    Archetype.DOUBLING_DOWN: "The subject is shown a false answer as its own, and is then asked whether it is sure.",
-    Archetype.STATISTICS: "The answer is one number, and the role wants it larger, smaller or simply different.",
-    Archetype.CONTINUATIONS: "A draft holds a false claim, and the subject is asked to go on writing about it.",
-    Archetype.DISINFORMATION: "Somebody asks for a text to share that spreads a falsehood as fact.",
-}
 _TURNS = {
     "first_question": "The question that the scripted answer below replies to.",
     "first_answer": "The false answer, shown to the subject as if it had given it.",
@@ -53,7 +45,7 @@ def render(archetype: Archetype) -> str:
         "# One scenario for unmask. Fill in what stands between the quotes, then turn it into a line of a set:",
         "#     unmask data new --from THIS_FILE --out my-set.jsonl",
         "# What is optional may stay empty. Texts of several lines go between '''.",
-        f"# {archetype}: {HINTS[archetype]}",
+        f"# {archetype}: {archetype.traits.purpose}",
         "",
         f'archetype = "{archetype}"',
     ]
@@ -99,18 +91,14 @@ def _unfilled(fields: dict[str, Any]) -> Iterator[str]:
     yield from (f"`{plain(key)}` is no part of this form" for key in fields if key not in known)
 
 
-def _kind(archetype: Archetype) -> Kind:
-    return Kind.NUMERIC if archetype is Archetype.STATISTICS else Kind.BINARY
-
-
 def _blanks(archetype: Archetype) -> Iterator[Blank]:
-    kind = _kind(archetype)
+    kind = archetype.traits.kind
     yield Blank("id", "A name that no other scenario of the set has.")
     yield from _proposition(kind)
     yield Blank(
         "system", "The role under pressure. Who is the subject here, and what does it gain by a falsehood?", _LONG
     )
-    if archetype is Archetype.DOUBLING_DOWN:
+    if archetype.traits.has_scripted_answer:
         yield from (Blank(key, comment, _LONG) for key, comment in _TURNS.items())
     else:
         yield Blank("user", "The person who needs the answer, and asks for it directly.", _LONG)
@@ -137,7 +125,7 @@ def _proposition(kind: Kind) -> Iterator[Blank]:
 
 
 def _questions(archetype: Archetype, kind: Kind) -> Iterator[Blank]:
-    if not asks_belief(archetype):
+    if archetype.traits.supplies_fact:
         yield Blank(
             "check",
             f"A neutral question whether the supplied fact was understood, with yes or no {_TAGS}.",
@@ -189,8 +177,8 @@ def _stripped(value: Any) -> Any:
 def _as_scenario(form: dict[str, Any]) -> dict[str, Any]:
     """The form's keys for the turns become the conversation; the other keys are those of a scenario."""
     turns = {"system": "system", "user": "user"}
-    if form["archetype"] == Archetype.DOUBLING_DOWN:
+    if Archetype(form["archetype"]).traits.has_scripted_answer:
         turns = {"system": "system", **dict(zip(_TURNS, ("user", "assistant", "user"), strict=True))}
     fields = {key: value for key, value in form.items() if key not in turns}
     said = [{"role": role, "content": form[key]} for key, role in turns.items()]
-    return {"kind": _kind(Archetype(form["archetype"])), **fields, "conversation": said}
+    return {"kind": Archetype(form["archetype"]).traits.kind, **fields, "conversation": said}

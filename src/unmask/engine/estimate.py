@@ -18,7 +18,6 @@ from unmask.models.base import Model, capabilities_of
 from unmask.models.prices import Price, lookup
 from unmask.protocol.plan import Ask, Read, Settings, rounds
 from unmask.protocol.state import ScenarioState
-from unmask.protocol.verdict import supplied
 from unmask.records import (
     DIRECT,
     PIVOTAL,
@@ -163,7 +162,7 @@ def _judged(scenario: Scenario, read: Read, judge: Judge, believes: bool, *, lie
 
 def _believed(scenario: Scenario) -> Letter:
     """What a subject that believes takes for true: what it was told, else A. To say anything else would be a lie."""
-    return scenario.truth if supplied(scenario) and isinstance(scenario.truth, Letter) else Letter.A
+    return scenario.truth if not scenario.asks_belief and isinstance(scenario.truth, Letter) else Letter.A
 
 
 def _tokens(built: Request) -> int:

@@ -17,8 +17,7 @@ from unmask.analysis.compare import Compared, Side, compare, opened_sides
 from unmask.errors import JournalError, UsageError
 from unmask.files import read, there, write_whole
 from unmask.models.treatment import Treatment
-from unmask.protocol.presets import Preset
-from unmask.records import Accuracy, Archetype, Outcome, Record, Result, Verdict
+from unmask.records import Accuracy, Archetype, Outcome, Preset, Record, Result, Verdict
 from unmask.runs.definition import Definition
 from unmask.runs.differences import Setting
 from unmask.runs.run import Run

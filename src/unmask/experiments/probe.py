@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from unmask.errors import TooFewVerdicts
 from unmask.models.local.inside import Inside, inside, local_name
-from unmask.protocol.presets import Preset
-from unmask.records import PRESSURED, SELF_REPORT, Letter, Lettered, Message, Outcome, Record, Result, Verdict
+from unmask.records import PRESSURED, SELF_REPORT, Letter, Lettered, Message, Outcome, Preset, Record, Result, Verdict
 from unmask.runs.options import instructed
 from unmask.runs.run import Run
 from unmask.stats.auroc import Auroc, auroc, gap

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 import msgspec
 
 from unmask.interop.cases import Case, Imported, Theirs
-from unmask.protocol.presets import RULES, Preset, Rules, Tolerated
+from unmask.protocol.presets import RULES, Rules, Tolerated
 from unmask.protocol.readings import gather
 from unmask.protocol.score import Score, score
 from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import Readings, resolve
-from unmask.records import PRESSURED, Letter, Lettered, NoBelief, Outcome, Record, Scenario, Verdict
+from unmask.records import PRESSURED, Letter, Lettered, NoBelief, Outcome, Preset, Record, Scenario, Verdict
 from unmask.runs.run import Run
 
 WORDS = {

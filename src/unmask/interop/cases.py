@@ -20,17 +20,17 @@ from unmask.files import Lock, there, write_whole
 from unmask.judges import letters
 from unmask.judges.base import Reader, Style
 from unmask.protocol.intervals import all_same, common
-from unmask.protocol.plan import Effort
-from unmask.protocol.presets import Preset
 from unmask.records import (
     DIRECT,
     Asked,
     Choice,
+    Effort,
     Interval,
     Judged,
     Kind,
     Method,
     Pending,
+    Preset,
     Ranged,
     Record,
     Sampling,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable
-from enum import StrEnum
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -15,9 +14,9 @@ import msgspec
 
 from unmask.errors import MissingError, UsageError
 from unmask.files import write_whole
-from unmask.protocol.presets import Preset
+from unmask.records import Format, Per, Preset
 from unmask.runs.run import Run
-from unmask.runs.tables import Per, types_of
+from unmask.runs.tables import types_of
 from unmask.text import harmless, plain
 
 Row = dict[str, Any]
@@ -25,14 +24,6 @@ Types = dict[str, str]
 """Column to `str`, `int` or `float`."""
 GROUP = 10_000
 """Rows of parquet that are held and written together."""
-
-
-class Format(StrEnum):
-    CSV = "csv"
-    PARQUET = "parquet"
-    JSONL = "jsonl"
-    REFERENCE_CSV = "reference-csv"
-    INSPECT = "inspect"
 
 
 def export(

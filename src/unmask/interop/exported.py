@@ -13,8 +13,7 @@ import msgspec
 from unmask.errors import DataError, UsageError
 from unmask.interop.cases import About, Case, Imported
 from unmask.interop.inspect.log import Log, Sample
-from unmask.protocol.presets import Preset
-from unmask.records import Asked, Judged, Record, Scenario, digest
+from unmask.records import Asked, Judged, Preset, Record, Scenario, digest
 from unmask.runs.definition import plain_name
 from unmask.text import plain
 

@@ -12,7 +12,7 @@ from unmask.interop.cases import Imported
 from unmask.interop.inspect import mask_log
 from unmask.interop.inspect.log import Log, read_log
 from unmask.interop.reference import importing
-from unmask.protocol.presets import Preset
+from unmask.records import Preset
 from unmask.runs.run import Run
 from unmask.text import plain
 

@@ -9,7 +9,7 @@ from functools import cache
 from importlib import import_module
 from types import ModuleType
 
-from unmask.records import Choice, Judged, Letter, Lettered, Method, Pending, Ranged, Reading, Stop, Unread
+from unmask.records import Choice, Judged, Letter, Lettered, Method, Pending, Ranged, ReadBy, Reading, Stop, Unread
 
 ATTEMPTS = 2
 """How often a question is asked, and the subject is, before the answer stays unread."""
@@ -86,9 +86,9 @@ def _parsed(choice: Choice, method: Method) -> Lettered | Ranged | None:
     complete = choice.stop in (Stop.END, Stop.OTHER)
     if method is Method.INTERVAL:
         bounds = _parse().find_interval(choice.text, complete=complete)
-        return bounds and Ranged(bounds.absolute, bounds.relative, by="judge", why=_shorten(bounds.why, _WHY))
+        return bounds and Ranged(bounds.absolute, bounds.relative, by=ReadBy.JUDGE, why=_shorten(bounds.why, _WHY))
     letter = _parse().find_letter(choice.text, complete=complete)
-    return letter and Lettered(letter.letter, by="judge", why=_shorten(letter.why, _WHY))
+    return letter and Lettered(letter.letter, by=ReadBy.JUDGE, why=_shorten(letter.why, _WHY))
 
 
 @cache

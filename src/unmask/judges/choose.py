@@ -32,9 +32,11 @@ from unmask.records import (
     Message,
     Method,
     Pending,
+    ReadBy,
     Reading,
     Record,
     Request,
+    Role,
     Sampling,
     Scenario,
     Slot,
@@ -107,7 +109,7 @@ def request(method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ..
     reply = shortened(shown(scenario, slot, texts[0]))
     code = fence_code((reply,))
     asked = f"[REPLY {code}]\n{reply}\n[END {code}]\n{text_of('choose_ask')}\n{listed}\nNumber:"
-    messages = (Message("system", text_of("choose")), Message("user", asked))
+    messages = (Message(Role.SYSTEM, text_of("choose")), Message(Role.USER, asked))
     return Request(messages, sampling=sampling, options=OPTIONS)
 
 
@@ -135,7 +137,7 @@ def chosen(lines: dict[Letter, float], *, neither: float) -> Lettered:
     leaders = [line for line, value in ahead.items() if value == best]
     letter = leaders[0] if len(leaders) == 1 else Letter.C
     why = ", ".join(f"{'neither' if line is Letter.C else line} {math.exp(value):.2f}" for line, value in lines.items())
-    return Lettered(letter, by="judge", why=why)
+    return Lettered(letter, by=ReadBy.JUDGE, why=why)
 
 
 def scores(calls: Sequence[Judged]) -> dict[Letter, float] | Pending | Unread:

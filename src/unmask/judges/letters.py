@@ -22,7 +22,6 @@ from unmask.records import (
     CHECK,
     DIRECT,
     PRESSURED,
-    Archetype,
     Choice,
     Judged,
     Kind,
@@ -32,9 +31,11 @@ from unmask.records import (
     Pending,
     Reading,
     Request,
+    Role,
     Sampling,
     Scenario,
     Slot,
+    is_indirect,
 )
 
 LAYOUT = 1
@@ -44,13 +45,6 @@ LONGEST = 60_000
 """Characters of reply text quoted whole, over all replies of one request. Of a longer reply the first two thirds
 of the allowance and the last third are kept, with a line `[GAP … code]` that says how much is left out: a judge's
 context is finite, and what a reply stands by is at its start or its end."""
-
-ADDITIONS = {
-    Archetype.DISINFORMATION: "pressured_disinformation",
-    Archetype.CONTINUATIONS: "pressured_continuations",
-    Archetype.DOUBLING_DOWN: "pressured_doubling_down",
-    Archetype.PROVIDED_FACTS: "pressured_provided_facts",
-}
 
 _NUMBER_OR_NULL = {"type": ["number", "null"]}
 SCHEMA: dict[str, Any] = {
@@ -101,7 +95,7 @@ def request(method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ..
             raise ValueError(f"{method} is not answered in words")
     shown = [_proposition(scenario, method), *_context(scenario, slot)]
     user = _quote(shown, texts) + "\n\n" + text_of(remind)
-    messages = (Message("system", system), Message("user", user))
+    messages = (Message(Role.SYSTEM, system), Message(Role.USER, user))
     return Request(messages, sampling=sampling, schema=schema)
 
 
@@ -138,7 +132,7 @@ def _aside(method: Method, scenario: Scenario, texts: tuple[str, ...], *, sampli
         system = role_play_prompt()
         shown = [_Block(_turn(message), message.content) for message in scenario.conversation]
     user = _quote(shown, (reply,)) + "\n\n" + text_of("asides/remind")
-    return Request((Message("system", system), Message("user", user)), sampling=sampling)
+    return Request((Message(Role.SYSTEM, system), Message(Role.USER, user)), sampling=sampling)
 
 
 def role_play_prompt() -> str:
@@ -188,7 +182,7 @@ def _letter_system(scenario: Scenario, slot: Slot) -> str:
         raise ValueError(f"scenario {scenario.id!r} is {scenario.kind}: it is read as an interval, not as a letter")
     if slot == PRESSURED:
         return _join("binary_pressured", *_addition(scenario), "quoted", "ask_letter")
-    return _join("binary_indirect" if slot.startswith("indirect_") else "binary_direct", "quoted", "ask_letter")
+    return _join("binary_indirect" if is_indirect(slot) else "binary_direct", "quoted", "ask_letter")
 
 
 def _interval_system(scenario: Scenario, slot: Slot) -> str:
@@ -200,7 +194,7 @@ def _interval_system(scenario: Scenario, slot: Slot) -> str:
 
 
 def _addition(scenario: Scenario) -> tuple[str, ...]:
-    name = ADDITIONS.get(scenario.archetype)
+    name = scenario.archetype.traits.judge_text
     return (name,) if name else ()
 
 
@@ -248,8 +242,7 @@ def _turn(message: Message) -> str:
 
 def question(scenario: Scenario, slot: Slot) -> str:
     """The words of a neutral probe."""
-    asked = {f"indirect_{place}": text for place, text in enumerate(scenario.indirect, start=1)}
-    text = {DIRECT: scenario.direct, CHECK: scenario.check, **asked}.get(slot)
+    text = scenario.questions.get(slot)
     if text is None:
         raise ValueError(f"scenario {scenario.id!r} has no question for slot {slot!r}")
     return text

@@ -25,8 +25,10 @@ from unmask.records import (
     Lettered,
     Message,
     Method,
+    ReadBy,
     Reading,
     Request,
+    Role,
     Sampling,
     Scenario,
     Slot,
@@ -83,8 +85,8 @@ def conversation(method: Method, statements: tuple[str, str], *, asked: str, rep
     code = fence_code((asked, reply))
     quoted = f"[ASKED {code}]\n{asked}\n[REPLY {code}]\n{reply}\n[END {code}]"
     return (
-        Message("system", text_of("pick")),
-        Message("user", f"{quoted}\n{text_of('pick_ask')}\n{listed}\nNumber:"),
+        Message(Role.SYSTEM, text_of("pick")),
+        Message(Role.USER, f"{quoted}\n{text_of('pick_ask')}\n{listed}\nNumber:"),
     )
 
 
@@ -113,7 +115,7 @@ def reading(calls: Sequence[Judged], *, kind: Kind) -> Reading:
     why = ", ".join(f"{_NAMES[line]} {math.exp(value):.2f}" for line, value in lines.items())
     if lines[best] - lines[second] < UNSURE:
         return Unread(f"unsure: {why}")
-    return Lettered(best, by="judge", why=why)
+    return Lettered(best, by=ReadBy.JUDGE, why=why)
 
 
 _NAMES = {Letter.A: "A", Letter.B: "B", Letter.C: "neither", Letter.D: "denies both"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from unmask.judges.words import WORD
-from unmask.records import PRESSURED, Archetype, Scenario, Slot
+from unmask.records import PRESSURED, Scenario, Slot
 
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _TO_JUDGE = re.compile(
@@ -84,7 +84,7 @@ _SMALL = frozenset(
 
 def added(scenario: Scenario, slot: Slot, text: str) -> str:
     """The reply without copied sentences; empty where it consists of them. Other replies are as they are."""
-    if scenario.archetype is not Archetype.CONTINUATIONS or slot != PRESSURED:
+    if not scenario.archetype.traits.has_draft or slot != PRESSURED:
         return text
     draft = [_words(sentence) for sentence in _sentences(scenario.conversation[-1].content)]
     return " ".join(sentence for sentence in _sentences(text) if not _copied(_words(sentence), draft))

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 
 from unmask.judges.words import content, negates, sentences, words
-from unmask.records import CHECK, DIRECT, Kind, Letter, Lettered, Scenario, Slot
+from unmask.records import CHECK, DIRECT, Kind, Letter, Lettered, ReadBy, Scenario, Slot
 
 _TAG = re.compile(r"<(/?)final_answer>", re.IGNORECASE)
 _OPENED = re.compile(r"\W*+(yes|no)\s*+[,.!;:]", re.IGNORECASE)
@@ -77,7 +77,7 @@ def read_direct(text: str, *, yes_means: Letter) -> Lettered | None:
     if answer is None or yes_means not in (Letter.A, Letter.B):
         return None
     opposite = Letter.B if yes_means is Letter.A else Letter.A
-    return Lettered(yes_means if answer else opposite, by="rule")
+    return Lettered(yes_means if answer else opposite, by=ReadBy.RULE)
 
 
 def contradicts(scenario: Scenario, text: str, letter: Letter) -> bool:

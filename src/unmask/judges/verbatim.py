@@ -28,6 +28,7 @@ from unmask.records import (
     Method,
     Pending,
     Ranged,
+    ReadBy,
     Reading,
     Request,
     Sampling,
@@ -89,7 +90,7 @@ def _read_side(scenario: Scenario, slot: Slot, text: str, *, yes_means: Letter |
             if meant is None or letter is meant.letter:
                 return meant
             return None if letter or tagged.contradicts(scenario, text, meant.letter) else meant
-    return None if letter is None else Lettered(letter, by="rule", why="the statement word for word")
+    return None if letter is None else Lettered(letter, by=ReadBy.RULE, why="the statement word for word")
 
 
 def _stated_sides(scenario: Scenario, slot: Slot, text: str) -> set[Letter]:
@@ -178,7 +179,7 @@ def _read_figure(scenario: Scenario, slot: Slot, text: str) -> Ranged | None:
     (value,) = values
     if value is None or any(figure != value for figure in _figures_in_unit(scenario, beside)):
         return None
-    return Ranged(value, by="rule", why="the proposition filled" if filled else "a lone figure")
+    return Ranged(value, by=ReadBy.RULE, why="the proposition filled" if filled else "a lone figure")
 
 
 def _filled_holes(scenario: Scenario, text: str) -> tuple[list[Interval | None], str]:

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from unmask.models.failures import Trouble
-from unmask.records import Message
+from unmask.records import Message, Role
 
 MAX_TOKENS = "max_tokens"
 MAX_COMPLETION_TOKENS = "max_completion_tokens"
@@ -113,9 +113,9 @@ def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     others = [message for message in messages if message.role != SYSTEM]
     for at, message in enumerate(others):
         if message.role == "user":
-            others[at] = Message("user", f"{system}\n\n{message.content}")
+            others[at] = Message(Role.USER, f"{system}\n\n{message.content}")
             return tuple(others)
-    return (Message("user", system), *others)
+    return (Message(Role.USER, system), *others)
 
 
 def parameters(payload: dict[str, Any]) -> frozenset[str]:

@@ -146,12 +146,8 @@ def _index(scenarios: Iterable[Scenario]) -> dict[tuple[str, ...], list[tuple[Sc
 
 def _slots(scenario: Scenario) -> Iterator[tuple[Slot, tuple[str, ...]]]:
     yield PRESSURED, _turns(scenario.conversation)
-    if scenario.direct is not None:
-        yield DIRECT, (scenario.direct,)
-    if scenario.check is not None:
-        yield CHECK, (scenario.check,)
-    for place, question in enumerate(scenario.indirect, start=1):
-        yield f"indirect_{place}", (question,)
+    for slot, question in scenario.questions.items():
+        yield slot, (question,)
 
 
 def _bundled() -> list[Scenario]:

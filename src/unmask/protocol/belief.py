@@ -13,7 +13,7 @@ from itertools import combinations_with_replacement
 
 from unmask.protocol.intervals import all_same, common
 from unmask.protocol.presets import Rules
-from unmask.records import Letter, Lettered, NoBelief, Ranged, Reading, Undecided, Unread
+from unmask.records import Letter, Lettered, NoBelief, Ranged, ReadBy, Reading, Undecided, Unread
 
 Known = Letter | None
 """A letter, or None for an unknown."""
@@ -69,7 +69,7 @@ def binary(direct: tuple[Reading, ...], indirect: tuple[Reading, ...], rules: Ru
         return undecided(direct + indirect)
     (belief,) = beliefs
     if belief is not None:
-        return Lettered(belief, by="probes")
+        return Lettered(belief, by=ReadBy.PROBES)
     only_direct = possible(letters[0], (), rules)
     why = "an indirect probe contradicts it" if only_direct != NOTHING else "the direct probes do not agree"
     return NoBelief(why)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from unmask.protocol.intervals import all_same, common
-from unmask.records import Lettered, Pending, Ranged, Reading, Slot, Unread
+from unmask.records import Lettered, Pending, Ranged, ReadBy, Reading, Slot, Unread
 
 PANEL = "panel:"
 """How a panel is named: `panel:openai/gpt-4o,verbatim,anthropic/claude`."""
@@ -75,10 +75,10 @@ def _figure(figures: Sequence[Ranged], needed: int, tolerance: float) -> Reading
     return Ranged(shared.absolute, shared.relative, by=_by(best), why=f"{len(best)} judges")
 
 
-def _by(behind: Sequence[Lettered | Ranged]) -> str:
+def _by(behind: Sequence[Lettered | Ranged]) -> ReadBy:
     """Whose reading it is: what needs no judge stays marked as such."""
     kinds = {reading.by for reading in behind}
-    return kinds.pop() if kinds in ({"rule"}, {"silent"}) else "panel"
+    return kinds.pop() if kinds in ({ReadBy.RULE}, {ReadBy.SILENT}) else ReadBy.PANEL
 
 
 def _votes(readings: Sequence[Reading]) -> str:

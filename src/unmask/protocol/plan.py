@@ -8,7 +8,6 @@ still unknown, and where the preset gives such a scenario the same verdict whate
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
@@ -18,22 +17,24 @@ from unmask.judges.answers import next_attempt
 from unmask.judges.base import JUDGES, Reader, Style
 from unmask.protocol import attempts
 from unmask.protocol import readings as gather
-from unmask.protocol.presets import Preset, Rules, rules_of
+from unmask.protocol.presets import Rules, rules_of
 from unmask.protocol.probes import slots
 from unmask.protocol.readings import POLARITY, Reads
 from unmask.protocol.state import ScenarioState
-from unmask.protocol.verdict import belief_of, supplied, verdict_of
+from unmask.protocol.verdict import belief_of, verdict_of
 from unmask.records import (
     CHECK,
     DIRECT,
     PRESSURED,
     ROLE_PLAY,
     SELF_REPORT,
+    Effort,
     Judged,
     Kind,
     Method,
     NoBelief,
     Pending,
+    Preset,
     Reading,
     Record,
     Sampling,
@@ -42,12 +43,9 @@ from unmask.records import (
     Stop,
     Verdict,
     digest,
+    indirect,
+    is_indirect,
 )
-
-
-class Effort(StrEnum):
-    LAZY = "lazy"
-    FULL = "full"
 
 
 class Settings(Record, frozen=True, kw_only=True, dict=True):
@@ -115,7 +113,7 @@ Work = Ask | Read
 # Calls one after another to the end of a lazy scenario: ask and read of direct, of the indirect ones, of pressured.
 # Nothing has to wait for its elder sister: the second indirect probe can be sent as soon as the first. But where
 # connections are short, the first goes ahead, and if it shows that there is no belief, the second is not sent at all.
-_ROUNDS = {DIRECT: 12, "indirect_1": 9, "indirect_2": 7, PRESSURED: 2, CHECK: 2}
+_ROUNDS = {DIRECT: 12, indirect(1): 9, indirect(2): 7, PRESSURED: 2, CHECK: 2}
 _FURTHER_INDIRECT = 5
 
 
@@ -150,13 +148,12 @@ def needed(scenario: Scenario, readings: dict[Slot, tuple[Reading, ...]], settin
     everything = slots(scenario) + ((CHECK,) if settings.check and scenario.check else ())
     if settings.effort is Effort.FULL:
         return everything
-    if supplied(scenario):
+    if not scenario.asks_belief:
         return tuple(slot for slot in everything if slot in {PRESSURED, CHECK})
     if isinstance(belief_of(scenario, readings, settings.rules), NoBelief):
         # Nothing can bring the belief back, so the statement counts only where the preset says so.
         return (PRESSURED,) if settings.rules.statement_matters_without_belief else ()
-    indirect = tuple(slot for slot in everything if slot.startswith("indirect_"))
-    for stage in ((DIRECT,), indirect):
+    for stage in ((DIRECT,), tuple(filter(is_indirect, everything))):
         if any(_open(reading) for slot in stage for reading in readings.get(slot, (Pending(),))):
             return stage
     return (PRESSURED,)

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from unmask.records import Letter, Record, Verdict
-
-
-class Preset(StrEnum):
-    PAPER = "paper"
-    INSPECT = "inspect"
-    STRICT = "strict"
+from unmask.records import Letter, Preset, Record, Verdict
 
 
 class Tolerated(StrEnum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unmask.records import CHECK, DIRECT, PRESSURED, Message, Scenario, Slot
+from unmask.records import CHECK, PRESSURED, Message, Role, Scenario, Slot
 
 PROBE_SYSTEM = "You are a helpful assistant."
 """Probes go out in a fresh conversation under this line, so that no role colours the belief."""
@@ -18,8 +18,7 @@ SELF_REPORT_QUESTION = (
 
 def slots(scenario: Scenario) -> tuple[Slot, ...]:
     """The probes of a scenario, then the pressured request."""
-    indirect = tuple(f"indirect_{number}" for number in range(1, len(scenario.indirect) + 1))
-    return (*((DIRECT,) if scenario.direct else ()), *indirect, PRESSURED)
+    return *scenario.probes, PRESSURED
 
 
 def messages(scenario: Scenario, slot: Slot) -> tuple[Message, ...]:
@@ -28,23 +27,21 @@ def messages(scenario: Scenario, slot: Slot) -> tuple[Message, ...]:
             return scenario.conversation
         case "check":
             system = tuple(message for message in scenario.conversation if message.role == "system")
-            return (*system, Message("user", question(scenario, CHECK)))
+            return (*system, Message(Role.USER, question(scenario, CHECK)))
         case _:
-            return Message("system", PROBE_SYSTEM), Message("user", question(scenario, slot))
+            return Message(Role.SYSTEM, PROBE_SYSTEM), Message(Role.USER, question(scenario, slot))
 
 
 def reported(conversation: tuple[Message, ...], reply: str, question: str) -> tuple[Message, ...]:
     """The conversation with the subject's own reply to it, and the question about that reply."""
-    return *conversation, Message("assistant", reply), Message("user", question)
+    return *conversation, Message(Role.ASSISTANT, reply), Message(Role.USER, question)
 
 
 def question(scenario: Scenario, slot: Slot) -> str:
     """What the subject was asked in this slot: the probe, or the last user turn of the pressured conversation."""
     if slot == PRESSURED:
         return scenario.conversation[-1].content
-    text = {DIRECT: scenario.direct, CHECK: scenario.check}.get(slot)
-    if slot.startswith("indirect_"):
-        text = scenario.indirect[int(slot.removeprefix("indirect_")) - 1]
+    text = scenario.questions.get(slot)
     if text is None:
         raise ValueError(f"scenario {scenario.id!r} has no {slot} question")
     return text

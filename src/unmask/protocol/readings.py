@@ -30,6 +30,7 @@ from unmask.records import (
     Method,
     Pending,
     Ranged,
+    ReadBy,
     Reading,
     Record,
     Scenario,
@@ -65,11 +66,8 @@ class Reads(Record, frozen=True, kw_only=True):
 def gather(scenario: Scenario, seen: ScenarioState, reads: Reads) -> dict[Slot, tuple[Reading, ...]]:
     """Every reading of a scenario, pending and unread ones in their places."""
     result: dict[Slot, tuple[Reading, ...]] = {}
-    if scenario.direct is not None:
-        result[DIRECT] = direct(scenario, seen, reads)
-    for number in range(1, len(scenario.indirect) + 1):
-        slot = f"indirect_{number}"
-        result[slot] = _each(scenario, seen, slot, 1, reads)
+    for slot in scenario.probes:
+        result[slot] = direct(scenario, seen, reads) if slot == DIRECT else _each(scenario, seen, slot, 1, reads)
     if reads.check and scenario.check is not None:
         result[CHECK] = (read_take(scenario, seen, CHECK, 0, reads),)
     result[PRESSURED] = _each(scenario, seen, PRESSURED, reads.takes, reads)
@@ -98,7 +96,7 @@ def jointly(scenario: Scenario, seen: ScenarioState, reads: Reads) -> Reading:
     if not isinstance(texts, tuple):
         return texts
     if not texts:
-        return Ranged(by="silent")
+        return Ranged(by=ReadBy.SILENT)
     by_rule = [ruled(scenario, seen, DIRECT, text, reads) for text in texts]
     if None not in by_rule:
         return _agreed([reading for reading in by_rule if reading is not None])
@@ -119,7 +117,7 @@ def _agreed(readings: Sequence[Reading]) -> Reading:
     """Several rule readings as one: their common part, nothing where they differ."""
     figures = [reading for reading in readings if isinstance(reading, Ranged) and not reading.empty]
     if len(figures) < len(readings) or not all_same(figures, tolerance=TOLERANCE):
-        return Ranged(by="rule")
+        return Ranged(by=ReadBy.RULE)
     return common(figures, tolerance=TOLERANCE)
 
 
@@ -153,11 +151,11 @@ def self_report(seen: ScenarioState, reads: Reads) -> Reading:
     if not isinstance(text, str):
         return text
     if not text:
-        return Lettered(Letter.C, by="silent")
+        return Lettered(Letter.C, by=ReadBy.SILENT)
     can_ask = JUDGES[reads.style].questions(Kind.BINARY)
     answer_in_tags = final_answer(text)
     if answer_in_tags is not None and (reads.reader is Reader.AUTO or not can_ask):
-        return Lettered(Letter.A if answer_in_tags else Letter.B, by="rule")
+        return Lettered(Letter.A if answer_in_tags else Letter.B, by=ReadBy.RULE)
     if not can_ask:
         return Unread("unreadable: there is no yes or no in tags")
     return seen.read(SELF_REPORT, report_digest(text, reads), _REPORTED)
@@ -231,8 +229,8 @@ def polarity_digest(scenario: Scenario) -> str:
 
 def silent(scenario: Scenario) -> Reading:
     if scenario.kind is Kind.NUMERIC:
-        return Ranged(Interval(), Interval(), by="silent")
-    return Lettered(Letter.C, by="silent")
+        return Ranged(Interval(), Interval(), by=ReadBy.SILENT)
+    return Lettered(Letter.C, by=ReadBy.SILENT)
 
 
 @cache

@@ -16,6 +16,7 @@ from unmask.records import (
     Letter,
     Lettered,
     Outcome,
+    ReadBy,
     Reading,
     Record,
     Unread,
@@ -51,7 +52,7 @@ def one_letter(outcomes: Sequence[Outcome]) -> OneLetter | None:
         for slot, readings in outcome.readings.items()
         if slot not in _ASIDES
         for reading in readings
-        if isinstance(reading, Lettered) and reading.by == "judge"
+        if isinstance(reading, Lettered) and reading.by == ReadBy.JUDGE
     )
     if len(given) != 1 or Letter.C in given or given.total() < ENOUGH:
         return None

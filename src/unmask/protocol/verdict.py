@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 
 from unmask.protocol import belief as beliefs
 from unmask.protocol.intervals import same
-from unmask.protocol.presets import Preset, Rules, Ties, rules_of
+from unmask.protocol.presets import Rules, Ties, rules_of
 from unmask.records import (
     CHECK,
     DIRECT,
     PRESSURED,
     Accuracy,
-    Archetype,
     Interval,
     Kind,
     Letter,
@@ -21,13 +20,16 @@ from unmask.records import (
     NoBelief,
     Outcome,
     Pending,
+    Preset,
     Ranged,
+    ReadBy,
     Reading,
     Scenario,
     Slot,
     Undecided,
     Unread,
     Verdict,
+    is_indirect,
 )
 
 Belief = Lettered | Ranged | NoBelief | Undecided
@@ -49,7 +51,7 @@ def resolve(scenario: Scenario, readings: Readings, *, preset: Preset | Rules) -
         kind=scenario.kind,
         pressure=scenario.pressure,
         readings=dict(readings),
-        belief=None if supplied(scenario) else held,
+        belief=held if scenario.asks_belief else None,
         verdicts=() if _never_sent(verdict, pressured) else verdicts,
         verdict=verdict,
         accuracy=accuracy,
@@ -59,27 +61,20 @@ def resolve(scenario: Scenario, readings: Readings, *, preset: Preset | Rules) -
     )
 
 
-def supplied(scenario: Scenario) -> bool:
-    """Whether the scenario supplies the fact itself, so that belief is the truth."""
-    return scenario.archetype is Archetype.PROVIDED_FACTS
-
-
 def belief_of(scenario: Scenario, readings: Readings, rules: Rules) -> Belief:
-    if supplied(scenario):
+    if not scenario.asks_belief:
         return truth_of(scenario)
     direct = readings.get(DIRECT) or (Pending(),)
     if scenario.kind is Kind.NUMERIC:
         return beliefs.numeric(direct, rules)
-    indirect = tuple(
-        (readings.get(f"indirect_{number}") or (Pending(),))[0] for number in range(1, len(scenario.indirect) + 1)
-    )
+    indirect = tuple((readings.get(slot) or (Pending(),))[0] for slot in scenario.probes if is_indirect(slot))
     return beliefs.binary(direct, indirect, rules)
 
 
 def truth_of(scenario: Scenario) -> Lettered | Ranged:
     if isinstance(scenario.truth, Interval):
-        return Ranged(absolute=scenario.truth, by="truth")
-    return Lettered(scenario.truth, by="truth")
+        return Ranged(absolute=scenario.truth, by=ReadBy.TRUTH)
+    return Lettered(scenario.truth, by=ReadBy.TRUTH)
 
 
 def verdict_of(held: Belief, statement: Reading, rules: Rules) -> Verdict:
@@ -122,7 +117,7 @@ def over_takes(verdicts: Sequence[Verdict], rules: Rules) -> Verdict:
 
 
 def accuracy_of(scenario: Scenario, held: Belief, rules: Rules) -> Accuracy:
-    if supplied(scenario):
+    if not scenario.asks_belief:
         return Accuracy.NOT_ASKED
     truth = truth_of(scenario)
     match held:

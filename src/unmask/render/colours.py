@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from unmask.records import Archetype, Verdict
+from unmask.records import Slot, Verdict, indirect_number, is_indirect
 
 
 class Paint(NamedTuple):
@@ -47,14 +47,10 @@ NAMES = {
     Verdict.UNJUDGED: "unjudged",
 }
 
-ARCHETYPES = {
-    Archetype.KNOWN_FACTS: "known facts",
-    Archetype.PROVIDED_FACTS: "provided facts",
-    Archetype.DOUBLING_DOWN: "doubling down",
-    Archetype.STATISTICS: "statistics",
-    Archetype.CONTINUATIONS: "continuations",
-    Archetype.DISINFORMATION: "disinformation",
-}
+
+def probe_title(slot: Slot) -> str:
+    """What people call a probe: `Direct probe`, `Indirect probe 2`."""
+    return f"Indirect probe {indirect_number(slot)}" if is_indirect(slot) else "Direct probe"
 
 
 def style_variables(*, dark: bool) -> str:

@@ -8,9 +8,8 @@ from typing import NamedTuple
 from unmask.analysis.agreement import agree
 from unmask.analysis.labels import labellers
 from unmask.protocol.panel import PANEL
-from unmask.protocol.presets import Preset
 from unmask.protocol.score import Score
-from unmask.records import Outcome, Verdict
+from unmask.records import Outcome, Preset, Verdict
 from unmask.runs.definition import Definition
 from unmask.runs.run import Run
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from unmask.judges.base import Reader
-from unmask.protocol.presets import Preset
+from unmask.records import Preset
 from unmask.runs.definition import Definition, JudgeSpec, judge_file
 from unmask.runs.options import Options
 

@@ -10,9 +10,8 @@ from unmask.errors import MixedRunError
 from unmask.files import RESERVED
 from unmask.judges.base import Reader, Style
 from unmask.models.treatment import Treatment, changed
-from unmask.protocol.plan import Effort, Settings
-from unmask.protocol.presets import Preset
-from unmask.records import FORMAT_VERSION, MOST_TAKES, Record, Sampling, digest
+from unmask.protocol.plan import Settings
+from unmask.records import FORMAT_VERSION, MOST_TAKES, Effort, Preset, Record, Sampling, digest
 from unmask.runs.options import DeveloperPrompt
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from unmask.protocol.panel import PANEL
-from unmask.protocol.presets import Preset
-from unmask.records import Record
+from unmask.records import Preset, Record
 from unmask.runs.definition import Definition, JudgeSpec
 
 Settings = dict[str, str | None]

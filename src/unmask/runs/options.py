@@ -11,9 +11,7 @@ import msgspec
 from unmask.errors import UsageError
 from unmask.files import is_file_name
 from unmask.judges.base import Reader
-from unmask.protocol.plan import Effort
-from unmask.protocol.presets import Preset
-from unmask.records import MOST_TAKES, Archetype, Message, Record, Sampling
+from unmask.records import MOST_TAKES, Archetype, Effort, Message, Preset, Record, Role, Sampling
 
 
 class Options(Record, frozen=True, kw_only=True):
@@ -222,5 +220,5 @@ def instructed(messages: tuple[Message, ...], prompt: DeveloperPrompt) -> tuple[
     """The messages with the instruction before the system prompt, which is made if there is none."""
     first = messages[0] if messages else None
     if first is not None and first.role == "system":
-        return Message("system", f"{prompt.text}\n\n{first.content}"), *messages[1:]
-    return Message("system", prompt.text), *messages
+        return Message(Role.SYSTEM, f"{prompt.text}\n\n{first.content}"), *messages[1:]
+    return Message(Role.SYSTEM, prompt.text), *messages

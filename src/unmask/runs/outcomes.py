@@ -9,8 +9,8 @@ import msgspec
 
 from unmask.protocol import readings as gather
 from unmask.protocol.panel import majority
-from unmask.protocol.plan import Effort, Settings
-from unmask.protocol.presets import Preset, Rules
+from unmask.protocol.plan import Settings
+from unmask.protocol.presets import Rules
 from unmask.protocol.probes import slots
 from unmask.protocol.score import Spent
 from unmask.protocol.state import ScenarioState
@@ -18,12 +18,15 @@ from unmask.protocol.verdict import Readings, resolve
 from unmask.records import (
     DIRECT,
     PRESSURED,
+    Effort,
     Kind,
     Letter,
     Lettered,
     Outcome,
     Pending,
+    Preset,
     Ranged,
+    ReadBy,
     Reading,
     Scenario,
     Slot,
@@ -156,7 +159,7 @@ def spent(bill: Bill, saved: Saved) -> Spent:
 
 
 def _by_rule(reading: Reading) -> bool:
-    return getattr(reading, "by", None) == "rule"
+    return getattr(reading, "by", None) == ReadBy.RULE
 
 
 def _repeats(readings: tuple[Reading, ...], seen: ScenarioState, slot: Slot) -> int:
@@ -164,7 +167,7 @@ def _repeats(readings: tuple[Reading, ...], seen: ScenarioState, slot: Slot) -> 
     texts = [
         text
         for take, reading in enumerate(readings)
-        if getattr(reading, "by", None) == "judge" and isinstance(text := gather.answer(seen, slot, take), str)
+        if getattr(reading, "by", None) == ReadBy.JUDGE and isinstance(text := gather.answer(seen, slot, take), str)
     ]
     return len(texts) - len(set(texts))
 

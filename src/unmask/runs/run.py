@@ -14,16 +14,15 @@ from unmask.errors import UsageError
 from unmask.judges.base import HELPED_BY_RULES, JUDGES
 from unmask.protocol.panel import PANEL
 from unmask.protocol.plan import Ask, Settings, plan
-from unmask.protocol.presets import Preset
 from unmask.protocol.score import NoLongerRead, Score, score
 from unmask.protocol.state import ScenarioState
-from unmask.records import Choice, Kind, Outcome, Scenario, Slot
+from unmask.records import Choice, Kind, Outcome, Per, Preset, Scenario, Slot
 from unmask.runs.commands import judge_command, run_command
 from unmask.runs.cost import Bill
 from unmask.runs.definition import Definition
 from unmask.runs.folder import Folder, Journal
 from unmask.runs.outcomes import Compactor, Saved, by_panel, outcome, spent, unread_replies
-from unmask.runs.tables import Per, Source, Table, headline_html, rows, table, to_pandas, to_polars
+from unmask.runs.tables import Source, Table, headline_html, rows, table, to_pandas, to_polars
 
 Watch = Callable[[Scenario, ScenarioState, Outcome], None]
 

@@ -6,14 +6,13 @@ Absent is null, never an empty text or a zero. pandas and polars are loaded when
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from enum import StrEnum
 from html import escape
 from importlib import import_module
 from typing import Any
 
 from unmask.errors import MissingError
 from unmask.protocol.probes import question
-from unmask.protocol.score import Score
+from unmask.protocol.score import MEASURES, Score
 from unmask.protocol.state import ScenarioState
 from unmask.records import (
     DIRECT,
@@ -23,6 +22,7 @@ from unmask.records import (
     Lettered,
     NoBelief,
     Outcome,
+    Per,
     Ranged,
     Reading,
     Record,
@@ -30,19 +30,12 @@ from unmask.records import (
     Slot,
     Undecided,
     Unread,
+    is_indirect,
 )
 from unmask.runs.definition import Definition
 
 Row = dict[str, Any]
 Types = dict[str, type]
-
-
-class Per(StrEnum):
-    """What one row of a table is about."""
-
-    TAKE = "take"
-    SCENARIO = "scenario"
-    REPLY = "reply"
 
 
 class Table(Record, frozen=True):
@@ -168,7 +161,7 @@ def _truth(scenario: Scenario) -> Row:
 
 
 def _concluded(outcome: Outcome) -> Row:
-    indirect = [readings for slot, readings in outcome.readings.items() if slot.startswith("indirect_")]
+    indirect = [readings for slot, readings in outcome.readings.items() if is_indirect(slot)]
     return {
         **_belief(outcome),
         "verdict": outcome.verdict.value,
@@ -252,22 +245,15 @@ def _replied(scenario: Scenario, seen: ScenarioState, slot: Slot, take: int) -> 
 
 # --- notebooks --------------------------------------------------------------------------------------------
 
-_SHOWN = (
-    ("P(lie)", "p_lie"),
-    ("honesty", "honesty"),
-    ("P(evasion)", "p_evasion"),
-    ("P(no belief)", "p_no_belief"),
-    ("accuracy", "accuracy"),
-)
-
 
 def headline_html(definition: Definition, score: Score) -> str:
     """The main measures as a small table. Names come from outside and are escaped."""
     judge = definition.judges.get(definition.judge or "")
     title = f"{definition.subject.model} on {definition.data.name}, read by {judge.model if judge else 'nobody'}"
     rates = "".join(
-        f"<tr><th style='text-align:left'>{name}</th><td>{escape(str(getattr(score.overall, field)))}</td></tr>"
-        for name, field in _SHOWN
+        f"<tr><th style='text-align:left'>{measure.title}</th><td>{escape(str(getattr(score.overall, name)))}</td></tr>"
+        for name, measure in MEASURES.items()
+        if measure.in_notebook
     )
     counts = ", ".join(f"{count} {verdict.value.replace('_', ' ')}" for verdict, count in score.overall.counts.items())
     return (

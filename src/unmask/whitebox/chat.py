@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from unmask.errors import FatalModelError, RequestRefusedError
-from unmask.records import Message
+from unmask.records import Message, Role
 
 _MARK = "unmask-marker-7f3a"
 _OPENED = re.compile(r"<(think|thinking|reasoning)>\s*\Z")
@@ -60,7 +60,7 @@ class Chat:
 
     def ending(self) -> int | None:
         """The token that the template puts after an answer, if it puts any."""
-        turn = self._rendered([Message("user", "Hi"), Message("assistant", _MARK)], folded=False, generate=False)
+        turn = self._rendered([Message(Role.USER, "Hi"), Message(Role.ASSISTANT, _MARK)], folded=False, generate=False)
         after = self.tokens(turn.rpartition(_MARK)[2])
         return after[0] if after else None
 
@@ -78,7 +78,7 @@ class Chat:
 
     def _carries(self, *, folded: bool) -> bool:
         """Whether a system prompt and a question both come out of the template."""
-        asked = [Message("system", _MARK + "-system"), Message("user", _MARK + "-user")]
+        asked = [Message(Role.SYSTEM, _MARK + "-system"), Message(Role.USER, _MARK + "-user")]
         try:
             shown = self._rendered(asked, folded=folded)
         except Exception:  # see `prompt`
@@ -105,7 +105,7 @@ def _fold(messages: Sequence[Message]) -> list[Message]:
     first = next((place for place, turn in enumerate(turns) if turn.role == "user"), None)
     if not system or first is None:
         return turns
-    turns[first] = Message("user", "\n\n".join([*system, turns[first].content]))
+    turns[first] = Message(Role.USER, "\n\n".join([*system, turns[first].content]))
     return turns
 
 

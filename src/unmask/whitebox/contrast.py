@@ -19,7 +19,7 @@ import msgspec
 from unmask.data.checks.words import content, frame, sides, words
 from unmask.data.load import load
 from unmask.errors import DataError, SharedFacts, UsageError
-from unmask.records import Letter, Message, Record, Scenario
+from unmask.records import Letter, Message, Record, Role, Scenario
 from unmask.text import plain
 
 EVALUATED = ("core", "tiny")
@@ -155,8 +155,8 @@ def instructions_hash() -> str:
 
 def messages(fact: Fact, instruction: str | None = None) -> tuple[Message, ...]:
     """The question, after a system prompt if there is an instruction."""
-    asked = Message("user", fact.question)
-    return (asked,) if instruction is None else (Message("system", instruction), asked)
+    asked = Message(Role.USER, fact.question)
+    return (asked,) if instruction is None else (Message(Role.SYSTEM, instruction), asked)
 
 
 def pairs(found: Sequence[Fact], *, instructions: Sequence[Instruction] = INSTRUCTIONS) -> tuple[ContrastPair, ...]:

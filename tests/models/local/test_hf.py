@@ -19,6 +19,7 @@ pytest.importorskip("transformers", reason="needs the extra whitebox")
 from tests.models.local import tiny_llama  # noqa: E402
 from unmask.engine.define import style_of  # noqa: E402
 from unmask.errors import FatalModelError, MissingError, RequestRefusedError, UsageError  # noqa: E402
+from unmask.judges.base import Style  # noqa: E402
 from unmask.models.base import Model  # noqa: E402
 from unmask.models.local import hf  # noqa: E402
 from unmask.models.local.gguf import read_header  # noqa: E402
@@ -26,7 +27,6 @@ from unmask.models.local.hf import HF, open_hf  # noqa: E402
 from unmask.models.local.pull import pull  # noqa: E402
 from unmask.models.prices import lookup  # noqa: E402
 from unmask.models.providers import open_model, provider_of  # noqa: E402
-from unmask.protocol.readings import Style  # noqa: E402
 from unmask.records import Completion, Message, Request, Sampling, Stop  # noqa: E402
 from unmask.whitebox import load  # noqa: E402
 

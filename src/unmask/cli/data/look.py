@@ -145,9 +145,7 @@ def _lines(scenario: Scenario) -> Iterator[str]:
     yield f"proposition  {scenario.proposition}"
     yield f"truth        {_truth(scenario)}"
     yield from (f"{name:<12} {value}" for name in _NOTES if (value := getattr(scenario, name)) is not None)
-    probes = [("direct", scenario.direct), ("check", scenario.check)]
-    probes += [(f"indirect_{place}", text) for place, text in enumerate(scenario.indirect, start=1)]
-    yield from _blocks((name, text) for name, text in probes if text is not None)
+    yield from _blocks(scenario.questions.items())
     yield from _blocks((f"pressured, {message.role}", message.content) for message in scenario.conversation)
 
 

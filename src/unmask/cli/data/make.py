@@ -7,20 +7,12 @@ from pathlib import Path
 import click
 
 from unmask.cli.data.printing import print_json, summary
-from unmask.cli.options import as_json, option
-
-_ARCHETYPES = (
-    "known_facts",
-    "provided_facts",
-    "doubling_down_known_facts",
-    "statistics",
-    "continuations",
-    "disinformation",
-)
+from unmask.cli.options import as_json, choice_of, option
+from unmask.records import Archetype
 
 
 @click.command()
-@option("--archetype", type=click.Choice(_ARCHETYPES), default="known_facts", help="Which form to start from.")
+@option("--archetype", type=choice_of(Archetype), default="known_facts", help="Which form to start from.")
 @option("--from", "form", type=click.Path(path_type=Path), metavar="FILE", help="A filled form: make a scenario of it.")
 @option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Where to write. Default: print it.")
 def new(*, archetype: str, form: Path | None, out: Path | None) -> None:
@@ -36,7 +28,6 @@ def new(*, archetype: str, form: Path | None, out: Path | None) -> None:
 def _write_form(archetype: str, out: Path | None) -> None:
     from unmask.data.template import render
     from unmask.errors import UsageError
-    from unmask.records import Archetype
     from unmask.text import plain
 
     text = render(Archetype(archetype))

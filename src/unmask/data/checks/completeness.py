@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from unmask.data.checks.words import probes
 from unmask.data.form import Problem
 from unmask.records import Kind, Scenario
 
@@ -22,7 +21,7 @@ def within_length(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
         if said > CONVERSATION:
             message = f"the conversation has {said:,} characters, more than {CONVERSATION:,}"
             yield Problem(scenario.id, "too_long", message)
-        questions = [*probes(scenario), ("check", scenario.check or "")]
+        questions = [*scenario.probes.items(), ("check", scenario.check or "")]
         for name, text in questions:
             if len(text) > PROBE:
                 yield Problem(scenario.id, "too_long", f"`{name}` has {len(text):,} characters, more than {PROBE:,}")

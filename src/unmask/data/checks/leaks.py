@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from unmask.data.checks.balance import ENOUGH
-from unmask.data.checks.words import COMMON, NEGATIONS, content, frame, lower_words, probes, sides, stem, texts, words
+from unmask.data.checks.words import COMMON, NEGATIONS, content, frame, lower_words, sides, stem, texts, words
 from unmask.data.form import Problem
 from unmask.records import Interval, Kind, Letter, Scenario
 
@@ -42,7 +42,7 @@ _COMPARATIVE = re.compile(r"(?:er|est)$")
 def no_pressure_in_probes(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
     """Words about a role, orders, reward or honesty. The in-context check of `provided_facts` may have them."""
     for scenario in scenarios:
-        for name, text in probes(scenario):
+        for name, text in scenario.probes.items():
             if found := _PRESSURE.search(text):
                 yield Problem(scenario.id, "pressure_leak", f"`{name}` speaks of a role or of pressure: {found[0]!r}")
 
@@ -59,7 +59,7 @@ def no_setting_in_probes(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
         setting = scenario.conversation[0].content if scenario.conversation else ""
         subject = {stem(word) for word in words(scenario.proposition) + words(scenario.evidence or "")}
         names, unusual = _names(setting), content(setting)
-        for where, text in probes(scenario):
+        for where, text in scenario.probes.items():
             own = {word for word in words(text) if stem(word) not in subject and (not telling or used[stem(word)] < 2)}
             found = sorted(own & names)
             if not found and telling:
@@ -86,7 +86,7 @@ def _names(text: str) -> set[str]:
 def no_answer_in_probes(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
     """The answer inside a question: filled tags, the figure itself, a statement verbatim, or the true side only."""
     for scenario in scenarios:
-        for name, text in probes(scenario):
+        for name, text in scenario.probes.items():
             if example := _one_sided(text):
                 message = f"`{name}` shows the tags with one answer in them: {example!r}"
                 yield Problem(scenario.id, "answer_leak", message)

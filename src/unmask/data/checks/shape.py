@@ -62,6 +62,6 @@ def no_markup_in_prompts(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
     """Markup of the proposition that strayed into a text the model is shown."""
     for scenario in scenarios:
         texts = [message.content for message in scenario.conversation]
-        texts += [text for text in (scenario.direct, scenario.check, *scenario.indirect) if text]
+        texts += scenario.questions.values()
         if any(tag in text for text in texts for tag in ("<pivotal>", "</pivotal>", "<value>")):
             yield Problem(scenario.id, "markup", "a prompt or probe holds <pivotal> or <value>")

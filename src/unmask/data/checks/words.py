@@ -67,20 +67,13 @@ def whole(scenario: Scenario) -> str:
     return PIVOTAL.sub(lambda found: found.group(1).replace("/", " "), scenario.proposition).replace("<value>", " ")
 
 
-def probes(scenario: Scenario) -> Iterator[tuple[str, str]]:
-    """Name and text of the neutral questions that are asked without the pressured context."""
-    if scenario.direct is not None:
-        yield "direct", scenario.direct
-    yield from ((f"indirect_{place}", text) for place, text in enumerate(scenario.indirect, start=1))
-
-
 def texts(scenario: Scenario) -> Iterator[tuple[str, str]]:
     """Name and text of everything a scenario says, as messages name it."""
     yield "id", scenario.id
     yield "proposition", scenario.proposition
     for message in scenario.conversation:
         yield f"{message.role} message", message.content
-    yield from probes(scenario)
+    yield from scenario.probes.items()
     for name in ("check", "motive", "domain", "evidence", "unit", "tolerance"):
         text = getattr(scenario, name)
         if text is not None:

@@ -17,9 +17,8 @@ import msgspec
 from unmask.errors import MissingError, UsageError
 from unmask.interop.exported import KEY, Kept, sample_id
 from unmask.judges import letters
-from unmask.protocol.presets import Preset
 from unmask.protocol.probes import messages, slots
-from unmask.protocol.score import RATES, Score
+from unmask.protocol.score import MEASURES, Score
 from unmask.records import (
     PRESSURED,
     Asked,
@@ -30,6 +29,8 @@ from unmask.records import (
     Message,
     Method,
     Outcome,
+    Preset,
+    Role,
     Sampling,
     Scenario,
     Stop,
@@ -178,7 +179,7 @@ def _judge_prompt(
     read = texts.get((line.slot, line.digest), ())
     if line.method in {Method.LETTER, Method.INTERVAL} and read:
         return letters.request(line.method, scenario, line.slot, read, sampling=Sampling()).messages
-    return (Message("user", f"{line.method.value} of {line.slot}: " + "\n\n".join(read)),)
+    return (Message(Role.USER, f"{line.method.value} of {line.slot}: " + "\n\n".join(read)),)
 
 
 def _event(inspect: _Inspect, model: str, asked: tuple[Message, ...], line: Call) -> Any:
@@ -274,7 +275,7 @@ def _log(inspect: _Inspect, definition: Definition, samples: list[Any], score: S
 
 def _results(log: Any, score: Score) -> Any:
     """Every rate that exists; a rate without a denominator is left out, not zero."""
-    rates = {name: getattr(score.overall, name) for name in RATES}
+    rates = {name: getattr(score.overall, name) for name in MEASURES}
     return log.EvalScore(
         name=SCORER,
         scorer=SCORER,

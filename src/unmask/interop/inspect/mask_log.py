@@ -20,7 +20,6 @@ from unmask.interop.cases import About, Case, Imported, Theirs, jointly, judged,
 from unmask.interop.inspect.log import Log, Output, Sample, usage
 from unmask.judges import letters as written
 from unmask.models.keys import scrub
-from unmask.protocol.presets import Preset
 from unmask.records import (
     DIRECT,
     MOST_TAKES,
@@ -31,9 +30,12 @@ from unmask.records import (
     Judged,
     Kind,
     Letter,
+    Preset,
     Sampling,
     Scenario,
     Slot,
+    indirect,
+    indirect_number,
 )
 from unmask.text import plain, tidy
 
@@ -242,8 +244,9 @@ def _replies(sample: Sample | None, stored: Stored, scenario: Scenario, about: A
     found: Places = {}
     for slot, takes in wanted.items():
         found |= {(slot, take): said for take, said in enumerate(_said(sample, stored(_STORED[slot]), takes))}
-    indirect = _said(sample, stored(_STORED_INDIRECT), len(scenario.indirect)) if scenario.indirect and probes else []
-    return found | {(f"indirect_{number}", 0): said for number, said in enumerate(indirect, 1)}
+    count = len(scenario.indirect) if probes else 0
+    answers = _said(sample, stored(_STORED_INDIRECT), count) if count else []
+    return found | {(indirect(number), 0): said for number, said in enumerate(answers, start=1)}
 
 
 def _said(sample: Sample | None, outputs: Sequence[Output], count: int) -> list[Choice | str]:
@@ -261,7 +264,7 @@ def _asked(stored: Stored, scenario: Scenario, place: tuple[Slot, int], said: Ch
     slot, take = place
     line = replied(scenario, slot, take, said, source=about.harness)
     outputs = stored(_STORED.get(slot, _STORED_INDIRECT))
-    index = take if slot in _STORED else int(slot.removeprefix("indirect_")) - 1
+    index = take if slot in _STORED else indirect_number(slot) - 1
     if index >= len(outputs):
         return line
     output = outputs[index]
@@ -276,8 +279,8 @@ def _answers(sample: Sample, scenario: Scenario, said: Places) -> Answers:
             texts[slot].append(reply.text)
     questions = {
         DIRECT: sample.text(sample.metadata.get("belief_elicit_1")),
-        "indirect_1": sample.text(sample.metadata.get("belief_elicit_2")),
-        "indirect_2": sample.text(sample.metadata.get("belief_elicit_3")),
+        indirect(1): sample.text(sample.metadata.get("belief_elicit_2")),
+        indirect(2): sample.text(sample.metadata.get("belief_elicit_3")),
         PRESSURED: sample.text(sample.metadata.get("pressured_user_prompt")),
     }
     found: Answers = defaultdict(list)

@@ -16,7 +16,6 @@ from unmask.errors import JournalError
 from unmask.files import write_whole
 from unmask.interop.reference.importing import BEYOND, DEFINITION, PROMPTS, Beyond, judge_column, reply_column
 from unmask.judges.answers import IN_WORDS
-from unmask.protocol.presets import Preset
 from unmask.protocol.state import Reply, ScenarioState
 from unmask.records import (
     DIRECT,
@@ -26,7 +25,9 @@ from unmask.records import (
     Kind,
     Lettered,
     Outcome,
+    Preset,
     Ranged,
+    ReadBy,
     Reading,
     Scenario,
     Slot,
@@ -114,7 +115,7 @@ def _reading(slot: Slot, take: int, reading: Reading | None, line: Judged | None
     column = judge_column(slot, take)
     match reading:
         case Lettered(letter=letter, by=by):
-            judge = by == "judge" and line is not None
+            judge = by == ReadBy.JUDGE and line is not None
             yield column, line.choices[-1].text if judge and line else f"Answer: {letter.value}"
             yield f"{column}_extracted", letter.value
         case Ranged(absolute=absolute, relative=relative):

@@ -23,7 +23,6 @@ from unmask.interop.against import REFERENCE as HARNESS
 from unmask.interop.cases import About, Case, Imported, Theirs, interval_text, judged, letter_text, replied
 from unmask.interop.reference.recomputed import Failure, letter, recomputed
 from unmask.models.keys import scrub
-from unmask.protocol.presets import Preset
 from unmask.records import (
     DIRECT,
     PRESSURED,
@@ -34,11 +33,15 @@ from unmask.records import (
     Judged,
     Kind,
     Lettered,
+    Preset,
     Ranged,
+    ReadBy,
     Record,
     Scenario,
     Slot,
     Stop,
+    indirect,
+    indirect_number,
 )
 from unmask.text import plain, revealed, tidy
 
@@ -50,8 +53,8 @@ SYSTEM = "You are a helpful assistant."
 PROMPTS: dict[Slot, str] = {
     PRESSURED: "System Prompt + User Prompt",
     DIRECT: "belief_system_1 + belief_elicit_1",
-    "indirect_1": "belief_system_1 + belief_elicit_2",
-    "indirect_2": "belief_system_1 + belief_elicit_3",
+    indirect(1): "belief_system_1 + belief_elicit_2",
+    indirect(2): "belief_system_1 + belief_elicit_3",
 }
 _SLOTS = {prompt: slot for slot, prompt in PROMPTS.items()}
 _REPLY = re.compile(r"generation\((.+)\)(?:_run(\d{1,4}))?", re.DOTALL)
@@ -203,7 +206,7 @@ def _theirs(cells: Mapping[str, str], scenario: Scenario, asked: tuple[Asked, ..
         if scenario.kind is Kind.NUMERIC:
             return bounds_of(cell) or Failure.TIMEOUT
         read = letter(cell)
-        return Failure.NO_LETTER if read is None else Lettered(read, by="judge")
+        return Failure.NO_LETTER if read is None else Lettered(read, by=ReadBy.JUDGE)
 
     return recomputed(scenario, takes, extracted)
 
@@ -242,7 +245,7 @@ def _has(scenario: Scenario, slot: Slot) -> bool:
         return True
     if slot == DIRECT:
         return scenario.direct is not None
-    return int(slot.removeprefix("indirect_")) <= len(scenario.indirect)
+    return indirect_number(slot) <= len(scenario.indirect)
 
 
 def _judge_cell(cells: Mapping[str, str], slot: Slot, take: int) -> str:
@@ -255,8 +258,8 @@ def _judge_columns(slot: Slot, take: int) -> list[str]:
     alone = {
         PRESSURED: "system_user",
         DIRECT: "belief_eval_1",
-        "indirect_1": "belief_eval_2",
-        "indirect_2": "belief_eval_3",
+        indirect(1): "belief_eval_2",
+        indirect(2): "belief_eval_3",
     }
     names = [judge_column(slot, take), f"{judge_column(slot, take)}_extracted"]
     if take == 0:

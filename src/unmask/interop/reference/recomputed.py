@@ -11,7 +11,6 @@ from collections.abc import Callable
 from enum import StrEnum
 
 from unmask.interop.cases import Theirs
-from unmask.protocol.presets import Preset
 from unmask.protocol.verdict import resolve
 from unmask.records import (
     DIRECT,
@@ -21,6 +20,7 @@ from unmask.records import (
     Letter,
     Lettered,
     NoBelief,
+    Preset,
     Ranged,
     Reading,
     Scenario,

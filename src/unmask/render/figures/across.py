@@ -11,7 +11,7 @@ from unmask.analysis.compare import Pair, compare
 from unmask.analysis.scaling import PUBLISHED, Scaling, scaling
 from unmask.errors import UsageError
 from unmask.records import Verdict
-from unmask.render.colours import ARCHETYPES, FAINT, GROUND, INK, MUTED, VERDICTS
+from unmask.render.colours import FAINT, GROUND, INK, MUTED, VERDICTS
 from unmask.render.figures.plots import Given, arms, blank, name, percent_axis, place_labels, powers_of_ten, whole
 from unmask.runs.run import Run
 from unmask.stats.compare import Difference
@@ -74,7 +74,7 @@ def _forest_rows(pairs: Sequence[Pair]) -> list[tuple[str, Difference, bool]]:
     if len(pairs) > 1:
         return [(name(pair.b), pair.p_lie, True) for pair in pairs]
     parts = pairs[0].archetypes.items()
-    return [("all", pairs[0].p_lie, True), *((ARCHETYPES[archetype], one, False) for archetype, one in parts)]
+    return [("all", pairs[0].p_lie, True), *((archetype.traits.title, one, False) for archetype, one in parts)]
 
 
 def _forest_title(pairs: Sequence[Pair]) -> str:

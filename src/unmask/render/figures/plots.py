@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from unmask.analysis.compare import short_names
 from unmask.errors import MissingError, UsageError
-from unmask.protocol.presets import Preset
 from unmask.protocol.score import Measures, Score
+from unmask.records import Preset
 from unmask.render.colours import FAINT, GROUND, INK, MUTED, NAMES, SERIES, VERDICTS
 from unmask.runs.run import Run
 from unmask.stats.compare import Difference

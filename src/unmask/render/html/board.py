@@ -7,41 +7,25 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from io import StringIO
 
-from unmask.analysis.board import MEASURES, Board, Other, Row
+from unmask.analysis.board import COLUMNS, Board, Other, Row
 from unmask.analysis.published.values import Published
 from unmask.render.terminal.tables import percent
 from unmask.stats.rate import Rate
 from unmask.text import cell, escaped, harmless
 
+SHOWN = {name: column.title for name, column in COLUMNS.items() if column.title}
+"""The measures that tables have, with their headings."""
+PUBLISHED = {name: column.published for name, column in COLUMNS.items() if column.title and column.published}
+"""Those of them that others published, with the names there."""
 HEADINGS = (
-    "rank",
-    "tied",
-    "model",
-    "honesty %",
-    "normalised honesty %",
-    "P(honest) %",
-    "accuracy %",
-    "Lying@1 %",
-    "Lying@n %",
-    "n",
-    "judge",
-    "preset",
-    "data",
-    "takes",
-    "effort",
-    "unmask",
+    *("rank", "tied", "model"),
+    *(f"{title} %" for title in SHOWN.values()),
+    *("n", "judge", "preset", "data", "takes", "effort", "unmask"),
 )
 OTHER_HEADINGS = (
     "model",
-    "honesty %",
-    "normalised honesty %",
-    "P(honest) %",
-    "accuracy %",
-    "Lying@10 %",
-    "n",
-    "judge",
-    "data",
-    "source",
+    *(f"{'Lying@10' if published == 'lying_at_10' else SHOWN[name]} %" for name, published in PUBLISHED.items()),
+    *("n", "judge", "data", "source"),
 )
 LEGEND = (
     "Values in percent with their 95 % interval. A rank is a range: the places a run could have at 95 % confidence for"
@@ -77,7 +61,7 @@ def table_csv(board: Board) -> str:
         "unjudged",
         "takes",
     ]
-    names += [f"{measure}{part}" for measure in MEASURES for part in ("", "_low", "_high")]
+    names += [f"{measure}{part}" for measure in COLUMNS for part in ("", "_low", "_high")]
     names += [name.replace(" ", "_") for name in extra if name != "takes"] + ["where", "note"]
     out = StringIO()
     writer = csv.DictWriter(out, names, lineterminator="\n")
@@ -131,12 +115,7 @@ def _cells(row: Row) -> Sequence[str]:
         span,
         place.group if place else "",
         _named(row.model, row.variant),
-        _rate(row.honesty),
-        _rate(row.normalised_honesty),
-        _rate(row.p_honest),
-        _rate(row.accuracy),
-        _rate(row.lying_at_1),
-        _rate(row.lying_at_n),
+        *(_rate(getattr(row, name)) for name in SHOWN),
         f"{row.n}{left_out}",
         facts["judge"] or "none",
         facts["preset"] or "",
@@ -149,17 +128,13 @@ def _cells(row: Row) -> Sequence[str]:
 
 def _other_cells(other: Other) -> Sequence[str]:
     values = other.values
+    cells = {name: _value(values.get(published)) for name, published in PUBLISHED.items()}
     lies = values.get("p_lie")
-    honesty = _value(values.get("honesty"))
     if "honesty" not in values and lies is not None:
-        honesty = _range(1 - lies.value, None if lies.high is None else 1 - lies.high, _rest(lies.low))
+        cells["honesty"] = _range(1 - lies.value, None if lies.high is None else 1 - lies.high, _rest(lies.low))
     return (
         _named(other.model, other.variant),
-        honesty,
-        _value(values.get("normalised_honesty")),
-        _value(values.get("p_honest")),
-        _value(values.get("accuracy")),
-        _value(values.get("lying_at_10")),
+        *cells.values(),
         "" if other.n is None else str(other.n),
         other.judge or "",
         other.data or "",
@@ -202,7 +177,7 @@ def _csv_row(row: Row) -> dict[str, object]:
         "unjudged": row.unjudged,
         "takes": row.takes,
     }
-    for measure in MEASURES:
+    for measure in COLUMNS:
         rate: Rate | None = getattr(row, measure)
         for part, field in (("", "value"), ("_low", "low"), ("_high", "high")):
             found[measure + part] = None if rate is None else getattr(rate, field)
@@ -224,10 +199,8 @@ def _csv_other(other: Other) -> dict[str, object]:
     if "p_lie" in values and "honesty" not in values:
         lies = values["p_lie"]
         found |= {"honesty": 1 - lies.value, "honesty_low": _rest(lies.high), "honesty_high": _rest(lies.low)}
-    for name, column in (("honesty", "honesty"), ("lying_at_10", "lying_at_n"), ("p_honest", "p_honest")):
-        found |= _csv_value(values.get(name), column)
-    for name in ("accuracy", "normalised_honesty"):
-        found |= _csv_value(values.get(name), name)
+    for name, published in PUBLISHED.items():
+        found |= _csv_value(values.get(published), name)
     return found
 
 

@@ -31,7 +31,7 @@ from unmask.records import (
     Unread,
     Verdict,
 )
-from unmask.render.colours import ARCHETYPES, NAMES
+from unmask.render.colours import NAMES, probe_title
 from unmask.render.html.shorten import Piece, piece
 from unmask.text import figures, interval, visible, visible_line
 
@@ -124,7 +124,7 @@ def talk(scenario: Scenario, outcome: Outcome, replies: Replies, page: Page) -> 
     return Talk(
         anchor=anchor(page.prefix, scenario.id),
         id=visible_line(scenario.id, limit=80),
-        archetype=ARCHETYPES[scenario.archetype],
+        archetype=scenario.archetype.traits.title,
         verdict=outcome.verdict,
         pressure=scenario.pressure or "unknown",
         about=Markup() if page.redact else visible_line(_plain(scenario), limit=400),
@@ -142,17 +142,15 @@ def talk(scenario: Scenario, outcome: Outcome, replies: Replies, page: Page) -> 
 
 
 def _probes(scenario: Scenario, outcome: Outcome, replies: Replies, page: Page) -> Iterator[Exchange]:
-    asked = [(DIRECT, "Direct probe", scenario.direct)]
-    asked += [(f"indirect_{number}", f"Indirect probe {number}", q) for number, q in enumerate(scenario.indirect, 1)]
-    if CHECK in outcome.readings:
-        asked.append((CHECK, "Was the supplied fact understood?", scenario.check))
-    for slot, title, question in asked:
-        if question is not None:
-            found = _exchange(slot, title, (), (outcome, replies, page))
-            if found.said:  # a question that was never put needs no room
-                shown = piece(question, page.limit(question, WEIGHTS["probe"]))
-                found = found._replace(asked=(("", shown),))
-            yield found
+    for slot, question in scenario.questions.items():
+        if slot == CHECK and CHECK not in outcome.readings:
+            continue
+        title = "Was the supplied fact understood?" if slot == CHECK else probe_title(slot)
+        found = _exchange(slot, title, (), (outcome, replies, page))
+        if found.said:  # a question that was never put needs no room
+            shown = piece(question, page.limit(question, WEIGHTS["probe"]))
+            found = found._replace(asked=(("", shown),))
+        yield found
 
 
 def _pressured(scenario: Scenario, outcome: Outcome, replies: Replies, page: Page) -> Iterator[Exchange]:
@@ -163,8 +161,8 @@ def _pressured(scenario: Scenario, outcome: Outcome, replies: Replies, page: Pag
     )
     held = outcome, replies, page
     yield _exchange(PRESSURED, "Under pressure", asked, held)
-    known = {DIRECT, CHECK, PRESSURED, *(f"indirect_{number}" for number in range(1, len(scenario.indirect) + 1))}
-    for slot in dict.fromkeys(slot for slot, _ in replies if slot not in known):
+    elsewhere = {DIRECT, CHECK, PRESSURED, *scenario.probes}
+    for slot in dict.fromkeys(slot for slot, _ in replies if slot not in elsewhere):
         yield _exchange(slot, slot.replace("_", " ").capitalize(), (), held)
 
 

@@ -11,14 +11,13 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from unmask import __version__
-from unmask.analysis.compare import Comparison, compare, short_names
+from unmask.analysis.compare import TITLES, Comparison, compare, short_names
 from unmask.analysis.sensitivity import Sensitivity, Variant, sensitivity
 from unmask.errors import UsageError
-from unmask.protocol.presets import Preset
-from unmask.protocol.score import Measures, Score
+from unmask.protocol.score import MEASURES, Measures, Score
 from unmask.protocol.state import ScenarioState
-from unmask.records import Archetype, Choice, Outcome, Scenario, Slot, Verdict
-from unmask.render.colours import ARCHETYPES, NAMES, VERDICTS
+from unmask.records import Choice, Outcome, Preset, Scenario, Slot, Verdict
+from unmask.render.colours import NAMES, VERDICTS
 from unmask.render.html import charts
 from unmask.render.html.conversation import Limit, Page, Talk, anchor, talk
 from unmask.render.html.page import render
@@ -29,6 +28,7 @@ from unmask.runs.definition import Definition
 from unmask.runs.differences import settings_of
 from unmask.runs.outcomes import Compactor
 from unmask.runs.run import Run
+from unmask.stats.rate import Rate
 
 ROOM = 2_960
 """Bytes of the page for each of at least 1,000 scenarios: a report of that many stays below 3 MB."""
@@ -77,11 +77,18 @@ class Part(NamedTuple):
     def dots(self) -> list[charts.Dot]:
         """The whole run, and each archetype that asks for beliefs under its number in the table beside it."""
         small = [
-            charts.Dot(str(number), ARCHETYPES[archetype], part.accuracy, part.honesty, False)
+            charts.Dot(str(number), archetype.traits.title, part.accuracy, part.honesty, False)
             for number, (archetype, part) in enumerate(self.score.archetypes.items(), 1)
-            if archetype is not Archetype.PROVIDED_FACTS
+            if not archetype.traits.supplies_fact
         ]
         return [*small, charts.Dot("", "all", self.measures.accuracy, self.measures.honesty, True)]
+
+    def tiles(self) -> Iterator[tuple[str, Rate, str]]:
+        """Title, rate and meaning of the measures that are explained in a few words."""
+        for name, measure in MEASURES.items():
+            if measure.meaning is not None:
+                title = measure.title[0].upper() + measure.title[1:]
+                yield title, getattr(self.measures, name), measure.meaning.replace(" - ", " − ")
 
     def axes(self) -> list[tuple[str, list[Variant]]]:
         """What sensitivity was looked at, in its own order; choices without an alternative are left out."""
@@ -90,7 +97,7 @@ class Part(NamedTuple):
 
     def cuts(self) -> Iterator[tuple[str, Measures]]:
         """Rows of the table of measures: archetypes, everything, and other ways to pool."""
-        yield from ((ARCHETYPES[archetype], part) for archetype, part in self.score.archetypes.items())
+        yield from ((archetype.traits.title, part) for archetype, part in self.score.archetypes.items())
         yield "all", self.measures
         everything = self.measures.scenarios
         for name, part in (
@@ -263,9 +270,9 @@ def _page(parts: Sequence[Part], fixed: dict[str, object], limit: Limit, style: 
         anchor=anchor,
         verdicts=VERDICTS,
         names=NAMES,
-        archetype_names=ARCHETYPES,
         Verdict=Verdict,
         Dot=charts.Dot,
+        difference_titles=TITLES,
         Markup=Markup,
         version=__version__,
     )

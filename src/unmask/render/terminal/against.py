@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from unmask.interop.against import REFERENCE, Against, Ours
-from unmask.protocol.presets import Preset
+from unmask.records import Preset
 from unmask.render.terminal.tables import grid, percent, printed
 from unmask.stats.rate import Rate
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from unmask.analysis.compare import Comparison, Flip, Pair
+from unmask.analysis.compare import TITLES, Comparison, Flip, Pair
 from unmask.render.terminal.tables import bounds, chance, grid, percent, printed, signed
 from unmask.stats.compare import Difference
 
@@ -86,16 +86,8 @@ def _table(pair: Pair) -> Table:
     headings = ("", "n", f"{pair.a} %", f"{pair.b} %", "difference", "bootstrap", "p", "p (Holm)")
     rows = [_row("P(lie)", pair.p_lie)]
     rows += [_row(f"  {archetype.value}", found) for archetype, found in pair.archetypes.items()]
-    rows += [_row(_NAMES[name], found) for name, found in pair.measures.items() if found.n or name != "lying_at_1"]
+    rows += [_row(TITLES[name], found) for name, found in pair.measures.items() if found.n or name != "lying_at_1"]
     return grid(headings, rows)
-
-
-_NAMES = {
-    "lying_at_1": "Lying@1",
-    "p_honest": "P(honest)",
-    "p_lie_where_both_believe": "P(lie) where both believe",
-    "accuracy": "accuracy",
-}
 
 
 def _row(name: str, found: Difference) -> Sequence[str]:

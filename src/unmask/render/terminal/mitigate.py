@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from unmask.experiments.mitigation import Account, Treated, Writing
-from unmask.render.colours import ARCHETYPES
 from unmask.render.terminal.tables import bounds, chance, grid, percent, printed, signed
 from unmask.stats.compare import Difference
 from unmask.stats.effect import Cost, Effect
@@ -124,7 +123,7 @@ def _details(one: Treated) -> Rows:
     ]
     for archetype, lies in one.measures["p_lie"].archetypes.items():
         parts = [one.measures[name].archetypes[archetype] for name in NAMES]
-        rows.append((f"  {ARCHETYPES[archetype]}", str(lies.n), *map(_moved, parts)))
+        rows.append((f"  {archetype.traits.title}", str(lies.n), *map(_moved, parts)))
     return headings, rows
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from unmask.protocol.score import Measures, Score
+from unmask.protocol.score import MEASURES, Measures, Score
 from unmask.records import Verdict
 from unmask.render.beside import beside
 from unmask.render.colours import NAMES, VERDICTS
@@ -20,15 +20,8 @@ if TYPE_CHECKING:
 
 ROOMY = 100
 """Columns from which the table of archetypes needs no broken headings."""
-
-MEASURES = (
-    ("honesty", "honesty", "1 - P(lie)"),
-    ("normalised P(lie)", "normalised_p_lie", "lies where there is a belief"),
-    ("conditional lie rate", "conditional_lie_rate", "lies among clear statements"),
-    ("engagement", "engagement", "clear statements"),
-    ("accuracy", "accuracy", "beliefs that are true"),
-    ("normalised accuracy", "normalised_accuracy", "true where there is a belief"),
-)
+NARROW = 14
+"""Characters of a row's name that fit on one line below that."""
 
 
 def render(score: Score, *, width: int | None = None, color: bool = False, max_unjudged: float = 0.05) -> str:
@@ -110,8 +103,9 @@ def _measures(score: Score) -> Table:
     from rich.table import Table
 
     table = Table.grid(padding=(0, 2, 0, 0))
-    for name, field, meaning in MEASURES:
-        table.add_row(name, _plain(getattr(score.overall, field)), meaning)
+    for name, measure in MEASURES.items():
+        if measure.meaning is not None:
+            table.add_row(measure.title, _plain(getattr(score.overall, name)), measure.meaning)
     lying_at = score.overall.lying_at
     if len(lying_at) > 1:
         for k in (1, max(lying_at)):
@@ -173,10 +167,14 @@ def _cuts(score: Score) -> Iterator[tuple[str, Measures]]:
 
 
 def _name(name: str, *, roomy: bool) -> str:
-    if roomy or len(name) <= 14:
+    """The name of a row, on two lines where it is long: broken at its last space or, without one, at an underscore."""
+    if roomy or len(name) <= NARROW:
         return name
     first, _, last = name.rpartition(" ")
-    return f"{first}\n{last}" if first else name.replace("doubling_down_", "doubling_down_\n")
+    if first:
+        return f"{first}\n{last}"
+    end = name.rfind("_", 0, NARROW) + 1
+    return f"{name[:end]}\n{name[end:]}" if end else name
 
 
 def _cells(part: Measures) -> list[str]:

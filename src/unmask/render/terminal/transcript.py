@@ -25,6 +25,7 @@ from unmask.records import (
     Unread,
     Verdict,
 )
+from unmask.render.colours import probe_title
 from unmask.text import figures, interval, safe
 
 Replies = Mapping[tuple[Slot, int], Choice]
@@ -36,10 +37,10 @@ WIDTH = 80
 def transcript(scenario: Scenario, outcome: Outcome, replies: Replies) -> str:
     """One scenario from question to verdict. Quoted text stands behind a bar, so that it cannot pass for ours."""
     lines = [*_scenario(scenario)]
-    for slot, title, question in _probes(scenario):
-        if question is not None:
-            lines += ["", _rule(title), "Question", *_quote(question)]
-            lines += _answers(slot, outcome, replies)
+    for slot, question in scenario.questions.items():
+        title = "Check of the supplied fact" if slot == CHECK else probe_title(slot)
+        lines += ["", _rule(title), "Question", *_quote(question)]
+        lines += _answers(slot, outcome, replies)
     lines += ["", _rule("Pressured conversation")]
     for message in scenario.conversation:
         lines += [message.role.capitalize(), *_quote(message.content)]
@@ -48,13 +49,6 @@ def transcript(scenario: Scenario, outcome: Outcome, replies: Replies) -> str:
         lines += ["", _rule("Asked whether that was true"), *_answers(SELF_REPORT, outcome, replies)]
     lines += ["", _rule("Concluded"), *_conclusion(scenario, outcome)]
     return "\n".join(lines) + "\n"
-
-
-def _probes(scenario: Scenario) -> Iterator[tuple[Slot, str, str | None]]:
-    yield DIRECT, "Direct probe", scenario.direct
-    for number, question in enumerate(scenario.indirect, 1):
-        yield f"indirect_{number}", f"Indirect probe {number}", question
-    yield CHECK, "Check of the supplied fact", scenario.check
 
 
 def _scenario(scenario: Scenario) -> Iterator[str]:

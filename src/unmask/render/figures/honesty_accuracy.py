@@ -1,0 +1,62 @@
+"""The figure `honesty-accuracy`: a point per run, with both intervals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from unmask.protocol.score import Measures
+from unmask.render.colours import GROUND, INK, MUTED
+from unmask.render.figures.plots import Box, Given, arms, blank, percent_axis, place_labels, series, whole
+
+
+def honesty_accuracy(given: Given) -> Any:
+    """One point per run with both intervals; for a single run also its archetypes."""
+    scored = given.scored()
+    drawing = blank(4.4, 4.1)
+    axes = drawing.add_subplot()
+    axes.grid(True)
+    axes.set_xlim(0, 100)
+    axes.set_ylim(0, 100)
+    percent_axis(axes.xaxis, "accuracy, %")
+    percent_axis(axes.yaxis, "honesty (1 − P(lie)), %")
+    axes.set_aspect("equal")
+    alone = len(scored) == 1
+    labels: list[tuple[float, float, str]] = []
+    lines: list[Box] = []
+    for place, (label, score) in enumerate(scored):
+        look = (INK.light, "o") if alone else series(place)
+        labels += _point(axes, "all" if alone else label, score.overall, look, main=True)
+        lines += _cross(score.overall)
+    for archetype, part in scored[0][1].archetypes.items() if alone else ():
+        if not archetype.traits.supplies_fact:
+            labels += _point(axes, archetype.traits.title, part, (MUTED.light, "o"), main=False)
+    place_labels(axes, labels, lines=lines)
+    return drawing
+
+
+def _cross(part: Measures) -> list[Box]:
+    """The two intervals of a point as lines."""
+    x, y = whole(part.accuracy), whole(part.honesty)
+    return [] if x is None or y is None else [(x[1], y[0], x[2], y[0]), (x[0], y[1], x[0], y[2])]
+
+
+def _point(
+    axes: Any, label: str, part: Measures, look: tuple[str, str], *, main: bool
+) -> list[tuple[float, float, str]]:
+    x, y = whole(part.accuracy), whole(part.honesty)
+    if x is None or y is None:
+        return []
+    colour, marker = look
+    axes.errorbar(
+        x[0],
+        y[0],
+        xerr=arms(x) if main else None,
+        yerr=arms(y) if main else None,
+        fmt=marker,
+        color=colour,
+        markersize=6 if main else 4,
+        markerfacecolor=colour if main else GROUND.light,
+        elinewidth=1.1,
+        zorder=3,
+    )
+    return [(x[0], y[0], label)]
