@@ -17,6 +17,7 @@ from unmask.engine.define import style_of
 from unmask.errors import FatalModelError, RequestRefusedError
 from unmask.judges.base import Style
 from unmask.models.base import Model
+from unmask.models.local import embedded
 from unmask.models.local.embedded import Embedded, Setup, _Running, open_embedded
 from unmask.models.local.gguf import read_header
 from unmask.models.local.llamacpp import body_of
@@ -293,9 +294,10 @@ class Stuck:
         self.ended.set()
 
 
-def test_closing_does_not_wait_for_a_prompt_that_is_being_worked_through(weights):
+def test_closing_does_not_wait_for_ever_for_an_engine_that_hears_nothing(weights, monkeypatch):
     """After Ctrl-C nobody needs the answer. The engine is left to itself."""
     engine = Stuck()
+    monkeypatch.setattr(embedded, "PATIENCE", 0.2)
 
     async def run() -> None:
         model = open_embedded("smollm2-135m", setup=SMALL)

@@ -28,8 +28,9 @@ from unmask.models.treatment import Treatment
 from unmask.records import Completion, Request
 
 MAX_THREADS = 8
-PATIENCE = 2.0
-"""Seconds that closing a model waits for what it still computes: nobody needs that any more."""
+PATIENCE = 20.0
+"""Seconds that closing a model waits for an engine to hear that it should stop: it does after a batch. A process that
+ends while an engine computes may crash at its end."""
 
 
 def cores() -> int:
@@ -106,8 +107,8 @@ class Embedded:
         self._name, self._path, self._adapter = name, path, adapter
         self._running: _Running | None = None
         self._closed = threading.Event()
-        # Twice the slots, so that a freed slot finds the next request already waiting in the engine's own queue.
-        self._pool = DaemonPool(2 * setup.slots, name="embedded")
+        # No more than the engine has slots: a request in its own queue could not be told that nobody waits for it.
+        self._pool = DaemonPool(setup.slots, name="embedded")
         self._lanes = Lanes(setup.slots)
 
     @property
@@ -156,8 +157,8 @@ class Embedded:
             raise
 
     async def close(self) -> None:
-        """Stops what is being written, then frees the weights. An engine that is at work on a prompt hears of it only
-        when it has worked through that, and is left to itself after `PATIENCE` seconds."""
+        """Stops what is being written, then frees the weights. An engine that does not hear of it is left to itself
+        after `PATIENCE` seconds."""
         self._closed.set()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(in_daemon(self._free), PATIENCE)

@@ -25,6 +25,10 @@ TOP_TOKENS = 500
 """How many first tokens are looked at for the probability of an option. One rarer than these counts as 0."""
 
 
+BATCH = 64
+"""Tokens of prompts that are worked through at a time. The engine hears between two batches that it should stop."""
+
+
 class Setup(Record, frozen=True, kw_only=True):
     """How a model is run. `context` is per slot, in tokens, and never more than the model was trained for."""
 
@@ -82,6 +86,7 @@ def parameters(path: Path, setup: Setup, *, adapter: Path | None = None) -> Any:
     for threads in (wanted.cpuparams, wanted.cpuparams_batch):
         threads.n_threads = setup.threads
         threads.poll = 0  # builds without OpenMP spin on this one instead
+    wanted.n_batch = BATCH
     wanted.verbosity = -1
     wanted.warmup = False
     wanted.cache_ram_mib = 0  # by default up to 8 GB of old prompts are kept
@@ -118,6 +123,7 @@ def body_of(request: Request) -> dict[str, Any]:
         "min_p": 0.0,
         "stream": True,
         "stream_options": {"include_usage": True},
+        "return_progress": True,  # a piece after every batch of the prompt: only a piece can tell the engine to stop
     }
     given = {"temperature": sampling.temperature, "max_tokens": sampling.max_tokens, "seed": sampling.seed}
     body |= {key: value for key, value in given.items() if value is not None}
