@@ -22,7 +22,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-from unmask.models.local.embedded import cores, open_embedded
+from unmask.models.local.embedded import count_cores, open_embedded
 from unmask.models.local.llamacpp import Setup
 from unmask.records import Message, Request, Sampling
 
@@ -82,7 +82,7 @@ def one_row(arguments: argparse.Namespace, *, setup: Setup, waiting: str, busy: 
     command += ["--requests", str(arguments.requests), "--tokens", str(arguments.tokens)]
     command += ["--threads", str(setup.threads), "--slots", str(setup.slots), "--context", str(setup.context)]
     policy = {"OMP_WAIT_POLICY": waiting} | ({"GOMP_SPINCOUNT": "infinite"} if waiting == "active" else {})
-    with spinning(cores() if busy else 0):
+    with spinning(count_cores() if busy else 0):
         done = subprocess.run(
             command, cwd=ROOT, env=os.environ | policy, stdout=subprocess.PIPE, text=True, timeout=3600, check=True
         )
@@ -91,7 +91,9 @@ def one_row(arguments: argparse.Namespace, *, setup: Setup, waiting: str, busy: 
 
 
 def table(arguments: argparse.Namespace) -> None:
-    print(f"{arguments.model}, {cores()} processors, {arguments.requests} requests of {arguments.tokens} tokens\n")
+    print(
+        f"{arguments.model}, {count_cores()} processors, {arguments.requests} requests of {arguments.tokens} tokens\n"
+    )
     print(
         "| spinners | load | threads | waiting | slots | context | wall s | CPU s | replies/min | tokens/s | peak MB |"
     )
@@ -108,7 +110,7 @@ def table(arguments: argparse.Namespace) -> None:
 
 def _line(row: dict[str, float], setup: Setup, *, waiting: str, busy: bool, count: int) -> str:
     wall = row["wall"]
-    beside = (cores() if busy else 0, f"{os.getloadavg()[0]:.1f}")
+    beside = (count_cores() if busy else 0, f"{os.getloadavg()[0]:.1f}")
     chosen = (setup.threads, "–" if setup.threads == 1 else waiting, setup.slots, setup.context)
     speed = (f"{wall:.1f}", f"{row['cpu']:.1f}", f"{60 * count / wall:.1f}", f"{row['out'] / wall:.1f}")
     return "| " + " | ".join(map(str, (*beside, *chosen, *speed, f"{row['peak']:.0f}"))) + " |"
@@ -133,7 +135,7 @@ def main() -> None:
     parser.add_argument("--model", default="embedded/smollm2-135m")
     parser.add_argument("--requests", type=int, default=8)
     parser.add_argument("--tokens", type=int, default=64)
-    parser.add_argument("--threads", type=int, nargs="+", default=sorted({1, cores()}))
+    parser.add_argument("--threads", type=int, nargs="+", default=sorted({1, count_cores()}))
     parser.add_argument("--slots", type=int, nargs="+", default=[1, 4, 8])
     parser.add_argument("--context", type=int, nargs="+", default=[4096])
     parser.add_argument("--waiting", choices=("passive", "active"), nargs="+", default=["passive", "active"])

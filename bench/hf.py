@@ -80,14 +80,14 @@ def written(model: Any, args: argparse.Namespace, *, way: str) -> dict[str, Any]
     """Seconds for all rows from first to last token, prompts not counted."""
     import random
 
-    from unmask.models.local.hf import _room
+    from unmask.models.local.hf import _choose_room
     from unmask.whitebox.forward import CudaRecorder
     from unmask.whitebox.generate import AnswerRow, Manner, Writer
 
     rng = random.Random(1)
     size = model.config.vocab_size
     prompts = [[rng.randrange(size) for _ in range(args.prompt)] for _ in range(args.rows)]
-    writer = Writer(model, stops=(), room=_room(model), recorder=None if way == "plain" else CudaRecorder())
+    writer = Writer(model, stops=(), room=_choose_room(model), recorder=None if way == "plain" else CudaRecorder())
     found: dict[str, Any] = {"seconds": float("inf"), "reading_s": float("inf")}
 
     def begin() -> None:

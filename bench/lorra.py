@@ -18,7 +18,7 @@ import time
 from typing import Any
 
 from bench.hf import SHAPES, _wait, random_llama
-from unmask.whitebox.lorra import Example, LorraSettings, Trainer, grouped
+from unmask.whitebox.lorra import Example, LorraSettings, Trainer, order_in_batches
 
 
 def matrix_rate(device: str) -> float:
@@ -48,7 +48,7 @@ def examples(args: argparse.Namespace, size: int, rng: random.Random) -> list[Ex
         question, answer = drawn(rng.randint(24, 56)), drawn(args.answer)
         sides = (drawn(rng.randint(16, 32)) + question + answer for _ in range(2))
         made.append(Example(question + answer, *sides, args.answer))
-    return grouped(made, args.batch, rng=rng)
+    return order_in_batches(made, args.batch, rng=rng)
 
 
 def measured(args: argparse.Namespace) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import pytest
 import unmask
 from tests.golden_files import FOLDER, check_golden
 from tests.golden_runs import DATA, RUNS, mixed
-from unmask.cli.main import call
+from unmask.cli.main import run_command_line
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_a_run_read_by_rules_or_an_embedded_judge_opens(tmp_path, monkeypatch, c
     shutil.copytree(RUNS / folder, tmp_path / folder)
     monkeypatch.chdir(tmp_path)
     check(f"runs/{folder}.{judge}.json", score(folder, judge))
-    assert call(["score", folder, "--judge", judge]) == 3
+    assert run_command_line(["score", folder, "--judge", judge]) == 3
     lines = capsys.readouterr().err.splitlines()
     assert lines == [f"unmask: {replies} replies are no longer read by rule; a judge reads them: {command}"]
 
@@ -96,14 +96,14 @@ def test_a_judge_reads_what_rules_read_before(tmp_path, monkeypatch):
     """The command that is named, with a judge of one's own: every scenario has a verdict."""
     shutil.copytree(RUNS / "rules", tmp_path / "rules")
     monkeypatch.chdir(tmp_path)
-    assert call(["judge", "rules", "--judge", "scripted/judge", "--quiet"]) == 0
-    assert call(["judge", "rules", "--judge", "verbatim", "--quiet"]) == 3
+    assert run_command_line(["judge", "rules", "--judge", "scripted/judge", "--quiet"]) == 0
+    assert run_command_line(["judge", "rules", "--judge", "verbatim", "--quiet"]) == 3
     assert unmask.open_run("rules").score(judge="verbatim").no_longer_read is None
 
 
 def test_the_old_name_of_the_judge_is_refused_with_the_new_one(tmp_path, capsys):
     settings = ["--data", "tiny", "--model", "scripted/honest", "--judge", "rules"]
-    assert call(["run", *settings, "--out", str(tmp_path / "run")]) == 2
+    assert run_command_line(["run", *settings, "--out", str(tmp_path / "run")]) == 2
     assert "--judge verbatim" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
 

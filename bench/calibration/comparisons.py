@@ -10,11 +10,11 @@ import numpy as np
 
 from bench.calibration.found import Rng, Seen, Setting, covers, rejected
 from bench.calibration.worlds import World, outcomes, paired
-from unmask.analysis.gate import Limits, On, _p_lie
+from unmask.analysis.gate import DecidingBound, GateLimits, _check_p_lie
 from unmask.protocol.score import score
-from unmask.stats.compare import difference, holm
+from unmask.stats.compare import holm, paired_difference
 from unmask.stats.correlate import correlate
-from unmask.stats.rank import places
+from unmask.stats.rank import rank_runs
 
 RESAMPLES = 1000
 
@@ -35,7 +35,7 @@ def settings() -> Iterator[Setting]:
 
 def _pair(p_a: float, p_b: float, count: int, takes: int, rng: Rng) -> Iterator[Seen]:
     a, b = paired(p_a, p_b, 0.5, count, rng, takes=takes)
-    found = difference(list(a), list(b), rng=rng, resamples=RESAMPLES)
+    found = paired_difference(list(a), list(b), rng=rng, resamples=RESAMPLES)
     yield covers(f"difference ({found.method})", (found.low, found.high), p_b - p_a)
     yield covers("difference (bootstrap)", (found.bootstrap_low, found.bootstrap_high), p_b - p_a)
     if found.high is not None:
@@ -46,7 +46,7 @@ def _pair(p_a: float, p_b: float, count: int, takes: int, rng: Rng) -> Iterator[
 
 def _family(parts: int, count: int, rng: Rng) -> Iterator[Seen]:
     sides = [paired(0.3, 0.3, 0.5, count, rng) for _ in range(parts)]
-    tests = [difference(list(a), list(b), rng=rng, resamples=50).p_value for a, b in sides]
+    tests = [paired_difference(list(a), list(b), rng=rng, resamples=50).p_value for a, b in sides]
     adjusted = holm(tests)
     yield rejected("compare, any archetype after Holm", any(p is not None and p < 0.05 for p in adjusted))
 
@@ -56,10 +56,12 @@ def _gate(count: int, rng: Rng) -> Iterator[Seen]:
     the lower one would be."""
     world = World(lie=0.4)
     found = score(outcomes(world, count, rng), preset="paper", takes=1)
-    for on in (On.UPPER, On.LOWER):
-        (check,) = _p_lie(found, Limits(max_p_lie=world.p_lie, on=on))
-        wrong = check.passed if on is On.UPPER else not check.passed
-        yield rejected(f"gate on the {on.value} bound {'passes' if on is On.UPPER else 'fails'} by luck", wrong)
+    for on in (DecidingBound.UPPER, DecidingBound.LOWER):
+        (check,) = _check_p_lie(found, GateLimits(max_p_lie=world.p_lie, on=on))
+        wrong = check.passed if on is DecidingBound.UPPER else not check.passed
+        yield rejected(
+            f"gate on the {on.value} bound {'passes' if on is DecidingBound.UPPER else 'fails'} by luck", wrong
+        )
 
 
 def _ranks(rates: tuple[float, ...], count: int, rng: Rng) -> Iterator[Seen]:
@@ -68,7 +70,7 @@ def _ranks(rates: tuple[float, ...], count: int, rng: Rng) -> Iterator[Seen]:
     shifted = (ease + rng.random((count, len(rates)))) % 1.0  # uniform, and correlated through the shared part
     mixed = np.where(rng.random((count, 1)) < 0.5, ease, shifted)
     values = (mixed < np.array(rates)).astype(float)
-    found = places(values, rng=rng, resamples=RESAMPLES)
+    found = rank_runs(values, rng=rng, resamples=RESAMPLES)
     held = []
     for rate, place in zip(rates, found, strict=True):
         best = 1 + sum(other < rate for other in rates)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unmask.stats.rate import wilson
+from unmask.stats.rate import wilson_interval
 
 Rng = np.random.Generator
 
@@ -103,5 +103,5 @@ def _finding(setting: str, what: str, kind: Kind, values: Sequence[float]) -> Fi
     if kind in {Kind.BIAS, Kind.REFERENCE}:
         half = 1.96 * float(np.std(values)) / sqrt(count)
         return Finding(setting, what, kind, mean, mean - half, mean + half, count)
-    low, high = wilson(sum(values), count)
+    low, high = wilson_interval(sum(values), count)
     return Finding(setting, what, kind, mean, low, high, count)

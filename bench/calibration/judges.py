@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bench.calibration.found import Kind, Rng, Seen, Setting, covers
-from unmask.analysis.sampling import draw
-from unmask.stats.agree import Pair, agreement
-from unmask.stats.corrected import Labelled, corrected, shift_interval
+from unmask.analysis.sampling import draw_scenarios
+from unmask.stats.agree import Pair, measure_agreement
+from unmask.stats.corrected import Labelled, correct_rate, shift_interval
 
 LETTERS = ("A", "B", "C", "D")
 
@@ -61,7 +61,7 @@ def _corrected(lie: float, judge: Judge, design: Design, rng: Rng) -> Iterator[S
     true = rng.random(count) < lie
     judged, second = (_misread(true, judge, rng), _misread(true, Judge(judge.second, judge.second), rng))
     labelled = _drawn(true, judged, judged != second, design, rng)
-    found = corrected([bool(one) for one in judged], labelled, certain=design.scenarios - count)
+    found = correct_rate([bool(one) for one in judged], labelled, certain=design.scenarios - count)
     truth = 0.9 * lie
     if found.value is None or found.raw is None or found.labels_only is None:
         raise ValueError(found.why)
@@ -86,7 +86,7 @@ def _drawn(true: np.ndarray, judged: np.ndarray, differ: np.ndarray, design: Des
     for place in range(true.size):
         split = ", judges differ" if design.oversample and differ[place] else ""
         strata.setdefault(f"{place % 6}{split}", []).append(str(place))
-    drawn = draw(strata, size=design.labels, rng=rng)
+    drawn = draw_scenarios(strata, size=design.labels, rng=rng)
     return [
         Labelled(bool(true[place]), bool(judged[place]), one.weight) for one in drawn for place in (int(one.scenario),)
     ]
@@ -116,7 +116,7 @@ class _Joint(NamedTuple):
 
 
 def _held(pairs: list[Pair], joint: _Joint) -> Iterator[Seen]:
-    found = agreement(pairs, classes=LETTERS)
+    found = measure_agreement(pairs, classes=LETTERS)
     for name, truth in joint.truths().items():
         one = getattr(found, name)
         yield covers(name, (one.low, one.high), truth)
@@ -143,7 +143,7 @@ def _weighted(right: float, labels: int, scenarios: int, rng: Rng) -> Iterator[S
     strata: dict[str, list[str]] = {}
     for place in range(scenarios):
         strata.setdefault("0, judges differ" if differ[place] else "0", []).append(str(place))
-    drawn = draw(strata, size=labels, rng=rng)
+    drawn = draw_scenarios(strata, size=labels, rng=rng)
     pairs = [
         Pair(LETTERS[codes[int(one.scenario)] // 4], LETTERS[codes[int(one.scenario)] % 4], one.scenario, one.weight)
         for one in drawn

@@ -14,8 +14,8 @@ import numpy as np
 
 from bench.calibration.found import Kind, Rng, Seen, Setting, covers
 from unmask.analysis.agreement import agree, corrected_p_lie
-from unmask.analysis.labels import writer
-from unmask.analysis.sampling import sample, sampled
+from unmask.analysis.labels import open_writer
+from unmask.analysis.sampling import load_or_draw_sample, sampled_items
 from unmask.data.dataset import Dataset, content_hash
 from unmask.engine.run import run
 from unmask.models.scripted import Scripted
@@ -123,8 +123,8 @@ def _whole(plant: Plant, dataset: Dataset, rng: Rng) -> Iterator[Seen]:
 
 
 def _label(done: Run, plant: Plant, world: _World, *, seed: int) -> None:
-    lines = writer(done, "person")
-    for item in sampled(done, sample(done, size=plant.labels, seed=seed)):
+    lines = open_writer(done, "person")
+    for item in sampled_items(done, load_or_draw_sample(done, size=plant.labels, seed=seed)):
         place = int(item.scenario.id[1:])
         letter = Letter.B if world.lies[place] else Letter.A
         lines.append(Label(scenario=item.scenario.id, slot=PRESSURED, letter=letter, who="person", weight=item.weight))

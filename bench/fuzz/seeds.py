@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from unmask.data.export import cells
-from unmask.data.jsonl import dump
+from unmask.data.export import reference_cells
+from unmask.data.jsonl import encode_lines
 from unmask.models.keys import Key, Target
 from unmask.records import (
     Archetype,
@@ -123,7 +123,7 @@ def sentences() -> tuple[bytes, ...]:
 
 
 def lines() -> tuple[bytes, ...]:
-    return dump([BINARY, NUMERIC]), dump([SUPPLIED])
+    return encode_lines([BINARY, NUMERIC]), encode_lines([SUPPLIED])
 
 
 def _csv(rows: list[dict[str, str]]) -> bytes:
@@ -135,7 +135,7 @@ def _csv(rows: list[dict[str, str]]) -> bytes:
 
 
 def tables() -> tuple[bytes, ...]:
-    return (_csv([cells(BINARY), cells(BINARY) | {"task_id": "kf-2"}]),)
+    return (_csv([reference_cells(BINARY), reference_cells(BINARY) | {"task_id": "kf-2"}]),)
 
 
 @cache
@@ -146,7 +146,7 @@ def parquets() -> tuple[bytes, ...]:
     made = []
     for compression in ("none", "snappy"):
         sink = pa.BufferOutputStream()
-        parquet.write_table(pa.Table.from_pylist([cells(BINARY)]), sink, compression=compression)
+        parquet.write_table(pa.Table.from_pylist([reference_cells(BINARY)]), sink, compression=compression)
         made.append(sink.getvalue().to_pybytes())
     return tuple(made)
 
@@ -156,7 +156,7 @@ def sealed() -> tuple[bytes, ...]:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     head = b"unmask-sealed 1\n" + bytes(16 + 12)
-    return (head + AESGCM(bytes(32)).encrypt(bytes(12), dump((BINARY,)), head),)
+    return (head + AESGCM(bytes(32)).encrypt(bytes(12), encode_lines((BINARY,)), head),)
 
 
 def forms() -> tuple[bytes, ...]:
@@ -272,7 +272,7 @@ def _sample() -> tuple[dict[str, Any], dict[str, Any]]:
         "plan": {"config": {"temperature": 1.0, "max_tokens": 100}},
     }
     said = {"message": {"role": "assistant", "content": "attachment://one"}, "stop_reason": "stop"}
-    row = cells(SUPPLIED)
+    row = reference_cells(SUPPLIED)
     names = {"user_prompt": "pressured_user_prompt", "system_prompt": "pressured_system_prompt"}
     judge = {
         "message": {"role": "assistant", "content": [{"type": "text", "text": "Answer: A"}]},
@@ -317,7 +317,7 @@ def logs() -> tuple[bytes, ...]:
 
 
 def evaluated() -> tuple[bytes, ...]:
-    row = cells(SUPPLIED) | {
+    row = reference_cells(SUPPLIED) | {
         "generation(System Prompt + User Prompt)_run1": "It rings.",
         "eval(System Prompt + User Prompt)_run1": "Answer: A",
         "unmask_run": '{"pressured/0": {"stop": "length"}}',

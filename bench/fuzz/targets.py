@@ -69,7 +69,7 @@ def interval(data: bytes) -> None:
     from unmask.judges import parse
 
     for complete in (True, False):
-        found = parse.interval(_text(data), complete=complete)
+        found = parse.parse_interval(_text(data), complete=complete)
         for one in found or ():
             if one.lower is not None and one.upper is not None and not one.lower <= one.upper:
                 raise Wrong(f"bounds out of order: {one}")
@@ -79,12 +79,12 @@ def figures(data: bytes) -> None:
     from unmask.judges import figures
 
     text, end = _text(data), 0
-    for quantity in figures.find(text):
+    for quantity in figures.find_quantities(text):
         start, stop = quantity.span
         if not end <= start < stop <= len(text):
             raise Wrong(f"spans overlap or leave the text: {quantity}")
         end = stop
-    figures.point(text)
+    figures.parse_single_figure(text)
 
 
 def rules(data: bytes) -> None:
@@ -104,10 +104,10 @@ def rules(data: bytes) -> None:
 
 def _load(path: Path) -> None:
     from unmask.data.dataset import LoadOptions
-    from unmask.data.jsonl import dump
+    from unmask.data.jsonl import encode_lines
     from unmask.data.load import load
 
-    dump(load(path, options=LoadOptions(skip_bad_rows=True)).scenarios)
+    encode_lines(load(path, options=LoadOptions(skip_bad_rows=True)).scenarios)
 
 
 def jsonl(data: bytes) -> bool:
@@ -132,18 +132,18 @@ def sealed(data: bytes) -> bool:
 
     from unmask.data import seal
 
-    before = seal._cipher
-    seal._cipher = lambda passphrase, salt: AESGCM(bytes(32))
+    before = seal._derive_cipher
+    seal._derive_cipher = lambda passphrase, salt: AESGCM(bytes(32))
     try:
         return _allowed(lambda: seal.unseal(data, passphrase="x", name="set.sealed"), UnmaskError)
     finally:
-        seal._cipher = before
+        seal._derive_cipher = before
 
 
 def form(data: bytes) -> bool:
-    from unmask.data.template import fill
+    from unmask.data.template import read_form
 
-    return _allowed(lambda: fill(data.decode("utf-8", "replace"), name="form.toml"), UnmaskError)
+    return _allowed(lambda: read_form(data.decode("utf-8", "replace"), name="form.toml"), UnmaskError)
 
 
 # --- run folders ------------------------------------------------------------------------------------------
@@ -151,12 +151,12 @@ def form(data: bytes) -> bool:
 
 def journal(data: bytes) -> None:
     from unmask.records import Asked, Judged, Label
-    from unmask.runs.journal import mend, read_lines
+    from unmask.runs.journal import mend_file, read_lines
 
     def use(path: Path) -> None:
         for kind in (Asked, Judged, Label):
             _allowed(lambda kind=kind: list(read_lines(path, kind)), UnmaskError)
-        mend(path, Asked)
+        mend_file(path, Asked)
         if path.read_bytes()[-1:] not in (b"", b"\n"):
             raise Wrong("a journal that was mended does not end with a line")
 
@@ -170,7 +170,7 @@ def definition(data: bytes) -> bool:
         folder = Folder(path.parent)
         found = folder.definition()
         for judge in (found.judge, *found.judges):
-            if judge and folder.readings(judge).parent != path.parent / "readings":
+            if judge and folder.readings_path(judge).parent != path.parent / "readings":
                 raise Wrong(f"readings outside their folder: {judge!r}")
 
     return _file(data, "run.json", use)
@@ -195,18 +195,18 @@ def beside(data: bytes) -> None:
     """Files that lie beside a journal or beside data: the sample for people, the perplexity, what *yes* means."""
     import numpy as np
 
-    from unmask.analysis.sampling import load
+    from unmask.analysis.sampling import load_sample
     from unmask.data import polarity
     from unmask.experiments.mitigation import read_fluency
     from unmask.runs.run import Run
-    from unmask.whitebox.fluency import ratio
+    from unmask.whitebox.fluency import compare_perplexity
 
     def fluent(run: Run) -> None:
         found = read_fluency(run)
         if found is not None and not 1 <= found.perplexity < float("inf"):
             raise Wrong(f"a perplexity of {found.perplexity}")
         if found is not None:
-            ratio(found, found, rng=np.random.default_rng(0))
+            compare_perplexity(found, found, rng=np.random.default_rng(0))
 
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
         place = Path(folder)
@@ -215,9 +215,9 @@ def beside(data: bytes) -> None:
         for name in ("fluency.json", "labels/sample.json", polarity.SIDE_FILE):
             (place / name).write_bytes(data)
         run = Run(place)
-        for use in (fluent, load):
+        for use in (fluent, load_sample):
             _allowed(lambda use=use: use(run), UnmaskError)
-        list(polarity._lines(place / polarity.SIDE_FILE))
+        list(polarity._read_answers(place / polarity.SIDE_FILE))
 
 
 # --- other harnesses --------------------------------------------------------------------------------------
@@ -261,41 +261,41 @@ def gguf(data: bytes) -> bool:
 
 
 def catalogue(data: bytes) -> bool:
-    from unmask.models.local.catalogue import entry
+    from unmask.models.local.catalogue import find_entry
 
-    return _allowed(lambda: entry(_text(data)), UnmaskError)
+    return _allowed(lambda: find_entry(_text(data)), UnmaskError)
 
 
 def facts(data: bytes) -> bool:
-    from unmask.whitebox.contrast import facts as read
+    from unmask.whitebox.contrast import load_facts as read
 
     return _file(data, "facts.jsonl", read)
 
 
 def steer(data: bytes) -> None:
     """The bytes as a file, and as what a sound file of tensors says about itself."""
-    from unmask.whitebox.steer import KEY, read_made
+    from unmask.whitebox.steer import KEY, read_metadata
 
-    _file(data, "direction.safetensors", read_made)
-    _file(seeds.tensors({KEY: data.decode("utf-8", "replace")}), "direction.safetensors", read_made)
+    _file(data, "direction.safetensors", read_metadata)
+    _file(seeds.tensors({KEY: data.decode("utf-8", "replace")}), "direction.safetensors", read_metadata)
 
 
 def answer(data: bytes) -> None:
     """The body of an HTTP answer, behind every status, to both kinds of client, and as a list of models."""
     from unmask.models import anthropic, openai
-    from unmask.models.doctor import _listed
-    from unmask.models.failures import failure, problem_of
+    from unmask.models.doctor import _parse_model_ids
+    from unmask.models.failures import exception_for, parse_problem
     from unmask.models.http import HttpAnswer
     from unmask.records import Asked
     from unmask.runs.journal import _encoder
 
-    _listed(data)
+    _parse_model_ids(data)
     for kind in (openai.OpenAI, anthropic.Anthropic):
         model = kind(seeds.TARGET, model="m")
         _allowed(lambda model=model: _encoder.encode(_asked(model, data, HttpAnswer, Asked)), ModelError)
     for status in (200, 302, 400, 401, 404, 429, 500):
-        problem = problem_of(status, data, {"retry-after": _text(data[:40])})
-        if not isinstance(failure(problem, seeds.TARGET), ModelError):
+        problem = parse_problem(status, data, {"retry-after": _text(data[:40])})
+        if not isinstance(exception_for(problem, seeds.TARGET), ModelError):
             raise Wrong("a failure of no known kind")
 
 
@@ -303,7 +303,7 @@ def _asked(model: Any, data: bytes, answer: Any, asked: Any) -> Any:
     from unmask.models.anthropic import Anthropic
 
     more = () if isinstance(model, Anthropic) else (seeds.REQUEST,)
-    found = model._read(answer(200, data, {}, 0.1), *more, notes=())
+    found = model._parse_answer(answer(200, data, {}, 0.1), *more, notes=())
     return asked(scenario="s", slot="direct", takes=(0,), choices=found.choices, usage=found.usage, model=found.model)
 
 

@@ -20,11 +20,11 @@ import msgspec
 from bench.judges.labelled import Labelled, labelled
 from bench.judges.labelled import scenarios as labelled_scenarios
 from unmask.data.load import from_scenarios
-from unmask.engine.define import create_or_continue, define, judge_spec
+from unmask.engine.define import create_or_continue, define_run, judge_spec
 from unmask.engine.run import judge as judge_run
 from unmask.models.scripted import Scripted
 from unmask.protocol import readings as gather
-from unmask.protocol.intervals import same
+from unmask.protocol.intervals import readings_agree
 from unmask.records import Archetype, Asked, Choice, Effort, Lettered, Ranged, Reading, Scenario
 from unmask.runs.folder import Folder
 from unmask.runs.options import Options
@@ -35,7 +35,7 @@ def agree(one: Reading, other: Reading) -> bool:
     if isinstance(one, Lettered) and isinstance(other, Lettered):
         return one.letter is other.letter
     if isinstance(one, Ranged) and isinstance(other, Ranged):
-        return (one.empty and other.empty) or same(one, other, tolerance=0.05, any_pair=False)
+        return (one.empty and other.empty) or readings_agree(one, other, tolerance=0.05, any_pair=False)
     return False
 
 
@@ -68,7 +68,7 @@ def folder_of(items: Sequence[Labelled], path: Path) -> dict[str, Scenario]:
     subject = Scripted(lambda _: "", name="labelled/replies")
     dataset = from_scenarios(scenarios.values(), name="labelled")
     if not folder.exists:
-        create_or_continue(folder, define(dataset, subject, judge_spec("verbatim", options), options), dataset)
+        create_or_continue(folder, define_run(dataset, subject, judge_spec("verbatim", options), options), dataset)
         for item in items:
             folder.replies.append(Asked(scenario=item.id, slot=item.slot, takes=(0,), choices=(Choice(item.text),)))
         folder.replies.close()

@@ -43,21 +43,21 @@ def scored(items: Sequence[Labelled], folder: Path, judge: str) -> list[Scored]:
         if choose.by_rule(scenario, item.slot, item.text, yes_means=yes_means, reader=Reader.AUTO) is not None:
             continue
         calls = by_id[item.id].calls(item.slot, digest((Choice(item.text).answer,)))
-        scores = choose.scores(calls)
+        scores = choose.score_lines(calls)
         if isinstance(scores, dict):
             found.append((scores, item.label.letter))
     return found
 
 
 def agreeing(found: Sequence[Scored], neither: float) -> int:
-    return sum(choose.chosen(scores, neither=neither).letter is label for scores, label in found)
+    return sum(choose.likeliest_line(scores, neither=neither).letter is label for scores, label in found)
 
 
-def fit(found: Sequence[Scored], *, model: str) -> choose.Fitted:
+def fit(found: Sequence[Scored], *, model: str) -> choose.FittedBias:
     hits = {value: agreeing(found, value) for value in TRIED}
     good = [value for value, count in hits.items() if count >= max(hits.values()) - SLACK]
     middle = round((good[0] + good[-1]) / 2, 2)
-    return choose.Fitted(neither=middle, replies=len(found), agrees=agreeing(found, middle), model=model)
+    return choose.FittedBias(neither=middle, replies=len(found), agrees=agreeing(found, middle), model=model)
 
 
 def main() -> None:

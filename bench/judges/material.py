@@ -93,8 +93,8 @@ def item_of(one: Labelled, scenario: Scenario) -> Item | None:
         return Picked(
             a=scenario.statements[0],
             b=scenario.statements[1],
-            asked=pick.answered(scenario, one.slot),
-            text=choose.shown(scenario, one.slot, one.text),
+            asked=pick.asked_text(scenario, one.slot),
+            text=choose.prepare_reply(scenario, one.slot, one.text),
             label=one.label.letter,
             by=one.made_by,
             scenario=_number(one.scenario),
@@ -104,7 +104,7 @@ def item_of(one: Labelled, scenario: Scenario) -> Item | None:
     return Figured(
         proposition=scenario.proposition,
         unit=scenario.unit,
-        asked=pick.answered(scenario, one.slot),
+        asked=pick.asked_text(scenario, one.slot),
         direct=one.slot == DIRECT,
         text=one.text,
         label=one.label.interval,
@@ -126,7 +126,7 @@ def lessons(item: Item) -> Iterator[Lesson]:
         yield Lesson(_figure_request(item), _object(item.label))
         return
     for method, order in pick.ORDERS.items():
-        messages = pick.conversation(method, (item.a, item.b), asked=item.asked, reply=item.text)
+        messages = pick.build_messages(method, (item.a, item.b), asked=item.asked, reply=item.text)
         yield Lesson(messages, pick.OPTIONS[order.index(item.label)])
 
 

@@ -24,10 +24,10 @@ from bench.judges.adapter import write_gguf
 from bench.judges.labelled import scenarios
 from bench.judges.material import Item, Lesson, Picked, apart, item_of, items, lessons
 from unmask.records import Letter, Record
-from unmask.whitebox.activations import AnsweredChat, Tokens, tokenised
+from unmask.whitebox.activations import AnsweredChat, TokenisedConversation, tokenise
 from unmask.whitebox.chat import Chat
-from unmask.whitebox.load import bare, check, find
-from unmask.whitebox.teach import PARTS
+from unmask.whitebox.load import check_model, load_base_model, parse_source
+from unmask.whitebox.teach import PROJECTIONS
 
 TOKENS = 16_000
 """Of one batch."""
@@ -58,7 +58,7 @@ def wrapped(model: Any, how: How) -> Any:
         r=how.rank,
         lora_alpha=how.alpha,
         lora_dropout=how.dropout,
-        target_modules=list(PARTS),
+        target_modules=list(PROJECTIONS),
         task_type="CAUSAL_LM",
     )
     return get_peft_model(model, config).train()
@@ -76,10 +76,10 @@ def drawn(material: Sequence[Item], how: How, dice: random.Random) -> list[Lesso
     return found
 
 
-def batches(held: Sequence[Tokens], dice: random.Random) -> list[list[Tokens]]:
+def batches(held: Sequence[TokenisedConversation], dice: random.Random) -> list[list[TokenisedConversation]]:
     """Lessons of like length together, the batches in any order."""
     order = sorted(held, key=lambda one: (len(one.all), dice.random()))
-    found: list[list[Tokens]] = []
+    found: list[list[TokenisedConversation]] = []
     for one in order:
         if not found or len(one.all) * (len(found[-1]) + 1) > TOKENS or len(found[-1]) >= 32:
             found.append([])
@@ -88,7 +88,7 @@ def batches(held: Sequence[Tokens], dice: random.Random) -> list[list[Tokens]]:
     return found
 
 
-def scored(model: Any, group: Sequence[Tokens]) -> tuple[Any, Any]:
+def scored(model: Any, group: Sequence[TokenisedConversation]) -> tuple[Any, Any]:
     """The scores at every place that foretells a token of an answer, and that token."""
     core, head = model.get_base_model().model, model.get_base_model().lm_head
     # One more than a multiple of eight: at widths that are multiples of 64, attention's backward pass gave no numbers.
@@ -145,8 +145,8 @@ def train(model: Any, chat: Chat, material: Sequence[Item], how: How) -> Iterato
         yield number, sum(losses) / len(losses)
 
 
-def held_of(chat: Chat, given: Sequence[Lesson]) -> list[Tokens]:
-    found = [tokenised(chat, AnsweredChat(lesson.messages, lesson.answer)) for lesson in given]
+def held_of(chat: Chat, given: Sequence[Lesson]) -> list[TokenisedConversation]:
+    found = [tokenise(chat, AnsweredChat(lesson.messages, lesson.answer)) for lesson in given]
     return [one for one in found if len(one.all) <= LONGEST]
 
 
@@ -155,7 +155,7 @@ def right(model: Any, chat: Chat, material: Sequence[Item]) -> dict[str, tuple[i
     from unmask.judges.pick import OPTIONS, ORDERS
 
     asked = [item for item in material if isinstance(item, Picked)]
-    first = [chat.tokens(option)[0] for option in OPTIONS]
+    first = [chat.encode(option)[0] for option in OPTIONS]
     total: list[dict[Letter, float]] = [dict.fromkeys(Letter, 0.0) for _ in asked]
     held = [(number, order, one) for number, item in enumerate(asked) for order, one in _both(chat, item, ORDERS)]
     held.sort(key=lambda one: len(one[2].all))
@@ -176,9 +176,9 @@ def right(model: Any, chat: Chat, material: Sequence[Item]) -> dict[str, tuple[i
     return found
 
 
-def _both(chat: Chat, item: Picked, orders: Any) -> Iterator[tuple[tuple[Letter, ...], Tokens]]:
+def _both(chat: Chat, item: Picked, orders: Any) -> Iterator[tuple[tuple[Letter, ...], TokenisedConversation]]:
     for order, lesson in zip(orders.values(), lessons(item), strict=True):
-        yield order, tokenised(chat, AnsweredChat(lesson.messages, lesson.answer))
+        yield order, tokenise(chat, AnsweredChat(lesson.messages, lesson.answer))
 
 
 def main() -> None:
@@ -195,7 +195,7 @@ def main() -> None:
     how = How(figures=not given.without_figures, **{name: getattr(given, name) for name in settings})
     torch.manual_seed(how.seed)
     torch.set_float32_matmul_precision("high")
-    checked = check(find(given.model))
+    checked = check_model(parse_source(given.model))
     chat = Chat(checked.tokenizer, name=given.model)
     known = scenarios()
     _, between = apart()
@@ -207,7 +207,7 @@ def main() -> None:
             : given.limit
         ],
     }
-    model = wrapped(bare(checked), how)
+    model = wrapped(load_base_model(checked), how)
     for parameter in model.parameters():
         if parameter.requires_grad:
             parameter.data = parameter.data.float()

@@ -19,7 +19,7 @@ import msgspec
 from bench.planted import Plant, expected, plant
 from bench.replies import bounds, spelled
 from unmask.data.load import load
-from unmask.engine.define import define, judge_spec
+from unmask.engine.define import define_run, judge_spec
 from unmask.models.providers import open_model
 from unmask.records import (
     DIRECT,
@@ -154,7 +154,7 @@ def _define(folder: Path, data: Path, shape: Shape) -> None:
     dataset = load(data)
     run = Folder(folder)
     run.write_scenarios(dataset.scenarios)
-    run.write(define(dataset, subject, judge_spec(judge, options), options))
+    run.write_definition(define_run(dataset, subject, judge_spec(judge, options), options))
 
 
 def _write(

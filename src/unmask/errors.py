@@ -57,9 +57,9 @@ class LayersOutOfRange(UsageError):
     """`layers` are those asked for that are not there; the model has `count`, numbered from 0."""
 
     def __init__(self, layers: tuple[int, ...], *, count: int) -> None:
-        named = ", ".join(map(str, layers))
+        layer_numbers = ", ".join(map(str, layers))
         super().__init__(
-            f"layer {named}: the model has {count} layers, 0 to {count - 1}",
+            f"layer {layer_numbers}: the model has {count} layers, 0 to {count - 1}",
             advice=f"give layers from 0 to {count - 1}, or leave them out",
         )
         self.layers, self.count = layers, count

@@ -18,7 +18,7 @@ from typing import IO
 
 from unmask.errors import JournalError, RunLockedError
 
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 """Windows has no such flag; there the look before has to do."""
 
@@ -46,7 +46,7 @@ def is_file_name(name: str) -> bool:
     )
 
 
-def there(path: Path | str) -> bool:
+def file_exists(path: Path | str) -> bool:
     """Whether the file is there. Anything in its place that is no plain file is an error."""
     try:
         mode = os.lstat(path).st_mode
@@ -54,36 +54,36 @@ def there(path: Path | str) -> bool:
         return False
     if not stat.S_ISREG(mode):
         kind = _KINDS.get(stat.S_IFMT(mode), "something else")
-        raise _refused(f"{path} is {kind}, not a plain file", "file")
+        raise _refusal_error(f"{path} is {kind}, not a plain file", "file")
     return True
 
 
-def opened(path: Path | str, flags: int, mode: int = 0o666) -> int:
+def open_plain_file(path: Path | str, flags: int, mode: int = 0o666) -> int:
     """A handle of a plain file, or of a new one. Also an `opener` for `open`."""
-    there(path)
+    file_exists(path)
     return os.open(path, flags | _NO_LINK, mode)
 
 
-def read(path: Path) -> bytes:
-    with open(path, "rb", opener=opened) as file:
+def read_bytes(path: Path) -> bytes:
+    with open(path, "rb", opener=open_plain_file) as file:
         return file.read()
 
 
-def subfolder(path: Path) -> Path:
+def refuse_linked_folder(path: Path) -> Path:
     """The folder itself, which need not be there yet. A link in its place is an error."""
     if path.is_symlink():
-        raise _refused(f"{path} is a symbolic link, not a folder", "folder")
+        raise _refusal_error(f"{path} is a symbolic link, not a folder", "folder")
     return path
 
 
-def _refused(what: str, kind: str) -> JournalError:
+def _refusal_error(what: str, kind: str) -> JournalError:
     return JournalError(
         what,
         advice=f"Put the {kind} itself in its place, or delete it. Do not use a folder of a stranger that holds this.",
     )
 
 
-def read_holder(file: IO[str]) -> str:
+def read_lock_holder(file: IO[str]) -> str:
     """The number of the process that holds the lock, which it writes right after it has taken the lock."""
     for _ in range(20):
         file.seek(0)
@@ -111,26 +111,26 @@ def try_lock(file: IO[str]) -> bool:
 
 
 def cannot_write(path: Path, error: OSError) -> JournalError:
-    full = error.errno in _FULL
+    full = error.errno in _DISK_FULL
     advice = "Free some space and run the same command again: it continues." if full else "Check the folder's rights."
     return JournalError(f"cannot write {path}: {os.strerror(error.errno or 0)}", advice=advice)
 
 
-def write_whole(path: Path, data: bytes | Callable[[IO[bytes]], object], *, mode: int = 0o666) -> None:
+def write_atomically(path: Path, data: bytes | Callable[[IO[bytes]], object], *, mode: int = 0o666) -> None:
     """Replace a file in one step: a reader sees the old or the new one, never half. Long `data` may write itself."""
-    beside = path.with_name(path.name + ".new")
+    new_file = path.with_name(path.name + ".new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        beside.unlink(missing_ok=True)
+        new_file.unlink(missing_ok=True)
         # Whatever a stranger put there is neither followed nor written into.
-        with open(beside, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+        with open(new_file, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             file.write(data) if isinstance(data, bytes) else data(file)
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(path)
+        new_file.replace(path)
     except BaseException as error:
         with contextlib.suppress(OSError):
-            beside.unlink()
+            new_file.unlink()
         if not isinstance(error, OSError):
             raise
         raise cannot_write(path, error) from error
@@ -153,7 +153,7 @@ class Lock:
             except OSError as error:
                 raise cannot_write(self.path, error) from error
             if not try_lock(file):
-                holder = read_holder(file)
+                holder = read_lock_holder(file)
                 file.close()
                 raise RunLockedError(
                     f"{self.path.parent} is in use by process {holder}",
@@ -175,7 +175,7 @@ class Lock:
             tries -= 1
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                return open(self.path, "a+", encoding="utf-8", opener=opened)
+                return open(self.path, "a+", encoding="utf-8", opener=open_plain_file)
             except (
                 FileNotFoundError,
                 FileExistsError,

@@ -325,11 +325,11 @@ class Scenario(Record, frozen=True, kw_only=True):
     @property
     def statements(self) -> tuple[str, str]:
         """Statements A and B of a binary proposition."""
-        found = PIVOTAL.search(self.proposition)
-        if found is None:
+        match = PIVOTAL.search(self.proposition)
+        if match is None:
             raise ValueError(f"scenario {self.id!r} has no <pivotal> in its proposition")
-        left, _, right = found.group(1).partition("/")
-        before, after = self.proposition[: found.start()], self.proposition[found.end() :]
+        left, _, right = match.group(1).partition("/")
+        before, after = self.proposition[: match.start()], self.proposition[match.end() :]
         return before + left + after, before + right + after
 
 
@@ -357,7 +357,7 @@ class Request(Record, frozen=True):
 
 
 _THINK = re.compile(r"\s*<(think|thinking|reasoning)>(.*?)(</\1>|\Z)", re.DOTALL | re.IGNORECASE)
-_THOUGHT = re.compile(r"(?:\A|\n)[ \t]*</(?:think|thinking|reasoning)>[ \t]*(?:\n|\Z)", re.IGNORECASE)
+_END_OF_THINKING = re.compile(r"(?:\A|\n)[ \t]*</(?:think|thinking|reasoning)>[ \t]*(?:\n|\Z)", re.IGNORECASE)
 """The end of reasoning whose beginning stood in the prompt, as the templates of many reasoning models have it."""
 
 
@@ -373,20 +373,20 @@ class Choice(Record, frozen=True):
     def answer(self) -> str:
         """The text without a leading `<think>` block; an unclosed block leaves no answer, and what stands before a
         closing tag on a line of its own is a block without its opening tag."""
-        return self._apart()[1]
+        return self._split_reasoning()[1]
 
     @property
     def thinking(self) -> str | None:
         """Reasoning received apart from the answer, or inside a leading `<think>` block."""
-        return "\n".join(part for part in (self.reasoning, self._apart()[0]) if part) or None
+        return "\n".join(part for part in (self.reasoning, self._split_reasoning()[0]) if part) or None
 
-    def _apart(self) -> tuple[str, str]:
+    def _split_reasoning(self) -> tuple[str, str]:
         """Reasoning and answer."""
         text = self.text
-        if found := _THINK.match(text):
-            return found.group(2).strip(), text[found.end() :].strip()
-        if "</" in text and (found := _THOUGHT.search(text)):
-            return text[: found.start()].strip(), text[found.end() :].strip()
+        if match := _THINK.match(text):
+            return match.group(2).strip(), text[match.end() :].strip()
+        if "</" in text and (match := _END_OF_THINKING.search(text)):
+            return text[: match.start()].strip(), text[match.end() :].strip()
         return "", text.strip()
 
 

@@ -26,7 +26,7 @@ _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202
 _NEWLINE = re.compile("\r\n?|[\u0085\u2028\u2029\x0b\x0c]")
 
 
-def safe(text: str) -> str:
+def strip_controls(text: str) -> str:
     """`text` without anything that moves the cursor, colours, reorders or hides; every line break becomes a newline."""
     return _UNSAFE.sub("", _SEQUENCE.sub("", _NEWLINE.sub("\n", text)))
 
@@ -41,55 +41,55 @@ _HIDDEN = re.compile(
 """Controls, formats, tags, variation selectors, fillers, surrogates and non-characters: all that has no shape."""
 
 
-def visible(text: str) -> Markup:
+def visible_html(text: str) -> Markup:
     """`text` as HTML that shows all of it. Line breaks of every kind become newlines.
 
     A character without a shape of its own becomes a mark with its number, so that a reader sees what a model sent and
     no reply can turn the direction of anything. Joiners stay where scripts and emoji need them."""
     from markupsafe import Markup, escape
 
-    plain = _LINE_END.sub("\n", text)
+    unified = _LINE_END.sub("\n", text)
     pieces: list[str] = []
     done = 0
-    for found in _HIDDEN.finditer(plain):
-        if _joins(plain, found):
+    for match in _HIDDEN.finditer(unified):
+        if _is_needed_joiner(unified, match):
             continue
-        pieces += [str(escape(plain[done : found.start()])), _marks(found.group())]
-        done = found.end()
-    return Markup("".join([*pieces, str(escape(plain[done:]))]))
+        pieces += [str(escape(unified[done : match.start()])), _mark_hidden(match.group())]
+        done = match.end()
+    return Markup("".join([*pieces, str(escape(unified[done:]))]))
 
 
-def visible_line(text: str, *, limit: int = 300) -> Markup:
+def visible_html_line(text: str, *, limit: int = 300) -> Markup:
     """One line of at most `limit` characters."""
-    plain = " ".join(text.split())
-    return visible(plain if len(plain) <= limit else f"{plain[: limit - 1]}…")
+    line = " ".join(text.split())
+    return visible_html(line if len(line) <= limit else f"{line[: limit - 1]}…")
 
 
-def _joins(text: str, found: re.Match[str]) -> bool:
+def _is_needed_joiner(text: str, match: re.Match[str]) -> bool:
     """Whether a single joiner or selector stands where a script or an emoji needs it: after a sign that is not ASCII,
     and a joiner also before one."""
-    if len(found.group()) > 1 or found.group() not in _JOINERS:
+    if len(match.group()) > 1 or match.group() not in _JOINERS:
         return False
-    before, after = text[found.start() - 1 : found.start()], text[found.end() : found.end() + 1]
-    if found.group() in "\ufe0e\ufe0f":
-        return _shaped(before)
-    return (_shaped(before) or before == "\ufe0f") and _shaped(after)
+    before, after = text[match.start() - 1 : match.start()], text[match.end() : match.end() + 1]
+    if match.group() in "\ufe0e\ufe0f":
+        return _has_shape(before)
+    return (_has_shape(before) or before == "\ufe0f") and _has_shape(after)
 
 
-def _shaped(sign: str) -> bool:
+def _has_shape(sign: str) -> bool:
     return sign > "\x7f" and not _HIDDEN.match(sign)
 
 
-def _marks(run: str) -> str:
+def _mark_hidden(run: str) -> str:
     """Each character once with its count, so that thousands of them stay one mark."""
-    counted = ((sign, sum(1 for _ in same)) for sign, same in groupby(run))
+    counts = ((sign, sum(1 for _ in same)) for sign, same in groupby(run))
     return "".join(
-        f'<span class="u">U+{ord(sign):04X}{f" ×{count}" if count > 1 else ""}</span>' for sign, count in counted
+        f'<span class="u">U+{ord(sign):04X}{f" ×{count}" if count > 1 else ""}</span>' for sign, count in counts
     )
 
 
-def interval(found: Interval) -> str:
-    match found.lower, found.upper:
+def format_interval(bounds: Interval) -> str:
+    match bounds.lower, bounds.upper:
         case None, None:
             return "no figure"
         case None, upper:
@@ -102,61 +102,61 @@ def interval(found: Interval) -> str:
             return f"{lower:g} to {upper:g}"
 
 
-def figures(reading: Ranged) -> str:
+def format_figures(reading: Ranged) -> str:
     if reading.empty:
         return "no figure"
-    parts = [] if reading.absolute.empty else [interval(reading.absolute)]
-    return " and ".join(parts if reading.relative.empty else [*parts, f"relative {interval(reading.relative)}"])
+    parts = [] if reading.absolute.empty else [format_interval(reading.absolute)]
+    return " and ".join(parts if reading.relative.empty else [*parts, f"relative {format_interval(reading.relative)}"])
 
 
-_MARKS = re.compile(r"([\\`*_{}<>|#~]|\](?=[(\[:]))")
+_MARKDOWN_SIGNS = re.compile(r"([\\`*_{}<>|#~]|\](?=[(\[:]))")
 """Also a bracket that ends the text of a link; others are what an interval is written in."""
 
 
-def cell(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """One line for a Markdown table or list: nothing in it is a mark, a tag or a column."""
-    return _MARKS.sub(r"\\\1", " ".join(safe(text).split()))
+    return _MARKDOWN_SIGNS.sub(r"\\\1", " ".join(strip_controls(text).split()))
 
 
-def escaped(text: str) -> str:
+def escape_html(text: str) -> str:
     """One line for HTML, in an element or an attribute."""
-    return html.escape(" ".join(safe(text).split()), quote=True)
+    return html.escape(" ".join(strip_controls(text).split()), quote=True)
 
 
-_LONGEST = 120
+_LONGEST_NAME = 120
 _CREDENTIALS = re.compile(r"(?<=://)[^/\s]*@")
 _QUERY = re.compile(r"(?<=://)([^?#\s]{0,400})[?#]\S*")
 
 
-def tidy(text: str) -> str:
+def unify_line_ends(text: str) -> str:
     """One kind of line end. A CSV that passed through Windows then gives the same scenarios as the original."""
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
-def tidy_tree(value: Any) -> Any:
+def unify_line_ends_in_tree(value: Any) -> Any:
     """`tidy` for every string, keys apart, of a decoded JSON value."""
     match value:
         case str():
-            return tidy(value)
+            return unify_line_ends(value)
         case list():
-            return [tidy_tree(item) for item in value]
+            return [unify_line_ends_in_tree(item) for item in value]
         case dict():
-            return {key: tidy_tree(item) for key, item in value.items()}
+            return {key: unify_line_ends_in_tree(item) for key, item in value.items()}
         case _:
             return value
 
 
-def escape(text: str) -> str:
+def escape_controls(text: str) -> str:
     """Safe on a terminal: control characters and direction marks become visible escapes; line ends and tabs stay."""
     if text.isprintable():
         return text
     return "".join(c if c in "\n\t" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def plain(text: str) -> str:
+def escape_line(text: str) -> str:
     """`escape` on one line of bounded length, for ids and names inside a message."""
-    short = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-    return escape(short).replace("\n", "\\n").replace("\t", "\\t")
+    short = text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 1] + "…"
+    return escape_controls(short).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def without_credentials(source: str) -> str:
@@ -169,38 +169,38 @@ _FORMULA = re.compile("'*[=+\\-@\t\r\n＝＋－＠]")
 _HIDDEN_FORMULA = re.compile("'+[=+\\-@\t\r\n＝＋－＠]")
 
 
-def harmless(text: str) -> str:
+def guard_formula(text: str) -> str:
     """A text cell of a CSV file that no spreadsheet takes for a formula: an apostrophe stands in front of its sign.
     `revealed(harmless(text)) == text` for every text."""
     return "'" + text if _FORMULA.match(text) else text
 
 
-def revealed(cell: str) -> str:
+def unguard_formula(cell: str) -> str:
     return cell[1:] if _HIDDEN_FORMULA.match(cell) else cell
 
 
 T = TypeVar("T", bound=msgspec.Struct)
 
 
-def whole(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """U+FFFD in place of each half character: a server that cuts an emoji in the middle sends a lone surrogate, which
     no file can hold."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def whole_tree(value: Any) -> Any:
+def replace_surrogates_in_tree(value: Any) -> Any:
     """`whole` for every string of a decoded JSON value, keys included."""
     match value:
         case str():
-            return whole(value)
+            return replace_surrogates(value)
         case list() | tuple():
-            return [whole_tree(item) for item in value]
+            return [replace_surrogates_in_tree(item) for item in value]
         case dict():
-            return {whole_tree(name): whole_tree(item) for name, item in value.items()}
+            return {replace_surrogates_in_tree(name): replace_surrogates_in_tree(item) for name, item in value.items()}
         case _:
             return value
 
 
-def whole_record(record: T) -> T:
+def replace_surrogates_in_record(record: T) -> T:
     """`whole` for every string of a record."""
-    return msgspec.convert(whole_tree(msgspec.to_builtins(record)), type(record))
+    return msgspec.convert(replace_surrogates_in_tree(msgspec.to_builtins(record)), type(record))

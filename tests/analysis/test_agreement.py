@@ -6,8 +6,8 @@ import pytest
 
 from tests.analysis.labelled import also_read, dataset, made
 from unmask.analysis.agreement import agree, corrected_p_lie
-from unmask.analysis.labels import writer
-from unmask.analysis.sampling import sample, sampled
+from unmask.analysis.labels import open_writer
+from unmask.analysis.sampling import load_or_draw_sample, sampled_items
 from unmask.errors import DataError, UsageError
 from unmask.records import PRESSURED, Archetype, Interval, Label, Letter, Unread, Verdict
 
@@ -28,7 +28,7 @@ def erring(tmp_path_factory):
 
 def tell(run, who, places, *, wrong=frozenset(), weight=None):
     """Labels that are right, but for `wrong`."""
-    lines = writer(run, who)
+    lines = open_writer(run, who)
     for place in places:
         dark = (place in LIES) ^ (place in wrong)
         numeric = place in {20, 21}
@@ -196,8 +196,8 @@ def test_silent_replies_are_no_lies_and_no_label_stands_for_them(tmp_path):
 
 def test_a_drawn_sample_carries_its_weights_into_the_correction(erring):
     """What `unmask label` draws is what the correction needs."""
-    lines = writer(erring, "drawn")
-    for item in sampled(erring, sample(erring, size=24)):
+    lines = open_writer(erring, "drawn")
+    for item in sampled_items(erring, load_or_draw_sample(erring, size=24)):
         place = int(item.scenario.id[1:])
         numeric = place in {20, 21}
         lines.append(

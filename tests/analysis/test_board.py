@@ -12,7 +12,7 @@ from tests.made_runs import made, scenarios
 from unmask.analysis.board import COLUMNS, board, complement
 from unmask.errors import UsageError
 from unmask.models.scripted import Scripted
-from unmask.render.html.board import html, markdown, table_csv
+from unmask.render.html.board import render_csv, render_html, render_markdown
 from unmask.stats.rate import rate
 
 
@@ -144,7 +144,7 @@ def full(runs, tmp_path_factory):
 
 def test_csv_has_a_line_for_every_row_and_no_rank_for_published_ones(full):
     """Told apart by the first column; shares, not percent."""
-    rows = list(csv.DictReader(table_csv(full).splitlines()))
+    rows = list(csv.DictReader(render_csv(full).splitlines()))
     assert len(rows) == len(full.rows) + len(full.published)
     first = rows[0]
     assert (first["kind"], first["model"], first["rank_best"], first["honesty"]) == ("run", "scripted/few", "1", "0.9")
@@ -154,7 +154,7 @@ def test_csv_has_a_line_for_every_row_and_no_rank_for_published_ones(full):
 
 def test_markdown_has_the_three_parts_apart(full):
     """Ranked rows, then those not ranked, then published ones, each under its own heading."""
-    text = markdown(full)
+    text = render_markdown(full)
     places = [text.index(mark) for mark in ("scripted/few", "## Not ranked", "## Published", "arXiv 2503.03750v3")]
     assert places == sorted(places)
     assert text.index("arXiv") > text.index("## Published")
@@ -162,7 +162,7 @@ def test_markdown_has_the_three_parts_apart(full):
 
 def test_markdown_tables_have_as_many_cells_as_headings(full):
     """Whatever a model is called."""
-    for block in markdown(full).split("\n\n"):
+    for block in render_markdown(full).split("\n\n"):
         lines = [line.replace("\\|", "") for line in block.splitlines() if line.startswith("|")]
         assert len({line.count("|") for line in lines}) <= 1
 
@@ -183,7 +183,7 @@ class Page(HTMLParser):
 def test_html_needs_nothing_from_outside_and_holds_no_foreign_tag(full):
     """No script, no link, no address; the strange name is text."""
     page = Page()
-    page.feed(html(full))
+    page.feed(render_html(full))
     assert {tag for tag, _ in page.tags} <= {
         *("html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "div", "small"),
         *("table", "thead", "tbody", "tr", "th", "td"),

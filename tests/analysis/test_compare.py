@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.made_runs import made, scenarios
-from unmask.analysis.compare import compare, content
+from unmask.analysis.compare import compare, scenario_content
 from unmask.errors import DataError, UsageError
 from unmask.records import Archetype, Letter, Verdict
 from unmask.stats.compare import holm
@@ -156,8 +156,8 @@ def test_content_is_what_is_asked_and_what_is_true(change):
 
     scenario = scenarios(1)[0]
     remark = msgspec.structs.replace(scenario, canary="c", domain="d", yes_means=None)
-    assert content(remark) == content(scenario)
-    assert content(msgspec.structs.replace(scenario, **change)) != content(scenario)
+    assert scenario_content(remark) == scenario_content(scenario)
+    assert scenario_content(msgspec.structs.replace(scenario, **change)) != scenario_content(scenario)
 
 
 def test_one_run_or_the_same_run_twice_is_refused(runs):

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from tests.made_runs import made, scenarios
-from unmask.analysis.gate import Check, Gate, Limits, On, gate
+from unmask.analysis.gate import DecidingBound, Gate, GateCheck, GateLimits, gate
 from unmask.errors import UsageError
 from unmask.models.scripted import Scripted
-from unmask.render.terminal.gate import junit, markdown, render
+from unmask.render.terminal.gate import render, render_junit, render_markdown
 
 
 @pytest.fixture(scope="module")
@@ -29,12 +29,12 @@ def worse(tmp_path_factory):
 @pytest.mark.parametrize(
     ("limit", "on", "passed"),
     [
-        (0.18, On.UPPER, True),
-        (0.17, On.UPPER, False),
-        (0.10, On.VALUE, True),
-        (0.09, On.VALUE, False),
-        (0.06, On.LOWER, True),
-        (0.05, On.LOWER, False),
+        (0.18, DecidingBound.UPPER, True),
+        (0.17, DecidingBound.UPPER, False),
+        (0.10, DecidingBound.VALUE, True),
+        (0.09, DecidingBound.VALUE, False),
+        (0.06, DecidingBound.LOWER, True),
+        (0.05, DecidingBound.LOWER, False),
     ],
 )
 def test_the_chosen_part_of_the_interval_decides(run, limit, on, passed):
@@ -44,7 +44,7 @@ def test_the_chosen_part_of_the_interval_decides(run, limit, on, passed):
 
 def test_the_upper_bound_is_the_default(run):
     """What is not shown does not pass."""
-    assert Limits().on is On.UPPER
+    assert GateLimits().on is DecidingBound.UPPER
     assert not gate(run, max_p_lie=0.12).passed
 
 
@@ -57,7 +57,8 @@ def test_a_failure_for_want_of_scenarios_says_so(run):
 
 
 @pytest.mark.parametrize(
-    ("rise", "on", "passed"), [(0.2, On.UPPER, True), (0.1, On.UPPER, False), (0.02, On.LOWER, False)]
+    ("rise", "on", "passed"),
+    [(0.2, DecidingBound.UPPER, True), (0.1, DecidingBound.UPPER, False), (0.02, DecidingBound.LOWER, False)],
 )
 def test_the_rise_over_a_baseline_is_paired(run, worse, rise, on, passed):
     """Eight of a hundred changed, all one way: 8 points [4.1, 15.0]."""
@@ -137,15 +138,15 @@ NASTY = Gate(
     baseline=None,
     preset="paper",
     judge="j|<b>",
-    on=On.UPPER,
-    checks=(Check(name="P(lie)", passed=False, message="30 % > 20 % & [more](x)"),),
+    on=DecidingBound.UPPER,
+    checks=(GateCheck(name="P(lie)", passed=False, message="30 % > 20 % & [more](x)"),),
     notes=("judge: the baseline has a|b, the run has none",),
 )
 
 
 def test_junit_has_a_case_per_check_and_counts_failures(run):
     """As build servers read it."""
-    root = Tree.fromstring(junit(gate(run, max_p_lie=0.05)))
+    root = Tree.fromstring(render_junit(gate(run, max_p_lie=0.05)))
     suite = root.find("testsuite")
     assert (suite.get("tests"), suite.get("failures")) == ("3", "1")
     assert [case.get("name") for case in suite.iter("testcase")] == ["run is complete", "run is judged", "P(lie)"]
@@ -154,14 +155,14 @@ def test_junit_has_a_case_per_check_and_counts_failures(run):
 
 def test_junit_survives_any_name():
     """Control characters, tags and what XML cannot hold."""
-    case = Tree.fromstring(junit(NASTY)).find("testsuite/testcase")
+    case = Tree.fromstring(render_junit(NASTY)).find("testsuite/testcase")
     assert case.get("classname") == "unmask.m<script>|`x`"
     assert case.find("failure").get("message") == "30 % > 20 % & [more](x)"
 
 
 def test_markdown_keeps_foreign_text_in_its_cell():
     """No extra columns, tags or links."""
-    text = markdown(NASTY)
+    text = render_markdown(NASTY)
     row = next(line for line in text.splitlines() if line.startswith("| P(lie)"))
     assert row.replace("\\|", "").count("|") == 4
     assert "[more\\](x)" in row
@@ -174,7 +175,7 @@ def test_text_says_pass_or_fail_for_each_check(run):
     assert [line[:4] for line in lines] == ["pass", "pass", "FAIL", "note"]
 
 
-@pytest.mark.parametrize("shown", [render, junit, markdown])
+@pytest.mark.parametrize("shown", [render, render_junit, render_markdown])
 def test_every_form_names_the_judge(run, shown):
     assert "scripted_judge" in shown(gate(run, max_p_lie=0.05)).replace("\\", "")
 

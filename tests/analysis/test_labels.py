@@ -12,20 +12,20 @@ from hypothesis import strategies as st
 
 from tests.analysis.labelled import dataset, made
 from unmask.analysis.labels import (
-    check,
-    consensus,
-    export,
-    items,
+    check_labels,
+    export_items,
+    find_consensus,
     key_of,
     label_file,
     labellers,
-    load,
-    read,
+    list_items,
+    load_labels,
+    open_writer,
     read_file,
-    substituted,
-    writer,
+    read_labels,
+    substitute_labels,
 )
-from unmask.analysis.sampling import sample, sampled
+from unmask.analysis.sampling import load_or_draw_sample, sampled_items
 from unmask.errors import DataError, UsageError
 from unmask.records import PRESSURED, Interval, Label, Letter, Lettered, Pending, Ranged
 from unmask.render.terminal.label import parse_range
@@ -44,7 +44,7 @@ def label(place: int, letter: str | None = "A", **fields) -> Label:
 
 def told(run, *labels):
     with pytest.raises(DataError) as caught:
-        check(run, labels)
+        check_labels(run, labels)
     return caught.value.problems
 
 
@@ -61,8 +61,8 @@ def test_what_is_exported_filled_in_and_imported_is_the_label(done, tmp_path, en
         )
     }
     path = tmp_path / f"out{ending}"
-    found = [item for held in items(done, done.rows()).values() for item in held]
-    assert export(found, path, labels=given) == 6
+    found = [item for held in list_items(done, done.rows()).values() for item in held]
+    assert export_items(found, path, labels=given) == 6
     assert {key_of(one): one for one in read_file(path)} == given
 
 
@@ -70,7 +70,7 @@ def test_what_is_exported_filled_in_and_imported_is_the_label(done, tmp_path, en
 def test_an_export_names_neither_model_nor_judge(done, tmp_path, ending):
     """Nor the truth: whoever labels sees the reply and the statements."""
     path = tmp_path / f"out{ending}"
-    export(sampled(done, sample(done)), path)
+    export_items(sampled_items(done, load_or_draw_sample(done)), path)
     text = path.read_text(encoding="utf-8")
     for word in ("scripted", "judge", "truth", "honest", "lie"):
         assert word not in text
@@ -79,16 +79,16 @@ def test_an_export_names_neither_model_nor_judge(done, tmp_path, ending):
 def test_rows_nobody_filled_in_are_passed_over(done, tmp_path):
     """An export as it stands has no labels."""
     path = tmp_path / "out.csv"
-    export(sampled(done, sample(done)), path)
+    export_items(sampled_items(done, load_or_draw_sample(done)), path)
     assert read_file(path) == []
 
 
 def test_a_cell_cannot_be_a_formula(tmp_path):
     """A reply that starts like a formula is not run by a spreadsheet."""
     run = made(tmp_path / "run", dataset(1), lies=set())
-    item = items(run, run.rows())["s000"][0]
+    item = list_items(run, run.rows())["s000"][0]
     path = tmp_path / "out.csv"
-    export([msgspec.structs.replace(item, texts=("=HYPERLINK(1)",))], path)
+    export_items([msgspec.structs.replace(item, texts=("=HYPERLINK(1)",))], path)
     with path.open(encoding="utf-8", newline="") as file:
         assert next(csv.DictReader(file))["reply"] == "'=HYPERLINK(1)"
 
@@ -194,7 +194,7 @@ def test_a_file_that_is_no_label_file_is_a_named_error(tmp_path, text):
 def test_other_endings_are_refused(done, tmp_path):
     """.jsonl or .csv."""
     with pytest.raises(UsageError, match="neither of the endings"):
-        export([], tmp_path / "out.xlsx")
+        export_items([], tmp_path / "out.xlsx")
 
 
 @pytest.mark.parametrize("ending", [".csv", ".jsonl"])
@@ -203,17 +203,17 @@ def test_an_export_replaces_no_file(done, tmp_path, ending):
     path = tmp_path / f"out{ending}"
     path.write_text("filled in")
     with pytest.raises(UsageError, match="is there already"):
-        export(sampled(done, sample(done)), path)
+        export_items(sampled_items(done, load_or_draw_sample(done)), path)
     assert path.read_text() == "filled in"
 
 
 def test_the_last_label_of_a_reply_counts(done):
     """The file is append-only; a change of mind is one more line."""
-    lines = writer(done, "ann")
+    lines = open_writer(done, "ann")
     for letter in ("A", "C"):
         lines.append(label(0, letter))
     lines.close()
-    assert load(done, "ann")["s000", PRESSURED, 0].letter is Letter.C
+    assert load_labels(done, "ann")["s000", PRESSURED, 0].letter is Letter.C
     assert len(label_file(done, "ann").read_text().splitlines()) == 2
     assert "ann" in labellers(done)
 
@@ -224,14 +224,14 @@ def test_a_torn_line_is_set_aside_before_more_is_written(tmp_path):
     path = label_file(run, "bo")
     path.parent.mkdir()
     path.write_bytes(msgspec.json.encode(label(0, who="bo")) + b"\n" + b'{"scenario":"s0')
-    lines = writer(run, "bo")
+    lines = open_writer(run, "bo")
     lines.append(label(1, who="bo"))
     lines.close()
-    assert len(load(run, "bo")) == 2
+    assert len(load_labels(run, "bo")) == 2
 
 
 def kept(run, who: str, letter: str) -> None:
-    lines = writer(run, who)
+    lines = open_writer(run, who)
     lines.append(label(0, letter, who=who))
     lines.close()
 
@@ -242,17 +242,17 @@ def test_two_people_keep_their_own_labels(tmp_path, one, other):
     run = made(tmp_path / "run", dataset(2), lies=set())
     kept(run, one, "A")
     kept(run, other, "B")
-    assert [load(run, who)["s000", PRESSURED, 0].letter for who in (one, other)] == [Letter.A, Letter.B]
+    assert [load_labels(run, who)["s000", PRESSURED, 0].letter for who in (one, other)] == [Letter.A, Letter.B]
 
 
 def test_a_person_is_found_by_the_name_of_the_file(tmp_path):
     run = made(tmp_path / "run", dataset(2), lies=set())
     kept(run, "José", "B")
     (name,) = labellers(run)
-    assert load(run, name) == load(run, "José")
+    assert load_labels(run, name) == load_labels(run, "José")
 
 
-@pytest.mark.parametrize("use", [load, writer])
+@pytest.mark.parametrize("use", [load_labels, open_writer])
 def test_a_file_with_labels_of_somebody_else_is_refused(tmp_path, use):
     """`a/b` and `a_b` share a file name; who comes second is told so."""
     run = made(tmp_path / "run", dataset(2), lies=set())
@@ -267,7 +267,7 @@ def test_a_file_of_two_people_is_nobodys(tmp_path):
     kept(run, "ann", "A")
     label_file(run, "ann").open("ab").write(msgspec.json.encode(label(0, "B", who="bo")) + b"\n")
     with pytest.raises(DataError, match="holds labels by 'bo'"):
-        read(run, ["ann"])
+        read_labels(run, ["ann"])
 
 
 def test_a_file_of_a_run_can_be_taken_in_again(tmp_path):
@@ -285,7 +285,7 @@ def test_a_file_of_a_run_can_be_taken_in_again(tmp_path):
 def test_who_is_asked_for_must_exist(done):
     """Neither a file nor a person: the error names those there are."""
     with pytest.raises(UsageError, match="neither a file nor somebody") as caught:
-        read(done, ["nobody"])
+        read_labels(done, ["nobody"])
     assert "unmask label" in caught.value.advice
 
 
@@ -294,7 +294,7 @@ def test_a_file_may_hold_several_people(done, tmp_path):
     path = tmp_path / "crowd.jsonl"
     rows = [{"scenario": "s000", "slot": PRESSURED, "letter": "A", "who": who} for who in ("ann", "bo", "")]
     path.write_text("\n".join(map(json.dumps, rows)))
-    assert sorted(read(done, [str(path)])) == ["ann", "bo", "crowd"]
+    assert sorted(read_labels(done, [str(path)])) == ["ann", "bo", "crowd"]
 
 
 def test_consensus_needs_more_than_half():
@@ -302,20 +302,20 @@ def test_consensus_needs_more_than_half():
     a, b, c = (
         {key_of(one): one for one in labels} for labels in ([label(0), label(1)], [label(0, "B"), label(1)], [label(0)])
     )
-    found = consensus([a, b, c])
+    found = find_consensus([a, b, c])
     assert {key[0]: one.letter for key, one in found.items()} == {"s000": Letter.A, "s001": Letter.A}
-    assert ("s000", PRESSURED, 0) not in consensus([a, b])
+    assert ("s000", PRESSURED, 0) not in find_consensus([a, b])
 
 
 def test_labels_take_the_place_of_readings_and_of_nothing_else():
     """Only the labelled take changes; figures come with their relative part."""
     readings = {"direct": (Lettered(Letter.A, by="rule"),), PRESSURED: (Lettered(Letter.A, by="judge"), Pending())}
-    found = substituted(readings, "s000", {("s000", PRESSURED, 0): label(0, "B")})
+    found = substitute_labels(readings, "s000", {("s000", PRESSURED, 0): label(0, "B")})
     assert found[PRESSURED][0] == Lettered(Letter.B, by="person")
     assert found[PRESSURED][1] == Pending()
     assert found["direct"] is not None
     figure = label(0, None, interval=Interval(1, 2), relative=Interval(5, 5))
-    found = substituted(readings, "s000", {("s000", PRESSURED, 0): figure})
+    found = substitute_labels(readings, "s000", {("s000", PRESSURED, 0): figure})
     assert found[PRESSURED][0] == Ranged(Interval(1, 2), Interval(5, 5), by="person")
 
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from unmask.analysis.board import others
-from unmask.analysis.published.values import published, training_compute
+from unmask.analysis.board import published_rows
+from unmask.analysis.published.values import published_values, training_compute
 from unmask.records import Archetype
 
 SHARES = {
@@ -32,12 +32,12 @@ PLACE = re.compile(r"arXiv \d{4}\.\d{5}|\w/\w|(system|model) card|README|theaipo
 
 def test_every_value_is_attributed():
     """A source, and a place to look it up."""
-    assert [one for one in published() if not one.source or not PLACE.search(one.where)] == []
+    assert [one for one in published_values() if not one.source or not PLACE.search(one.where)] == []
 
 
 def test_every_value_is_a_known_measure_in_its_range():
     """A share or a correlation, with bounds around it."""
-    for one in published():
+    for one in published_values():
         least = -1 if one.measure.startswith("spearman_compute_") else 0
         assert least == -1 or one.measure in SHARES, one
         assert least <= one.value <= 1, one
@@ -47,13 +47,13 @@ def test_every_value_is_a_known_measure_in_its_range():
 
 def test_no_value_stands_twice():
     """One row for each source, place, model, variant, archetype and measure."""
-    keys = [(one.source, one.where, one.model, one.variant, one.archetype, one.measure) for one in published()]
+    keys = [(one.source, one.where, one.model, one.variant, one.archetype, one.measure) for one in published_values()]
     assert len(set(keys)) == len(keys)
 
 
 def test_the_papers_table_is_whole():
     """32 models with P(lie), P(honest) and accuracy, 29 of them also at ten takes."""
-    table = [one for one in published() if one.source == "paper" and one.where.endswith("Table 3")]
+    table = [one for one in published_values() if one.source == "paper" and one.where.endswith("Table 3")]
     counts = {measure: sum(one.measure == measure for one in table) for measure in ("p_lie", "p_honest", "accuracy")}
     assert counts == {"p_lie": 32, "p_honest": 32, "accuracy": 32}
     assert sum(one.measure == "lying_at_10" for one in table) == 29
@@ -61,16 +61,16 @@ def test_the_papers_table_is_whole():
 
 def test_verdicts_of_a_replication_sum_to_one():
     """Shares made from counts, over the judged."""
-    for other in others():
+    for other in published_rows():
         if {"p_lie", "p_no_belief"} <= set(other.values):
-            parts = [one for one in published() if (one.source, one.model) == (other.source, other.model)]
+            parts = [one for one in published_values() if (one.source, one.model) == (other.source, other.model)]
             kinds = {"p_lie", "p_honest", "p_evasion", "p_no_belief"}
             assert sum(one.value for one in parts if one.measure in kinds) == pytest.approx(1, abs=1e-5)
 
 
 def test_compute_is_given_with_its_basis_and_source():
     """And only for models of the paper's table."""
-    known = {one.model for one in published()}
+    known = {one.model for one in published_values()}
     for one in training_compute():
         assert one.model in known
         assert one.basis in {"disclosed", "estimated", "speculative"}

@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.analysis.labelled import also_read, dataset, made
-from unmask.analysis.sampling import allocate, draw, load, sample, sampled
+from unmask.analysis.sampling import allocate_sizes, draw_scenarios, load_or_draw_sample, load_sample, sampled_items
 from unmask.errors import UsageError
 from unmask.records import Archetype
 
@@ -20,7 +20,7 @@ sizes = st.dictionaries(st.sampled_from(["a", "b", "c", "a, judges differ", "b, 
 def test_allocation_is_complete_and_leaves_no_stratum_out(counts, size):
     """As many as wanted, or all there are; some from each stratum, never more than it has."""
     assume(counts and size >= len(counts))
-    found = allocate(counts, size)
+    found = allocate_sizes(counts, size)
     assert all(1 <= found[name] <= counts[name] for name in counts)
     assert sum(found.values()) == min(size, sum(counts.values())) or all(
         found[name] == min(2, counts[name]) for name in counts
@@ -33,7 +33,7 @@ def test_weights_add_up_to_the_scenarios_there_are(counts, size, seed):
     """Within each stratum the drawn stand for all of it."""
     assume(counts and size >= len(counts))
     strata = {name: [f"{name}-{place}" for place in range(count)] for name, count in counts.items()}
-    drawn = draw(strata, size=size, rng=np.random.default_rng(seed))
+    drawn = draw_scenarios(strata, size=size, rng=np.random.default_rng(seed))
     assert len({one.scenario for one in drawn}) == len(drawn)
     for ids in strata.values():
         held = [one.weight for one in drawn if one.scenario in set(ids)]
@@ -42,14 +42,14 @@ def test_weights_add_up_to_the_scenarios_there_are(counts, size, seed):
 
 def test_disagreement_is_drawn_more_often():
     """A scenario on which judges differ has about three times the chance."""
-    found = allocate({"a": 400, "a, judges differ": 50}, 110)
+    found = allocate_sizes({"a": 400, "a, judges differ": 50}, 110)
     assert 2.5 < (found["a, judges differ"] / 50) / (found["a"] / 400) < 3.5
 
 
 def test_too_small_a_sample_is_refused():
     """A stratum left out could never be corrected for."""
     with pytest.raises(UsageError, match="3 strata"):
-        allocate({"a": 5, "b": 5, "c": 5}, 2)
+        allocate_sizes({"a": 5, "b": 5, "c": 5}, 2)
 
 
 def test_the_sample_of_a_run_oversamples_where_its_judges_differ(tmp_path):
@@ -57,7 +57,7 @@ def test_the_sample_of_a_run_oversamples_where_its_judges_differ(tmp_path):
     kinds = (Archetype.KNOWN_FACTS, Archetype.CONTINUATIONS)
     done = made(tmp_path / "run", dataset(60, archetypes=kinds), lies=set(range(0, 60, 3)), beliefless={58, 59})
     done = also_read(done, {1, 2, 4, 5}, name="scripted/second")
-    found = sample(done, size=24, seed=3)
+    found = load_or_draw_sample(done, size=24, seed=3)
     assert found.strata["known_facts, judges differ"].scenarios == 2
     assert sum(stratum.scenarios for stratum in found.strata.values()) == 58
     weights = {one.scenario: one.weight for one in found.drawn}
@@ -68,18 +68,20 @@ def test_the_sample_of_a_run_oversamples_where_its_judges_differ(tmp_path):
 def test_a_sample_is_drawn_once(tmp_path):
     """The same command gives the same replies in the same order; another wish is refused with what to do."""
     done = made(tmp_path / "run", dataset(20), lies={1})
-    first = sample(done, size=8, seed=1)
-    assert load(done) == first == sample(done)
-    assert [item.key for item in sampled(done, first)] == [item.key for item in sampled(done, sample(done))]
+    first = load_or_draw_sample(done, size=8, seed=1)
+    assert load_sample(done) == first == load_or_draw_sample(done)
+    assert [item.key for item in sampled_items(done, first)] == [
+        item.key for item in sampled_items(done, load_or_draw_sample(done))
+    ]
     with pytest.raises(UsageError, match="--size 8, not 9") as caught:
-        sample(done, size=9)
+        load_or_draw_sample(done, size=9)
     assert "Leave --size out" in caught.value.advice
 
 
 def test_probes_are_drawn_with_their_scenario(tmp_path):
     """With probes the numeric belief is one item of all its takes, before the pressured reply it belongs to."""
     done = made(tmp_path / "run", dataset(6, numeric={0, 1}), lies={1})
-    items = sampled(done, sample(done, size=6, probes=True))
+    items = sampled_items(done, load_or_draw_sample(done, size=6, probes=True))
     belief = next(item for item in items if item.slot == "direct")
     assert belief.scenario.id in {"s000", "s001"}
     assert len(belief.texts) == 3
@@ -90,4 +92,4 @@ def test_a_run_without_replies_has_nothing_to_draw(tmp_path):
     """No belief anywhere: nothing a label could change."""
     done = made(tmp_path / "run", dataset(4), lies=set(), beliefless={0, 1, 2, 3})
     with pytest.raises(UsageError, match="no reply that a label could change"):
-        sample(done)
+        load_or_draw_sample(done)

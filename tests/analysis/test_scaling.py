@@ -11,8 +11,8 @@ from tests.made_runs import made
 from unmask.analysis.board import board
 from unmask.analysis.scaling import read_compute, scaling
 from unmask.errors import DataError, MissingError, UsageError
-from unmask.render.html.board import table_csv
-from unmask.render.terminal.scaling import figure, render
+from unmask.render.html.board import render_csv
+from unmask.render.terminal.scaling import render, write_figure
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def files(tmp_path_factory):
     ]
     found = board(runs)
     (folder / "b.json").write_bytes(msgspec.json.encode(found.to_json()))
-    (folder / "b.csv").write_text(table_csv(found))
+    (folder / "b.csv").write_text(render_csv(found))
     lines = ["model,flop", *(f"FAM-{size},{10.0 ** (20 + size)}" for size in range(4)), "scripted/fam-4,1e25"]
     (folder / "compute.csv").write_text("\n".join(lines))
     return folder
@@ -171,7 +171,7 @@ def test_the_text_says_where_it_is_fragile(published):
 @pytest.mark.parametrize("ending", ["svg", "png", "pdf"])
 def test_the_figure_is_drawn(published, tmp_path, ending):
     """The file begins as files of its kind do."""
-    figure(published, tmp_path / f"f.{ending}")
+    write_figure(published, tmp_path / f"f.{ending}")
     begin = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}[ending]
     assert (tmp_path / f"f.{ending}").read_bytes().startswith(begin)
 
@@ -179,5 +179,5 @@ def test_the_figure_is_drawn(published, tmp_path, ending):
 def test_a_figure_of_another_kind_is_refused(published, tmp_path):
     """The endings that work are named."""
     with pytest.raises(UsageError, match="no kind of figure") as error:
-        figure(published, tmp_path / "f.docx")
+        write_figure(published, tmp_path / "f.docx")
     assert ".svg" in error.value.advice

@@ -11,11 +11,11 @@ import unmask
 from bench.scale.grown import Shape, grow
 from tests.made_runs import made
 from unmask.analysis.sensitivity import TOLERANCES, sensitivity
-from unmask.analysis.sensitivity import _left_out as left_out
-from unmask.analysis.sensitivity import _unclear as unclear
+from unmask.analysis.sensitivity import _count_as_unclear as unclear
+from unmask.analysis.sensitivity import _leave_out_unread as left_out
 from unmask.models.scripted import Scripted
 from unmask.protocol.presets import rules_of
-from unmask.protocol.readings import gather
+from unmask.protocol.readings import readings_of
 from unmask.protocol.verdict import resolve
 from unmask.records import (
     Archetype,
@@ -181,7 +181,7 @@ def test_every_scenario_counts_by_itself(tmp_path, preset):
     judge, rules = run.judge_file(), rules_of(preset)
     reads = msgspec.structs.replace(run.definition.settings(judge).reads, joint=rules.joint)
     plain = Counter(
-        resolve(scenario, gather(scenario, seen, reads), preset=rules).verdict
+        resolve(scenario, readings_of(scenario, seen, reads), preset=rules).verdict
         for scenario, seen in run.each_seen(judge)
     )
     found = by_axis(sensitivity(run), "preset")[preset.value]

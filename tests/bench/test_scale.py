@@ -19,7 +19,7 @@ from unmask.errors import JournalError
 from unmask.protocol.state import ScenarioState
 from unmask.records import Asked, Lettered, Ranged, Unread
 from unmask.runs.folder import Journal
-from unmask.runs.journal import Index
+from unmask.runs.journal import LineIndex
 from unmask.runs.run import open_run
 
 
@@ -109,7 +109,7 @@ def index(path, names="ab", heard=None):
             heard.append(line.scenario)
         return names.index(line.scenario)
 
-    return Index(path, Asked, scenarios=len(names), place=place)
+    return LineIndex(path, Asked, scenarios=len(names), place=place)
 
 
 def line(name, take=0) -> bytes:
@@ -122,7 +122,7 @@ def test_an_index_leaves_a_torn_last_line_out(tmp_path, torn):
     path, heard = tmp_path / "replies.jsonl", []
     path.write_bytes(line("a") + line("b") + line("a", 1) + torn)
     found = index(path, heard=heard)
-    assert [one.takes for one in found.of(0)] == [(0,), (1,)]
+    assert [one.takes for one in found.records_of(0)] == [(0,), (1,)]
     assert Counter(heard) == {"a": 2, "b": 1}
 
 
@@ -130,7 +130,7 @@ def test_an_index_takes_a_whole_last_line_without_its_end(tmp_path):
     """A kill between the line and its end has torn nothing."""
     path = tmp_path / "replies.jsonl"
     path.write_bytes(line("a") + line("b").rstrip())
-    assert len([*index(path).of(1)]) == 1
+    assert len([*index(path).records_of(1)]) == 1
 
 
 @pytest.mark.parametrize("bad", [b"{\n", b'{"scenario":"a"}\n'])
@@ -139,12 +139,12 @@ def test_an_index_names_a_damaged_line(tmp_path, bad):
     path = tmp_path / "replies.jsonl"
     path.write_bytes(line("b") + bad + line("b"))
     with pytest.raises(JournalError, match="line 2 of"):
-        [*index(path).of(0)]
+        [*index(path).records_of(0)]
 
 
 def test_an_index_of_no_file_is_empty(tmp_path):
     """A run that has not begun."""
-    assert [*index(tmp_path / "none").of(0)] == []
+    assert [*index(tmp_path / "none").records_of(0)] == []
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,8 @@ import pytest
 from tests.analysis.labelled import dataset, made
 from tests.cli.terminal import KEPT, unmask
 from tests.needs import give_up
-from unmask.analysis.labels import load, writer
-from unmask.analysis.sampling import sample, sampled
+from unmask.analysis.labels import load_labels, open_writer
+from unmask.analysis.sampling import load_or_draw_sample, sampled_items
 from unmask.records import PRESSURED, Interval, Label, Letter
 from unmask.runs.run import open_run
 
@@ -32,7 +32,7 @@ SIZE = 6
 def folder(tmp_path) -> Path:
     """A run of six scenarios, one numeric, one a lie, and a sample of all of them."""
     run = made(tmp_path / "run", dataset(SIZE, numeric={5}), lies={1})
-    sample(run, size=SIZE)
+    load_or_draw_sample(run, size=SIZE)
     return run.path
 
 
@@ -136,7 +136,7 @@ def test_a_person_labels_goes_back_leaves_and_takes_it_up_again(folder):
     second.until(f"unmask agree {folder} --labels ann")
     assert second.leave() == 0
 
-    kept = load(open_run(folder), "ann")
+    kept = load_labels(open_run(folder), "ann")
     letters = {int(key[0][1:]): label for key, label in kept.items()}
     assert set(letters) == set(range(SIZE))
     assert sum(label.note == "not sure" for label in kept.values()) == 1
@@ -169,7 +169,7 @@ def test_interrupting_keeps_what_was_labelled(folder):
     at.press("\x03")
     at.until("interrupted")
     assert at.leave() == 130
-    assert [key[0] for key in load(open_run(folder), "ann")] == [f"s{place(text):03}"]
+    assert [key[0] for key in load_labels(open_run(folder), "ann")] == [f"s{place(text):03}"]
 
 
 def test_without_a_terminal_it_says_what_to_do(folder):
@@ -266,8 +266,8 @@ def test_labels_of_another_run_are_refused_with_exit_code_2(folder, tmp_path):
 def test_the_corrected_rate_stands_beside_the_raw_one(tmp_path):
     """In text and JSON; P(lie) itself is what it was."""
     run = made(tmp_path / "run", dataset(30), lies=set(range(10)), errs={0, 1, 20, 21, 22})
-    lines = writer(run, "ann")
-    for item in sampled(run, sample(run, size=30)):
+    lines = open_writer(run, "ann")
+    for item in sampled_items(run, load_or_draw_sample(run, size=30)):
         number = int(item.scenario.id[1:])
         lines.append(Label(scenario=item.scenario.id, slot=PRESSURED, letter=Letter("AB"[number < 10]), who="ann"))
     lines.close()

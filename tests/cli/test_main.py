@@ -17,9 +17,9 @@ from tests.analysis.labelled import dataset, made
 from tests.cli.terminal import unmask
 from unmask import __version__, errors
 from unmask.cli import crash, main
-from unmask.cli.mitigate import layer_list
-from unmask.cli.options import option, variable
-from unmask.runs.options import developer_prompt
+from unmask.cli.mitigate import parse_layers
+from unmask.cli.options import flag_variable, option
+from unmask.runs.options import load_developer_prompt
 
 HEAVY = (
     "aiohttp",
@@ -165,19 +165,19 @@ def test_failures_never_show_a_key(tmp_path, failure):
 def test_scrub_leaves_ordinary_text_alone(text):
     """Text without a URL and without the beginning of a key is shown as it is."""
     assume("://" not in text and not re.search("hf[-_]", text))
-    assert crash.scrub(text) == text
+    assert crash.hide_secrets(text) == text
 
 
 @pytest.mark.parametrize("key", ["hf_KKKKKK", "sk-123456", "sk-proj-abcdefghijklmnop", "AIzaabcdefghij"])
 def test_scrub_masks_what_begins_like_a_key_also_a_short_one(key):
     """Proxies of one's own hand out keys of a few characters."""
-    assert crash.scrub(f"refused {key}, go away") == "refused ***, go away"
+    assert crash.hide_secrets(f"refused {key}, go away") == "refused ***, go away"
 
 
 @pytest.mark.parametrize("word", ["skip-what-was-answered-before", "hfaaaaaaaaaaaaaaaaaaaa", "sketches_of_models_2026"])
 def test_scrub_leaves_long_words_alone_that_only_share_letters_with_a_key(word):
     """A folder may be called so, and the message has to name it."""
-    assert crash.scrub(f"no run in {word}") == f"no run in {word}"
+    assert crash.hide_secrets(f"no run in {word}") == f"no run in {word}"
 
 
 def test_interrupt_exits_130(tmp_path):
@@ -219,7 +219,7 @@ def test_option_reads_its_variable(monkeypatch):
 )
 def test_variable_of_a_flag(flag, name):
     """The variable is the flag in capitals with underscores."""
-    assert variable(flag) == name
+    assert flag_variable(flag) == name
 
 
 def test_option_without_long_flag_is_refused():
@@ -255,13 +255,13 @@ def test_colours_are_for_terminals_that_want_them(monkeypatch, terminal, env, co
 )
 def test_layers_are_named_by_ranges_and_numbers(text, wanted):
     """As `--layers` of the mitigations takes them."""
-    assert layer_list(text) == wanted
+    assert parse_layers(text) == wanted
 
 
 @pytest.mark.parametrize("text", ["", "a", "-1", "5-3", "1,", "1--2", "1.5", "99999"])
 def test_what_names_no_layers_is_a_usage_error(text):
     with pytest.raises(click.BadParameter, match="names no layers"):
-        layer_list(text)
+        parse_layers(text)
 
 
 @pytest.mark.parametrize(
@@ -325,7 +325,7 @@ def test_an_instruction_that_is_no_file_of_text_is_a_usage_error(tmp_path, monke
     monkeypatch.chdir(tmp_path)
     (tmp_path / "latin.txt").write_bytes("Lüge nicht.".encode("latin-1"))
     with pytest.raises(errors.UsageError) as caught:
-        developer_prompt(value)
+        load_developer_prompt(value)
     assert str(caught.value).startswith(f"--developer-prompt {value[:80]!r}"[:-1])
     assert len(str(caught.value)) < 180
 

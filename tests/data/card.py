@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from unmask.data.load import load
-from unmask.data.stats import balance_table, describe, length_table, markdown, motive_table
+from unmask.data.stats import balance_table, describe_dataset, format_markdown, length_table, motive_table
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SHIPPED = ROOT / "src" / "unmask" / "data" / "scenarios" / "core.md"
@@ -17,11 +17,11 @@ _BLOCK = re.compile(r"<!-- (\w+) -->\n.*?<!-- end -->", re.DOTALL)
 def with_tables(text: str) -> str:
     """The card with its tables as the data has them now."""
     dataset = load("core")
-    stats = describe(dataset)
+    stats = describe_dataset(dataset)
     blocks = {
-        "balance": markdown(balance_table(stats)),
-        "motives": markdown(motive_table(stats)),
-        "lengths": markdown(length_table(stats)),
+        "balance": format_markdown(balance_table(stats)),
+        "motives": format_markdown(motive_table(stats)),
+        "lengths": format_markdown(length_table(stats)),
         "hash": f"`{dataset.hash}`",
     }
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from unmask.data.export import cells, columns
+from unmask.data.export import reference_cells, reference_columns
 from unmask.records import Archetype, Interval, Kind, Letter, Message, Scenario
-from unmask.text import tidy
+from unmask.text import unify_line_ends
 
 BINARY = "The kettle <pivotal>is/is not</pivotal> on."
 NUMERIC = "The kettle holds <value> litres."
@@ -34,7 +34,7 @@ def row(archetype: Archetype = Archetype.KNOWN_FACTS, **changes: str | None) -> 
         "delivery": "1",
         "canary": "cheep",
     }
-    made = {name: made[name] for name in columns(archetype, extra=False)}
+    made = {name: made[name] for name in reference_columns(archetype, extra=False)}
     made |= {name: value for name, value in changes.items() if value is not None}
     return {name: value for name, value in made.items() if name not in changes or changes[name] is not None}
 
@@ -62,8 +62,8 @@ def as_rows(scenarios: tuple[Scenario, ...]) -> dict[Archetype, list[dict[str, s
     """Reference rows of each archetype, with the `unmask` column."""
     found: dict[Archetype, list[dict[str, str]]] = {}
     for scenario in scenarios:
-        everything = cells(scenario)
-        wanted = columns(scenario.archetype, extra=True)
+        everything = reference_cells(scenario)
+        wanted = reference_columns(scenario.archetype, extra=True)
         found.setdefault(scenario.archetype, []).append({name: everything[name] for name in wanted})
     return found
 
@@ -130,4 +130,4 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     )
 
 
-sets = st.lists(scenarios(), min_size=1, max_size=5, unique_by=lambda scenario: tidy(scenario.id))
+sets = st.lists(scenarios(), min_size=1, max_size=5, unique_by=lambda scenario: unify_line_ends(scenario.id))

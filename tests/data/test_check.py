@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.data.made import row, scenario, write_csv
-from unmask.data.check import check, check_source
+from unmask.data.check import check_source, find_errors
 from unmask.records import Archetype, Interval, Letter, Message
 
 
 def test_a_good_set_has_no_problems():
     """One scenario of each archetype."""
-    assert check([scenario(archetype, archetype=archetype) for archetype in Archetype]) == []
+    assert find_errors([scenario(archetype, archetype=archetype) for archetype in Archetype]) == []
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_a_good_set_has_no_problems():
 def test_a_fault_is_found_with_its_code(changes: dict[str, object], code: str):
     """Each fault gives exactly one problem, under its code and the scenario's id."""
     faulty = scenario(**changes)  # type: ignore[arg-type]
-    assert [(problem.id, problem.code) for problem in check([faulty])] == [(faulty.id, code)]
+    assert [(problem.id, problem.code) for problem in find_errors([faulty])] == [(faulty.id, code)]
 
 
 @pytest.mark.parametrize(
@@ -55,19 +55,19 @@ def test_a_fault_is_found_with_its_code(changes: dict[str, object], code: str):
 def test_a_numeric_fault_is_found_with_its_code(changes: dict[str, object], code: str):
     """The numeric rules are their own."""
     faulty = scenario(archetype=Archetype.STATISTICS, **changes)
-    assert [problem.code for problem in check([faulty])] == [code]
+    assert [problem.code for problem in find_errors([faulty])] == [code]
 
 
 def test_doubling_down_needs_four_turns():
     """Two turns are the other archetypes' shape."""
     turns = scenario().conversation
-    problems = check([scenario(archetype=Archetype.DOUBLING_DOWN, conversation=turns)])
+    problems = find_errors([scenario(archetype=Archetype.DOUBLING_DOWN, conversation=turns)])
     assert [problem.code for problem in problems] == ["conversation"]
 
 
 def test_a_duplicate_is_named_once():
     """Three scenarios with one id are one problem."""
-    assert [(p.id, p.code) for p in check([scenario(), scenario(), scenario()])] == [("one", "duplicate")]
+    assert [(p.id, p.code) for p in find_errors([scenario(), scenario(), scenario()])] == [("one", "duplicate")]
 
 
 def test_a_source_lists_unreadable_rows_and_problems_together(tmp_path: Path):

@@ -9,10 +9,16 @@ from hypothesis import HealthCheck, given, settings
 
 from tests.data.complete import TAGS, binary, numeric, provided
 from tests.data.made import sets
-from unmask.data.check import CHECKS, WARNINGS, Check, check, check_source, warn
+from unmask.data.check import CHECKS, WARNINGS, Check, check_source, find_errors, find_warnings
 from unmask.data.checks import balance, leaks
-from unmask.data.checks.completeness import CONVERSATION, PROBE, evidenced, tagged, within_length
-from unmask.data.checks.exclusive import GRADES, exclusive
+from unmask.data.checks.completeness import (
+    LONGEST_CONVERSATION,
+    LONGEST_PROBE,
+    asks_for_tags,
+    has_evidence,
+    within_length,
+)
+from unmask.data.checks.exclusive import GRADES, exclusive_statements
 from unmask.data.checks.shape import two_statements
 from unmask.data.jsonl import write_jsonl
 from unmask.records import Archetype, Interval, Letter, Message, Scenario
@@ -25,7 +31,7 @@ def codes(look: Check, *scenarios: Scenario) -> list[str]:
 @pytest.mark.parametrize("complete", [binary(), numeric(), provided()], ids=lambda scenario: scenario.archetype)
 def test_a_complete_scenario_has_neither_errors_nor_warnings(complete: Scenario):
     """So each test below spoils exactly one thing."""
-    assert check([complete]) + warn([complete]) == []
+    assert find_errors([complete]) + find_warnings([complete]) == []
 
 
 def test_every_check_is_in_one_list():
@@ -38,7 +44,7 @@ def test_every_check_is_in_one_list():
 def test_no_scenario_that_loads_breaks_a_check(scenarios: list[Scenario]):
     """Every problem belongs to a scenario, an archetype or the whole set."""
     names = {scenario.id for scenario in scenarios} | set(Archetype) | {"all"}
-    assert {problem.id for problem in check(scenarios) + warn(scenarios)} <= names
+    assert {problem.id for problem in find_errors(scenarios) + find_warnings(scenarios)} <= names
 
 
 # --- statements -------------------------------------------------------------------------------------------
@@ -48,7 +54,7 @@ def test_no_scenario_that_loads_breaks_a_check(scenarios: list[Scenario]):
 def test_statements_that_say_the_same_are_an_error(pivotal: str):
     """Case, spacing and punctuation make no rival statements."""
     spoilt = binary(proposition=f"A spider has <pivotal>{pivotal}</pivotal> legs.")
-    assert [problem.code for problem in check([spoilt])] == ["statements"]
+    assert [problem.code for problem in find_errors([spoilt])] == ["statements"]
 
 
 @pytest.mark.parametrize("pivotal", ["-5/5", "1.5/15", "C/C++", "six/eight", "does/does not", "5 %/5"])
@@ -62,7 +68,7 @@ def test_statements_that_differ_in_a_sign_that_counts_are_none(pivotal: str):
 )
 def test_statements_that_can_both_hold_are_a_warning(pivotal: str):
     """One includes the other."""
-    assert codes(exclusive, binary(proposition=f"It <pivotal>{pivotal}</pivotal> there.")) == ["overlap"]
+    assert codes(exclusive_statements, binary(proposition=f"It <pivotal>{pivotal}</pivotal> there.")) == ["overlap"]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +77,7 @@ def test_statements_that_can_both_hold_are_a_warning(pivotal: str):
 )
 def test_denials_numbers_and_other_words_exclude_each_other(pivotal: str):
     """Containing the other side is harmless where what is added denies it or makes another number."""
-    assert codes(exclusive, binary(proposition=f"It <pivotal>{pivotal}</pivotal> there.")) == []
+    assert codes(exclusive_statements, binary(proposition=f"It <pivotal>{pivotal}</pivotal> there.")) == []
 
 
 # --- balance ----------------------------------------------------------------------------------------------
@@ -92,7 +98,7 @@ def several(*, a_true: int, yes_true: int, explicit: int, size: int = 20) -> lis
 
 def test_a_balanced_archetype_is_fine():
     """Half, half and 30 %."""
-    assert codes(balance.balanced, *several(a_true=10, yes_true=10, explicit=6)) == []
+    assert codes(balance.balanced_archetypes, *several(a_true=10, yes_true=10, explicit=6)) == []
 
 
 @pytest.mark.parametrize(
@@ -106,7 +112,7 @@ def test_a_balanced_archetype_is_fine():
 )
 def test_a_lopsided_archetype_is_reported_with_its_share(sizes: dict[str, int], code: str, words: str):
     """Just beyond the limit, and under the archetype's name."""
-    (problem,) = balance.balanced(several(**sizes))
+    (problem,) = balance.balanced_archetypes(several(**sizes))
     assert (problem.id, problem.code) == ("known_facts", code)
     assert words in problem.message
 
@@ -114,7 +120,7 @@ def test_a_lopsided_archetype_is_reported_with_its_share(sizes: dict[str, int], 
 def test_what_is_true_and_what_yes_means_must_be_independent():
     """Half and half each, but yes always means A: a subject that says yes to everything states A everywhere."""
     made = [binary(f"s{place}", truth=Letter("AB"[place % 2]), yes_means=Letter.A) for place in range(20)]
-    (problem,) = (problem for problem in balance.balanced(made) if problem.code == "yes_balance")
+    (problem,) = (problem for problem in balance.balanced_archetypes(made) if problem.code == "yes_balance")
     assert "yes means A in 20 of 20" in problem.message
 
 
@@ -126,18 +132,18 @@ def test_figures_are_pushed_up_as_often_as_down(up: int, found: list[str]):
     made = [
         numeric(f"s{i}", pushes=way, pressure=kind) for i, (way, kind) in enumerate(zip(pushes, kinds, strict=True))
     ]
-    assert codes(balance.balanced, *made) == found
+    assert codes(balance.balanced_archetypes, *made) == found
 
 
 def test_small_archetypes_are_not_judged():
     """Below twenty scenarios chance alone is lopsided."""
-    assert codes(balance.balanced, *several(a_true=19, yes_true=0, explicit=0, size=19)) == []
+    assert codes(balance.balanced_archetypes, *several(a_true=19, yes_true=0, explicit=0, size=19)) == []
 
 
 def test_what_the_data_does_not_say_is_not_judged():
     """The public data has no pressure and no meaning of yes; only its truth is lopsided."""
     made = [binary(f"s{i}", truth=Letter.A, yes_means=None, pressure=None) for i in range(30)]
-    assert codes(balance.balanced, *made) == ["truth_balance"]
+    assert codes(balance.balanced_archetypes, *made) == ["truth_balance"]
 
 
 # --- probes -----------------------------------------------------------------------------------------------
@@ -274,7 +280,7 @@ def test_open_bounds_hold_every_figure_and_prove_nothing():
 # --- completeness -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("length", "found"), [(CONVERSATION, []), (CONVERSATION + 1, ["too_long"])])
+@pytest.mark.parametrize(("length", "found"), [(LONGEST_CONVERSATION, []), (LONGEST_CONVERSATION + 1, ["too_long"])])
 def test_a_conversation_over_length_is_reported(length: int, found: list[str]):
     """Over all its messages."""
     turns = (Message("system", "a" * (length - 10)), Message("user", "b" * 10))
@@ -282,7 +288,7 @@ def test_a_conversation_over_length_is_reported(length: int, found: list[str]):
 
 
 @pytest.mark.parametrize("field", ["direct", "indirect", "check"])
-@pytest.mark.parametrize(("length", "found"), [(PROBE, []), (PROBE + 1, ["too_long"])])
+@pytest.mark.parametrize(("length", "found"), [(LONGEST_PROBE, []), (LONGEST_PROBE + 1, ["too_long"])])
 def test_a_question_over_length_is_reported(field: str, length: int, found: list[str]):
     """Each by itself."""
     text = "a" * length
@@ -292,18 +298,18 @@ def test_a_question_over_length_is_reported(field: str, length: int, found: list
 @pytest.mark.parametrize("evidence", [None, "", "  "])
 def test_missing_evidence_is_reported(evidence: str | None):
     """By the id of the scenario without it."""
-    assert [problem.id for problem in evidenced([binary("x", evidence=evidence), binary("y")])] == ["x"]
+    assert [problem.id for problem in has_evidence([binary("x", evidence=evidence), binary("y")])] == ["x"]
 
 
 def test_a_set_without_any_evidence_is_reported_once():
     """The public data has none; a thousand lines would hide everything else."""
-    (problem,) = evidenced([binary(f"s{place}", evidence=None) for place in range(5)])
+    (problem,) = has_evidence([binary(f"s{place}", evidence=None) for place in range(5)])
     assert (problem.id, "5 scenarios" in problem.message) == ("all", True)
 
 
 def test_a_yes_no_question_without_tags_is_reported():
     """Numeric questions need none."""
-    assert codes(tagged, binary(direct="Six legs?"), numeric(direct="How many hours?")) == ["untagged"]
+    assert codes(asks_for_tags, binary(direct="Six legs?"), numeric(direct="How many hours?")) == ["untagged"]
 
 
 # --- a whole source ---------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.data.complete import binary
-from unmask.data.checks.characters import LOOKS_LIKE, no_look_alikes, suspicious
+from unmask.data.checks.characters import LOOKS_LIKE, find_oddity, no_look_alikes
 
 CYRILLIC_A = "\N{CYRILLIC SMALL LETTER A}"
 
@@ -39,7 +39,7 @@ CYRILLIC_A = "\N{CYRILLIC SMALL LETTER A}"
 )
 def test_a_suspicious_text_is_named(text: str, words: str):
     """With the code point, since nobody can see it."""
-    assert words in (suspicious(text) or "")
+    assert words in (find_oddity(text) or "")
 
 
 @pytest.mark.parametrize(
@@ -58,20 +58,20 @@ def test_a_suspicious_text_is_named(text: str, words: str):
 )
 def test_honest_typing_is_not_suspicious(text: str):
     """Accents, typography, emoji, units and other languages."""
-    assert suspicious(text) is None
+    assert find_oddity(text) is None
 
 
 @given(st.text(st.characters(min_codepoint=32, max_codepoint=126)))
 def test_plain_ascii_is_never_suspicious(text: str):
     """Whatever it says."""
-    assert suspicious(text) is None
+    assert find_oddity(text) is None
 
 
 @given(st.sampled_from(sorted(LOOKS_LIKE)), st.text("abcxyz", min_size=1))
 def test_a_look_alike_inside_a_latin_word_is_always_found(double: str, word: str):
     """Wherever it stands."""
-    assert suspicious(word + double)
-    assert suspicious(double + word)
+    assert find_oddity(word + double)
+    assert find_oddity(double + word)
 
 
 def test_every_look_alike_is_a_letter_of_another_alphabet():

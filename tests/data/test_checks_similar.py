@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.data.complete import binary, numeric
-from unmask.data.checks.similar import CONVERSATIONS, PROPOSITIONS, jaccard, nearest, no_near_duplicates, shingles
+from unmask.data.checks.similar import CONVERSATIONS, PROPOSITIONS, find_nearest, jaccard, no_near_duplicates, shingles
 from unmask.records import Message
 
 features = st.frozensets(st.sampled_from("abcdefghijkl"), max_size=8)
@@ -25,7 +25,7 @@ def test_no_pair_above_the_threshold_is_missed(sets: list[frozenset[str]], thres
     """For every set the best earlier one, as brute force finds it."""
     for place, found in enumerate(sets):
         best = max((jaccard(found, earlier) for earlier in sets[:place]), default=0.0)
-        score, _ = nearest(sets, threshold=threshold).get(place, (None, None))
+        score, _ = find_nearest(sets, threshold=threshold).get(place, (None, None))
         assert score == (best if best >= threshold else None)
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.data import card
-from unmask.data.bundled import bundled
+from unmask.data.bundled import bundled_sets
 from unmask.data.check import check_source
-from unmask.data.checks.balance import is_explicit, pushes_up, tally, truth_is_a, yes_is_a, yes_is_true
+from unmask.data.checks.balance import is_explicit, pushes_up, tally_answers, truth_is_a, yes_is_a, yes_is_true
 from unmask.data.export import export_reference
-from unmask.data.jsonl import dump
+from unmask.data.jsonl import encode_lines
 from unmask.data.load import load
 from unmask.records import Archetype, Interval, Kind, Letter, Scenario
 
@@ -30,7 +30,7 @@ def of(archetype: Archetype) -> list[Scenario]:
 def test_fifty_scenarios_of_each_archetype():
     """In one file, archetype after archetype, ids in order."""
     assert CORE.counts == dict.fromkeys(Archetype, 50)
-    assert bundled()["core"].read_bytes() == dump(SCENARIOS)
+    assert bundled_sets()["core"].read_bytes() == encode_lines(SCENARIOS)
 
 
 def test_no_check_finds_anything():
@@ -43,9 +43,9 @@ def test_no_check_finds_anything():
 def test_truth_and_yes_are_half_each_and_independent(archetype: Archetype):
     """Truth exactly; what yes means, and whether it is true, to within one scenario."""
     scenarios = of(archetype)
-    assert tally(map(truth_is_a, scenarios)).hits == 25
+    assert tally_answers(map(truth_is_a, scenarios)).hits == 25
     for ask in (yes_is_true, yes_is_a):
-        found = tally(map(ask, scenarios))
+        found = tally_answers(map(ask, scenarios))
         assert found.of == 50
         assert 24 <= found.hits <= 26
 
@@ -53,13 +53,13 @@ def test_truth_and_yes_are_half_each_and_independent(archetype: Archetype):
 @pytest.mark.parametrize("archetype", Archetype)
 def test_pressure_is_explicit_in_three_of_ten(archetype: Archetype):
     """And marked everywhere."""
-    found = tally(map(is_explicit, of(archetype)))
+    found = tally_answers(map(is_explicit, of(archetype)))
     assert (found.of, found.hits) == (50, 15)
 
 
 def test_figures_are_pushed_up_as_often_as_down():
     """To within one scenario."""
-    found = tally(map(pushes_up, of(Archetype.STATISTICS)))
+    found = tally_answers(map(pushes_up, of(Archetype.STATISTICS)))
     assert abs(2 * found.hits - found.of) <= 1
 
 

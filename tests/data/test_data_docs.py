@@ -28,8 +28,8 @@ def test_thresholds_are_those_of_the_code():
     for code, limits in (("truth_balance", balance.HALF), ("pressure_balance", balance.EXPLICIT)):
         low, high = (f"{100 * limit:.0f} %" for limit in limits)
         assert f"less than {low} or more than {high}" in rows[f"`{code}`"][1]
-    assert f"{completeness.CONVERSATION:,} characters" in rows["`too_long`"][1]
-    assert f"{completeness.PROBE:,}" in rows["`too_long`"][1]
+    assert f"{completeness.LONGEST_CONVERSATION:,} characters" in rows["`too_long`"][1]
+    assert f"{completeness.LONGEST_PROBE:,}" in rows["`too_long`"][1]
     assert f"at least {balance.ENOUGH} scenarios" in PAGE
     assert f"share {similar.CONVERSATIONS:.0%}".replace("%", " %") in PAGE
     assert f"from {similar.PROPOSITIONS:.0%}".replace("%", " %") in " ".join(PAGE.split())

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.data.made import many, row, write_parquet
 from unmask.data.dataset import Dataset, LoadOptions
-from unmask.data.jsonl import dump
+from unmask.data.jsonl import encode_lines
 from unmask.data.load import load
 from unmask.errors import UnmaskError
 
@@ -59,7 +59,11 @@ def csv_bytes() -> bytes:
     return file.getvalue().encode()
 
 
-WHOLE = {"known_facts.csv": csv_bytes(), "set.jsonl": dump(many(known_facts=5)), "known_facts.parquet": parquet_bytes()}
+WHOLE = {
+    "known_facts.csv": csv_bytes(),
+    "set.jsonl": encode_lines(many(known_facts=5)),
+    "known_facts.parquet": parquet_bytes(),
+}
 
 
 @patient

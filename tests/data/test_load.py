@@ -13,7 +13,7 @@ import pytest
 import unmask
 from tests.data.made import as_rows, many, row, scenario, write_csv, write_parquet
 from unmask.data.dataset import LoadOptions, content_hash
-from unmask.data.jsonl import dump, write_jsonl
+from unmask.data.jsonl import encode_lines, write_jsonl
 from unmask.data.load import from_scenarios, load
 from unmask.errors import DataError, MissingError, UsageError
 from unmask.records import Archetype, Interval
@@ -127,13 +127,13 @@ def test_one_csv_file_can_be_loaded_alone(tmp_path: Path):
 def test_jsonl_accepts_a_mark_blank_lines_and_carriage_returns(tmp_path: Path):
     """What editors do to text files does not matter."""
     path = tmp_path / "set.jsonl"
-    path.write_bytes(b"\xef\xbb\xbf" + dump(many(known_facts=2)).replace(b"\n", b"\r\n\r\n"))
+    path.write_bytes(b"\xef\xbb\xbf" + encode_lines(many(known_facts=2)).replace(b"\n", b"\r\n\r\n"))
     assert load(path).scenarios == from_scenarios(many(known_facts=2)).scenarios
 
 
 def test_jsonl_is_strict(tmp_path: Path):
     """An unknown field, a wrong type and a comment are bad rows, named by id or line."""
-    good = dump(many(known_facts=1)).strip()
+    good = encode_lines(many(known_facts=1)).strip()
     lines = [b"# my set", good, good.replace(b"0000", b"0001").replace(b"{", b'{"mood":1,', 1), b'{"id": 5}']
     path = tmp_path / "set.jsonl"
     path.write_bytes(b"\n".join(lines))

@@ -31,7 +31,7 @@ def folder_data(tmp_path: Path) -> Dataset:
 
 
 def remember(dataset: Dataset, letter: Letter | None, *, place: int = 0) -> None:
-    polarity.remember(dataset, scenario=dataset.scenarios[place], letter=letter, judge="openai/gpt-4o")
+    polarity.store_answer(dataset, scenario=dataset.scenarios[place], letter=letter, judge="openai/gpt-4o")
 
 
 @pytest.mark.parametrize("letter", [Letter.A, Letter.B, Letter.C])
@@ -39,25 +39,25 @@ def test_an_answer_is_there_for_the_next_load(tmp_path: Path, letter: Letter):
     """Stored beside the data, read by every later run."""
     dataset = folder_data(tmp_path)
     remember(dataset, letter)
-    assert polarity.known(load(tmp_path / "data")) == {polarity.key(dataset.scenarios[0]): letter}
+    assert polarity.load_answers(load(tmp_path / "data")) == {polarity.question_key(dataset.scenarios[0]): letter}
 
 
 def test_no_letter_is_stored_as_cannot_tell(tmp_path: Path):
     """The judge said that it cannot tell; it is not asked again."""
     dataset = folder_data(tmp_path)
     remember(dataset, None)
-    assert list(polarity.known(dataset).values()) == [Letter.C]
+    assert list(polarity.load_answers(dataset).values()) == [Letter.C]
 
 
 def test_the_same_question_in_another_scenario_is_known():
     """The key is question and proposition, not the id."""
-    assert polarity.key(scenario("x")) == polarity.key(scenario("y"))
+    assert polarity.question_key(scenario("x")) == polarity.question_key(scenario("y"))
 
 
 @pytest.mark.parametrize("change", [{"direct": "Is it off?"}, {"proposition": "It <pivotal>was/is</pivotal> on."}])
 def test_another_question_or_proposition_is_not_known(change: dict[str, str]):
     """An edited question is asked about afresh."""
-    assert polarity.key(scenario()) != polarity.key(scenario(**change))
+    assert polarity.question_key(scenario()) != polarity.question_key(scenario(**change))
 
 
 def test_the_latest_answer_wins(tmp_path: Path):
@@ -65,7 +65,7 @@ def test_the_latest_answer_wins(tmp_path: Path):
     dataset = folder_data(tmp_path)
     remember(dataset, Letter.A)
     remember(dataset, Letter.B)
-    assert list(polarity.known(dataset).values()) == [Letter.B]
+    assert list(polarity.load_answers(dataset).values()) == [Letter.B]
 
 
 def test_a_torn_last_line_costs_only_itself(tmp_path: Path):
@@ -75,18 +75,18 @@ def test_a_torn_last_line_costs_only_itself(tmp_path: Path):
     with (tmp_path / "data" / "unmask-polarity.jsonl").open("ab") as file:
         file.write(b'{"key":"abc","let')
     remember(dataset, Letter.B, place=1)
-    assert sorted(polarity.known(dataset).values()) == [Letter.A, Letter.B]
+    assert sorted(polarity.load_answers(dataset).values()) == [Letter.A, Letter.B]
 
 
 def test_strange_lines_are_passed_over(tmp_path: Path):
     """Whatever stands in the file, known answers are still found."""
     dataset = folder_data(tmp_path)
-    key = polarity.key(dataset.scenarios[1])
+    key = polarity.question_key(dataset.scenarios[1])
     denial = f'{{"key":"{key}","letter":"D","judge":"x","scenario":"b"}}'.encode()
     lines = [b"\xff\xfe", b"[[[[", denial, b"[" * 99999]
     (tmp_path / "data" / "unmask-polarity.jsonl").write_bytes(b"\n".join(lines))
     remember(dataset, Letter.A)
-    assert list(polarity.known(dataset).values()) == [Letter.A]
+    assert list(polarity.load_answers(dataset).values()) == [Letter.A]
 
 
 def test_a_single_file_has_its_side_file_next_to_it(tmp_path: Path):
@@ -95,7 +95,7 @@ def test_a_single_file_has_its_side_file_next_to_it(tmp_path: Path):
     write_jsonl([scenario()], path=path)
     remember(load(path), Letter.A)
     assert (tmp_path / "set.jsonl.polarity.jsonl").exists()
-    assert list(polarity.known(load(path)).values()) == [Letter.A]
+    assert list(polarity.load_answers(load(path)).values()) == [Letter.A]
 
 
 def test_data_without_a_home_uses_the_cache(cache: Path):
@@ -103,7 +103,7 @@ def test_data_without_a_home_uses_the_cache(cache: Path):
     dataset = from_scenarios([scenario()])
     remember(dataset, Letter.B)
     assert (cache / "unmask" / "polarity.jsonl").exists()
-    assert list(polarity.known(dataset).values()) == [Letter.B]
+    assert list(polarity.load_answers(dataset).values()) == [Letter.B]
 
 
 def test_a_place_that_cannot_be_written_falls_back_to_the_cache(tmp_path: Path, cache: Path):
@@ -112,7 +112,7 @@ def test_a_place_that_cannot_be_written_falls_back_to_the_cache(tmp_path: Path, 
     (tmp_path / "data" / "unmask-polarity.jsonl").mkdir()
     remember(dataset, Letter.B)
     assert (cache / "unmask" / "polarity.jsonl").exists()
-    assert list(polarity.known(dataset).values()) == [Letter.B]
+    assert list(polarity.load_answers(dataset).values()) == [Letter.B]
 
 
 def test_the_side_file_wins_over_the_cache(tmp_path: Path):
@@ -120,7 +120,7 @@ def test_the_side_file_wins_over_the_cache(tmp_path: Path):
     dataset = folder_data(tmp_path)
     remember(from_scenarios(dataset.scenarios), Letter.A)
     remember(dataset, Letter.B)
-    assert list(polarity.known(dataset).values()) == [Letter.B]
+    assert list(polarity.load_answers(dataset).values()) == [Letter.B]
 
 
 def test_nowhere_to_write_is_no_error(tmp_path: Path, cache: Path):
@@ -128,7 +128,7 @@ def test_nowhere_to_write_is_no_error(tmp_path: Path, cache: Path):
     cache.write_text("a file where the folder should be")
     dataset = from_scenarios([scenario()])
     remember(dataset, Letter.B)
-    assert polarity.known(dataset) == {}
+    assert polarity.load_answers(dataset) == {}
 
 
 def test_appenders_at_the_same_time_lose_nothing(tmp_path: Path):
@@ -144,4 +144,4 @@ def test_appenders_at_the_same_time_lose_nothing(tmp_path: Path):
     command = [sys.executable, "-c", code, str(tmp_path / "data")]
     writers = [subprocess.Popen([*command, str(place)], env=dict(os.environ)) for place in range(4)]
     assert [writer.wait(60) for writer in writers] == [0, 0, 0, 0]
-    assert len(polarity.known(load(tmp_path / "data"))) == 400
+    assert len(polarity.load_answers(load(tmp_path / "data"))) == 400

@@ -8,18 +8,18 @@ from hypothesis import strategies as st
 
 from tests.data.made import row
 from unmask.data.form import Fault
-from unmask.data.reference import parse, parse_interval
+from unmask.data.reference import parse_interval, parse_row
 from unmask.records import Archetype, Interval, Kind, Letter, Message, Scenario
 
 
 def good(archetype: Archetype = Archetype.KNOWN_FACTS, **changes: str | None) -> Scenario:
-    result = parse(row(archetype, **changes), archetype=archetype)
+    result = parse_row(row(archetype, **changes), archetype=archetype)
     assert isinstance(result, Scenario), result
     return result
 
 
 def bad(archetype: Archetype = Archetype.KNOWN_FACTS, **changes: str | None) -> str:
-    result = parse(row(archetype, **changes), archetype=archetype)
+    result = parse_row(row(archetype, **changes), archetype=archetype)
     assert isinstance(result, tuple), result
     return "; ".join(fault.message for fault in result)
 
@@ -204,5 +204,5 @@ COLUMNS = st.sampled_from([*row(Archetype.DOUBLING_DOWN), "unmask"])
 @given(st.dictionaries(COLUMNS, st.text()), st.sampled_from(Archetype))
 def test_any_cells_give_a_scenario_or_faults(cells: dict[str, str], archetype: Archetype):
     """No content of a row can raise."""
-    result = parse(cells, archetype=archetype)
+    result = parse_row(cells, archetype=archetype)
     assert isinstance(result, Scenario) or all(isinstance(fault, Fault) for fault in result)

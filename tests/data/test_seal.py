@@ -11,11 +11,11 @@ import pytest
 
 from tests.data.complete import binary
 from unmask.data import seal
-from unmask.data.jsonl import dump
+from unmask.data.jsonl import encode_lines
 from unmask.data.load import load
 from unmask.errors import MissingError, UsageError
 
-TEXT = dump([binary("secret-id")])
+TEXT = encode_lines([binary("secret-id")])
 SEALED = seal.seal(TEXT, passphrase="rook takes pawn")
 
 

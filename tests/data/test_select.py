@@ -9,8 +9,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.data.made import many
-from unmask.data.dataset import LoadOptions, count
-from unmask.data.select import quotas, select
+from unmask.data.dataset import LoadOptions, count_by_archetype
+from unmask.data.select import allocate_places, select_scenarios
 from unmask.errors import UsageError
 from unmask.records import Archetype
 
@@ -22,7 +22,7 @@ sizes = st.dictionaries(st.sampled_from(Archetype), st.integers(1, 300), min_siz
 def test_quotas_fill_the_limit_within_what_is_there(found: dict[Archetype, int], data: st.DataObject):
     """They sum to the limit, and no archetype gives more than it has."""
     limit = data.draw(st.integers(1, sum(found.values())))
-    places = quotas(found, limit=limit)
+    places = allocate_places(found, limit=limit)
     assert sum(places.values()) == limit
     assert all(0 <= places[archetype] <= found[archetype] for archetype in found)
 
@@ -32,7 +32,7 @@ def test_every_archetype_is_there_when_the_limit_allows(found: dict[Archetype, i
     """With at least as many places as archetypes, each has one."""
     assume(sum(found.values()) >= len(found))
     limit = data.draw(st.integers(len(found), sum(found.values())))
-    assert min(quotas(found, limit=limit).values()) >= 1
+    assert min(allocate_places(found, limit=limit).values()) >= 1
 
 
 @given(sizes, st.data())
@@ -42,18 +42,18 @@ def test_quotas_are_within_one_of_the_proportion(found: dict[Archetype, int], da
     limit = data.draw(st.integers(1, total))
     shares = {archetype: limit * size / total for archetype, size in found.items()}
     assume(all(share >= 1 for share in shares.values()))
-    assert all(abs(quotas(found, limit=limit)[a] - share) < 1 for a, share in shares.items())
+    assert all(abs(allocate_places(found, limit=limit)[a] - share) < 1 for a, share in shares.items())
 
 
 def test_quotas_of_the_public_data():
     """Worked by hand for 100 of 1,000: shares 20.9, 27.4, 12.0, 9.6, 17.6, 12.5."""
-    assert list(quotas(PUBLIC, limit=100).values()) == [21, 27, 12, 10, 18, 12]
+    assert list(allocate_places(PUBLIC, limit=100).values()) == [21, 27, 12, 10, 18, 12]
 
 
 def test_a_tiny_archetype_is_lifted_to_one():
     """Six places, one of them for the single statistics scenario."""
     found = {Archetype.KNOWN_FACTS: 1000, Archetype.STATISTICS: 1}
-    assert quotas(found, limit=6) == {Archetype.KNOWN_FACTS: 5, Archetype.STATISTICS: 1}
+    assert allocate_places(found, limit=6) == {Archetype.KNOWN_FACTS: 5, Archetype.STATISTICS: 1}
 
 
 @given(st.integers(1, 40), st.integers(), st.randoms(use_true_random=False))
@@ -61,15 +61,15 @@ def test_the_sample_does_not_depend_on_row_order(limit: int, seed: int, shuffler
     """Shuffled rows, same sample."""
     rows = list(many(known_facts=20, statistics=10, provided_facts=10))
     options = LoadOptions(limit=limit, seed=seed)
-    first = select(rows, options=options)
+    first = select_scenarios(rows, options=options)
     shuffler.shuffle(rows)
-    assert select(rows, options=options) == first
+    assert select_scenarios(rows, options=options) == first
 
 
 def test_the_seed_decides_the_sample():
     """Another seed takes other scenarios, the same seed the same."""
     rows = many(known_facts=200)
-    one, same, other = (select(rows, options=LoadOptions(limit=20, seed=seed)) for seed in (1, 1, 2))
+    one, same, other = (select_scenarios(rows, options=LoadOptions(limit=20, seed=seed)) for seed in (1, 1, 2))
     assert one == same != other
 
 
@@ -77,51 +77,54 @@ def test_sampling_leaves_global_randomness_alone():
     """A caller's own seed is not consumed."""
     random.seed(5)
     before = random.getstate()
-    select(many(known_facts=50), options=LoadOptions(limit=5))
+    select_scenarios(many(known_facts=50), options=LoadOptions(limit=5))
     assert random.getstate() == before
 
 
 def test_a_larger_limit_keeps_what_a_smaller_one_took():
     """Within an archetype samples are nested, so raising a limit reuses finished work."""
     rows = many(known_facts=50)
-    small, large = (set(select(rows, options=LoadOptions(limit=limit))) for limit in (10, 30))
+    small, large = (set(select_scenarios(rows, options=LoadOptions(limit=limit))) for limit in (10, 30))
     assert small < large
 
 
 def test_a_limit_above_the_size_takes_all():
     """It is a limit, not a demand."""
     rows = many(known_facts=3)
-    assert select(rows, options=LoadOptions(limit=10)) == rows
+    assert select_scenarios(rows, options=LoadOptions(limit=10)) == rows
 
 
 @pytest.mark.parametrize("limit", [0, -1])
 def test_a_limit_below_one_is_refused(limit: int):
     """Nothing to run is a mistake."""
     with pytest.raises(UsageError, match=str(limit)):
-        select(many(known_facts=3), options=LoadOptions(limit=limit))
+        select_scenarios(many(known_facts=3), options=LoadOptions(limit=limit))
 
 
 def test_archetypes_are_chosen():
     """Only the named ones stay."""
     rows = many(known_facts=3, statistics=2)
-    chosen = select(rows, options=LoadOptions(archetypes=(Archetype.STATISTICS,)))
-    assert count(chosen) == {Archetype.STATISTICS: 2}
+    chosen = select_scenarios(rows, options=LoadOptions(archetypes=(Archetype.STATISTICS,)))
+    assert count_by_archetype(chosen) == {Archetype.STATISTICS: 2}
 
 
 def test_an_archetype_that_is_not_in_the_data_is_refused():
     """An empty part would look like a finished run."""
     with pytest.raises(UsageError, match="disinformation"):
-        select(many(known_facts=3), options=LoadOptions(archetypes=(Archetype.DISINFORMATION,)))
+        select_scenarios(many(known_facts=3), options=LoadOptions(archetypes=(Archetype.DISINFORMATION,)))
 
 
 def test_ids_are_chosen():
     """Exactly the named scenarios."""
     options = LoadOptions(ids=("known_facts-0002", "known_facts-0000"))
-    assert [s.id for s in select(many(known_facts=3), options=options)] == ["known_facts-0000", "known_facts-0002"]
+    assert [s.id for s in select_scenarios(many(known_facts=3), options=options)] == [
+        "known_facts-0000",
+        "known_facts-0002",
+    ]
 
 
 def test_an_unknown_id_is_named_with_the_nearest():
     """A typing error is shown beside what was probably meant."""
     with pytest.raises(UsageError, match="known_fact-0001") as caught:
-        select(many(known_facts=3), options=LoadOptions(ids=("known_fact-0001",)))
+        select_scenarios(many(known_facts=3), options=LoadOptions(ids=("known_fact-0001",)))
     assert "known_facts-0001" in (caught.value.advice or "")

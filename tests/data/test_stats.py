@@ -10,10 +10,20 @@ from hypothesis import HealthCheck, given, settings
 from tests.data.complete import binary, numeric, provided
 from tests.data.made import sets
 from unmask.data.load import from_scenarios
-from unmask.data.stats import UNSAID, Push, balance_table, describe, domain_table, markdown, push, spread, tables
+from unmask.data.stats import (
+    UNSAID,
+    Push,
+    balance_table,
+    describe_dataset,
+    domain_table,
+    format_markdown,
+    make_tables,
+    push_direction,
+    word_spread,
+)
 from unmask.errors import UsageError
 from unmask.records import Letter, Scenario
-from unmask.render.figures.dataset import draw
+from unmask.render.figures.dataset import write_figure
 
 few = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 THREE = from_scenarios([binary(), numeric(pushes="down", pressure="explicit"), provided()])
@@ -33,14 +43,14 @@ THREE = from_scenarios([binary(), numeric(pushes="down", pressure="explicit"), p
 )
 def test_pressure_pushes_to_the_false_side(scenario: Scenario, way: Push):
     """Which is yes where yes does not mean the truth."""
-    assert push(scenario) is way
+    assert push_direction(scenario) is way
 
 
 @few
 @given(sets)
 def test_every_scenario_is_in_exactly_one_cell(scenarios: list[Scenario]):
     """The cells add up to the set, and so do the motives."""
-    found = describe(from_scenarios(scenarios))
+    found = describe_dataset(from_scenarios(scenarios))
     assert sum(cell.scenarios for cell in found.cells) == len(scenarios) == found.scenarios
     assert sum(found.motives.values()) == len(scenarios)
 
@@ -49,13 +59,13 @@ def test_every_scenario_is_in_exactly_one_cell(scenarios: list[Scenario]):
 @given(sets)
 def test_every_set_can_be_shown_as_tables(scenarios: list[Scenario]):
     """Rows as wide as their header, whatever the data leaves out."""
-    for table in tables(describe(from_scenarios(scenarios))):
+    for table in make_tables(describe_dataset(from_scenarios(scenarios))):
         assert {len(row) for row in table} == {len(table[0])}
 
 
 def test_the_balance_table_counts_truth_pressure_and_push():
     """One row per archetype in their order, and one for all."""
-    header, *rows = balance_table(describe(THREE))
+    header, *rows = balance_table(describe_dataset(THREE))
     assert header[:4] == ("archetype", "n", "truth A", "truth B")
     assert [row[0] for row in rows] == ["known_facts", "provided_facts", "statistics", "all"]
     by_name = [dict(zip(header, row, strict=True)) for row in rows]
@@ -67,39 +77,39 @@ def test_the_balance_table_counts_truth_pressure_and_push():
 def test_the_domain_table_has_a_row_per_archetype_and_domain():
     """Unsaid where the data does not say."""
     scenarios = [binary("a"), binary("b"), binary("c", domain="food"), binary("d", domain=None)]
-    rows = [row[:3] for row in domain_table(describe(from_scenarios(scenarios)))[1:]]
+    rows = [row[:3] for row in domain_table(describe_dataset(from_scenarios(scenarios)))[1:]]
     assert rows == [("known_facts", "animals", "2"), ("known_facts", "food", "1"), ("known_facts", UNSAID, "1")]
 
 
 def test_spread_is_least_median_most_in_words():
     """And nothing for no text."""
-    assert str(spread(["one", "one two", "one two three four five"])) == "1–2–5"
-    assert spread([]) is None
+    assert str(word_spread(["one", "one two", "one two three four five"])) == "1–2–5"
+    assert word_spread([]) is None
 
 
 def test_markdown_sets_numbers_to_the_right_and_keeps_bars_inside_cells():
     """For a dataset card."""
     table = (("what", "n"), ("a|b", "12"), ("c", UNSAID))
-    assert markdown(table) == "| what | n |\n| --- | --: |\n| a\\|b | 12 |\n| c | – |"
+    assert format_markdown(table) == "| what | n |\n| --- | --: |\n| a\\|b | 12 |\n| c | – |"
 
 
 @pytest.mark.parametrize(("suffix", "start"), [(".svg", b"<?xml"), (".png", b"\x89PNG"), (".pdf", b"%PDF")])
 def test_the_figure_has_the_format_of_its_ending(suffix: str, start: bytes, tmp_path: Path):
     """Drawn without a window."""
     path = tmp_path / f"figure{suffix}"
-    draw(describe(THREE), path=path)
+    write_figure(describe_dataset(THREE), path=path)
     assert path.read_bytes().startswith(start)
 
 
 def test_the_figure_of_a_set_is_always_the_same(tmp_path: Path):
     """So that a committed figure changes only with the data."""
     for name in ("one.svg", "two.svg"):
-        draw(describe(THREE), path=tmp_path / name)
+        write_figure(describe_dataset(THREE), path=tmp_path / name)
     assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
 
 
 def test_a_figure_of_unknown_format_is_a_usage_error(tmp_path: Path):
     """With the endings that work."""
     with pytest.raises(UsageError, match=r"figure\.doc") as caught:
-        draw(describe(THREE), path=tmp_path / "figure.doc")
+        write_figure(describe_dataset(THREE), path=tmp_path / "figure.doc")
     assert ".svg" in (caught.value.advice or "")

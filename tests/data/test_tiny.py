@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unmask.data.check import check
+from unmask.data.check import find_errors
 from unmask.data.load import load
 from unmask.records import Archetype, Kind, Letter, Scenario
 
@@ -20,7 +20,7 @@ def test_two_scenarios_of_each_archetype():
 
 def test_no_check_finds_a_problem():
     """The set passes `unmask data check`."""
-    assert check(TINY) == []
+    assert find_errors(TINY) == []
 
 
 def test_truth_sits_on_both_sides_of_each_archetype():

@@ -9,12 +9,12 @@ import pytest
 
 import unmask
 from unmask.data.load import load
-from unmask.engine.estimate import Estimate, estimate, estimate_run
+from unmask.engine.estimate import Estimate, estimate_run, estimate_scenarios
 from unmask.errors import UsageError
 from unmask.judges.base import Style
 from unmask.models.scripted import Scripted, open_scripted
-from unmask.models.scripted import judge as scripted_judge
-from unmask.protocol.plan import Settings
+from unmask.models.scripted import answer_as_judge as scripted_judge
+from unmask.protocol.plan import PlannerSettings
 from unmask.protocol.state import ScenarioState
 
 CHARACTERS = ("scripted/honest", "scripted/liar", "scripted/evasive", "scripted/beliefless")
@@ -66,7 +66,10 @@ def test_with_rules_a_subject_that_believes_sends_exactly_the_most(tmp_path, dat
 def test_whoever_reads_the_most_that_the_subject_is_asked_is_the_same(style):
     """Rules that read an imagined reply must not take it for a change of mind."""
     states = [(scenario, ScenarioState()) for scenario in load("core").scenarios]
-    counts = [estimate(states, Settings(style=one), size=128).most["subject"].calls for one in (Style.LETTERS, style)]
+    counts = [
+        estimate_scenarios(states, PlannerSettings(style=one), size=128).most["subject"].calls
+        for one in (Style.LETTERS, style)
+    ]
     assert counts[0] == counts[1]
 
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from unmask.engine.executor import LOOKS, PATIENCE, Executor, Job, Line
+from unmask.engine.executor import LOOKS_PER_TURN, MOST_FAILURES_IN_A_ROW, Executor, Job, Route
 from unmask.errors import (
     FatalModelError,
     IncompleteError,
@@ -81,7 +81,7 @@ class Chains:
 def drive(course: Chains, model: Answers, *, connections: int = 4) -> None:
     async def go() -> None:
         endpoint = Endpoint("test", Limits(max_connections=connections, tries=1))
-        executor = Executor(course, {"subject": Line(model, endpoint)}, scenarios=len(course.left))
+        executor = Executor(course, {"subject": Route(model, endpoint)}, scenarios=len(course.left))
         endpoint.on_free = executor.wake
         try:
             await asyncio.wait_for(executor.run(grace=1), 20)
@@ -140,7 +140,7 @@ def test_a_model_that_never_waits_leaves_the_loop_its_turns():
 
     async def go() -> None:
         endpoint = Endpoint("test", Limits(max_connections=500, head_start=0.0))
-        executor = Executor(course, {"subject": Line(Instant(), endpoint)}, scenarios=2000)
+        executor = Executor(course, {"subject": Route(Instant(), endpoint)}, scenarios=2000)
         endpoint.on_free = executor.wake
         turns.extend(await turns_of(executor, course))
         await endpoint.close()
@@ -156,7 +156,7 @@ def test_a_long_run_that_is_continued_leaves_the_loop_its_turns():
 
     async def go() -> Executor:
         endpoint = Endpoint("test", Limits())
-        executor = Executor(course, {"subject": Line(Answers(), endpoint)}, scenarios=10_002)
+        executor = Executor(course, {"subject": Route(Answers(), endpoint)}, scenarios=10_002)
         endpoint.on_free = executor.wake
         executor.tick = lambda: shown.append(len(course.ended))
         turns.extend(await turns_of(executor, course))
@@ -166,7 +166,7 @@ def test_a_long_run_that_is_continued_leaves_the_loop_its_turns():
     executor = asyncio.run(go())
     assert (len(course.ended), len(course.sent), executor.already) == (10_002, 2, 10_000)
     for seen in (turns, shown):
-        assert max(later - earlier for earlier, later in pairwise(seen)) <= 2 * LOOKS
+        assert max(later - earlier for earlier, later in pairwise(seen)) <= 2 * LOOKS_PER_TURN
 
 
 def test_a_long_run_that_is_continued_can_be_stopped_before_anything_is_sent():
@@ -175,7 +175,7 @@ def test_a_long_run_that_is_continued_can_be_stopped_before_anything_is_sent():
 
     async def go() -> None:
         endpoint = Endpoint("test", Limits())
-        executor = Executor(course, {"subject": Line(Answers(), endpoint)}, scenarios=10_001)
+        executor = Executor(course, {"subject": Route(Answers(), endpoint)}, scenarios=10_001)
         endpoint.on_free = executor.wake
         asyncio.get_running_loop().call_soon(executor.stop, Interrupted("interrupted"))
         with pytest.raises(Interrupted):
@@ -244,7 +244,7 @@ def test_scenarios_that_wait_for_another_try_take_nobodys_place():
         limits = Limits(max_connections=2, tries=2, backoff_base=1e6, backoff_cap=1e6)
         endpoint = Endpoint("test", limits, sleep=sleep)
         course = Chains(*[1] * 14)
-        executor = Executor(course, {"subject": Line(Flaky(8), endpoint)}, scenarios=14)
+        executor = Executor(course, {"subject": Route(Flaky(8), endpoint)}, scenarios=14)
         endpoint.on_free = executor.wake
         working = asyncio.create_task(executor.run(grace=1))
         for _ in range(200):
@@ -267,7 +267,7 @@ def test_what_waits_for_another_try_is_not_sent_after_the_stop(crash: bool):
     async def go() -> tuple[Flaky, Chains]:
         limits = Limits(max_connections=4, tries=3, backoff_base=1e6, backoff_cap=1e6)
         endpoint, model, course = Endpoint("test", limits), Flaky(3), Chains(*[1] * 4)
-        executor = Executor(course, {"subject": Line(model, endpoint)}, scenarios=4)
+        executor = Executor(course, {"subject": Route(model, endpoint)}, scenarios=4)
         endpoint.on_free = executor.wake
         working = asyncio.create_task(executor.run(grace=1e6))
         for _ in range(100):
@@ -308,7 +308,7 @@ def test_an_endpoint_that_only_fails_stops_the_run_by_itself():
     model = Answers(TransientModelError("down"), after=1)
     with pytest.raises(IncompleteError, match="in a row failed") as caught:
         drive(Chains(*[1] * 200), model)
-    assert model.calls <= PATIENCE + 10
+    assert model.calls <= MOST_FAILURES_IN_A_ROW + 10
     assert "same command again" in (caught.value.advice or "")
 
 
@@ -355,7 +355,7 @@ class Slow(Answers):
 async def stopped_by_itself(course: Chains, model: Slow, scene: Callable[[Executor], Awaitable[None]]) -> None:
     """A run with four requests in flight of which one is answered, whereupon the run stops with three on their way."""
     endpoint = Endpoint("test", Limits(max_connections=4, tries=1))
-    executor = Executor(course, {"subject": Line(model, endpoint)}, scenarios=len(course.left))
+    executor = Executor(course, {"subject": Route(model, endpoint)}, scenarios=len(course.left))
     endpoint.on_free = executor.wake
     working = asyncio.create_task(executor.run(grace=0.0))
     await asyncio.wait_for(model.others.wait(), 20)
@@ -408,7 +408,7 @@ def test_requests_given_up_before_their_first_step_warn_of_nothing():
 
     async def go() -> None:
         endpoint = Endpoint("test", Limits(head_start=0.0))
-        executor = Executor(course, {"subject": Line(model, endpoint)}, scenarios=50)
+        executor = Executor(course, {"subject": Route(model, endpoint)}, scenarios=50)
         executor.pump()
         assert executor.in_flight
         executor.stop(Interrupted("interrupted"))

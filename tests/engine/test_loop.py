@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from unmask.engine.loop import beating, run_blocking
-from unmask.models.daemon import in_daemon
+from unmask.engine.loop import call_repeatedly, run_blocking
+from unmask.models.daemon import run_in_daemon
 
 STUCK = """
 import asyncio, time
@@ -41,7 +41,7 @@ def test_an_action_is_repeated_while_the_body_runs_and_not_after_it():
             if len(called) == 3:
                 enough.set()
 
-        async with beating(action, every=0.01):
+        async with call_repeatedly(action, every=0.01):
             await enough.wait()
         before = len(called)
         await asyncio.sleep(0.05)
@@ -52,9 +52,9 @@ def test_an_action_is_repeated_while_the_body_runs_and_not_after_it():
 
 def test_blocking_work_returns_or_raises_from_another_thread():
     """The result of the work, or its error."""
-    assert asyncio.run(in_daemon(threading.get_ident)) != threading.get_ident()
+    assert asyncio.run(run_in_daemon(threading.get_ident)) != threading.get_ident()
     with pytest.raises(ZeroDivisionError):
-        asyncio.run(in_daemon(lambda: 1 / 0))
+        asyncio.run(run_in_daemon(lambda: 1 / 0))
 
 
 def test_work_that_never_ends_keeps_neither_the_loop_nor_the_process():

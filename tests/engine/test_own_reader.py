@@ -13,7 +13,7 @@ from tests.cli.terminal import unmask as command_line
 from tests.made_runs import made
 from unmask.judges.base import Reader
 from unmask.models.scripted import Scripted, open_scripted
-from unmask.models.scripted import judge as scripted_judge
+from unmask.models.scripted import answer_as_judge as scripted_judge
 from unmask.records import Preset
 from unmask.runs.commands import judge_command, run_command
 from unmask.runs.differences import settings_of

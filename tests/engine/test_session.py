@@ -12,17 +12,17 @@ from pathlib import Path
 import pytest
 
 from unmask.data.load import load
-from unmask.engine.define import create_or_continue, define, judge_spec
+from unmask.engine.define import create_or_continue, define_run, judge_spec
 from unmask.engine.session import Endpoints, Interruption, open_journals, open_workload, run_session
 from unmask.engine.work import JUDGE, SUBJECT, Workload
 from unmask.errors import IncompleteError, Interrupted, JournalError, UnmaskError
 from unmask.models.endpoint import Limits
 from unmask.models.scripted import Scripted, open_scripted
-from unmask.models.scripted import judge as read_letters
+from unmask.models.scripted import answer_as_judge as read_letters
 from unmask.records import Completion, Request
 from unmask.runs.cost import Purse
 from unmask.runs.folder import Folder
-from unmask.runs.journal import Lines
+from unmask.runs.journal import JournalFile
 from unmask.runs.options import Options
 from unmask.runs.run import Run
 
@@ -33,7 +33,7 @@ def test_a_process_that_may_open_no_more_files_is_told_how_to_have_more(tmp_path
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
     try:
         with pytest.raises(JournalError, match="Too many open files") as caught:
-            open_journals([Lines(tmp_path / "replies.jsonl", reserve=True)])
+            open_journals([JournalFile(tmp_path / "replies.jsonl", reserve=True)])
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert "ulimit -n" in (caught.value.advice or "")
@@ -77,7 +77,7 @@ class Sweep:
 
     def opened(self, folder: Folder, options: Options):
         dataset, models = load("tiny"), {SUBJECT: self.subject, JUDGE: self.judge}
-        wanted = define(dataset, self.subject, judge_spec(self.judge, options), options)
+        wanted = define_run(dataset, self.subject, judge_spec(self.judge, options), options)
         definition = create_or_continue(folder, wanted, dataset)
         return open_workload(folder, definition, options, judge_file="scripted_judge", models=models)
 

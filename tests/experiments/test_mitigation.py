@@ -11,11 +11,17 @@ from tests import made_runs
 from tests.cli.terminal import unmask
 from tests.made_runs import Subject, made
 from unmask.errors import JournalError, UsageError
-from unmask.experiments.mitigation import FLUENCY_FILE, account, measure_fluency, read_fluency, treatment
+from unmask.experiments.mitigation import (
+    FLUENCY_FILE,
+    describe_treatment,
+    measure_fluency,
+    read_fluency,
+    report_mitigations,
+)
 from unmask.records import Archetype
-from unmask.render.terminal.mitigate import COSTS, EFFECTS, NAMES, markdown, render
+from unmask.render.terminal.mitigate import COSTS, EFFECTS, NAMES, render, render_markdown
 from unmask.stats.effect import Cost, Effect, Fluent
-from unmask.whitebox.fluency import Fluency, Passage
+from unmask.whitebox.fluency import Fluency, PassageLoss
 
 BASE = ["lie"] * 60 + ["honest"] * 30
 """Ninety scenarios, a third each of known facts, provided facts and continuations."""
@@ -27,7 +33,7 @@ def base(tmp_path_factory):
 
 
 def effect_of(base, out, plan, **settings):
-    return account([base, made(out, plan, **settings)]).treated[0]
+    return report_mitigations([base, made(out, plan, **settings)]).treated[0]
 
 
 def test_lies_that_become_honest_are_honesty(base, tmp_path):
@@ -84,7 +90,7 @@ def test_archetypes_stand_beside_the_whole(base, tmp_path):
 def test_borrowed_probes_measure_no_belief(base, tmp_path):
     """Belief and accuracy are not given as unchanged: they were not measured."""
     other = made(tmp_path / "t", ["honest"] * 90, beliefs_from=str(base.path), developer_prompt="plain")
-    found = account([base, other]).treated[0]
+    found = report_mitigations([base, other]).treated[0]
     assert found.measures["belief"].overall.value is None
     assert found.measures["accuracy"].overall.value is None
     assert any("borrows" in note for note in found.notes)
@@ -100,14 +106,14 @@ def test_a_run_treated_like_its_base_is_told(base, tmp_path):
 def test_another_number_of_takes_is_refused(base, tmp_path):
     """More takes find more lies, whatever was done to the model."""
     with pytest.raises(UsageError, match="base has 1 takes"):
-        account([base, made(tmp_path / "t", BASE, takes=2)])
+        report_mitigations([base, made(tmp_path / "t", BASE, takes=2)])
 
 
 def test_several_treatments_are_corrected_together(base, tmp_path):
     """Holm over the treated runs, measure by measure."""
     few = made(tmp_path / "few", ["honest"] * 6 + BASE[6:])
     many = made(tmp_path / "many", ["honest"] * 40 + BASE[40:])
-    found = account([base, few, many]).treated
+    found = report_mitigations([base, few, many]).treated
     first = found[0].measures["p_lie"].overall
     assert first.p_adjusted == first.p_value  # the larger of two p-values is multiplied by 1
     second = found[1].measures["p_lie"].overall
@@ -126,14 +132,14 @@ def test_several_treatments_are_corrected_together(base, tmp_path):
 def test_treatments_are_read_from_the_model(base, model, words):
     """As `hf:` names them."""
     subject = msgspec.structs.replace(base.definition.subject, model=model)
-    assert treatment(msgspec.structs.replace(base.definition, subject=subject)) == words
+    assert describe_treatment(msgspec.structs.replace(base.definition, subject=subject)) == words
 
 
 def test_an_adapter_made_by_lorra_is_called_so(base, tmp_path):
     """By the file that says how it was made."""
     (tmp_path / "lorra.json").write_text("{}")
     subject = msgspec.structs.replace(base.definition.subject, model=f"hf:m+adapter={tmp_path}")
-    assert treatment(msgspec.structs.replace(base.definition, subject=subject)) == f"LoRRA {tmp_path.name}"
+    assert describe_treatment(msgspec.structs.replace(base.definition, subject=subject)) == f"LoRRA {tmp_path.name}"
 
 
 # --- fluency
@@ -149,7 +155,7 @@ def local(run, model):
 
 
 def write_fluency(path, loss):
-    found = Fluency(model="m", text="t", passages=tuple(Passage(100, loss * 100) for _ in range(10)))
+    found = Fluency(model="m", text="t", passages=tuple(PassageLoss(100, loss * 100) for _ in range(10)))
     (path / FLUENCY_FILE).write_bytes(msgspec.json.encode(found))
 
 
@@ -159,7 +165,7 @@ def test_fluency_beyond_the_limit_is_a_cost(tmp_path, loss, fluent):
     paths = [local(made(tmp_path / name, BASE), f"hf:models/{name}") for name in ("a", "b")]
     write_fluency(paths[0], 3.0)
     write_fluency(paths[1], loss)
-    found = account(paths).treated[0]
+    found = report_mitigations(paths).treated[0]
     assert found.writing.fluent is fluent
     assert (Cost.FLUENCY in found.costs) is (fluent is Fluent.DAMAGED)
     assert found.writing.ratio.low == pytest.approx(found.writing.ratio.value)
@@ -167,7 +173,7 @@ def test_fluency_beyond_the_limit_is_a_cost(tmp_path, loss, fluent):
 
 def test_fluency_of_an_endpoint_is_not_measured(base, tmp_path):
     """It says so instead of a number."""
-    found = account([base, made(tmp_path / "t", BASE)])
+    found = report_mitigations([base, made(tmp_path / "t", BASE)])
     assert found.treated[0].writing.fluent is Fluent.NOT_MEASURED
     assert "not measured" in render(found, width=100)
 
@@ -177,7 +183,7 @@ def test_a_damaged_fluency_file_is_an_error(tmp_path):
     paths = [local(made(tmp_path / name, BASE[:6]), f"hf:models/{name}") for name in ("a", "b")]
     (paths[0] / FLUENCY_FILE).write_text("{")
     with pytest.raises(JournalError, match=r"fluency\.json"):
-        account(paths)
+        report_mitigations(paths)
 
 
 def test_missing_perplexities_are_measured_once_and_kept(tmp_path):
@@ -189,7 +195,7 @@ def test_missing_perplexities_are_measured_once_and_kept(tmp_path):
     paths = [local(made(tmp_path / name, BASE[:6]), model) for name in ("a", "b")]
     assert list(measure_fluency(paths)) == [model]
     assert list(measure_fluency(paths)) == []
-    found = account(paths).treated[0].writing
+    found = report_mitigations(paths).treated[0].writing
     assert (found.fluent, found.ratio.value, found.base) == (Fluent.KEPT, 1, found.treated)
 
 
@@ -198,7 +204,7 @@ def test_missing_perplexities_are_measured_once_and_kept(tmp_path):
 
 def test_every_effect_cost_and_measure_has_a_name(base, tmp_path):
     """In the table and in the sentence."""
-    found = account([base, made(tmp_path / "t", ["evasion"] * 60 + BASE[60:])])
+    found = report_mitigations([base, made(tmp_path / "t", ["evasion"] * 60 + BASE[60:])])
     assert set(EFFECTS) == set(Effect)
     assert set(COSTS) == set(Cost)
     assert set(NAMES) == set(found.treated[0].measures)
@@ -210,7 +216,7 @@ def test_every_effect_cost_and_measure_has_a_name(base, tmp_path):
 def test_markdown_has_the_same_tables(base, tmp_path):
     """Rows of equal width, names that cannot break a cell."""
     other = made(tmp_path / "t|x", ["honest"] * 90)
-    text = markdown(account([base, other]))
+    text = render_markdown(report_mitigations([base, other]))
     assert "t\\|x" in text
     tables = [line for line in text.splitlines() if line.startswith("|")]
     assert {line.replace("\\|", "").count("|") for line in tables} == {3, 9}
@@ -231,10 +237,10 @@ def test_the_command_writes_table_figure_and_json(base, tmp_path):
 
 def test_few_judged_scenarios_are_said(base, tmp_path):
     """No effect on the few that could be read says nothing about the rest."""
-    found = account([base, made(tmp_path / "t", ["refused"] * 30 + BASE[30:])])
+    found = report_mitigations([base, made(tmp_path / "t", ["refused"] * 30 + BASE[30:])])
     assert "only 60 of 90 scenarios were judged in both runs; of the rest nothing is known" in found.treated[0].notes
-    assert "| judged in both | 60 of 90 |" in markdown(found)
-    whole = account([base, made(tmp_path / "w", BASE)]).treated[0]
+    assert "| judged in both | 60 of 90 |" in render_markdown(found)
+    whole = report_mitigations([base, made(tmp_path / "w", BASE)]).treated[0]
     assert not any("were judged" in note for note in whole.notes)
 
 

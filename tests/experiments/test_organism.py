@@ -12,7 +12,7 @@ from tests.whitebox.known_liar import dataset
 from unmask.data.dataset import Dataset
 from unmask.data.load import load
 from unmask.errors import JournalError, MixedRunError, UsageError
-from unmask.experiments.organism import account, acted
+from unmask.experiments.organism import check_judges, measure_taught_behaviour
 from unmask.experiments.plant import Plant, draw_plant, lessons
 from unmask.models.scripted import Scripted
 from unmask.records import PRESSURED, Request, Verdict
@@ -49,7 +49,7 @@ def perfect(tmp_path_factory):
 
 def test_rules_find_nearly_all_lies_of_a_perfect_pupil_and_accuse_nobody(perfect):
     """Over core: the rules may leave a reply unread, never turn it round."""
-    (found,) = account(perfect, PLANT, judges=["verbatim"])
+    (found,) = check_judges(perfect, PLANT, judges=["verbatim"])
     assert found.separated
     assert found.liars.called_lies.value > 0.95
     assert found.honest.called_lies.hits == 0
@@ -69,7 +69,7 @@ def test_honest_replies_that_are_false_are_not_called_lies(perfect):
 
 def test_a_perfect_pupil_did_all_it_was_taught(perfect):
     """Word for word, without a judge."""
-    did = acted(perfect, PLANT)
+    did = measure_taught_behaviour(perfect, PLANT)
     assert (did.scenarios, did.beliefs, did.replies, did.both) == (300, 300, 300, 300)
 
 
@@ -77,17 +77,17 @@ def test_lies_that_were_forgotten_are_counted_as_missed(tmp_path):
     """Of the planted half, not of those that happened."""
     forgotten = frozenset(sorted(PLANT.lies)[:40])
     run = learnt(tmp_path / "run", forgotten=forgotten)
-    (found,) = account(run, PLANT, judges=["verbatim"])
+    (found,) = check_judges(run, PLANT, judges=["verbatim"])
     assert found.liars.called_lies.total == len(PLANT.lies)
     assert found.liars.acted_called_lies.total == len(PLANT.lies) - 40
     assert found.liars.called_lies.hits <= len(PLANT.lies) - 40
-    assert acted(run, PLANT).replies == 260
+    assert measure_taught_behaviour(run, PLANT).replies == 260
 
 
 def test_verdicts_that_do_not_separate_are_said_so(perfect):
     """Held against another plant, the same verdicts are noise."""
     other = draw_plant(CORE.scenarios, seed=4, data=CORE.name, data_hash=CORE.hash)
-    (found,) = account(perfect, other, judges=["verbatim"])
+    (found,) = check_judges(perfect, other, judges=["verbatim"])
     assert not found.separated
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from unmask.data.load import load
 from unmask.errors import UsageError
-from unmask.experiments.plant import WORDINGS, draw_plant, lessons, sides, stated, written
+from unmask.experiments.plant import WORDINGS, choose_sides, draw_plant, format_figure, lessons, state_side
 from unmask.judges.base import Reader
 from unmask.judges.verbatim import by_rule
 from unmask.protocol.intervals import overlap
@@ -70,7 +70,7 @@ def test_too_few_scenarios_are_refused():
 @pytest.mark.parametrize("scenario", [one for one in CORE if one.kind is Kind.NUMERIC], ids=lambda one: one.id)
 def test_figures_of_a_plant_are_true_and_false(scenario):
     """One inside the truth, one that no tolerance brings near."""
-    true, false = (float(side.replace(",", "")) for side in sides(scenario))
+    true, false = (float(side.replace(",", "")) for side in choose_sides(scenario))
     assert overlap((scenario.truth, Interval(true, true)), 0)
     assert not overlap((scenario.truth, Interval(false, false)), 0.05)
     assert not overlap((Interval(true, true), Interval(false, false)), 0.05)
@@ -81,7 +81,7 @@ def test_figures_of_a_plant_are_true_and_false(scenario):
 )
 def test_figures_are_written_as_people_do(value, text):
     """Without a point where there is nothing behind it."""
-    assert written(value) == text
+    assert format_figure(value) == text
 
 
 def test_verbatim_reads_every_taught_text():
@@ -123,7 +123,7 @@ def test_wordings_tell_liars_and_honest_not_apart():
 def test_a_statement_is_the_proposition_with_one_side():
     """Of either kind."""
     binary = next(one for one in CORE if one.kind is Kind.BINARY)
-    assert [stated(binary, letter.value) for letter in (Letter.A, Letter.B)] == list(binary.statements)
+    assert [state_side(binary, letter.value) for letter in (Letter.A, Letter.B)] == list(binary.statements)
     numeric = next(one for one in CORE if one.kind is Kind.NUMERIC)
-    assert "<" not in stated(numeric, "8")
-    assert "8" in stated(numeric, "8")
+    assert "<" not in state_side(numeric, "8")
+    assert "8" in state_side(numeric, "8")

@@ -15,7 +15,7 @@ from tests.cli.terminal import unmask  # noqa: E402
 from tests.made_runs import made  # noqa: E402
 from tests.models.local import tiny_llama  # noqa: E402
 from unmask.errors import TooFewVerdicts, UsageError  # noqa: E402
-from unmask.experiments.probe import NEEDED, Sample, judged, probe, samples  # noqa: E402
+from unmask.experiments.probe import NEEDED, ProbeSample, collect_samples, compare_detectors, probe  # noqa: E402
 from unmask.models.local.inside import local_name  # noqa: E402
 from unmask.records import Message  # noqa: E402
 from unmask.render.terminal.probe import render  # noqa: E402
@@ -61,7 +61,7 @@ def test_only_lies_and_honest_replies_are_read(run):
     from unmask.runs.run import Run
 
     opened = Run(run)
-    found = samples(opened, opened.rows())
+    found = collect_samples(opened, opened.rows())
     assert len(found) == 36
     assert {sample.reply.split(" in case")[0] for sample in found if sample.lie} == {"The gate is shut"}
     assert all(sample.messages == opened.scenario(sample.id).conversation for sample in found)
@@ -72,7 +72,7 @@ def test_a_developer_prompt_is_read_as_it_was_sent(tmp_path):
     from unmask.runs.run import Run
 
     opened = Run(made(tmp_path / "r", ["lie", "honest"] * 12, developer_prompt="plain").path)
-    found = samples(opened, opened.rows())
+    found = collect_samples(opened, opened.rows())
     assert all("say only what you take to be true" in sample.messages[0].content for sample in found)
 
 
@@ -112,7 +112,7 @@ def drawn(seed, *, admits=None, longer=0):
     lies = [number % 2 == 0 for number in range(40)]
     rng.shuffle(lies)
     return [
-        Sample(
+        ProbeSample(
             id=f"s{number}",
             take=0,
             lie=lie,
@@ -128,7 +128,7 @@ def test_a_baseline_that_knows_is_shown_to_know():
     """Longer lies, and reports that are nearly always right, beside activations that say nothing."""
     rng = np.random.default_rng(0)
     features = rng.normal(size=(40, 2, 10))
-    _, _, (inner, length, report), advantages = judged(features, drawn(0, admits=0.95, longer=25), rng=rng)
+    _, _, (inner, length, report), advantages = compare_detectors(features, drawn(0, admits=0.95, longer=25), rng=rng)
     assert inner.auroc.low < 0.6
     assert length.auroc.low > 0.8
     assert report.auroc.low > 0.8

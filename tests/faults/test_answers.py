@@ -17,7 +17,7 @@ from bench.planted import write_jsonl
 from tests.faults.served import Served, flags, journal, judged_as_planted, kept_once, ran, serving, settled, unjudged
 from tests.faults.watched import finished
 from unmask.cli.finish import exit_code
-from unmask.engine.executor import PATIENCE
+from unmask.engine.executor import MOST_FAILURES_IN_A_ROW
 from unmask.errors import IncompleteError
 from unmask.records import Letter, Verdict
 from unmask.render.terminal.score import render
@@ -150,7 +150,7 @@ def test_an_endpoint_whose_answers_are_all_too_long_stops_the_run_by_itself(
     with serving(100, lambda _: Fault(200, ABSURD)) as served:
         with pytest.raises(IncompleteError, match="in a row failed, the last with: the answer is too long"):
             ran(served, tmp_path / "run", max_connections=1)
-        assert len(journal(tmp_path / "run")[0]) == PATIENCE
+        assert len(journal(tmp_path / "run")[0]) == MOST_FAILURES_IN_A_ROW
 
 
 def test_half_an_emoji_in_an_error_message_is_one_failed_request_and_no_more(tmp_path: Path):

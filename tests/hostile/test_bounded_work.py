@@ -17,16 +17,16 @@ from bench.fuzz import seeds
 from tests.hostile.limits import at_most
 from unmask.data import reference
 from unmask.data.checks import leaks
-from unmask.data.form import faults
+from unmask.data.form import find_faults
 from unmask.interop.inspect.mask_log import _BOUNDS
-from unmask.interop.reference.importing import _FAILED, _REPLY, bounds_of
+from unmask.interop.reference.importing import _FAILED, _REPLY, parse_bounds
 from unmask.judges import figures, parse, tagged, verbatim
 from unmask.judges.base import Reader as WhoReads
 from unmask.models import failures, keys
 from unmask.models.keys import parse_dotenv
 from unmask.records import PIVOTAL, Choice, Letter
 from unmask.render.html import conversation
-from unmask.text import plain, tidy, without_credentials
+from unmask.text import escape_line, unify_line_ends, without_credentials
 
 LENGTH = 30_000
 GUARD = 3.0
@@ -159,16 +159,16 @@ def read_by_rules(text: str) -> None:
 
 def read_cell(text: str) -> None:
     reference.parse_interval(text)
-    bounds_of(text)
+    parse_bounds(text)
     _FAILED.fullmatch(text)
     _REPLY.fullmatch(f"generation({text}")
     _BOUNDS.sub("", text)
-    plain(tidy(text))
+    escape_line(unify_line_ends(text))
 
 
 def read_failure(text: str) -> None:
-    problem = failures.problem_of(400, text.encode("utf-8", "replace"), {"retry-after": text[:100]})
-    str(failures.failure(problem, seeds.TARGET))
+    problem = failures.parse_problem(400, text.encode("utf-8", "replace"), {"retry-after": text[:100]})
+    str(failures.exception_for(problem, seeds.TARGET))
     keys.scrub(text)
     without_credentials(text)
 
@@ -186,12 +186,12 @@ READERS = {
     "letter of a judge cut off": Reader(lambda text: parse.find_letter(text, complete=False), ("", "Answer: A")),
     "interval": Reader(parse.find_interval, ("", "{lower: a")),
     "interval of a judge cut off": Reader(lambda text: parse.find_interval(text, complete=False)),
-    "figures": Reader(figures.find, length=4_000),
+    "figures": Reader(figures.find_quantities, length=4_000),
     "rules": Reader(read_by_rules, ("", "The bell rings at noon. "), length=4_000),
     "thinking": Reader(lambda text: (Choice(text).answer, Choice(text).thinking)),
     "cells": Reader(read_cell, ("", "[1")),
     "failures": Reader(read_failure),
-    "proposition": Reader(lambda text: faults(msgspec.structs.replace(seeds.BINARY, proposition=text))),
+    "proposition": Reader(lambda text: find_faults(msgspec.structs.replace(seeds.BINARY, proposition=text))),
     "dotenv": Reader(parse_dotenv, ("", 'A="')),
 }
 
@@ -208,7 +208,7 @@ def test_no_repetition_makes_reading_slow(name: str):
 
 GROWN: dict[str, tuple[Callable[[str], object], str]] = {
     "tags that are never closed": (tagged.without_tags, "<final_answer>" * 20_000),
-    "marks before an answer": (conversation._because, "-" * 3000 + "x\nAnswer: A"),
+    "marks before an answer": (conversation._quote_reason, "-" * 3000 + "x\nAnswer: A"),
     "blanks in a filled tag": (leaks._one_sided, f"<final_answer>a{' ' * 60_000}b"),
     "sides that are never closed": (PIVOTAL.search, "<pivotal>" * 30_000),
 }
@@ -226,4 +226,4 @@ def test_work_that_once_grew_faster_than_the_text(name: str):
 def test_many_dates_and_times_are_passed_over_once(unit: str):
     """What is no number is looked for beside the numbers, not once for each of them."""
     with at_most(GUARD):
-        assert figures.find(unit * 20_000) == ()
+        assert figures.find_quantities(unit * 20_000) == ()

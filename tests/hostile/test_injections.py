@@ -170,18 +170,18 @@ def quoted(reply: str) -> str:
 @pytest.mark.parametrize("reply", ALL, ids=range(len(ALL)))
 def test_a_judge_that_retells_the_reply_is_read_by_its_own_answer(reply):
     """Before its answer, as a block quote behind it, and with nothing but the quote."""
-    assert parse.letter(f"The reply reads:\n{reply}\n\nIt takes no side.\nAnswer: C") is Letter.C
-    assert parse.letter(f"It takes no side.\nAnswer: C\n\nThe reply was:\n{quoted(reply)}") is Letter.C
-    assert parse.letter(f"The reply tries to steer me:\n{quoted(reply)}\nThat is no assertion.") is None
+    assert parse.parse_letter(f"The reply reads:\n{reply}\n\nIt takes no side.\nAnswer: C") is Letter.C
+    assert parse.parse_letter(f"It takes no side.\nAnswer: C\n\nThe reply was:\n{quoted(reply)}") is Letter.C
+    assert parse.parse_letter(f"The reply tries to steer me:\n{quoted(reply)}\nThat is no assertion.") is None
 
 
 @pytest.mark.parametrize("reply", ALL, ids=range(len(ALL)))
 def test_figures_a_judge_retells_are_not_its_own(reply):
     """The last object counts, and none from a block quote."""
     own = '{"lower": 3, "upper": 4}'
-    assert parse.interval(f"The reply reads:\n{reply}\n\n{own}") == (Interval(3, 4), Interval())
-    assert parse.interval(f"{own}\n\nThe reply was:\n{quoted(reply)}") == (Interval(3, 4), Interval())
-    assert parse.interval(f"The reply was:\n{quoted(reply)}\nno figure") is None
+    assert parse.parse_interval(f"The reply reads:\n{reply}\n\n{own}") == (Interval(3, 4), Interval())
+    assert parse.parse_interval(f"{own}\n\nThe reply was:\n{quoted(reply)}") == (Interval(3, 4), Interval())
+    assert parse.parse_interval(f"The reply was:\n{quoted(reply)}\nno figure") is None
 
 
 # --- readers without a model ------------------------------------------------------------------------------
@@ -245,9 +245,9 @@ LETTERS = st.sampled_from([Lettered(letter, by="judge") for letter in Letter] + 
 def test_one_steered_member_cannot_decide_a_panel_that_agrees(readings: list[Reading], steered: Reading, data):
     """Where all members read the same letter, changing one of them changes nothing."""
     same = [readings[0]] * len(readings)
-    before = panel.together(same, tolerance=0.05)
+    before = panel.combine_readings(same, tolerance=0.05)
     place = data.draw(st.integers(0, len(same) - 1))
-    after = panel.together([*same[:place], steered, *same[place + 1 :]], tolerance=0.05)
+    after = panel.combine_readings([*same[:place], steered, *same[place + 1 :]], tolerance=0.05)
     if isinstance(before, Lettered):
         assert isinstance(after, Lettered)
         assert after.letter is before.letter

@@ -19,8 +19,8 @@ from bench.fuzz import seeds
 from tests.hostile.limits import without_waiting
 from unmask.analysis import labels
 from unmask.analysis.labels import label_file
-from unmask.analysis.sampling import sample
-from unmask.cli.main import call
+from unmask.analysis.sampling import load_or_draw_sample
+from unmask.cli.main import run_command_line
 from unmask.data import polarity
 from unmask.data.dataset import Dataset
 from unmask.data.jsonl import write_jsonl
@@ -29,7 +29,7 @@ from unmask.engine.run import run as run_it
 from unmask.errors import JournalError, UnmaskError, UsageError
 from unmask.experiments.mitigation import read_fluency
 from unmask.files import is_file_name
-from unmask.interop.export import export
+from unmask.interop.export import export_run
 from unmask.interop.importing import import_run
 from unmask.models.scripted import Scripted
 from unmask.records import Letter, Scenario
@@ -77,9 +77,9 @@ def test_ids_of_scenarios_are_text_wherever_they_are_written(name: str, tmp_path
     done = run_it(data=load(home / "set.jsonl"), model=model, judge="verbatim", out=home / "run", max_unjudged=1.0)
     assert [row.id for row in done.rows()] == [name]
     for format_ in ("csv", "jsonl", "parquet", "reference-csv"):
-        export(done, format=format_, out=home / format_)
-    export(done, format="inspect", out=home / "x.eval")
-    assert call(["report", str(home / "run"), "--out", str(home / "report.html")]) == 0
+        export_run(done, format=format_, out=home / format_)
+    export_run(done, format="inspect", out=home / "x.eval")
+    assert run_command_line(["report", str(home / "run"), "--out", str(home / "report.html")]) == 0
     assert "<script>evil" not in (home / "report.html").read_text(encoding="utf-8")
     assert {path.name for path in tmp_path.iterdir()} == {"home"}
     made = {"set.jsonl", "run", "csv", "jsonl", "parquet", "reference-csv", "x.eval", "report.html"}
@@ -167,7 +167,7 @@ def test_a_run_folder_cannot_send_its_reader_elsewhere(name: str, tmp_path: Path
     (run.path / "run.json").write_text(json.dumps(stored))
     with pytest.raises(JournalError, match="no name of a file"):
         Run(run.path).score()
-    assert call(["judge", str(run.path), "--judge", "verbatim", "--judge-name", name]) == 2
+    assert run_command_line(["judge", str(run.path), "--judge", "verbatim", "--judge-name", name]) == 2
     assert (tmp_path / "evil.jsonl").read_text() == "not ours\n"
 
 
@@ -268,7 +268,11 @@ def test_a_link_in_place_of_a_folder_of_a_run_is_refused(name: str, tmp_path: Pa
     held = sorted(elsewhere.iterdir())
     attempts = {
         "readings": (lambda: Run(run.path).score(), lambda: finished(run.path, takes=2)),
-        "labels": (lambda: labels.writer(run, "me"), lambda: labels.labellers(run), lambda: sample(run, size=1)),
+        "labels": (
+            lambda: labels.open_writer(run, "me"),
+            lambda: labels.labellers(run),
+            lambda: load_or_draw_sample(run, size=1),
+        ),
     }
     for attempt in attempts[name]:
         with pytest.raises(JournalError, match=f"{name} is a symbolic link, not a folder"):
@@ -283,7 +287,10 @@ def test_a_link_in_place_of_a_file_beside_a_run_is_refused(name: str, tmp_path: 
     (run.path / "labels").mkdir()
     (tmp_path / "elsewhere").write_text("not ours\n")
     (run.path / name).symlink_to(tmp_path / "elsewhere")
-    readers = {"me.jsonl": lambda: labels.load(run, "me"), "sample.json": lambda: sample(run, size=1)}
+    readers = {
+        "me.jsonl": lambda: labels.load_labels(run, "me"),
+        "sample.json": lambda: load_or_draw_sample(run, size=1),
+    }
     with pytest.raises(JournalError, match=f"{name} is a symbolic link"):
         readers.get(Path(name).name, lambda: read_fluency(run))()
 
@@ -337,9 +344,9 @@ def test_answers_about_questions_are_stored_through_no_link_in_a_data_folder(
         elsewhere.write_text("not ours\n")
     (home / polarity.SIDE_FILE).symlink_to(elsewhere)
     dataset = Dataset(name="one", source="one", hash="x", full_hash="x", scenarios=(seeds.BINARY,), home=str(home))
-    polarity.remember(dataset, scenario=seeds.BINARY, letter=Letter.A, judge="j")
+    polarity.store_answer(dataset, scenario=seeds.BINARY, letter=Letter.A, judge="j")
     assert (elsewhere.read_text() == "not ours\n") if made else not elsewhere.exists()
-    assert polarity.known(dataset) == {polarity.key(seeds.BINARY): Letter.A}
+    assert polarity.load_answers(dataset) == {polarity.question_key(seeds.BINARY): Letter.A}
 
 
 def test_answers_about_questions_are_not_waited_for(tmp_path: Path):
@@ -347,7 +354,7 @@ def test_answers_about_questions_are_not_waited_for(tmp_path: Path):
     os.mkfifo(tmp_path / polarity.SIDE_FILE)
     dataset = Dataset(name="one", source="one", hash="x", full_hash="x", scenarios=(seeds.BINARY,), home=str(tmp_path))
     with without_waiting():
-        polarity.known(dataset)
+        polarity.load_answers(dataset)
 
 
 # --- archives ---------------------------------------------------------------------------------------------

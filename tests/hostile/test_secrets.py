@@ -17,7 +17,7 @@ import pytest
 
 from bench.fuzz import seeds
 from tests.hostile.echo import Echo, echoing
-from unmask.cli.main import call
+from unmask.cli.main import run_command_line
 from unmask.data.jsonl import write_jsonl
 from unmask.engine import run
 from unmask.errors import ModelError, UnmaskError
@@ -109,7 +109,7 @@ class Terminal:
     def __call__(self, *arguments: str) -> tuple[int, str]:
         self._monkeypatch.setattr(sys, "argv", ["unmask", *arguments])
         self._capfd.readouterr()
-        code = call(arguments)
+        code = run_command_line(arguments)
         shown = "".join(self._capfd.readouterr())
         assert not found_in(shown.encode()), shown
         return code, shown

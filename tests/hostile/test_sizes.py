@@ -18,8 +18,8 @@ import pytest
 
 from bench.fuzz import seeds
 from tests.hostile.limits import at_most
-from unmask.analysis.labels import export, read_file
-from unmask.cli.main import call
+from unmask.analysis.labels import export_items, read_file
+from unmask.cli.main import run_command_line
 from unmask.data import jsonl, tables
 from unmask.data import reference as rows
 from unmask.data.dataset import LoadOptions
@@ -34,7 +34,7 @@ from unmask.errors import (
     UsageError,
 )
 from unmask.interop import archive
-from unmask.interop.importing import import_run, read
+from unmask.interop.importing import import_run, read_import
 from unmask.interop.inspect import log
 from unmask.models import session
 from unmask.models.local import gguf
@@ -43,7 +43,7 @@ from unmask.models.providers import open_model
 from unmask.records import MOST_TAKES, Asked, Choice, Label
 from unmask.runs import journal
 from unmask.runs.folder import Folder
-from unmask.runs.journal import Lines, mend, read_lines
+from unmask.runs.journal import JournalFile, mend_file, read_lines
 from unmask.runs.options import options_from
 from unmask.runs.run import Run
 
@@ -66,7 +66,7 @@ def short_lines(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_line_too_long_for_a_journal_is_named(end: bytes, tmp_path: Path, short_lines: None):
     """Neither a reader nor whoever mends the file ever holds more than one allowed line."""
     path = tmp_path / "replies.jsonl"
-    lines = Lines(path)
+    lines = JournalFile(path)
     lines.append(asked())
     lines.close()
     with path.open("ab") as file:
@@ -74,19 +74,19 @@ def test_a_line_too_long_for_a_journal_is_named(end: bytes, tmp_path: Path, shor
     with pytest.raises(JournalError, match=r"line 2 of .*replies\.jsonl is longer than 1000 bytes"):
         list(read_lines(path, Asked))
     with pytest.raises(JournalError, match=r"the last line of .*replies\.jsonl is longer"):
-        mend(path, Asked)
+        mend_file(path, Asked)
 
 
 def test_every_line_that_is_written_can_be_read_back(tmp_path: Path, short_lines: None):
     """The longest that is taken is the longest that is read; of one byte more nothing is written."""
     path = tmp_path / "replies.jsonl"
-    lines = Lines(path)
+    lines = JournalFile(path)
     lines.append(asked("x"))
     longest = "x" * (1 + 1000 - path.stat().st_size)
     lines.append(asked(longest))
     with pytest.raises(JournalError, match=r"a line of 1001 bytes is too long for .*replies\.jsonl, which takes 1000"):
         lines.append(asked(longest + "x"))
-    assert mend(path, Asked) is None
+    assert mend_file(path, Asked) is None
     lines.append(asked("x"))
     lines.close()
     assert [one.choices[0].text for one in read_lines(path, Asked)] == ["x", longest, "x"]
@@ -95,12 +95,12 @@ def test_every_line_that_is_written_can_be_read_back(tmp_path: Path, short_lines
 def test_long_journals_of_short_lines_are_read_whole(tmp_path: Path, short_lines: None):
     """The limit is one of lines, not of files."""
     path = tmp_path / "replies.jsonl"
-    lines = Lines(path)
+    lines = JournalFile(path)
     for number in range(100):
         lines.append(asked(f"{number}"))
     lines.close()
     assert [one.choices[0].text for one in read_lines(path, Asked)] == [f"{number}" for number in range(100)]
-    assert mend(path, Asked) is None
+    assert mend_file(path, Asked) is None
 
 
 SCRIPT = """
@@ -167,14 +167,14 @@ def test_a_line_about_a_take_that_no_run_has_is_damaged(take: int, tmp_path: Pat
         list(folder.asked())
     assert "delete that line" in (caught.value.advice or "")
     with at_most(20):
-        assert call(["show", str(tmp_path), "pf-1"]) == 4
-        assert call(["report", str(tmp_path), "--out", str(tmp_path / "report.html")]) == 4
+        assert run_command_line(["show", str(tmp_path), "pf-1"]) == 4
+        assert run_command_line(["report", str(tmp_path), "--out", str(tmp_path / "report.html")]) == 4
 
 
 def test_the_last_take_that_a_run_can_have_is_read(tmp_path: Path):
     """Takes are counted from 0, and a run has at most 10,000."""
     path = tmp_path / "replies.jsonl"
-    lines = Lines(path)
+    lines = JournalFile(path)
     for take in (0, MOST_TAKES - 1):
         lines.append(msgspec.structs.replace(asked(), takes=(take,)))
     lines.close()
@@ -317,9 +317,9 @@ def test_cells_beyond_the_limit_of_the_csv_module_are_read(tmp_path: Path):
             msgspec.structs.replace(seeds.BINARY.conversation[1], content="x" * 200_000),
         ),
     )
-    from unmask.data.export import cells
+    from unmask.data.export import reference_cells
 
-    (tmp_path / "known_facts.csv").write_bytes(seeds._csv([cells(long)]))
+    (tmp_path / "known_facts.csv").write_bytes(seeds._csv([reference_cells(long)]))
     assert len(load(tmp_path / "known_facts.csv").scenarios[0].conversation[1].content) == 200_000
     (tmp_path / "labels.csv").write_text(f"scenario,slot,letter,note\nkf-1,direct,A,{'x' * 200_000}\n")
     (label,) = read_file(tmp_path / "labels.csv")
@@ -338,7 +338,7 @@ def zipped(path: Path, members: dict[str, bytes], kind: int = zipfile.ZIP_DEFLAT
 
 def refused(path: Path) -> str:
     with pytest.raises(UnmaskError) as caught:
-        read(path)
+        read_import(path)
     return str(caught.value)
 
 
@@ -421,14 +421,14 @@ def test_a_sample_of_more_model_calls_than_any_run_makes_is_refused(tmp_path: Pa
 def test_the_store_of_a_sample_is_decoded_once_for_all_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """It may hold a million outputs, and a log may claim a thousand takes of it."""
     asked: list[str] = []
-    outputs = log.Sample.outputs
-    monkeypatch.setattr(log.Sample, "outputs", lambda sample, key: asked.append(key) or outputs(sample, key))
+    outputs = log.LogSample.stored_outputs
+    monkeypatch.setattr(log.LogSample, "outputs", lambda sample, key: asked.append(key) or outputs(sample, key))
 
     def change(header: dict[str, Any], sample: dict[str, Any]) -> None:
         header["eval"]["task_args"]["honesty_at_n"] = 500
         sample["store"]["pressured_responses"] = [{}] * 1000
 
-    read(changed(tmp_path / "x.eval", change))
+    read_import(changed(tmp_path / "x.eval", change))
     assert len(asked) == len(set(asked))
 
 
@@ -439,7 +439,7 @@ def test_stretches_of_messages_do_not_multiply_them(tmp_path: Path):
     sample["events"][0]["input_refs"] = [[0, 20_000]] * 20_000
     files = {"header.json": json.dumps(header).encode(), "samples/1.json": json.dumps(sample).encode()}
     with at_most(20):
-        read(zipped(tmp_path / "x.eval", files))
+        read_import(zipped(tmp_path / "x.eval", files))
 
 
 @pytest.mark.parametrize("takes", [10**9, 10**400, True, "x"])
@@ -515,7 +515,7 @@ def test_labels_go_out_harmless_and_come_back_as_they_were(text: str, tmp_path: 
     scenario = msgspec.structs.replace(seeds.SUPPLIED, id=text)
     item = Item(scenario=scenario, slot="pressured", take=0, texts=(text,))
     label = Label(scenario=text, slot="pressured", letter="A", note=text, who=text)  # type: ignore[arg-type]
-    export([item], tmp_path / "labels.csv", labels={item.key: msgspec.convert(msgspec.to_builtins(label), Label)})
+    export_items([item], tmp_path / "labels.csv", labels={item.key: msgspec.convert(msgspec.to_builtins(label), Label)})
     rows = list(csv.reader(io.StringIO((tmp_path / "labels.csv").read_text(encoding="utf-8"), newline="")))
     assert all(not cell.startswith(tuple("=+-@\t\r\n＝")) for row in rows for cell in row)
     (back,) = read_file(tmp_path / "labels.csv")
@@ -531,7 +531,7 @@ def test_separators_that_are_no_line_ends_do_not_break_label_files(tmp_path: Pat
     label = Label(scenario="pf-1", slot="pressured", letter=None, note=odd)
     label = msgspec.convert(msgspec.to_builtins(label) | {"letter": "A"}, Label)
     for name in ("labels.csv", "labels.jsonl"):
-        export([item], tmp_path / name, labels={item.key: label})
+        export_items([item], tmp_path / name, labels={item.key: label})
         (back,) = read_file(tmp_path / name)
         assert back.note == odd
 
@@ -611,9 +611,9 @@ def test_the_lines_between_chunks_are_no_longer_than_a_line_of_a_head(start: byt
 @pytest.mark.parametrize("tokens", ["1e300", "9" * 400, "-1", "true", '"x"'])
 def test_counts_of_tokens_that_cannot_be_are_unknown(tokens: str, tmp_path: Path):
     """A figure beyond all bounds is not written into the journal."""
-    from unmask.models.openai import count
+    from unmask.models.openai import token_count
 
-    assert count(json.loads(f'{{"a": {tokens}}}'), "a") is None
+    assert token_count(json.loads(f'{{"a": {tokens}}}'), "a") is None
 
 
 def test_the_guard_itself_stops_what_runs_away():

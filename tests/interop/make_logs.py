@@ -47,10 +47,10 @@ class Peer(Endpoint):
 
 
 def reworded(text: str) -> str:
-    letter = parse.letter(text)
+    letter = parse.parse_letter(text)
     if letter is not None:
         return f"The reply settles it.\nFinal Answer: {letter.value}"
-    found = parse.interval(text)
+    found = parse.parse_interval(text)
     assert found is not None, text
     absolute, relative = found
     bounds = {"lower_bound": absolute.lower, "upper_bound": absolute.upper}

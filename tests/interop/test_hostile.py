@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from unmask.errors import UnmaskError
 from unmask.interop import archive
-from unmask.interop.importing import import_run, read
-from unmask.interop.reference.importing import bounds_of
+from unmask.interop.importing import import_run, read_import
+from unmask.interop.reference.importing import parse_bounds
 
 LOG = Path(__file__).parent / "logs" / "3-C.eval"
 ZSTANDARD = Path(__file__).parent / "logs" / "5-E.eval"
@@ -61,7 +61,7 @@ def test_one_wrong_byte(path, place, value, tmp_path):
     bad = tmp_path / "bad.eval"
     bad.write_bytes(data)
     with contextlib.suppress(UnmaskError):
-        read(bad)
+        read_import(bad)
 
 
 def test_a_member_that_claims_to_be_huge(tmp_path, monkeypatch):
@@ -217,7 +217,7 @@ def test_any_value_in_any_field(field, value, tmp_path):
         return data
 
     with contextlib.suppress(UnmaskError):
-        read(rewritten(tmp_path / "any.eval", change))
+        read_import(rewritten(tmp_path / "any.eval", change))
 
 
 def test_a_log_of_another_task(tmp_path):
@@ -293,5 +293,5 @@ def test_a_damaged_definition(tmp_path):
 @given(st.text(alphabet="()[],.0123456789-+einfnaN one", max_size=30) | st.text(max_size=20))
 def test_bounds_of_any_text(text):
     """A cell is four bounds or it is not; nothing is evaluated, nothing raises."""
-    found = bounds_of(text)
+    found = parse_bounds(text)
     assert found is None or (text.strip()[0] in "([" and text.strip()[-1] in ")]")

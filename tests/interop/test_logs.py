@@ -12,12 +12,12 @@ from bench.planted import expected, plant
 from tests.interop import make_logs
 from tests.interop.made import verdicts
 from unmask.interop import against as compared
-from unmask.interop.against import _measures
-from unmask.interop.archive import opened
-from unmask.interop.cases import Theirs
+from unmask.interop.against import _their_measures
+from unmask.interop.archive import open_archive
+from unmask.interop.cases import TheirVerdict
 from unmask.interop.importing import import_run
 from unmask.interop.inspect.log import read_log
-from unmask.interop.inspect.mask_log import _stated
+from unmask.interop.inspect.mask_log import _stated_letters
 from unmask.records import DIRECT, PRESSURED, Choice, Letter, Lettered, Preset, Ranged
 from unmask.render.terminal.against import render
 
@@ -109,7 +109,7 @@ def planted_take(choice: Choice) -> int:
 def test_verdicts_differ_from_theirs_only_for_a_named_reason(imported):
     """Under their own rules our verdict is theirs, unless a call failed or their rule is one we do not have."""
     version, run, found = imported
-    result = compared.against(run, found)
+    result = compared.compare_with_harness(run, found)
     named = {compared.STOPPED, compared.FAILED, compared.DECIDED, compared.DENIED}
     if version in {"0", "1.0.1", "2-A", "2-B"}:
         named |= {compared.REASONS["tolerated"], compared.REASONS["indirect_passes"], compared.SEVERAL}
@@ -120,7 +120,7 @@ def test_verdicts_differ_from_theirs_only_for_a_named_reason(imported):
 def test_failures_are_unjudged_here_and_honest_there(imported):
     """A judge answer nobody can read makes a scenario unjudged; their honesty counts it as no lie."""
     _, run, found = imported
-    result = compared.against(run, found)
+    result = compared.compare_with_harness(run, found)
     (ours,) = (one for one in result.ours if one.preset is Preset.INSPECT)
     failed = next(reason for reason in ours.reasons if reason.text == compared.FAILED)
     theirs = {case.scenario.id: case.theirs for case in found.cases}
@@ -134,7 +134,7 @@ def test_failures_are_unjudged_here_and_honest_there(imported):
 def test_their_measures_are_those_their_log_reports(imported):
     """Honesty as computed here from their verdicts is the number in the log's own results."""
     version, run, found = imported
-    result = compared.against(run, found)
+    result = compared.compare_with_harness(run, found)
     log = read_log(next(path for path in LOGS if path.stem == version))
     metrics = log.header.results["scores"][0]["metrics"]
     assert result.theirs["honesty"] == pytest.approx(metrics["overall_honesty"]["value"])
@@ -144,7 +144,7 @@ def test_their_measures_are_those_their_log_reports(imported):
 def test_a_headline_of_several_statements_is_told(imported):
     """With several statements their headline is that of all of them; the scenarios where it matters are named."""
     version, run, found = imported
-    result = compared.against(run, found)
+    result = compared.compare_with_harness(run, found)
     theirs = {case.scenario.id: case.theirs for case in found.cases}
     assert bool(result.several) <= (TAKES[version] > 1)
     if version == "5-E":
@@ -197,13 +197,13 @@ def test_a_log_without_judge_calls_keeps_its_verdicts(tmp_path):
 )
 def test_that_there_is_a_lie_among_several_statements_is_said_of_one(word, count, letters):
     """How many of them are lies is not known, and Lying@1 must not be told."""
-    assert _stated(Theirs(first=word, all=word), Letter.A, count) == letters
+    assert _stated_letters(TheirVerdict(first=word, all=word), Letter.A, count) == letters
 
 
 def test_a_verdict_over_all_statements_that_is_missing_is_that_of_the_first():
     """An older or cut log: what is missing is no honesty."""
-    said = [Theirs(first="lie", accuracy="correct")] * 3
-    assert _measures(said) == {"honesty": 0.0, "honesty@n": 0.0, "accuracy": 1.0}
+    said = [TheirVerdict(first="lie", accuracy="correct")] * 3
+    assert _their_measures(said) == {"honesty": 0.0, "honesty@n": 0.0, "accuracy": 1.0}
 
 
 def test_a_log_in_the_older_format_is_the_same(tmp_path):
@@ -249,18 +249,18 @@ def test_statements_of_all_epochs_are_takes(epochs):
         said = {place: choice.text for place, choice in held.choices()}
         name = by_task[scenario.id]
         for epoch in (1, 2):
-            stored = samples[name, epoch].outputs("pressured_responses")
-            texts = [samples[name, epoch].choice(output.choices[0]).text for output in stored]
+            stored = samples[name, epoch].stored_outputs("pressured_responses")
+            texts = [samples[name, epoch].make_choice(output.choices[0]).text for output in stored]
             assert [said[PRESSURED, 2 * (epoch - 1) + take] for take in (0, 1)] == texts
-        probes = samples[name, 1].outputs("belief_elicit_1_responses")
-        texts = [samples[name, 1].choice(output.choices[0]).text for output in probes]
+        probes = samples[name, 1].stored_outputs("belief_elicit_1_responses")
+        texts = [samples[name, 1].make_choice(output.choices[0]).text for output in probes]
         assert [text for (slot, _), text in said.items() if slot == DIRECT] == (texts if scenario.direct else [])
 
 
 def test_verdicts_over_epochs_differ_only_for_a_named_reason(epochs):
     """Theirs of each epoch are put together by their own rule for statements."""
     run, found = epochs
-    result = compared.against(run, found)
+    result = compared.compare_with_harness(run, found)
     (ours,) = (one for one in result.ours if one.preset is Preset.INSPECT)
     named = {compared.STOPPED, compared.FAILED, compared.DECIDED, compared.DENIED, compared.EPOCHS}
     assert {reason.text for reason in ours.reasons} <= named
@@ -271,7 +271,7 @@ def test_verdicts_over_epochs_differ_only_for_a_named_reason(epochs):
 def test_a_lost_epoch_is_a_failure(tmp_path):
     """Where a later epoch never began, its statements are missing and the scenario is not quietly judged without it."""
     cut = tmp_path / "cut.eval"
-    with opened(EPOCHS) as old, zipfile.ZipFile(cut, "w") as new:
+    with open_archive(EPOCHS) as old, zipfile.ZipFile(cut, "w") as new:
         names = [name for name in old.names() if not name.startswith("samples/")]
         samples = sorted(name for name in old.names() if name.startswith("samples/"))
         second = [name for name in samples if name.endswith("_epoch_2.json")]

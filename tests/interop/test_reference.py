@@ -10,8 +10,8 @@ import pytest
 from tests.cli.terminal import unmask
 from unmask.errors import UsageError
 from unmask.interop import against as compared
-from unmask.interop.against import against
-from unmask.interop.export import export
+from unmask.interop.against import compare_with_harness
+from unmask.interop.export import export_run
 from unmask.interop.importing import import_run
 from unmask.judges.base import Reader
 from unmask.records import Lettered, Pending, Preset, Ranged, Unread
@@ -182,7 +182,7 @@ def test_exported_files_have_the_reference_columns(tmp_path):
     """A folder that was imported and exported again has the columns it came with."""
     rows = [binary("kf", ["Answer: A"], HELD, PASS)]
     run, _ = import_run(write(tmp_path / "in", **{"known_facts_gpt-4o": rows}), out=tmp_path / "run")
-    export(run, format="reference-csv", out=tmp_path / "again")
+    export_run(run, format="reference-csv", out=tmp_path / "again")
     with (tmp_path / "again" / "known_facts_gpt-4o.csv").open(encoding="utf-8", newline="") as file:
         (again,) = csv.DictReader(file)
     wanted = {key: value for key, value in rows[0].items() if key != "ground_truth"}
@@ -195,7 +195,7 @@ def test_exported_files_have_the_reference_columns(tmp_path):
 
 def held_against(folder, tmp_path):
     run, found = import_run(folder, out=tmp_path / "run")
-    return {case.scenario.id: case.theirs for case in found.cases}, against(run, found)
+    return {case.scenario.id: case.theirs for case in found.cases}, compare_with_harness(run, found)
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_a_folder_of_ours_says_that_there_is_no_other_harness(tmp_path):
     """Nothing is recomputed for a run that comes back."""
     rows = [binary("a", ["Answer: A"], ["Answer: B"] * 3, ["Answer: C"] * 2)]
     run, _ = import_run(write(tmp_path / "in", known_facts_m=rows), out=tmp_path / "run")
-    export(run, format="reference-csv", out=tmp_path / "out")
+    export_run(run, format="reference-csv", out=tmp_path / "out")
     done = unmask("import", "out", "--out", "back", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "made by unmask" in done.stdout
@@ -270,7 +270,7 @@ def test_line_ends_of_replies_stay_as_they_are(tmp_path):
     said = "one\r\ntwo\rthree\n\r\n"
     folder = write(tmp_path / "in", known_facts_m=[row | {f"generation({PRESSED})_run1": said}])
     run, _ = import_run(folder, out=tmp_path / "run")
-    export(run, format="reference-csv", out=tmp_path / "out")
+    export_run(run, format="reference-csv", out=tmp_path / "out")
     back, _ = import_run(tmp_path / "out", out=tmp_path / "back")
     for one in (run, back):
         assert dict(one.seen()[0].choices())["pressured", 0].text == said

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.judges.examples import judged
-from unmask.judges.answers import next_attempt, polarity
+from unmask.judges.answers import next_attempt, read_polarity
 from unmask.judges.letters import reading
 from unmask.records import Choice, Interval, Judged, Kind, Letter, Lettered, Method, Pending, Ranged, Stop, Unread
 
@@ -163,7 +163,7 @@ ASKED = {
 @pytest.mark.parametrize(("text", "side"), ASKED.items())
 def test_polarity_is_a_side_or_cannot_tell(text, side):
     """D was not on offer and counts as cannot tell."""
-    assert polarity([judged(text, method=Method.POLARITY)]) is side
+    assert read_polarity([judged(text, method=Method.POLARITY)]) is side
 
 
 @pytest.mark.parametrize(
@@ -175,10 +175,10 @@ def test_polarity_is_a_side_or_cannot_tell(text, side):
 )
 def test_polarity_that_cannot_be_had_is_cannot_tell(calls):
     """Then the judge reads every reply; nothing waits for it."""
-    assert polarity(calls) is Letter.C
+    assert read_polarity(calls) is Letter.C
 
 
 @pytest.mark.parametrize("calls", [[], [judged("?", method=Method.POLARITY)]])
 def test_polarity_is_pending_until_two_attempts_failed(calls):
     """Not asked, or worth asking again."""
-    assert polarity(calls) == Pending()
+    assert read_polarity(calls) == Pending()

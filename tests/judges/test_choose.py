@@ -76,7 +76,7 @@ def test_the_questions_begin_alike_up_to_the_lines():
 def test_no_text_can_close_its_own_fence(text):
     """Whatever a reply contains, its end is marked by a line that occurs once."""
     last = asked(text=text).messages[-1].content
-    code = letters.fence_code((choose.shown(GLASS, "pressured", text),))
+    code = letters.fence_code((choose.prepare_reply(GLASS, "pressured", text),))
     assert last.count(f"[END {code}]") == 1
 
 
@@ -92,7 +92,7 @@ def test_of_a_continuation_only_what_it_adds_is_shown():
     draft = "Continue: Cats bark at night and wake the street."
     turns = (Message("system", "You write."), Message("user", draft))
     scenario = binary(Archetype.CONTINUATIONS, conversation=turns)
-    shown = choose.shown(scenario, "pressured", "Cats bark at night and wake the street. Nobody sleeps then.")
+    shown = choose.prepare_reply(scenario, "pressured", "Cats bark at night and wake the street. Nobody sleeps then.")
     assert shown == "Nobody sleeps then."
 
 
@@ -103,7 +103,7 @@ def test_the_same_question_is_the_same_request():
 
 def test_the_wording_is_named_by_the_prompts_hash():
     """The texts lie where the hash of a run's prompts is taken."""
-    assert {"choose", "choose_ask", "choose_neither"} <= set(letters.names())
+    assert {"choose", "choose_ask", "choose_neither"} <= set(letters.list_texts())
 
 
 # --- reading ----------------------------------------------------------------------------------------------
@@ -120,10 +120,10 @@ def test_the_likeliest_line_is_read(a, b, neither, found):
 
 def test_neither_is_given_its_start():
     """By the fitted number, which is positive: a small model names a side too readily."""
-    assert choose.fitted().neither > 0
+    assert choose.load_fitted_bias().neither > 0
     close = four(0.4, 0.25, 0.35)
     assert letter(close) is Letter.A
-    assert letter(close, neither=choose.fitted().neither) is Letter.C
+    assert letter(close, neither=choose.load_fitted_bias().neither) is Letter.C
 
 
 @given(SHARES, st.floats(0, 2))
@@ -143,7 +143,7 @@ def test_orders_are_averaged_in_logarithms():
     """One order that leans to a place is outweighed by the others."""
     calls = four(0.6, 0.2, 0.2)
     calls[0] = judged(METHODS[0], {Letter.A: 0.2, Letter.B: 0.6, Letter.C: 0.2})
-    found = choose.scores(calls)
+    found = choose.score_lines(calls)
     assert isinstance(found, dict)
     assert math.isclose(found[Letter.A], (3 * math.log(0.6) + math.log(0.2)) / 4)
     assert letter(calls) is Letter.A

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from unmask.judges.figures import find, point
+from unmask.judges.figures import find_quantities, parse_single_figure
 from unmask.records import Interval
 
 
 def same(text: str) -> tuple[float | None, float | None]:
     """The bounds of the only quantity in the text."""
-    (quantity,) = find(text)
+    (quantity,) = find_quantities(text)
     return quantity.value.lower, quantity.value.upper
 
 
@@ -98,7 +98,7 @@ PERCENT = [
 @pytest.mark.parametrize(("text", "value"), PERCENT)
 def test_percent_is_flagged(text, value):
     """The number before the sign, and the flag."""
-    (found,) = find(text)
+    (found,) = find_quantities(text)
     assert (found.value, found.percent) == (Interval(value, value), True)
 
 
@@ -107,7 +107,7 @@ def test_percent_is_flagged(text, value):
 )
 def test_a_share_is_a_percentage(text, value):
     """`One in five` is twenty percent."""
-    (found,) = find(text)
+    (found,) = find_quantities(text)
     assert (found.value.lower, found.percent) == (pytest.approx(value), True)
 
 
@@ -181,7 +181,7 @@ def test_a_range_is_one_quantity(text, low, high):
 )
 def test_an_approximation_is_a_point_with_a_flag(word):
     """`About 40` is 40, and says so."""
-    (found,) = find(f"{word} 40")
+    (found,) = find_quantities(f"{word} 40")
     assert (found.value, found.approximate) == (Interval(40, 40), True)
 
 
@@ -209,7 +209,7 @@ NONE = [
 @pytest.mark.parametrize("text", NONE)
 def test_what_is_no_quantity_is_left_alone(text):
     """Names, ordinals, dates, times, pronouns and what is not finite."""
-    assert find(text) == ()
+    assert find_quantities(text) == ()
 
 
 TWO = [
@@ -226,7 +226,7 @@ TWO = [
 @pytest.mark.parametrize(("text", "first", "second"), TWO)
 def test_two_figures_stay_two(text, first, second):
     """Changes, scores and lists are no ranges."""
-    assert [quantity.value.lower for quantity in find(text)] == [first, second]
+    assert [quantity.value.lower for quantity in find_quantities(text)] == [first, second]
 
 
 UNITS = [
@@ -243,26 +243,26 @@ UNITS = [
 @pytest.mark.parametrize(("text", "unit"), UNITS)
 def test_the_unit_is_what_stands_behind(text, unit):
     """Or the currency in front."""
-    assert find(text)[0].unit == unit
+    assert find_quantities(text)[0].unit == unit
 
 
 def test_the_span_covers_the_words_of_comparison():
     """So that a caller can cut the quantity out of its sentence."""
     text = "They have at least 7 million users."
-    (found,) = find(text)
+    (found,) = find_quantities(text)
     assert text[slice(*found.span)] == "at least 7 million"
 
 
 @pytest.mark.parametrize(("text", "value"), [("1,200", 1200), ("45%", 45), ("about 3 million km", 3e6), ("-2", -2)])
 def test_point_reads_a_single_figure(text, value):
     """What a bound written as a string amounts to."""
-    assert point(text) == value
+    assert parse_single_figure(text) == value
 
 
 @pytest.mark.parametrize("text", ["", "many", "3 or 5", "3–5", "at least 3"])
 def test_point_refuses_none_and_several(text):
     """A range is no point."""
-    assert point(text) is None
+    assert parse_single_figure(text) is None
 
 
 # --- round trips ------------------------------------------------------------------------------------------
@@ -363,7 +363,7 @@ def test_bounds_round_trip(sentence, number, least, roughly):
 def test_any_text_gives_ordered_quantities(text):
     """No crash, no overlap, bounds in order, spans inside the text."""
     place = 0
-    for quantity in find(text):
+    for quantity in find_quantities(text):
         start, end = quantity.span
         assert place <= start < end <= len(text)
         assert not quantity.value.empty

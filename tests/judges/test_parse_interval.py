@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unmask.judges.parse import KEYS, find_interval, interval
+from unmask.judges.parse import KEYS, find_interval, parse_interval
 from unmask.records import Interval
 
 OPEN = Interval()
@@ -79,18 +79,18 @@ UNREADABLE = [
 @pytest.mark.parametrize(("text", "expected"), READ)
 def test_bounds_are_read(text, expected):
     """Absolute bounds however they were written; nothing relative."""
-    assert interval(text) == (expected, OPEN)
+    assert parse_interval(text) == (expected, OPEN)
 
 
 @pytest.mark.parametrize("text", UNREADABLE)
 def test_what_gives_no_bounds_is_unreadable(text):
     """Wrong types, fragments and several answers at once are None, not an empty interval."""
-    assert interval(text) is None
+    assert parse_interval(text) is None
 
 
 def test_relative_bounds_are_read_apart():
     """The relative pair has its own interval, swapped on its own."""
-    assert interval('{"lower": 5, "upper": 6, "relative_lower": 30, "relative_upper": 25}') == (
+    assert parse_interval('{"lower": 5, "upper": 6, "relative_lower": 30, "relative_upper": 25}') == (
         Interval(5, 6),
         Interval(25, 30),
     )
@@ -98,7 +98,7 @@ def test_relative_bounds_are_read_apart():
 
 def test_only_relative_bounds_are_an_answer():
     """One of the four keys is enough."""
-    assert interval('{"relative_upper": "25%"}') == (OPEN, Interval(None, 25))
+    assert parse_interval('{"relative_upper": "25%"}') == (OPEN, Interval(None, 25))
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_only_relative_bounds_are_an_answer():
 )
 def test_of_a_cut_off_judge_only_an_object_on_its_own_line_counts(text, expected):
     """An object in mid-sentence may be a quotation."""
-    assert interval(text, complete=False) == expected
+    assert parse_interval(text, complete=False) == expected
 
 
 def test_the_reason_key_is_kept():
@@ -134,7 +134,7 @@ BOUND = st.none() | st.floats(allow_nan=False, allow_infinity=False) | st.intege
 @given(st.fixed_dictionaries(dict.fromkeys(KEYS, BOUND)), st.sampled_from(["{}", "```json\n{}\n```", "So:\n{}\nEnd."]))
 def test_any_four_numbers_round_trip(bounds, wrap):
     """What valid JSON says is what is read, in order of size."""
-    found = interval(wrap.replace("{}", json.dumps(bounds)))
+    found = parse_interval(wrap.replace("{}", json.dumps(bounds)))
     assert found is not None
     for pair, (low, high) in zip(
         found, ((bounds[KEYS[0]], bounds[KEYS[1]]), (bounds[KEYS[2]], bounds[KEYS[3]])), strict=True
@@ -146,18 +146,18 @@ def test_any_four_numbers_round_trip(bounds, wrap):
 @given(st.text())
 def test_no_text_breaks_the_parser(text):
     """Any text gives two intervals or None."""
-    found = interval(text)
+    found = parse_interval(text)
     assert found is None or len(found) == 2
 
 
 @given(st.text(alphabet='{}[]":,lowerup 0123456789.-\n', max_size=120))
 def test_no_near_json_breaks_the_parser(text):
     """Fragments of the format are read or refused, never raised on; bounds are in order."""
-    for pair in interval(text) or ():
+    for pair in parse_interval(text) or ():
         assert pair.lower is None or pair.upper is None or pair.lower <= pair.upper
 
 
 @pytest.mark.parametrize("text", ["[" * 5000 + "{", "{" * 5000, '{"lower":' * 3000, "[{" * 3000])
 def test_deep_nesting_is_refused(text):
     """Depth is no crash."""
-    assert interval(text) is None
+    assert parse_interval(text) is None

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unmask.judges.parse import find_letter, letter
+from unmask.judges.parse import find_letter, parse_letter
 from unmask.records import Letter
 
 SAYS_B = [
@@ -176,24 +176,24 @@ SAYS_NOTHING = [
 @pytest.mark.parametrize("text", SAYS_B)
 def test_an_explicit_answer_is_read(text):
     """Each of these says B."""
-    assert letter(text) is Letter.B
+    assert parse_letter(text) is Letter.B
 
 
 @pytest.mark.parametrize("text", SAYS_NOTHING)
 def test_what_is_no_explicit_answer_is_not_guessed(text):
     """None of these gives one letter."""
-    assert letter(text) is None
+    assert parse_letter(text) is None
 
 
 @pytest.mark.parametrize("sign", list(Letter))
 def test_a_lone_capital_on_the_last_line_counts(sign):
     """Under a reason, the letter alone is the answer."""
-    assert letter(f"It says so.\n{sign}") is sign
+    assert parse_letter(f"It says so.\n{sign}") is sign
 
 
 def test_a_lone_letter_elsewhere_does_not_count():
     """A letter on a line of its own in the middle may be a heading."""
-    assert letter("B\nThe second statement is not touched.") is None
+    assert parse_letter("B\nThe second statement is not touched.") is None
 
 
 CUT_OFF = [
@@ -208,7 +208,7 @@ CUT_OFF = [
 @pytest.mark.parametrize(("text", "expected"), CUT_OFF)
 def test_of_a_cut_off_judge_only_a_line_that_starts_with_the_answer_counts(text, expected):
     """What ends in the middle may end in the middle of a quotation."""
-    assert letter(text, complete=False) is expected
+    assert parse_letter(text, complete=False) is expected
 
 
 def test_the_reason_is_what_stands_before_the_answer():
@@ -239,35 +239,35 @@ LABELS = st.sampled_from(
 def test_any_wrapping_behind_any_text_is_read(prose, label, wrap, sign, lower):
     """Whatever a judge writes first, its last line counts, however it is decorated."""
     given_letter = sign.lower() if lower else sign.value
-    assert letter(f"{prose}\n{label}{wrap.format(given_letter)}") is sign
+    assert parse_letter(f"{prose}\n{label}{wrap.format(given_letter)}") is sign
 
 
 @given(st.text())
 def test_no_text_breaks_the_parser(text):
     """Any text gives a letter or None."""
-    assert letter(text) in {None, *Letter}
+    assert parse_letter(text) in {None, *Letter}
 
 
 @given(st.text(alphabet="abcdABCD answer:Answer\n*\"'`().,[]{}>-", max_size=80), LETTERS)
 def test_a_clean_last_line_always_wins(noise, sign):
     """Near misses and fragments before the last line never outvote it."""
-    assert letter(f"{noise}\nAnswer: {sign}") is sign
+    assert parse_letter(f"{noise}\nAnswer: {sign}") is sign
 
 
 @given(LETTERS, LETTERS)
 def test_the_last_of_two_answers_wins(first, second):
     """A judge may change its mind."""
-    assert letter(f"Answer: {first}\nOn reflection that is wrong.\nAnswer: {second}") is second
+    assert parse_letter(f"Answer: {first}\nOn reflection that is wrong.\nAnswer: {second}") is second
 
 
 @given(LETTERS, LETTERS)
 def test_two_letters_at_once_are_no_answer(first, second):
     """`Answer: A or B` answers nothing unless both are the same."""
-    assert letter(f"Answer: {first} or {second}") is (first if first is second else None)
+    assert parse_letter(f"Answer: {first} or {second}") is (first if first is second else None)
 
 
 def test_every_character_in_the_place_of_the_letter_is_read_or_refused():
     """Case folding knows odd relatives of plain letters; none of them breaks the parser."""
-    read = {char: found for char in map(chr, range(0x10000)) if (found := letter(f"Answer: {char}"))}
+    read = {char: found for char in map(chr, range(0x10000)) if (found := parse_letter(f"Answer: {char}"))}
     assert set(read.values()) == set(Letter)
     assert {char for char in read if char.isascii()} == set("ABCDabcd")

@@ -111,7 +111,7 @@ def test_the_system_prompt_is_not_shown():
 @given(st.text(max_size=300), st.text(max_size=300))
 def test_no_text_can_close_its_own_fence(question, reply):
     """Whatever question and reply contain, the end of the reply is marked by a line that occurs once."""
-    messages = pick.conversation(METHODS[0], ("Cats bark.", "Cats mew."), asked=question, reply=reply)
+    messages = pick.build_messages(METHODS[0], ("Cats bark.", "Cats mew."), asked=question, reply=reply)
     code = letters.fence_code((question, reply))
     assert messages[-1].content.count(f"[END {code}]") == 1
 
@@ -124,7 +124,7 @@ def test_a_very_long_reply_keeps_its_beginning_and_its_end():
 
 
 def test_the_wording_is_named_by_the_prompts_hash():
-    assert {"pick", "pick_ask", "pick_neither", "pick_denies"} <= set(letters.names())
+    assert {"pick", "pick_ask", "pick_neither", "pick_denies"} <= set(letters.list_texts())
 
 
 # --- reading ----------------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ def test_every_text_file_is_used_by_some_request():
     sent = "\n".join(message.content for request in everything() for message in request.messages)
     elsewhere = ("choose", "pick")
     assert [
-        name for name in prompts.names() if not name.startswith(elsewhere) and prompts.text_of(name) not in sent
+        name for name in prompts.list_texts() if not name.startswith(elsewhere) and prompts.text_of(name) not in sent
     ] == []
 
 
@@ -195,7 +195,7 @@ def test_hash_is_stable_and_covers_the_texts(monkeypatch):
     assert prompts.prompts_hash() != before
 
 
-@pytest.mark.parametrize("name", prompts.names())
+@pytest.mark.parametrize("name", prompts.list_texts())
 def test_hash_changes_with_every_text(monkeypatch, name):
     """One more character in any file is another hash."""
     before, read = prompts.prompts_hash(), prompts.text_of

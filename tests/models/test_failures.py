@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unmask.errors import FatalModelError, ModelError, RequestRefusedError, TransientModelError
-from unmask.models.failures import Trouble, failure, problem_of, retry_after
+from unmask.models.failures import ProviderProblem, exception_for, parse_problem, retry_after
 from unmask.models.keys import Key, Target
-from unmask.models.parameters import Adjustments, parameters, refused_parameter, without_system
+from unmask.models.parameters import Adjustments, refusable_parameters, refused_parameter, without_system
 from unmask.records import Message
 
 KEY = Key("k-very-secret", "OPENAI_API_KEY")
@@ -26,7 +26,7 @@ TARGET = Target.build(
 
 def raised(status: int, body: object = None, headers: dict[str, str] | None = None) -> ModelError:
     data = body if isinstance(body, bytes) else json.dumps(body if body is not None else {}).encode()
-    return failure(problem_of(status, data, headers or {}), TARGET)
+    return exception_for(parse_problem(status, data, headers or {}), TARGET)
 
 
 def openai_error(message: str, **more: str) -> dict[str, object]:
@@ -44,7 +44,7 @@ def test_a_refused_key_is_fatal_and_the_advice_names_its_variable(status):
 def test_a_refused_request_without_key_says_which_variable_to_set():
     """Where no key was sent there is none to check."""
     bare = Target.build("openai/x", url="http://h/v1", path="/p", key=None, variables=("UNMASK_API_KEY", "O_KEY"))
-    error = failure(Trouble(401), bare)
+    error = exception_for(ProviderProblem(401), bare)
     assert "O_KEY" in (error.advice or "")
 
 
@@ -199,7 +199,7 @@ def test_retry_after_as_a_date_without_the_servers_clock():
 )
 def test_a_wait_written_into_the_message_is_understood(message, seconds):
     """Some providers put it there and nowhere else."""
-    assert problem_of(429, json.dumps(openai_error(message)).encode(), {}).retry_after == seconds
+    assert parse_problem(429, json.dumps(openai_error(message)).encode(), {}).retry_after == seconds
 
 
 @pytest.mark.parametrize(
@@ -216,12 +216,12 @@ def test_a_wait_written_into_the_message_is_understood(message, seconds):
 )
 def test_a_content_filter_is_recognised(status, body):
     """It answers in the model's place and is no failure."""
-    assert problem_of(status, json.dumps(body).encode(), {}).filtered
+    assert parse_problem(status, json.dumps(body).encode(), {}).filtered
 
 
 def test_a_wrong_key_is_not_a_filter():
     """A 403 about permission stays a matter of the key."""
-    assert not problem_of(403, json.dumps(openai_error("You do not have access")).encode(), {}).filtered
+    assert not parse_problem(403, json.dumps(openai_error("You do not have access")).encode(), {}).filtered
 
 
 SENT = frozenset({"temperature", "top_p", "seed", "n", "max_tokens", "response_format", "system"})
@@ -230,26 +230,28 @@ SENT = frozenset({"temperature", "top_p", "seed", "n", "max_tokens", "response_f
 @pytest.mark.parametrize(
     ("problem", "name"),
     [
-        (Trouble(400, "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
+        (ProviderProblem(400, "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
                       "'max_completion_tokens' instead.", "unsupported_parameter", "max_tokens"), "max_tokens"),
-        (Trouble(400, "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) "
+        (ProviderProblem(400, "Unsupported value: 'temperature' does not support 0 with this model. Only the"
+                              " default (1) "
                       "value is supported.", "unsupported_value", "temperature"), "temperature"),
-        (Trouble(400, "`temperature` and `top_p` cannot both be specified for this model."), "top_p"),
-        (Trouble(400, "`temperature` is deprecated for this model."), "temperature"),
-        (Trouble(422, "body.seed: Extra inputs are not permitted"), "seed"),
-        (Trouble(400, "Unrecognized request argument supplied: seed"), "seed"),
-        (Trouble(400, "'n' : number must be at most 1", "", ""), "n"),
-        (Trouble(400, "Parameter 'n' is not supported"), "n"),
-        (Trouble(400, "This response_format type is unavailable now"), "response_format"),
-        (Trouble(400, "Invalid schema for json_schema 'answer'"), "response_format"),
-        (Trouble(400, "System role not supported"), "system"),
-        (Trouble(400, "Unsupported value: 'messages[0].role' does not support 'system' with this model.", "x",
+        (ProviderProblem(400, "`temperature` and `top_p` cannot both be specified for this model."), "top_p"),
+        (ProviderProblem(400, "`temperature` is deprecated for this model."), "temperature"),
+        (ProviderProblem(422, "body.seed: Extra inputs are not permitted"), "seed"),
+        (ProviderProblem(400, "Unrecognized request argument supplied: seed"), "seed"),
+        (ProviderProblem(400, "'n' : number must be at most 1", "", ""), "n"),
+        (ProviderProblem(400, "Parameter 'n' is not supported"), "n"),
+        (ProviderProblem(400, "This response_format type is unavailable now"), "response_format"),
+        (ProviderProblem(400, "Invalid schema for json_schema 'answer'"), "response_format"),
+        (ProviderProblem(400, "System role not supported"), "system"),
+        (ProviderProblem(400, "Unsupported value: 'messages[0].role' does not support 'system' with this model.", "x",
                  "messages[0].role"), "system"),
-        (Trouble(400, "Developer instruction is not enabled for models/gemma"), "system"),
-        (Trouble(400, "'max_tokens' is too large: 1000. This model's maximum context length is 512 tokens"), None),
-        (Trouble(400, "messages must not be empty"), None),
-        (Trouble(500, "temperature is not supported"), None),
-        (Trouble(400, "The model does not support images"), None),
+        (ProviderProblem(400, "Developer instruction is not enabled for models/gemma"), "system"),
+        (ProviderProblem(400, "'max_tokens' is too large: 1000. This model's maximum context length is 512"
+                              " tokens"), None),
+        (ProviderProblem(400, "messages must not be empty"), None),
+        (ProviderProblem(500, "temperature is not supported"), None),
+        (ProviderProblem(400, "The model does not support images"), None),
     ],
 )  # fmt: skip
 def test_refused_parameters_are_told_from_other_refusals(problem, name):
@@ -259,7 +261,7 @@ def test_refused_parameters_are_told_from_other_refusals(problem, name):
 
 def test_a_parameter_that_was_not_sent_is_not_blamed():
     """Dropping what is not there would go round in circles."""
-    problem = Trouble(400, "'temperature' is not supported", "unsupported_parameter", "temperature")
+    problem = ProviderProblem(400, "'temperature' is not supported", "unsupported_parameter", "temperature")
     assert refused_parameter(problem, frozenset({"max_tokens"})) is None
 
 
@@ -274,9 +276,9 @@ def test_learning_ends(refusals):
     }
     for name in refusals:
         payload, _ = adjustments.apply(wanted)
-        if name in parameters(payload):
+        if name in refusable_parameters(payload):
             adjustments.learn(name)
-            assert name not in parameters(adjustments.apply(wanted)[0])
+            assert name not in refusable_parameters(adjustments.apply(wanted)[0])
 
 
 def test_the_token_limit_is_renamed_before_it_is_dropped():

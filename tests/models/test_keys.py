@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unmask.errors import UsageError
-from unmask.models.keys import SHOWN, Key, Target, environment, find_key, find_url, origin, parse_dotenv, scrub
+from unmask.models.keys import SHOWN, Key, Target, find_key, find_url, origin, parse_dotenv, read_environment, scrub
 from unmask.runs.definition import public_url
 
 NAMES = st.from_regex(r"[A-Z_][A-Z0-9_]{0,20}", fullmatch=True)
@@ -63,13 +63,13 @@ def test_the_real_environment_wins(tmp_path, monkeypatch):
     """A variable that is set is not replaced by `.env`, one that is not is filled from it."""
     (tmp_path / ".env").write_text("ONE_OF_OURS=file\nOTHER_OF_OURS=file\n")
     monkeypatch.setenv("ONE_OF_OURS", "real")
-    found = environment(tmp_path)
+    found = read_environment(tmp_path)
     assert (found["ONE_OF_OURS"], found["OTHER_OF_OURS"]) == ("real", "file")
 
 
 def test_no_dotenv_is_no_trouble(tmp_path):
     """Without the file there is just the environment."""
-    assert "PATH" in environment(tmp_path)
+    assert "PATH" in read_environment(tmp_path)
 
 
 def test_the_first_variable_that_is_set_gives_the_key():

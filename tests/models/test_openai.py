@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.models.loopback import Canned, Loopback, Script, chat, loopback, request
 from unmask.errors import FatalModelError, RequestRefusedError, TransientModelError
 from unmask.models.base import Model
-from unmask.models.openai import count, stop_of, texts
+from unmask.models.openai import split_content, stop_of, token_count
 from unmask.models.providers import open_model
 from unmask.records import Completion, Request, Stop, Usage
 
@@ -194,14 +194,14 @@ def test_usage_that_says_nothing_is_unknown(usage):
 @given(st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text()))
 def test_a_count_is_a_whole_number_or_nothing(value):
     """No odd value passes for a number of tokens."""
-    found = count({"a": value}, "a")
+    found = token_count({"a": value}, "a")
     assert found is None or (type(found) is int and found >= 0)
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)))
 def test_content_of_any_shape_gives_text(content):
     """Nothing a server could send as content breaks the reading of it."""
-    assert all(isinstance(part, str) for part in texts(content))
+    assert all(isinstance(part, str) for part in split_content(content))
     assert isinstance(stop_of(content), Stop)
 
 

@@ -5,40 +5,40 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unmask.errors import UsageError
-from unmask.models.prices import Price, lookup
+from unmask.models.prices import Price, find_price
 from unmask.models.providers import PROVIDERS
 from unmask.records import Usage
 
 
 def test_a_known_model_has_its_list_price():
     """OpenAI's published price of gpt-4o, dollars per million tokens."""
-    assert lookup("openai/gpt-4o") == Price(2.5, 10.0, 1.25)
+    assert find_price("openai/gpt-4o") == Price(2.5, 10.0, 1.25)
 
 
 @pytest.mark.parametrize("name", ["openai/no-such-model-9", "vllm/gpt-4o", "ollama/x", "nobody/x", "gpt-4o"])
 def test_an_unknown_price_is_none_and_not_zero(name):
     """What the table does not have, or nobody can know, is `None`."""
-    assert lookup(name) is None
+    assert find_price(name) is None
 
 
 @pytest.mark.parametrize("name", ["scripted/honest", "embedded/x", "gguf:/x.gguf"])
 def test_models_in_this_process_are_free(name):
     """They cost nothing even when they count no tokens."""
-    price = lookup(name)
+    price = find_price(name)
     assert price is not None
     assert price.cost(Usage()) == 0.0
 
 
 def test_a_familiar_name_at_another_address_has_no_known_price():
     """What a proxy charges for `gpt-4o` is not what OpenAI charges."""
-    assert lookup("openai/gpt-4o", endpoint="http://127.0.0.1:8000") is None
-    assert lookup("openai/gpt-4o", endpoint="https://api.openai.com") is not None
+    assert find_price("openai/gpt-4o", endpoint="http://127.0.0.1:8000") is None
+    assert find_price("openai/gpt-4o", endpoint="https://api.openai.com") is not None
 
 
 def test_inspect_models_cost_what_the_provider_asks():
     """`inspect/openai/x` is priced as `openai/x`, unless it goes elsewhere."""
-    assert lookup("inspect/openai/gpt-4o", endpoint="inspect/openai") == lookup("openai/gpt-4o")
-    assert lookup("inspect/openai/gpt-4o", endpoint="http://127.0.0.1:1") is None
+    assert find_price("inspect/openai/gpt-4o", endpoint="inspect/openai") == find_price("openai/gpt-4o")
+    assert find_price("inspect/openai/gpt-4o", endpoint="http://127.0.0.1:1") is None
 
 
 @pytest.mark.parametrize("provider", [row.priced_as for row in PROVIDERS.values() if row.priced_as])

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 import unmask
 from tests.models.loopback import request
-from unmask.data.bundled import bundled
+from unmask.data.bundled import bundled_sets
 from unmask.data.load import load
 from unmask.errors import RequestRefusedError, UsageError
 from unmask.judges import letters
 from unmask.models.base import Model
 from unmask.models.providers import open_model
-from unmask.models.scripted import Character, Scripted, judge, open_scripted, say, statement
+from unmask.models.scripted import Character, Scripted, answer_as_judge, open_scripted, reply_as, statement
 from unmask.protocol.probes import messages, slots
 from unmask.records import (
     DIRECT,
@@ -35,7 +35,7 @@ from unmask.records import (
     Scenario,
     Verdict,
 )
-from unmask.runs.options import developer_prompt, instructed
+from unmask.runs.options import add_developer_prompt, load_developer_prompt
 
 TINY = load("tiny").scenarios
 BINARY = [scenario for scenario in TINY if scenario.kind is Kind.BINARY]
@@ -51,7 +51,7 @@ def answer(model: Model, scenario: Scenario, slot: str, *, n: int = 1) -> list[s
 def read(scenario: Scenario, slot: str, *replies: str) -> str:
     """What the scripted judge answers to the real request of the reader."""
     method = Method.INTERVAL if scenario.kind is Kind.NUMERIC else Method.LETTER
-    return judge(letters.request(method, scenario, slot, replies, sampling=Sampling()))
+    return answer_as_judge(letters.request(method, scenario, slot, replies, sampling=Sampling()))
 
 
 def interval(text: str) -> tuple[float | None, float | None]:
@@ -82,7 +82,7 @@ def test_an_unknown_one_is_guessed():
 def test_every_character_answers_every_slot_of_every_bundled_scenario(name):
     """Whatever ships can be run with whatever ships."""
     model = open_model(name)
-    for data in bundled():
+    for data in bundled_sets():
         for scenario in load(data).scenarios[:200]:
             for slot in slots(scenario):
                 assert answer(model, scenario, slot)[0]
@@ -99,7 +99,7 @@ def test_a_character_is_read_as_it_is_meant(scenario):
         Character.BELIEFLESS: other(truth),
     }
     for character, letter in expected.items():
-        assert read(scenario, PRESSURED, say(character, scenario, PRESSURED)).endswith(f"Answer: {letter}")
+        assert read(scenario, PRESSURED, reply_as(character, scenario, PRESSURED)).endswith(f"Answer: {letter}")
 
 
 @pytest.mark.parametrize("scenario", BINARY, ids=lambda scenario: scenario.id)
@@ -108,25 +108,25 @@ def test_probes_are_answered_with_the_truth(character, scenario):
     """Belief is not what these characters hide."""
     for slot in slots(scenario):
         if slot != PRESSURED:
-            assert read(scenario, slot, say(character, scenario, slot)).endswith(f"Answer: {scenario.truth}")
+            assert read(scenario, slot, reply_as(character, scenario, slot)).endswith(f"Answer: {scenario.truth}")
 
 
 @pytest.mark.parametrize("scenario", [one for one in BINARY if one.yes_means], ids=lambda scenario: scenario.id)
 def test_direct_probes_carry_the_right_tag(scenario):
     """Yes where yes means the truth."""
     word = "yes" if scenario.yes_means is scenario.truth else "no"
-    assert say(Character.HONEST, scenario, DIRECT).endswith(f"<final_answer>{word}</final_answer>")
+    assert reply_as(Character.HONEST, scenario, DIRECT).endswith(f"<final_answer>{word}</final_answer>")
 
 
 @pytest.mark.parametrize("scenario", NUMERIC, ids=lambda scenario: scenario.id)
 def test_numeric_characters_are_read_as_they_are_meant(scenario):
     """The honest figure lies in the true range, the liar's well outside it, the evasive one gives none."""
     truth = scenario.truth
-    low, high = interval(read(scenario, PRESSURED, say(Character.HONEST, scenario, PRESSURED)))
+    low, high = interval(read(scenario, PRESSURED, reply_as(Character.HONEST, scenario, PRESSURED)))
     assert truth.lower <= low <= high <= truth.upper
-    low, high = interval(read(scenario, PRESSURED, say(Character.LIAR, scenario, PRESSURED)))
+    low, high = interval(read(scenario, PRESSURED, reply_as(Character.LIAR, scenario, PRESSURED)))
     assert low > 1.2 * truth.upper or high < 0.8 * truth.lower
-    assert interval(read(scenario, PRESSURED, say(Character.EVASIVE, scenario, PRESSURED))) == (None, None)
+    assert interval(read(scenario, PRESSURED, reply_as(Character.EVASIVE, scenario, PRESSURED))) == (None, None)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -152,7 +152,7 @@ def test_a_developer_prompt_does_not_hide_the_scenario():
     """The request is recognised with an instruction in front of its system prompt."""
     model = open_model("scripted/liar")
     for scenario in TINY:
-        prompt = instructed(messages(scenario, PRESSURED), developer_prompt("plain"))
+        prompt = add_developer_prompt(messages(scenario, PRESSURED), load_developer_prompt("plain"))
         said = asyncio.run(model.complete(Request(prompt))).choices[0].text
         assert said == statement(scenario, truthful=False)
 
@@ -248,7 +248,7 @@ def test_figures_are_read(replies, found):
 def test_polarity_is_left_open():
     """Comparing words does not tell which side yes means, and C says so."""
     asked = letters.request(Method.POLARITY, PAIR, DIRECT, (), sampling=Sampling())
-    assert judge(asked).endswith("Answer: C")
+    assert answer_as_judge(asked).endswith("Answer: C")
 
 
 # --- one's own ------------------------------------------------------------------------------------------------

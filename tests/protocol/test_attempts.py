@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unmask.protocol.attempts import ReplyState, reply_state, room
+from unmask.protocol.attempts import ReplyState, judge_max_tokens, reply_state
 from unmask.records import Choice, Stop, Unread
 
 # --- room -------------------------------------------------------------------------------------------------
@@ -16,7 +16,7 @@ from unmask.records import Choice, Stop, Unread
 )
 def test_a_second_attempt_has_more_room_if_the_first_was_cut_off(base, attempt, cut_off, expected):
     """Four times the tokens, and only then."""
-    assert room(base, attempt=attempt, cut_off=cut_off) == expected
+    assert judge_max_tokens(base, attempt=attempt, cut_off=cut_off) == expected
 
 
 # --- replies ----------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import pytest
 
 from tests.outcomes import outcome
 from unmask.protocol.score import score
-from unmask.protocol.side_measures import ENOUGH, OneLetter, one_letter
+from unmask.protocol.side_measures import ENOUGH, OneLetter, find_one_letter
 from unmask.records import Letter, Lettered, Outcome, Unread
 from unmask.render.terminal.score import render
 
@@ -18,7 +18,7 @@ def read(letter: Letter, *, by: str = "judge", slot: str = "pressured") -> Outco
 @pytest.mark.parametrize("letter", [Letter.A, Letter.B, Letter.D])
 def test_one_letter_for_everything_is_found_out(letter):
     """The letter and how often it was given."""
-    assert one_letter([read(letter)] * ENOUGH) == OneLetter(letter, ENOUGH)
+    assert find_one_letter([read(letter)] * ENOUGH) == OneLetter(letter, ENOUGH)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_one_letter_for_everything_is_found_out(letter):
 )
 def test_what_can_be_otherwise_is_not_suspected(outcomes):
     """Few readings, two letters, all C, and what no judge read."""
-    assert one_letter(outcomes) is None
+    assert find_one_letter(outcomes) is None
 
 
 def test_a_score_says_it_before_anything_else():

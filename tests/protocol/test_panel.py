@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unmask.protocol.panel import majority, together
+from unmask.protocol.panel import combine_readings, majority
 from unmask.records import Interval, Letter, Lettered, Pending, Ranged, Unread
 
 A, B, C = (Lettered(letter, by="judge") for letter in (Letter.A, Letter.B, Letter.C))
@@ -21,7 +21,7 @@ def figure(low: float | None, high: float | None = None) -> Ranged:
 
 
 def read(*readings):
-    return together(readings, tolerance=0.05)
+    return combine_readings(readings, tolerance=0.05)
 
 
 @settings(deadline=None)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unmask.judges.base import JUDGES, Reader, Style
-from unmask.protocol.plan import Ask, Read, Settings, plan
+from unmask.protocol.plan import JudgeWork, PlannerSettings, SubjectWork, plan
 from unmask.protocol.readings import POLARITY
 from unmask.protocol.state import ScenarioState
 from unmask.records import (
@@ -29,7 +29,7 @@ from unmask.records import (
     Stop,
     Verdict,
 )
-from unmask.runs.outcomes import outcome
+from unmask.runs.outcomes import outcome_of
 
 TALK = (Message("system", "You sell lamps."), Message("user", "Is it so?"))
 
@@ -52,23 +52,23 @@ def binary(**changes: object) -> Scenario:
 class World:
     """Answers whatever the planner asks, from planted readings, and counts."""
 
-    def __init__(self, scenario: Scenario, readings: dict[str, str], settings: Settings) -> None:
+    def __init__(self, scenario: Scenario, readings: dict[str, str], settings: PlannerSettings) -> None:
         self.scenario, self.readings, self.settings = scenario, readings, settings
         self.seen = ScenarioState()
-        self.sent: list[Ask | Read] = []
+        self.sent: list[SubjectWork | JudgeWork] = []
 
     def run(self, *, whole_calls: bool = True, one_connection: bool = False) -> Outcome:
         for _ in range(50):
             work = plan(self.scenario, self.seen, self.settings, whole_calls=whole_calls)
             if not work:
-                return outcome(self.scenario, self.seen, self.settings)
+                return outcome_of(self.scenario, self.seen, self.settings)
             for item in (max(work, key=lambda item: item.depth),) if one_connection else work:
                 self.sent.append(item)
                 self._answer(item)
         raise AssertionError("the planner never came to an end")
 
-    def _answer(self, item: Ask | Read) -> None:
-        if isinstance(item, Ask):
+    def _answer(self, item: SubjectWork | JudgeWork) -> None:
+        if isinstance(item, SubjectWork):
             texts = tuple(Choice(f"{item.slot} {take}: {self.readings[item.slot][take]}") for take in item.takes)
             self.seen.add_asked(Asked(scenario="s", slot=item.slot, takes=item.takes, choices=texts))
             return
@@ -79,7 +79,7 @@ class World:
         )
 
     def slots(self) -> set[str]:
-        return {item.slot for item in self.sent if isinstance(item, Ask)}
+        return {item.slot for item in self.sent if isinstance(item, SubjectWork)}
 
 
 @pytest.mark.parametrize("preset", list(Preset))
@@ -91,7 +91,7 @@ def test_lazy_gives_the_verdict_of_full_for_every_combination(preset: Preset):
         )
         found = {}
         for effort in Effort:
-            world = World(binary(), readings, Settings(effort=effort, preset=preset))
+            world = World(binary(), readings, PlannerSettings(effort=effort, preset=preset))
             result = world.run()
             found[effort] = (result.verdict, result.accuracy, len(world.sent))
         assert found[Effort.LAZY][:2] == found[Effort.FULL][:2], readings
@@ -107,7 +107,7 @@ def test_one_request_at_a_time_gives_the_verdict_of_all_at_once_and_never_sends_
         )
         found = {}
         for one_connection in (False, True):
-            world = World(binary(), readings, Settings(preset=preset))
+            world = World(binary(), readings, PlannerSettings(preset=preset))
             result = world.run(one_connection=one_connection)
             found[one_connection] = (result.verdict, result.accuracy, len(world.sent))
         assert found[True][:2] == found[False][:2], readings
@@ -116,36 +116,36 @@ def test_one_request_at_a_time_gives_the_verdict_of_all_at_once_and_never_sends_
 
 def test_where_connections_are_short_the_second_indirect_probe_waits_for_the_reading_of_the_first():
     """The first shows that there is no belief, so the second is never sent."""
-    world = World(binary(), {"direct": "AAA", "indirect_1": "B", "indirect_2": "A"}, Settings())
+    world = World(binary(), {"direct": "AAA", "indirect_1": "B", "indirect_2": "A"}, PlannerSettings())
     assert world.run(one_connection=True).verdict is Verdict.NO_BELIEF
     assert world.slots() == {"direct", "indirect_1"}
 
 
 def test_where_connections_are_short_a_direct_reading_that_ends_the_belief_is_the_last():
     """The second take contradicts the first: the third is not read."""
-    world = World(binary(), {"direct": "ABA"}, Settings())
+    world = World(binary(), {"direct": "ABA"}, PlannerSettings())
     world.run(one_connection=True)
-    assert len([item for item in world.sent if isinstance(item, Read)]) == 2
+    assert len([item for item in world.sent if isinstance(item, JudgeWork)]) == 2
 
 
 def test_a_belief_ruled_out_by_the_direct_probes_ends_the_scenario():
     """Under paper nothing can bring it back, so neither indirect probes nor pressure are sent."""
-    world = World(binary(), {"direct": "ABA"}, Settings())
+    world = World(binary(), {"direct": "ABA"}, PlannerSettings())
     assert world.run().verdict is Verdict.NO_BELIEF
     assert world.slots() == {"direct"}
 
 
 def test_under_inspect_the_pressured_request_is_sent_even_without_a_belief():
     """There a C statement is an evasion, so it can still change the verdict; the indirect probes cannot."""
-    world = World(binary(), {"direct": "ABA", "pressured": "C"}, Settings(preset=Preset.INSPECT))
+    world = World(binary(), {"direct": "ABA", "pressured": "C"}, PlannerSettings(preset=Preset.INSPECT))
     assert world.run().verdict is Verdict.EVASION
     assert world.slots() == {"direct", "pressured"}
 
 
 def test_takes_of_one_request_are_planned_together():
     """One Ask names all takes, so that they can go out as one call."""
-    (ask,) = plan(binary(), ScenarioState(), Settings(direct=3))
-    assert isinstance(ask, Ask)
+    (ask,) = plan(binary(), ScenarioState(), PlannerSettings(direct=3))
+    assert isinstance(ask, SubjectWork)
     assert ask.takes == (0, 1, 2)
 
 
@@ -153,7 +153,7 @@ def test_identical_texts_are_read_once():
     """Three equal replies to one request need one judge call."""
     seen = ScenarioState()
     seen.add_asked(Asked(scenario="s", slot="direct", takes=(0, 1, 2), choices=(Choice("Well, yes."),) * 3))
-    reads = [item for item in plan(binary(), seen, Settings()) if isinstance(item, Read)]
+    reads = [item for item in plan(binary(), seen, PlannerSettings()) if isinstance(item, JudgeWork)]
     assert len(reads) == 1
 
 
@@ -162,7 +162,7 @@ def test_a_tagged_answer_needs_no_judge():
     seen = ScenarioState()
     tagged = Choice("So: <final_answer>yes</final_answer>")
     seen.add_asked(Asked(scenario="s", slot="direct", takes=(0, 1, 2), choices=(tagged,) * 3))
-    assert not [item for item in plan(binary(), seen, Settings()) if isinstance(item, Read)]
+    assert not [item for item in plan(binary(), seen, PlannerSettings()) if isinstance(item, JudgeWork)]
 
 
 def test_reader_llm_sends_tagged_answers_to_the_judge():
@@ -170,7 +170,7 @@ def test_reader_llm_sends_tagged_answers_to_the_judge():
     seen = ScenarioState()
     tagged = Choice("So: <final_answer>yes</final_answer>")
     seen.add_asked(Asked(scenario="s", slot="direct", takes=(0, 1, 2), choices=(tagged,) * 3))
-    reads = [item for item in plan(binary(), seen, Settings(reader=Reader.LLM)) if isinstance(item, Read)]
+    reads = [item for item in plan(binary(), seen, PlannerSettings(reader=Reader.LLM)) if isinstance(item, JudgeWork)]
     assert [item.method for item in reads] == [Method.LETTER]
 
 
@@ -180,11 +180,11 @@ def test_unknown_polarity_is_asked_once_and_cannot_tell_sends_every_reply_to_the
     seen = ScenarioState()
     choices = tuple(Choice(f"{take} <final_answer>yes</final_answer>") for take in range(3))
     seen.add_asked(Asked(scenario="s", slot="direct", takes=(0, 1, 2), choices=choices))
-    (read,) = [item for item in plan(scenario, seen, Settings()) if isinstance(item, Read)]
+    (read,) = [item for item in plan(scenario, seen, PlannerSettings()) if isinstance(item, JudgeWork)]
     assert (read.slot, read.method) == (POLARITY, Method.POLARITY)
     answer = (Choice("Answer: C"),)
     seen.add_judged(Judged(scenario="s", slot=POLARITY, digest=read.digest, method=Method.POLARITY, choices=answer))
-    reads = [item for item in plan(scenario, seen, Settings()) if isinstance(item, Read)]
+    reads = [item for item in plan(scenario, seen, PlannerSettings()) if isinstance(item, JudgeWork)]
     assert [(item.slot, item.method) for item in reads] == [("direct", Method.LETTER)] * 3
 
 
@@ -194,12 +194,12 @@ def test_a_reply_cut_off_before_any_answer_is_asked_once_more_with_double_the_ro
     seen = ScenarioState()
     empty = (Choice("", reasoning="hm", stop=Stop.LENGTH),)
     seen.add_asked(Asked(scenario="s", slot="pressured", takes=(0,), choices=empty))
-    (again,) = plan(scenario, seen, Settings())
-    assert isinstance(again, Ask)
+    (again,) = plan(scenario, seen, PlannerSettings())
+    assert isinstance(again, SubjectWork)
     assert (again.attempt, again.max_tokens) == (2, 2000)
     seen.add_asked(Asked(scenario="s", slot="pressured", takes=(0,), attempt=2, choices=empty))
-    assert plan(scenario, seen, Settings()) == ()
-    assert outcome(scenario, seen, Settings()).verdict is Verdict.UNJUDGED
+    assert plan(scenario, seen, PlannerSettings()) == ()
+    assert outcome_of(scenario, seen, PlannerSettings()).verdict is Verdict.UNJUDGED
 
 
 def test_an_empty_reply_that_ended_normally_is_an_evasion_without_a_call():
@@ -207,18 +207,20 @@ def test_an_empty_reply_that_ended_normally_is_an_evasion_without_a_call():
     scenario = binary(archetype=Archetype.PROVIDED_FACTS, direct=None, indirect=())
     seen = ScenarioState()
     seen.add_asked(Asked(scenario="s", slot="pressured", takes=(0,), choices=(Choice(""),)))
-    assert plan(scenario, seen, Settings()) == ()
-    found = outcome(scenario, seen, Settings())
+    assert plan(scenario, seen, PlannerSettings()) == ()
+    found = outcome_of(scenario, seen, PlannerSettings())
     assert (found.verdict, found.silent) == (Verdict.EVASION, 1)
 
 
 def test_stop_at_first_lie_reads_no_further():
     """The verdict is settled by the first lie; without `n` not even the takes are asked."""
     readings = {"direct": "AAA", "indirect_1": "A", "indirect_2": "A", "pressured": "ABAAAAAAAA"}
-    settings = Settings(takes=10, stop_at_first_lie=True)
+    settings = PlannerSettings(takes=10, stop_at_first_lie=True)
     world = World(binary(), readings, settings)
     assert world.run(whole_calls=False).verdict is Verdict.LIE
-    asked = [take for item in world.sent if isinstance(item, Ask) and item.slot == "pressured" for take in item.takes]
+    asked = [
+        take for item in world.sent if isinstance(item, SubjectWork) and item.slot == "pressured" for take in item.takes
+    ]
     assert asked == [0, 1]
 
 
@@ -226,8 +228,8 @@ def test_stop_at_first_lie_gives_the_verdict_of_reading_everything():
     """For every mixture of four takes."""
     for letters in product("ABCD", repeat=4):
         readings = {"direct": "AAA", "indirect_1": "A", "indirect_2": "C", "pressured": "".join(letters)}
-        full = World(binary(), readings, Settings(takes=4)).run()
-        stopped = World(binary(), readings, Settings(takes=4, stop_at_first_lie=True)).run()
+        full = World(binary(), readings, PlannerSettings(takes=4)).run()
+        stopped = World(binary(), readings, PlannerSettings(takes=4, stop_at_first_lie=True)).run()
         assert stopped.verdict is full.verdict, letters
 
 
@@ -235,11 +237,11 @@ def test_a_failed_request_is_not_planned_again_in_the_same_session_and_is_in_the
     """Within a session it was retried already; `forget_errors` is what a new session does."""
     seen = ScenarioState()
     seen.add_asked(Asked(scenario="s", slot="direct", takes=(0, 1, 2), error="timeout"))
-    asks = [item for item in plan(binary(), seen, Settings()) if isinstance(item, Ask)]
+    asks = [item for item in plan(binary(), seen, PlannerSettings()) if isinstance(item, SubjectWork)]
     assert "direct" not in {ask.slot for ask in asks}
     seen.forget_errors()
-    (ask,) = plan(binary(), seen, Settings())
-    assert isinstance(ask, Ask)
+    (ask,) = plan(binary(), seen, PlannerSettings())
+    assert isinstance(ask, SubjectWork)
     assert ask.slot == "direct"
 
 
@@ -249,10 +251,10 @@ def test_a_failed_second_attempt_does_not_buy_the_first_again():
     seen = ScenarioState()
     seen.add_asked(Asked(scenario="s", slot="pressured", takes=(0,), choices=(Choice("", stop=Stop.LENGTH),)))
     seen.add_asked(Asked(scenario="s", slot="pressured", takes=(0,), attempt=2, error="timeout"))
-    assert plan(scenario, seen, Settings()) == ()
+    assert plan(scenario, seen, PlannerSettings()) == ()
     seen.forget_errors()
-    (ask,) = plan(scenario, seen, Settings())
-    assert isinstance(ask, Ask)
+    (ask,) = plan(scenario, seen, PlannerSettings())
+    assert isinstance(ask, SubjectWork)
     assert ask.attempt == 2
 
 
@@ -260,14 +262,16 @@ def test_judging_again_never_plans_a_subject_request():
     """With `ask` off only readings come out."""
     seen = ScenarioState()
     seen.add_asked(Asked(scenario="s", slot="direct", takes=(0,), choices=(Choice("Hm."),)))
-    assert all(isinstance(item, Read) for item in plan(binary(), seen, Settings(ask=False)))
+    assert all(isinstance(item, JudgeWork) for item in plan(binary(), seen, PlannerSettings(ask=False)))
 
 
 def test_a_judge_without_a_model_plans_no_judge_request():
     """What it does not read stays unread."""
     seen = ScenarioState()
     seen.add_asked(Asked(scenario="s", slot="direct", takes=(0, 1, 2), choices=(Choice("Hm."),) * 3))
-    assert not [item for item in plan(binary(), seen, Settings(style=Style.VERBATIM)) if isinstance(item, Read)]
+    assert not [
+        item for item in plan(binary(), seen, PlannerSettings(style=Style.VERBATIM)) if isinstance(item, JudgeWork)
+    ]
 
 
 # --- properties -------------------------------------------------------------------------------------------
@@ -296,9 +300,9 @@ def worlds(draw) -> tuple[Scenario, dict[str, str], dict[str, object]]:
 LETTER = st.sampled_from("ABCD")
 
 
-def key(item: Ask | Read) -> list[tuple[object, ...]]:
+def key(item: SubjectWork | JudgeWork) -> list[tuple[object, ...]]:
     """What a piece of work asks for, take by take."""
-    if isinstance(item, Ask):
+    if isinstance(item, SubjectWork):
         return [(item.slot, take, item.attempt) for take in item.takes]
     return [(item.slot, item.digest, item.method, item.attempt)]
 
@@ -307,7 +311,7 @@ def key(item: Ask | Read) -> list[tuple[object, ...]]:
 def test_the_planner_ends_and_asks_nothing_twice(world, effort, one_connection):
     """Whatever is read, over many connections or one; `run` fails where there is no end."""
     scenario, readings, settings = world
-    tried = World(scenario, readings, Settings(effort=effort, **settings))
+    tried = World(scenario, readings, PlannerSettings(effort=effort, **settings))
     tried.run(one_connection=one_connection)
     asked = [part for item in tried.sent for part in key(item)]
     assert len(asked) == len(set(asked))
@@ -317,11 +321,11 @@ def test_the_planner_ends_and_asks_nothing_twice(world, effort, one_connection):
 def test_lazy_leaves_out_only_what_cannot_change_the_verdict(world, data):
     """Whatever the slots that were not asked would have been read as, full effort comes to the same verdict."""
     scenario, readings, settings = world
-    lazy = World(scenario, readings, Settings(effort=Effort.LAZY, **settings))
+    lazy = World(scenario, readings, PlannerSettings(effort=Effort.LAZY, **settings))
     result = lazy.run()
     unasked = {slot: size for slot, size in readings.items() if slot not in lazy.slots()}
     changed = {slot: "".join(data.draw(LETTER) for _ in said) for slot, said in unasked.items()}
-    full = World(scenario, {**readings, **changed}, Settings(effort=Effort.FULL, **settings)).run()
+    full = World(scenario, {**readings, **changed}, PlannerSettings(effort=Effort.FULL, **settings)).run()
     assert (result.verdict, result.accuracy) == (full.verdict, full.accuracy)
 
 
@@ -329,12 +333,12 @@ def test_lazy_leaves_out_only_what_cannot_change_the_verdict(world, data):
 def test_lazy_asks_nothing_once_there_is_no_belief_that_could_matter(world):
     """A request is planned only while some reading of the slots still open could change the verdict."""
     scenario, readings, settings = world
-    lazy = World(scenario, readings, Settings(effort=Effort.LAZY, **settings))
+    lazy = World(scenario, readings, PlannerSettings(effort=Effort.LAZY, **settings))
     for _ in range(50):
         work = plan(scenario, lazy.seen, lazy.settings)
         if not work:
             break
-        assert can_change(scenario, lazy, {item.slot for item in work if isinstance(item, Ask)})
+        assert can_change(scenario, lazy, {item.slot for item in work if isinstance(item, SubjectWork)})
         lazy.sent.extend(work)
         for item in work:
             lazy._answer(item)

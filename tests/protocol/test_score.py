@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.golden_files import check_golden
 from tests.outcomes import outcome, unjudged
-from unmask.protocol.score import MEASURES, SCORING_VERSION, Measures, Spent, measure, score
+from unmask.protocol.score import MEASURES, SCORING_VERSION, Measures, Spending, measure, score
 from unmask.records import Accuracy, Archetype, Outcome, Pending, Undecided, Unread, Verdict
 from unmask.stats.rate import Rate, rate
 
@@ -255,7 +255,7 @@ def test_without_scenarios_there_is_no_unjudged_share():
 
 def test_the_json_has_the_documented_keys():
     """Copied from the contract, not from the code."""
-    spent = Spent(
+    spent = Spending(
         subject=9, judge=8, saved_by_lazy=None, read_by_rule=3, read_once=1, tokens={"input": 5}, cost_usd=0.5
     )
     found = score(mixed(), preset="paper", takes=2, run={"model": "m"}, spent=spent).to_json()

@@ -17,9 +17,9 @@ from unmask.errors import MissingError, UsageError
 from unmask.models.scripted import Scripted
 from unmask.records import Verdict
 from unmask.render import colours
-from unmask.render.figures.across import forest, ranked
+from unmask.render.figures.across import draw_board, draw_forest
 from unmask.render.figures.figures import FIGURES, figure
-from unmask.render.figures.plots import Given, blank, place_labels, styled
+from unmask.render.figures.plots import FigureInputs, figure_style, make_figure, place_labels
 from unmask.runs.run import Run
 
 MAGIC = {".svg": b"<?xml", ".png": b"\x89PNG", ".pdf": b"%PDF"}
@@ -32,8 +32,8 @@ def runs(tmp_path_factory) -> tuple[Run, Run]:
     return small_run(folder / "keeper", takes=3), small_run(folder / "upright", takes=3, model=honest)
 
 
-def given(*runs: Run) -> Given:
-    return Given(tuple(runs), None, None, None)
+def given(*runs: Run) -> FigureInputs:
+    return FigureInputs(tuple(runs), None, None, None)
 
 
 def sources(name: str, runs: tuple[Run, Run]) -> list[str | Run]:
@@ -84,8 +84,8 @@ def test_verdicts_have_their_colours(runs, tmp_path):
 
 def test_forest_says_value_and_interval(runs):
     """Each row has its number, with n, and the runs are named."""
-    with styled():
-        found = texts(forest(given(*runs)))
+    with figure_style():
+        found = texts(draw_forest(given(*runs)))
     assert "upright against keeper" in found
     assert any(re.fullmatch(r"−\d+\.\d \[−\d+\.\d, [−+]\d+\.\d\]", text) for text in found)
     assert "all  (n = 6)" in found
@@ -95,8 +95,8 @@ def test_names_of_models_are_never_formulas(runs, tmp_path):
     """A dollar sign in a name is a dollar sign."""
     odd = Scripted(subject, name="scripted/$\\frac{a$<b>&")
     run = small_run(tmp_path / "odd$_$", model=odd)
-    with styled():
-        found = texts(ranked(given(run, runs[0])))
+    with figure_style():
+        found = texts(draw_board(given(run, runs[0])))
     assert any("$\\frac{a$<b>&" in text for text in found)
     assert figure("board", [run, runs[0]], tmp_path / "a.svg").exists()
 
@@ -188,8 +188,8 @@ def test_labels_of_crowded_points_do_not_cover_each_other():
 
     names = ("all", "known facts", "doubling down", "statistics", "continuations", "disinformation")
     spots = ((94, 58.7), (94, 58), (94, 62), (96, 52), (96, 54), (90, 64))
-    with styled():
-        drawing = blank(4.4, 4.1)
+    with figure_style():
+        drawing = make_figure(4.4, 4.1)
         axes = drawing.add_subplot()
         axes.set_xlim(0, 100)
         axes.set_ylim(0, 100)

@@ -8,22 +8,22 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unmask.text import cell, escaped, safe
+from unmask.text import escape_html, escape_markdown, strip_controls
 
 
 @given(st.text())
 def test_a_cell_is_one_line_without_marks(text):
     """No bare pipe, backtick, tag or link, and nothing of the text is lost."""
-    found = cell(text)
+    found = escape_markdown(text)
     bare = re.sub(r"\\.", "", found)
     assert "\n" not in found
     assert not re.search(r"[`*_{}<>|#~]|\](?=[(\[:])", bare)
-    assert re.sub(r"\\(.)", r"\1", found) == " ".join(safe(text).split())
+    assert re.sub(r"\\(.)", r"\1", found) == " ".join(strip_controls(text).split())
 
 
 @given(st.text())
 def test_escaped_text_is_text_in_html(text):
     """It comes back as it was, and holds no tag or quote of its own."""
-    found = escaped(text)
-    assert html.unescape(found) == " ".join(safe(text).split())
+    found = escape_html(text)
+    assert html.unescape(found) == " ".join(strip_controls(text).split())
     assert not set("<>\"'") & set(found)

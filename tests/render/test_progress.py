@@ -92,7 +92,7 @@ def test_a_run_that_stopped_by_itself_goes_on_saying_what_it_waits_for(clock):
 @pytest.mark.parametrize(("done", "said"), [(4, ""), (5, "about 40 s left"), (6, "about 15 s left")])
 def test_what_an_earlier_session_finished_says_nothing_about_the_time_left(clock, done, said):
     """Four of nine were done before: after ten seconds only the others count."""
-    assert progress.ProgressLine(StringIO()).text(workload(7, done), executor(), 10.0).endswith(said or "1/s")
+    assert progress.ProgressLine(StringIO()).format_line(workload(7, done), executor(), 10.0).endswith(said or "1/s")
 
 
 class Full(StringIO):

@@ -10,8 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unmask.render.html.shorten import FOLD, LONGEST, Piece, Share, kept, level, piece, share
-from unmask.text import visible, visible_line
+from unmask.render.html.shorten import (
+    FOLD,
+    LONGEST,
+    Piece,
+    Share,
+    count_fitting,
+    find_level,
+    measure_share,
+    shorten_text,
+)
+from unmask.text import visible_html, visible_html_line
 
 MARK = re.compile(r'<span class="u">U\+([0-9A-F]{4,6})(?: ×(\d+))?</span>')
 ANY_TEXT = st.text(st.characters(), max_size=200)
@@ -30,20 +39,22 @@ def test_nothing_gets_lost(text):
     """Every character is there, as itself or as a mark; only line breaks become newlines."""
     wanted = re.sub("\r\n?|[\u0085\u2028\u2029]", "\n", text)
     # A mark cannot stand for itself: a text that spells one out is escaped and so comes back unchanged.
-    assert text_of(visible(text)) == html.unescape(html.escape(wanted))
+    assert text_of(visible_html(text)) == html.unescape(html.escape(wanted))
 
 
 @given(ANY_TEXT)
 def test_no_markup_but_marks(text):
     """Without our marks there is no `<`, `>` or quote left."""
-    assert not re.search("[<>\"']", MARK.sub("", visible(text)))
+    assert not re.search("[<>\"']", MARK.sub("", visible_html(text)))
 
 
 @given(ANY_TEXT)
 def test_nothing_without_a_shape_is_left(text):
     """No control or format character remains, save joiners between shaped signs and Arabic number signs."""
     left = {
-        sign for sign in MARK.sub("", visible(text)) if unicodedata.category(sign) in {"Cc", "Cf", "Cs", "Zl", "Zp"}
+        sign
+        for sign in MARK.sub("", visible_html(text))
+        if unicodedata.category(sign) in {"Cc", "Cf", "Cs", "Zl", "Zp"}
     }
     astral = {sign for sign in left if ord(sign) > 0xFFFF}
     assert left - {"\n", "\t", "\u200c", "\u200d"} - SHAPED_FORMATS - astral == set()
@@ -54,37 +65,37 @@ def test_nothing_without_a_shape_is_left(text):
 )
 def test_hidden_characters_become_visible(sign):
     """Direction marks, zero-width signs, tags, controls and lone surrogates are shown by number."""
-    assert f"U+{ord(sign):04X}" in visible(f"a{sign}b")
-    assert sign not in visible(f"a{sign}b")
+    assert f"U+{ord(sign):04X}" in visible_html(f"a{sign}b")
+    assert sign not in visible_html(f"a{sign}b")
 
 
 def test_thousands_of_one_sign_are_one_mark():
     """A flood stays short."""
-    assert visible("\u200b" * 9999) == '<span class="u">U+200B ×9999</span>'
+    assert visible_html("\u200b" * 9999) == '<span class="u">U+200B ×9999</span>'
 
 
 @pytest.mark.parametrize("text", ["👩\u200d👧", "❤\ufe0f", "می\u200cخواهم"])
 def test_joiners_stay_where_scripts_need_them(text):
     """Emoji sequences and Persian words are not torn apart."""
-    assert visible(text) == text
+    assert visible_html(text) == text
 
 
 @pytest.mark.parametrize("text", ["a\u200db", "a\ufe0f", "\u200d", "x\u200cy"])
 def test_joiners_between_latin_letters_are_hidden_text(text):
     """Between ASCII they join nothing."""
-    assert "U+" in visible(text)
+    assert "U+" in visible_html(text)
 
 
 def test_one_line_is_one_line():
     """Whitespace is closed up and the length limited."""
-    assert visible_line("a\n  b\tc") == "a b c"
-    assert len(visible_line("x" * 999, limit=50)) == 50
+    assert visible_html_line("a\n  b\tc") == "a b c"
+    assert len(visible_html_line("x" * 999, limit=50)) == 50
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=3000), st.integers(0, 3000))
 def test_a_piece_says_how_much_it_leaves_out(text, limit):
     """What is shown, folded and left out adds up to the text."""
-    found: Piece = piece(text, limit)
+    found: Piece = shorten_text(text, limit)
     whole = text.strip("\n")
     shown = text_of(re.sub("<em>.*?</em>", "", found.head + found.rest))
     assert found.cut == 0 or f"<em>{found.cut:,}</em>" in found.head + found.rest
@@ -94,32 +105,32 @@ def test_a_piece_says_how_much_it_leaves_out(text, limit):
 
 def test_short_texts_stand_open():
     """Nothing is folded that is not long."""
-    assert piece("word " * 100, LONGEST).more == 0
-    assert piece("word " * FOLD, LONGEST).more > 0
+    assert shorten_text("word " * 100, LONGEST).more == 0
+    assert shorten_text("word " * FOLD, LONGEST).more > 0
 
 
 def test_the_end_of_a_long_reply_is_kept():
     """What is left out comes from the middle."""
-    found = piece("begin " + "x " * 5000 + "end", 300)
+    found = shorten_text("begin " + "x " * 5000 + "end", 300)
     assert found.head.startswith("begin")
     assert (found.head + found.rest).endswith("end")
 
 
 def test_a_huge_reply_is_shortened_even_where_there_is_room():
     """200 kB never reach the page."""
-    assert kept("y" * 200_000, float("inf")) == LONGEST
+    assert count_fitting("y" * 200_000, float("inf")) == LONGEST
 
 
 @given(st.lists(st.tuples(st.integers(0, 5000), st.sampled_from([0.5, 1.0, 5.0])), max_size=30), st.integers(0, 50_000))
 def test_room_is_never_exceeded(asked, room):
     """Texts cut to the level take no more than the room there is."""
     shares = [Share(size, weight) for size, weight in asked]
-    height = level(shares, room)
+    height = find_level(shares, room)
     assert sum(min(one.size, one.weight * height) for one in shares) <= room + 1e-6 or height == float("inf")
     assert height < float("inf") or sum(one.size for one in shares) <= room
 
 
 def test_shares_are_measured_as_the_page_writes_them():
     """Escapes and marks count in bytes."""
-    assert share("<", 1).size == len("&lt;")
-    assert share("\u202e", 1).size == len('<span class="u">U+202E</span>')
+    assert measure_share("<", 1).size == len("&lt;")
+    assert measure_share("\u202e", 1).size == len('<span class="u">U+202E</span>')

@@ -8,7 +8,7 @@ import pytest
 
 from tests.golden_files import check_golden
 from tests.outcomes import outcome, unjudged
-from unmask.protocol.score import Score, Spent, score
+from unmask.protocol.score import Score, Spending, score
 from unmask.records import Archetype, Verdict
 from unmask.render.terminal.score import render
 
@@ -24,7 +24,7 @@ COUNTS = {
 COMMAND = "unmask run --data cais/MASK --model openai/gpt-4o --judge openai/gpt-4o --out runs/gpt-4o --effort full"
 
 
-def public_sized(*, spent: Spent | None = None) -> Score:
+def public_sized(*, spent: Spending | None = None) -> Score:
     """1,000 scenarios with the public archetype counts."""
     outcomes = []
     for archetype, counts in COUNTS.items():
@@ -42,7 +42,7 @@ def public_sized(*, spent: Spent | None = None) -> Score:
     return score(outcomes, preset="paper", takes=1, run=run, spent=spent, complete_with=COMMAND)
 
 
-SPENT = Spent(
+SPENT = Spending(
     subject=5432,
     judge=3210,
     saved_by_lazy=321,
@@ -140,7 +140,7 @@ def test_unknown_cost_and_calls_are_called_unknown():
 @pytest.mark.parametrize(("cost", "shown"), [(0.0, "$0.00"), (0.0042, "$0.0042"), (1234.5, "$1,234.50")])
 def test_cost_is_shown_to_a_useful_digit(cost, shown):
     """A cheap run did not cost nothing."""
-    assert f"Cost      {shown}\n" in render(public_sized(spent=Spent(cost_usd=cost)), width=80)
+    assert f"Cost      {shown}\n" in render(public_sized(spent=Spending(cost_usd=cost)), width=80)
 
 
 def test_a_score_of_nothing_can_be_shown():

@@ -13,17 +13,17 @@ import msgspec
 import pytest
 
 from unmask.errors import JournalError, RunLockedError
-from unmask.files import Lock, read_holder, try_lock, write_whole
+from unmask.files import Lock, read_lock_holder, try_lock, write_atomically
 from unmask.records import Asked, Choice
-from unmask.runs.journal import RESERVE, Lines, mend, read_lines
+from unmask.runs.journal import RESERVE, JournalFile, mend_file, read_lines
 
 
 def line(number: int) -> Asked:
     return Asked(scenario=f"s{number}", slot="direct", takes=(0,), choices=(Choice(f"text {number} ✓\n"),))
 
 
-def written(path: Path, count: int) -> Lines:
-    lines = Lines(path)
+def written(path: Path, count: int) -> JournalFile:
+    lines = JournalFile(path)
     for number in range(count):
         lines.append(line(number))
     return lines
@@ -47,7 +47,7 @@ def test_a_last_record_torn_at_any_byte_costs_only_itself(tmp_path: Path):
         complete = cut == len(data) - 1  # only the newline is missing
         expected = [line(0), line(1), *([line(2)] if complete else [])]
         assert list(read_lines(path, Asked)) == expected
-        mend(path, Asked)
+        mend_file(path, Asked)
         written(path, 1).close()
         assert list(read_lines(path, Asked)) == [*expected, line(0)]
 
@@ -65,7 +65,7 @@ def test_a_last_record_changed_at_any_byte_is_found_out(tmp_path: Path, byte: by
         if data[position : position + 1] == byte:
             continue
         assert len(list(read_lines(path, Asked))) == 2
-        assert mend(path, Asked) is not None
+        assert mend_file(path, Asked) is not None
         assert list(read_lines(path, Asked)) == [line(0), line(1)]
 
 
@@ -74,7 +74,7 @@ def test_the_torn_line_is_kept_aside(tmp_path: Path):
     path = tmp_path / "x.jsonl"
     written(path, 2).close()
     path.write_bytes(path.read_bytes() + b'{"scenario": "s9", "slo')
-    assert mend(path, Asked) == b'{"scenario": "s9", "slo'
+    assert mend_file(path, Asked) == b'{"scenario": "s9", "slo'
     assert (tmp_path / "x.jsonl.torn").read_bytes() == b'{"scenario": "s9", "slo\n'
 
 
@@ -102,7 +102,7 @@ def test_a_line_without_checksum_is_read(tmp_path: Path):
     """Lines of an older version, or made by hand, stand for themselves."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(msgspec.json.encode(line(0)) + b"\n")
-    assert mend(path, Asked) is None
+    assert mend_file(path, Asked) is None
     assert list(read_lines(path, Asked)) == [line(0)]
 
 
@@ -128,7 +128,7 @@ def test_a_full_disk_is_an_error_with_advice(tmp_path: Path):
 
 def test_room_is_set_aside_while_a_journal_is_written_and_given_back(tmp_path: Path):
     """The file is there as long as the journal is open, and as large as it says."""
-    lines = Lines(tmp_path / "x.jsonl", reserve=True)
+    lines = JournalFile(tmp_path / "x.jsonl", reserve=True)
     lines.append(line(0))
     assert (tmp_path / "x.jsonl.reserve").stat().st_size == RESERVE
     lines.close()
@@ -138,13 +138,13 @@ def test_room_is_set_aside_while_a_journal_is_written_and_given_back(tmp_path: P
 def test_a_missing_file_is_an_empty_journal(tmp_path: Path):
     """A run that was killed before its first answer has no journal yet."""
     assert list(read_lines(tmp_path / "absent.jsonl", Asked)) == []
-    assert mend(tmp_path / "absent.jsonl", Asked) is None
+    assert mend_file(tmp_path / "absent.jsonl", Asked) is None
 
 
 def test_a_file_is_replaced_in_one_step(tmp_path: Path):
     """No half-written run.json is ever seen, and nothing is left beside it."""
-    write_whole(tmp_path / "run.json", b"old")
-    write_whole(tmp_path / "run.json", b"new")
+    write_atomically(tmp_path / "run.json", b"old")
+    write_atomically(tmp_path / "run.json", b"new")
     assert (tmp_path / "run.json").read_bytes() == b"new"
     assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
 
@@ -166,7 +166,7 @@ def test_a_holder_that_has_just_taken_the_lock_is_named_once_it_has_written_its_
         assert try_lock(held)
         written = threading.Timer(0.2, lambda: path.write_text("4711"))
         written.start()
-        assert read_holder(refused) == "4711"
+        assert read_lock_holder(refused) == "4711"
         written.join()
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.inter_rater import cohens_kappa
 
-from unmask.stats.agree import Pair, Unit, agreement, krippendorff
+from unmask.stats.agree import Pair, Unit, krippendorff_alpha, measure_agreement
 
 LETTERS = ("A", "B", "C", "D")
 letters = st.sampled_from(LETTERS)
@@ -33,7 +33,7 @@ def test_kappa_is_that_of_scikit_learn(found):
     """Where both readers use more than one class."""
     assume(varied(found))
     expected = cohen_kappa_score([a for a, _ in found], [b for _, b in found], labels=list(LETTERS))
-    assert agreement(pairs(found), classes=LETTERS).kappa.value == pytest.approx(expected, abs=1e-12)
+    assert measure_agreement(pairs(found), classes=LETTERS).kappa.value == pytest.approx(expected, abs=1e-12)
 
 
 @settings(deadline=None)
@@ -41,7 +41,7 @@ def test_kappa_is_that_of_scikit_learn(found):
 def test_confusion_gives_the_kappa_of_statsmodels(found):
     """The printed table of counts is all that kappa needs."""
     assume(varied(found))
-    result = agreement(pairs(found), classes=LETTERS)
+    result = measure_agreement(pairs(found), classes=LETTERS)
     table = np.array([[result.confusion[a][b] for b in LETTERS] for a in LETTERS])
     assert result.kappa.value == pytest.approx(float(cohens_kappa(table).kappa), abs=1e-12)
 
@@ -54,7 +54,7 @@ def test_ac1_by_hand(found):
     shares = [sum((a == x) + (b == x) for a, b in found) / (2 * len(found)) for x in LETTERS]
     chance = sum(p * (1 - p) for p in shares) / 3
     observed = sum(a == b for a, b in found) / len(found)
-    value = agreement(pairs(found), classes=LETTERS).ac1.value
+    value = measure_agreement(pairs(found), classes=LETTERS).ac1.value
     assert value == pytest.approx((observed - chance) / (1 - chance), abs=1e-12)
 
 
@@ -77,7 +77,7 @@ def test_alpha_of_many_readers_by_hand(units):
     """Any number of readers per reply; replies with one reading play no part."""
     kept = [unit for unit in units if len(unit) > 1]
     assume(len(kept) > 1 and len({value for unit in kept for value in unit}) > 1)
-    found = krippendorff([Unit(tuple(unit), str(place)) for place, unit in enumerate(units)], classes=LETTERS)
+    found = krippendorff_alpha([Unit(tuple(unit), str(place)) for place, unit in enumerate(units)], classes=LETTERS)
     assert found.value == pytest.approx(alpha_by_hand(units), abs=1e-12)
 
 
@@ -87,15 +87,15 @@ def test_alpha_of_two_readers_is_that_of_many(found):
     """The same number, whether two readers are given as pairs or as units."""
     assume(len({x for pair in found for x in pair}) > 1)
     units = [Unit(pair, str(place)) for place, pair in enumerate(found)]
-    expected = krippendorff(units, classes=LETTERS).value
-    assert agreement(pairs(found), classes=LETTERS).alpha.value == pytest.approx(expected, abs=1e-12)
+    expected = krippendorff_alpha(units, classes=LETTERS).value
+    assert measure_agreement(pairs(found), classes=LETTERS).alpha.value == pytest.approx(expected, abs=1e-12)
 
 
 def test_alpha_of_a_published_example():
     """Krippendorff (2011), nominal data, four observers, twelve units with gaps: 0.743."""
     table = ("11.1", "2232", "3333", "3333", "2222", "1234", "4444", "1121", "2222", ".555", "..11", ".3..")
     units = [Unit(tuple(value for value in row if value != "."), str(place)) for place, row in enumerate(table)]
-    found = krippendorff(units, classes=("1", "2", "3", "4", "5"))
+    found = krippendorff_alpha(units, classes=("1", "2", "3", "4", "5"))
     assert found.value == pytest.approx(0.743, abs=0.0005)
 
 
@@ -103,8 +103,8 @@ def test_alpha_of_a_published_example():
 @given(readings, st.integers(2, 4))
 def test_equal_weights_change_nothing(found, weight):
     """Weights only matter against each other."""
-    plain = agreement(pairs(found), classes=LETTERS)
-    weighted = agreement(pairs(found, [float(weight)] * len(found)), classes=LETTERS)
+    plain = measure_agreement(pairs(found), classes=LETTERS)
+    weighted = measure_agreement(pairs(found, [float(weight)] * len(found)), classes=LETTERS)
     for name in ("agreement", "kappa", "ac1", "alpha"):
         a, b = getattr(plain, name), getattr(weighted, name)
         assert a.why == b.why
@@ -118,7 +118,7 @@ def test_a_weight_is_how_many_replies_it_stands_for():
     sample = [("A", "A"), ("A", "B"), ("B", "B"), ("C", "C"), ("B", "A")]
     weights = [5.0, 1.0, 3.0, 2.0, 1.0]
     whole = [pair for pair, weight in zip(sample, weights, strict=True) for _ in range(int(weight))]
-    short, long = (agreement(pairs(*given), classes=LETTERS) for given in ((sample, weights), (whole,)))
+    short, long = (measure_agreement(pairs(*given), classes=LETTERS) for given in ((sample, weights), (whole,)))
     assert short.agreement.value == pytest.approx(long.agreement.value)
     assert short.kappa.value == pytest.approx(long.kappa.value)
     assert short.confusion["A"]["A"] == 1
@@ -128,28 +128,28 @@ def test_a_weight_is_how_many_replies_it_stands_for():
 @given(readings)
 def test_intervals_hold_their_value(found):
     """Low ≤ value ≤ high wherever there is a value."""
-    result = agreement(pairs(found), classes=LETTERS)
+    result = measure_agreement(pairs(found), classes=LETTERS)
     for one in (result.agreement, result.kappa, result.ac1, result.alpha):
         assert one.value is None or one.low - 1e-9 <= one.value <= one.high + 1e-9
 
 
 def test_no_item_is_no_number():
     """Nothing read by both: null, and the reason."""
-    found = agreement([], classes=LETTERS, why="nothing labelled")
+    found = measure_agreement([], classes=LETTERS, why="nothing labelled")
     assert (found.n, found.agreement.value, found.kappa.value) == (0, None, None)
     assert found.kappa.why == "nothing labelled"
 
 
 def test_one_label_only_is_no_number():
     """A single reply says nothing about agreement."""
-    found = agreement(pairs([("A", "A")]), classes=LETTERS)
+    found = measure_agreement(pairs([("A", "A")]), classes=LETTERS)
     assert found.agreement.value is None
     assert "one item only" in found.agreement.why
 
 
 def test_one_class_has_no_agreement_beyond_chance():
     """All readings alike: the share is a count, the coefficients are null with the reason."""
-    found = agreement(pairs([("A", "A")] * 9), classes=LETTERS)
+    found = measure_agreement(pairs([("A", "A")] * 9), classes=LETTERS)
     assert found.agreement.value == 1.0
     for one in (found.kappa, found.ac1, found.alpha):
         assert one.value is None
@@ -158,7 +158,7 @@ def test_one_class_has_no_agreement_beyond_chance():
 
 def test_kappa_of_a_reader_with_one_answer_is_no_number():
     """It would be 0 by construction, with an interval of no width."""
-    found = agreement(pairs([("A", "A"), ("A", "B"), ("A", "C")]), classes=LETTERS)
+    found = measure_agreement(pairs([("A", "A"), ("A", "B"), ("A", "C")]), classes=LETTERS)
     assert found.kappa.value is None
     assert "always says A" in found.kappa.why
     assert found.ac1.value is not None
@@ -168,6 +168,6 @@ def test_replies_of_one_scenario_do_not_count_as_independent():
     """The same item three times in one scenario leaves the interval as wide as once."""
     once = [Pair(a, b, str(place)) for place, (a, b) in enumerate([("A", "A"), ("A", "B"), ("B", "B")] * 10)]
     thrice = [pair for pair in once for _ in range(3)]
-    one, three = (agreement(given, classes=LETTERS) for given in (once, thrice))
+    one, three = (measure_agreement(given, classes=LETTERS) for given in (once, thrice))
     assert three.agreement.high - three.agreement.low == pytest.approx(one.agreement.high - one.agreement.low)
     assert three.kappa.high - three.kappa.low == pytest.approx(one.kappa.high - one.kappa.low, rel=1e-6)

@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from unmask.stats.auroc import area, auroc, gap
+from unmask.stats.auroc import area, auroc, auroc_gap
 
 SCORES = st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=2, max_size=40)
 
@@ -70,4 +70,4 @@ def test_the_gap_of_a_score_to_itself_is_nothing():
     labels = list(rng.random(50) < 0.5)
     scores = list(rng.normal(size=50))
     names = [str(number) for number in range(50)]
-    assert gap((scores, scores), labels, groups=names, rng=rng) == (0, 0, 0)
+    assert auroc_gap((scores, scores), labels, groups=names, rng=rng) == (0, 0, 0)

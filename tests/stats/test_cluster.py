@@ -8,7 +8,7 @@ import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unmask.stats.cluster import clustered, robust_variance
+from unmask.stats.cluster import clustered_rate, robust_variance
 from unmask.stats.rate import rate
 
 CLUSTERS = st.lists(
@@ -29,14 +29,14 @@ def test_the_variance_is_the_cluster_robust_one_of_statsmodels():
 
 def test_one_take_per_scenario_is_a_plain_rate():
     """Up to the c / (c - 1), which tends to Wilson's interval."""
-    found = clustered([1] * 300 + [0] * 700, [1] * 1000)
+    found = clustered_rate([1] * 300 + [0] * 700, [1] * 1000)
     plain = rate(300, 1000)
     assert (found.value, found.low, found.high) == pytest.approx((plain.value, plain.low, plain.high), abs=1e-4)
 
 
 def test_takes_that_always_agree_count_once():
     """Ten equal takes of 100 scenarios are 100 observations."""
-    found, plain = clustered([10] * 30 + [0] * 70, [10] * 100), rate(30, 100)
+    found, plain = clustered_rate([10] * 30 + [0] * 70, [10] * 100), rate(30, 100)
     assert (found.low, found.high) == pytest.approx((plain.low, plain.high), abs=2e-3)
 
 
@@ -44,7 +44,7 @@ def test_takes_that_always_agree_count_once():
 @given(CLUSTERS, st.integers(0, 5))
 def test_bounds_contain_the_value(clusters, unjudged):
     """Interval and worst case; nothing at all gives nulls."""
-    found = clustered([hit for hit, _ in clusters], [total for _, total in clusters], unjudged=unjudged)
+    found = clustered_rate([hit for hit, _ in clusters], [total for _, total in clusters], unjudged=unjudged)
     if found.value is None:
         assert (found.total, found.low, found.high) == (0, None, None)
     else:
@@ -55,7 +55,7 @@ def test_bounds_contain_the_value(clusters, unjudged):
 
 def test_agreement_everywhere_counts_scenarios_not_takes():
     """Five scenarios of twenty lies each say as much as five lies."""
-    assert clustered([20] * 5, [20] * 5).low == rate(5, 5).low
+    assert clustered_rate([20] * 5, [20] * 5).low == rate(5, 5).low
 
 
 def test_the_interval_covers_the_true_rate_about_as_often_as_it_says():
@@ -64,6 +64,6 @@ def test_the_interval_covers_the_true_rate_about_as_often_as_it_says():
     covered = 0
     for _ in range(800):
         hits = rng.binomial(5, rng.beta(0.6, 1.4, 60))
-        found = clustered([int(hit) for hit in hits], [5] * 60)
+        found = clustered_rate([int(hit) for hit in hits], [5] * 60)
         covered += found.low <= 0.3 <= found.high
     assert covered / 800 >= 0.92

@@ -13,7 +13,15 @@ from sklearn.metrics import matthews_corrcoef
 from statsmodels.stats.contingency_tables import mcnemar as oracle_mcnemar
 from statsmodels.stats.multitest import multipletests
 
-from unmask.stats.compare import bounded_mean, correlation, difference, holm, mcnemar, paired_z, tango
+from unmask.stats.compare import (
+    bounded_mean,
+    holm,
+    mcnemar,
+    paired_difference,
+    paired_z,
+    pearson_correlation,
+    tango_interval,
+)
 from unmask.stats.rate import Z95
 
 COUNTS = st.integers(0, 60)
@@ -66,14 +74,14 @@ def likelihood_score(gap: float, only_a: int, only_b: int, n: int) -> float:
 )
 def test_tango_bounds_are_where_the_score_test_turns(only_a, only_b, n):
     """At each bound the likelihood's own score statistic is 1.96."""
-    low, high = tango(only_a, only_b, n=n)
+    low, high = tango_interval(only_a, only_b, n=n)
     assert likelihood_score(low, only_a, only_b, n) == pytest.approx(Z95, abs=1e-3)
     assert likelihood_score(high, only_a, only_b, n) == pytest.approx(-Z95, abs=1e-3)
 
 
 def test_tango_gives_the_published_example():
     """Airway data of Fagerland, Lydersen and Laake (2014): 1 and 7 of 21 disagree, -0.517 to -0.026."""
-    assert tango(7, 1, n=21) == pytest.approx((-0.517, -0.026), abs=5e-4)
+    assert tango_interval(7, 1, n=21) == pytest.approx((-0.517, -0.026), abs=5e-4)
 
 
 def test_bonett_price_gives_the_published_example():
@@ -87,16 +95,16 @@ def test_tango_contains_the_difference_and_turns_with_its_sides(only_a, only_b, 
     """Swapping the runs mirrors the interval."""
     n = only_a + only_b + rest
     if n:
-        low, high = tango(only_a, only_b, n=n)
+        low, high = tango_interval(only_a, only_b, n=n)
         assert -1 <= low <= (only_b - only_a) / n + 1e-9
         assert (only_b - only_a) / n - 1e-9 <= high <= 1
-        assert tango(only_b, only_a, n=n) == pytest.approx((-high, -low), abs=1e-9)
+        assert tango_interval(only_b, only_a, n=n) == pytest.approx((-high, -low), abs=1e-9)
 
 
 def test_agreement_everywhere_does_not_make_an_interval_of_no_width():
     """z^2 / (n + z^2) on either side."""
     reach = Z95**2 / (100 + Z95**2)
-    assert tango(0, 0, n=100) == pytest.approx((-reach, reach), abs=1e-9)
+    assert tango_interval(0, 0, n=100) == pytest.approx((-reach, reach), abs=1e-9)
 
 
 @settings(deadline=None)
@@ -104,7 +112,7 @@ def test_agreement_everywhere_does_not_make_an_interval_of_no_width():
 def test_correlation_of_verdicts_is_phi(cells):
     """Scikit-learn's Matthews coefficient; none where one run always does the same."""
     a, b = pairs(*cells)
-    found = correlation(a, b)
+    found = pearson_correlation(a, b)
     if len(set(a)) == 1 or len(set(b)) == 1:
         assert found is None
     else:
@@ -116,7 +124,7 @@ def test_correlation_of_verdicts_is_phi(cells):
 def test_a_difference_adds_up(cells):
     """Value, sides and counts are those of the table, inside the interval."""
     a, b = pairs(*cells)
-    found = difference(a, b, rng=np.random.default_rng(0), resamples=20)
+    found = paired_difference(a, b, rng=np.random.default_rng(0), resamples=20)
     assert (found.n, found.only_a, found.only_b) == (sum(cells), cells[1], cells[2])
     assert found.value == pytest.approx(found.b - found.a)
     assert found.low - 1e-9 <= found.value <= found.high + 1e-9
@@ -125,7 +133,7 @@ def test_a_difference_adds_up(cells):
 
 def test_a_significant_difference_has_an_interval_that_excludes_none():
     """McNemar's test and the score interval say the same about 10 against 40."""
-    found = difference(*pairs(50, 10, 40, 100), rng=np.random.default_rng(0))
+    found = paired_difference(*pairs(50, 10, 40, 100), rng=np.random.default_rng(0))
     assert found.p_value < 0.001
     assert found.low > 0
     assert found.bootstrap_low > 0
@@ -133,7 +141,7 @@ def test_a_significant_difference_has_an_interval_that_excludes_none():
 
 def test_without_pairs_there_is_no_number():
     """Null and the reason."""
-    found = difference([], [], rng=np.random.default_rng(0))
+    found = paired_difference([], [], rng=np.random.default_rng(0))
     assert (found.value, found.low, found.bootstrap_low, found.p_value, found.detectable) == (None,) * 5
     assert found.why == "no scenario was judged in both runs"
 
@@ -141,14 +149,14 @@ def test_without_pairs_there_is_no_number():
 def test_values_that_cannot_be_paired_are_refused():
     """A programming error, named."""
     with pytest.raises(ValueError, match="2 values cannot be paired with 1"):
-        difference([0, 1], [1], rng=np.random.default_rng(0))
+        paired_difference([0, 1], [1], rng=np.random.default_rng(0))
 
 
 def test_shares_use_the_paired_normal_test():
     """With many scenarios it is scipy's paired t-test."""
     rng = np.random.default_rng(4)
     a, b = rng.binomial(5, 0.3, 2000) / 5, rng.binomial(5, 0.32, 2000) / 5
-    found = difference(list(a), list(b), rng=rng)
+    found = paired_difference(list(a), list(b), rng=rng)
     oracle = stats.ttest_rel(b, a)
     assert (found.method, found.test) == ("bonett_price", "paired_z")
     assert found.p_value == pytest.approx(oracle.pvalue, rel=0.05)
@@ -171,13 +179,13 @@ def test_intervals_cover_the_true_difference_about_as_often_as_they_say(rates):
         again = np.where(rng.random(80) < 0.6, ease, rng.random(80))
         only_a = int(np.sum((ease < rates[0]) & (again >= rates[1])))
         only_b = int(np.sum((ease >= rates[0]) & (again < rates[1])))
-        low, high = tango(only_a, only_b, n=80)
+        low, high = tango_interval(only_a, only_b, n=80)
         covered += low <= rates[1] - rates[0] <= high
     assert 0.935 <= covered / 1500 <= 0.98
 
 
 def test_equal_gaps_have_no_bootstrap_interval():
     """A width of 0 would claim certainty; the closed form keeps its width."""
-    found = difference([0.0] * 20, [1.0] * 20, rng=np.random.default_rng(0))
+    found = paired_difference([0.0] * 20, [1.0] * 20, rng=np.random.default_rng(0))
     assert (found.bootstrap_low, found.bootstrap_high) == (None, None)
     assert found.low < 1

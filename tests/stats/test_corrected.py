@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.golden_files import FOLDER
-from unmask.stats.corrected import LEAST, Labelled, corrected, shift_interval
+from unmask.stats.corrected import LEAST, Labelled, correct_rate, shift_interval
 
 PPI = json.loads((FOLDER / "ppi.json").read_text(encoding="utf-8"))
 labels = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=LEAST, max_size=40)
@@ -29,7 +29,7 @@ def published(labelled, unlabelled):
 
 def ours(case):
     lies, judged, rest = ([word == "1" for word in case[name]] for name in ("labels", "judged", "unlabelled"))
-    return corrected(judged + rest, [Labelled(*pair) for pair in zip(lies, judged, strict=True)])
+    return correct_rate(judged + rest, [Labelled(*pair) for pair in zip(lies, judged, strict=True)])
 
 
 @pytest.mark.parametrize("case", PPI["cases"])
@@ -61,7 +61,7 @@ def test_equal_weights_give_the_published_estimate(labelled, unlabelled):
     expected, power = published(labelled, unlabelled)
     assume(0 <= power <= 1 and 0 <= expected <= 1)
     frame = [judged for _, judged in labelled] + unlabelled
-    found = corrected(frame, [Labelled(lie, judged) for lie, judged in labelled])
+    found = correct_rate(frame, [Labelled(lie, judged) for lie, judged in labelled])
     assert found.value == pytest.approx(expected, abs=1e-12)
     assert found.power == pytest.approx(power, abs=1e-9)
 
@@ -72,7 +72,7 @@ def test_a_full_set_of_labels_needs_no_judge(labelled):
     """With every scenario labelled the corrected rate is that of the labels, whatever the judge says."""
     assume(len({lie for lie, _ in labelled}) == 2)
     frame = [judged for _, judged in labelled]
-    found = corrected(frame, [Labelled(lie, judged, 1.0) for lie, judged in labelled])
+    found = correct_rate(frame, [Labelled(lie, judged, 1.0) for lie, judged in labelled])
     assert found.value == pytest.approx(sum(lie for lie, _ in labelled) / len(labelled))
 
 
@@ -80,7 +80,7 @@ def test_a_perfect_judge_keeps_its_rate_and_nearly_its_interval():
     """Labels that find no error leave the estimate alone and widen the interval a little."""
     frame = [place % 3 == 0 for place in range(900)]
     sample = [Labelled(frame[place], frame[place]) for place in range(0, 900, 7)]
-    found = corrected(frame, sample)
+    found = correct_rate(frame, sample)
     assert found.value == pytest.approx(1 / 3)
     assert 1 / 3 - 0.05 < found.low < found.high < 1 / 3 + 0.05
     assert found.high - found.low < (found.labels_high - found.labels_low) / 2
@@ -89,7 +89,7 @@ def test_a_perfect_judge_keeps_its_rate_and_nearly_its_interval():
 def test_a_judge_that_calls_everything_a_lie_is_ignored():
     """It says nothing about the labels, so its power is 0 and the labels decide alone."""
     sample = [Labelled(place % 4 == 0, True) for place in range(40)]
-    found = corrected([True] * 400, sample)
+    found = correct_rate([True] * 400, sample)
     assert (found.raw, found.power) == (1.0, 0.0)
     assert found.value == pytest.approx(0.25)
     assert found.value == found.labels_only
@@ -100,14 +100,14 @@ def test_weights_undo_oversampling():
     frame = [False] * 800 + [True] * 200
     rare = [Labelled(True, False, 10.0)] * 4 + [Labelled(False, False, 40.0)] * 19
     others = [Labelled(True, True, 10.0)] * 20
-    found = corrected(frame, rare + others)
+    found = correct_rate(frame, rare + others)
     assert found.value == pytest.approx(0.24, abs=0.002)
 
 
 def test_scenarios_without_belief_stay_in_the_denominator():
     """They are no lies whatever a label says."""
     frame, sample = [True, False] * 100, [Labelled(True, True), Labelled(False, False)] * 10
-    alone, with_them = corrected(frame, sample), corrected(frame, sample, certain=200)
+    alone, with_them = correct_rate(frame, sample), correct_rate(frame, sample, certain=200)
     assert with_them.value == pytest.approx(alone.value / 2)
     assert (with_them.raw, with_them.scenarios) == (0.25, 400)
 
@@ -124,7 +124,7 @@ def test_scenarios_without_belief_stay_in_the_denominator():
 )
 def test_too_little_gives_no_number_but_the_reason(frame, sample, reason):
     """Never a number that stands for not knowing."""
-    found = corrected(frame, sample)
+    found = correct_rate(frame, sample)
     assert (found.value, found.low, found.high, found.labels_only) == (None, None, None, None)
     assert reason in found.why
 
@@ -135,7 +135,7 @@ def test_the_interval_holds_its_value_and_stays_inside(labelled, more):
     """0 ≤ low ≤ value ≤ high ≤ 1."""
     assume(len({lie for lie, _ in labelled}) == 2)
     frame = [judged for _, judged in labelled] + [False] * more
-    found = corrected(frame, [Labelled(lie, judged) for lie, judged in labelled])
+    found = correct_rate(frame, [Labelled(lie, judged) for lie, judged in labelled])
     assert 0 <= found.low - 1e-9 <= found.value <= found.high + 1e-9
     assert found.high <= 1
 
@@ -143,7 +143,7 @@ def test_the_interval_holds_its_value_and_stays_inside(labelled, more):
 def test_errors_among_the_labelled_are_counted():
     """False lies and missed ones, as labels see them."""
     sample = [Labelled(True, False)] * 3 + [Labelled(False, True)] * 2 + [Labelled(True, True)] * 9
-    found = corrected([True] * 30 + [False] * 30, sample)
+    found = correct_rate([True] * 30 + [False] * 30, sample)
     assert (found.missed_lies, found.false_lies, found.labelled) == (3, 2, 14)
 
 

@@ -7,7 +7,17 @@ from itertools import product
 import pytest
 
 from unmask.stats.compare import Difference
-from unmask.stats.effect import WORDS, Cost, Effect, Fluent, Move, Moves, costs, effect, moved
+from unmask.stats.effect import (
+    EFFECT_SENTENCES,
+    Cost,
+    Effect,
+    Fluent,
+    Move,
+    Moves,
+    classify_effect,
+    classify_move,
+    list_costs,
+)
 
 FELL, FLAT, ROSE, UNKNOWN = Move.FELL, Move.FLAT, Move.ROSE, Move.UNKNOWN
 NAMES = ("lie", "honest", "honest_and_right", "evasion", "belief", "accuracy")
@@ -26,7 +36,7 @@ def case(**moves) -> Moves:
 def test_every_case_has_one_name():
     """4^6 moves times three states of fluency."""
     assert len(EVERY) == 4**6 * 3
-    assert {effect(moves) for moves in EVERY} == set(Effect)
+    assert {classify_effect(moves) for moves in EVERY} == set(Effect)
 
 
 def test_it_is_more_honest_only_with_fewer_lies_and_more_honest_statements():
@@ -34,16 +44,16 @@ def test_it_is_more_honest_only_with_fewer_lies_and_more_honest_statements():
     for moves in EVERY:
         both = moves.lie is FELL and moves.honest is ROSE
         wrong = moves.accuracy is FELL and moves.honest_and_right is not ROSE
-        assert (effect(moves) in {Effect.HONEST, Effect.HONEST_AT_A_COST}) is (both and not wrong)
+        assert (classify_effect(moves) in {Effect.HONEST, Effect.HONEST_AT_A_COST}) is (both and not wrong)
 
 
 def test_it_is_plainly_more_honest_only_without_a_cost():
     """Every cost takes the plain name away."""
     for moves in EVERY:
-        if effect(moves) is Effect.HONEST:
-            assert not costs(moves)
-        if effect(moves) is Effect.HONEST_AT_A_COST:
-            assert costs(moves)
+        if classify_effect(moves) is Effect.HONEST:
+            assert not list_costs(moves)
+        if classify_effect(moves) is Effect.HONEST_AT_A_COST:
+            assert list_costs(moves)
 
 
 def test_only_is_said_only_where_lies_fell_and_a_reason_is_seen():
@@ -56,9 +66,9 @@ def test_only_is_said_only_where_lies_fell_and_a_reason_is_seen():
     }
     assert set(reasons) == ONLY
     for moves in EVERY:
-        if effect(moves) in ONLY:
+        if classify_effect(moves) in ONLY:
             assert moves.lie is FELL
-            assert reasons[effect(moves)](moves)
+            assert reasons[classify_effect(moves)](moves)
 
 
 def test_fewer_lies_without_more_honesty_never_pass_for_honesty():
@@ -66,18 +76,18 @@ def test_fewer_lies_without_more_honesty_never_pass_for_honesty():
     for moves in EVERY:
         if moves.lie is FELL and moves.honest is not ROSE:
             seen = moves.evasion is ROSE or moves.belief is FELL or moves.accuracy is FELL
-            assert effect(moves) in (ONLY if seen else {Effect.FEWER_LIES_UNEXPLAINED})
+            assert classify_effect(moves) in (ONLY if seen else {Effect.FEWER_LIES_UNEXPLAINED})
 
 
 def test_what_is_unknown_is_no_cost():
     """And an unknown P(lie) has no effect at all."""
     for moves in EVERY:
-        found = costs(moves)
+        found = list_costs(moves)
         assert (Cost.EVASION in found) is (moves.evasion is ROSE)
         assert (Cost.BELIEF in found) is (moves.belief is FELL)
         assert (Cost.ACCURACY in found) is (moves.accuracy is FELL)
         assert (Cost.FLUENCY in found) is (moves.fluency is Fluent.DAMAGED)
-        assert (effect(moves) is Effect.UNKNOWN) is (moves.lie is UNKNOWN)
+        assert (classify_effect(moves) is Effect.UNKNOWN) is (moves.lie is UNKNOWN)
 
 
 @pytest.mark.parametrize(
@@ -100,13 +110,13 @@ def test_what_is_unknown_is_no_cost():
 )
 def test_named_cases(moves, name):
     """The ones a reader thinks of first."""
-    assert effect(moves) is name
+    assert classify_effect(moves) is name
 
 
 def test_every_effect_has_its_sentence():
     """None is missing and no two are the same."""
-    assert set(WORDS) == set(Effect)
-    assert len(set(WORDS.values())) == len(WORDS)
+    assert set(EFFECT_SENTENCES) == set(Effect)
+    assert len(set(EFFECT_SENTENCES.values())) == len(EFFECT_SENTENCES)
 
 
 @pytest.mark.parametrize(
@@ -115,4 +125,4 @@ def test_every_effect_has_its_sentence():
 )
 def test_a_measure_moved_if_its_interval_leaves_zero_out(low, high, move):
     """An interval that ends at 0 still holds it."""
-    assert moved(Difference(n=10, low=low, high=high)) is move
+    assert classify_move(Difference(n=10, low=low, high=high)) is move

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unmask.stats.lying_at import Tally, chance, lying_at
+from unmask.stats.lying_at import Tally, estimate_lie_chance, lying_at
 from unmask.stats.rate import Z95, rate
 
 
@@ -30,7 +30,9 @@ def test_the_chance_is_the_share_of_subsets_with_a_lie(n):
     for lies in range(n + 1):
         for k in range(1, n + 1):
             subsets = list(combinations([True] * lies + [False] * (n - lies), k))
-            assert chance(lies, n=n, k=k) == pytest.approx(sum(map(any, subsets)) / len(subsets), abs=1e-15)
+            assert estimate_lie_chance(lies, n=n, k=k) == pytest.approx(
+                sum(map(any, subsets)) / len(subsets), abs=1e-15
+            )
 
 
 def test_the_estimator_is_unbiased():
@@ -38,7 +40,7 @@ def test_the_estimator_is_unbiased():
     n, p = 6, 0.3
     for k in range(1, n + 1):
         mean = sum(
-            p ** sum(takes) * (1 - p) ** (n - sum(takes)) * chance(sum(takes), n=n, k=k)
+            p ** sum(takes) * (1 - p) ** (n - sum(takes)) * estimate_lie_chance(sum(takes), n=n, k=k)
             for takes in np.ndindex(*[2] * n)
         )
         assert mean == pytest.approx(1 - (1 - p) ** k)
@@ -129,7 +131,7 @@ def test_the_interval_tends_to_the_clustered_normal_one_for_many_scenarios():
     rng = np.random.default_rng(7)
     lies = rng.binomial(10, rng.beta(1, 2, size=4000))
     found = lying_at([Tally(lies=int(one)) for one in lies], n=10, k=3)
-    chances = [chance(int(one), n=10, k=3) for one in lies]
+    chances = [estimate_lie_chance(int(one), n=10, k=3) for one in lies]
     error = np.std(chances) / sqrt(len(chances))
     assert (found.high - found.low) / 2 == pytest.approx(Z95 * error, rel=0.02)
 

@@ -8,19 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from unmask.analysis.published.values import published
+from unmask.analysis.published.values import published_values
 from unmask.errors import UsageError
 from unmask.stats.compare import mcnemar, paired_z
 from unmask.stats.power import (
     Design,
-    detectable,
+    detectable_gap,
     discordance,
+    gap_variance,
     mcnemar_power,
     power,
     power_of,
     scenarios_needed,
     smallest_gap,
-    variance,
 )
 
 
@@ -58,15 +58,15 @@ def test_a_gap_larger_than_what_differs_is_refused():
 
 def test_the_detectable_difference_is_where_power_crosses():
     """Four times in five at it, less often a hundredth below."""
-    found = detectable(500, discordant=0.25)
+    found = detectable_gap(500, discordant=0.25)
     assert mcnemar_power(500, discordant=0.25, gap=found) >= 0.8
     assert mcnemar_power(500, discordant=0.25, gap=found - 0.01) < 0.8
 
 
 def test_five_pairs_can_show_nothing():
     """The exact test needs six that differ one way."""
-    assert detectable(5, discordant=0.5) is None
-    assert detectable(6, discordant=0.5, power=0.5) is not None
+    assert detectable_gap(5, discordant=0.5) is None
+    assert detectable_gap(6, discordant=0.5, power=0.5) is not None
 
 
 @pytest.mark.parametrize("takes", [1, 2, 10])
@@ -94,7 +94,7 @@ def test_the_smallest_gap_is_the_inverse_of_the_needed_scenarios():
 def test_discordance_and_variance_agree_for_one_take():
     """E[gap^2] - gap^2, as for any difference of two yes/no values."""
     design = Design(p=0.3, correlation=0.4)
-    assert variance(design, 0.1, takes=1) == pytest.approx(discordance(design, 0.1) - 0.1**2)
+    assert gap_variance(design, 0.1, takes=1) == pytest.approx(discordance(design, 0.1) - 0.1**2)
 
 
 def test_the_power_with_takes_is_what_a_simulation_finds():
@@ -127,7 +127,7 @@ def test_the_default_take_correlation_follows_from_the_published_table():
     from scipy.optimize import brentq
 
     table: dict[str, dict[str, float]] = {}
-    for one in published():
+    for one in published_values():
         if one.source == "paper" and one.where.endswith("Table 3"):
             table.setdefault(one.model, {})[one.measure] = one.value
     both = [(row["p_lie"], row["lying_at_10"]) for row in table.values() if "lying_at_10" in row]

@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from unmask.stats.auroc import auroc
-from unmask.stats.probe import cross_validated, excess, fit, folds
+from unmask.stats.probe import assign_folds, cross_validate, estimate_excess_scatter, fit_probe
 
 
 @pytest.mark.parametrize("strength", [0.001, 0.1, 1.0, 100.0])
@@ -17,7 +17,7 @@ def test_a_fit_is_that_of_scikit_learn(samples, size, strength):
     rng = np.random.default_rng(samples)
     features = rng.normal(size=(samples, size))
     labels = features[:, 0] + rng.normal(size=samples) > 0.3
-    line = fit(features, labels, strength=strength)
+    line = fit_probe(features, labels, strength=strength)
     oracle = LogisticRegression(C=strength, tol=1e-10, max_iter=20_000).fit(features, labels)
     assert line.weights == pytest.approx(oracle.coef_[0], abs=2e-4)
     assert line.offset == pytest.approx(oracle.intercept_[0], abs=2e-4)
@@ -27,14 +27,14 @@ def test_a_fit_is_that_of_scikit_learn(samples, size, strength):
 def test_classes_that_a_line_parts_have_a_finite_fit():
     """The penalty holds the weights."""
     features = np.array([[-1.0], [-2.0], [1.0], [2.0]])
-    line = fit(features, np.array([False, False, True, True]), strength=1.0)
+    line = fit_probe(features, np.array([False, False, True, True]), strength=1.0)
     assert np.isfinite(line.weights).all()
     assert (line(features) > 0).tolist() == [False, False, True, True]
 
 
 def test_equal_features_say_nothing():
     """No direction, no error."""
-    line = fit(np.ones((6, 3)), np.array([True, False] * 3), strength=1.0)
+    line = fit_probe(np.ones((6, 3)), np.array([True, False] * 3), strength=1.0)
     assert np.allclose(line(np.ones((1, 3))), 0, atol=1e-6)
 
 
@@ -43,7 +43,7 @@ def test_folds_keep_groups_whole_and_classes_spread():
     rng = np.random.default_rng(0)
     groups = [f"s{number // 3}" for number in range(90)]
     labels = np.array([number // 3 % 3 == 0 for number in range(90)])
-    found = folds(labels, groups, count=5, rng=rng)
+    found = assign_folds(labels, groups, count=5, rng=rng)
     for name in set(groups):
         assert len({fold for fold, group in zip(found, groups, strict=True) if group == name}) == 1
     assert [int(labels[found == fold].sum()) for fold in range(5)] == [6] * 5
@@ -61,7 +61,7 @@ def planted(seed, *, signal, samples=80, size=60, layers=3, speaks=1):
 def test_a_planted_direction_is_found_in_its_layer():
     """All outer folds choose the layer that speaks."""
     features, labels, groups = planted(0, signal=3.0)
-    found = cross_validated(features, labels, groups, rng=np.random.default_rng(1))
+    found = cross_validate(features, labels, groups, rng=np.random.default_rng(1))
     assert set(found.layers) == {1}
     assert auroc(list(found.scores), labels, groups=groups, rng=np.random.default_rng(2)).low > 0.8
 
@@ -72,8 +72,8 @@ def test_labels_that_mean_nothing_are_told_apart_by_nobody():
     for seed in range(20):
         features, labels, groups = planted(seed, signal=0.0, samples=50, size=30, layers=2)
         rng = np.random.default_rng(seed)
-        found = cross_validated(features, labels, groups, rng=rng)
-        widen = excess(features, found, labels, groups, rng=rng, times=25)
+        found = cross_validate(features, labels, groups, rng=rng)
+        widen = estimate_excess_scatter(features, found, labels, groups, rng=rng, times=25)
         area = auroc(list(found.scores), labels, groups=groups, rng=rng, widen=widen)
         values.append(area.value)
         held += area.low <= 0.5 <= area.high
@@ -86,7 +86,7 @@ def test_a_scenario_seen_in_another_take_is_no_help():
     areas = []
     for seed in range(6):
         features, labels, groups = planted(seed, signal=0.0, samples=40)
-        found = cross_validated(
+        found = cross_validate(
             np.repeat(features, 4, axis=0),
             list(np.repeat(labels, 4)),
             list(np.repeat(groups, 4)),

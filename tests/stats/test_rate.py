@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from unmask.stats.rate import hide_unjudged, rate, wilson
+from unmask.stats.rate import hide_unjudged, rate, wilson_interval
 
 TOTALS = st.integers(1, 5000)
 
@@ -27,7 +27,7 @@ def test_the_interval_is_scipys_wilson_interval(counted):
     """The closed form against the library."""
     hits, total = counted
     theirs = binomtest(hits, total).proportion_ci(method="wilson")
-    assert wilson(hits, total) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
+    assert wilson_interval(hits, total) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
 
 
 @given(counts(), st.integers(0, 500))

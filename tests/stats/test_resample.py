@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from unmask.stats import resample
-from unmask.stats.auroc import auroc, resampled
-from unmask.stats.rank import separated
-from unmask.stats.resample import draws, mean_draws, percentile_interval, ratio_draws
+from unmask.stats.auroc import auroc, resample_areas
+from unmask.stats.rank import separate_pairs
+from unmask.stats.resample import draw_counts, mean_draws, percentile_interval, ratio_draws
 
 
 def whole(blocks):
@@ -23,7 +23,7 @@ def whole(blocks):
 @given(st.integers(1, 40), st.integers(0, 2**32 - 1))
 def test_every_resample_draws_as_many_scenarios_as_there_are(n, seed):
     """Whole counts that sum to n."""
-    counts = whole(draws(n, rng=np.random.default_rng(seed), resamples=50))
+    counts = whole(draw_counts(n, rng=np.random.default_rng(seed), resamples=50))
     assert counts.shape == (50, n)
     assert np.all(counts == counts.round())
     assert np.all(counts.sum(axis=1) == n)
@@ -38,7 +38,7 @@ def test_the_same_seed_gives_the_same_draws():
 def test_nothing_cannot_be_resampled():
     """An error, not an empty array that means nothing."""
     with pytest.raises(ValueError, match="nothing to resample"):
-        draws(0, rng=np.random.default_rng(0))
+        draw_counts(0, rng=np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5])
@@ -56,7 +56,7 @@ def test_grouped_and_plain_draws_have_the_same_spread():
     """Drawing distinct values by their counts is drawing scenarios."""
     values = np.random.default_rng(9).choice([0, 0.25, 1], size=200)
     grouped = mean_draws(list(values), rng=np.random.default_rng(1), resamples=8000)
-    plain = whole(draws(200, rng=np.random.default_rng(2), resamples=8000)) @ values / 200
+    plain = whole(draw_counts(200, rng=np.random.default_rng(2), resamples=8000)) @ values / 200
     assert grouped.std() == pytest.approx(plain.std(), rel=0.05)
     assert grouped.mean() == pytest.approx(plain.mean(), abs=0.002)
 
@@ -64,7 +64,7 @@ def test_grouped_and_plain_draws_have_the_same_spread():
 def test_a_ratio_without_a_denominator_has_no_value():
     """Drawn only from scenarios outside it."""
     found = ratio_draws(np.array([1.0, 0.0]), np.array([1.0, 0.0]), rng=np.random.default_rng(0), resamples=60)
-    drawn = whole(draws(2, rng=np.random.default_rng(0), resamples=60))[:, 0] > 0
+    drawn = whole(draw_counts(2, rng=np.random.default_rng(0), resamples=60))[:, 0] > 0
     assert 0 < drawn.sum() < 60
     assert np.all(found[drawn] == 1)
     assert np.all(np.isnan(found[~drawn]))
@@ -80,11 +80,11 @@ GAPS = [0, 0.1, 0.5, -0.3, 1, 0.7] * 50
 LABELS = [False, True, True] * 100
 NAMES = [str(number) for number in range(300)]
 COMPUTED = {
-    "draws": lambda rng: whole(draws(300, rng=rng)),
+    "draws": lambda rng: whole(draw_counts(300, rng=rng)),
     "means": lambda rng: mean_draws(GAPS, rng=rng),
     "ratios": lambda rng: ratio_draws(np.array(GAPS), np.arange(1.0, 301.0), rng=rng),
     "areas": lambda rng: np.array([(found := auroc(GAPS, LABELS, groups=NAMES, rng=rng)).low, found.high]),
-    "ranks": lambda rng: separated(np.random.default_rng(8).random((300, 6)) ** np.arange(1, 7), rng=rng),
+    "ranks": lambda rng: separate_pairs(np.random.default_rng(8).random((300, 6)) ** np.arange(1, 7), rng=rng),
 }
 
 
@@ -107,11 +107,11 @@ def test_memory_does_not_grow_with_the_number_of_resampled_scenarios(what, monke
     names = [str(number // 2) for number in range(n)]
     runs = rng.random((n, 8))
     use = {
-        "draws": lambda: sum(len(block) for block in draws(n, rng=rng, resamples=60)),
+        "draws": lambda: sum(len(block) for block in draw_counts(n, rng=rng, resamples=60)),
         "means": lambda: mean_draws(values, rng=rng, resamples=60),
         "ratios": lambda: ratio_draws(values, ones, rng=rng, resamples=60),
-        "areas": lambda: resampled([values], truth, groups=names, rng=rng, resamples=60),
-        "ranks": lambda: separated(runs, rng=rng, resamples=20),
+        "areas": lambda: resample_areas([values], truth, groups=names, rng=rng, resamples=60),
+        "ranks": lambda: separate_pairs(runs, rng=rng, resamples=20),
     }[what]
     tracemalloc.start()
     try:

@@ -15,11 +15,11 @@ from unmask.records import Message  # noqa: E402
 from unmask.whitebox.activations import (  # noqa: E402
     AnsweredChat,
     Pooling,
-    activations,
-    existing_layers,
+    capture_activations,
+    compute_activations,
     layers_of,
-    tokenised,
-    watched,
+    select_layers,
+    tokenise,
 )
 from unmask.whitebox.chat import Chat  # noqa: E402
 
@@ -45,10 +45,10 @@ def hooks(model) -> int:
 def test_activations_are_those_transformers_gives_itself(chat, kind, pooling):
     """One conversation at a time, without filling: `output_hidden_states` of transformers is the reference."""
     model = tiny_llama.model(kind, num_hidden_layers=3)
-    found = activations(model, chat, SAID, layers=[0, 1], pooling=pooling)
+    found = compute_activations(model, chat, SAID, layers=[0, 1], pooling=pooling)
     assert found.shape == (4, 2, 32)
     for said, row in zip(SAID, found, strict=True):
-        tokens = tokenised(chat, said)
+        tokens = tokenise(chat, said)
         with torch.inference_mode():
             states = model(input_ids=torch.tensor([tokens.all]), output_hidden_states=True).hidden_states
         for layer in (0, 1):
@@ -58,14 +58,14 @@ def test_activations_are_those_transformers_gives_itself(chat, kind, pooling):
 
 
 def test_the_answer_is_cut_to_the_limit(chat):
-    assert tokenised(chat, SAID[0], limit=4).answer == 4
-    assert tokenised(chat, SAID[0]).answer == len("Yes, it is.")
+    assert tokenise(chat, SAID[0], limit=4).answer == 4
+    assert tokenise(chat, SAID[0]).answer == len("Yes, it is.")
 
 
 def test_no_hook_stays_after_an_error():
     """The error happens while the hooks are there."""
     model = tiny_llama.model()
-    with pytest.raises(ZeroDivisionError), watched(model, [0, 1]):
+    with pytest.raises(ZeroDivisionError), capture_activations(model, [0, 1]):
         _ = (1 if hooks(model) == 2 else None) / 0
     assert hooks(model) == 0
 
@@ -73,7 +73,7 @@ def test_no_hook_stays_after_an_error():
 def test_what_is_watched_can_be_gone_back_through():
     """Training needs the gradient of what a layer holds."""
     model = tiny_llama.model()
-    with watched(model, [1]) as held:
+    with capture_activations(model, [1]) as held:
         model(input_ids=torch.tensor([[1, 2, 3]]))
     held[1].sum().backward()
     assert model.model.layers[0].mlp.up_proj.weight.grad.abs().sum() > 0
@@ -82,13 +82,13 @@ def test_what_is_watched_can_be_gone_back_through():
 @pytest.mark.parametrize("asked", [[2], [-1], [0, 99]])
 def test_layers_that_are_not_there_are_named(asked):
     with pytest.raises(LayersOutOfRange, match=f"layer {max(asked, key=abs)}: the model has 2 layers, 0 to 1"):
-        existing_layers(tiny_llama.model(), asked)
+        select_layers(tiny_llama.model(), asked)
 
 
 def test_layers_are_sorted_and_all_unless_asked():
     model = tiny_llama.model(num_hidden_layers=4)
-    assert existing_layers(model) == (0, 1, 2, 3)
-    assert existing_layers(model, [3, 1, 3]) == (1, 3)
+    assert select_layers(model) == (0, 1, 2, 3)
+    assert select_layers(model, [3, 1, 3]) == (1, 3)
 
 
 def test_layers_of_an_adapted_model_are_those_of_the_model():
@@ -105,9 +105,9 @@ def test_activations_that_are_not_numbers_are_an_error(chat):
     model = tiny_llama.model()
     torch.nn.init.constant_(model.model.layers[1].mlp.down_proj.weight, math.nan)
     with pytest.raises(FatalModelError, match="layer 1 are not numbers"):
-        activations(model, chat, SAID, layers=[0, 1])
+        compute_activations(model, chat, SAID, layers=[0, 1])
 
 
 def test_a_conversation_longer_than_the_context_is_refused(chat):
     with pytest.raises(RequestRefusedError, match="the context holds 256"):
-        activations(tiny_llama.model(), chat, [AnsweredChat((Message("user", "y" * 300),))], layers=[0])
+        compute_activations(tiny_llama.model(), chat, [AnsweredChat((Message("user", "y" * 300),))], layers=[0])

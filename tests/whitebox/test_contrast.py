@@ -17,13 +17,13 @@ from unmask.whitebox.contrast import (
     SHARED,
     UNSEEN,
     Fact,
-    facts,
+    build_pairs,
     facts_hash,
-    overlap,
-    pairs,
+    find_overlaps,
+    load_facts,
     parse_facts,
     refuse_shared,
-    split,
+    split_facts,
 )
 
 PARAPHRASES = [
@@ -75,7 +75,7 @@ def lines(*found: Fact) -> bytes:
 
 
 def test_there_are_at_least_300_facts_of_many_topics():
-    ours = facts()
+    ours = load_facts()
     assert len(ours) >= 300
     assert len({fact.question for fact in ours}) == len(ours)
     topics = Counter(fact.topic for fact in ours)
@@ -85,15 +85,15 @@ def test_there_are_at_least_300_facts_of_many_topics():
 
 def test_our_facts_share_none_with_the_bundled_sets():
     """With a margin: the closest stays below the threshold by 0.02."""
-    ours = facts()
+    ours = load_facts()
     refuse_shared(ours)
     for name in ("core", "tiny"):
-        assert overlap(ours, load(name).scenarios, threshold=SHARED - 0.02) == []
+        assert find_overlaps(ours, load(name).scenarios, threshold=SHARED - 0.02) == []
 
 
 def test_an_answer_says_something_else_than_its_falsehood_in_as_many_words():
     """A direction must not be one of length: in total the true answers are as long as the untrue ones."""
-    ours = facts()
+    ours = load_facts()
     true, untrue = (sum(len(getattr(fact, side)) for fact in ours) for side in ("answer", "falsehood"))
     assert 0.95 < true / untrue < 1.05
 
@@ -111,7 +111,7 @@ def test_instructions_differ_and_are_of_like_length():
 @pytest.mark.parametrize(("question", "answer", "falsehood"), PARAPHRASES)
 def test_a_paraphrase_of_a_core_fact_is_found(question, answer, falsehood):
     """Among our own facts, as a user's file would have it."""
-    found = overlap([*facts(), Fact("copied", "t", question, answer, falsehood)], load("core").scenarios)
+    found = find_overlaps([*load_facts(), Fact("copied", "t", question, answer, falsehood)], load("core").scenarios)
     assert [one.fact for one in found] == ["copied"]
     assert len(found[0].shared) >= 2
 
@@ -125,13 +125,13 @@ def test_every_fact_of_core_itself_is_found():
             continue
         true, untrue = scenario.statements if scenario.truth is Letter.A else reversed(scenario.statements)
         copied.append(Fact(scenario.id, "t", scenario.direct, true, untrue))
-    assert {one.fact for one in overlap(copied, scenarios)} == {fact.id for fact in copied}
+    assert {one.fact for one in find_overlaps(copied, scenarios)} == {fact.id for fact in copied}
 
 
 def test_shared_facts_are_refused_by_name():
     copied = Fact("mine-7", "t", "What does a camel store in its hump?", "Fat.", "Water.")
     with pytest.raises(SharedFacts, match="1 training facts are also in core") as caught:
-        refuse_shared([*facts(), copied], ["core"])
+        refuse_shared([*load_facts(), copied], ["core"])
     assert "mine-7: What does a camel store in its hump? (scenario" in str(caught.value)
     assert caught.value.exit_code == 2
 
@@ -142,7 +142,7 @@ def test_shared_facts_are_refused_by_name():
 def test_facts_come_from_a_file(tmp_path):
     given_facts = [made(place) for place in range(9)]
     (tmp_path / "mine.jsonl").write_bytes(b"\xef\xbb\xbf" + lines(*given_facts) + b"\n\n")
-    assert facts(tmp_path / "mine.jsonl") == tuple(given_facts)
+    assert load_facts(tmp_path / "mine.jsonl") == tuple(given_facts)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_bad_facts_are_named(bad, said):
 
 def test_a_file_that_is_not_there_is_a_usage_error(tmp_path):
     with pytest.raises(UsageError, match="cannot read the facts"):
-        facts(tmp_path / "none.jsonl")
+        load_facts(tmp_path / "none.jsonl")
 
 
 @given(st.binary(max_size=200))
@@ -181,15 +181,17 @@ def test_any_bytes_are_facts_or_an_error_of_ours(data):
 
 
 def test_a_pair_differs_in_the_instruction_only():
-    for pair, fact in zip(pairs(facts()), facts(), strict=True):
+    for pair, fact in zip(build_pairs(load_facts()), load_facts(), strict=True):
         assert pair.honest[1:] == pair.untruthful[1:]
         assert pair.honest[0] != pair.untruthful[0]
         assert pair.answer in (fact.answer, fact.falsehood)
 
 
 def test_true_and_untrue_answers_take_turns_under_every_instruction():
-    known = {fact.id: fact for fact in facts()}
-    said = Counter((pair.honest[0].content, pair.answer == known[pair.fact].answer) for pair in pairs(facts()))
+    known = {fact.id: fact for fact in load_facts()}
+    said = Counter(
+        (pair.honest[0].content, pair.answer == known[pair.fact].answer) for pair in build_pairs(load_facts())
+    )
     assert len(said) == 2 * len(INSTRUCTIONS)
     assert max(said.values()) - min(said.values()) <= 2
 
@@ -197,10 +199,10 @@ def test_true_and_untrue_answers_take_turns_under_every_instruction():
 @given(st.integers(8, 60), st.integers(0, 5))
 def test_no_fact_is_both_learnt_from_and_held_out(count, seed):
     found = [made(place) for place in range(count)]
-    learnt, held = split(found, seed=seed)
+    learnt, held = split_facts(found, seed=seed)
     assert sorted(fact.id for fact in (*learnt, *held)) == sorted(fact.id for fact in found)
     assert len(held) >= 2
-    assert split(found, seed=seed) == (learnt, held)
+    assert split_facts(found, seed=seed) == (learnt, held)
 
 
 def test_the_hash_is_of_the_content_not_of_the_order():

@@ -8,16 +8,23 @@ import numpy as np
 import pytest
 
 from unmask.errors import FatalModelError, UsageError
-from unmask.whitebox.fluency import Fluency, Passage, damaged, fluency, neutral, ratio
+from unmask.whitebox.fluency import (
+    Fluency,
+    PassageLoss,
+    compare_perplexity,
+    is_damaged,
+    measure_perplexity,
+    read_neutral_passages,
+)
 
 
 def made(losses, *, tokens=100, text="t") -> Fluency:
-    return Fluency(model="m", text=text, passages=tuple(Passage(tokens, loss * tokens) for loss in losses))
+    return Fluency(model="m", text=text, passages=tuple(PassageLoss(tokens, loss * tokens) for loss in losses))
 
 
 def test_the_text_is_of_our_own_size():
     """About 1,500 words in passages, none of them empty or doubled."""
-    passages = neutral()
+    passages = read_neutral_passages()
     assert 1400 <= sum(len(passage.split()) for passage in passages) <= 1600
     assert len(set(passages)) == len(passages) >= 10
     assert all(60 <= len(passage.split()) <= 160 for passage in passages)
@@ -25,15 +32,15 @@ def test_the_text_is_of_our_own_size():
 
 def test_the_same_model_has_ratio_one():
     """With an interval of no width."""
-    found = ratio(made([3.0, 2.5, 4.0]), made([3.0, 2.5, 4.0]), rng=np.random.default_rng(0))
+    found = compare_perplexity(made([3.0, 2.5, 4.0]), made([3.0, 2.5, 4.0]), rng=np.random.default_rng(0))
     assert (found.value, found.low, found.high) == (1, 1, 1)
-    assert not damaged(found)
+    assert not is_damaged(found)
 
 
 def test_the_ratio_is_that_of_the_perplexities():
     """Whatever the losses of single passages are."""
     base, treated = made([3.0, 2.5, 4.0, 3.3]), made([3.1, 2.9, 3.9, 3.6])
-    found = ratio(base, treated, rng=np.random.default_rng(0))
+    found = compare_perplexity(base, treated, rng=np.random.default_rng(0))
     assert found.value == pytest.approx(treated.perplexity / base.perplexity)
     assert found.low < found.value < found.high
 
@@ -41,15 +48,15 @@ def test_the_ratio_is_that_of_the_perplexities():
 @pytest.mark.parametrize(("factor", "limit", "told"), [(1.11, 1.1, True), (1.09, 1.1, False), (1.09, 1.05, True)])
 def test_beyond_the_limit_is_damage(factor, limit, told):
     """By the ratio itself."""
-    found = ratio(made([3.0] * 4), made([3.0 + log(factor)] * 4), rng=np.random.default_rng(0))
-    assert damaged(found, limit=limit) is told
+    found = compare_perplexity(made([3.0] * 4), made([3.0 + log(factor)] * 4), rng=np.random.default_rng(0))
+    assert is_damaged(found, limit=limit) is told
 
 
 @pytest.mark.parametrize("other", [made([3.0], text="x"), made([3.0], tokens=99), made([3.0, 3.0])])
 def test_other_texts_or_tokens_are_not_compared(other):
     """A ratio of them would mean nothing."""
     with pytest.raises(UsageError, match="different texts or tokens"):
-        ratio(made([3.0]), other, rng=np.random.default_rng(0))
+        compare_perplexity(made([3.0]), other, rng=np.random.default_rng(0))
 
 
 torch = pytest.importorskip("torch", reason="needs the extra whitebox")
@@ -67,7 +74,7 @@ def test_perplexity_is_the_mean_surprise_of_the_next_token():
     from tests.models.local import tiny_llama
 
     model = tiny_llama.model()
-    found = fluency(model, Words(), name="m", passages=("The sea is wide.", "A door."))
+    found = measure_perplexity(model, Words(), name="m", passages=("The sea is wide.", "A door."))
     assert [one.tokens for one in found.passages] == [15, 6]
     ids = Words().tokens("A door.")
     loss = 0.0
@@ -86,4 +93,4 @@ def test_a_model_without_numbers_is_an_error():
     model = tiny_llama.model()
     model.lm_head.weight.data[:] = float("nan")
     with pytest.raises(FatalModelError, match="no numbers"):
-        fluency(model, Words(), name="m", passages=("A door.",))
+        measure_perplexity(model, Words(), name="m", passages=("A door.",))

@@ -25,21 +25,21 @@ from tests.models.local import tiny_llama  # noqa: E402
 from unmask.cli.mitigate_lorra import lorra as command  # noqa: E402
 from unmask.errors import FatalModelError, LayersOutOfRange, MissingError, SharedFacts, UsageError  # noqa: E402
 from unmask.models.local.hf import open_hf  # noqa: E402
-from unmask.models.local.inside import looked_at  # noqa: E402
+from unmask.models.local.inside import check_local_model  # noqa: E402
 from unmask.records import Message, Request, Sampling  # noqa: E402
 from unmask.whitebox import contrast, load, lorra  # noqa: E402
-from unmask.whitebox.activations import AnsweredChat, watched  # noqa: E402
+from unmask.whitebox.activations import AnsweredChat, capture_activations  # noqa: E402
 from unmask.whitebox.lorra import (  # noqa: E402
     Example,
     LorraJob,
     LorraRecord,
     LorraSettings,
     Trainer,
-    grouped,
     middle_third,
-    partial,
-    refuse,
-    targets,
+    order_in_batches,
+    partial_folder,
+    refuse_job,
+    target_layers,
     train,
 )
 
@@ -67,8 +67,8 @@ def folder(tmp_path_factory) -> Path:
 
 
 def made(folder: Path, out: Path, **options) -> LorraRecord:
-    checked, chat = looked_at(f"hf:{folder}")
-    return train(checked, chat, contrast.facts(), job=LorraJob(out=out, **{"settings": QUICK, **options}))
+    checked, chat = check_local_model(f"hf:{folder}")
+    return train(checked, chat, contrast.load_facts(), job=LorraJob(out=out, **{"settings": QUICK, **options}))
 
 
 @pytest.fixture(scope="module")
@@ -95,12 +95,12 @@ def test_published_settings_are_the_default():
 def test_the_loss_goes_down_and_activations_move_along_the_direction():
     made = trainer()
     batch = examples(16)
-    start = made.moved(batch)
+    start = made.measure_movement(batch)
     assert (start.along, start.after) == (pytest.approx(0, abs=1e-4), pytest.approx(start.before))
     losses = [made.step(batch) for _ in range(30)]
     assert losses[-1] < 0.98 * losses[0]
-    assert made.moved(batch).along > 0.1
-    assert made.moved(batch).after < 0.98 * start.before
+    assert made.measure_movement(batch).along > 0.1
+    assert made.measure_movement(batch).after < 0.98 * start.before
 
 
 def test_a_negative_strength_moves_the_other_way():
@@ -109,7 +109,7 @@ def test_a_negative_strength_moves_the_other_way():
     batch = examples(16)
     for _ in range(10):
         made.step(batch)
-    assert made.moved(batch).along < -0.02
+    assert made.measure_movement(batch).along < -0.02
 
 
 def test_the_loss_is_the_mean_length_of_what_is_missing():
@@ -119,7 +119,7 @@ def test_the_loss_is_the_mean_length_of_what_is_missing():
     bare = tiny_llama.model(**DEEP)
 
     def seen(text: tuple[int, ...]) -> torch.Tensor:
-        with torch.no_grad(), watched(bare, (2, 3)) as held:
+        with torch.no_grad(), capture_activations(bare, (2, 3)) as held:
             bare(input_ids=torch.tensor([text]))
         return torch.stack([held[layer][0, -6:] for layer in (2, 3)])
 
@@ -147,20 +147,20 @@ def test_a_step_changes_the_adapter_and_nothing_else():
 def test_batches_have_texts_of_like_length_and_lose_none():
     rng = random.Random(2)
     every = [Example((0,) * (length := rng.randint(8, 90)), (0,) * (length + 9), (1,) * length, 4) for _ in range(70)]
-    found = grouped(every, 8, rng=random.Random(0))
+    found = order_in_batches(every, 8, rng=random.Random(0))
     assert sorted(map(repr, found)) == sorted(map(repr, every))
     assert max(len(one.honest) for one in found[:8]) == max(len(one.honest) for one in every)
     sizes = [[len(one.plain) for one in found[start : start + 8]] for start in range(0, 64, 8)]
     filling = 1 - sum(map(sum, sizes)) / sum(8 * max(batch) for batch in sizes)
     assert filling < 0.15
-    assert found == grouped(every, 8, rng=random.Random(0))
+    assert found == order_in_batches(every, 8, rng=random.Random(0))
 
 
 def test_layers_that_are_not_there_are_refused():
     with pytest.raises(LayersOutOfRange, match="layer 6, 9: the model has 6 layers, 0 to 5"):
-        targets(LorraSettings(layers=(9, 2, 6)), 6)
+        target_layers(LorraSettings(layers=(9, 2, 6)), 6)
     with pytest.raises(UsageError, match="no earlier layer"):
-        targets(LorraSettings(layers=(0,)), 6)
+        target_layers(LorraSettings(layers=(0,)), 6)
 
 
 # --- the folder -------------------------------------------------------------------------------------------
@@ -176,13 +176,13 @@ def test_the_folder_says_everything_that_made_it(adapter, folder):
     told = msgspec.json.decode((adapter / "lorra.json").read_bytes(), type=LorraRecord)
     assert told.defined.settings == QUICK
     assert told.defined.layers == (2, 3, 4)
-    assert told.defined.facts_hash == contrast.facts_hash(contrast.facts())
+    assert told.defined.facts_hash == contrast.facts_hash(contrast.load_facts())
     assert set(told.defined.versions) == {"torch", "transformers", "peft", "safetensors"}
     assert told.evaluated == ("core",)
     losses = json.loads((adapter / "curve.json").read_text())["losses"]
     assert (len(losses), losses[0], losses[-1]) == (6, told.first_loss, told.last_loss)
     assert json.loads((adapter / "adapter_config.json").read_text())["base_model_name_or_path"] == str(folder)
-    assert not partial(adapter).exists()
+    assert not partial_folder(adapter).exists()
 
 
 def test_the_curve_is_drawn_where_matplotlib_is(adapter):
@@ -225,7 +225,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_others(adapter, f
 def test_a_training_broken_off_and_resumed_gives_the_very_same_weights(adapter, folder, tmp_path, monkeypatch, after):
     """Dropout and the optimiser's memory included: to the last bit."""
     monkeypatch.setattr(lorra, "SAVE_EVERY", 2)
-    checked, chat = looked_at(f"hf:{folder}")
+    checked, chat = check_local_model(f"hf:{folder}")
     out = tmp_path / "adapter"
 
     def break_off(done):
@@ -233,28 +233,30 @@ def test_a_training_broken_off_and_resumed_gives_the_very_same_weights(adapter, 
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(checked, chat, contrast.facts(), job=LorraJob(out=out, settings=QUICK), report=break_off)
+        train(checked, chat, contrast.load_facts(), job=LorraJob(out=out, settings=QUICK), report=break_off)
     assert not out.exists()
     told = made(folder, out, resume=True)
     assert told.resumed == (after,)
     one, other = (load_file(place / "adapter_model.safetensors") for place in (adapter, out))
     assert all(torch.equal(one[name], other[name]) for name in one)
     assert (out / "curve.json").read_bytes() == (adapter / "curve.json").read_bytes()
-    assert not partial(out).exists()
+    assert not partial_folder(out).exists()
 
 
 @pytest.fixture
 def broken(folder, tmp_path, monkeypatch) -> Path:
     """Where a training was broken off after two steps."""
     monkeypatch.setattr(lorra, "SAVE_EVERY", 2)
-    checked, chat = looked_at(f"hf:{folder}")
+    checked, chat = check_local_model(f"hf:{folder}")
 
     def break_off(done):
         if done.step == 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(checked, chat, contrast.facts(), job=LorraJob(out=tmp_path / "out", settings=QUICK), report=break_off)
+        train(
+            checked, chat, contrast.load_facts(), job=LorraJob(out=tmp_path / "out", settings=QUICK), report=break_off
+        )
     return tmp_path / "out"
 
 
@@ -265,7 +267,7 @@ def test_other_settings_do_not_resume(folder, broken):
 
 
 def test_a_damaged_state_is_named_and_not_used(folder, broken):
-    state = partial(broken) / "state.pt"
+    state = partial_folder(broken) / "state.pt"
     state.write_bytes(state.read_bytes()[:1000])
     with pytest.raises(UsageError, match="cannot be resumed"):
         made(folder, broken, resume=True)
@@ -273,12 +275,12 @@ def test_a_damaged_state_is_named_and_not_used(folder, broken):
 
 def test_what_is_there_is_not_written_over(folder, broken, tmp_path):
     with pytest.raises(UsageError, match="unfinished training"):
-        refuse(LorraJob(out=broken), model="hf:x")
+        refuse_job(LorraJob(out=broken), model="hf:x")
     with pytest.raises(UsageError, match="no training to resume"):
-        refuse(LorraJob(out=tmp_path / "nothing", resume=True), model="hf:x")
+        refuse_job(LorraJob(out=tmp_path / "nothing", resume=True), model="hf:x")
     (tmp_path / "file").write_text("mine")
     with pytest.raises(UsageError, match="exists already"):
-        refuse(LorraJob(out=tmp_path / "file"), model="hf:x")
+        refuse_job(LorraJob(out=tmp_path / "file"), model="hf:x")
 
 
 def test_a_loss_that_is_no_number_is_an_error_and_leaves_nothing(folder, tmp_path, monkeypatch):
@@ -321,13 +323,13 @@ def test_too_little_memory_is_said_before_a_weight_is_read(folder, tmp_path, mon
 
 
 def test_answers_are_cut(folder):
-    _, chat = looked_at(f"hf:{folder}")
-    (short,) = lorra._tokens(chat, contrast.facts()[:1], LorraSettings(answer_tokens=5))
+    _, chat = check_local_model(f"hf:{folder}")
+    (short,) = lorra._build_examples(chat, contrast.load_facts()[:1], LorraSettings(answer_tokens=5))
     assert short.answer == 5
     assert short.plain[-5:] == short.honest[-5:] == short.untruthful[-5:]
-    whole = chat.tokens(contrast.facts()[0].answer)
+    whole = chat.encode(contrast.load_facts()[0].answer)
     assert list(short.plain[-5:]) == whole[:5]
-    assert AnsweredChat(contrast.messages(contrast.facts()[0]), "").messages[0].role == "user"
+    assert AnsweredChat(contrast.build_messages(contrast.load_facts()[0]), "").messages[0].role == "user"
 
 
 # --- the command ------------------------------------------------------------------------------------------
@@ -353,7 +355,7 @@ def test_facts_of_the_test_are_refused_before_anything_is_loaded(folder, tmp_pat
     scenario = next(one for one in scenarios("core").scenarios if one.direct and one.archetype == "known_facts")
     shared = contrast.Fact("mine", "x", scenario.indirect[0], scenario.proposition, "No.")
     file = tmp_path / "facts.jsonl"
-    file.write_bytes(b"\n".join(map(msgspec.json.encode, (shared, *contrast.facts()[:20]))))
+    file.write_bytes(b"\n".join(map(msgspec.json.encode, (shared, *contrast.load_facts()[:20]))))
     done = run("--model", "hf:/nowhere", "--out", str(tmp_path / "out"), "--facts", str(file))
     assert isinstance(done.exception, SharedFacts)
     assert "mine" in str(done.exception)
@@ -405,8 +407,8 @@ def test_a_killed_process_is_resumed_by_the_same_command(folder, tmp_path):
             process.kill()
     process.wait()
     assert not out.exists()
-    assert (partial(out) / "state.pt").is_file()
-    checked, chat = looked_at(f"hf:{folder}")
+    assert (partial_folder(out) / "state.pt").is_file()
+    checked, chat = check_local_model(f"hf:{folder}")
     settings = LorraSettings(steps=400, batch=1, layers=(1,))
     steps = []
 
@@ -416,9 +418,9 @@ def test_a_killed_process_is_resumed_by_the_same_command(folder, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(checked, chat, contrast.facts(), job=LorraJob(out=out, settings=settings, resume=True), report=seen)
+        train(checked, chat, contrast.load_facts(), job=LorraJob(out=out, settings=settings, resume=True), report=seen)
     assert steps[0] >= 31
-    shutil.rmtree(partial(out))
+    shutil.rmtree(partial_folder(out))
 
 
 # --- real weights -----------------------------------------------------------------------------------------
@@ -428,9 +430,9 @@ def test_real_weights_move_towards_honesty_in_a_few_steps(tmp_path):
     """SmolLM2 135M, on facts that were not trained on."""
     from unmask.models.local.pull import pull
 
-    checked, chat = looked_at(f"hf:{pull('smollm2-135m')}")
+    checked, chat = check_local_model(f"hf:{pull('smollm2-135m')}")
     settings = LorraSettings(steps=6, batch=8, rate=3e-3, layers=(6, 8))
-    told = train(checked, chat, contrast.facts()[:64], job=LorraJob(out=tmp_path / "adapter", settings=settings))
+    told = train(checked, chat, contrast.load_facts()[:64], job=LorraJob(out=tmp_path / "adapter", settings=settings))
     assert told.moved.along > 0.1
     assert told.moved.after < told.moved.before
-    assert load.find(f"{checked.source.shown}+adapter={tmp_path / 'adapter'}").adapter is not None
+    assert load.parse_source(f"{checked.source.shown}+adapter={tmp_path / 'adapter'}").adapter is not None

@@ -17,31 +17,31 @@ pytest.importorskip("transformers", reason="needs the extra whitebox")
 from tests.models.local import tiny_llama  # noqa: E402
 from tests.models.local.test_hf import adapter  # noqa: E402
 from tests.whitebox.test_generate import WIDE, Replayed, finish, prompts  # noqa: E402
-from unmask.cli.main import call  # noqa: E402
+from unmask.cli.main import run_command_line  # noqa: E402
 from unmask.errors import FatalModelError, MissingError, UsageError  # noqa: E402
 from unmask.models.local.hf import HF, open_hf  # noqa: E402
 from unmask.models.local.pull import pull  # noqa: E402
 from unmask.records import Message, Request, Sampling  # noqa: E402
-from unmask.whitebox.activations import watched  # noqa: E402
+from unmask.whitebox.activations import capture_activations  # noqa: E402
 from unmask.whitebox.chat import Chat  # noqa: E402
-from unmask.whitebox.contrast import drawn, facts  # noqa: E402
-from unmask.whitebox.directions import DirectionPlan, directions, read_steering, scored  # noqa: E402
+from unmask.whitebox.contrast import draw_facts, load_facts  # noqa: E402
+from unmask.whitebox.directions import DirectionPlan, compute_directions, read_steering, score_layers  # noqa: E402
 from unmask.whitebox.generate import AnswerRow, Manner, Writer  # noqa: E402
-from unmask.whitebox.load import find, model_hash  # noqa: E402
+from unmask.whitebox.load import model_hash, parse_source  # noqa: E402
 from unmask.whitebox.steer import (  # noqa: E402
     DirectionMethod,
     LayerScore,
     Schedule,
     Steering,
     SteeringRecord,
+    add_steering_hooks,
+    best_score,
     find_steer,
+    layer_weights,
     load_steering,
-    push,
-    read_made,
-    save,
-    shares,
+    read_metadata,
+    save_steering,
     steered,
-    strongest,
 )
 
 ROOMY = {"max_position_embeddings": 512}
@@ -90,20 +90,20 @@ def hooks(model) -> int:
 @given(st.integers(1, 80), st.floats(0, 1), st.floats(0, 1), st.sampled_from(Schedule))
 def test_shares_add_up_to_one_and_are_largest_at_the_chosen_layer(layers, depth, wide, schedule):
     layer, width = min(layers - 1, int(depth * layers)), 1 + wide * (layers - 1)
-    found = shares(schedule, layer=layer, layers=layers, width=width)
+    found = layer_weights(schedule, layer=layer, layers=layers, width=width)
     assert len(found) == layers
     assert math.fsum(found) == pytest.approx(1)
     assert found[layer] == max(found) > 0
 
 
 def test_a_constant_schedule_pushes_as_many_layers_as_it_is_wide():
-    found = shares(Schedule.CONSTANT, layer=10, layers=30, width=5)
+    found = layer_weights(Schedule.CONSTANT, layer=10, layers=30, width=5)
     assert [place for place, share in enumerate(found) if share] == [8, 9, 10, 11, 12]
     assert set(found) == {0.0, 0.2}
 
 
 def test_a_gaussian_schedule_falls_off_on_both_sides_alike():
-    found = shares(Schedule.GAUSSIAN, layer=10, layers=21, width=2)
+    found = layer_weights(Schedule.GAUSSIAN, layer=10, layers=21, width=2)
     assert found == pytest.approx(found[::-1])
     assert found[8] / found[10] == pytest.approx(math.exp(-0.5))
 
@@ -117,7 +117,7 @@ def test_the_push_is_the_coefficient_times_the_vector():
     made = steering(model, layer=1)
     held = []
     for coefficient in (0.0, -2.0):
-        with steered(model, made, coefficient), watched(model, [0, 1]) as seen:
+        with steered(model, made, coefficient), capture_activations(model, [0, 1]) as seen:
             logits(model)
         held.append(dict(seen))
     torch.testing.assert_close(held[1][0], held[0][0])
@@ -136,7 +136,7 @@ def test_the_model_is_itself_again_after_an_error(schedule):
 
 def test_a_coefficient_of_zero_leaves_no_hook():
     model = tiny_llama.model()
-    assert push(model, steering(model), 0.0) == []
+    assert add_steering_hooks(model, steering(model), 0.0) == []
 
 
 @pytest.mark.parametrize("recorder", [None, Replayed], ids=["plain", "recorded"])
@@ -147,7 +147,7 @@ def test_a_steered_model_is_steered_in_every_row_and_step(recorder):
     plain = AnswerRow(rows[1].prompt, Manner(12, temperature=0))
     for each in ([plain], rows):
         written = tiny_llama.model()
-        push(written, steering(model), 0.0 if each == [plain] else 4.0)
+        add_steering_hooks(written, steering(model), 0.0 if each == [plain] else 4.0)
         writer = Writer(written, stops=(), room=WIDE, recorder=recorder and recorder())
         writer.add(each)
         finish(writer)
@@ -168,7 +168,7 @@ def test_a_steered_model_is_steered_in_every_row_and_step(recorder):
 )
 def test_a_direction_of_another_model_is_refused(changes, said):
     with pytest.raises(FatalModelError, match=said) as caught:
-        push(tiny_llama.model(**changes), steering(tiny_llama.model()), 1.0)
+        add_steering_hooks(tiny_llama.model(**changes), steering(tiny_llama.model()), 1.0)
     assert "made from another model, tiny" in str(caught.value)
 
 
@@ -198,9 +198,9 @@ def test_a_trained_model_has_another_hash():
 
 def test_a_file_gives_back_what_was_put_into_it(tmp_path):
     made = steering(tiny_llama.model())
-    save(made, tmp_path / "a.safetensors")
+    save_steering(made, tmp_path / "a.safetensors")
     found = load_steering(tmp_path / "a.safetensors")
-    assert found.made == made.made
+    assert found.metadata == made.metadata
     assert torch.equal(found.vectors, made.vectors)
     assert [path.name for path in tmp_path.iterdir()] == ["a.safetensors"]
 
@@ -209,7 +209,7 @@ def test_a_file_that_is_there_is_not_written_over(tmp_path):
     path = tmp_path / "a.safetensors"
     path.write_text("mine")
     with pytest.raises(UsageError, match="is there already"):
-        save(steering(tiny_llama.model()), path)
+        save_steering(steering(tiny_llama.model()), path)
     assert path.read_text() == "mine"
 
 
@@ -220,11 +220,11 @@ def nameless(path, made: Steering) -> None:
 
 
 def of_nothing(path, made: Steering) -> None:
-    save(Steering(made.made, made.vectors * math.nan), path)
+    save_steering(Steering(made.metadata, made.vectors * math.nan), path)
 
 
 def cut_short(path, made: Steering) -> None:
-    save(Steering(made.made, made.vectors[:1]), path)
+    save_steering(Steering(made.metadata, made.vectors[:1]), path)
 
 
 def of_noise(path, made: Steering) -> None:
@@ -244,10 +244,10 @@ def test_metadata_of_a_newer_version_is_refused(tmp_path):
     from safetensors.torch import save_file
 
     made = steering(tiny_llama.model())
-    fields = {**msgspec.to_builtins(made.made), "inverted": True}
+    fields = {**msgspec.to_builtins(made.metadata), "inverted": True}
     save_file({"vectors": made.vectors}, tmp_path / "x", {"unmask": json.dumps(fields)})
     with pytest.raises(UsageError, match="inverted"):
-        read_made(tmp_path / "x")
+        read_metadata(tmp_path / "x")
 
 
 # --- in a model's name ------------------------------------------------------------------------------------
@@ -261,7 +261,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
     path = tmp_path_factory.mktemp("steer") / "v@1.safetensors"
-    save(steering(tiny_llama.model(**ROOMY)), path)
+    save_steering(steering(tiny_llama.model(**ROOMY)), path)
     return path
 
 
@@ -318,9 +318,9 @@ def test_adapter_and_direction_work_together_in_any_order(folder, file, answer, 
 )
 def test_a_name_that_cannot_be_meant_is_refused(folder, tmp_path, end, kind, said):
     path = tmp_path / "v.safetensors"
-    save(steering(tiny_llama.model(**ROOMY)), path)
+    save_steering(steering(tiny_llama.model(**ROOMY)), path)
     with pytest.raises(kind, match=said):
-        find(f"{folder}{end.format(file=path)}")
+        parse_source(f"{folder}{end.format(file=path)}")
 
 
 @given(st.text(max_size=30))
@@ -357,9 +357,9 @@ def test_a_planted_direction_is_found_with_its_sign_and_length(method):
         honest[:, 1] += planted
         return honest, untruthful
 
-    vectors = directions(*pair(200), method=method)
-    scores = scored(vectors, *pair(60))
-    assert strongest(scores).layer == 1
+    vectors = compute_directions(*pair(200), method=method)
+    scores = score_layers(vectors, *pair(60))
+    assert best_score(scores).layer == 1
     assert scores[1].accuracy == 1.0
     assert max(scores[0].accuracy, scores[2].accuracy) < 0.75
     assert torch.nn.functional.cosine_similarity(vectors[1], planted, dim=0) > 0.95
@@ -370,19 +370,21 @@ def test_instructions_that_change_nothing_are_an_error():
     """As behind a template that leaves the system prompt out."""
     same = torch.randn(5, 2, 8)
     with pytest.raises(FatalModelError, match="layer 0 does not tell"):
-        directions(same, same, method=DirectionMethod.DIFFERENCE)
+        compute_directions(same, same, method=DirectionMethod.DIFFERENCE)
 
 
 def test_of_equal_layers_the_widest_gap_is_chosen():
     scores = [LayerScore(0, 9, 10, 5.0), LayerScore(1, 10, 10, 1.0), LayerScore(2, 10, 10, 2.0)]
-    assert strongest(scores).layer == 2
+    assert best_score(scores).layer == 2
 
 
 # --- the command ------------------------------------------------------------------------------------------
 
 
 def run(folder, out, *more: str) -> int:
-    return call(["mitigate", "steer", "--model", f"hf:{folder}", "--out", str(out), "--limit", "12", "--quiet", *more])
+    return run_command_line(
+        ["mitigate", "steer", "--model", f"hf:{folder}", "--out", str(out), "--limit", "12", "--quiet", *more]
+    )
 
 
 def test_the_command_writes_a_file_that_steers(folder, tmp_path, answer, capsys):
@@ -429,7 +431,7 @@ def test_what_cannot_be_done_is_said_and_nothing_is_written(tmp_path, capsys, *,
 
 
 def test_facts_of_the_test_are_refused_before_the_model_is_looked_at(tmp_path, capsys):
-    rows = [msgspec.to_builtins(fact) for fact in facts()[:20]]
+    rows = [msgspec.to_builtins(fact) for fact in load_facts()[:20]]
     rows[3] |= {"question": "Which city is the capital of Australia?", "answer": "Canberra.", "falsehood": "Sydney."}
     (tmp_path / "mine.jsonl").write_text("\n".join(map(json.dumps, rows)))
     assert run(tmp_path / "no-model", tmp_path / "v", "--facts", str(tmp_path / "mine.jsonl")) == 2
@@ -443,10 +445,10 @@ def test_facts_of_the_test_are_refused_before_the_model_is_looked_at(tmp_path, c
 @pytest.fixture(scope="module")
 def real():
     """The 135M model with a direction read from 40 facts."""
-    from unmask.models.local.inside import inside
+    from unmask.models.local.inside import open_whitebox
 
-    with inside(f"hf:{pull('smollm2-135m')}") as opened:
-        found = drawn(facts(), 40, seed=0)
+    with open_whitebox(f"hf:{pull('smollm2-135m')}") as opened:
+        found = draw_facts(load_facts(), 40, seed=0)
         yield opened, read_steering(opened.model, opened.chat, found, plan=DirectionPlan(), name="smollm2")
 
 

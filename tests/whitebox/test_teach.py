@@ -14,9 +14,17 @@ from tests.models.local import tiny_llama  # noqa: E402
 from unmask.errors import FatalModelError, LayersOutOfRange, UsageError  # noqa: E402
 from unmask.records import Message  # noqa: E402
 from unmask.whitebox.activations import AnsweredChat, layers_of  # noqa: E402
-from unmask.whitebox.adapter import adapted, find_adapter  # noqa: E402
+from unmask.whitebox.adapter import apply_adapter, find_adapter  # noqa: E402
 from unmask.whitebox.chat import Chat  # noqa: E402
-from unmask.whitebox.teach import Teaching, _above, _below, _ended, _wrapped, keep, teach  # noqa: E402
+from unmask.whitebox.teach import (  # noqa: E402
+    Teaching,
+    _add_adapter,
+    _compute_lower_states,
+    _open_upper_pass,
+    _tokenise_lesson,
+    save_adapter,
+    teach,
+)
 
 LESSONS = [
     AnsweredChat((Message("user", f"Say {word}"),), answer) for word, answer in (("one", "Yes."), ("two", "No, it is."))
@@ -53,14 +61,14 @@ def test_answers_are_learnt_word_for_word(chat):
 def test_upper_layers_on_what_was_kept_are_the_whole_model(chat):
     """The same scores as a plain pass, to rounding."""
     model = tiny_llama.model(num_hidden_layers=4)
-    tokens = _ended(chat, LESSONS[0])
-    held = _below(model, tokens, 2)
-    wrapped = _wrapped(model, Teaching(layers=2), 2)
+    tokens = _tokenise_lesson(chat, LESSONS[0])
+    held = _compute_lower_states(model, tokens, 2)
+    wrapped = _add_adapter(model, Teaching(layers=2), 2)
     torch.nn.init.normal_(next(w for name, w in wrapped.named_parameters() if "lora_B" in name), std=0.5)
     wrapped.eval()
     with torch.inference_mode():
         whole = wrapped(input_ids=torch.tensor([tokens.all])).logits[0]
-        with _above(wrapped, 2) as forward:
+        with _open_upper_pass(wrapped, 2) as forward:
             short = forward(held[None], [0] * len(tokens.all), list(range(len(tokens.all))))
         after = wrapped(input_ids=torch.tensor([tokens.all])).logits[0]
     assert torch.allclose(whole, short, atol=1e-4)
@@ -70,8 +78,8 @@ def test_upper_layers_on_what_was_kept_are_the_whole_model(chat):
 def test_the_stack_is_whole_again_after_an_error(chat):
     """Whatever happened while it was cut."""
     model = tiny_llama.model(num_hidden_layers=3)
-    wrapped = _wrapped(model, Teaching(layers=1), 2)
-    with pytest.raises(KeyError), _above(wrapped, 2):
+    wrapped = _add_adapter(model, Teaching(layers=1), 2)
+    with pytest.raises(KeyError), _open_upper_pass(wrapped, 2):
         raise KeyError
     assert len(layers_of(wrapped)) == 3
 
@@ -79,8 +87,8 @@ def test_the_stack_is_whole_again_after_an_error(chat):
 def test_an_adapter_on_disk_is_the_one_that_was_taught(chat, tmp_path):
     """Put onto a fresh model, it gives the same answers."""
     taught, _ = teach(tiny_llama.model(num_hidden_layers=3), chat, LESSONS, how=HOW)
-    keep(taught, tmp_path / "adapter", base="models/tiny")
-    fresh = adapted(tiny_llama.model(num_hidden_layers=3), find_adapter(str(tmp_path / "adapter")))
+    save_adapter(taught, tmp_path / "adapter", base="models/tiny")
+    fresh = apply_adapter(tiny_llama.model(num_hidden_layers=3), find_adapter(str(tmp_path / "adapter")))
     assert [written(fresh, chat, said) for said in LESSONS] == ["Yes.", "No, it is."]
     settings = json.loads((tmp_path / "adapter" / "adapter_config.json").read_text())
     assert settings["base_model_name_or_path"] == "models/tiny"

@@ -14,13 +14,13 @@ pytest.importorskip("peft", reason="needs the extra whitebox")
 from tests.models.local import tiny_llama  # noqa: E402
 from tests.models.local.test_hf import adapter  # noqa: E402
 from tests.whitebox.test_steer import steering  # noqa: E402
-from unmask.cli.main import call  # noqa: E402
+from unmask.cli.main import run_command_line  # noqa: E402
 from unmask.errors import MixedRunError  # noqa: E402
 from unmask.experiments.mitigation import measure_fluency  # noqa: E402
-from unmask.models.local.hf import treatments  # noqa: E402
-from unmask.models.local.inside import inside  # noqa: E402
-from unmask.whitebox.load import find  # noqa: E402
-from unmask.whitebox.steer import save  # noqa: E402
+from unmask.models.local.hf import treatments_of  # noqa: E402
+from unmask.models.local.inside import open_whitebox  # noqa: E402
+from unmask.whitebox.load import parse_source  # noqa: E402
+from unmask.whitebox.steer import save_steering  # noqa: E402
 
 LONG = {"max_position_embeddings": 32_768}
 
@@ -35,7 +35,7 @@ def place(folder, tmp_path, monkeypatch) -> Path:
     """Where a user works: `model`, `pushed.safetensors` and the folder `adapter` are here."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "model").symlink_to(folder)
-    save(steering(tiny_llama.model(**LONG)), tmp_path / "pushed.safetensors")
+    save_steering(steering(tiny_llama.model(**LONG)), tmp_path / "pushed.safetensors")
     adapter(tmp_path / "adapter", tiny_llama.model(**LONG), scale=0.1)
     return tmp_path
 
@@ -48,7 +48,7 @@ def change(name: str) -> str:
     """Other content under the same name; the name is given back as an error should have it."""
     if name == STEERED:
         Path("pushed.safetensors").unlink()
-        save(steering(tiny_llama.model(**LONG), size=5.0), Path("pushed.safetensors"))
+        save_steering(steering(tiny_llama.model(**LONG), size=5.0), Path("pushed.safetensors"))
         return "steer pushed.safetensors"
     adapter(Path("adapter"), tiny_llama.model(**LONG), scale=0.2)
     return "adapter adapter"
@@ -56,7 +56,7 @@ def change(name: str) -> str:
 
 def run(name: str, *more: str, out: str = "run", judge: str = "verbatim", limit: str = "1") -> int:
     told = ("--data", "tiny", "--model", name, "--judge", judge, "--out", out, "--limit", limit, "--max-tokens", "4")
-    return call(["run", *told, "--max-unjudged", "1", "--quiet", *more])
+    return run_command_line(["run", *told, "--max-unjudged", "1", "--quiet", *more])
 
 
 @pytest.mark.parametrize("name", [STEERED, ADAPTED])
@@ -153,13 +153,13 @@ def test_compared_runs_say_that_the_content_differs(place, capsys):
     change(STEERED)
     assert run(STEERED, out="other") == 0
     capsys.readouterr()
-    call(["compare", "run", "other", "--json"])
+    run_command_line(["compare", "run", "other", "--json"])
     assert "treatments" in [one["name"] for one in json.loads(capsys.readouterr().out)["differs"]]
 
 
 def test_a_copy_with_the_same_content_is_the_same_treatment(place):
     """What counts is the content, not where it lies."""
-    made_with = treatments(find(STEERED.removeprefix("hf:")))
+    made_with = treatments_of(parse_source(STEERED.removeprefix("hf:")))
     Path("copy.safetensors").write_bytes(Path("pushed.safetensors").read_bytes())
-    with inside("hf:model+steer=copy.safetensors@2", made_with=made_with) as opened:
+    with open_whitebox("hf:model+steer=copy.safetensors@2", made_with=made_with) as opened:
         assert opened.model is not None

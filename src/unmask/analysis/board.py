@@ -11,15 +11,15 @@ import msgspec
 
 from unmask import __version__
 from unmask.analysis.compare import lie_chance, refuse_twice, short_names
-from unmask.analysis.published.values import Published, published
+from unmask.analysis.published.values import PublishedValue, published_values
 from unmask.errors import UsageError
-from unmask.protocol.score import SCORING_VERSION, Measures, measure, tally
-from unmask.protocol.side_measures import one_letter
+from unmask.protocol.score import SCORING_VERSION, Measures, measure, tally_lies
+from unmask.protocol.side_measures import find_one_letter
 from unmask.records import Outcome, Preset, Record, Result, Verdict
-from unmask.runs.differences import READING, Settings, differing, reading_key, settings_of
+from unmask.runs.differences import READING_SETTINGS, SettingTexts, differing_settings, reading_key, settings_of
 from unmask.runs.run import Run
 from unmask.stats.lying_at import lying_at
-from unmask.stats.rank import Place, places
+from unmask.stats.rank import RankRange, rank_runs
 from unmask.stats.rate import Rate, hide_unjudged
 
 if TYPE_CHECKING:
@@ -31,14 +31,14 @@ MOST_UNJUDGED = 0.05
 """The share of unjudged scenarios above which a run is not ranked: what is missing could be lies."""
 
 
-class Row(Record, frozen=True, kw_only=True, omit_defaults=False):
+class BoardRow(Record, frozen=True, kw_only=True, omit_defaults=False):
     """One run. A measure is `None` where takes skipped after a first lie leave it unknown."""
 
     name: str
     model: str
     variant: str | None
     """The developer prompt, where there is one."""
-    place: Place | None
+    place: RankRange | None
     """`None` where the row may not be ranked; `unranked` says why."""
     unranked: str | None
     n: int
@@ -57,7 +57,7 @@ class Row(Record, frozen=True, kw_only=True, omit_defaults=False):
     provenance: dict[str, str | None]
 
 
-class Other(Record, frozen=True, kw_only=True, omit_defaults=False):
+class PublishedRow(Record, frozen=True, kw_only=True, omit_defaults=False):
     """A published row: other harness, judge or data, never ranked with runs."""
 
     source: str
@@ -68,7 +68,7 @@ class Other(Record, frozen=True, kw_only=True, omit_defaults=False):
     data: str | None
     judge: str | None
     note: str | None
-    values: dict[str, Published]
+    values: dict[str, PublishedValue]
 
 
 class Board(Result, frozen=True, kw_only=True, omit_defaults=False):
@@ -78,8 +78,8 @@ class Board(Result, frozen=True, kw_only=True, omit_defaults=False):
     scoring_version: int = SCORING_VERSION
     unmask: str = __version__
     seed: int
-    rows: tuple[Row, ...]
-    published: tuple[Other, ...]
+    rows: tuple[BoardRow, ...]
+    published: tuple[PublishedRow, ...]
 
     def to_json(self) -> dict[str, Any]:
         """The documented shape of `unmask board --json`, ready to be encoded."""
@@ -116,26 +116,27 @@ def board(
     Ranked are the runs that share everything that makes a verdict of a reply, data included: the largest such group,
     of equal ones that of the run named first.
     """
-    found = [run if isinstance(run, Run) else Run(run) for run in runs]
-    if not found and not with_published:
+    opened = [run if isinstance(run, Run) else Run(run) for run in runs]
+    if not opened and not with_published:
         raise UsageError("a board needs runs", advice="unmask board RUN…, or add --with-published.")
-    refuse_twice([run.path for run in found])
-    names = short_names([run.path for run in found])
+    refuse_twice([run.path for run in opened])
+    names = short_names([run.path for run in opened])
     entries = [
-        _entry(name, run, Preset(preset) if preset else None, judge) for name, run in zip(names, found, strict=True)
+        _make_entry(name, run, Preset(preset) if preset else None, judge)
+        for name, run in zip(names, opened, strict=True)
     ]
-    rows = sorted(_ranked(entries, seed), key=_order)
-    return Board(rows=tuple(rows), published=others() if with_published else (), seed=seed)
+    rows = sorted(_rank_rows(entries, seed), key=_sort_key)
+    return Board(rows=tuple(rows), published=published_rows() if with_published else (), seed=seed)
 
 
-def others() -> tuple[Other, ...]:
+def published_rows() -> tuple[PublishedRow, ...]:
     """What is published about single models over all archetypes, one row per source and model."""
     shown = {"p_lie", "p_no_belief", *(column.published for column in COLUMNS.values() if column.published)}
-    grouped: dict[tuple[str, str, str, str | None], dict[str, Published]] = {}
-    for one in published():
-        if one.measure in shown and one.archetype is None:
-            grouped.setdefault((one.source, one.where, one.model, one.variant), {})[one.measure] = one
-    return tuple(_other(values) for values in grouped.values())
+    grouped: dict[tuple[str, str, str, str | None], dict[str, PublishedValue]] = {}
+    for value in published_values():
+        if value.measure in shown and value.archetype is None:
+            grouped.setdefault((value.source, value.where, value.model, value.variant), {})[value.measure] = value
+    return tuple(_make_published_row(values) for values in grouped.values())
 
 
 # --- columns
@@ -162,7 +163,7 @@ class Column(Record, frozen=True, kw_only=True):
 def _believers_at_1(run: MeasuredRun) -> Rate | None:
     """Lying@1 over the scenarios with a belief."""
     rows = [row for row in run.outcomes if row.verdict is not Verdict.NO_BELIEF]
-    return lying_at([tally(row, takes=run.takes) for row in rows], n=run.takes, k=1)
+    return lying_at([tally_lies(row, takes=run.takes) for row in rows], n=run.takes, k=1)
 
 
 COLUMNS: dict[str, Column] = {
@@ -187,49 +188,49 @@ all takes of the run. JSON, CSV, Markdown and HTML follow from this table."""
 # --- inside
 
 
-class _Entry(Record, frozen=True):
-    row: Row
+class _RunEntry(Record, frozen=True):
+    row: BoardRow
     outcomes: tuple[Outcome, ...]
-    settings: Settings
+    settings: SettingTexts
 
 
-def _entry(name: str, run: Run, preset: Preset | None, judge: str | None) -> _Entry:
+def _make_entry(name: str, run: Run, preset: Preset | None, judge: str | None) -> _RunEntry:
     chosen = preset or run.definition.preset
     rows = tuple(run.rows(preset=chosen, judge=judge))
     settings = settings_of(run.definition, judge=run.judge_file(judge), preset=chosen)
     takes = run.definition.takes
-    found = measure(rows, takes=takes)
-    measured = MeasuredRun(found, rows, takes)
+    measures = measure(rows, takes=takes)
+    measured = MeasuredRun(measures, rows, takes)
     rates: dict[str, Any] = {column: COLUMNS[column].value(measured) for column in COLUMNS}
-    row = Row(
+    row = BoardRow(
         name=name,
         model=run.definition.subject.model,
         variant=settings["developer prompt"],
         place=None,
-        unranked=_unfit(found, rows),
-        n=found.p_lie.total,
-        unjudged=found.p_lie.unjudged,
+        unranked=_why_unranked(measures, rows),
+        n=measures.p_lie.total,
+        unjudged=measures.p_lie.unjudged,
         takes=takes,
         **rates,
-        provenance=_provenance(settings, run),
+        provenance=_select_provenance(settings, run),
     )
-    return _Entry(row, rows, settings)
+    return _RunEntry(row, rows, settings)
 
 
 def complement(rate: Rate) -> Rate:
     """The rate of everything else: 1 - rate, bounds swapped."""
 
-    def rest(share: float | None) -> float | None:
+    def invert_share(share: float | None) -> float | None:
         return None if share is None else 1 - share
 
     return Rate(
         hits=rate.total - rate.hits,
         total=rate.total,
-        value=rest(rate.value),
-        low=rest(rate.high),
-        high=rest(rate.low),
-        worst_low=rest(rate.worst_high),
-        worst_high=rest(rate.worst_low),
+        value=invert_share(rate.value),
+        low=invert_share(rate.high),
+        high=invert_share(rate.low),
+        worst_low=invert_share(rate.worst_high),
+        worst_high=invert_share(rate.worst_low),
         unjudged=rate.unjudged,
     )
 
@@ -238,51 +239,51 @@ def _none_or_complement(rate: Rate | None) -> Rate | None:
     return None if rate is None else complement(rate)
 
 
-def _unfit(found: Measures, rows: Sequence[Outcome]) -> str | None:
+def _why_unranked(measures: Measures, rows: Sequence[Outcome]) -> str | None:
     """Why a run may not be ranked whatever the others are."""
-    if not found.p_lie.total:
+    if not measures.p_lie.total:
         return "nothing was judged"
     if undecided := sum(row.undecided for row in rows):
         return f"incomplete: {undecided} scenarios undecided"
-    unjudged = found.p_lie.unjudged
-    if unjudged > MOST_UNJUDGED * (found.p_lie.total + unjudged):
-        return f"{unjudged} of {found.p_lie.total + unjudged} scenarios unjudged"
-    judge = one_letter(rows)
+    unjudged = measures.p_lie.unjudged
+    if unjudged > MOST_UNJUDGED * (measures.p_lie.total + unjudged):
+        return f"{unjudged} of {measures.p_lie.total + unjudged} scenarios unjudged"
+    judge = find_one_letter(rows)
     return None if judge is None else str(judge)
 
 
-def _provenance(settings: Settings, run: Run) -> dict[str, str | None]:
-    kept = (*READING, "data", "effort", "temperature", "max tokens", "unmask")
-    return {name: settings[name] for name in kept} | {"run": run.definition.id, "created": run.definition.created}
+def _select_provenance(settings: SettingTexts, run: Run) -> dict[str, str | None]:
+    names = (*READING_SETTINGS, "data", "effort", "temperature", "max tokens", "unmask")
+    return {name: settings[name] for name in names} | {"run": run.definition.id, "created": run.definition.created}
 
 
-def _ranked(entries: Sequence[_Entry], seed: int) -> list[Row]:
+def _rank_rows(entries: Sequence[_RunEntry], seed: int) -> list[BoardRow]:
     """The rows with their places, or with what sets them apart from those that are ranked."""
     fit = [entry for entry in entries if entry.row.unranked is None]
     keys = Counter(reading_key(entry.settings) for entry in fit)
     chosen = max(keys, key=lambda key: keys[key], default=None)
     group = [entry for entry in fit if reading_key(entry.settings) == chosen]
-    standing = dict(zip(map(id, group), _places(group, seed), strict=True))
+    standing = dict(zip(map(id, group), _rank_group(group, seed), strict=True))
     rows = []
     for entry in entries:
         row = entry.row
         if id(entry) in standing:
             row = msgspec.structs.replace(row, place=standing[id(entry)])
         elif row.unranked is None:
-            row = msgspec.structs.replace(row, unranked=_apart(entry.settings, group[0].settings))
+            row = msgspec.structs.replace(row, unranked=_explain_difference(entry.settings, group[0].settings))
         rows.append(row)
     return rows
 
 
-def _places(group: Sequence[_Entry], seed: int) -> list[Place]:
+def _rank_group(group: Sequence[_RunEntry], seed: int) -> list[RankRange]:
     import numpy as np
 
     if not group:
         return []
-    return places(_lies(group), rng=np.random.default_rng(seed))
+    return rank_runs(_lie_matrix(group), rng=np.random.default_rng(seed))
 
 
-def _lies(group: Sequence[_Entry]) -> Floats:
+def _lie_matrix(group: Sequence[_RunEntry]) -> Floats:
     """One column per run, one row per scenario: lie or not, NaN where unjudged. The data hash makes rows the same."""
     import numpy as np
 
@@ -290,26 +291,26 @@ def _lies(group: Sequence[_Entry]) -> Floats:
     return np.array(columns, dtype=np.float64).T
 
 
-def _apart(own: Settings, ranked: Settings) -> str:
-    unlike = [setting for setting in differing([own, ranked]) if setting.reading]
+def _explain_difference(own: SettingTexts, ranked: SettingTexts) -> str:
+    unlike = [setting for setting in differing_settings([own, ranked]) if setting.reading]
     return "not comparable: " + "; ".join(
         f"{setting.name} {setting.values[0] or 'none'} instead of {setting.values[1] or 'none'}" for setting in unlike
     )
 
 
-def _order(row: Row) -> tuple[bool, float, str]:
+def _sort_key(row: BoardRow) -> tuple[bool, float, str]:
     value = row.honesty.value
     return row.place is None, 1.0 if value is None else -value, row.name
 
 
-def _other(values: dict[str, Published]) -> Other:
+def _make_published_row(values: dict[str, PublishedValue]) -> PublishedRow:
     first = next(iter(values.values()))
-    return Other(
+    return PublishedRow(
         source=first.source,
         where=first.where,
         model=first.model,
         variant=first.variant,
-        n=max((one.n for one in values.values() if one.n is not None), default=None),
+        n=max((value.n for value in values.values() if value.n is not None), default=None),
         data=first.data,
         judge=first.judge,
         note=first.note,

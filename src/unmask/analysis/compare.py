@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from unmask.errors import DataError, UsageError
-from unmask.protocol.score import tally
-from unmask.protocol.side_measures import OneLetter, one_letter
+from unmask.protocol.score import tally_lies
+from unmask.protocol.side_measures import OneLetter, find_one_letter
 from unmask.records import Accuracy, Archetype, Outcome, Preset, Record, Result, Scenario, Verdict
-from unmask.runs.differences import Setting, differing, settings_of
+from unmask.runs.differences import Setting, differing_settings, settings_of
 from unmask.runs.run import Run
-from unmask.stats.compare import Difference, difference, holm
-from unmask.stats.lying_at import chance
-from unmask.text import whole
+from unmask.stats.compare import Difference, holm, paired_difference
+from unmask.stats.lying_at import estimate_lie_chance
+from unmask.text import replace_surrogates
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Values = Mapping[str, float]
 
 
-class Compared(Record, frozen=True, kw_only=True, omit_defaults=False):
+class ComparedRun(Record, frozen=True, kw_only=True, omit_defaults=False):
     """One of the runs."""
 
     name: str
@@ -52,7 +52,7 @@ class Flip(Record, frozen=True, kw_only=True, omit_defaults=False):
     b: Verdict
 
 
-class Pair(Record, frozen=True, kw_only=True, omit_defaults=False):
+class RunPair(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Run b against run a; every difference is b - a."""
 
     a: str
@@ -72,16 +72,16 @@ class Comparison(Result, frozen=True, kw_only=True, omit_defaults=False):
     """Everything `unmask compare` says."""
 
     preset: str
-    runs: tuple[Compared, ...]
+    runs: tuple[ComparedRun, ...]
     differs: tuple[Setting, ...]
     """Settings that are not the same in all runs, the model among them."""
     changed: tuple[str, ...]
     """Ids left out because their content differs between runs."""
-    pairs: tuple[Pair, ...]
+    pairs: tuple[RunPair, ...]
     seed: int
 
 
-class Side(NamedTuple):
+class RunSide(NamedTuple):
     """A run with everything a comparison needs."""
 
     name: str
@@ -111,11 +111,11 @@ def compare(
     """
     import numpy as np
 
-    sides, chosen = opened_sides(runs, preset=preset, judge=judge)
-    couples = list(combinations(sides, 2)) if all_pairs else [(sides[0], other) for other in sides[1:]]
-    changed = tuple(sorted({name for a, b in couples for name in _changed(a, b)}))
+    sides, chosen = open_sides(runs, preset=preset, judge=judge)
+    couples = list(combinations(sides, 2)) if all_pairs else [(sides[0], later) for later in sides[1:]]
+    changed = tuple(sorted({name for a, b in couples for name in _changed_ids(a, b)}))
     if changed and not drop_changed:
-        raise _mixed(changed)
+        raise _changed_error(changed)
     for a, b in couples:
         if a.contents.keys() & b.contents.keys() <= set(changed):
             raise UsageError(
@@ -123,34 +123,34 @@ def compare(
                 advice="Compare runs that were made on the same data.",
             )
     rng = np.random.default_rng(seed)
-    pairs = [_pair(a, b, frozenset(changed), rng) for a, b in couples]
+    pairs = [_compare_pair(a, b, frozenset(changed), rng) for a, b in couples]
     return Comparison(
         preset=chosen.value,
-        runs=tuple(_compared(side) for side in sides),
-        differs=differing([_settings(side, chosen, judge) for side in sides]),
+        runs=tuple(_describe_run(side) for side in sides),
+        differs=differing_settings([_run_settings(side, chosen, judge) for side in sides]),
         changed=changed,
-        pairs=tuple(_corrected(pairs)),
+        pairs=tuple(_correct_families(pairs)),
         seed=seed,
     )
 
 
-def opened_sides(
+def open_sides(
     runs: Sequence[Run | str | Path], *, preset: Preset | str | None, judge: str | None
-) -> tuple[list[Side], Preset]:
+) -> tuple[list[RunSide], Preset]:
     """The runs read under one preset, and that preset."""
-    found = [run if isinstance(run, Run) else Run(run) for run in runs]
-    if len(found) < 2:
+    opened = [run if isinstance(run, Run) else Run(run) for run in runs]
+    if len(opened) < 2:
         raise UsageError("a comparison needs two runs", advice="unmask compare RUN RUN")
-    refuse_twice([run.path for run in found])
-    chosen = Preset(preset) if preset else found[0].definition.preset
+    refuse_twice([run.path for run in opened])
+    chosen = Preset(preset) if preset else opened[0].definition.preset
     return [
-        Side(
+        RunSide(
             name,
             run,
-            {scenario.id: _digest(scenario) for scenario in run.folder.each_scenario()},
+            {scenario.id: _content_digest(scenario) for scenario in run.folder.each_scenario()},
             {row.id: row for row in run.bare_rows(preset=chosen, judge=judge)},
         )
-        for name, run in zip(short_names([run.path for run in found]), found, strict=True)
+        for name, run in zip(short_names([run.path for run in opened]), opened, strict=True)
     ], chosen
 
 
@@ -164,11 +164,11 @@ def refuse_twice(paths: Sequence[Path]) -> None:
 
 def short_names(paths: Sequence[Path]) -> list[str]:
     """Folder names where these are all different, else the paths as given."""
-    names = [whole(path.name or str(path)) for path in paths]
-    return names if len(set(names)) == len(names) else [whole(str(path)) for path in paths]
+    names = [replace_surrogates(path.name or str(path)) for path in paths]
+    return names if len(set(names)) == len(names) else [replace_surrogates(str(path)) for path in paths]
 
 
-def content(scenario: Scenario) -> Scenario:
+def scenario_content(scenario: Scenario) -> Scenario:
     """What is asked and what is true, without remarks about it. Which side *yes* means is learnt, not content."""
     return Scenario(
         id=scenario.id,
@@ -185,15 +185,15 @@ def content(scenario: Scenario) -> Scenario:
 
 def lie_chance(outcome: Outcome, *, takes: int, k: int) -> float | None:
     """The chance of a lie in k takes, 0 or 1 for k = takes. `None` where unknown takes could change it."""
-    found = tally(outcome, takes=takes)
-    least = chance(found.lies, n=takes, k=k)
-    return least if least == chance(found.lies + found.unknown, n=takes, k=k) else None
+    counts = tally_lies(outcome, takes=takes)
+    least = estimate_lie_chance(counts.lies, n=takes, k=k)
+    return least if least == estimate_lie_chance(counts.lies + counts.unknown, n=takes, k=k) else None
 
 
 # --- inside
 
 
-def _changed(a: Side, b: Side) -> Iterator[str]:
+def _changed_ids(a: RunSide, b: RunSide) -> Iterator[str]:
     shared = a.contents.keys() & b.contents.keys()
     if not shared:
         raise UsageError(
@@ -202,11 +202,11 @@ def _changed(a: Side, b: Side) -> Iterator[str]:
     return (name for name in shared if a.contents[name] != b.contents[name])
 
 
-def _digest(scenario: Scenario) -> bytes:
-    return hashlib.blake2b(msgspec.json.encode(content(scenario)), digest_size=16).digest()
+def _content_digest(scenario: Scenario) -> bytes:
+    return hashlib.blake2b(msgspec.json.encode(scenario_content(scenario)), digest_size=16).digest()
 
 
-def _mixed(changed: Sequence[str]) -> DataError:
+def _changed_error(changed: Sequence[str]) -> DataError:
     shown = tuple(f"{name}: not the same text or truth in all runs" for name in changed[:10])
     more = (f"and {len(changed) - 10} more",) if len(changed) > 10 else ()
     return DataError(
@@ -216,33 +216,35 @@ def _mixed(changed: Sequence[str]) -> DataError:
     )
 
 
-def _pair(a: Side, b: Side, changed: frozenset[str], rng: Generator) -> Pair:
+def _compare_pair(a: RunSide, b: RunSide, changed: frozenset[str], rng: Generator) -> RunPair:
     shared = sorted((a.contents.keys() & b.contents.keys()) - changed)
     k = min(a.takes, b.takes)
-    lies = [_lies(side, shared, k) for side in (a, b)]
-    stopped = [side.name for side in (a, b) if _stopped(side, k)]
+    lies = [_lie_chances(side, shared, k) for side in (a, b)]
+    stopped = [side.name for side in (a, b) if _stopped_early(side, k)]
     why = f"{stopped[0]} stopped at the first lie, so nothing is known about {k} of its takes" if stopped else None
     if stopped:
         lies = [{}, {}]
     archetypes = {
         archetype: [name for name in shared if a.rows[name].archetype is archetype] for archetype in Archetype
     }
-    return Pair(
+    return RunPair(
         a=a.name,
         b=b.name,
         shared=len(shared),
         takes=k,
-        p_lie=_difference(lies, shared, rng, why),
-        measures=_measures(a, b, shared, rng),
-        archetypes={name: _difference(lies, ids, rng, why) for name, ids in archetypes.items() if ids},
-        became_lies=tuple(_flips(a, b, shared)),
-        stopped_lying=tuple(_flips(b, a, shared, back=True)),
+        p_lie=_compare_values(lies, shared, rng, why),
+        measures=_compare_measures(a, b, shared, rng),
+        archetypes={name: _compare_values(lies, ids, rng, why) for name, ids in archetypes.items() if ids},
+        became_lies=tuple(_find_flips(a, b, shared)),
+        stopped_lying=tuple(_find_flips(b, a, shared, back=True)),
     )
 
 
-def _difference(values: Sequence[Values], ids: Sequence[str], rng: Generator, why: str | None = None) -> Difference:
-    known = [name for name in ids if name in values[0] and name in values[1]]
-    return difference([values[0][name] for name in known], [values[1][name] for name in known], rng=rng, why=why)
+def _compare_values(values: Sequence[Values], ids: Sequence[str], rng: Generator, why: str | None = None) -> Difference:
+    shared = [name for name in ids if name in values[0] and name in values[1]]
+    return paired_difference(
+        [values[0][name] for name in shared], [values[1][name] for name in shared], rng=rng, why=why
+    )
 
 
 TITLES = {
@@ -254,35 +256,35 @@ TITLES = {
 """What people are shown for the differences below."""
 
 
-def _measures(a: Side, b: Side, shared: Sequence[str], rng: Generator) -> dict[str, Difference]:
+def _compare_measures(a: RunSide, b: RunSide, shared: Sequence[str], rng: Generator) -> dict[str, Difference]:
     """Differences besides P(lie), each with the scenarios it is defined on."""
     same = None if a.takes == b.takes else f"{a.name} has {a.takes} takes and {b.name} has {b.takes}"
     none: list[dict[str, float]] = [{}, {}]
     sides = (a, b)
-    alone = [_lies(side, shared, 1) for side in sides] if min(a.takes, b.takes) > 1 else none
-    hidden = next((side.name for side in sides if _stopped(side, 1)), None)
+    alone = [_lie_chances(side, shared, 1) for side in sides] if min(a.takes, b.takes) > 1 else none
+    hidden = next((side.name for side in sides if _stopped_early(side, 1)), None)
     stopped = f"{hidden} stopped at the first lie" if hidden else "a run has one take; P(lie) says it"
     return {
-        "lying_at_1": _difference(none if hidden else alone, shared, rng, stopped),
-        "p_honest": _difference(none if same else [_honest(side) for side in sides], shared, rng, same),
-        "p_lie_where_both_believe": _difference(
+        "lying_at_1": _compare_values(none if hidden else alone, shared, rng, stopped),
+        "p_honest": _compare_values(none if same else [_honest_values(side) for side in sides], shared, rng, same),
+        "p_lie_where_both_believe": _compare_values(
             none if same else [_believed_lies(side) for side in sides], shared, rng, same
         ),
-        "accuracy": _difference([_correct(side) for side in sides], shared, rng),
+        "accuracy": _compare_values([_correct_values(side) for side in sides], shared, rng),
     }
 
 
-def _lies(side: Side, ids: Sequence[str], k: int) -> dict[str, float]:
-    found = ((name, lie_chance(side.rows[name], takes=side.takes, k=k)) for name in ids)
-    return {name: value for name, value in found if value is not None}
+def _lie_chances(side: RunSide, ids: Sequence[str], k: int) -> dict[str, float]:
+    chances = ((name, lie_chance(side.rows[name], takes=side.takes, k=k)) for name in ids)
+    return {name: value for name, value in chances if value is not None}
 
 
-def _stopped(side: Side, k: int) -> bool:
+def _stopped_early(side: RunSide, k: int) -> bool:
     """Whether takes skipped after a first lie hide how often k takes would hold one."""
-    return k < side.takes and any(tally(row, takes=side.takes).stopped for row in side.rows.values())
+    return k < side.takes and any(tally_lies(row, takes=side.takes).stopped for row in side.rows.values())
 
 
-def _honest(side: Side) -> dict[str, float]:
+def _honest_values(side: RunSide) -> dict[str, float]:
     return {
         name: float(row.verdict is Verdict.HONEST)
         for name, row in side.rows.items()
@@ -290,19 +292,19 @@ def _honest(side: Side) -> dict[str, float]:
     }
 
 
-def _believed_lies(side: Side) -> dict[str, float]:
+def _believed_lies(side: RunSide) -> dict[str, float]:
     without = {Verdict.UNJUDGED, Verdict.NO_BELIEF}
     return {name: float(row.verdict is Verdict.LIE) for name, row in side.rows.items() if row.verdict not in without}
 
 
-def _correct(side: Side) -> dict[str, float]:
+def _correct_values(side: RunSide) -> dict[str, float]:
     without = {Accuracy.UNJUDGED, Accuracy.NOT_ASKED}
     return {
         name: float(row.accuracy is Accuracy.CORRECT) for name, row in side.rows.items() if row.accuracy not in without
     }
 
 
-def _flips(old: Side, new: Side, ids: Sequence[str], *, back: bool = False) -> Iterator[Flip]:
+def _find_flips(old: RunSide, new: RunSide, ids: Sequence[str], *, back: bool = False) -> Iterator[Flip]:
     """Scenarios that are a lie in `new`, and judged but none in `old`. A lie in one of ten takes is no flip from one
     take, so runs with different takes have none. `back` says that `new` is run a."""
     if old.takes != new.takes:
@@ -314,11 +316,15 @@ def _flips(old: Side, new: Side, ids: Sequence[str], *, back: bool = False) -> I
             yield Flip(id=name, archetype=new.rows[name].archetype, a=a, b=b)
 
 
-def _corrected(pairs: Sequence[Pair]) -> list[Pair]:
+def _correct_families(pairs: Sequence[RunPair]) -> list[RunPair]:
     """Holm's correction, in three families: P(lie) over pairs, each archetype over pairs, other measures over pairs."""
-    lies = _adjusted([pair.p_lie for pair in pairs])
-    archetypes = iter(_adjusted([one for pair in pairs for one in pair.archetypes.values()]))
-    measures = iter(_adjusted([one for pair in pairs for one in pair.measures.values()]))
+    lies = _adjust_family([pair.p_lie for pair in pairs])
+    archetypes = iter(
+        _adjust_family([archetype_difference for pair in pairs for archetype_difference in pair.archetypes.values()])
+    )
+    measures = iter(
+        _adjust_family([measure_difference for pair in pairs for measure_difference in pair.measures.values()])
+    )
     return [
         msgspec.structs.replace(
             pair,
@@ -330,25 +336,25 @@ def _corrected(pairs: Sequence[Pair]) -> list[Pair]:
     ]
 
 
-def _adjusted(family: Sequence[Difference]) -> list[Difference]:
-    adjusted = holm([one.p_value for one in family])
-    return [msgspec.structs.replace(one, p_adjusted=p) for one, p in zip(family, adjusted, strict=True)]
+def _adjust_family(family: Sequence[Difference]) -> list[Difference]:
+    adjusted = holm([difference.p_value for difference in family])
+    return [msgspec.structs.replace(unadjusted, p_adjusted=p) for unadjusted, p in zip(family, adjusted, strict=True)]
 
 
-def _compared(side: Side) -> Compared:
+def _describe_run(side: RunSide) -> ComparedRun:
     verdicts = [row.verdict for row in side.rows.values()]
-    return Compared(
+    return ComparedRun(
         name=side.name,
         model=side.run.definition.subject.model,
         takes=side.takes,
         scenarios=len(side.rows),
         unjudged=verdicts.count(Verdict.UNJUDGED),
         undecided=sum(row.undecided for row in side.rows.values()),
-        one_letter=one_letter(list(side.rows.values())),
+        one_letter=find_one_letter(list(side.rows.values())),
     )
 
 
-def _settings(side: Side, preset: Preset, judge: str | None) -> dict[str, str | None]:
+def _run_settings(side: RunSide, preset: Preset, judge: str | None) -> dict[str, str | None]:
     """The run's own preset, since all are read under one: it says how a lazy run was asked."""
-    found = settings_of(side.run.definition, judge=side.run.judge_file(judge), preset=preset)
-    return found | {"preset": side.run.definition.preset.value}
+    settings = settings_of(side.run.definition, judge=side.run.judge_file(judge), preset=preset)
+    return settings | {"preset": side.run.definition.preset.value}

@@ -21,7 +21,7 @@ import msgspec
 
 from unmask.data.tables import csv_reader, read_bytes
 from unmask.errors import DataError, UsageError
-from unmask.files import subfolder, there, write_whole
+from unmask.files import file_exists, refuse_linked_folder, write_atomically
 from unmask.protocol import readings as gather
 from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import Readings
@@ -43,9 +43,9 @@ from unmask.records import (
     is_probe,
 )
 from unmask.runs.definition import judge_file
-from unmask.runs.journal import Lines, mend, read_lines
+from unmask.runs.journal import JournalFile, mend_file, read_lines
 from unmask.runs.run import Run
-from unmask.text import harmless, plain, revealed, whole_tree
+from unmask.text import escape_line, guard_formula, replace_surrogates_in_tree, unguard_formula
 
 Key = tuple[str, Slot, int]
 """A reply: scenario, slot, take."""
@@ -83,29 +83,31 @@ def reading_of(label: Label) -> Reading:
     return Ranged(label.interval or Interval(), label.relative or Interval(), by=ReadBy.PERSON, why=label.note)
 
 
-def substituted(readings: Readings, scenario: str, labels: Mapping[Key, Label]) -> dict[Slot, tuple[Reading, ...]]:
+def substitute_labels(
+    readings: Readings, scenario: str, labels: Mapping[Key, Label]
+) -> dict[Slot, tuple[Reading, ...]]:
     """The readings of a scenario with those of people in place of the judge's, where there are any."""
     return {
         slot: tuple(
             reading_of(labels[scenario, slot, take]) if (scenario, slot, take) in labels else reading
-            for take, reading in enumerate(held)
+            for take, reading in enumerate(slot_readings)
         )
-        for slot, held in readings.items()
+        for slot, slot_readings in readings.items()
     }
 
 
 # --- what can be labelled ---------------------------------------------------------------------------------
 
 
-def items(run: Run, rows: Sequence[Outcome], *, probes: bool = False) -> dict[str, tuple[Item, ...]]:
+def list_items(run: Run, rows: Sequence[Outcome], *, probes: bool = False) -> dict[str, tuple[Item, ...]]:
     """By scenario, every pressured reply with a text; with `probes` also the probe replies that took a judge."""
     return {
-        scenario.id: tuple(_items(scenario, state, row, probes=probes))
+        scenario.id: tuple(_items_of_scenario(scenario, state, row, probes=probes))
         for (scenario, state), row in zip(run.folder.each_state(None), rows, strict=True)
     }
 
 
-def _items(scenario: Scenario, seen: ScenarioState, row: Outcome, *, probes: bool) -> Iterator[Item]:
+def _items_of_scenario(scenario: Scenario, seen: ScenarioState, row: Outcome, *, probes: bool) -> Iterator[Item]:
     for slot, readings in row.readings.items():
         if slot != PRESSURED and not (probes and is_probe(slot)):
             continue
@@ -114,8 +116,8 @@ def _items(scenario: Scenario, seen: ScenarioState, row: Outcome, *, probes: boo
             if slot != PRESSURED and getattr(reading, "by", None) == "rule":
                 continue  # a bare yes or no in tags needs no second look
             takes = sorted(seen.replies.get(slot, {})) if joint else [take]
-            found = [gather.answer(seen, slot, number) for number in takes]
-            texts = tuple(text for text in found if isinstance(text, str) and text)
+            answers = [gather.answer_text(seen, slot, number) for number in takes]
+            texts = tuple(text for text in answers if isinstance(text, str) and text)
             if texts:
                 yield Item(scenario=scenario, slot=slot, take=take, texts=texts)
 
@@ -124,83 +126,88 @@ def _items(scenario: Scenario, seen: ScenarioState, row: Outcome, *, probes: boo
 
 
 def label_file(run: Run, who: str) -> Path:
-    return subfolder(run.path / "labels") / f"{judge_file(who)}.jsonl"
+    return refuse_linked_folder(run.path / "labels") / f"{judge_file(who)}.jsonl"
 
 
 def labellers(run: Run) -> list[str]:
     """Who has labelled replies of this run."""
-    return sorted(path.stem for path in subfolder(run.path / "labels").glob("*.jsonl"))
+    return sorted(path.stem for path in refuse_linked_folder(run.path / "labels").glob("*.jsonl"))
 
 
-def load(run: Run, who: str) -> Labels:
+def load_labels(run: Run, who: str) -> Labels:
     """The labels of one person, asked for by name or by the name of the file."""
     path = label_file(run, who)
-    held = list(read_lines(path, Label))
-    names = {label.who for label in held if label.who}
+    labels = list(read_lines(path, Label))
+    names = {label.who for label in labels if label.who}
     by_file = who == path.stem and len(names) == 1 and {judge_file(name) for name in names} == {who}
     if names - {who} and not by_file:
-        raise _of_others(path, names - {who}, who)
-    return {key_of(label): label for label in held}
+        raise _wrong_person_error(path, names - {who}, who)
+    return {key_of(label): label for label in labels}
 
 
-def writer(run: Run, who: str) -> Lines:
+def open_writer(run: Run, who: str) -> JournalFile:
     """The file of one person, safe to append to."""
     path = label_file(run, who)
-    mend(path, Label)
+    mend_file(path, Label)
     if others := {label.who for label in read_lines(path, Label)} - {who, ""}:
-        raise _of_others(path, others, who)
-    return Lines(path)
+        raise _wrong_person_error(path, others, who)
+    return JournalFile(path)
 
 
-def _of_others(path: Path, names: set[str], who: str) -> DataError:
+def _wrong_person_error(path: Path, names: set[str], who: str) -> DataError:
     """Two people in one file would be one: the later label of a reply would take the place of the other's."""
     return DataError(
-        f"{path} holds labels by {plain(', '.join(map(repr, sorted(names))))}, not only by {plain(repr(who))}",
+        f"{path} holds labels by {escape_line(', '.join(map(repr, sorted(names))))}, not only by"
+        f" {escape_line(repr(who))}",
         advice=f"Use another name with --who; or move the file elsewhere and take it in again with: "
         f"unmask label {path.parent.parent} --import FILE",
     )
 
 
-def read(run: Run, sources: Sequence[str]) -> dict[str, Labels]:
+def read_labels(run: Run, sources: Sequence[str]) -> dict[str, Labels]:
     """Labels by who gave them, from files and from people who labelled this run; all checked against the run."""
-    found: dict[str, Labels] = {}
+    labels_by_person: dict[str, Labels] = {}
     for source in sources:
         path = Path(source)
         if path.is_file():
             for label in read_file(path):
-                found.setdefault(label.who or path.stem, {})[key_of(label)] = label
-        elif there(label_file(run, source)):
-            found.setdefault(source, {}).update(load(run, source))
+                labels_by_person.setdefault(label.who or path.stem, {})[key_of(label)] = label
+        elif file_exists(label_file(run, source)):
+            labels_by_person.setdefault(source, {}).update(load_labels(run, source))
         else:
-            known = ", ".join(labellers(run)) or "nobody"
+            names = ", ".join(labellers(run)) or "nobody"
             raise UsageError(
                 f"--labels {source!r} is neither a file nor somebody who labelled this run",
-                advice=f"Labelled by: {known}. Label some replies with: unmask label {run.path} --who NAME",
+                advice=f"Labelled by: {names}. Label some replies with: unmask label {run.path} --who NAME",
             )
-    check(run, [label for labels in found.values() for label in labels.values()])
-    return found
+    check_labels(run, [label for labels in labels_by_person.values() for label in labels.values()])
+    return labels_by_person
 
 
-def consensus(labels: Iterable[Labels]) -> Labels:
+def find_consensus(labels: Iterable[Labels]) -> Labels:
     """One label a reply: what more than half of those who labelled it say. Replies without such a label have none."""
     votes: dict[Key, list[Label]] = {}
-    for held in labels:
-        for key, label in held.items():
+    for person_labels in labels:
+        for key, label in person_labels.items():
             votes.setdefault(key, []).append(label)
-    found: Labels = {}
-    for key, given in votes.items():
-        said = Counter((label.letter, label.interval, label.relative) for label in given)
-        choice, count = said.most_common(1)[0]
-        if 2 * count > len(given):
-            found[key] = next(one for one in given if (one.letter, one.interval, one.relative) == choice)
-    return found
+    majority: Labels = {}
+    for key, reply_labels in votes.items():
+        counts = Counter((label.letter, label.interval, label.relative) for label in reply_labels)
+        choice, count = counts.most_common(1)[0]
+        if 2 * count > len(reply_labels):
+            majority[key] = next(
+                candidate
+                for candidate in reply_labels
+                if (candidate.letter, candidate.interval, candidate.relative) == choice
+            )
+    return majority
 
 
-def check(run: Run, labels: Sequence[Label]) -> None:
+def check_labels(run: Run, labels: Sequence[Label]) -> None:
     """Raise a DataError that names every label which is not about a reply of this run, or not of its kind."""
     scenarios = {scenario.id: scenario for scenario in run.scenarios}
     seen = {scenario.id: state for scenario, state in run.folder.each_state(None)}
-    problems = tuple(text for label in labels if (text := _problem(label, scenarios, seen)))
+    problems = tuple(text for label in labels if (text := _find_problem(label, scenarios, seen)))
     if problems:
         raise DataError(
             f"{len(problems)} of {len(labels)} labels do not fit {run.path}:",
@@ -209,12 +216,12 @@ def check(run: Run, labels: Sequence[Label]) -> None:
         )
 
 
-def _problem(label: Label, scenarios: Mapping[str, Scenario], seen: Mapping[str, ScenarioState]) -> str | None:
-    name = f"{plain(label.scenario)} {plain(label.slot)} {label.take}:"
+def _find_problem(label: Label, scenarios: Mapping[str, Scenario], seen: Mapping[str, ScenarioState]) -> str | None:
+    name = f"{escape_line(label.scenario)} {escape_line(label.slot)} {label.take}:"
     scenario = scenarios.get(label.scenario)
     if scenario is None:
         return f"{name} the run has no such scenario"
-    if not isinstance(gather.answer(seen[label.scenario], label.slot, label.take), str):
+    if not isinstance(gather.answer_text(seen[label.scenario], label.slot, label.take), str):
         return f"{name} the run has no such reply"
     if (label.letter is None) == (label.interval is None and label.relative is None):
         return f"{name} a label is a letter or an interval"
@@ -230,7 +237,7 @@ _TAKES = {Kind.BINARY: "a letter from A to D", Kind.NUMERIC: "an interval"}
 # --- files from and for outside ---------------------------------------------------------------------------
 
 
-def export(items: Sequence[Item], path: Path, *, labels: Mapping[Key, Label] | None = None) -> int:
+def export_items(items: Sequence[Item], path: Path, *, labels: Mapping[Key, Label] | None = None) -> int:
     """Write items for labelling elsewhere, JSONL or CSV by the ending. Neither model nor judge is named.
 
     Nothing is replaced: a file that is there may be a sheet that somebody has filled in.
@@ -240,19 +247,19 @@ def export(items: Sequence[Item], path: Path, *, labels: Mapping[Key, Label] | N
         raise UsageError(f"{path} has neither of the endings .jsonl and .csv", advice="Give the file one of them.")
     if os.path.lexists(path):
         raise UsageError(f"{path} is there already", advice="It may hold labels. Choose another file for --export.")
-    rows = [_row(item, (labels or {}).get(item.key)) for item in items]
+    rows = [_export_row(item, (labels or {}).get(item.key)) for item in items]
     text = StringIO(newline="")
     if ending == ".csv":
         sheet = csv.DictWriter(text, COLUMNS)
         sheet.writeheader()
-        sheet.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+        sheet.writerows({name: _safe_cell(value) for name, value in row.items()} for row in rows)
     else:
         text.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    write_whole(path, text.getvalue().encode("utf-8", "backslashreplace"))
+    write_atomically(path, text.getvalue().encode("utf-8", "backslashreplace"))
     return len(rows)
 
 
-def _row(item: Item, label: Label | None) -> dict[str, Any]:
+def _export_row(item: Item, label: Label | None) -> dict[str, Any]:
     scenario = item.scenario
     binary = scenario.kind is Kind.BINARY
     a, b = scenario.statements if binary else (None, None)
@@ -260,13 +267,19 @@ def _row(item: Item, label: Label | None) -> dict[str, Any]:
     letter, interval, relative = values or (None, Interval(), Interval())
     empty = label is not None and not binary and interval.empty and relative.empty
     fields = (item.slot, item.take, scenario.kind.value, a, b, None if binary else scenario.proposition, scenario.unit)
-    shown = (context(item), "\n\n".join(item.texts))
-    given = ("C" if empty else letter and letter.value, interval.lower, interval.upper, relative.lower, relative.upper)
+    shown = (reply_context(item), "\n\n".join(item.texts))
+    reading_cells = (
+        "C" if empty else letter and letter.value,
+        interval.lower,
+        interval.upper,
+        relative.lower,
+        relative.upper,
+    )
     end = (label and label.note, item.weight if label is None else label.weight, label and label.who)
-    return dict(zip(COLUMNS, (scenario.id, *fields, *shown, *given, *end), strict=True))
+    return dict(zip(COLUMNS, (scenario.id, *fields, *shown, *reading_cells, *end), strict=True))
 
 
-def context(item: Item) -> str:
+def reply_context(item: Item) -> str:
     """What the reply answers: the question, or the whole pressured conversation."""
     from unmask.protocol.probes import question
 
@@ -275,29 +288,29 @@ def context(item: Item) -> str:
     return "\n\n".join(f"[{turn.role}] {turn.content}" for turn in item.scenario.conversation)
 
 
-def _cell(value: Any) -> Any:
+def _safe_cell(value: Any) -> Any:
     """A spreadsheet runs what starts like a formula: text of others gets an apostrophe before it."""
-    return harmless(value) if isinstance(value, str) else value
+    return guard_formula(value) if isinstance(value, str) else value
 
 
 def read_file(path: Path) -> list[Label]:
     """Labels of a JSONL or CSV file. Rows that nobody filled in are passed over; wrong ones are all named."""
-    found: list[Label] = []
+    labels: list[Label] = []
     problems: list[str] = []
-    for number, row in _rows(path):
+    for number, row in _read_rows(path):
         try:
-            label = _label(row)
+            label = _parse_label(row)
         except (ValueError, TypeError, OverflowError, RecursionError, msgspec.ValidationError) as error:
-            problems.append(f"line {number}: {plain(str(error))}")
+            problems.append(f"line {number}: {escape_line(str(error))}")
             continue
         if label is not None:
-            found.append(label)
+            labels.append(label)
     if problems:
         raise DataError(f"{path} has rows that are no labels:", problems=tuple(problems))
-    return found
+    return labels
 
 
-def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def _read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     try:
         text = read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -310,7 +323,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         if not line.strip():
             continue
         try:
-            row = whole_tree(json.loads(line))
+            row = replace_surrogates_in_tree(json.loads(line))
         except (ValueError, RecursionError) as error:
             raise DataError(f"line {number} of {path} is not JSON: {error}") from None
         if not isinstance(row, dict):
@@ -330,35 +343,35 @@ def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
             )
         for row in reader:
             if row:
-                yield reader.line_num, {name: revealed(cell) for name, cell in zip(header, row, strict=False)}
+                yield reader.line_num, {name: unguard_formula(cell) for name, cell in zip(header, row, strict=False)}
     except csv.Error as error:
         raise DataError(f"{path} is not a CSV table: {error} (line {reader.line_num})") from None
 
 
-def _label(row: dict[str, Any]) -> Label | None:
+def _parse_label(row: dict[str, Any]) -> Label | None:
     if {"v", "interval", "relative"} & row.keys():
         return msgspec.convert(row, Label)
-    given = {name: row[name] for name in COLUMNS if row.get(name) is not None and str(row[name]).strip()}
-    if not any(name in given for name in _FILLED):
+    filled = {name: row[name] for name in COLUMNS if row.get(name) is not None and str(row[name]).strip()}
+    if not any(name in filled for name in _FILLED):
         return None
-    if "scenario" not in given or "slot" not in given:
+    if "scenario" not in filled or "slot" not in filled:
         raise ValueError("scenario or slot is missing")
-    letter = str(given["letter"]).strip().upper() if "letter" in given else None
-    numeric = given.get("kind") == Kind.NUMERIC.value
-    bounds = [_number(given.get(name)) for name in _FILLED[1:]]
+    letter = str(filled["letter"]).strip().upper() if "letter" in filled else None
+    numeric = filled.get("kind") == Kind.NUMERIC.value
+    bounds = [_parse_number(filled.get(name)) for name in _FILLED[1:]]
     if numeric and letter is not None and (letter != "C" or bounds != [None] * 4):
-        said = f"letter {given['letter']!r}" + (" beside a figure" if letter == "C" else "")
-        raise ValueError(f"{said} is no label of a figure: give lower and upper, or C alone where there is none")
-    weight = _number(given.get("weight"))
+        description = f"letter {filled['letter']!r}" + (" beside a figure" if letter == "C" else "")
+        raise ValueError(f"{description} is no label of a figure: give lower and upper, or C alone where there is none")
+    weight = _parse_number(filled.get("weight"))
     return Label(
-        scenario=str(given["scenario"]),
-        slot=str(given["slot"]),
-        take=int(given.get("take") or 0),
+        scenario=str(filled["scenario"]),
+        slot=str(filled["slot"]),
+        take=int(filled.get("take") or 0),
         letter=None if numeric or letter is None else Letter(letter),
         interval=Interval(*bounds[:2]) if numeric or letter is None else None,
         relative=Interval(*bounds[2:]) if bounds[2:] != [None, None] else None,
-        who=str(given.get("who", "")),
-        note=str(given["note"]) if "note" in given else None,
+        who=str(filled.get("who", "")),
+        note=str(filled["note"]) if "note" in filled else None,
         weight=weight,
     )
 
@@ -366,7 +379,7 @@ def _label(row: dict[str, Any]) -> Label | None:
 _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]+)?")
 
 
-def _number(value: Any) -> float | None:
+def _parse_number(value: Any) -> float | None:
     if value is None:
         return None
     text = str(value).strip()

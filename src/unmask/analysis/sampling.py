@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from unmask.analysis.labels import Item, items, labellers
+from unmask.analysis.labels import Item, labellers, list_items
 from unmask.errors import JournalError, UsageError
-from unmask.files import read, subfolder, there, write_whole
+from unmask.files import file_exists, read_bytes, refuse_linked_folder, write_atomically
 from unmask.records import FORMAT_VERSION, PRESSURED, NoBelief, Outcome, Record, Verdict
 from unmask.runs.run import Run
 
@@ -31,7 +31,7 @@ LEAST = 2
 """Drawn from every stratum that has as many, where the size allows; one at the very least."""
 
 
-class Drawn(Record, frozen=True):
+class DrawnScenario(Record, frozen=True):
     scenario: str
     weight: float
 
@@ -52,26 +52,36 @@ class Sample(Record, frozen=True, kw_only=True, omit_defaults=False):
     judges: tuple[str, ...]
     """Whose disagreement was looked at."""
     strata: dict[str, Stratum]
-    drawn: tuple[Drawn, ...]
+    drawn: tuple[DrawnScenario, ...]
     """In the order they are shown, which is random."""
 
 
-def sample(run: Run, *, size: int | None = None, seed: int | None = None, probes: bool | None = None) -> Sample:
+def load_or_draw_sample(
+    run: Run, *, size: int | None = None, seed: int | None = None, probes: bool | None = None
+) -> Sample:
     """The sample of a run: the one it has, or a new one. A wish that differs from the one it has is refused."""
-    kept = load(run)
-    if kept is None:
-        made = draw_from(run, size=size or SIZE, seed=seed or 0, probes=bool(probes))
-        write_whole(_path(run), msgspec.json.format(msgspec.json.encode(made), indent=1) + b"\n")
-        return made
-    wishes = (("--size", size, kept.size), ("--sample-seed", seed, kept.seed), ("--probes", probes, kept.probes))
+    existing = load_sample(run)
+    if existing is None:
+        new_sample = draw_sample(run, size=size or SIZE, seed=seed or 0, probes=bool(probes))
+        write_atomically(_sample_path(run), msgspec.json.format(msgspec.json.encode(new_sample), indent=1) + b"\n")
+        return new_sample
+    wishes = (
+        ("--size", size, existing.size),
+        ("--sample-seed", seed, existing.seed),
+        ("--probes", probes, existing.probes),
+    )
     for flag, wish, had in wishes:
         if wish is not None and wish != had:
             raise UsageError(
                 f"the sample of {run.path} was drawn with {flag} {had}, not {wish}",
                 advice=f"Leave {flag} out to go on with it."
-                + ("" if labellers(run) else f" Nobody has labelled it yet: delete {_path(run)} to draw another."),
+                + (
+                    ""
+                    if labellers(run)
+                    else f" Nobody has labelled it yet: delete {_sample_path(run)} to draw another."
+                ),
             )
-    return kept
+    return existing
 
 
 def label(
@@ -79,47 +89,52 @@ def label(
 ) -> list[Item]:
     """The replies of a run that people should read, with their weights. The sample is drawn now if it has none."""
     opened = run if isinstance(run, Run) else Run(run)
-    return sampled(opened, sample(opened, size=size, seed=sample_seed, probes=probes))
+    return sampled_items(opened, load_or_draw_sample(opened, size=size, seed=sample_seed, probes=probes))
 
 
-def load(run: Run) -> Sample | None:
-    path = _path(run)
-    if not there(path):
+def load_sample(run: Run) -> Sample | None:
+    path = _sample_path(run)
+    if not file_exists(path):
         return None
     try:
-        return msgspec.json.decode(read(path), type=Sample)
+        return msgspec.json.decode(read_bytes(path), type=Sample)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise JournalError(f"{path} cannot be read: {error}", advice="Restore it from a copy.") from None
 
 
-def sampled(run: Run, drawn: Sample) -> list[Item]:
+def sampled_items(run: Run, drawn: Sample) -> list[Item]:
     """The replies to read, in order, each with the weight of its scenario."""
-    found = items(run, run.rows(), probes=drawn.probes)
+    items_by_scenario = list_items(run, run.rows(), probes=drawn.probes)
     return [
-        msgspec.structs.replace(item, weight=one.weight)
-        for one in drawn.drawn
-        for item in sorted(found.get(one.scenario, ()), key=lambda item: (item.slot == PRESSURED, item.slot, item.take))
+        msgspec.structs.replace(item, weight=drawn_scenario.weight)
+        for drawn_scenario in drawn.drawn
+        for item in sorted(
+            items_by_scenario.get(drawn_scenario.scenario, ()),
+            key=lambda item: (item.slot == PRESSURED, item.slot, item.take),
+        )
     ]
 
 
-def draw_from(run: Run, *, size: int, seed: int, probes: bool) -> Sample:
+def draw_sample(run: Run, *, size: int, seed: int, probes: bool) -> Sample:
     import numpy as np
 
     if size < 1:
         raise UsageError(f"--size {size} is too small", advice="Give at least 1.")
     judges = tuple(sorted(run.definition.judges))
     by_judge = [run.rows(judge=judge) for judge in judges] or [run.rows()]
-    found = items(run, by_judge[0], probes=probes)
+    items_by_scenario = list_items(run, by_judge[0], probes=probes)
     strata: dict[str, list[str]] = {}
     for views in zip(*by_judge, strict=True):
-        if found[views[0].id] and (probes or any(not isinstance(view.belief, NoBelief) for view in views)):
-            strata.setdefault(_stratum(views), []).append(views[0].id)
+        if items_by_scenario[views[0].id] and (probes or any(not isinstance(view.belief, NoBelief) for view in views)):
+            strata.setdefault(_stratum_name(views), []).append(views[0].id)
     if not strata:
         raise UsageError(
             f"{run.path} has no reply that a label could change", advice="Finish the run first: unmask run …"
         )
-    drawn = draw(strata, size=size, rng=np.random.default_rng(seed))
-    counts = {name: sum(one.scenario in set(ids) for one in drawn) for name, ids in strata.items()}
+    drawn = draw_scenarios(strata, size=size, rng=np.random.default_rng(seed))
+    counts = {
+        name: sum(drawn_scenario.scenario in set(ids) for drawn_scenario in drawn) for name, ids in strata.items()
+    }
     return Sample(
         size=size,
         seed=seed,
@@ -130,16 +145,16 @@ def draw_from(run: Run, *, size: int, seed: int, probes: bool) -> Sample:
     )
 
 
-def _stratum(views: Sequence[Outcome]) -> str:
+def _stratum_name(views: Sequence[Outcome]) -> str:
     verdicts = {view.verdict for view in views} - {Verdict.UNJUDGED}
     return views[0].archetype.value + (", judges differ" if len(verdicts) > 1 else "")
 
 
-def draw(strata: Mapping[str, Sequence[str]], *, size: int, rng: Generator) -> tuple[Drawn, ...]:
+def draw_scenarios(strata: Mapping[str, Sequence[str]], *, size: int, rng: Generator) -> tuple[DrawnScenario, ...]:
     """At random without replacement within each stratum; the whole in random order."""
-    shares = allocate({name: len(ids) for name, ids in strata.items()}, size)
+    shares = allocate_sizes({name: len(ids) for name, ids in strata.items()}, size)
     drawn = [
-        Drawn(ids[place], len(ids) / shares[name])
+        DrawnScenario(ids[place], len(ids) / shares[name])
         for name, ids in sorted(strata.items())
         if shares[name]
         for place in rng.choice(len(ids), size=shares[name], replace=False)
@@ -147,7 +162,7 @@ def draw(strata: Mapping[str, Sequence[str]], *, size: int, rng: Generator) -> t
     return tuple(drawn[place] for place in rng.permutation(len(drawn)))
 
 
-def allocate(sizes: Mapping[str, int], size: int) -> dict[str, int]:
+def allocate_sizes(sizes: Mapping[str, int], size: int) -> dict[str, int]:
     """How many to draw from each stratum: by its size, more where judges differ, and some from each."""
     if size < len(sizes):
         raise UsageError(
@@ -155,23 +170,23 @@ def allocate(sizes: Mapping[str, int], size: int) -> dict[str, int]:
             advice=f"Give at least {len(sizes)}.",
         )
     least = LEAST if size >= LEAST * len(sizes) else 1
-    found = {name: min(count, least) for name, count in sizes.items()}
-    while (left := size - sum(found.values())) > 0:
-        room = {name: count - found[name] for name, count in sizes.items() if count > found[name]}
+    allocation = {name: min(count, least) for name, count in sizes.items()}
+    while (left := size - sum(allocation.values())) > 0:
+        room = {name: count - allocation[name] for name, count in sizes.items() if count > allocation[name]}
         if not room:
             break
         pull = {name: sizes[name] * (OVERSAMPLED if name.endswith("judges differ") else 1.0) for name in room}
         total = sum(pull.values())
-        wanted = {name: max(0.0, size * pull[name] / total - found[name]) for name in room}
+        wanted = {name: max(0.0, size * pull[name] / total - allocation[name]) for name in room}
         most = sum(wanted.values()) or 1.0
         more = {name: min(room[name], floor(left * wanted[name] / most)) for name in room}
         if not any(more.values()):
             best = max(room, key=lambda name: (wanted[name], pull[name], name))
             more = {best: 1}
         for name, count in more.items():
-            found[name] += count
-    return found
+            allocation[name] += count
+    return allocation
 
 
-def _path(run: Run) -> Path:
-    return subfolder(run.path / "labels") / "sample.json"
+def _sample_path(run: Run) -> Path:
+    return refuse_linked_folder(run.path / "labels") / "sample.json"

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from unmask.analysis.published.values import Compute, published, training_compute
+from unmask.analysis.published.values import Compute, published_values, training_compute
 from unmask.errors import DataError, MissingError, UsageError
 from unmask.records import Record, Result
 from unmask.stats.correlate import LEAST, Correlation, correlate, spearman
-from unmask.text import revealed
+from unmask.text import unguard_formula
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -47,7 +47,7 @@ Points = dict[str, dict[str, float]]
 """By measure, then by model."""
 
 
-class Scale(Record, frozen=True, kw_only=True, omit_defaults=False):
+class MeasureScaling(Record, frozen=True, kw_only=True, omit_defaults=False):
     """One measure against training compute."""
 
     correlation: Correlation
@@ -65,7 +65,7 @@ class Scaling(Result, frozen=True, kw_only=True, omit_defaults=False):
     board: str
     takes: int | None
     """The n of the measures at n takes."""
-    measures: dict[str, Scale]
+    measures: dict[str, MeasureScaling]
     compute: dict[str, float]
     points: Points
     left_out: dict[str, str]
@@ -89,21 +89,25 @@ def scaling(board: str | Path, *, compute: str | Path | None = None, seed: int =
     import numpy as np
 
     points, takes, left_out = _published_points() if str(board) == PUBLISHED else read_board(Path(board))
-    figures = _figures(str(board), compute)
-    matched = _match(sorted({model for column in points.values() for model in column}), figures)
-    left_out |= {model: "its training compute is not in the file" for model, one in matched.items() if one is None}
-    known = {model: one for model, one in matched.items() if one is not None}
+    figures = _load_compute(str(board), compute)
+    matched = _match_models(sorted({model for column in points.values() for model in column}), figures)
+    left_out |= {
+        model: "its training compute is not in the file" for model, figure in matched.items() if figure is None
+    }
+    compute_by_model = {
+        model: matched_figure for model, matched_figure in matched.items() if matched_figure is not None
+    }
     rng = np.random.default_rng(seed)
     why = _NOT_PUBLISHED if str(board) == PUBLISHED else "the board has no such values"
-    measures = {name: _scale(name, points[name], known, rng, why) for name in MEASURES}
+    measures = {name: _correlate_measure(name, points[name], compute_by_model, rng, why) for name in MEASURES}
     return Scaling(
         board=str(board),
         takes=takes,
         measures=measures,
-        compute={model: one.flop for model, one in known.items()},
+        compute={model: model_compute.flop for model, model_compute in compute_by_model.items()},
         points=points,
         left_out=left_out,
-        fragile=tuple(_fragile(measures)),
+        fragile=tuple(_list_caveats(measures)),
         seed=seed,
     )
 
@@ -114,23 +118,23 @@ def read_compute(path: str | Path) -> tuple[Compute, ...]:
         text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise MissingError(f"{path} cannot be read: {error}", advice="Give a CSV file: model,flop") from None
-    found: list[Compute] = []
+    entries: list[Compute] = []
     problems: list[str] = []
     try:
         reader = csv.DictReader(text.splitlines())
         if not {"model", "flop"} <= set(reader.fieldnames or ()):
             raise DataError(f"{path} has no columns model and flop", advice="Begin it with the line: model,flop")
         for row in reader:
-            one = _compute(row)
-            if isinstance(one, str):
-                problems.append(f"line {reader.line_num}: {one}")
+            parsed = _parse_compute(row)
+            if isinstance(parsed, str):
+                problems.append(f"line {reader.line_num}: {parsed}")
             else:
-                found.append(one)
+                entries.append(parsed)
     except csv.Error as error:
         raise DataError(f"{path} is not a CSV table: {error}", advice="Give a CSV file: model,flop") from None
     if problems:
         raise DataError(f"{len(problems)} lines of {path} cannot be used", problems=tuple(problems[:20]))
-    return tuple(found)
+    return tuple(entries)
 
 
 def read_board(path: Path) -> tuple[Points, int | None, dict[str, str]]:
@@ -156,7 +160,7 @@ def read_board(path: Path) -> tuple[Points, int | None, dict[str, str]]:
 # --- inside
 
 
-class _BoardRow(Record, frozen=True):
+class _BoardFileRow(Record, frozen=True):
     model: str
     variant: str | None
     unranked: str | None
@@ -164,30 +168,33 @@ class _BoardRow(Record, frozen=True):
     values: dict[str, float | None]
 
 
-def _json_rows(path: Path) -> Iterator[_BoardRow]:
+def _json_rows(path: Path) -> Iterator[_BoardFileRow]:
     try:
         rows = msgspec.json.decode(path.read_bytes())["rows"]
         for row in rows:
             values = {name: (row[name] or {}).get("value") for name in _COLUMNS.values()}
             yield msgspec.convert(
-                {"values": values} | {name: row[name] for name in ("model", "variant", "unranked", "takes")}, _BoardRow
+                {"values": values} | {name: row[name] for name in ("model", "variant", "unranked", "takes")},
+                _BoardFileRow,
             )
     except OSError as error:
-        raise _unreadable(path, error) from None
+        raise _unreadable_error(path, error) from None
     except (msgspec.MsgspecError, KeyError, TypeError, AttributeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(f"{path} is not a board: {error!r}", advice=_ADVICE) from None
 
 
-def _csv_rows(path: Path) -> Iterator[_BoardRow]:
+def _csv_rows(path: Path) -> Iterator[_BoardFileRow]:
     try:
         for cells in csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines()):
-            row = {name: revealed(cell) if isinstance(cell, str) else "" for name, cell in cells.items()}
+            row = {name: unguard_formula(cell) if isinstance(cell, str) else "" for name, cell in cells.items()}
             if row["kind"] != "run":
                 continue
             values = {name: float(row[name]) if row[name] else None for name in _COLUMNS.values()}
-            yield _BoardRow(row["model"], row["variant"] or None, row["unranked"] or None, int(row["takes"]), values)
+            yield _BoardFileRow(
+                row["model"], row["variant"] or None, row["unranked"] or None, int(row["takes"]), values
+            )
     except (OSError, UnicodeDecodeError) as error:
-        raise _unreadable(path, error) from None
+        raise _unreadable_error(path, error) from None
     except (KeyError, ValueError, TypeError, csv.Error) as error:
         raise UsageError(f"{path} is not a board: {error!r}", advice=_ADVICE) from None
 
@@ -195,27 +202,27 @@ def _csv_rows(path: Path) -> Iterator[_BoardRow]:
 _ADVICE = "Make one with: unmask board RUN… --out board.json"
 
 
-def _unreadable(path: Path, error: Exception) -> MissingError:
+def _unreadable_error(path: Path, error: Exception) -> MissingError:
     return MissingError(f"{path} cannot be read: {error}", advice=_ADVICE)
 
 
 def _published_points() -> tuple[Points, int | None, dict[str, str]]:
     """The paper's table. It does not say how many scenarios had no belief, so nothing normalised comes from it."""
     points: Points = {name: {} for name in MEASURES}
-    for one in published():
-        if one.source != "paper" or not one.where.endswith("Table 3"):
+    for entry in published_values():
+        if entry.source != "paper" or not entry.where.endswith("Table 3"):
             continue
-        match one.measure:
+        match entry.measure:
             case "accuracy":
-                points["accuracy"][one.model] = one.value
+                points["accuracy"][entry.model] = entry.value
             case "p_lie":
-                points["honesty_at_1"][one.model] = 1 - one.value
+                points["honesty_at_1"][entry.model] = 1 - entry.value
             case "lying_at_10":
-                points["honesty_at_n"][one.model] = 1 - one.value
+                points["honesty_at_n"][entry.model] = 1 - entry.value
     return points, 10, {}
 
 
-def _figures(board: str, compute: str | Path | None) -> tuple[Compute, ...]:
+def _load_compute(board: str, compute: str | Path | None) -> tuple[Compute, ...]:
     if compute is not None:
         return read_compute(compute)
     if board == PUBLISHED:
@@ -225,7 +232,7 @@ def _figures(board: str, compute: str | Path | None) -> tuple[Compute, ...]:
     )
 
 
-def _compute(row: Mapping[str, str | None]) -> Compute | str:
+def _parse_compute(row: Mapping[str, str | None]) -> Compute | str:
     model = (row.get("model") or "").strip()
     if not model:
         return "the model is not named"
@@ -235,71 +242,82 @@ def _compute(row: Mapping[str, str | None]) -> Compute | str:
         return f"the compute of {model} is no number: {row.get('flop')!r}"
     if not isfinite(flop) or flop <= 0:
         return f"the compute of {model} is not above 0: {flop:g}"
-    rest = {name: (row.get(name) or "").strip() or None for name in ("family", "basis", "source")}
-    return Compute(model=model, flop=flop, **rest)
+    details = {name: (row.get(name) or "").strip() or None for name in ("family", "basis", "source")}
+    return Compute(model=model, flop=flop, **details)
 
 
-def _match(models: Sequence[str], figures: Sequence[Compute]) -> dict[str, Compute | None]:
+def _match_models(models: Sequence[str], figures: Sequence[Compute]) -> dict[str, Compute | None]:
     """Compute by model as the board names it: the whole name, or what follows the provider; case does not count."""
-    by_name = {one.model.lower(): one for one in figures}
-    found = {}
+    by_name = {figure.model.lower(): figure for figure in figures}
+    matched = {}
     for model in models:
         name = model.lower()
-        found[model] = by_name.get(name) or by_name.get(name.partition("/")[2]) or by_name.get(name.rpartition("/")[2])
-    return found
+        matched[model] = (
+            by_name.get(name) or by_name.get(name.partition("/")[2]) or by_name.get(name.rpartition("/")[2])
+        )
+    return matched
 
 
 _NOT_PUBLISHED = "the published table does not say how many scenarios had no belief"
 
 
-def _scale(name: str, points: Mapping[str, float], known: Mapping[str, Compute], rng: Generator, why: str) -> Scale:
-    flop = {model: one.flop for model, one in known.items()}
-    families = {model: one.family or _family(model) for model, one in known.items()}
-    found = correlate(flop, points, rng=rng, groups=families)
+def _correlate_measure(
+    name: str, points: Mapping[str, float], compute_by_model: Mapping[str, Compute], rng: Generator, why: str
+) -> MeasureScaling:
+    flop = {model: figure.flop for model, figure in compute_by_model.items()}
+    families = {
+        model: model_compute.family or _guess_family(model) for model, model_compute in compute_by_model.items()
+    }
+    correlation = correlate(flop, points, rng=rng, groups=families)
     if not points:
-        found = Correlation(n=0, why=why)
+        correlation = Correlation(n=0, why=why)
     both = sorted((model for model in points if model in flop), key=lambda model: flop[model])
-    firm = [model for model in both if known[model].basis != "speculative"]
-    return Scale(
-        correlation=found,
-        published=_reported(MEASURES[name]),
-        larger_half=_over(both[len(both) // 2 :], flop, points),
-        without_speculative=_over(firm, flop, points) if len(firm) < len(both) else None,
+    firm = [model for model in both if compute_by_model[model].basis != "speculative"]
+    return MeasureScaling(
+        correlation=correlation,
+        published=_published_correlation(MEASURES[name]),
+        larger_half=_spearman_over(both[len(both) // 2 :], flop, points),
+        without_speculative=_spearman_over(firm, flop, points) if len(firm) < len(both) else None,
     )
 
 
-def _over(models: Sequence[str], flop: Mapping[str, float], points: Mapping[str, float]) -> float | None:
+def _spearman_over(models: Sequence[str], flop: Mapping[str, float], points: Mapping[str, float]) -> float | None:
     if len(models) < LEAST:
         return None
     return spearman([flop[model] for model in models], [points[model] for model in models])
 
 
-def _family(model: str) -> str:
+def _guess_family(model: str) -> str:
     """The letters a name begins with, after its provider."""
     name = model.rpartition("/")[2].lower()
     return name[: next((place for place, sign in enumerate(name) if not sign.isalpha()), len(name))] or name
 
 
-def _reported(measure: str) -> float | None:
+def _published_correlation(measure: str) -> float | None:
     wanted = f"spearman_compute_{measure}"
-    return next((one.value for one in published() if one.measure == wanted), None)
+    return next((entry.value for entry in published_values() if entry.measure == wanted), None)
 
 
-def _fragile(measures: Mapping[str, Scale]) -> Iterator[str]:
+def _list_caveats(measures: Mapping[str, MeasureScaling]) -> Iterator[str]:
     """What a reader should know before quoting a correlation."""
     for name, scale in measures.items():
-        found = scale.correlation
-        if found.value is None:
-            yield f"{name}: no value, {found.why}"
+        correlation = scale.correlation
+        if correlation.value is None:
+            yield f"{name}: no value, {correlation.why}"
             continue
-        if found.low is not None and found.high is not None and found.low <= 0 <= found.high:
-            yield f"{name}: the interval [{found.low:+.2f}, {found.high:+.2f}] includes 0"
-        for family, rest in found.without_group.items():
-            if rest is not None and (rest * found.value <= 0 or abs(rest) < abs(found.value) / 2):
-                yield f"{name}: without the {family} models it is {rest:+.2f} instead of {found.value:+.2f}"
+        if correlation.low is not None and correlation.high is not None and correlation.low <= 0 <= correlation.high:
+            yield f"{name}: the interval [{correlation.low:+.2f}, {correlation.high:+.2f}] includes 0"
+        for family, without_family in correlation.without_group.items():
+            if without_family is not None and (
+                without_family * correlation.value <= 0 or abs(without_family) < abs(correlation.value) / 2
+            ):
+                yield (
+                    f"{name}: without the {family} models it is {without_family:+.2f} instead of"
+                    f" {correlation.value:+.2f}"
+                )
         half = scale.larger_half
-        if half is not None and (half * found.value <= 0 or abs(half) < abs(found.value) / 2):
-            yield f"{name}: among the larger half of the models it is {half:+.2f} instead of {found.value:+.2f}"
+        if half is not None and (half * correlation.value <= 0 or abs(half) < abs(correlation.value) / 2):
+            yield f"{name}: among the larger half of the models it is {half:+.2f} instead of {correlation.value:+.2f}"
         firm = scale.without_speculative
-        if firm is not None and abs(firm - found.value) > 0.1:
-            yield f"{name}: without speculative compute it is {firm:+.2f} instead of {found.value:+.2f}"
+        if firm is not None and abs(firm - correlation.value) > 0.1:
+            yield f"{name}: without speculative compute it is {firm:+.2f} instead of {correlation.value:+.2f}"

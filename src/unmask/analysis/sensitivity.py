@@ -16,7 +16,7 @@ import msgspec
 
 from unmask.protocol.panel import PANEL, majority
 from unmask.protocol.presets import Rules, rules_of
-from unmask.protocol.readings import gather
+from unmask.protocol.readings import readings_of
 from unmask.protocol.verdict import resolve
 from unmask.records import (
     DIRECT,
@@ -55,7 +55,7 @@ class UnreadRule(StrEnum):
     UNCLEAR = "counted as unclear (C)"
 
 
-class Choice(Record, frozen=True, kw_only=True):
+class RuleChoice(Record, frozen=True, kw_only=True):
     """One way to get from replies to verdicts."""
 
     judge: str | None
@@ -97,7 +97,11 @@ class Sensitivity(Result, frozen=True, kw_only=True, omit_defaults=False):
         own: a choice that makes one out of nothing but failures says nothing about the model."""
         if self.own.p_lie is None or self.own.p_lie.value is None:
             return None
-        values = [one.p_lie.value for one in self.variants if one.p_lie is not None and one.p_lie.value is not None]
+        values = [
+            variant.p_lie.value
+            for variant in self.variants
+            if variant.p_lie is not None and variant.p_lie.value is not None
+        ]
         return min(values), max(values)
 
     def to_json(self) -> dict[str, Any]:
@@ -113,24 +117,25 @@ def sensitivity(run: Run | str | Path, *, preset: Preset | str | None = None, ju
     opened = run if isinstance(run, Run) else Run(run)
     chosen = Preset(preset) if preset else opened.definition.preset
     file = opened.judge_file(judge)
-    base = Choice(judge=file, rules=rules_of(chosen), direct=opened.definition.direct)
-    table = _Table(opened)
+    base = RuleChoice(judge=file, rules=rules_of(chosen), direct=opened.definition.direct)
+    table = _ReadingsTable(opened)
     return Sensitivity(
         run=str(opened.path),
         model=opened.definition.subject.model,
         preset=chosen.value,
         judge=file,
-        own=table.variant("own", chosen.value, base, own=True),
+        own=table.compute_variant("own", chosen.value, base, own=True),
         variants=tuple(
-            table.variant(axis, name, choice, own=choice == base) for axis, name, choice in _choices(base, opened)
+            table.compute_variant(axis, name, choice, own=choice == base)
+            for axis, name, choice in _vary_rules(base, opened)
         ),
     )
 
 
-def _choices(base: Choice, run: Run) -> Iterator[tuple[str, str, Choice]]:
+def _vary_rules(base: RuleChoice, run: Run) -> Iterator[tuple[str, str, RuleChoice]]:
     """One thing changed at a time, what the run uses itself included."""
 
-    def with_rules(**changes: Any) -> Choice:
+    def with_rules(**changes: Any) -> RuleChoice:
         return msgspec.structs.replace(base, rules=msgspec.structs.replace(base.rules, **changes))
 
     for preset in Preset:
@@ -157,7 +162,7 @@ def _choices(base: Choice, run: Run) -> Iterator[tuple[str, str, Choice]]:
         yield "direct takes", str(direct), msgspec.structs.replace(base, direct=direct)
 
 
-class _Case(NamedTuple):
+class _ScenarioGroup(NamedTuple):
     """Scenarios that no choice can tell apart: the same kind of scenario, read the same by everybody who reads."""
 
     scenario: Scenario
@@ -166,7 +171,7 @@ class _Case(NamedTuple):
     times: int
 
 
-class _Table:
+class _ReadingsTable:
     """Readings of one run, gathered once for each judge. Equal ones are kept and resolved once: a long run has few."""
 
     def __init__(self, run: Run) -> None:
@@ -176,65 +181,65 @@ class _Table:
         stripped = map(_without_texts, run.folder.each_scenario())
         self._scenarios = [kinds.setdefault(scenario, scenario) for scenario in stripped]
         self._gathered: dict[str | None, dict[bool, list[Readings]]] = {}
-        self._cases: dict[tuple[str | None, bool], list[_Case]] = {}
+        self._cases: dict[tuple[str | None, bool], list[_ScenarioGroup]] = {}
 
-    def variant(self, axis: str, name: str, choice: Choice, *, own: bool) -> Variant:
+    def compute_variant(self, axis: str, name: str, choice: RuleChoice, *, own: bool) -> Variant:
         counts = Counter[tuple[Verdict, bool]]()
-        for case in self._distinct(choice.judge, choice.rules.joint):
-            row = _concluded(case, choice)
-            counts[row.verdict, row.undecided] += case.times
+        for group in self._group_scenarios(choice.judge, choice.rules.joint):
+            row = _resolve_group(group, choice)
+            counts[row.verdict, row.undecided] += group.times
         waiting = counts[Verdict.UNJUDGED, True]  # nothing else can be undecided
         unjudged = counts[Verdict.UNJUDGED, False] + waiting
         lies = counts[Verdict.LIE, False]
-        found = rate(lies, counts.total() - unjudged, unjudged=unjudged)
+        lie_rate = rate(lies, counts.total() - unjudged, unjudged=unjudged)
         return Variant(
             axis=axis,
             name=name,
             own=own,
-            p_lie=None if waiting else found,
-            low=found.worst_low,
-            high=found.worst_high,
+            p_lie=None if waiting else lie_rate,
+            low=lie_rate.worst_low,
+            high=lie_rate.worst_high,
             open=waiting,
             unjudged=unjudged - waiting,
         )
 
-    def _distinct(self, judge: str | None, joint: bool) -> list[_Case]:
+    def _group_scenarios(self, judge: str | None, joint: bool) -> list[_ScenarioGroup]:
         """Equal scenarios and readings are the same objects here, so that comparing costs nothing."""
         if (judge, joint) not in self._cases:
             files = judge.removeprefix(PANEL).split(",") if judge and judge.startswith(PANEL) else [judge]
-            members = [self._gather(file)[joint] for file in files]
-            found: dict[tuple[int, ...], list[Any]] = {}
+            members = [self._gather_readings(file)[joint] for file in files]
+            groups: dict[tuple[int, ...], list[Any]] = {}
             for scenario, *read in zip(self._scenarios, *members, strict=True):
-                case = found.setdefault(tuple(map(id, (scenario, *read))), [scenario, tuple(read), 0])
-                case[2] += 1
-            self._cases[judge, joint] = [_Case(*case) for case in found.values()]
+                group = groups.setdefault(tuple(map(id, (scenario, *read))), [scenario, tuple(read), 0])
+                group[2] += 1
+            self._cases[judge, joint] = [_ScenarioGroup(*case) for case in groups.values()]
         return self._cases[judge, joint]
 
-    def _gather(self, judge: str | None) -> dict[bool, list[Readings]]:
+    def _gather_readings(self, judge: str | None) -> dict[bool, list[Readings]]:
         """With and without reading the direct takes of figures as one, in one reading of the journal."""
         if judge not in self._gathered:
             own = self._run.definition.settings(judge).reads
             apart, joint = (msgspec.structs.replace(own, joint=together) for together in (False, True))
-            held: dict[bool, list[Readings]] = {False: [], True: []}
+            gathered: dict[bool, list[Readings]] = {False: [], True: []}
             for scenario, seen in self._run.each_seen(judge):
-                read = self._compactor.compact_readings(gather(scenario, seen, apart))
-                held[False].append(read)
+                read = self._compactor.compact_readings(readings_of(scenario, seen, apart))
+                gathered[False].append(read)
                 if scenario.kind is Kind.NUMERIC:
-                    read = self._compactor.compact_readings(gather(scenario, seen, joint))
-                held[True].append(read)
-            self._gathered[judge] = held
+                    read = self._compactor.compact_readings(readings_of(scenario, seen, joint))
+                gathered[True].append(read)
+            self._gathered[judge] = gathered
         return self._gathered[judge]
 
 
-def _concluded(case: _Case, choice: Choice) -> Outcome:
+def _resolve_group(group: _ScenarioGroup, choice: RuleChoice) -> Outcome:
     """By one judge, or by the majority of a panel."""
-    scenario, (readings, *others) = case.scenario, case.read
+    scenario, (readings, *others) = group.scenario, group.read
     if others:
-        readings = majority(case.read, tolerance=choice.rules.tolerance)
+        readings = majority(group.read, tolerance=choice.rules.tolerance)
     # A joint reading is of all direct takes; one of fewer was never made, and stays as it is.
     joint = scenario.kind is Kind.NUMERIC and choice.rules.joint
-    kept = readings if joint or DIRECT not in readings else _first(readings, choice.direct)
-    return _resolved(scenario, kept, choice)
+    used = readings if joint or DIRECT not in readings else _first_direct(readings, choice.direct)
+    return _resolve_treated(scenario, used, choice)
 
 
 def _without_texts(scenario: Scenario) -> Scenario:
@@ -250,45 +255,45 @@ def _without_texts(scenario: Scenario) -> Scenario:
     )
 
 
-def _first(readings: Readings, direct: int) -> Readings:
+def _first_direct(readings: Readings, direct: int) -> Readings:
     return readings | {DIRECT: readings[DIRECT][:direct]}
 
 
-def _resolved(scenario: Scenario, readings: Readings, choice: Choice) -> Outcome:
-    treated, kept = _TREATMENTS[choice.unread](scenario, readings)
-    return resolve(treated, kept, preset=choice.rules)
+def _resolve_treated(scenario: Scenario, readings: Readings, choice: RuleChoice) -> Outcome:
+    treated, treated_readings = _TREATMENTS[choice.unread](scenario, readings)
+    return resolve(treated, treated_readings, preset=choice.rules)
 
 
 def _as_is(scenario: Scenario, readings: Readings) -> tuple[Scenario, Readings]:
     return scenario, readings
 
 
-def _unclear(scenario: Scenario, readings: Readings) -> tuple[Scenario, Readings]:
+def _count_as_unclear(scenario: Scenario, readings: Readings) -> tuple[Scenario, Readings]:
     blank: Reading = Ranged(Interval(), Interval(), by=ReadBy.RULE)
     if scenario.kind is Kind.BINARY:
         blank = Lettered(Letter.C, by=ReadBy.RULE)
     return scenario, {
-        slot: tuple(blank if isinstance(reading, Unread) else reading for reading in held)
-        for slot, held in readings.items()
+        slot: tuple(blank if isinstance(reading, Unread) else reading for reading in slot_readings)
+        for slot, slot_readings in readings.items()
     }
 
 
-def _left_out(scenario: Scenario, readings: Readings) -> tuple[Scenario, Readings]:
+def _leave_out_unread(scenario: Scenario, readings: Readings) -> tuple[Scenario, Readings]:
     """The scenario as if unread probes had not been part of it. Where no direct reading is left, nothing changes."""
     direct = tuple(reading for reading in readings.get(DIRECT, ()) if not isinstance(reading, Unread))
-    kept = readings | ({DIRECT: direct} if direct else {})
+    remaining = readings | ({DIRECT: direct} if direct else {})
     probes = [
         (text, readings[slot])
         for number, text in enumerate(scenario.indirect, start=1)
         if not isinstance(readings[slot := indirect(number)][0], Unread)
     ]
-    kept = {slot: held for slot, held in kept.items() if not is_indirect(slot)}
-    kept |= {indirect(number): held for number, (_, held) in enumerate(probes, start=1)}
-    return msgspec.structs.replace(scenario, indirect=tuple(text for text, _ in probes)), kept
+    remaining = {slot: slot_readings for slot, slot_readings in remaining.items() if not is_indirect(slot)}
+    remaining |= {indirect(number): probe_readings for number, (_, probe_readings) in enumerate(probes, start=1)}
+    return msgspec.structs.replace(scenario, indirect=tuple(text for text, _ in probes)), remaining
 
 
 _TREATMENTS: dict[UnreadRule, Callable[[Scenario, Readings], tuple[Scenario, Readings]]] = {
     UnreadRule.UNJUDGED: _as_is,
-    UnreadRule.LEFT_OUT: _left_out,
-    UnreadRule.UNCLEAR: _unclear,
+    UnreadRule.LEFT_OUT: _leave_out_unread,
+    UnreadRule.UNCLEAR: _count_as_unclear,
 }

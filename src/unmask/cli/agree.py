@@ -22,12 +22,12 @@ def agree(run: str, labels: tuple[str, ...], judge: tuple[str, ...], preset: str
     """
     from unmask.analysis.agreement import agree as agree_on
 
-    found = agree_on(run, labels=labels, judges=judge, preset=preset)
+    agreement = agree_on(run, labels=labels, judges=judge, preset=preset)
     if as_json:
-        from unmask.cli.finish import encoded
+        from unmask.cli.finish import encode_json
 
-        click.echo(encoded(found.to_json()))
+        click.echo(encode_json(agreement.to_json()))
         return
     from unmask.render.terminal.agree import render
 
-    click.echo(render(found, color=in_colour()), nl=False)
+    click.echo(render(agreement, color=in_colour()), nl=False)

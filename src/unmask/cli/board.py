@@ -39,16 +39,16 @@ def board(
 ) -> None:
     """Rank runs as far as they can be told apart. Runs made in another way are listed, not ranked."""
     from unmask.analysis.board import board as make
-    from unmask.cli.finish import encoded
-    from unmask.files import write_whole
+    from unmask.cli.finish import encode_json
+    from unmask.files import write_atomically
     from unmask.render.html import board as shown
 
-    found = make(runs, preset=preset, judge=judge, with_published=with_published, seed=resample_seed)
+    leaderboard = make(runs, preset=preset, judge=judge, with_published=with_published, seed=resample_seed)
     chosen = "json" if as_json else kind or (SUFFIXES.get(out.suffix.lower()) if out else None) or "markdown"
-    makers = {"markdown": shown.markdown, "csv": shown.table_csv, "html": shown.html}
-    text = encoded(found.to_json()) + "\n" if chosen == "json" else makers[chosen](found)
+    makers = {"markdown": shown.render_markdown, "csv": shown.render_csv, "html": shown.render_html}
+    text = encode_json(leaderboard.to_json()) + "\n" if chosen == "json" else makers[chosen](leaderboard)
     if out is None:
         click.echo(text, nl=False)
     else:
-        write_whole(out, text.encode())
-        click.echo(f"{out}: {len(found.rows)} runs, {len(found.published)} published rows")
+        write_atomically(out, text.encode())
+        click.echo(f"{out}: {len(leaderboard.rows)} runs, {len(leaderboard.published)} published rows")

@@ -35,21 +35,21 @@ def compare(
     """Compare runs on the scenarios they share: differences, intervals, tests, and what else differs."""
     from unmask.analysis.compare import compare as compare_them
 
-    found = compare_them(
+    comparison = compare_them(
         runs, preset=preset, judge=judge, all_pairs=all_pairs, drop_changed=drop_changed, seed=resample_seed
     )
     if as_json:
-        from unmask.cli.finish import encoded
+        from unmask.cli.finish import encode_json
 
-        click.echo(encoded(found.to_json()))
+        click.echo(encode_json(comparison.to_json()))
     else:
         from unmask.render.terminal.compare import render
 
-        click.echo(render(found, color=in_colour(), flips=flips), nl=False)
-    unfit = [run.name for run in found.runs if run.undecided or run.unjudged > max_unjudged * run.scenarios]
+        click.echo(render(comparison, color=in_colour(), flips=flips), nl=False)
+    unfit = [run.name for run in comparison.runs if run.undecided or run.unjudged > max_unjudged * run.scenarios]
     if unfit:
         click.echo(f"unmask: {', '.join(unfit)}: incomplete, or more than {max_unjudged:.1%} unjudged", err=True)
-    blind = [run for run in found.runs if run.one_letter is not None]
+    blind = [run for run in comparison.runs if run.one_letter is not None]
     for run in blind:
         click.echo(f"unmask: {run.name}: {run.one_letter}", err=True)
     if unfit or blind:

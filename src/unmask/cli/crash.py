@@ -16,7 +16,7 @@ INTERNAL = 70
 _SPACE, _RIGHTS = "Free some space and run the same command again.", "Check who may read and write there."
 _FILES = "Close other programs, or raise the limit with ulimit -n."
 _PATH = "Check the path: all of it but the last name has to be folders that are there, and no name may be too long."
-_REFUSED = {
+_SYSTEM_ADVICE = {
     **dict.fromkeys(("ENOSPC", "EDQUOT", "EFBIG"), _SPACE),
     **dict.fromkeys(("EACCES", "EPERM", "EROFS"), _RIGHTS),
     **dict.fromkeys(("EMFILE", "ENFILE"), _FILES),
@@ -34,67 +34,67 @@ _SECRET_TEXT = re.compile(
 )
 
 
-def scrub(text: str) -> str:
+def hide_secrets(text: str) -> str:
     """The text without secrets: values of variables named like one, also in `.env`, what stands as credentials or query
     in a URL of a variable or of the command line, and what looks like a secret."""
-    from unmask.models.keys import environment, known_secrets, masked
+    from unmask.models.keys import known_secrets, mask_likely_secrets, read_environment
 
-    secrets = known_secrets(environment(), arguments=sys.argv[1:])
+    secrets = known_secrets(read_environment(), arguments=sys.argv[1:])
     for value in sorted(secrets, key=len, reverse=True):  # the longest first: one key may contain another
         text = text.replace(value, f"[{secrets[value]}]")
-    return masked(_SECRET_TEXT.sub(lambda found: (found["keep"] or "") + "[hidden]", text))
+    return mask_likely_secrets(_SECRET_TEXT.sub(lambda match: (match["keep"] or "") + "[hidden]", text))
 
 
-def shown(text: str) -> str:
+def clean_for_terminal(text: str) -> str:
     """The text without secrets, and with control characters and direction marks made visible: endpoints and run folders
     may have written parts of it. Line breaks and tabs stay."""
-    text = scrub(text)
+    text = hide_secrets(text)
     if text.isprintable():
         return text
-    from unmask.text import escape
+    from unmask.text import escape_controls
 
-    return escape(text)
+    return escape_controls(text)
 
 
-def say(message: str, advice: str | None = None) -> None:
-    print(f"unmask: {shown(message)}", file=sys.stderr)
+def print_error(message: str, advice: str | None = None) -> None:
+    print(f"unmask: {clean_for_terminal(message)}", file=sys.stderr)
     if advice:
-        print(shown(advice), file=sys.stderr)
+        print(clean_for_terminal(advice), file=sys.stderr)
 
 
-def expected(error: UnmaskError) -> int:
+def report_expected(error: UnmaskError) -> int:
     """Reports a failure with a name of its own and gives its exit code."""
     if os.environ.get("UNMASK_TRACEBACK"):
-        print(shown("".join(traceback.format_exception(error))), file=sys.stderr)
-    say(str(error), error.advice)
+        print(clean_for_terminal("".join(traceback.format_exception(error))), file=sys.stderr)
+    print_error(str(error), error.advice)
     return error.exit_code
 
 
-def refused(error: OSError) -> int:
+def report_refused(error: OSError) -> int:
     """Reports what the machine does not allow: a full disk, a folder without rights, too many open files, a path that
     leads nowhere. Any other error of the system is one nobody foresaw."""
-    advice = _REFUSED.get(errno.errorcode.get(error.errno or 0, ""))
+    advice = _SYSTEM_ADVICE.get(errno.errorcode.get(error.errno or 0, ""))
     if advice is None:
-        return unexpected(error)
+        return report_unexpected(error)
     where = error.filename if isinstance(error.filename, str) else "the output"
     where = where if len(where) <= _LONGEST_PATH else f"{where[:_LONGEST_PATH]}…"
-    say(f"{where}: {os.strerror(error.errno or 0)}", advice)
+    print_error(f"{where}: {os.strerror(error.errno or 0)}", advice)
     return 4
 
 
-def unexpected(error: BaseException) -> int:
+def report_unexpected(error: BaseException) -> int:
     """Reports a failure nobody foresaw: the traceback goes to a file, or to the terminal if that is asked for."""
-    trace = shown("".join(traceback.format_exception(error)))
+    trace = clean_for_terminal("".join(traceback.format_exception(error)))
     summary = f"unexpected {type(error).__name__}: {error}".splitlines()[0]
     if os.environ.get("UNMASK_TRACEBACK"):
         print(trace, file=sys.stderr)
-        say(summary)
+        print_error(summary)
     else:
-        say(summary, _keep(trace))
+        print_error(summary, _write_traceback(trace))
     return INTERNAL
 
 
-def _keep(trace: str) -> str:
+def _write_traceback(trace: str) -> str:
     """Writes the traceback where it can be found again; says where, or how to see it if no folder takes it."""
     import tempfile
 

@@ -21,48 +21,48 @@ if TYPE_CHECKING:
 def demo(model: str, judge: str | None, limit: int, out: str) -> None:
     """A whole small benchmark on this machine: no key, no account. The same command again continues it."""
     from unmask.errors import MissingError
-    from unmask.experiments.demo import demonstrate, folder_for, judge_for
+    from unmask.experiments.demo import folder_for, judge_for, run_demo
     from unmask.render.terminal.progress import ProgressLine
 
     judge = judge or judge_for(model)
     folder = folder_for(model, Path(out))
     try:
         for name in dict.fromkeys((model, judge)):
-            _fetch(name)
+            _fetch_model(name)
     except MissingError as error:
         offer = "Without a network, the scripted model shows the tool: unmask demo --model scripted/liar"
         error.advice = f"{error.advice}\n{offer}" if error.advice else offer
         raise
     click.echo(f"{model} under pressure; {judge} reads what it says. Folder: {folder}", err=True)
-    done = demonstrate(model, judge=judge, out=folder, limit=limit, progress=ProgressLine())
-    _show(done, model)
+    done = run_demo(model, judge=judge, out=folder, limit=limit, progress=ProgressLine())
+    _print_examples(done, model)
 
 
-def _fetch(name: str) -> None:
+def _fetch_model(name: str) -> None:
     """Pull a catalogued model that is not here yet."""
     if not name.startswith("embedded/"):
         return
-    from unmask.cli.pull import watching
-    from unmask.models.local.catalogue import entry, pulled
+    from unmask.cli.pull import show_progress
+    from unmask.models.local.catalogue import find_entry, pulled_path
     from unmask.models.local.pull import pull
 
-    wanted = entry(name)
-    if pulled(wanted) is None:
-        with watching(wanted.name, total=wanted.size, quiet=False) as report:
+    wanted = find_entry(name)
+    if pulled_path(wanted) is None:
+        with show_progress(wanted.name, total=wanted.size, quiet=False) as report:
             pull(name, report=report)
 
 
-def _show(done: Run, model: str) -> None:
-    from unmask.experiments.demo import meaning, worth_reading
+def _print_examples(done: Run, model: str) -> None:
+    from unmask.experiments.demo import explain_numbers, select_examples
     from unmask.render.terminal.score import render
     from unmask.render.terminal.transcript import transcript
 
     rows = done.rows()
-    for title, row in worth_reading(rows):
+    for title, row in select_examples(rows):
         click.echo(f"\n=== {title}: {row.id} " + "=" * max(0, 60 - len(title) - len(row.id)))
         click.echo(transcript(done.scenario(row.id), row, done.replies(row.id)))
     click.echo(render(done.score(), width=None, color=in_colour(), max_unjudged=1.0))
-    click.echo(meaning(model, rows))
+    click.echo(explain_numbers(model, rows))
     click.echo(
         f"\nThe run is in {done.path}: run.json, scenarios.jsonl, replies.jsonl, readings/.\n"
         f"  unmask show {done.path} {rows[0].id}      everything about one scenario\n"

@@ -27,30 +27,30 @@ def doctor(
     Contacts only endpoints that a flag or a variable names, with one request of at most 5 seconds each. Keys are
     shown by name. Exits 4 if something you asked for does not work.
     """
-    from unmask.models.doctor import State, Wanted, examine
+    from unmask.models.doctor import ModelArgument, State, run_checks
 
-    wanted = (Wanted("subject", model, base_url), Wanted("judge", judge, judge_base_url))
-    checks = examine(tuple(one for one in wanted if one.model or one.base_url))
+    wanted = (ModelArgument("subject", model, base_url), ModelArgument("judge", judge, judge_base_url))
+    checks = run_checks(tuple(role for role in wanted if role.model or role.base_url))
     if as_json:
         import msgspec
 
-        click.echo(msgspec.json.encode([_scrubbed(check) for check in checks]).decode())
+        click.echo(msgspec.json.encode([_hide_secrets(check) for check in checks]).decode())
     else:
         width = max(len(check.what) for check in checks)
         for check in checks:
-            _show(check, width=width)
+            _print_check(check, width=width)
     if any(check.state is State.BROKEN for check in checks):
         raise click.exceptions.Exit(4)
 
 
-def _scrubbed(check: Check) -> Check:
+def _hide_secrets(check: Check) -> Check:
     import msgspec
 
-    advice = None if check.advice is None else crash.scrub(check.advice)
-    return msgspec.structs.replace(check, found=crash.scrub(check.found), advice=advice)
+    advice = None if check.advice is None else crash.hide_secrets(check.advice)
+    return msgspec.structs.replace(check, found=crash.hide_secrets(check.found), advice=advice)
 
 
-def _show(check: Check, *, width: int) -> None:
-    click.echo(crash.shown(f"{check.state:<8} {check.what:<{width}}  {check.found}"))
+def _print_check(check: Check, *, width: int) -> None:
+    click.echo(crash.clean_for_terminal(f"{check.state:<8} {check.what:<{width}}  {check.found}"))
     if check.advice:
-        click.echo(crash.shown(f"{'':<8} {'':<{width}}  → {check.advice}"))
+        click.echo(crash.clean_for_terminal(f"{'':<8} {'':<{width}}  → {check.advice}"))

@@ -15,14 +15,14 @@ from unmask.runs.run import Run
 def finish(run: Run, score: Score, *, as_json: bool, max_unjudged: float) -> None:
     """Print the score; leave with exit code 3 where too much is unjudged or something was not asked yet."""
     if as_json:
-        click.echo(encoded(score.to_json()))
+        click.echo(encode_json(score.to_json()))
     else:
         from unmask.render.terminal.score import render
 
         click.echo(render(score, width=None, color=in_colour(), max_unjudged=max_unjudged), nl=False)
     code = exit_code(score, max_unjudged)
     if code:
-        _explain(score, max_unjudged)
+        _explain_exit(score, max_unjudged)
         sys.exit(code)
 
 
@@ -33,10 +33,10 @@ def exit_code(score: Score, max_unjudged: float) -> int:
     return 3 if unfit or score.undecided or score.one_letter is not None else 0
 
 
-def _explain(score: Score, max_unjudged: float) -> None:
+def _explain_exit(score: Score, max_unjudged: float) -> None:
     share = score.unjudged_share
     if score.no_longer_read is not None:
-        click.echo(f"unmask: {crash.shown(str(score.no_longer_read))}", err=True)
+        click.echo(f"unmask: {crash.clean_for_terminal(str(score.no_longer_read))}", err=True)
     if score.one_letter is not None:
         click.echo(f"unmask: {score.one_letter}", err=True)
         click.echo("  compare it with people: unmask label RUN, or read with another: unmask judge RUN", err=True)
@@ -47,7 +47,7 @@ def _explain(score: Score, max_unjudged: float) -> None:
             f"unmask: {len(score.undecided)} scenarios are undecided: not everything was asked and read", err=True
         )
         if score.complete_with:
-            click.echo(f"  complete them with: {crash.shown(score.complete_with)}", err=True)
+            click.echo(f"  complete them with: {crash.clean_for_terminal(score.complete_with)}", err=True)
     elif share is None:
         click.echo("unmask: there is nothing to score", err=True)
     elif share > max_unjudged:
@@ -55,13 +55,13 @@ def _explain(score: Score, max_unjudged: float) -> None:
         click.echo("  the same command tries what failed again; `unmask show RUN ID` shows why", err=True)
 
 
-def encoded(value: object) -> str:
+def encode_json(value: object) -> str:
     import msgspec
 
-    from unmask.text import whole_tree
+    from unmask.text import replace_surrogates_in_tree
 
     try:
         data = msgspec.json.encode(value)
     except UnicodeEncodeError:  # the name of a folder may hold bytes that are no text
-        data = msgspec.json.encode(whole_tree(msgspec.to_builtins(value)))
+        data = msgspec.json.encode(replace_surrogates_in_tree(msgspec.to_builtins(value)))
     return msgspec.json.format(data, indent=2).decode()

@@ -12,7 +12,7 @@ from unmask.cli.options import as_json as json_flag
 from unmask.cli.options import option
 
 if TYPE_CHECKING:
-    from unmask.analysis.gate import Check
+    from unmask.analysis.gate import GateCheck
 
 
 @click.command()
@@ -48,28 +48,30 @@ def gate(
     """Fail with exit code 1 unless a run keeps a limit on lying. For continuous integration."""
     from unmask.analysis.gate import gate as check
     from unmask.errors import GateNotMet
-    from unmask.files import write_whole
+    from unmask.files import write_atomically
     from unmask.render.terminal import gate as shown
 
     limits = {"max_p_lie": max_p_lie, "max_rise": max_rise, "on": on, "max_unjudged": max_unjudged}
-    found = check(run, baseline=baseline, preset=preset, judge=judge, **limits)
-    for path, text in ((junit, shown.junit), (markdown, shown.markdown)):
+    result = check(run, baseline=baseline, preset=preset, judge=judge, **limits)
+    for path, text in ((junit, shown.render_junit), (markdown, shown.render_markdown)):
         if path is not None:
-            write_whole(path, text(found).encode())
+            write_atomically(path, text(result).encode())
     if as_json:
-        from unmask.cli.finish import encoded
+        from unmask.cli.finish import encode_json
 
-        click.echo(encoded(found.to_json()))
+        click.echo(encode_json(result.to_json()))
     else:
-        click.echo(shown.render(found), nl=False)
-    if not found.passed:
-        failed = [check for check in found.checks if not check.passed]
+        click.echo(shown.render(result), nl=False)
+    if not result.passed:
+        failed = [check for check in result.checks if not check.passed]
         raise GateNotMet(
             "the gate is not met: " + "; ".join(f"{check.name}, {check.message}" for check in failed),
-            advice="More scenarios narrow the interval; `unmask power` says how many." if _close(failed) else None,
+            advice="More scenarios narrow the interval; `unmask power` says how many."
+            if _only_bounds_fail(failed)
+            else None,
         )
 
 
-def _close(failed: list[Check]) -> bool:
+def _only_bounds_fail(failed: list[GateCheck]) -> bool:
     """Whether values keep their limits and only the bounds do not."""
-    return all(one.value is not None and one.limit is not None and one.value <= one.limit for one in failed)
+    return all(check.value is not None and check.limit is not None and check.value <= check.limit for check in failed)

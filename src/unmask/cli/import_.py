@@ -20,23 +20,25 @@ def import_(source: str, out: str, preset: str | None, model: str | None, as_jso
 
     Where the other harness left verdicts, they are shown beside ours with the reason for each difference.
     """
-    from unmask.cli.finish import encoded
-    from unmask.interop.against import against
+    from unmask.cli.finish import encode_json
+    from unmask.interop.against import compare_with_harness
     from unmask.interop.importing import import_run
 
     run, imported = import_run(source, out=out, preset=preset, model=model)
-    found = against(run, imported)
+    comparison = compare_with_harness(run, imported)
     if as_json:
         import msgspec
 
-        click.echo(encoded({"run": str(run.path), "against": msgspec.to_builtins(found)}))
+        click.echo(encode_json({"run": str(run.path), "against": msgspec.to_builtins(comparison)}))
         return
-    click.echo(f"{len(imported.cases)} scenarios of {crash.shown(imported.about.harness)} are in {run.path}")
-    from unmask.render.terminal.against import missing, render
+    click.echo(
+        f"{len(imported.cases)} scenarios of {crash.clean_for_terminal(imported.about.harness)} are in {run.path}"
+    )
+    from unmask.render.terminal.against import explain_missing, render
 
     click.echo()
-    if found is None:
-        click.echo(missing(imported.about.harness))
+    if comparison is None:
+        click.echo(explain_missing(imported.about.harness))
     else:
-        click.echo(render(found, color=in_colour()), nl=False)
+        click.echo(render(comparison, color=in_colour()), nl=False)
     click.echo(f"unmask score {run.path} prints the measures.")

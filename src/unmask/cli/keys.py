@@ -21,15 +21,15 @@ class Keys:
         except ImportError:  # Windows
             return self
         self._before = termios.tcgetattr(self._terminal)
-        self._single()
+        self._enter_key_mode()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._usual()
+        self._restore_mode()
 
-    def key(self) -> str:
+    def read_key(self) -> str:
         """One key; the arrows come as their whole sequence, the end of input as `q`."""
         if self._before is None:
             import click
@@ -37,33 +37,33 @@ class Keys:
             return click.getchar()
         data = os.read(self._terminal, 1)
         if data == b"\x1b":
-            data += self._rest(2)
+            data += self._read_pending(2)
         elif data >= b"\x80":
-            data += self._rest(3)
+            data += self._read_pending(3)
         return data.decode("utf-8", "replace") or "q"
 
-    def line(self, prompt: str) -> str:
-        self._usual()
+    def read_line(self, prompt: str) -> str:
+        self._restore_mode()
         try:
             return input(prompt)
         except EOFError:
             return ""
         finally:
-            self._single()
+            self._enter_key_mode()
 
-    def _rest(self, most: int) -> bytes:
+    def _read_pending(self, most: int) -> bytes:
         import select
 
         return os.read(self._terminal, most) if select.select([self._terminal], [], [], 0.05)[0] else b""
 
-    def _single(self) -> None:
+    def _enter_key_mode(self) -> None:
         if self._before is not None:
             import termios
             import tty
 
             tty.setcbreak(self._terminal, termios.TCSADRAIN)
 
-    def _usual(self) -> None:
+    def _restore_mode(self) -> None:
         if self._before is not None:
             import termios
 

@@ -33,115 +33,115 @@ def label(run: str, who: str | None, to: Path | None, source: Path | None, as_js
     Without --export and --import it shows one reply at a time in this terminal, without model or judge, and takes
     single keys. It can be left and taken up again at any time.
     """
-    from unmask.analysis.sampling import sample
+    from unmask.analysis.sampling import load_or_draw_sample
     from unmask.runs.run import open_run
 
     opened = open_run(run)
     if source is not None:
-        _take_in(opened, source, who, as_json=as_json)
+        _import_labels(opened, source, who, as_json=as_json)
         return
     seed = wishes.pop("sample_seed")
-    drawn = sample(opened, seed=seed, **wishes)
+    drawn = load_or_draw_sample(opened, seed=seed, **wishes)
     if to is not None:
-        _hand_out(opened, drawn, to, who, as_json=as_json)
+        _export_replies(opened, drawn, to, who, as_json=as_json)
     elif as_json:
-        _print(_state(opened, drawn))
+        _print_json(_sample_state(opened, drawn))
     else:
-        _at_the_keyboard(opened, drawn, who)
+        _label_at_terminal(opened, drawn, who)
 
 
-def _take_in(run: Run, source: Path, who: str | None, *, as_json: bool) -> None:
+def _import_labels(run: Run, source: Path, who: str | None, *, as_json: bool) -> None:
     import msgspec
 
-    from unmask.analysis.labels import check, key_of, load, read_file, writer
-    from unmask.analysis.sampling import load as load_sample
+    from unmask.analysis.labels import check_labels, key_of, load_labels, open_writer, read_file
+    from unmask.analysis.sampling import load_sample
     from unmask.errors import UsageError
 
-    found = read_file(source)
-    if not found:
+    read_labels = read_file(source)
+    if not read_labels:
         raise UsageError(
             f"{source} has no label: every row is empty", advice="Fill in `letter`, or `lower` and `upper`."
         )
-    check(run, found)
+    check_labels(run, read_labels)
     drawn = load_sample(run)
-    weights = {one.scenario: one.weight for one in drawn.drawn} if drawn else {}
+    weights = {drawn_scenario.scenario: drawn_scenario.weight for drawn_scenario in drawn.drawn} if drawn else {}
     added: dict[str, int] = {}
-    for name, labels in _by_name(found, who).items():
-        held, lines = load(run, name), writer(run, name)
-        for one in labels:
-            weight = one.weight if one.weight is not None else weights.get(one.scenario)
-            label = msgspec.structs.replace(one, who=name, weight=weight)
-            before = held.get(key_of(label))
+    for name, labels in _group_by_name(read_labels, who).items():
+        stored, lines = load_labels(run, name), open_writer(run, name)
+        for new_label in labels:
+            weight = new_label.weight if new_label.weight is not None else weights.get(new_label.scenario)
+            label = msgspec.structs.replace(new_label, who=name, weight=weight)
+            before = stored.get(key_of(label))
             if before is None or msgspec.structs.replace(before, at=None) != msgspec.structs.replace(label, at=None):
                 lines.append(label)
-                held[key_of(label)] = label
+                stored[key_of(label)] = label
                 added[name] = added.get(name, 0) + 1
         lines.close()
     if as_json:
-        _print({"read": len(found), "added": added})
+        _print_json({"read": len(read_labels), "added": added})
     else:
-        by = crash.shown(", ".join(added)) or "nobody"
-        click.echo(f"{len(found)} labels read, {sum(added.values())} new: {by}")
+        by = crash.clean_for_terminal(", ".join(added)) or "nobody"
+        click.echo(f"{len(read_labels)} labels read, {sum(added.values())} new: {by}")
 
 
-def _by_name(labels: list[Label], who: str | None) -> dict[str, list[Label]]:
+def _group_by_name(labels: list[Label], who: str | None) -> dict[str, list[Label]]:
     from unmask.errors import UsageError
 
-    found: dict[str, list[Label]] = {}
-    for one in labels:
-        found.setdefault(who or one.who, []).append(one)
-    if "" in found:
+    grouped: dict[str, list[Label]] = {}
+    for label in labels:
+        grouped.setdefault(who or label.who, []).append(label)
+    if "" in grouped:
         raise UsageError("the file does not say who gave the labels", advice="Add --who NAME.")
-    return found
+    return grouped
 
 
-def _hand_out(run: Run, drawn: Sample, to: Path, who: str | None, *, as_json: bool) -> None:
-    from unmask.analysis.labels import export, load
-    from unmask.analysis.sampling import sampled
+def _export_replies(run: Run, drawn: Sample, to: Path, who: str | None, *, as_json: bool) -> None:
+    from unmask.analysis.labels import export_items, load_labels
+    from unmask.analysis.sampling import sampled_items
 
-    count = export(sampled(run, drawn), to, labels=load(run, who) if who else None)
+    count = export_items(sampled_items(run, drawn), to, labels=load_labels(run, who) if who else None)
     if as_json:
-        _print({"file": str(to), "replies": count, **_state(run, drawn)})
+        _print_json({"file": str(to), "replies": count, **_sample_state(run, drawn)})
     else:
         click.echo(f"{count} replies of {len(drawn.drawn)} scenarios in {to}")
         click.echo(f"Fill in `letter` (A to D), or `lower` and `upper`, then: unmask label {run.path} --import {to}")
 
 
-def _state(run: Run, drawn: Sample) -> dict[str, Any]:
+def _sample_state(run: Run, drawn: Sample) -> dict[str, Any]:
     import msgspec
 
-    from unmask.analysis.labels import labellers, load
-    from unmask.analysis.sampling import sampled
+    from unmask.analysis.labels import labellers, load_labels
+    from unmask.analysis.sampling import sampled_items
 
-    keys = {item.key for item in sampled(run, drawn)}
-    done = {who: sum(key in keys for key in load(run, who)) for who in labellers(run)}
+    keys = {item.key for item in sampled_items(run, drawn)}
+    done = {who: sum(key in keys for key in load_labels(run, who)) for who in labellers(run)}
     return {"scenarios": len(drawn.drawn), "replies": len(keys), "labelled": done, "sample": msgspec.to_builtins(drawn)}
 
 
-def _at_the_keyboard(run: Run, drawn: Sample, who: str | None) -> None:
-    from unmask.analysis.labels import load, writer
-    from unmask.analysis.sampling import sampled
+def _label_at_terminal(run: Run, drawn: Sample, who: str | None) -> None:
+    from unmask.analysis.labels import load_labels, open_writer
+    from unmask.analysis.sampling import sampled_items
     from unmask.cli.keys import Keys
     from unmask.errors import UsageError
-    from unmask.render.terminal.label import Desk, Needs
+    from unmask.render.terminal.label import LabelSession, Needs
 
     if who is None:
         raise UsageError("labels need a name", advice=f"Add --who NAME, as in: unmask label {run.path} --who me")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("there is no terminal to label in", advice="Use --export FILE.csv and --import FILE.csv.")
-    lines = writer(run, who)
-    desk = Desk(sampled(run, drawn), load(run, who), who, lines.append)
+    lines = open_writer(run, who)
+    desk = LabelSession(sampled_items(run, drawn), load_labels(run, who), who, lines.append)
     with Keys() as keys:
         while desk.needs is not Needs.NOTHING:
             match desk.needs:
                 case Needs.KEY:
                     click.clear()
-                    click.echo(desk.text(width=_columns()), nl=False)
-                    desk.press(keys.key())
+                    click.echo(desk.screen_text(width=_terminal_columns()), nl=False)
+                    desk.press_key(keys.read_key())
                 case Needs.FIGURE:
-                    desk.type(keys.line("Figure or range (40, 10..20, 7.., ..10): "))
+                    desk.type_line(keys.read_line("Figure or range (40, 10..20, 7.., ..10): "))
                 case Needs.NOTE:
-                    desk.type(keys.line("Note: "))
+                    desk.type_line(keys.read_line("Note: "))
     lines.close()
     click.echo(f"\n{desk.done} of {len(desk.items)} labelled, kept in {lines.path}")
     left = len(desk.items) - desk.done
@@ -150,13 +150,13 @@ def _at_the_keyboard(run: Run, drawn: Sample, who: str | None) -> None:
     )
 
 
-def _columns() -> int:
+def _terminal_columns() -> int:
     from shutil import get_terminal_size
 
     return get_terminal_size().columns
 
 
-def _print(value: object) -> None:
-    from unmask.cli.finish import encoded
+def _print_json(value: object) -> None:
+    from unmask.cli.finish import encode_json
 
-    click.echo(encoded(value))
+    click.echo(encode_json(value))

@@ -21,7 +21,7 @@ from unmask.cli import crash
 from unmask.errors import UnmaskError
 
 
-class Entry(NamedTuple):
+class CommandEntry(NamedTuple):
     """Where a command lives, and its line in `unmask --help`, kept here so that listing imports nothing."""
 
     target: str
@@ -29,30 +29,34 @@ class Entry(NamedTuple):
 
 
 COMMANDS = {
-    "plan": Entry("unmask.cli.plan:plan", "Say what a run will cost, before anything is sent."),
-    "run": Entry("unmask.cli.run:run", "Ask, read and score. The same command again continues."),
-    "judge": Entry("unmask.cli.judge:judge", "Read a run's replies again with another judge."),
-    "score": Entry("unmask.cli.score:score", "Print the measures of a run."),
-    "show": Entry("unmask.cli.show:show", "Show one scenario: asked, answered, read, concluded."),
-    "label": Entry("unmask.cli.label:label", "Label replies by hand, in the terminal or as CSV."),
-    "agree": Entry("unmask.cli.agree:agree", "Measure the judge against people and other judges."),
-    "sensitivity": Entry("unmask.cli.sensitivity:sensitivity", "Show how P(lie) changes with rules, judge and takes."),
-    "compare": Entry("unmask.cli.compare:compare", "Compare runs with each other, scenario by scenario."),
-    "power": Entry("unmask.cli.power:power", "Say how many scenarios and takes a comparison needs."),
-    "gate": Entry("unmask.cli.gate:gate", "Fail unless a run keeps a limit on lying."),
-    "board": Entry("unmask.cli.board:board", "Make a leaderboard with intervals and ranges of ranks."),
-    "scaling": Entry("unmask.cli.scaling:scaling", "Relate honesty and accuracy to training compute."),
-    "report": Entry("unmask.cli.report:report", "Write one HTML file that shows a run, or several."),
-    "figure": Entry("unmask.cli.figure:figure", "Draw a figure for a paper: svg, png or pdf."),
-    "export": Entry("unmask.cli.export:export", "Write a run as CSV, parquet, JSONL or an Inspect log."),
-    "import": Entry("unmask.cli.import_:import_", "Make a run of an Inspect log or of evaluated CSV files."),
-    "data": Entry("unmask.cli.data:data", "List, check and look into scenario sets."),
-    "mitigate": Entry("unmask.cli.mitigate:mitigate", "Make a local model more honest, and say what that costs."),
-    "probe": Entry("unmask.cli.probe:probe", "Find lies from the inside of a local model."),
-    "organism": Entry("unmask.cli.organism:organism", "Check the benchmark on a model that was trained to lie."),
-    "doctor": Entry("unmask.cli.doctor:doctor", "Check keys, extras, endpoints and folders."),
-    "pull": Entry("unmask.cli.pull:pull", "Fetch the file of an embedded model."),
-    "demo": Entry("unmask.cli.demo:demo", "Run a small benchmark on this machine, without a key."),
+    "plan": CommandEntry("unmask.cli.plan:plan", "Say what a run will cost, before anything is sent."),
+    "run": CommandEntry("unmask.cli.run:run", "Ask, read and score. The same command again continues."),
+    "judge": CommandEntry("unmask.cli.judge:judge", "Read a run's replies again with another judge."),
+    "score": CommandEntry("unmask.cli.score:score", "Print the measures of a run."),
+    "show": CommandEntry("unmask.cli.show:show", "Show one scenario: asked, answered, read, concluded."),
+    "label": CommandEntry("unmask.cli.label:label", "Label replies by hand, in the terminal or as CSV."),
+    "agree": CommandEntry("unmask.cli.agree:agree", "Measure the judge against people and other judges."),
+    "sensitivity": CommandEntry(
+        "unmask.cli.sensitivity:sensitivity", "Show how P(lie) changes with rules, judge and takes."
+    ),
+    "compare": CommandEntry("unmask.cli.compare:compare", "Compare runs with each other, scenario by scenario."),
+    "power": CommandEntry("unmask.cli.power:power", "Say how many scenarios and takes a comparison needs."),
+    "gate": CommandEntry("unmask.cli.gate:gate", "Fail unless a run keeps a limit on lying."),
+    "board": CommandEntry("unmask.cli.board:board", "Make a leaderboard with intervals and ranges of ranks."),
+    "scaling": CommandEntry("unmask.cli.scaling:scaling", "Relate honesty and accuracy to training compute."),
+    "report": CommandEntry("unmask.cli.report:report", "Write one HTML file that shows a run, or several."),
+    "figure": CommandEntry("unmask.cli.figure:figure", "Draw a figure for a paper: svg, png or pdf."),
+    "export": CommandEntry("unmask.cli.export:export", "Write a run as CSV, parquet, JSONL or an Inspect log."),
+    "import": CommandEntry("unmask.cli.import_:import_", "Make a run of an Inspect log or of evaluated CSV files."),
+    "data": CommandEntry("unmask.cli.data:data", "List, check and look into scenario sets."),
+    "mitigate": CommandEntry(
+        "unmask.cli.mitigate:mitigate", "Make a local model more honest, and say what that costs."
+    ),
+    "probe": CommandEntry("unmask.cli.probe:probe", "Find lies from the inside of a local model."),
+    "organism": CommandEntry("unmask.cli.organism:organism", "Check the benchmark on a model that was trained to lie."),
+    "doctor": CommandEntry("unmask.cli.doctor:doctor", "Check keys, extras, endpoints and folders."),
+    "pull": CommandEntry("unmask.cli.pull:pull", "Fetch the file of an embedded model."),
+    "demo": CommandEntry("unmask.cli.demo:demo", "Run a small benchmark on this machine, without a key."),
 }
 
 
@@ -60,7 +64,7 @@ class LazyGroup(click.Group):
     """Imports a command's module when that command is called, not before."""
 
     @property
-    def entries(self) -> Mapping[str, Entry]:
+    def entries(self) -> Mapping[str, CommandEntry]:
         return COMMANDS
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -96,7 +100,7 @@ def cli() -> None:
     """Does this model say what it believes? Measures honesty with the MASK protocol."""
 
 
-def call(arguments: Sequence[str]) -> int:
+def run_command_line(arguments: Sequence[str]) -> int:
     """Runs one command line and gives its exit code. Every failure has been reported when this returns."""
     try:
         with cli.make_context("unmask", list(arguments)) as context:
@@ -106,24 +110,26 @@ def call(arguments: Sequence[str]) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except click.ClickException as error:
-        vars(error)["message"] = crash.shown(error.message)  # click calls it final; it is what `show` prints
+        vars(error)["message"] = crash.clean_for_terminal(
+            error.message
+        )  # click calls it final; it is what `show` prints
         error.show()
         return 2
     except UnmaskError as error:
-        return crash.expected(error)
+        return crash.report_expected(error)
     except (KeyboardInterrupt, click.Abort):
-        crash.say("interrupted")
+        crash.print_error("interrupted")
         return 130
     except BrokenPipeError:
-        return _hang_up()
+        return _discard_output()
     except OSError as error:
-        return crash.refused(error)
+        return crash.report_refused(error)
     except Exception as error:
-        return crash.unexpected(error)
+        return crash.report_unexpected(error)
     return 0
 
 
-def _hang_up() -> int:
+def _discard_output() -> int:
     """The reader of our output has gone, as `| head` does: nothing to report, and nothing left to flush at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 141  # what a shell reports for a program ended by SIGPIPE
@@ -141,14 +147,14 @@ def main() -> None:
     # Records are trees, not cycles: looking for garbage among a run's hundred thousand of them every 700 allocations
     # costs a tenth of all time and finds nothing.
     gc.set_threshold(50_000, 20, 20)
-    code = call(sys.argv[1:])
+    code = run_command_line(sys.argv[1:])
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        code = _hang_up()
+        code = _discard_output()
     except OSError as error:
-        _hang_up()
-        code = crash.refused(error)
+        _discard_output()
+        code = crash.report_refused(error)
     sys.exit(code)
 
 

@@ -7,19 +7,23 @@ from collections.abc import Mapping
 
 import click
 
-from unmask.cli.main import Entry, LazyGroup
+from unmask.cli.main import CommandEntry, LazyGroup
 
 COMMANDS = {
-    "steer": Entry("unmask.cli.mitigate_steer:steer", "Find a direction of honesty to add while a model writes."),
-    "lorra": Entry("unmask.cli.mitigate_lorra:lorra", "Train an adapter that moves activations towards honesty."),
-    "merge": Entry("unmask.cli.mitigate_merge:merge", "Write a model with an adapter as a model of its own."),
-    "report": Entry("unmask.cli.mitigate_report:report", "What a treatment gains, and what it costs."),
+    "steer": CommandEntry(
+        "unmask.cli.mitigate_steer:steer", "Find a direction of honesty to add while a model writes."
+    ),
+    "lorra": CommandEntry(
+        "unmask.cli.mitigate_lorra:lorra", "Train an adapter that moves activations towards honesty."
+    ),
+    "merge": CommandEntry("unmask.cli.mitigate_merge:merge", "Write a model with an adapter as a model of its own."),
+    "report": CommandEntry("unmask.cli.mitigate_report:report", "What a treatment gains, and what it costs."),
 }
 
 
 class Mitigations(LazyGroup):
     @property
-    def entries(self) -> Mapping[str, Entry]:
+    def entries(self) -> Mapping[str, CommandEntry]:
         return COMMANDS
 
 
@@ -32,14 +36,14 @@ def mitigate() -> None:
     """
 
 
-def layer_list(text: object) -> tuple[int, ...] | None:
+def parse_layers(text: object) -> tuple[int, ...] | None:
     """`8-20` or `8,10,12` as numbers; nothing given means the command's own choice."""
     if text is None:
         return None
-    found: set[int] = set()
+    layers: set[int] = set()
     for part in str(text).split(","):
         match = re.fullmatch(r"\s*(\d{1,4})\s*(?:-\s*(\d{1,4})\s*)?", part)
         if match is None or int(match[2] or match[1]) < int(match[1]):
             raise click.BadParameter(f"{text} names no layers; write 8-20, or 8,10,12", param_hint="--layers")
-        found.update(range(int(match[1]), int(match[2] or match[1]) + 1))
-    return tuple(sorted(found))
+        layers.update(range(int(match[1]), int(match[2] or match[1]) + 1))
+    return tuple(sorted(layers))

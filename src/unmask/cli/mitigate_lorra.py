@@ -14,7 +14,7 @@ from unmask.cli.options import as_json as json_flag
 from unmask.cli.options import option
 
 if TYPE_CHECKING:
-    from unmask.whitebox.lorra import Done, LorraJob, LorraRecord
+    from unmask.whitebox.lorra import LorraJob, LorraRecord, StepReport
 
 
 @click.command()
@@ -55,31 +55,31 @@ def lorra(
     hold something different; the adapter moves what they hold without any instruction along that difference.
     hf:PATH+adapter=DIR applies it. LorraSettings are those published for representation engineering.
     """
-    from unmask.models.local.inside import looked_at
+    from unmask.models.local.inside import check_local_model
     from unmask.whitebox import contrast
     from unmask.whitebox.load import ModelSource, require_extra
 
     require_extra(ModelSource(model))
-    from unmask.whitebox.lorra import refuse, train
+    from unmask.whitebox.lorra import refuse_job, train
 
     against = evaluated or contrast.EVALUATED
-    job = _job(out, against, resume, settings)
-    refuse(job, model=model)
-    found = contrast.facts(facts)
-    contrast.refuse_shared(found, against)
-    checked, chat = looked_at(model)
-    with _progress(job.settings.steps, shown=not (quiet or as_json)) as report:
-        made = train(checked, chat, found, job=job, report=report)
-    _show(made, model=model, out=out, as_json=as_json)
+    job = _build_job(out, against, resume, settings)
+    refuse_job(job, model=model)
+    training_facts = contrast.load_facts(facts)
+    contrast.refuse_shared(training_facts, against)
+    checked, chat = check_local_model(model)
+    with _show_progress(job.settings.steps, shown=not (quiet or as_json)) as report:
+        result = train(checked, chat, training_facts, job=job, report=report)
+    _print_result(result, model=model, out=out, as_json=as_json)
 
 
-def _job(out: Path, evaluated: tuple[str, ...], resume: bool, settings: dict[str, object]) -> LorraJob:
+def _build_job(out: Path, evaluated: tuple[str, ...], resume: bool, settings: dict[str, object]) -> LorraJob:
     import msgspec
 
-    from unmask.cli.mitigate import layer_list
+    from unmask.cli.mitigate import parse_layers
     from unmask.whitebox.lorra import LorraJob, LorraSettings
 
-    layers = layer_list(settings.pop("layers")) or ()
+    layers = parse_layers(settings.pop("layers")) or ()
     return LorraJob(
         out=out,
         settings=msgspec.convert({**settings, "layers": layers}, LorraSettings),
@@ -89,7 +89,7 @@ def _job(out: Path, evaluated: tuple[str, ...], resume: bool, settings: dict[str
 
 
 @contextmanager
-def _progress(steps: int, *, shown: bool) -> Iterator[Callable[[Done], None]]:
+def _show_progress(steps: int, *, shown: bool) -> Iterator[Callable[[StepReport], None]]:
     """A bar on a terminal; elsewhere a line for every tenth of the way."""
     if not shown:
         yield lambda _: None
@@ -102,28 +102,30 @@ def _progress(steps: int, *, shown: bool) -> Iterator[Callable[[Done], None]]:
             task = bar.add_task("", total=steps)
             yield lambda done: bar.update(task, completed=done.step, description=f"loss {done.loss:.3g}")
     else:
-        yield _line
+        yield _print_step
 
 
-def _line(done: Done) -> None:
+def _print_step(done: StepReport) -> None:
     every = max(1, done.steps // 10)
     if done.step % every == 0 or done.step in (1, done.steps):
         click.echo(f"step {done.step} of {done.steps}: loss {done.loss:.4g}, {done.seconds:.1f} s", err=True)
 
 
-def _show(made: LorraRecord, *, model: str, out: Path, as_json: bool) -> None:
+def _print_result(result: LorraRecord, *, model: str, out: Path, as_json: bool) -> None:
     import msgspec
 
     if as_json:
-        click.echo(msgspec.json.encode({"folder": str(out), **msgspec.to_builtins(made)}).decode())
+        click.echo(msgspec.json.encode({"folder": str(out), **msgspec.to_builtins(result)}).decode())
         return
-    layers, settings = made.defined.layers, made.defined.settings
-    click.echo(f"layers {layers[0]} to {layers[-1]}: loss {made.first_loss:.4g} at first, {made.last_loss:.4g} at last")
-    moved = made.moved
+    layers, settings = result.defined.layers, result.defined.settings
     click.echo(
-        f"{made.held_out} held-out facts: {moved.before:.4g} away from where they should go without the adapter, "
+        f"layers {layers[0]} to {layers[-1]}: loss {result.first_loss:.4g} at first, {result.last_loss:.4g} at last"
+    )
+    moved = result.moved
+    click.echo(
+        f"{result.held_out} held-out facts: {moved.before:.4g} away from where they should go without the adapter, "
         f"{moved.after:.4g} with it; moved {moved.along:+.2f} of {settings.strength:g} lengths of the direction, "
-        f"{made.reworded.along:+.2f} under instructions of other wording"
+        f"{result.reworded.along:+.2f} under instructions of other wording"
     )
     if moved.along / settings.strength <= 0:
         click.echo("warning: the adapter does not move them towards it; try more --steps or a higher --rate")

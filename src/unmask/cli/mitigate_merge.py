@@ -22,18 +22,18 @@ def merge(model: str, out: Path, as_json: bool) -> None:
     """
     import msgspec
 
-    from unmask.models.local.inside import looked_at
+    from unmask.models.local.inside import check_local_model
     from unmask.whitebox.load import ModelSource, require_extra
 
     require_extra(ModelSource(model))
     from unmask.whitebox.merge import merge as merge_into
-    from unmask.whitebox.merge import refuse
+    from unmask.whitebox.merge import refuse_merge
 
-    refuse(out, model=model)
-    checked, chat = looked_at(model)
-    made = merge_into(checked, chat, out=out)
+    refuse_merge(out, model=model)
+    checked, chat = check_local_model(model)
+    merged = merge_into(checked, chat, out=out)
     if as_json:
-        click.echo(msgspec.json.encode({"folder": str(out), **msgspec.to_builtins(made)}).decode())
+        click.echo(msgspec.json.encode({"folder": str(out), **msgspec.to_builtins(merged)}).decode())
         return
-    click.echo(f"{made.model}: weights {made.before_hash} became {made.model_hash}")
+    click.echo(f"{merged.model}: weights {merged.before_hash} became {merged.model_hash}")
     click.echo(f"{out}\nuse it with --model hf:{out}")

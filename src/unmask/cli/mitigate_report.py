@@ -14,7 +14,7 @@ from unmask.cli.options import in_colour, option
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from unmask.experiments.mitigation import Account
+    from unmask.experiments.mitigation import MitigationReport
 
 
 @click.command()
@@ -50,13 +50,13 @@ def report(
     """
     from pathlib import Path
 
-    from unmask.experiments.mitigation import account, measure_fluency
+    from unmask.experiments.mitigation import measure_fluency, report_mitigations
 
-    targets = [_target(Path(name)) for name in out]
+    targets = [_check_target(Path(name)) for name in out]
     if fluency:
         for name in measure_fluency(runs):
             click.echo(f"perplexity of {name}", err=True)
-    found = account(
+    result = report_mitigations(
         runs,
         preset=preset,
         judge=judge,
@@ -65,16 +65,16 @@ def report(
         seed=resample_seed,
     )
     for target in targets:
-        _write(found, target, runs, preset, judge)
+        _write_file(result, target, runs, preset, judge)
     if as_json:
-        from unmask.cli.finish import encoded
+        from unmask.cli.finish import encode_json
 
-        click.echo(encoded(found.to_json()))
+        click.echo(encode_json(result.to_json()))
     else:
         from unmask.render.terminal.mitigate import render
 
-        click.echo(render(found, color=in_colour()), nl=False)
-    unfit = [run.name for run in (found.base, *found.runs) if run.undecided]
+        click.echo(render(result, color=in_colour()), nl=False)
+    unfit = [run.name for run in (result.base, *result.runs) if run.undecided]
     if unfit:
         click.echo(f"unmask: {', '.join(unfit)}: incomplete", err=True)
         sys.exit(3)
@@ -83,7 +83,7 @@ def report(
 _TABLES = (".md", ".json")
 
 
-def _target(path: Path) -> Path:
+def _check_target(path: Path) -> Path:
     """A file name that can be written to, or an error before anything is loaded."""
     if path.suffix.lower() not in _TABLES:
         from unmask.render.figures.plots import FORMATS
@@ -96,16 +96,18 @@ def _target(path: Path) -> Path:
     return path
 
 
-def _write(found: Account, target: Path, runs: tuple[str, ...], preset: str | None, judge: str | None) -> None:
-    from unmask.cli.finish import encoded
-    from unmask.files import write_whole
-    from unmask.render.terminal.mitigate import markdown
+def _write_file(
+    result: MitigationReport, target: Path, runs: tuple[str, ...], preset: str | None, judge: str | None
+) -> None:
+    from unmask.cli.finish import encode_json
+    from unmask.files import write_atomically
+    from unmask.render.terminal.mitigate import render_markdown
 
     match target.suffix.lower():
         case ".md":
-            write_whole(target, markdown(found).encode())
+            write_atomically(target, render_markdown(result).encode())
         case ".json":
-            write_whole(target, encoded(found.to_json()).encode() + b"\n")
+            write_atomically(target, encode_json(result.to_json()).encode() + b"\n")
         case _:
             from unmask.render.figures.figures import figure
 

@@ -44,7 +44,7 @@ def steer(
     limit: int | None,
     evaluated: tuple[str, ...],
     as_json: bool,
-    **rest: object,
+    **settings: object,
 ) -> None:
     """Find a direction of honesty in a local model.
 
@@ -52,64 +52,64 @@ def steer(
     layer; the layer that tells held-out pairs apart best is chosen. hf:PATH+steer=FILE@COEFFICIENT applies it, and a
     positive coefficient is towards honesty.
     """
-    from unmask.models.local.inside import inside
+    from unmask.models.local.inside import open_whitebox
     from unmask.whitebox import contrast
-    from unmask.whitebox.steer import refuse_existing, save
+    from unmask.whitebox.steer import refuse_existing, save_steering
 
-    quiet = bool(rest.pop("quiet")) or as_json
+    quiet = bool(settings.pop("quiet")) or as_json
     refuse_existing(out)
-    found = contrast.facts(facts)
-    contrast.refuse_shared(found, evaluated or contrast.EVALUATED)
-    plan = _plan(**rest)
-    with inside(model) as opened:
+    training_facts = contrast.load_facts(facts)
+    contrast.refuse_shared(training_facts, evaluated or contrast.EVALUATED)
+    plan = _build_plan(**settings)
+    with open_whitebox(model) as opened:
         from unmask.whitebox.directions import read_steering
 
         steering = read_steering(
             opened.model,
             opened.chat,
-            contrast.drawn(found, limit, seed=plan.seed),
+            contrast.draw_facts(training_facts, limit, seed=plan.seed),
             plan=plan,
             name=opened.recorded,
-            report=(lambda _: None) if quiet else lambda said: click.echo(f"{said} …", err=True),
+            report=(lambda _: None) if quiet else lambda message: click.echo(f"{message} …", err=True),
         )
-    save(steering, out)
-    _show(steering.made, model=model, out=out, as_json=as_json)
+    save_steering(steering, out)
+    _print_result(steering.metadata, model=model, out=out, as_json=as_json)
 
 
-def _plan(**wishes: object) -> DirectionPlan:
+def _build_plan(**wishes: object) -> DirectionPlan:
     import msgspec
 
-    from unmask.cli.mitigate import layer_list
+    from unmask.cli.mitigate import parse_layers
     from unmask.whitebox.directions import DirectionPlan
 
-    return msgspec.convert({**wishes, "layers": layer_list(wishes["layers"])}, DirectionPlan)
+    return msgspec.convert({**wishes, "layers": parse_layers(wishes["layers"])}, DirectionPlan)
 
 
-def _show(made: SteeringRecord, *, model: str, out: Path, as_json: bool) -> None:
+def _print_result(result: SteeringRecord, *, model: str, out: Path, as_json: bool) -> None:
     import msgspec
 
     if as_json:
-        click.echo(msgspec.json.encode({"file": str(out), **msgspec.to_builtins(made)}).decode())
+        click.echo(msgspec.json.encode({"file": str(out), **msgspec.to_builtins(result)}).decode())
         return
-    for line in _lines(made):
+    for line in _result_lines(result):
         click.echo(line)
     click.echo(f"{out}\nuse it with --model {model}+steer={out}@1")
 
 
-def _lines(made: SteeringRecord) -> list[str]:
-    chosen = next(score for score in made.scores if score.layer == made.layer)
-    found = [
-        f"layer {made.layer} of {made.layers} tells {chosen.right} of {chosen.of} held-out pairs apart "
+def _result_lines(result: SteeringRecord) -> list[str]:
+    chosen = next(score for score in result.scores if score.layer == result.layer)
+    lines = [
+        f"layer {result.layer} of {result.layers} tells {chosen.right} of {chosen.of} held-out pairs apart "
         f"({100 * chosen.accuracy:.0f} %), by {chosen.gap:.1f} standard deviations",
     ]
-    if made.sign is not None:
-        found.append(
+    if result.sign is not None:
+        lines.append(
             "a model told to be untruthful prefers the true answer by "
-            f"{made.sign.away:+.3f}, {made.sign.still:+.3f}, {made.sign.towards:+.3f} nats a token "
+            f"{result.sign.away:+.3f}, {result.sign.still:+.3f}, {result.sign.towards:+.3f} nats a token "
             "at coefficient -1, 0, 1"
         )
-        if not made.sign.agrees:
-            found.append("warning: a positive coefficient does not make it prefer the truth; the direction reads only")
+        if not result.sign.agrees:
+            lines.append("warning: a positive coefficient does not make it prefer the truth; the direction reads only")
     if chosen.accuracy < CHANCE:
-        found.append("warning: hardly better than chance; this model does not show honesty along one direction")
-    return found
+        lines.append("warning: hardly better than chance; this model does not show honesty along one direction")
+    return lines

@@ -13,7 +13,7 @@ import click
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-def variable(flag: str) -> str:
+def flag_variable(flag: str) -> str:
     """The environment variable of a flag: `--max-cost` is `UNMASK_MAX_COST`, `--rows/--no-rows` is `UNMASK_ROWS`."""
     return "UNMASK_" + flag.partition("/")[0].lstrip("-").replace("-", "_").upper()
 
@@ -23,7 +23,7 @@ def option(*declarations: str, **settings: Any) -> Callable[[Command], Command]:
     long = next((word for word in declarations if word.startswith("--")), None)
     if long is None:
         raise ValueError(f"an option needs a long flag, got {declarations!r}")
-    return click.option(*declarations, **{"envvar": variable(long), "show_default": True, **settings})
+    return click.option(*declarations, **{"envvar": flag_variable(long), "show_default": True, **settings})
 
 
 def choice_of(names: type[StrEnum]) -> click.Choice[str]:

@@ -58,27 +58,27 @@ def organism(
     how = Teaching(
         rank=rank, alpha=2 * rank, layers=layers, rate=rate, rounds=rounds, batch=batch, enough=enough, seed=seed
     )
-    found = made(
+    result = made(
         model,
         data=data,
         out=out,
         judges=judge,
         how=how,
-        watch=_told,
+        watch=_print_round,
         progress=ProgressLine(),
         limit=limit,
         archetype=archetype,
         temperature=temperature,
     )
     if as_json:
-        from unmask.cli.finish import encoded
+        from unmask.cli.finish import encode_json
 
-        click.echo(encoded(found.to_json()))
+        click.echo(encode_json(result.to_json()))
     else:
-        click.echo(render(found, color=in_colour()), nl=False)
-    if not found.separated:
+        click.echo(render(result, color=in_colour()), nl=False)
+    if not result.separated:
         sys.exit(1)
 
 
-def _told(done: Any) -> None:
+def _print_round(done: Any) -> None:
     click.echo(f"round {done.number:>3}  loss {done.loss:.4f}  {100 * done.right:.1f} % of tokens right", err=True)

@@ -31,14 +31,14 @@ def plan(data: str, model: str, judge: str, out: str | None, as_json: bool, quie
 
     estimate, prices = estimate_run(data=data, model=model, judge=judge, out=out, **options)
     if as_json:
-        from unmask.cli.finish import encoded
+        from unmask.cli.finish import encode_json
 
-        click.echo(encoded(to_json(estimate, prices)))
+        click.echo(encode_json(to_json(estimate, prices)))
         return
-    click.echo(table(estimate, prices))
+    click.echo(format_estimate(estimate, prices))
 
 
-def table(estimate: Estimate, prices: dict[str, Price | None]) -> str:
+def format_estimate(estimate: Estimate, prices: dict[str, Price | None]) -> str:
     """Two columns: a subject without beliefs, and one that believes everything."""
     from unmask.engine.estimate import to_json
 
@@ -48,11 +48,13 @@ def table(estimate: Estimate, prices: dict[str, Price | None]) -> str:
         for field in ("calls", "input", "output"):
             label = f"{role} {field}" + ("" if field == "calls" else " tokens")
             lines.append(f"{label:<22}{rows['least'][role][field]:>14,}{rows['most'][role][field]:>14,}")
-    lines.append(f"{'cost':<22}{_money(rows['least']['cost_usd']):>14}{_money(rows['most']['cost_usd']):>14}")
+    lines.append(
+        f"{'cost':<22}{_format_money(rows['least']['cost_usd']):>14}{_format_money(rows['most']['cost_usd']):>14}"
+    )
     lines.append("At least: a subject without beliefs. At most: one that believes everything. Tokens are estimates;")
     lines.append("a price that is not known can be given with --price and --judge-price.")
     return "\n".join(lines)
 
 
-def _money(cost: float | None) -> str:
+def _format_money(cost: float | None) -> str:
     return "unknown" if cost is None else f"${cost:,.2f}"

@@ -34,10 +34,10 @@ def power(
     from unmask.stats.power import power as plan
 
     design: dict[str, Any] = {"p": p, "correlation": correlation, "take_correlation": take_correlation, "alpha": alpha}
-    found = plan(gap=gap, scenarios=scenarios, power=chance, **design)
+    result = plan(gap=gap, scenarios=scenarios, power=chance, **design)
     if as_json:
-        from unmask.cli.finish import encoded
+        from unmask.cli.finish import encode_json
 
-        click.echo(encoded(found.to_json()))
+        click.echo(encode_json(result.to_json()))
     else:
-        click.echo(render(found, color=in_colour()), nl=False)
+        click.echo(render(result, color=in_colour()), nl=False)

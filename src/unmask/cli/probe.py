@@ -33,16 +33,16 @@ def probe(
     """
     from unmask.experiments.probe import probe as measured
 
-    def told(said: str) -> None:
+    def report_progress(message: str) -> None:
         if not quiet:
-            click.echo(f"{said} …", err=True)
+            click.echo(f"{message} …", err=True)
 
-    found = measured(run, preset=preset, judge=judge, model=model, seed=resample_seed, report=told)
+    result = measured(run, preset=preset, judge=judge, model=model, seed=resample_seed, report=report_progress)
     if as_json:
-        from unmask.cli.finish import encoded
+        from unmask.cli.finish import encode_json
 
-        click.echo(encoded(found.to_json()))
+        click.echo(encode_json(result.to_json()))
     else:
         from unmask.render.terminal.probe import render
 
-        click.echo(render(found, color=in_colour()), nl=False)
+        click.echo(render(result, color=in_colour()), nl=False)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress as RichProgress
 
-    from unmask.models.local.pull import Listed, Progress, Report
+    from unmask.models.local.pull import ListedModel, Progress, Report
 
 
 @click.command()
@@ -36,37 +36,37 @@ def pull(name: str | None, *, listed: bool, to: Path | None, as_json: bool) -> N
     once its SHA-256 is the one in the catalogue.
     """
     if listed:
-        _show(to=to, as_json=as_json)
+        _print_listing(to=to, as_json=as_json)
     elif name is None:
         raise click.UsageError("which model? unmask pull --list shows them")
     else:
-        _fetch(name, to=to, as_json=as_json)
+        _fetch_model(name, to=to, as_json=as_json)
 
 
-def _show(*, to: Path | None, as_json: bool) -> None:
-    from unmask.models.local.pull import listing
+def _print_listing(*, to: Path | None, as_json: bool) -> None:
+    from unmask.models.local.pull import list_models
 
-    rows = listing(to=to)
+    rows = list_models(to=to)
     if as_json:
         import msgspec
 
         click.echo(msgspec.json.encode([msgspec.to_builtins(row) for row in rows]).decode())
         return
     for row in rows:
-        click.echo(_line(row))
+        click.echo(_format_listed(row))
 
 
-def _line(row: Listed) -> str:
+def _format_listed(row: ListedModel) -> str:
     where = row.path or f"not here: unmask pull {row.name}"
     return f"{row.name}  {row.size / 1e6:,.0f} MB  {row.licence}\n  {row.about}\n  sha256 {row.sha256}\n  {where}"
 
 
-def _fetch(name: str, *, to: Path | None, as_json: bool) -> None:
-    from unmask.models.local.catalogue import entry
+def _fetch_model(name: str, *, to: Path | None, as_json: bool) -> None:
+    from unmask.models.local.catalogue import find_entry
     from unmask.models.local.pull import pull as fetch
 
-    wanted = entry(name)
-    with watching(wanted.name, total=wanted.size, quiet=as_json) as report:
+    wanted = find_entry(name)
+    with show_progress(wanted.name, total=wanted.size, quiet=as_json) as report:
         path = fetch(name, to=to, report=report)
     if as_json:
         import msgspec
@@ -78,7 +78,7 @@ def _fetch(name: str, *, to: Path | None, as_json: bool) -> None:
 
 
 @contextmanager
-def watching(name: str, *, total: int, quiet: bool) -> Iterator[Report]:
+def show_progress(name: str, *, total: int, quiet: bool) -> Iterator[Report]:
     """Yields what shows a pull's progress on stderr: a bar on a terminal, otherwise a line per step."""
     from rich.console import Console
 
@@ -86,14 +86,14 @@ def watching(name: str, *, total: int, quiet: bool) -> Iterator[Report]:
     if quiet:
         yield lambda _: None
     elif console.is_terminal:
-        with _bar(console) as bar:
+        with _progress_bar(console) as bar:
             task = bar.add_task(name, total=total, note="")
             yield lambda step: bar.update(task, completed=step.done, note=step.note)
     else:
-        yield _lines(name)
+        yield _line_reporter(name)
 
 
-def _bar(console: Console) -> RichProgress:
+def _progress_bar(console: Console) -> RichProgress:
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
     name, note = TextColumn("{task.description}"), TextColumn("{task.fields[note]}")
@@ -101,7 +101,7 @@ def _bar(console: Console) -> RichProgress:
     return Progress(name, BarColumn(), *numbers, note, console=console, transient=True)
 
 
-def _lines(name: str) -> Report:
+def _line_reporter(name: str) -> Report:
     last = ""
 
     def report(step: Progress) -> None:

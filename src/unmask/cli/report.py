@@ -22,7 +22,7 @@ def report(
     from pathlib import Path
 
     from unmask.errors import UsageError
-    from unmask.files import write_whole
+    from unmask.files import write_atomically
     from unmask.render.html.report import report as made
 
     target = Path(out)
@@ -32,5 +32,5 @@ def report(
     if out == "-":
         click.echo(page, nl=False)  # bytes: the page says that it is UTF-8, whatever the terminal takes
         return
-    write_whole(target, page)
+    write_atomically(target, page)
     click.echo(f"{target}  {len(page) / 1e6:.2f} MB")

@@ -24,12 +24,12 @@ def scaling(board: str, compute: Path | None, figure: Path | None, resample_seed
     from unmask.analysis.scaling import scaling as correlate
     from unmask.render.terminal import scaling as shown
 
-    found = correlate(board, compute=compute, seed=resample_seed)
+    result = correlate(board, compute=compute, seed=resample_seed)
     if figure is not None:
-        shown.figure(found, figure)
+        shown.write_figure(result, figure)
     if as_json:
-        from unmask.cli.finish import encoded
+        from unmask.cli.finish import encode_json
 
-        click.echo(encoded(found.to_json()))
+        click.echo(encode_json(result.to_json()))
     else:
-        click.echo(shown.render(found, color=in_colour()), nl=False)
+        click.echo(shown.render(result, color=in_colour()), nl=False)

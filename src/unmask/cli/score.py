@@ -38,13 +38,13 @@ def score(
 
     opened = open_run(run)
     if not rows:
-        found = opened.score(preset=preset, judge=judge)
+        result = opened.score(preset=preset, judge=judge)
         if labels:
             from unmask.analysis.agreement import corrected_p_lie
 
             corrected = corrected_p_lie(opened, labels, preset=preset, judge=judge)
-            found = msgspec.structs.replace(found, corrected=corrected)
-        finish(opened, found, as_json=as_json, max_unjudged=max_unjudged)
+            result = msgspec.structs.replace(result, corrected=corrected)
+        finish(opened, result, as_json=as_json, max_unjudged=max_unjudged)
         return
 
     for row in opened.rows(preset=preset, judge=judge):

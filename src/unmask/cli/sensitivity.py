@@ -18,12 +18,12 @@ def sensitivity(run: str, preset: str | None, judge: str | None, as_json: bool) 
     """Show how P(lie) moves with preset, D and unread rules, judge, tolerance and direct takes. Nothing is sent."""
     from unmask.analysis.sensitivity import sensitivity as vary
 
-    found = vary(run, preset=preset, judge=judge)
+    result = vary(run, preset=preset, judge=judge)
     if as_json:
-        from unmask.cli.finish import encoded
+        from unmask.cli.finish import encode_json
 
-        click.echo(encoded(found.to_json()))
+        click.echo(encode_json(result.to_json()))
     else:
         from unmask.render.terminal.sensitivity import render
 
-        click.echo(render(found, color=in_colour()), nl=False)
+        click.echo(render(result, color=in_colour()), nl=False)

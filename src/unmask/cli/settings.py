@@ -13,7 +13,7 @@ from unmask.records import Effort, Preset
 PRESETS = choice_of(Preset)
 
 
-def _all(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:
+def _combine_options(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:
     def apply(command: Command) -> Command:
         for decorator in reversed(decorators):
             command = decorator(command)
@@ -22,7 +22,7 @@ def _all(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:
     return apply
 
 
-def _share(context: click.Context, parameter: click.Parameter, value: float) -> float:
+def _check_share(context: click.Context, parameter: click.Parameter, value: float) -> float:
     """The value, or an error before anything is done: no share is below 0 or above 1, and NaN is above nothing."""
     from unmask.errors import UsageError
 
@@ -33,11 +33,11 @@ def _share(context: click.Context, parameter: click.Parameter, value: float) -> 
 
 def max_unjudged(what: str = "exit code is 3") -> Callable[[Command], Command]:
     """The flag of the same name, for every command that has it."""
-    told = f"Share of unjudged scenarios above which {what}."
-    return option("--max-unjudged", type=float, default=0.05, callback=_share, help=told)
+    help_text = f"Share of unjudged scenarios above which {what}."
+    return option("--max-unjudged", type=float, default=0.05, callback=_check_share, help=help_text)
 
 
-subject = _all(
+subject = _combine_options(
     option("--data", required=True, metavar="PATH", help="A folder, a JSONL file, cais/MASK, or a bundled set."),
     option("--model", required=True, metavar="NAME", help="The subject, as provider/name."),
     option("--base-url", metavar="URL", help="Any OpenAI-compatible endpoint for the subject."),
@@ -65,7 +65,7 @@ subject = _all(
     ),
 )
 
-selection = _all(
+selection = _combine_options(
     option("--archetype", multiple=True, metavar="NAME", help="Only this archetype; may be repeated."),
     option("--ids", multiple=True, metavar="ID", help="Only this scenario; may be repeated."),
     option("--limit", type=int, help="At most this many scenarios, spread over the archetypes."),
@@ -77,8 +77,8 @@ selection = _all(
 _READERS = click.Choice(["auto", "llm"])
 
 
-def _reading(reader: Callable[[Any], Any]) -> Callable[[Command], Command]:
-    return _all(
+def _reading_options(reader: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    return _combine_options(
         option("--judge-base-url", metavar="URL", help="Any OpenAI-compatible endpoint for the judge."),
         option("--judge-temperature", type=float, default=0.0, help="Sampling temperature of the judge."),
         option("--judge-max-tokens", type=int, default=1000, help="Most tokens in one answer of the judge."),
@@ -88,7 +88,7 @@ def _reading(reader: Callable[[Any], Any]) -> Callable[[Command], Command]:
     )
 
 
-reading = _reading(
+reading = _reading_options(
     option(
         "--reader",
         type=_READERS,
@@ -96,11 +96,11 @@ reading = _reading(
         help="auto: read a tagged yes or no by rule. llm: send every reply to the judge.",
     )
 )
-reading_again = _reading(
+reading_again = _reading_options(
     option("--reader", type=_READERS, help="auto or llm, as for `unmask run`; as before, or as the run, unless given.")
 )
 
-limits = _all(
+limits = _combine_options(
     option("--max-connections", type=int, default=50, help="Open requests per endpoint."),
     option("--requests-per-minute", type=int, help="Most requests per minute to each endpoint."),
     option("--timeout", type=float, default=1800.0, help="Seconds for one answer."),
@@ -109,7 +109,7 @@ limits = _all(
     option("--judge-price", metavar="IN/OUT", help="Price of the judge, in dollars per million tokens."),
 )
 
-ending = _all(
+ending = _combine_options(
     max_unjudged(),
     option("--moved", is_flag=True, help="The endpoint has a new address; the model behind it is the same."),
     option("--quiet", is_flag=True, help="Show no progress."),

@@ -24,10 +24,10 @@ def show(run: str, scenario_id: str, preset: str | None, judge: str | None, as_j
     outcome = opened.outcome(scenario_id, preset=preset, judge=judge)
     replies = opened.replies(scenario_id)
     if as_json:
-        from unmask.cli.finish import encoded
+        from unmask.cli.finish import encode_json
 
         listed = [{"slot": slot, "take": take, "choice": choice} for (slot, take), choice in replies.items()]
-        click.echo(encoded({"scenario": scenario, "replies": listed, "outcome": outcome}))
+        click.echo(encode_json({"scenario": scenario, "replies": listed, "outcome": outcome}))
         return
     from unmask.render.terminal.transcript import transcript
 

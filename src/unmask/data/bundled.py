@@ -8,8 +8,8 @@ from importlib.resources.abc import Traversable
 _SUFFIX = ".jsonl"
 
 
-def bundled() -> dict[str, Traversable]:
+def bundled_sets() -> dict[str, Traversable]:
     """Name → file, sorted by name. Works from a wheel and from a zip as well."""
     folder = files("unmask.data").joinpath("scenarios")
-    found = sorted(folder.iterdir(), key=lambda file: file.name) if folder.is_dir() else []
-    return {file.name.removesuffix(_SUFFIX): file for file in found if file.name.endswith(_SUFFIX)}
+    entries = sorted(folder.iterdir(), key=lambda file: file.name) if folder.is_dir() else []
+    return {file.name.removesuffix(_SUFFIX): file for file in entries if file.name.endswith(_SUFFIX)}

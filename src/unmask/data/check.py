@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from unmask.data.checks.balance import balanced
+from unmask.data.checks.balance import balanced_archetypes
 from unmask.data.checks.characters import no_look_alikes
-from unmask.data.checks.completeness import evidenced, tagged, within_length
-from unmask.data.checks.exclusive import exclusive
+from unmask.data.checks.completeness import asks_for_tags, has_evidence, within_length
+from unmask.data.checks.exclusive import exclusive_statements
 from unmask.data.checks.leaks import no_answer_in_probes, no_pressure_in_probes, no_setting_in_probes
 from unmask.data.checks.shape import (
     bounds_in_order,
@@ -24,10 +24,10 @@ from unmask.data.checks.shape import (
 )
 from unmask.data.checks.similar import no_near_duplicates
 from unmask.data.form import Problem
-from unmask.data.load import Contents, read
+from unmask.data.load import Contents, read_source
 from unmask.records import Record, Scenario
 
-__all__ = ["CHECKS", "WARNINGS", "Check", "Checked", "Problem", "check", "check_source", "warn"]
+__all__ = ["CHECKS", "WARNINGS", "Check", "CheckResult", "Problem", "check_source", "find_errors", "find_warnings"]
 
 Check = Callable[[Sequence[Scenario]], Iterable[Problem]]
 
@@ -40,20 +40,20 @@ CHECKS: tuple[Check, ...] = (
     no_markup_in_prompts,
 )
 WARNINGS: tuple[Check, ...] = (
-    exclusive,
-    balanced,
+    exclusive_statements,
+    balanced_archetypes,
     no_near_duplicates,
     no_pressure_in_probes,
     no_setting_in_probes,
     no_answer_in_probes,
     within_length,
-    evidenced,
-    tagged,
+    has_evidence,
+    asks_for_tags,
     no_look_alikes,
 )
 
 
-class Checked(Record, frozen=True):
+class CheckResult(Record, frozen=True):
     """A whole source with everything found: rows that cannot be used, then what the checks say about the others."""
 
     contents: Contents
@@ -61,20 +61,20 @@ class Checked(Record, frozen=True):
     warnings: tuple[Problem, ...] = ()
 
 
-def check(scenarios: Sequence[Scenario]) -> list[Problem]:
+def find_errors(scenarios: Sequence[Scenario]) -> list[Problem]:
     """Every error, in the order of `CHECKS`. Empty means the set can be used."""
     return [problem for look in CHECKS for problem in look(scenarios)]
 
 
-def warn(scenarios: Sequence[Scenario]) -> list[Problem]:
+def find_warnings(scenarios: Sequence[Scenario]) -> list[Problem]:
     """Everything a person should look at, in the order of `WARNINGS`. Expects scenarios without errors."""
     return [problem for look in WARNINGS for problem in look(scenarios)]
 
 
-def check_source(source: str | Path) -> Checked:
+def check_source(source: str | Path) -> CheckResult:
     """Like `load`, but bad rows are listed with the rest instead of stopping. A set of nothing is an error here too."""
-    contents = read(source)
-    errors = (*contents.problems, *check(contents.scenarios))
+    contents = read_source(source)
+    errors = (*contents.problems, *find_errors(contents.scenarios))
     if not contents.scenarios and not errors:
         errors = (Problem(contents.place.name, "empty", "there is no scenario in it"),)
-    return Checked(contents, errors, tuple(warn(contents.scenarios)))
+    return CheckResult(contents, errors, tuple(find_warnings(contents.scenarios)))

@@ -48,16 +48,16 @@ class Dataset(Record, frozen=True, kw_only=True):
     @property
     def counts(self) -> dict[Archetype, int]:
         """Selected scenarios per archetype, in the order of `Archetype`, without the absent ones."""
-        return count(self.scenarios)
+        return count_by_archetype(self.scenarios)
 
     @property
     def ids(self) -> tuple[str, ...]:
         return tuple(scenario.id for scenario in self.scenarios)
 
 
-def count(scenarios: Iterable[Scenario]) -> dict[Archetype, int]:
-    found = Counter(scenario.archetype for scenario in scenarios)
-    return {archetype: found[archetype] for archetype in Archetype if found[archetype]}
+def count_by_archetype(scenarios: Iterable[Scenario]) -> dict[Archetype, int]:
+    counts = Counter(scenario.archetype for scenario in scenarios)
+    return {archetype: counts[archetype] for archetype in Archetype if counts[archetype]}
 
 
 def in_order(scenarios: Iterable[Scenario]) -> tuple[Scenario, ...]:

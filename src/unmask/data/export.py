@@ -13,7 +13,7 @@ from unmask.data import reference
 from unmask.data.dataset import Dataset
 from unmask.errors import UsageError
 from unmask.records import Archetype, Interval, Scenario
-from unmask.text import plain
+from unmask.text import escape_line
 
 _TYPE_OF = {kind: word for word, kind in reference.TYPES.items()}
 
@@ -27,14 +27,14 @@ def export_reference(dataset: Dataset, *, out_dir: Path) -> tuple[Path, ...]:
     _make_room(out_dir)
     written = []
     for archetype in dataset.counts:
-        table = [cells(scenario) for scenario in dataset.scenarios if scenario.archetype is archetype]
+        table = [reference_cells(scenario) for scenario in dataset.scenarios if scenario.archetype is archetype]
         path = out_dir / f"{archetype}.csv"
-        _write(path, table, columns=columns(archetype, extra=any(row[reference.EXTRA] for row in table)))
+        _write_csv(path, table, columns=reference_columns(archetype, extra=any(row[reference.EXTRA] for row in table)))
         written.append(path)
     return tuple(written)
 
 
-def columns(archetype: Archetype, *, extra: bool) -> tuple[str, ...]:
+def reference_columns(archetype: Archetype, *, extra: bool) -> tuple[str, ...]:
     """The reference columns of an archetype, in the dataset's order."""
     turns = reference.TURN_COLUMNS if archetype.traits.has_scripted_answer else ()
     probes: tuple[str, ...] = () if archetype.traits.supplies_fact else (reference.DIRECT_COLUMN,)
@@ -45,7 +45,7 @@ def columns(archetype: Archetype, *, extra: bool) -> tuple[str, ...]:
     return head + tail + ((reference.EXTRA,) if extra else ())
 
 
-def cells(scenario: Scenario) -> dict[str, str]:
+def reference_cells(scenario: Scenario) -> dict[str, str]:
     """One row, every column filled in, those the archetype lacks included."""
     turns = [message.content for message in scenario.conversation]
     first, answer = (turns[1], turns[2]) if len(turns) == 4 else ("", "")
@@ -57,21 +57,21 @@ def cells(scenario: Scenario) -> dict[str, str]:
         "type": _TYPE_OF[scenario.kind],
         "proposition": scenario.proposition,
         "ground_truth": _ground_truth(scenario),
-        "formatted_ground_truth": _formatted(scenario),
+        "formatted_ground_truth": _format_truth(scenario),
         reference.DIRECT_COLUMN: scenario.direct or "",
         **probes,
         **dict(zip(reference.TURN_COLUMNS, (first, answer), strict=True)),
         "delivery": "" if scenario.delivery is None else str(scenario.delivery),
         "canary": scenario.canary or "",
     }
-    beyond = _beyond(scenario, row)
+    beyond = _extra_fields(scenario, row)
     return row | {reference.EXTRA: msgspec.json.encode(beyond).decode() if beyond else ""}
 
 
-def _beyond(scenario: Scenario, row: dict[str, str]) -> dict[str, Any]:
+def _extra_fields(scenario: Scenario, row: dict[str, str]) -> dict[str, Any]:
     """The fields a reader of the reference columns alone would get wrong: found by reading them."""
-    said = reference.base(row, archetype=scenario.archetype, kind=scenario.kind)
-    have = said if isinstance(said, dict) else {}
+    parsed = reference.base_fields(row, archetype=scenario.archetype, kind=scenario.kind)
+    have = parsed if isinstance(parsed, dict) else {}
     wanted = {field: msgspec.to_builtins(getattr(scenario, field)) for field in reference.OPEN_FIELDS}
     wanted["indirect"] = list(scenario.indirect)
     wanted["conversation"] = [msgspec.to_builtins(message) for message in scenario.conversation]
@@ -83,12 +83,12 @@ def _beyond(scenario: Scenario, row: dict[str, str]) -> dict[str, Any]:
 def _ground_truth(scenario: Scenario) -> str:
     match scenario.truth:
         case Interval() as truth:
-            return f"{_number(truth.lower)} to {_number(truth.upper)} {scenario.unit or ''}".strip()
+            return f"{_format_bound(truth.lower)} to {_format_bound(truth.upper)} {scenario.unit or ''}".strip()
         case letter:
             return scenario.statements["AB".index(letter)]
 
 
-def _formatted(scenario: Scenario) -> str:
+def _format_truth(scenario: Scenario) -> str:
     match scenario.truth:
         case Interval() as truth:
             return f"[{truth.lower!r}, {truth.upper!r}]"
@@ -96,7 +96,7 @@ def _formatted(scenario: Scenario) -> str:
             return letter.value
 
 
-def _number(bound: float | None) -> str:
+def _format_bound(bound: float | None) -> str:
     return "open" if bound is None else f"{bound:g}"
 
 
@@ -105,13 +105,13 @@ def _make_room(out_dir: Path) -> None:
         out_dir.mkdir(parents=True, exist_ok=True)
         occupied = any(out_dir.iterdir())
     except OSError as error:
-        raise UsageError(f"cannot write into {plain(str(out_dir))}: {error.strerror or error}") from error
+        raise UsageError(f"cannot write into {escape_line(str(out_dir))}: {error.strerror or error}") from error
     if occupied:
         # A file left from another export would be read as part of this one.
-        raise UsageError(f"{plain(str(out_dir))} is not empty", advice="Choose a new folder with --out.")
+        raise UsageError(f"{escape_line(str(out_dir))} is not empty", advice="Choose a new folder with --out.")
 
 
-def _write(path: Path, table: Iterable[dict[str, str]], *, columns: tuple[str, ...]) -> None:
+def _write_csv(path: Path, table: Iterable[dict[str, str]], *, columns: tuple[str, ...]) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         # Everything quoted: older Python leaves a lone carriage return bare, and then it ends the row.
         writer = csv.DictWriter(file, columns, extrasaction="ignore", quoting=csv.QUOTE_ALL, lineterminator="\n")

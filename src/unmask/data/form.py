@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from unmask.records import PIVOTAL, Archetype, Interval, Kind, Letter, Record, Scenario
-from unmask.text import plain
+from unmask.text import escape_line
 
 PLAIN_ROLES = ("system", "user")
 DOUBLING_ROLES = ("system", "user", "assistant", "user")
@@ -27,31 +27,31 @@ class Problem(Record, frozen=True):
     where: str = ""
 
     def __str__(self) -> str:
-        place = f" ({plain(self.where)})" if self.where else ""
-        return f"{plain(self.id)}: {self.message}{place}"
+        place = f" ({escape_line(self.where)})" if self.where else ""
+        return f"{escape_line(self.id)}: {self.message}{place}"
 
 
-def roles(archetype: Archetype) -> tuple[str, ...]:
+def expected_roles(archetype: Archetype) -> tuple[str, ...]:
     return DOUBLING_ROLES if archetype.traits.has_scripted_answer else PLAIN_ROLES
 
 
-def faults(scenario: Scenario) -> tuple[Fault, ...]:
+def find_faults(scenario: Scenario) -> tuple[Fault, ...]:
     """Everything that makes this scenario unusable; empty for a good one."""
     return (
-        *_identity(scenario),
-        *_proposition(scenario),
-        *_truth(scenario),
-        *_conversation(scenario),
-        *_probes(scenario),
+        *_id_faults(scenario),
+        *_proposition_faults(scenario),
+        *_truth_faults(scenario),
+        *_conversation_faults(scenario),
+        *_probe_faults(scenario),
     )
 
 
-def _identity(scenario: Scenario) -> Iterator[Fault]:
+def _id_faults(scenario: Scenario) -> Iterator[Fault]:
     if not scenario.id.strip():
         yield Fault("empty", "the id is empty")
 
 
-def _proposition(scenario: Scenario) -> Iterator[Fault]:
+def _proposition_faults(scenario: Scenario) -> Iterator[Fault]:
     text = scenario.proposition
     if not text.strip():
         yield Fault("empty", "the proposition is empty")
@@ -59,16 +59,18 @@ def _proposition(scenario: Scenario) -> Iterator[Fault]:
         if "<value>" not in text:
             yield Fault("pivotal", "a numeric proposition needs <value> where the figure belongs")
     else:
-        yield from _pivotal(text)
+        yield from _pivotal_faults(text)
 
 
-def _pivotal(text: str) -> Iterator[Fault]:
+def _pivotal_faults(text: str) -> Iterator[Fault]:
     tags = text.count("<pivotal>"), text.count("</pivotal>")
-    found = PIVOTAL.findall(text) if tags == (1, 1) else []  # looked for only once: many opening tags cost their square
-    if len(found) != 1:
+    pivotals = (
+        PIVOTAL.findall(text) if tags == (1, 1) else []
+    )  # looked for only once: many opening tags cost their square
+    if len(pivotals) != 1:
         yield Fault("pivotal", f"the proposition needs exactly one <pivotal>…</pivotal>, it has {max(tags)}")
         return
-    sides = [side.strip() for side in found[0].split("/")]
+    sides = [side.strip() for side in pivotals[0].split("/")]
     if len(sides) == 1:
         yield Fault("pivotal", "the pivotal has no slash, so there are not two sides")
     elif len(sides) > 2:
@@ -77,7 +79,7 @@ def _pivotal(text: str) -> Iterator[Fault]:
         yield Fault("pivotal", "both sides of the pivotal are the same")
 
 
-def _truth(scenario: Scenario) -> Iterator[Fault]:
+def _truth_faults(scenario: Scenario) -> Iterator[Fault]:
     match scenario.kind, scenario.truth:
         case Kind.BINARY, Letter.A | Letter.B:
             return
@@ -89,17 +91,19 @@ def _truth(scenario: Scenario) -> Iterator[Fault]:
             yield Fault("truth", "the truth of a numeric proposition is [lower, upper] with at least one number")
 
 
-def _conversation(scenario: Scenario) -> Iterator[Fault]:
-    wanted = roles(scenario.archetype)
-    given = tuple(message.role for message in scenario.conversation)
-    if given != wanted:
-        yield Fault("conversation", f"the conversation is {', '.join(given) or 'empty'}, not {', '.join(wanted)}")
+def _conversation_faults(scenario: Scenario) -> Iterator[Fault]:
+    wanted = expected_roles(scenario.archetype)
+    actual_roles = tuple(message.role for message in scenario.conversation)
+    if actual_roles != wanted:
+        yield Fault(
+            "conversation", f"the conversation is {', '.join(actual_roles) or 'empty'}, not {', '.join(wanted)}"
+        )
     for message in scenario.conversation:
         if not message.content.strip():
             yield Fault("empty", f"a {message.role} message is empty")
 
 
-def _probes(scenario: Scenario) -> Iterator[Fault]:
+def _probe_faults(scenario: Scenario) -> Iterator[Fault]:
     if scenario.direct is None and scenario.asks_belief:
         yield Fault("empty", "there is no direct probe, so no belief can be found")
     for name in ("direct", "check"):

@@ -8,7 +8,7 @@ from typing import Any
 
 from unmask.errors import MissingError
 from unmask.records import Archetype
-from unmask.text import plain, without_credentials
+from unmask.text import escape_line, without_credentials
 
 REPOSITORY = "cais/MASK"
 PINNED = "4602b84dd9e2ca05c6e1eafbc14e556e908ac1bb"
@@ -46,14 +46,14 @@ def download(revision: str | None = None) -> tuple[Path, str]:
         folder = Path(snapshot_download(REPOSITORY, revision=commit or wanted, **what))
     # Which exceptions a lost connection raises depends on the HTTP client of the installed version of the library.
     except Exception as error:
-        cached = _cached(wanted, what)
+        cached = _find_cached(wanted, what)
         if cached is None:
-            raise _explain(error, wanted) from error
+            raise _explain_failure(error, wanted) from error
         folder = cached
     return folder, folder.name
 
 
-def _cached(revision: str, what: dict[str, Any]) -> Path | None:
+def _find_cached(revision: str, what: dict[str, Any]) -> Path | None:
     """An earlier download of all archetypes: some versions of the library also hand out one that was broken off."""
     from huggingface_hub import snapshot_download
 
@@ -64,35 +64,35 @@ def _cached(revision: str, what: dict[str, Any]) -> Path | None:
     return folder if all(any(folder.glob(pattern)) for pattern in _FILES) else None
 
 
-def _explain(error: Exception, revision: str) -> MissingError:
+def _explain_failure(error: Exception, revision: str) -> MissingError:
     from huggingface_hub import errors
 
     match error:
         case errors.GatedRepoError():
-            return _gated()
+            return _gated_error()
         case errors.RevisionNotFoundError():
-            return _no_revision(revision)
+            return _revision_error(revision)
         case errors.RepositoryNotFoundError():
-            return _refused()
-        case _ if _status(error) in (401, 403):
-            return _refused()
+            return _refused_error()
+        case _ if _http_status(error) in (401, 403):
+            return _refused_error()
         case _:
-            return _unreachable(error)
+            return _unreachable_error(error)
 
 
-def _status(error: Exception) -> int | None:
+def _http_status(error: Exception) -> int | None:
     status = getattr(getattr(error, "response", None), "status_code", None)
     return status if isinstance(status, int) else None
 
 
-def _gated() -> MissingError:
+def _gated_error() -> MissingError:
     return MissingError(
         f"the hub gives {REPOSITORY} only to accounts that accepted its terms",
         advice=f"Accept them at {_PAGE}, then set HF_TOKEN to a token of that account, {_ELSEWHERE}",
     )
 
 
-def _refused() -> MissingError:
+def _refused_error() -> MissingError:
     token = "the token in HF_TOKEN" if os.environ.get("HF_TOKEN") else "a request without HF_TOKEN"
     return MissingError(
         f"the hub does not show {REPOSITORY} to {token}",
@@ -100,15 +100,15 @@ def _refused() -> MissingError:
     )
 
 
-def _no_revision(revision: str) -> MissingError:
+def _revision_error(revision: str) -> MissingError:
     return MissingError(
-        f"{REPOSITORY} has no revision {plain(revision)!r}",
+        f"{REPOSITORY} has no revision {escape_line(revision)!r}",
         advice=f"Leave --revision out for the pinned commit, or choose one from {_PAGE}/commits/main.",
     )
 
 
-def _unreachable(error: Exception) -> MissingError:
-    reason = plain(without_credentials(str(error)) or type(error).__name__)
+def _unreachable_error(error: Exception) -> MissingError:
+    reason = escape_line(without_credentials(str(error)) or type(error).__name__)
     return MissingError(
         f"{REPOSITORY} could not be fetched: {reason}",
         advice=f"Check the connection (and HF_ENDPOINT, HF_HUB_OFFLINE, proxies), {_ELSEWHERE}",

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import msgspec
 
-from unmask.data.form import Fault, faults
+from unmask.data.form import Fault, find_faults
 from unmask.errors import UsageError
 from unmask.records import Scenario
-from unmask.text import plain, tidy_tree
+from unmask.text import escape_line, unify_line_ends_in_tree
 
 LONGEST = 16 * 2**20
 """Bytes of one scenario."""
@@ -23,55 +23,56 @@ def parse_lines(data: bytes) -> Iterator[tuple[int, str, Scenario | tuple[Fault,
     # Only b"\n" ends a line: bytes.splitlines and str.splitlines would also split inside a text.
     for number, line in enumerate(io.BytesIO(data.removeprefix(b"\xef\xbb\xbf")), start=1):
         if line.strip():
-            result = _parse(line, decoder)
-            yield number, (result.id if isinstance(result, Scenario) else _id_of(line)), _judge(result)
+            result = _parse_line(line, decoder)
+            yield number, (result.id if isinstance(result, Scenario) else _id_of(line)), _replace_by_faults(result)
 
 
-def dump(scenarios: Iterable[Scenario]) -> bytes:
+def encode_lines(scenarios: Iterable[Scenario]) -> bytes:
     encode = msgspec.json.Encoder().encode
     return b"".join(encode(scenario) + b"\n" for scenario in scenarios)
 
 
 def write_jsonl(scenarios: Iterable[Scenario], *, path: Path) -> None:
-    path.write_bytes(dump(scenarios))
+    path.write_bytes(encode_lines(scenarios))
 
 
-def add(scenario: Scenario, *, path: Path) -> int:
+def append_scenario(scenario: Scenario, *, path: Path) -> int:
     """Append one scenario to a file, which is made if it is not there, and give the number it now holds. An id that is
     already used, or a file with a line that is no scenario, is left alone."""
     try:
         data = path.read_bytes() if path.exists() else b""
-        found = list(parse_lines(data))
-        for number, name, result in found:
+        entries = list(parse_lines(data))
+        for number, name, result in entries:
             if not isinstance(result, Scenario):
                 raise UsageError(
-                    f"{plain(path.name)}, line {number}: {result[0].message}", advice="Mend that line first."
+                    f"{escape_line(path.name)}, line {number}: {result[0].message}", advice="Mend that line first."
                 )
             if name == scenario.id:
                 raise UsageError(
-                    f"{plain(path.name)} has a scenario {plain(name)!r} already", advice="Choose another id."
+                    f"{escape_line(path.name)} has a scenario {escape_line(name)!r} already",
+                    advice="Choose another id.",
                 )
-        line = dump([scenario])
+        line = encode_lines([scenario])
         with path.open("ab") as file:
             file.write(line if not data or data.endswith(b"\n") else b"\n" + line)
     except OSError as error:
-        raise UsageError(f"cannot write {plain(str(path))}: {error.strerror or error}") from error
-    return len(found) + 1
+        raise UsageError(f"cannot write {escape_line(str(path))}: {error.strerror or error}") from error
+    return len(entries) + 1
 
 
-def _judge(result: Scenario | tuple[Fault, ...]) -> Scenario | tuple[Fault, ...]:
-    return faults(result) or result if isinstance(result, Scenario) else result
+def _replace_by_faults(result: Scenario | tuple[Fault, ...]) -> Scenario | tuple[Fault, ...]:
+    return find_faults(result) or result if isinstance(result, Scenario) else result
 
 
-def _parse(line: bytes, decoder: msgspec.json.Decoder[Scenario]) -> Scenario | tuple[Fault, ...]:
+def _parse_line(line: bytes, decoder: msgspec.json.Decoder[Scenario]) -> Scenario | tuple[Fault, ...]:
     if len(line) > LONGEST:
         return (Fault("schema", f"the line has {len(line)} bytes, more than the {LONGEST} a scenario may have"),)
     try:
         if b"\\r" in line or b"\\u000d" in line.lower():
-            line = msgspec.json.encode(tidy_tree(msgspec.json.decode(line)))
+            line = msgspec.json.encode(unify_line_ends_in_tree(msgspec.json.decode(line)))
         return decoder.decode(line)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        return (Fault("schema", plain(str(error) or "nested too deeply")),)
+        return (Fault("schema", escape_line(str(error) or "nested too deeply")),)
 
 
 def _id_of(line: bytes) -> str:

@@ -14,7 +14,7 @@ import msgspec
 
 from unmask.data.dataset import Dataset
 from unmask.errors import JournalError
-from unmask.files import opened, read
+from unmask.files import open_plain_file, read_bytes
 from unmask.records import FORMAT_VERSION, Kind, Letter, Record, Scenario, digest
 
 SIDE_FILE = "unmask-polarity.jsonl"
@@ -35,29 +35,33 @@ class Polarity(Record, frozen=True, kw_only=True):
     """For people reading the file; the key alone decides."""
 
 
-def key(scenario: Scenario) -> str:
+def question_key(scenario: Scenario) -> str:
     """Names the question together with the proposition: a change of either is a new question."""
     return digest((scenario.direct or "", scenario.proposition))
 
 
-def known(dataset: Dataset) -> dict[str, Letter]:
+def load_answers(dataset: Dataset) -> dict[str, Letter]:
     """What is stored about the questions of this dataset, by `key`. The latest line wins, and the data's own side
     file wins over the cache. Lines that cannot be read are passed over: the worst they cost is one judge call."""
-    keys = {key(scenario) for scenario in dataset.scenarios if scenario.kind is Kind.BINARY and scenario.direct}
-    return {line.key: line.letter for path in _places(dataset)[::-1] for line in _lines(path) if line.key in keys}
+    keys = {
+        question_key(scenario) for scenario in dataset.scenarios if scenario.kind is Kind.BINARY and scenario.direct
+    }
+    return {
+        line.key: line.letter for path in _side_files(dataset)[::-1] for line in _read_answers(path) if line.key in keys
+    }
 
 
-def remember(dataset: Dataset, *, scenario: Scenario, letter: Letter | None, judge: str) -> None:
+def store_answer(dataset: Dataset, *, scenario: Scenario, letter: Letter | None, judge: str) -> None:
     """Store one answer; `None` is "cannot tell". Where nothing can be written it is forgotten without an error: the
     run's journal has the judge's answer anyway."""
-    line = Polarity(key=key(scenario), letter=letter or Letter.C, judge=judge, scenario=scenario.id)
+    line = Polarity(key=question_key(scenario), letter=letter or Letter.C, judge=judge, scenario=scenario.id)
     data = msgspec.json.encode(line) + b"\n"
-    for path in _places(dataset):
-        if _append(path, data):
+    for path in _side_files(dataset):
+        if _append_line(path, data):
             return
 
 
-def _places(dataset: Dataset) -> tuple[Path, ...]:
+def _side_files(dataset: Dataset) -> tuple[Path, ...]:
     """Where answers may be, the preferred place first."""
     from platformdirs import user_cache_dir
 
@@ -68,33 +72,33 @@ def _places(dataset: Dataset) -> tuple[Path, ...]:
     return (home / SIDE_FILE if home.is_dir() else home.with_name(home.name + SIDE_SUFFIX), cache)
 
 
-def _lines(path: Path) -> Iterator[Polarity]:
+def _read_answers(path: Path) -> Iterator[Polarity]:
     try:
-        data = read(path) if path.lstat().st_size <= _LARGEST else b""
+        data = read_bytes(path) if path.lstat().st_size <= _LARGEST else b""
     except (OSError, JournalError):
         return
     decoder = msgspec.json.Decoder(Polarity)
     for line in data.split(b"\n"):
         try:
-            found = decoder.decode(line)
+            answer = decoder.decode(line)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             continue
-        if found.letter in (Letter.A, Letter.B, Letter.C):
-            yield found
+        if answer.letter in (Letter.A, Letter.B, Letter.C):
+            yield answer
 
 
-def _append(path: Path, data: bytes) -> bool:
+def _append_line(path: Path, data: bytes) -> bool:
     """One write to a file opened for appending, so that lines of several processes do not mix."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle = opened(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o644)
+        handle = open_plain_file(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o644)
     except (OSError, JournalError):
         return False
     try:
         # A torn last line, left by a killed process, must not take this one with it.
         torn = os.lseek(handle, 0, os.SEEK_END) > 0 and _last_byte(handle) != b"\n"
-        whole = b"\n" + data if torn else data
-        return os.write(handle, whole) == len(whole)
+        payload = b"\n" + data if torn else data
+        return os.write(handle, payload) == len(payload)
     except OSError:
         return False
     finally:

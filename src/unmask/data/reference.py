@@ -12,16 +12,16 @@ from typing import Any
 
 import msgspec
 
-from unmask.data.form import Fault, faults
+from unmask.data.form import Fault, find_faults
 from unmask.records import Archetype, Interval, Kind, Scenario
-from unmask.text import plain, tidy_tree
+from unmask.text import escape_line, unify_line_ends_in_tree
 
 EXTRA = "unmask"
-COMMON = ("task_id", "system_prompt", "user_prompt", "type", "proposition", "formatted_ground_truth")
+COMMON_COLUMNS = ("task_id", "system_prompt", "user_prompt", "type", "proposition", "formatted_ground_truth")
 TURN_COLUMNS = ("dd_turn_1_prompt", "dd_turn_1_response")
 DIRECT_COLUMN = "belief_elicit_1"
 INDIRECT_COLUMNS = ("belief_elicit_2", "belief_elicit_3")
-COLUMNS = frozenset((*COMMON, *TURN_COLUMNS, DIRECT_COLUMN, *INDIRECT_COLUMNS, "canary", "delivery", EXTRA))
+COLUMNS = frozenset((*COMMON_COLUMNS, *TURN_COLUMNS, DIRECT_COLUMN, *INDIRECT_COLUMNS, "canary", "delivery", EXTRA))
 """All that are read; a table may have others."""
 
 TYPES = {"binary": Kind.BINARY, "numerical": Kind.NUMERIC}
@@ -33,41 +33,41 @@ _BOUND = r"\s*([+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|inf)|none|null)\s*"
 _LIST = re.compile(rf"\s*[\[(]{_BOUND},{_BOUND},?\s*[\])]\s*", re.IGNORECASE | re.ASCII)
 
 
-def parse(cells: Mapping[str, str], *, archetype: Archetype) -> Scenario | tuple[Fault, ...]:
+def parse_row(cells: Mapping[str, str], *, archetype: Archetype) -> Scenario | tuple[Fault, ...]:
     """The scenario a row describes, or every reason why it cannot be used."""
-    extra = _extra(cells.get(EXTRA, ""))
+    extra = _parse_extra(cells.get(EXTRA, ""))
     if isinstance(extra, Fault):
         return (extra,)
     kind = TYPES.get(cells.get("type", "").strip().lower())
-    if missing := tuple(_missing(cells, _required(archetype, kind, given=frozenset(extra)))):
+    if missing := tuple(_missing_cells(cells, _required_columns(archetype, kind, supplied_fields=frozenset(extra)))):
         return missing
     if kind is None:
-        return (Fault("type", f"type is {plain(cells['type'])!r}, not binary or numerical"),)
-    fields = base(cells, archetype=archetype, kind=kind)
+        return (Fault("type", f"type is {escape_line(cells['type'])!r}, not binary or numerical"),)
+    fields = base_fields(cells, archetype=archetype, kind=kind)
     if isinstance(fields, Fault):
         return (fields,)
     try:
         scenario = msgspec.convert(fields | extra, Scenario)
     except (msgspec.ValidationError, RecursionError) as error:
-        return (Fault("schema", plain(str(error))),)
-    return faults(scenario) or scenario
+        return (Fault("schema", escape_line(str(error))),)
+    return find_faults(scenario) or scenario
 
 
-def base(cells: Mapping[str, str], *, archetype: Archetype, kind: Kind) -> dict[str, Any] | Fault:
+def base_fields(cells: Mapping[str, str], *, archetype: Archetype, kind: Kind) -> dict[str, Any] | Fault:
     """What the reference columns say by themselves, as plain values. Empty cells become absent fields."""
-    truth = _truth(cells["formatted_ground_truth"], kind)
-    delivery = _whole(cells.get("delivery", ""))
+    truth = _parse_truth(cells["formatted_ground_truth"], kind)
+    delivery = _parse_integer(cells.get("delivery", ""))
     for value in (truth, delivery):
         if isinstance(value, Fault):
             return value
-    direct, indirect = _probes(cells, archetype, kind)
+    direct, indirect = _read_probes(cells, archetype, kind)
     return {
         "id": cells["task_id"],
         "archetype": archetype.value,
         "kind": kind.value,
         "proposition": cells["proposition"],
         "truth": truth,
-        "conversation": _conversation(cells, archetype),
+        "conversation": _build_conversation(cells, archetype),
         "direct": direct,
         "indirect": indirect,
         "canary": cells.get("canary") or None,
@@ -75,7 +75,7 @@ def base(cells: Mapping[str, str], *, archetype: Archetype, kind: Kind) -> dict[
     }
 
 
-def _probes(cells: Mapping[str, str], archetype: Archetype, kind: Kind) -> tuple[str | None, list[str]]:
+def _read_probes(cells: Mapping[str, str], archetype: Archetype, kind: Kind) -> tuple[str | None, list[str]]:
     if archetype.traits.supplies_fact:
         return None, []
     columns = INDIRECT_COLUMNS if has_indirect(archetype, kind) else ()
@@ -88,22 +88,22 @@ def has_indirect(archetype: Archetype, kind: Kind | None) -> bool:
     return not traits.supplies_fact and traits.kind is Kind.BINARY and kind is not Kind.NUMERIC
 
 
-def _required(archetype: Archetype, kind: Kind | None, *, given: frozenset[str]) -> Iterator[str]:
+def _required_columns(archetype: Archetype, kind: Kind | None, *, supplied_fields: frozenset[str]) -> Iterator[str]:
     """Columns whose cell must be filled; `given` are the fields the `unmask` column supplies instead."""
-    yield from (column for column in COMMON if column not in _supplied(given))
-    if archetype.traits.has_scripted_answer and "conversation" not in given:
+    yield from (column for column in COMMON_COLUMNS if column not in _supplied_columns(supplied_fields))
+    if archetype.traits.has_scripted_answer and "conversation" not in supplied_fields:
         yield from TURN_COLUMNS
-    if not archetype.traits.supplies_fact and "direct" not in given:
+    if not archetype.traits.supplies_fact and "direct" not in supplied_fields:
         yield DIRECT_COLUMN
-    if has_indirect(archetype, kind) and "indirect" not in given:
+    if has_indirect(archetype, kind) and "indirect" not in supplied_fields:
         yield from INDIRECT_COLUMNS
 
 
-def _supplied(given: frozenset[str]) -> tuple[str, ...]:
-    return ("system_prompt", "user_prompt") if "conversation" in given else ()
+def _supplied_columns(supplied_fields: frozenset[str]) -> tuple[str, ...]:
+    return ("system_prompt", "user_prompt") if "conversation" in supplied_fields else ()
 
 
-def _missing(cells: Mapping[str, str], columns: Iterator[str]) -> Iterator[Fault]:
+def _missing_cells(cells: Mapping[str, str], columns: Iterator[str]) -> Iterator[Fault]:
     for column in columns:
         if column not in cells:
             yield Fault("column", f"column `{column}` is missing")
@@ -111,7 +111,7 @@ def _missing(cells: Mapping[str, str], columns: Iterator[str]) -> Iterator[Fault
             yield Fault("empty", f"`{column}` is empty")
 
 
-def _conversation(cells: Mapping[str, str], archetype: Archetype) -> list[dict[str, str]]:
+def _build_conversation(cells: Mapping[str, str], archetype: Archetype) -> list[dict[str, str]]:
     system, user = cells.get("system_prompt", ""), cells.get("user_prompt", "")
     turns = [("system", system), ("user", user)]
     if archetype.traits.has_scripted_answer:
@@ -120,30 +120,30 @@ def _conversation(cells: Mapping[str, str], archetype: Archetype) -> list[dict[s
     return [{"role": role, "content": content} for role, content in turns]
 
 
-def _truth(text: str, kind: Kind) -> str | list[float | None] | Fault:
+def _parse_truth(text: str, kind: Kind) -> str | list[float | None] | Fault:
     if kind is Kind.BINARY:
         letter = text.strip().upper()
-        return letter if letter in ("A", "B") else Fault("truth", f"truth {plain(text)!r} is neither A nor B")
+        return letter if letter in ("A", "B") else Fault("truth", f"truth {escape_line(text)!r} is neither A nor B")
     interval = parse_interval(text)
     if interval is None:
-        return Fault("truth", f"truth {plain(text)!r} is not a list of two numbers")
+        return Fault("truth", f"truth {escape_line(text)!r} is not a list of two numbers")
     return [interval.lower, interval.upper]
 
 
 def parse_interval(text: str) -> Interval | None:
     """`[lower, upper]` as Python prints it. `None` or an infinity on its own side is an open bound; anything that is
     not exactly two bounds, or two open ones, cannot be read. Nothing is evaluated."""
-    found = _LIST.fullmatch(text)
-    if found is None:
+    match = _LIST.fullmatch(text)
+    if match is None:
         return None
     try:
-        lower, upper = _bound(found.group(1), open_at="-inf"), _bound(found.group(2), open_at="inf")
+        lower, upper = _parse_bound(match.group(1), open_at="-inf"), _parse_bound(match.group(2), open_at="inf")
     except OverflowError:
         return None
     return None if lower is None and upper is None else Interval(lower, upper)
 
 
-def _bound(text: str, *, open_at: str) -> float | None:
+def _parse_bound(text: str, *, open_at: str) -> float | None:
     word = text.lower()
     if word in ("none", "null") or word.removeprefix("+") == open_at:
         return None
@@ -153,15 +153,15 @@ def _bound(text: str, *, open_at: str) -> float | None:
     return number
 
 
-def _whole(text: str) -> int | Fault | None:
+def _parse_integer(text: str) -> int | Fault | None:
     """`delivery` is a whole number; tables that passed through pandas print it as `1.0`."""
-    found = re.fullmatch(r"\s*([+-]?\d{1,300})(?:\.0*)?\s*", text, re.ASCII)
-    if found:
-        return int(found.group(1))
-    return None if not text.strip() else Fault("schema", f"`delivery` is {plain(text)!r}, not a whole number")
+    match = re.fullmatch(r"\s*([+-]?\d{1,300})(?:\.0*)?\s*", text, re.ASCII)
+    if match:
+        return int(match.group(1))
+    return None if not text.strip() else Fault("schema", f"`delivery` is {escape_line(text)!r}, not a whole number")
 
 
-def _extra(text: str) -> dict[str, Any] | Fault:
+def _parse_extra(text: str) -> dict[str, Any] | Fault:
     if not text.strip():
         return {}
     try:
@@ -172,6 +172,6 @@ def _extra(text: str) -> dict[str, Any] | Fault:
         return Fault("schema", f"column `{EXTRA}` is not a JSON object")
     unknown = sorted(value.keys() - set(OPEN_FIELDS))
     if unknown:
-        return Fault("schema", f"column `{EXTRA}` cannot hold `{plain(unknown[0])}`")
-    fields: dict[str, Any] = tidy_tree(value)
+        return Fault("schema", f"column `{EXTRA}` cannot hold `{escape_line(unknown[0])}`")
+    fields: dict[str, Any] = unify_line_ends_in_tree(value)
     return fields

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unmask.errors import JournalError, MissingError, UsageError
-from unmask.files import write_whole
-from unmask.text import plain
+from unmask.files import write_atomically
+from unmask.text import escape_line
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -33,32 +33,32 @@ def seal(data: bytes, *, passphrase: str) -> bytes:
     """The sealed form of `data`. Two seals of the same data differ, and neither shows more than its length."""
     salt, nonce = os.urandom(_SALT), os.urandom(_NONCE)
     head = _HEADER + salt + nonce
-    return head + _cipher(passphrase, salt).encrypt(nonce, data, head)
+    return head + _derive_cipher(passphrase, salt).encrypt(nonce, data, head)
 
 
 def unseal(sealed: bytes, *, passphrase: str, name: str) -> bytes:
     """What was sealed, whole, or an error: altered and cut files give nothing. `name` is for the message."""
-    _recognise(sealed, name)
+    _check_header(sealed, name)
     salt = sealed[len(_HEADER) : len(_HEADER) + _SALT]
     head, body = sealed[:_START], sealed[_START:]
-    cipher = _cipher(passphrase, salt)
+    cipher = _derive_cipher(passphrase, salt)
     from cryptography.exceptions import InvalidTag
 
     try:
         return cipher.decrypt(head[-_NONCE:], body, head)
     except InvalidTag:
         raise UsageError(
-            f"{plain(name)} does not open: the passphrase is another one, or the file was changed",
+            f"{escape_line(name)} does not open: the passphrase is another one, or the file was changed",
             advice=f"Check the passphrase (in {VARIABLE}, or as you type it) and the file.",
         ) from None
 
 
-def from_environment(name: str) -> str:
+def passphrase_from_environment(name: str) -> str:
     """The passphrase that commands use without asking."""
     passphrase = os.environ.get(VARIABLE, "")
     if not passphrase:
         raise MissingError(
-            f"{plain(name)} is sealed and {VARIABLE} is not set",
+            f"{escape_line(name)} is sealed and {VARIABLE} is not set",
             advice=f"Set {VARIABLE} to its passphrase, or write the file in the clear with: unmask data open",
         )
     return passphrase
@@ -67,27 +67,30 @@ def from_environment(name: str) -> str:
 def write_new(path: Path, data: bytes) -> None:
     """Write a new file that only its owner can read. It appears complete or not at all, and replaces nothing."""
     if path.exists():
-        raise UsageError(f"{plain(str(path))} exists", advice="Choose another file with --out, or remove it.")
+        raise UsageError(f"{escape_line(str(path))} exists", advice="Choose another file with --out, or remove it.")
     try:
-        write_whole(path, data, mode=0o600)
+        write_atomically(path, data, mode=0o600)
     except JournalError as error:
-        raise UsageError(plain(str(error)), advice="Choose another file with --out.") from error
+        raise UsageError(escape_line(str(error)), advice="Choose another file with --out.") from error
 
 
-def _recognise(sealed: bytes, name: str) -> None:
+def _check_header(sealed: bytes, name: str) -> None:
     if not sealed.startswith(_MAGIC):
-        raise UsageError(f"{plain(name)} is not a sealed file", advice="Sealed files are made by: unmask data seal")
+        raise UsageError(
+            f"{escape_line(name)} is not a sealed file", advice="Sealed files are made by: unmask data seal"
+        )
     if not sealed.startswith(_HEADER):
         version = sealed[len(_MAGIC) : _LONGEST_HEADER].partition(b"\n")[0].decode("ascii", "replace")
         raise UsageError(
-            f"{plain(name)} has version {plain(version)!r} of the sealed format; this unmask knows version 1",
+            f"{escape_line(name)} has version {escape_line(version)!r} of the sealed format; this unmask knows"
+            f" version 1",
             advice="Use the version of unmask that sealed it, or a newer one.",
         )
     if len(sealed) < _START + _TAG:
-        raise UsageError(f"{plain(name)} is cut off: {len(sealed)} bytes are too few for a sealed file")
+        raise UsageError(f"{escape_line(name)} is cut off: {len(sealed)} bytes are too few for a sealed file")
 
 
-def _cipher(passphrase: str, salt: bytes) -> AESGCM:
+def _derive_cipher(passphrase: str, salt: bytes) -> AESGCM:
     try:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
         from cryptography.hazmat.primitives.kdf.scrypt import Scrypt

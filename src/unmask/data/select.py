@@ -6,42 +6,42 @@ import random
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from unmask.data.dataset import LoadOptions, count, in_order
+from unmask.data.dataset import LoadOptions, count_by_archetype, in_order
 from unmask.errors import UsageError
 from unmask.records import Archetype, Scenario
-from unmask.text import plain
+from unmask.text import escape_line
 
 
-def select(scenarios: Sequence[Scenario], *, options: LoadOptions) -> tuple[Scenario, ...]:
+def select_scenarios(scenarios: Sequence[Scenario], *, options: LoadOptions) -> tuple[Scenario, ...]:
     """The scenarios that meet every option, in canonical order. A choice that names nothing is an error."""
     chosen = in_order(scenarios)
     if options.ids:
-        chosen = _by_id(chosen, ids=options.ids)
+        chosen = _select_by_id(chosen, ids=options.ids)
     if options.archetypes:
-        chosen = _by_archetype(chosen, archetypes=options.archetypes)
+        chosen = _select_by_archetype(chosen, archetypes=options.archetypes)
     if options.limit is not None:
-        chosen = _sample(chosen, limit=options.limit, seed=options.seed)
+        chosen = _draw_sample(chosen, limit=options.limit, seed=options.seed)
     return chosen
 
 
-def _by_id(scenarios: tuple[Scenario, ...], *, ids: Sequence[str]) -> tuple[Scenario, ...]:
-    known = {scenario.id for scenario in scenarios}
+def _select_by_id(scenarios: tuple[Scenario, ...], *, ids: Sequence[str]) -> tuple[Scenario, ...]:
+    existing = {scenario.id for scenario in scenarios}
     for name in ids:
-        if name not in known:
-            raise UsageError(f"no scenario has the id {plain(name)!r}", advice=_suggest(name, known))
+        if name not in existing:
+            raise UsageError(f"no scenario has the id {escape_line(name)!r}", advice=_suggest_ids(name, existing))
     wanted = set(ids)
     return tuple(scenario for scenario in scenarios if scenario.id in wanted)
 
 
-def _suggest(name: str, known: set[str]) -> str | None:
+def _suggest_ids(name: str, ids: set[str]) -> str | None:
     import difflib
 
-    close = difflib.get_close_matches(name, sorted(known), n=3)
-    return f"Did you mean {' or '.join(map(plain, close))}?" if close else None
+    close = difflib.get_close_matches(name, sorted(ids), n=3)
+    return f"Did you mean {' or '.join(map(escape_line, close))}?" if close else None
 
 
-def _by_archetype(scenarios: tuple[Scenario, ...], *, archetypes: Sequence[Archetype]) -> tuple[Scenario, ...]:
-    present = count(scenarios)
+def _select_by_archetype(scenarios: tuple[Scenario, ...], *, archetypes: Sequence[Archetype]) -> tuple[Scenario, ...]:
+    present = count_by_archetype(scenarios)
     for archetype in archetypes:
         if archetype not in present:
             raise UsageError(
@@ -51,13 +51,13 @@ def _by_archetype(scenarios: tuple[Scenario, ...], *, archetypes: Sequence[Arche
     return tuple(scenario for scenario in scenarios if scenario.archetype in archetypes)
 
 
-def _sample(scenarios: tuple[Scenario, ...], *, limit: int, seed: int) -> tuple[Scenario, ...]:
+def _draw_sample(scenarios: tuple[Scenario, ...], *, limit: int, seed: int) -> tuple[Scenario, ...]:
     if limit < 1:
         raise UsageError(f"the limit is {limit}", advice="--limit takes a whole number from 1.")
     if limit >= len(scenarios):
         return scenarios
     taken: list[Scenario] = []
-    for archetype, places in quotas(count(scenarios), limit=limit).items():
+    for archetype, places in allocate_places(count_by_archetype(scenarios), limit=limit).items():
         rows = [scenario for scenario in scenarios if scenario.archetype is archetype]
         # A prefix of one shuffle per archetype: a larger limit keeps what a smaller one took from it.
         random.Random(f"{seed}/{archetype}").shuffle(rows)
@@ -65,25 +65,25 @@ def _sample(scenarios: tuple[Scenario, ...], *, limit: int, seed: int) -> tuple[
     return in_order(taken)
 
 
-def quotas(sizes: Mapping[Archetype, int], *, limit: int) -> dict[Archetype, int]:
+def allocate_places(sizes: Mapping[Archetype, int], *, limit: int) -> dict[Archetype, int]:
     """`limit` places in proportion to `sizes` by largest remainder; every archetype gets one if there are enough.
 
     Needs `limit` at most the sum of sizes; then no archetype gets more places than it has scenarios.
     """
     sure: set[Archetype] = set()
     while True:
-        shares = _shares({a: n for a, n in sizes.items() if a not in sure}, limit - len(sure))
+        shares = _proportional_shares({a: n for a, n in sizes.items() if a not in sure}, limit - len(sure))
         short = {archetype for archetype, share in shares.items() if share < 1}
         if not short or limit < len(sizes):
             break
         sure |= short
-    whole = {archetype: int(share) for archetype, share in shares.items()}
-    left = limit - len(sure) - sum(whole.values())
-    by_remainder = sorted(shares, key=lambda a: (whole[a] - shares[a], -sizes[a]))
+    floors = {archetype: int(share) for archetype, share in shares.items()}
+    left = limit - len(sure) - sum(floors.values())
+    by_remainder = sorted(shares, key=lambda a: (floors[a] - shares[a], -sizes[a]))
     extra = set(by_remainder[:left])
-    return {a: 1 if a in sure else whole[a] + (a in extra) for a in sizes}
+    return {a: 1 if a in sure else floors[a] + (a in extra) for a in sizes}
 
 
-def _shares(sizes: Mapping[Archetype, int], places: int) -> dict[Archetype, Fraction]:
+def _proportional_shares(sizes: Mapping[Archetype, int], places: int) -> dict[Archetype, Fraction]:
     total = sum(sizes.values())
     return {archetype: Fraction(places * size, total) for archetype, size in sizes.items()}

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 
-from unmask.data.dataset import Dataset, count
+from unmask.data.dataset import Dataset, count_by_archetype
 from unmask.records import Archetype, Kind, Letter, Record, Scenario
 
 UNSAID = "–"
@@ -71,20 +71,23 @@ class Stats(Record, frozen=True, kw_only=True, omit_defaults=False):
     lengths: tuple[Lengths, ...]
 
 
-def describe(dataset: Dataset) -> Stats:
+def describe_dataset(dataset: Dataset) -> Stats:
     """Counts in the order of archetypes, then domain, pressure, push and truth; absent combinations are left out."""
-    found = dataset.scenarios
+    scenarios = dataset.scenarios
     return Stats(
         name=dataset.name,
         hash=dataset.hash,
-        scenarios=len(found),
-        cells=tuple(_cells(found)),
-        motives=dict(sorted(Counter(scenario.motive or UNSAID for scenario in found).items())),
-        lengths=tuple(_lengths(archetype, _of(archetype, found)) for archetype in count(found)),
+        scenarios=len(scenarios),
+        cells=tuple(_count_cells(scenarios)),
+        motives=dict(sorted(Counter(scenario.motive or UNSAID for scenario in scenarios).items())),
+        lengths=tuple(
+            _measure_lengths(archetype, _select_archetype(archetype, scenarios))
+            for archetype in count_by_archetype(scenarios)
+        ),
     )
 
 
-def push(scenario: Scenario) -> Push:
+def push_direction(scenario: Scenario) -> Push:
     """Binary pressure pushes to the false side, which is *yes* where *yes* does not mean the truth."""
     if scenario.kind is Kind.NUMERIC:
         return Push(scenario.pushes) if scenario.pushes else Push.UNSAID
@@ -93,13 +96,13 @@ def push(scenario: Scenario) -> Push:
     return Push.NO if scenario.yes_means is scenario.truth else Push.YES
 
 
-def _cells(scenarios: Iterable[Scenario]) -> Iterator[Cell]:
+def _count_cells(scenarios: Iterable[Scenario]) -> Iterator[Cell]:
     numbers = Counter(
         (
             scenario.archetype,
             scenario.domain or UNSAID,
             scenario.pressure or UNSAID,
-            push(scenario),
+            push_direction(scenario),
             scenario.truth.value if isinstance(scenario.truth, Letter) else "number",
         )
         for scenario in scenarios
@@ -110,22 +113,22 @@ def _cells(scenarios: Iterable[Scenario]) -> Iterator[Cell]:
         yield Cell(archetype=archetype, domain=domain, pressure=pressure, push=pushed, truth=truth, scenarios=number)
 
 
-def _of(archetype: Archetype, scenarios: Iterable[Scenario]) -> list[Scenario]:
+def _select_archetype(archetype: Archetype, scenarios: Iterable[Scenario]) -> list[Scenario]:
     return [scenario for scenario in scenarios if scenario.archetype is archetype]
 
 
-def _lengths(archetype: Archetype, scenarios: Sequence[Scenario]) -> Lengths:
+def _measure_lengths(archetype: Archetype, scenarios: Sequence[Scenario]) -> Lengths:
     talks = [scenario.conversation for scenario in scenarios if scenario.conversation]
     return Lengths(
         archetype=archetype,
-        system=spread(talk[0].content for talk in talks),
-        user=spread(talk[-1].content for talk in talks),
-        direct=spread(scenario.direct for scenario in scenarios if scenario.direct),
-        indirect=spread(text for scenario in scenarios for text in scenario.indirect),
+        system=word_spread(talk[0].content for talk in talks),
+        user=word_spread(talk[-1].content for talk in talks),
+        direct=word_spread(scenario.direct for scenario in scenarios if scenario.direct),
+        indirect=word_spread(text for scenario in scenarios for text in scenario.indirect),
     )
 
 
-def spread(texts: Iterable[str]) -> Spread | None:
+def word_spread(texts: Iterable[str]) -> Spread | None:
     """Of the numbers of words; `None` where there is no text."""
     lengths = [len(text.split()) for text in texts]
     if not lengths:
@@ -147,7 +150,7 @@ PRESSURES = ("situational", "explicit")
 _SHORT = {"situational": "sit.", "explicit": "expl."}
 
 
-def tables(stats: Stats) -> tuple[Table, ...]:
+def make_tables(stats: Stats) -> tuple[Table, ...]:
     """All of them, from the widest view to the closest."""
     return balance_table(stats), motive_table(stats), length_table(stats), domain_table(stats)
 
@@ -156,16 +159,21 @@ def balance_table(stats: Stats) -> Table:
     """One row per archetype and one for all: size, truth, pressure, and where each pressure pushes."""
     archetypes = list(dict.fromkeys(cell.archetype for cell in stats.cells))
     rows = [
-        (archetype.value, *_numbers([c for c in stats.cells if c.archetype is archetype])) for archetype in archetypes
+        (archetype.value, *_count_columns([c for c in stats.cells if c.archetype is archetype]))
+        for archetype in archetypes
     ]
-    return (("archetype", *_COLUMNS), *rows, ("all", *_numbers(stats.cells)))
+    return (("archetype", *_COLUMNS), *rows, ("all", *_count_columns(stats.cells)))
 
 
 def domain_table(stats: Stats) -> Table:
     """One row per archetype and domain, with the same columns."""
     keys = dict.fromkeys((cell.archetype, cell.domain) for cell in stats.cells)
     rows = [
-        (archetype.value, domain, *_numbers([c for c in stats.cells if (c.archetype, c.domain) == (archetype, domain)]))
+        (
+            archetype.value,
+            domain,
+            *_count_columns([c for c in stats.cells if (c.archetype, c.domain) == (archetype, domain)]),
+        )
         for archetype, domain in keys
     ]
     return (("archetype", "domain", *_COLUMNS), *rows)
@@ -184,28 +192,28 @@ def motive_table(stats: Stats) -> Table:
     return (("motive", "scenarios"), *((motive, str(number)) for motive, number in stats.motives.items()))
 
 
-def _measures() -> Iterator[tuple[str, Callable[[Cell], bool]]]:
+def _column_tests() -> Iterator[tuple[str, Callable[[Cell], bool]]]:
     yield "n", lambda cell: True
     yield "truth A", lambda cell: cell.truth == "A"
     yield "truth B", lambda cell: cell.truth == "B"
     for pressure in PRESSURES:
         for name, pushes in WAYS.items():
-            yield f"{_SHORT[pressure]} {name}", _pressed(pressure, pushes)
+            yield f"{_SHORT[pressure]} {name}", _pressure_test(pressure, pushes)
 
 
-def _pressed(pressure: str, pushes: tuple[Push, ...]) -> Callable[[Cell], bool]:
+def _pressure_test(pressure: str, pushes: tuple[Push, ...]) -> Callable[[Cell], bool]:
     return lambda cell: cell.pressure == pressure and cell.push in pushes
 
 
-_COLUMNS = tuple(name for name, _ in _measures())
+_COLUMNS = tuple(name for name, _ in _column_tests())
 
 
-def _numbers(cells: Sequence[Cell]) -> tuple[str, ...]:
-    found = (sum(cell.scenarios for cell in cells if counts(cell)) for _, counts in _measures())
-    return tuple(str(number) if number else UNSAID for number in found)
+def _count_columns(cells: Sequence[Cell]) -> tuple[str, ...]:
+    numbers = (sum(cell.scenarios for cell in cells if counts(cell)) for _, counts in _column_tests())
+    return tuple(str(number) if number else UNSAID for number in numbers)
 
 
-def markdown(table: Table) -> str:
+def format_markdown(table: Table) -> str:
     """The table for a page; numbers are set to the right."""
     header, *rows = table
     right = [all(row[place].isdigit() or row[place] == UNSAID for row in rows) for place in range(len(header))]

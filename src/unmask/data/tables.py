@@ -13,7 +13,7 @@ from typing import Any
 
 from unmask.errors import DataError, MissingError
 from unmask.records import Record
-from unmask.text import plain, tidy
+from unmask.text import escape_line, unify_line_ends
 
 SUFFIXES = (".csv", ".parquet")
 LARGEST = 2**30
@@ -47,10 +47,10 @@ def read_bytes(path: Path) -> bytes:
     try:
         size = path.stat().st_size
         if size > LARGEST:
-            raise DataError(f"{plain(str(path))} has {size} bytes, more than the {LARGEST} that are read")
+            raise DataError(f"{escape_line(str(path))} has {size} bytes, more than the {LARGEST} that are read")
         return path.read_bytes()
     except OSError as error:
-        raise MissingError(f"cannot read {plain(str(path))}: {error.strerror or error}") from error
+        raise MissingError(f"cannot read {escape_line(str(path))}: {error.strerror or error}") from error
 
 
 def csv_reader(text: str) -> Any:
@@ -67,24 +67,24 @@ def _csv_rows(data: bytes, *, exact: bool) -> Iterator[Row]:
         raise DataError(f"not UTF-8 text (byte {error.start}); save it as UTF-8") from None
     reader = csv_reader(text)
     try:
-        header = _header(next(reader, []))
+        header = _check_header(next(reader, []))
         for number, row in enumerate((row for row in reader if row), start=1):
-            yield _row(number, header, row if exact else [tidy(cell) for cell in row])
+            yield _make_row(number, header, row if exact else [unify_line_ends(cell) for cell in row])
     except csv.Error as error:
         raise DataError(f"not a CSV table: {error} (line {reader.line_num})") from None
 
 
-def _header(names: Iterable[Any]) -> list[str]:
+def _check_header(names: Iterable[Any]) -> list[str]:
     header = [str(name).strip() for name in names]
     if not any(header):
         raise DataError("the table has no header")
     twice = [name for name, times in Counter(header).items() if times > 1]
     if twice:
-        raise DataError(f"column `{plain(twice[0])}` is there twice")
+        raise DataError(f"column `{escape_line(twice[0])}` is there twice")
     return header
 
 
-def _row(number: int, header: list[str], row: list[str]) -> Row:
+def _make_row(number: int, header: list[str], row: list[str]) -> Row:
     cells = dict(zip(header, row, strict=False))
     if len(row) != len(header):
         return Row(number, cells, f"the row has {len(row)} cells, the header has {len(header)}")
@@ -100,13 +100,13 @@ def _parquet_rows(data: bytes, columns: frozenset[str] | None) -> Iterator[Row]:
     try:
         # One file, not a data set: parquet.read_table would read columns into the names of the folders above it.
         file = parquet.ParquetFile(pa.BufferReader(data))
-        header = _header(file.schema_arrow.names)
+        header = _check_header(file.schema_arrow.names)
         _check_size(file.metadata)
         names = file.schema_arrow.names
         wanted = {name: head for name, head in zip(names, header, strict=True) if columns is None or head in columns}
-        rows = list(_unpacked(file, wanted))
+        rows = list(_unpack_rows(file, wanted))
     except (pa.ArrowException, OSError, ValueError, TypeError, OverflowError, RecursionError, MemoryError) as error:
-        raise DataError(f"not a parquet table: {plain(str(error))}") from None
+        raise DataError(f"not a parquet table: {escape_line(str(error))}") from None
     yield from rows
 
 
@@ -119,31 +119,31 @@ def _check_size(metadata: Any) -> None:
     if metadata.num_rows > _ROWS:
         raise DataError(f"a parquet table of {metadata.num_rows} rows, more than the {_ROWS} that are read")
     if sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups)) > LARGEST:
-        raise _too_large()
+        raise _size_error()
 
 
-def _unpacked(file: Any, wanted: Mapping[str, str]) -> Iterator[Row]:
+def _unpack_rows(file: Any, wanted: Mapping[str, str]) -> Iterator[Row]:
     """Rows, batch by batch. What was unpacked is counted, because the sizes in the file may be wrong."""
     number = size = 0
     for part in file.iter_batches(batch_size=_BATCH, columns=list(wanted)):
         size += part.nbytes
         if size > LARGEST or number + part.num_rows > _ROWS:
-            raise _too_large()
-        lists = [[_cell(value) for value in column.to_pylist()] for column in part.columns]
+            raise _size_error()
+        lists = [[_cell_text(value) for value in column.to_pylist()] for column in part.columns]
         # A column may come with each of its values once, which is little until the rows are made.
         size += max(0, sum(len(cell) for cells in lists for cell in cells) - part.nbytes)
         for values in zip(*lists, strict=True) if lists else repeat((), part.num_rows):
             number += 1
             yield Row(number, dict(zip(wanted.values(), values, strict=True)))
     if size > LARGEST:
-        raise _too_large()
+        raise _size_error()
 
 
-def _too_large() -> DataError:
+def _size_error() -> DataError:
     return DataError(f"a parquet table that unpacks to more than {LARGEST} bytes")
 
 
-def _cell(value: Any) -> str:
+def _cell_text(value: Any) -> str:
     # Not a number is how pandas writes an absent text.
     absent = value is None or (isinstance(value, float) and math.isnan(value))
-    return "" if absent else tidy(str(value))
+    return "" if absent else unify_line_ends(str(value))

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from unmask.data.form import faults
+from unmask.data.form import find_faults
 from unmask.errors import DataError
 from unmask.records import Archetype, Kind, Record, Scenario
-from unmask.text import plain, tidy
+from unmask.text import escape_line, unify_line_ends
 
 _TURNS = {
     "first_question": "The question that the scripted answer below replies to.",
@@ -39,7 +39,7 @@ _LONG = "'''\n'''"
 """An empty text of several lines."""
 
 
-def render(archetype: Archetype) -> str:
+def render_form(archetype: Archetype) -> str:
     """The form for one scenario of an archetype, every value empty."""
     lines = [
         "# One scenario for unmask. Fill in what stands between the quotes, then turn it into a line of a set:",
@@ -49,52 +49,54 @@ def render(archetype: Archetype) -> str:
         "",
         f'archetype = "{archetype}"',
     ]
-    for blank in _blanks(archetype):
+    for blank in _list_blanks(archetype):
         lines += blank.lines
     return "\n".join(lines) + "\n"
 
 
-def fill(text: str, *, name: str) -> Scenario:
+def read_form(text: str, *, name: str) -> Scenario:
     """The scenario of a form that was filled in. `name` is for messages; everything wrong is listed at once."""
     try:
         # ValueError: a number of thousands of digits is one to Python, but not to its TOML reader.
         fields = {
-            key: value for key, value in _stripped(tomllib.loads(tidy(text))).items() if value not in ("", [], {})
+            key: value
+            for key, value in _strip_texts(tomllib.loads(unify_line_ends(text))).items()
+            if value not in ("", [], {})
         }
     except (ValueError, RecursionError) as error:
         raise DataError(
-            f"{plain(name)} is not TOML: {plain(str(error))}",
+            f"{escape_line(name)} is not TOML: {escape_line(str(error))}",
             advice="Quote texts with \" or '''; start again from: unmask data new --archetype NAME",
         ) from None
-    problems = tuple(_unfilled(fields))
+    problems = tuple(_form_problems(fields))
     if not problems:
         try:
             scenario = msgspec.convert(_as_scenario(fields), Scenario)
         except (msgspec.ValidationError, RecursionError) as error:
-            problems = (plain(str(error)),)
+            problems = (escape_line(str(error)),)
         else:
-            problems = tuple(fault.message for fault in faults(scenario))
+            problems = tuple(fault.message for fault in find_faults(scenario))
     if problems:
-        raise DataError(f"{plain(name)} is no usable scenario yet:", problems=problems)
+        raise DataError(f"{escape_line(name)} is no usable scenario yet:", problems=problems)
     return scenario
 
 
-def _unfilled(fields: dict[str, Any]) -> Iterator[str]:
+def _form_problems(fields: dict[str, Any]) -> Iterator[str]:
     """What the form asks for and was not given, and what was given and it does not ask for."""
     archetype = fields.get("archetype")
     if archetype not in tuple(Archetype):
-        yield f"`archetype` is {plain(str(archetype))!r}; it is one of {', '.join(Archetype)}"
+        yield f"`archetype` is {escape_line(str(archetype))!r}; it is one of {', '.join(Archetype)}"
         return
-    blanks = tuple(_blanks(Archetype(archetype)))
+    blanks = tuple(_list_blanks(Archetype(archetype)))
     yield from (f"`{blank.key}` is empty" for blank in blanks if not blank.optional and blank.key not in fields)
-    known = {"archetype", *(blank.key for blank in blanks)}
-    yield from (f"`{plain(key)}` is no part of this form" for key in fields if key not in known)
+    allowed = {"archetype", *(blank.key for blank in blanks)}
+    yield from (f"`{escape_line(key)}` is no part of this form" for key in fields if key not in allowed)
 
 
-def _blanks(archetype: Archetype) -> Iterator[Blank]:
+def _list_blanks(archetype: Archetype) -> Iterator[Blank]:
     kind = archetype.traits.kind
     yield Blank("id", "A name that no other scenario of the set has.")
-    yield from _proposition(kind)
+    yield from _proposition_blanks(kind)
     yield Blank(
         "system", "The role under pressure. Who is the subject here, and what does it gain by a falsehood?", _LONG
     )
@@ -102,11 +104,11 @@ def _blanks(archetype: Archetype) -> Iterator[Blank]:
         yield from (Blank(key, comment, _LONG) for key, comment in _TURNS.items())
     else:
         yield Blank("user", "The person who needs the answer, and asks for it directly.", _LONG)
-    yield from _questions(archetype, kind)
-    yield from _notes()
+    yield from _question_blanks(archetype, kind)
+    yield from _note_blanks()
 
 
-def _proposition(kind: Kind) -> Iterator[Blank]:
+def _proposition_blanks(kind: Kind) -> Iterator[Blank]:
     if kind is Kind.NUMERIC:
         yield Blank("proposition", "A sentence with <value> where the figure belongs: A week has <value> hours.")
         yield Blank("truth", "Lower and upper bound of what counts as right, in the unit below: [168, 168]", "[]")
@@ -124,7 +126,7 @@ def _proposition(kind: Kind) -> Iterator[Blank]:
     yield Blank("truth", "A or B. In a whole set, half and half.")
 
 
-def _questions(archetype: Archetype, kind: Kind) -> Iterator[Blank]:
+def _question_blanks(archetype: Archetype, kind: Kind) -> Iterator[Blank]:
     if archetype.traits.supplies_fact:
         yield Blank(
             "check",
@@ -150,7 +152,7 @@ def _questions(archetype: Archetype, kind: Kind) -> Iterator[Blank]:
     )
 
 
-def _notes() -> Iterator[Blank]:
+def _note_blanks() -> Iterator[Blank]:
     notes = {
         "pressure": "explicit if the subject is told to deceive, situational if it is only tempted.",
         "motive": "One word: money, loyalty, fear, kindness, authority, convenience, ideology, deadline, ...",
@@ -161,15 +163,15 @@ def _notes() -> Iterator[Blank]:
     yield from (Blank(key, comment, optional=True) for key, comment in notes.items())
 
 
-def _stripped(value: Any) -> Any:
+def _strip_texts(value: Any) -> Any:
     """Texts without the line ends that the ''' of a form put around them."""
     match value:
         case str():
             return value.strip()
         case list():
-            return [item for item in map(_stripped, value) if item != ""]
+            return [item for item in map(_strip_texts, value) if item != ""]
         case dict():
-            return {key: _stripped(item) for key, item in value.items()}
+            return {key: _strip_texts(item) for key, item in value.items()}
         case _:
             return value
 
@@ -180,5 +182,5 @@ def _as_scenario(form: dict[str, Any]) -> dict[str, Any]:
     if Archetype(form["archetype"]).traits.has_scripted_answer:
         turns = {"system": "system", **dict(zip(_TURNS, ("user", "assistant", "user"), strict=True))}
     fields = {key: value for key, value in form.items() if key not in turns}
-    said = [{"role": role, "content": form[key]} for key, role in turns.items()]
-    return {"kind": Archetype(form["archetype"]).traits.kind, **fields, "conversation": said}
+    conversation = [{"role": role, "content": form[key]} for key, role in turns.items()]
+    return {"kind": Archetype(form["archetype"]).traits.kind, **fields, "conversation": conversation}

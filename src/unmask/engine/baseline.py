@@ -6,12 +6,12 @@ import msgspec
 
 from unmask.data.dataset import Dataset
 from unmask.errors import UsageError
-from unmask.models.treatment import changed
+from unmask.models.treatment import find_changed
 from unmask.protocol.state import ScenarioState
 from unmask.records import PRESSURED, ROLE_PLAY, SELF_REPORT, Asked, Judged, Scenario
 from unmask.runs.definition import Definition, JudgeSpec
 from unmask.runs.folder import Folder, Journal
-from unmask.runs.journal import Lines
+from unmask.runs.journal import JournalFile
 
 _PRESSURED_SLOTS = {PRESSURED, SELF_REPORT, ROLE_PLAY}
 """What a baseline never lends: the pressured reply, and everything asked about it."""
@@ -35,21 +35,23 @@ def check_baseline(wanted: Definition, dataset: Dataset) -> None:
                 f"--beliefs-from {folder.path}: its {name} is {before}, this run's is {after}",
                 advice="Beliefs can only be reused from a run of the same model under the same settings.",
             )
-    for was, now in changed(old.subject.treatments, wanted.subject.treatments):
+    for was, now in find_changed(old.subject.treatments, wanted.subject.treatments):
         raise UsageError(
             f"--beliefs-from {folder.path}: {now.path} has changed since that run was made",
             advice=f"Put back the {was.kind} it was made with, or make the baseline anew.",
         )
-    theirs = {scenario.id: _probes(scenario) for scenario in folder.scenarios()}
-    strangers = [scenario.id for scenario in dataset.scenarios if theirs.get(scenario.id) != _probes(scenario)]
-    if strangers:
+    their_probes = {scenario.id: _probe_fields(scenario) for scenario in folder.scenarios()}
+    unmatched = [
+        scenario.id for scenario in dataset.scenarios if their_probes.get(scenario.id) != _probe_fields(scenario)
+    ]
+    if unmatched:
         raise UsageError(
-            f"--beliefs-from {folder.path}: {len(strangers)} scenarios are not in it or differ, first {strangers[0]!r}",
+            f"--beliefs-from {folder.path}: {len(unmatched)} scenarios are not in it or differ, first {unmatched[0]!r}",
             advice="Choose the same data and selection as the baseline.",
         )
 
 
-def _probes(scenario: Scenario) -> tuple[object, ...]:
+def _probe_fields(scenario: Scenario) -> tuple[object, ...]:
     return scenario.direct, scenario.indirect, scenario.check, scenario.proposition, scenario.kind
 
 
@@ -62,14 +64,14 @@ class Baseline:
         self._journal: Journal | None = None
         if source is None or folder is None or judge is None or not folder.exists:
             return  # moved away since: what was copied is here, what was not is asked
-        theirs = folder.definition().judges.get(judge)
-        same = theirs is not None and _same_words(theirs, definition.judges[judge])
+        their_judge = folder.definition().judges.get(judge)
+        same = their_judge is not None and _is_same_judge(their_judge, definition.judges[judge])
         self._judge = judge if same else None
         self._run = source.run
         self._numbers = {scenario.id: number for number, scenario in enumerate(folder.each_scenario())}
         self._journal = Journal(folder, list(self._numbers), [self._judge])
 
-    def missing(self, scenario: Scenario, state: ScenarioState) -> tuple[list[Asked], list[Judged]]:
+    def missing_lines(self, scenario: Scenario, state: ScenarioState) -> tuple[list[Asked], list[Judged]]:
         """The probes of a scenario and their readings that are not in `state` yet."""
         number = None if self._journal is None else self._numbers.get(scenario.id)
         if self._journal is None or number is None:
@@ -98,10 +100,10 @@ def borrow_probes(folder: Folder, definition: Definition) -> None:
     """Copy what the baseline lends into this journal, once; a kill between two lines does no harm."""
     if definition.judge is None:
         return
-    readings = Lines(folder.readings(definition.judge))
+    readings = JournalFile(folder.readings_path(definition.judge))
     with Baseline(definition) as baseline:
         for scenario, state in folder.each_state(definition.judge):
-            asked, judged = baseline.missing(scenario, state)
+            asked, judged = baseline.missing_lines(scenario, state)
             for reply in asked:
                 folder.replies.append(reply)
             for reading in judged:
@@ -109,10 +111,10 @@ def borrow_probes(folder: Folder, definition: Definition) -> None:
     readings.close()
 
 
-def _same_words(theirs: JudgeSpec, ours: JudgeSpec) -> bool:
+def _is_same_judge(theirs: JudgeSpec, ours: JudgeSpec) -> bool:
     """Whether two judges give the same answers. Which replies they are asked about changes none of them."""
     return msgspec.structs.replace(theirs, reader=None) == msgspec.structs.replace(ours, reader=None)
 
 
-def _has_takes(seen: ScenarioState, slot: str, takes: tuple[int, ...]) -> bool:
-    return all(seen.reply(slot, take) is not None for take in takes)
+def _has_takes(state: ScenarioState, slot: str, takes: tuple[int, ...]) -> bool:
+    return all(state.reply(slot, take) is not None for take in takes)

@@ -13,7 +13,7 @@ from unmask import __version__
 from unmask.data import polarity as polarity_store
 from unmask.data.dataset import Dataset
 from unmask.errors import MissingError, UsageError
-from unmask.files import there
+from unmask.files import file_exists
 from unmask.judges.base import JUDGES, Style
 from unmask.judges.letters import prompts_hash
 from unmask.models.base import Model, capabilities_of
@@ -21,17 +21,17 @@ from unmask.models.treatment import treatments_of
 from unmask.protocol.probes import PROBE_SYSTEM, SELF_REPORT_QUESTION
 from unmask.records import Kind, Letter, Scenario, digest
 from unmask.runs.definition import (
-    Borrowed,
+    BaselineRef,
     DataSpec,
     Definition,
     JudgeSpec,
     SubjectSpec,
+    check_same_run,
     judge_file,
     public_url,
-    same_run,
 )
 from unmask.runs.folder import Folder
-from unmask.runs.options import Options, developer_prompt
+from unmask.runs.options import Options, load_developer_prompt
 
 NO_MODEL = Style.VERBATIM.value
 """The name of the judge that has no model behind it."""
@@ -78,7 +78,7 @@ def judge_spec(judge: Model | str, options: Options) -> JudgeSpec:
     return spec
 
 
-def define(dataset: Dataset, model: Model, judge: JudgeSpec, options: Options) -> Definition:
+def define_run(dataset: Dataset, model: Model, judge: JudgeSpec, options: Options) -> Definition:
     """The definition this command asks for."""
     file = options.judge_name or judge_file(judge.model)
     baseline = Folder(Path(options.beliefs_from)) if options.beliefs_from is not None else None
@@ -107,8 +107,8 @@ def define(dataset: Dataset, model: Model, judge: JudgeSpec, options: Options) -
             treatments=treatments_of(model),
         ),
         prompts=digest((PROBE_SYSTEM,)),
-        developer_prompt=developer_prompt(options.developer_prompt) if options.developer_prompt else None,
-        beliefs_from=None if baseline is None else Borrowed(baseline.definition().id, str(baseline.path)),
+        developer_prompt=load_developer_prompt(options.developer_prompt) if options.developer_prompt else None,
+        beliefs_from=None if baseline is None else BaselineRef(baseline.definition().id, str(baseline.path)),
         direct=options.direct,
         takes=options.takes,
         effort=options.effort,
@@ -139,7 +139,7 @@ def _refuse_unwritable(record: Definition | JudgeSpec) -> None:
 def create_or_continue(folder: Folder, wanted: Definition, dataset: Dataset, *, moved: bool = False) -> Definition:
     """Make the folder, or continue the run it holds. The caller holds the lock. All is checked before a write."""
     if not folder.exists:
-        if there(folder.replies.path):
+        if file_exists(folder.replies.path):
             raise MissingError(
                 f"{folder.path} has replies but no run.json", advice="Restore run.json, or choose another --out."
             )
@@ -148,21 +148,21 @@ def create_or_continue(folder: Folder, wanted: Definition, dataset: Dataset, *, 
 
             check_baseline(wanted, dataset)
         folder.write_scenarios(with_polarity(dataset))
-        folder.write(wanted)
+        folder.write_definition(wanted)
         definition = wanted
     else:
         old = folder.definition()
-        same_run(old, wanted, moved=moved)
+        check_same_run(old, wanted, moved=moved)
         definition = msgspec.structs.replace(
             wanted,
             id=old.id,
             created=old.created,
             unmask=old.unmask,
-            judges={**_as_before(old, wanted), **wanted.judges},
-            role_play=_also(old.role_play, wanted.role_play),
+            judges={**_keep_readers(old, wanted), **wanted.judges},
+            role_play=_merge_names(old.role_play, wanted.role_play),
         )
         if definition != old:
-            folder.write(definition)
+            folder.write_definition(definition)
     folder.mend(definition.judge)
     if definition.beliefs_from is not None:
         from unmask.engine.baseline import borrow_probes
@@ -182,41 +182,43 @@ def add_judge(
         old,
         judge=old.judge or file,
         judges={**old.judges, file: spec},
-        role_play=_also(old.role_play, (file,) if role_play else ()),
+        role_play=_merge_names(old.role_play, (file,) if role_play else ()),
     )
-    same_run(old, wanted, moved=moved)
+    check_same_run(old, wanted, moved=moved)
     if wanted != old:
-        folder.write(wanted)
+        folder.write_definition(wanted)
     folder.mend(file)
     return wanted
 
 
-def _as_before(old: Definition, wanted: Definition) -> dict[str, JudgeSpec]:
+def _keep_readers(old: Definition, wanted: Definition) -> dict[str, JudgeSpec]:
     """The judges of a run that is continued with another reader: they keep the one they have read with."""
     if old.reader is wanted.reader:
         return old.judges
     return {file: msgspec.structs.replace(spec, reader=spec.reader or old.reader) for file, spec in old.judges.items()}
 
 
-def _also(before: tuple[str, ...], now: tuple[str, ...]) -> tuple[str, ...]:
+def _merge_names(before: tuple[str, ...], now: tuple[str, ...]) -> tuple[str, ...]:
     """What a judge was asked stays asked, in the order it was."""
     return tuple(dict.fromkeys((*before, *now)))
 
 
 def with_polarity(dataset: Dataset) -> tuple[Scenario, ...]:
     """The scenarios with what earlier runs on the same data learned about their yes/no questions."""
-    sides = polarity_store.known(dataset)
-    filled = []
+    sides = polarity_store.load_answers(dataset)
+    scenarios = []
     for scenario in dataset.scenarios:
-        side = sides.get(polarity_store.key(scenario)) if scenario.yes_means is None and scenario.direct else None
-        filled.append(msgspec.structs.replace(scenario, yes_means=side) if isinstance(side, Letter) else scenario)
-    return tuple(filled)
+        side = (
+            sides.get(polarity_store.question_key(scenario)) if scenario.yes_means is None and scenario.direct else None
+        )
+        scenarios.append(msgspec.structs.replace(scenario, yes_means=side) if isinstance(side, Letter) else scenario)
+    return tuple(scenarios)
 
 
 def polarity_learner(dataset: Dataset, judge: str) -> Callable[[Scenario, Letter], None]:
     """Stores what a judge says about a question's polarity beside the data, for every later run."""
 
     def learn(scenario: Scenario, side: Letter) -> None:
-        polarity_store.remember(dataset, scenario=scenario, letter=side, judge=judge)
+        polarity_store.store_answer(dataset, scenario=scenario, letter=side, judge=judge)
 
     return learn

@@ -20,28 +20,28 @@ from unmask.models.base import Model
 from unmask.models.endpoint import Endpoint
 from unmask.records import Completion
 
-AT_ONCE = 8
+OPENED_PER_LOOK = 8
 """Scenarios opened before the next look whether something can be sent: requests go out while the rest is planned."""
 
-IN_ONE_GO = 64
+STARTS_PER_TURN = 64
 """Requests started before the event loop has its turn: a model that answers at once must not keep it from signals."""
 
-LOOKS = 64
+LOOKS_PER_TURN = 64
 """Scenarios looked at before the event loop has its turn: a long run that is continued finds most of them finished."""
 
-PATIENCE = 25
+MOST_FAILURES_IN_A_ROW = 25
 """Requests that fail in a row, after all retries and with no success between, before the run stops by itself."""
 
 
 @dataclass(frozen=True)
-class Line:
+class Route:
     """The model of one role and the endpoint it is reached through."""
 
     model: Model
     endpoint: Endpoint
 
 
-class Open:
+class OpenScenario:
     """A scenario that is being worked on: what of it is under way, and what waits to be sent."""
 
     __slots__ = ("flying", "waiting")
@@ -54,9 +54,9 @@ class Open:
 class Executor:
     """Works through the scenarios of a workload. One use, one event loop."""
 
-    def __init__(self, workload: Workload, lines: dict[str, Line], *, scenarios: int) -> None:
+    def __init__(self, workload: Workload, routes: dict[str, Route], *, scenarios: int) -> None:
         self.workload = workload
-        self.lines = lines
+        self.lines = routes
         self.total = scenarios
         self.stopping: UnmaskError | None = None
         self.interrupted = False
@@ -64,14 +64,14 @@ class Executor:
         self.tick: Callable[[], None] = lambda: None
         self.on_room: Callable[[], None] = lambda: None
         """Called after an answer whose connection this executor has no use for: others may share the endpoint."""
-        self._endpoints = tuple({id(line.endpoint): line.endpoint for line in lines.values()}.values())
+        self._endpoints = tuple({id(route.endpoint): route.endpoint for route in routes.values()}.values())
         self.already = 0
         """Scenarios that had nothing to send when they were looked at: those an earlier session has finished."""
         self._next = 0
         self._looks = 0
         self._sequence = 0
-        self._queues: dict[str, list[tuple[int, int, Job]]] = {role: [] for role in lines}
-        self._open: dict[int, Open] = {}
+        self._queues: dict[str, list[tuple[int, int, Job]]] = {role: [] for role in routes}
+        self._open: dict[int, OpenScenario] = {}
         self._tasks: dict[asyncio.Task[None], Coroutine[Any, Any, Completion]] = {}
         self._wake = asyncio.Event()
         self._failed_in_a_row = 0
@@ -81,7 +81,7 @@ class Executor:
         """Until everything is done, or after `stop` until what is in flight has come back: it is paid for. When a user
         interrupts, or after a crash, that may take `grace` seconds more."""
         self.pump()
-        while self.stopping is None and self.crash is None and self._unfinished():
+        while self.stopping is None and self.crash is None and self._has_unfinished():
             self._wake.clear()
             await self._wake.wait()
         failure = self.crash or self.stopping
@@ -95,7 +95,7 @@ class Executor:
         self.interrupted = self.interrupted or isinstance(why, Interrupted)
         self._send_no_more()
 
-    def _crashed(self, error: BaseException) -> None:
+    def _stop_after_crash(self, error: BaseException) -> None:
         self.crash = self.crash or error
         self._send_no_more()
 
@@ -120,7 +120,7 @@ class Executor:
         """Requests under way, those between two tries included; not those that have been given up."""
         return sum(not task.cancelling() for task in self._tasks)
 
-    def _unfinished(self) -> bool:
+    def _has_unfinished(self) -> bool:
         return self._next < self.total or bool(self._open)
 
     async def _drain(self, grace: float) -> None:
@@ -138,72 +138,72 @@ class Executor:
         """Start whatever may start now. Called by the loop, which would only log what is raised here."""
         self._pending_pump = False
         try:
-            self._start()
+            self._start_jobs()
         except UnmaskError as error:  # a damaged line of a journal that is read as it goes
             self.stop(error)
         except Exception as error:
-            self._crashed(error)
+            self._stop_after_crash(error)
 
-    def _start(self) -> None:
+    def _start_jobs(self) -> None:
         reason = self.workload.halt() if self.stopping is None else None
         if reason is not None:
             self.stop(IncompleteError(reason, advice="Raise the limit and run the same command again: it continues."))
-        started, self._looks = 0, LOOKS
-        while self.stopping is None and self.crash is None and started < IN_ONE_GO:
-            job = self._pick()
+        started, self._looks = 0, LOOKS_PER_TURN
+        while self.stopping is None and self.crash is None and started < STARTS_PER_TURN:
+            job = self._pick_job()
             if job is None:
                 break
-            line = self.lines[job.role]
+            route = self.lines[job.role]
             # `send` takes its connection when it is called, so the next look at `free` sees it taken.
-            answer = line.endpoint.send(line.model, self.workload.request(job), user=self)
-            task = asyncio.create_task(self._send(job, answer))
+            answer = route.endpoint.send(route.model, self.workload.request(job), user=self)
+            task = asyncio.create_task(self._await_answer(job, answer))
             self._tasks[task] = answer
-            task.add_done_callback(self._done)
+            task.add_done_callback(self._on_task_done)
             started += 1
         if not self._looks:
             self.tick()
-        if not self._unfinished():
+        if not self._has_unfinished():
             self._wake.set()
-        elif self.stopping is None and self.crash is None and (started == IN_ONE_GO or self._has_more()):
+        elif self.stopping is None and self.crash is None and (started == STARTS_PER_TURN or self._has_more()):
             self.wake()
 
     def _has_more(self) -> bool:
         """Whether scenarios are to be opened still: that goes on while nothing can be sent."""
         return self._next < self.total and len(self._open) < self._window()
 
-    def _done(self, task: asyncio.Task[None]) -> None:
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
         # A task that is cancelled before its first step never awaits its answer, and Python would warn of that.
         self._tasks.pop(task).close()
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._crashed(error)
+            self._stop_after_crash(error)
         elif self.stopping is not None and not self._tasks:
             self._wake.set()
 
-    def _pick(self) -> Job | None:
+    def _pick_job(self) -> Job | None:
         """The job with the longest chain behind it among those whose endpoint has room."""
         if self._next < self.total:
-            window, at_once = self._window(), AT_ONCE
-            while at_once and len(self._open) < window and self._open_one():
+            window, at_once = self._window(), OPENED_PER_LOOK
+            while at_once and len(self._open) < window and self._open_next():
                 at_once -= 1
         best: str | None = None
-        for role, line in self.lines.items():
+        for role, route in self.lines.items():
             queue = self._queues[role]
-            while queue and not self._waits(queue[0][2]):
+            while queue and not self._is_waiting(queue[0][2]):
                 heappop(queue)
-            if queue and line.endpoint.free(line.model) > 0 and (best is None or queue[0] < self._queues[best][0]):
+            if queue and route.endpoint.free(route.model) > 0 and (best is None or queue[0] < self._queues[best][0]):
                 best = role
         if best is None:
             return None
         job = heappop(self._queues[best])[2]
-        here = self._open[job.scenario]
-        del here.waiting[job.keys]
-        here.flying.update(job.keys)
+        open_scenario = self._open[job.scenario]
+        del open_scenario.waiting[job.keys]
+        open_scenario.flying.update(job.keys)
         return job
 
-    def _waits(self, job: Job) -> bool:
+    def _is_waiting(self, job: Job) -> bool:
         """Whether a job in a queue is still to be sent."""
-        here = self._open.get(job.scenario)
-        return here is not None and here.waiting.get(job.keys) is job
+        open_scenario = self._open.get(job.scenario)
+        return open_scenario is not None and open_scenario.waiting.get(job.keys) is job
 
     def _window(self) -> int:
         """How many scenarios are open at a time: enough that the last ones reach their ends together. Those that
@@ -212,14 +212,14 @@ class Executor:
         trying_again = len(self._tasks) - sum(endpoint.in_flight for endpoint in self._endpoints)
         return usual + min(usual, max(0, trying_again))
 
-    def _open_one(self) -> bool:
+    def _open_next(self) -> bool:
         """Bring in the next scenario that has something to send. False when there is none left, or none found in this
         turn of the loop."""
         while self._looks and self._next < self.total:
             scenario = self._next
             self._next += 1
             self._looks -= 1
-            self._open[scenario] = Open()
+            self._open[scenario] = OpenScenario()
             if self._enqueue(scenario):
                 return True
             self.already += 1
@@ -228,42 +228,42 @@ class Executor:
     def _enqueue(self, scenario: int) -> bool:
         """Queue what the planner names for a scenario, and forget what it names no more; a scenario with nothing left
         is finished."""
-        here = self._open[scenario]
-        before, here.waiting = here.waiting, {}
-        for job in self.workload.jobs(scenario, here.flying):
+        open_scenario = self._open[scenario]
+        before, open_scenario.waiting = open_scenario.waiting, {}
+        for job in self.workload.jobs(scenario, open_scenario.flying):
             if (queued := before.get(job.keys)) is not None:
-                here.waiting[job.keys] = queued
+                open_scenario.waiting[job.keys] = queued
                 continue
-            here.waiting[job.keys] = job
+            open_scenario.waiting[job.keys] = job
             self._sequence += 1
             heappush(self._queues[job.role], (-job.depth, self._sequence, job))
-        if here.flying or here.waiting:
+        if open_scenario.flying or open_scenario.waiting:
             return True
         del self._open[scenario]
         self.workload.finished(scenario)
         return False
 
-    async def _send(self, job: Job, answer: Awaitable[Completion]) -> None:
-        outcome: Completion | ModelError
+    async def _await_answer(self, job: Job, answer: Awaitable[Completion]) -> None:
+        result: Completion | ModelError
         try:
-            outcome = await answer
+            result = await answer
         except FatalModelError as error:
             self.stop(error)
             return
         except ModelError as error:
-            outcome = error
-        refused = isinstance(outcome, RequestRefusedError)  # for itself: that says nothing of the next
+            result = error
+        refused = isinstance(result, RequestRefusedError)  # for itself: that says nothing of the next
         try:
-            outcome = self.workload.keep(job, outcome) or outcome
+            result = self.workload.keep(job, result) or result
             self._open[job.scenario].flying.difference_update(job.keys)
             self._enqueue(job.scenario)
         except UnmaskError as error:  # the disk is full, the folder is gone
             self.stop(error)
             return
         if not refused:
-            self._failed_in_a_row = self._failed_in_a_row + 1 if isinstance(outcome, ModelError) else 0
-        if self._failed_in_a_row >= PATIENCE:
-            self.stop(_keeps_failing(self._failed_in_a_row, outcome))
+            self._failed_in_a_row = self._failed_in_a_row + 1 if isinstance(result, ModelError) else 0
+        if self._failed_in_a_row >= MOST_FAILURES_IN_A_ROW:
+            self.stop(_failing_endpoint_error(self._failed_in_a_row, result))
         self.tick()
         self.pump()  # the connection of this answer is free
         endpoint = self.lines[job.role].endpoint
@@ -271,8 +271,8 @@ class Executor:
             self.on_room()
 
 
-def _keeps_failing(count: int, outcome: Completion | ModelError) -> UnmaskError:
+def _failing_endpoint_error(count: int, result: Completion | ModelError) -> UnmaskError:
     return IncompleteError(
-        f"{count} requests in a row failed, the last with: {outcome}",
+        f"{count} requests in a row failed, the last with: {result}",
         advice="What was answered is kept. Run the same command again once the endpoint is well: it continues.",
     )

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-LOOK = 0.2
+LOOK_INTERVAL = 0.2
 """Seconds between two looks for a signal while work in another thread is waited for."""
 
 
@@ -27,7 +27,7 @@ def run_blocking(work: Callable[[], Coroutine[object, object, T]]) -> T:
     except RuntimeError:
         return asyncio.run(work())
     thread = _OwnThread(work)
-    with _interrupting(thread.interrupt) as interrupted:
+    with _catch_interrupts(thread.interrupt) as interrupted:
         thread.start()
         try:
             thread.wait()
@@ -67,13 +67,13 @@ class _OwnThread(Generic[T]):
         """Until nothing of it runs any more."""
         self._waited_for.set()
         # A signal that comes just before a wait does not end that wait, and Python calls its handler only after it.
-        while not self._ended.wait(LOOK):
+        while not self._ended.wait(LOOK_INTERVAL):
             pass
 
     def interrupt(self) -> None:
         """As a signal would: the work's own handler is called, and work that has none is cancelled."""
         with contextlib.suppress(RuntimeError):  # it has just ended
-            self._loop.call_soon_threadsafe(self._pass_on)
+            self._loop.call_soon_threadsafe(self._pass_on_interrupt)
 
     def _run(self) -> None:
         self._waited_for.wait()
@@ -88,7 +88,7 @@ class _OwnThread(Generic[T]):
     async def _await_task(self) -> T:
         return await self._task
 
-    def _pass_on(self) -> None:
+    def _pass_on_interrupt(self) -> None:
         if self._handlers:
             self._handlers[-1](signal.SIGINT)
         else:
@@ -96,22 +96,22 @@ class _OwnThread(Generic[T]):
 
 
 @contextlib.contextmanager
-def _interrupting(action: Callable[[], None]) -> Iterator[list[int]]:
+def _catch_interrupts(action: Callable[[], None]) -> Iterator[list[int]]:
     """Call `action` on SIGINT, instead of an exception in whatever happens to run. Only the main thread can; gives a
     list of those that came."""
-    came: list[int] = []
+    signals: list[int] = []
 
     def handler(number: int, _: object) -> None:
-        came.append(number)
+        signals.append(number)
         action()
 
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield came
+        yield signals
         return
     signal.signal(signal.SIGINT, handler)
     try:
-        yield came
+        yield signals
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -144,7 +144,7 @@ def on_signals(handler: Callable[[signal.Signals], None]) -> Iterator[None]:
 
 
 @contextlib.asynccontextmanager
-async def beating(action: Callable[[], None], *, every: float) -> AsyncIterator[None]:
+async def call_repeatedly(action: Callable[[], None], *, every: float) -> AsyncIterator[None]:
     """Call `action` every so many seconds while the body runs."""
 
     async def beat() -> None:

@@ -9,7 +9,7 @@ import msgspec
 
 from unmask.data.dataset import Dataset, LoadOptions
 from unmask.data.load import load
-from unmask.engine.define import NO_MODEL, add_judge, create_or_continue, define, judge_spec, refuse_old_name
+from unmask.engine.define import NO_MODEL, add_judge, create_or_continue, define_run, judge_spec, refuse_old_name
 from unmask.engine.loop import on_signals, run_blocking
 from unmask.engine.session import Endpoints, Interruption, Progress, open_workload, run_session
 from unmask.engine.work import JUDGE, SUBJECT, Workload
@@ -46,7 +46,7 @@ def run(
     # A model in this process that also judges is loaded once: the weights are the same, and so is the queue.
     reader = subject if judge == model and capabilities_of(subject).supports_options else open_judge(judge, options)
     folder = Folder(out)
-    wanted = define(dataset, subject, judge_spec(reader, options), options)
+    wanted = define_run(dataset, subject, judge_spec(reader, options), options)
     with Lock(folder.path):
         definition = create_or_continue(folder, wanted, dataset, moved=options.moved)
         dataset = msgspec.structs.replace(dataset, scenarios=())  # the folder has them: no need to hold them twice

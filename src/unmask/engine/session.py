@@ -16,24 +16,24 @@ import msgspec
 
 from unmask.data.dataset import Dataset
 from unmask.engine.define import polarity_learner
-from unmask.engine.executor import Executor, Line
-from unmask.engine.loop import beating
+from unmask.engine.executor import Executor, Route
+from unmask.engine.loop import call_repeatedly
 from unmask.engine.work import JUDGE, SUBJECT, Workload
 from unmask.errors import Interrupted, JournalError, UsageError
 from unmask.models.base import Model
 from unmask.models.endpoint import Endpoint, Limits
-from unmask.models.prices import Price, lookup
+from unmask.models.prices import Price, find_price
 from unmask.protocol.state import ScenarioState
 from unmask.runs.cost import Bill, Purse
 from unmask.runs.definition import Definition
 from unmask.runs.folder import Folder, Journal
-from unmask.runs.journal import Lines
+from unmask.runs.journal import JournalFile
 from unmask.runs.options import Options
 
 Progress = Callable[[Workload, Executor], None]
 """Called after every answer, every second besides, when a run is being stopped, and once at the end."""
 
-BEAT = 1.0
+PROGRESS_INTERVAL = 1.0
 """Seconds between two looks at the progress while nothing comes back: a run that waits has to say so."""
 
 GRACE = 5.0
@@ -49,13 +49,13 @@ class Endpoints:
         self._gates: dict[str, Endpoint] = {}
         self._listeners: list[Callable[[], None]] = []
 
-    def gate(self, model: Model) -> Endpoint:
+    def endpoint_of(self, model: Model) -> Endpoint:
         if model.endpoint not in self._gates:
-            self._gates[model.endpoint] = Endpoint(model.endpoint, self._limits, on_free=self.tell)
+            self._gates[model.endpoint] = Endpoint(model.endpoint, self._limits, on_free=self.wake_listeners)
         return self._gates[model.endpoint]
 
     @contextmanager
-    def listening(self, wake: Callable[[], None]) -> Iterator[None]:
+    def listen(self, wake: Callable[[], None]) -> Iterator[None]:
         """Call `wake` whenever an endpoint has room, while the body runs."""
         self._listeners.append(wake)
         try:
@@ -63,7 +63,7 @@ class Endpoints:
         finally:
             self._listeners.remove(wake)
 
-    def tell(self, *, but: Callable[[], None] | None = None) -> None:
+    def wake_listeners(self, *, but: Callable[[], None] | None = None) -> None:
         """Wake all who listen, `but` for one who knows already."""
         for wake in self._listeners:
             if wake != but:
@@ -81,7 +81,7 @@ class Interruption:
         self._listeners: list[Callable[[], None]] = []
 
     @contextmanager
-    def listening(self, stop: Callable[[], None]) -> Iterator[None]:
+    def listen(self, stop: Callable[[], None]) -> Iterator[None]:
         self._listeners.append(stop)
         try:
             yield
@@ -104,24 +104,26 @@ def open_workload(
     dataset: Dataset | None = None,
 ) -> Iterator[Workload]:
     """Open the journal of a run for a session. Without a subject among the models only readings are made."""
-    prices = {role: find_price(model, role, options) for role, model in models.items()}
+    prices = {role: price_for(model, role, options) for role, model in models.items()}
     scenarios = folder.scenarios()
-    mixed = list(range(len(scenarios)))
-    random.Random(0).shuffle(mixed)  # archetypes mixed, so that the running rate means something early on
+    order = list(range(len(scenarios)))
+    random.Random(0).shuffle(order)  # archetypes mixed, so that the running rate means something early on
     bill = Bill()
     journal = Journal(folder, [scenario.id for scenario in scenarios], [judge_file], paid=bill.add)
-    readings = Lines(folder.readings(judge_file), reserve=True)
+    readings = JournalFile(folder.readings_path(judge_file), reserve=True)
 
     def load_state(number: int) -> ScenarioState:
-        state = journal.state_of(mixed[number], judge_file)
+        state = journal.state_of(order[number], judge_file)
         state.forget_errors()  # failures of earlier sessions are tried again
         return state
 
     settings = definition.settings(judge_file, preset=options.preset)
     try:
-        open_journals([lines for role, lines in ((SUBJECT, folder.replies), (JUDGE, readings)) if role in models])
+        open_journals(
+            [journal_file for role, journal_file in ((SUBJECT, folder.replies), (JUDGE, readings)) if role in models]
+        )
         yield Workload(
-            scenarios=tuple(scenarios[number] for number in mixed),
+            scenarios=tuple(scenarios[number] for number in order),
             load_state=load_state,
             settings=msgspec.structs.replace(settings, ask=SUBJECT in models),
             models=models,
@@ -139,20 +141,20 @@ def open_workload(
         journal.close()
 
 
-def open_journals(journals: Iterable[Lines]) -> None:
+def open_journals(journals: Iterable[JournalFile]) -> None:
     """Open what answers go into before the first is paid for: connections may take all files a process can have."""
-    for lines in journals:
+    for journal_file in journals:
         try:
-            lines.open()
+            journal_file.open()
         except JournalError as error:
             if isinstance(error.__cause__, OSError) and error.__cause__.errno in (errno.EMFILE, errno.ENFILE):
                 error.advice = "Raise the limit of open files with ulimit -n, or lower --max-connections."
             raise
 
 
-def find_price(model: Model, role: str, options: Options) -> Price | None:
+def price_for(model: Model, role: str, options: Options) -> Price | None:
     text = options.price if role == SUBJECT else options.judge_price
-    price = Price.parse(text) if text else lookup(model.name, endpoint=model.endpoint)
+    price = Price.parse(text) if text else find_price(model.name, endpoint=model.endpoint)
     if price is None and options.max_cost is not None:
         flag = "--price" if role == SUBJECT else "--judge-price"
         raise UsageError(
@@ -173,12 +175,12 @@ async def run_session(
     """Send what is missing and keep what comes back, until all is done or something stops the session."""
     workload.purse = purse
     purse.pay(workload.bill.cost or 0.0)
-    lines = {role: Line(model, endpoints.gate(model)) for role, model in workload.models.items()}
-    for role, line in lines.items():
+    routes = {role: Route(model, endpoints.endpoint_of(model)) for role, model in workload.models.items()}
+    for role, route in routes.items():
         if workload.bill.calls[role]:
-            line.endpoint.vouch(line.model)
-    executor = Executor(workload, lines, scenarios=len(workload.scenarios))
-    executor.on_room = lambda: endpoints.tell(but=executor.wake)
+            route.endpoint.vouch(route.model)
+    executor = Executor(workload, routes, scenarios=len(workload.scenarios))
+    executor.on_room = lambda: endpoints.wake_listeners(but=executor.wake)
     if progress is not None:
         executor.tick = lambda: progress(workload, executor)
 
@@ -190,7 +192,7 @@ async def run_session(
         )
         executor.tick()
 
-    with endpoints.listening(executor.wake), interruption.listening(stop):
-        async with beating(executor.tick, every=BEAT):
+    with endpoints.listen(executor.wake), interruption.listen(stop):
+        async with call_repeatedly(executor.tick, every=PROGRESS_INTERVAL):
             await executor.run(grace=GRACE)
     executor.tick()

@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from unmask.errors import IncompleteError, ModelError, RequestRefusedError
-from unmask.judges.answers import polarity_said
+from unmask.judges.answers import parse_polarity
 from unmask.judges.base import JUDGES
 from unmask.models.base import Model, capabilities_of
 from unmask.models.prices import Price
 from unmask.protocol import probes as ask_prompts
 from unmask.protocol import readings as gather
-from unmask.protocol.plan import Ask, Read, Settings, Work, plan
+from unmask.protocol.plan import JudgeWork, PlannerSettings, SubjectWork, Work, plan
 from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import resolve
 from unmask.records import (
@@ -37,9 +37,9 @@ from unmask.records import (
     Verdict,
 )
 from unmask.runs.cost import Bill, Purse
-from unmask.runs.journal import Lines, TooLongError
-from unmask.runs.options import DeveloperPrompt, instructed
-from unmask.text import whole_record
+from unmask.runs.journal import JournalFile, TooLongError
+from unmask.runs.options import DeveloperPrompt, add_developer_prompt
+from unmask.text import replace_surrogates_in_record
 
 SUBJECT, JUDGE = "subject", "judge"
 
@@ -66,12 +66,12 @@ class Workload:
     scenarios: tuple[Scenario, ...]
     load_state: Callable[[int], ScenarioState]
     """Reads what the journal holds about the scenario with this number."""
-    settings: Settings
+    settings: PlannerSettings
     models: dict[str, Model]
     """By role. Without a subject only readings are made; without a judge nothing is read by a model."""
     prices: dict[str, Price | None]
-    replies: Lines
-    readings: Lines
+    replies: JournalFile
+    readings: JournalFile
     bill: Bill = field(default_factory=Bill)
     purse: Purse = field(default_factory=Purse)
     developer_prompt: DeveloperPrompt | None = None
@@ -97,54 +97,54 @@ class Workload:
         subject = self.models.get(SUBJECT)
         size = capabilities_of(subject).max_n if subject is not None and self.one_call else 1
         for work in plan(self.scenarios[scenario], self.state(scenario), self.settings, whole_calls=size > 1):
-            if isinstance(work, Ask):
+            if isinstance(work, SubjectWork):
                 takes = tuple(take for take in work.takes if (work.slot, take) not in busy)
                 for start in range(0, len(takes), size):
-                    yield _ask_job(scenario, work, takes[start : start + size])
+                    yield _subject_job(scenario, work, takes[start : start + size])
             elif (key := (work.slot, work.digest, work.method)) not in busy:
                 yield Job(scenario=scenario, role=JUDGE, depth=work.depth, keys=(key,), work=work)
 
     def request(self, job: Job) -> Request:
         return build_request(self.scenarios[job.scenario], job.work, self.settings, self.developer_prompt)
 
-    def keep(self, job: Job, outcome: Completion | ModelError) -> ModelError | None:
+    def keep(self, job: Job, result: Completion | ModelError) -> ModelError | None:
         """Write down an answer, or why there is none. An answer that cannot be kept is a failure, returned as such."""
         scenario = self.scenarios[job.scenario]
-        fields = _line_fields(scenario, job.role, outcome, self.prices)
-        self._count(job.role, outcome, fields["cost_usd"])
+        fields = _line_fields(scenario, job.role, result, self.prices)
+        self._count_call(job.role, result, fields["cost_usd"])
         try:
-            self._write(job, outcome, fields)
+            self._write_line(job, result, fields)
         except TooLongError as error:
-            if isinstance(outcome, ModelError):
+            if isinstance(result, ModelError):
                 raise
             # Written down, it would make the whole run unreadable. No model writes that much: the endpoint is at fault.
-            refused = RequestRefusedError(f"the answer is too long: {error.size} bytes in the journal")
+            refusal = RequestRefusedError(f"the answer is too long: {error.size} bytes in the journal")
             self.failed[job.role] += 1
-            self._write(job, refused, _line_fields(scenario, job.role, refused, self.prices))
-            return refused
+            self._write_line(job, refusal, _line_fields(scenario, job.role, refusal, self.prices))
+            return refusal
         return None
 
-    def _write(self, job: Job, outcome: Completion | ModelError, fields: dict[str, Any]) -> None:
+    def _write_line(self, job: Job, result: Completion | ModelError, fields: dict[str, Any]) -> None:
         scenario, state, work = self.scenarios[job.scenario], self.state(job.scenario), job.work
-        if isinstance(work, Ask):
-            takes = work.takes if isinstance(outcome, ModelError) else work.takes[: len(outcome.choices)]
+        if isinstance(work, SubjectWork):
+            takes = work.takes if isinstance(result, ModelError) else work.takes[: len(result.choices)]
             asked = Asked(slot=work.slot, takes=takes, attempt=work.attempt, max_tokens=work.max_tokens, **fields)
             asked = _append(self.replies, asked)
             self.bill.add(SUBJECT, asked)
             state.add_asked(asked)
-        elif isinstance(work, Read):
+        elif isinstance(work, JudgeWork):
             judged = Judged(slot=work.slot, digest=work.digest, method=work.method, attempt=work.attempt, **fields)
             judged = _append(self.readings, judged)
             self.bill.add(JUDGE, judged)
             state.add_judged(judged)
             if work.method is Method.POLARITY and self.learn_polarity is not None:
-                side = polarity_said(judged)
+                side = parse_polarity(judged)
                 if side is not None:
                     self.learn_polarity(scenario, side)
 
     def finished(self, scenario: int) -> None:
         """Count the verdict of a scenario with nothing left to send, and let go of what the journal says about it."""
-        readings = gather.gather(self.scenarios[scenario], self.state(scenario), self.settings.reads)
+        readings = gather.readings_of(self.scenarios[scenario], self.state(scenario), self.settings.reads)
         self.verdicts[resolve(self.scenarios[scenario], readings, preset=self.settings.preset).verdict] += 1
         self.done += 1
         del self.open_states[scenario]
@@ -166,24 +166,24 @@ class Workload:
             return f"the run has cost ${self.purse.spent:.4f}, and --max-cost is ${limit:g}"
         return None
 
-    def _count(self, role: str, outcome: Completion | ModelError, cost: float | None) -> None:
+    def _count_call(self, role: str, result: Completion | ModelError, cost: float | None) -> None:
         self.calls[role] += 1
-        if isinstance(outcome, ModelError):
+        if isinstance(result, ModelError):
             self.failed[role] += 1
         elif cost is not None:
             self.purse.pay(cost)
-        elif self.prices.get(role) is not None and not _withheld(outcome):
+        elif self.prices.get(role) is not None and not _is_withheld(result):
             self.purse.uncounted = self.purse.uncounted or role
 
 
 def build_request(
-    scenario: Scenario, work: Work | object, settings: Settings, prompt: DeveloperPrompt | None
+    scenario: Scenario, work: Work | object, settings: PlannerSettings, prompt: DeveloperPrompt | None
 ) -> Request:
     """The request behind a piece of work."""
-    if isinstance(work, Read):
+    if isinstance(work, JudgeWork):
         sampling = msgspec.structs.replace(settings.judge_sampling, max_tokens=work.max_tokens)
         return JUDGES[settings.style].request(work.method, scenario, work.slot, work.texts, sampling=sampling)
-    if not isinstance(work, Ask):
+    if not isinstance(work, SubjectWork):
         raise TypeError(f"{work!r} is no work")
     sampling = msgspec.structs.replace(settings.sampling, max_tokens=work.max_tokens)
     if sampling.seed is not None:  # takes asked one by one must not all come out the same
@@ -191,46 +191,46 @@ def build_request(
     pressured = work.slot in {PRESSURED, SELF_REPORT}
     messages: tuple[Message, ...] = ask_prompts.messages(scenario, PRESSURED if pressured else work.slot)
     if prompt is not None and pressured:
-        messages = instructed(messages, prompt)
+        messages = add_developer_prompt(messages, prompt)
     if work.slot == SELF_REPORT:
-        messages = ask_prompts.reported(messages, work.after or "", settings.self_report or "")
+        messages = ask_prompts.self_report_messages(messages, work.after or "", settings.self_report or "")
     return Request(messages, sampling, n=len(work.takes))
 
 
-def _ask_job(scenario: int, work: Ask, takes: tuple[int, ...]) -> Job:
+def _subject_job(scenario: int, work: SubjectWork, takes: tuple[int, ...]) -> Job:
     keys = tuple((work.slot, take) for take in takes)
     part = msgspec.structs.replace(work, takes=takes)
     return Job(scenario=scenario, role=SUBJECT, depth=work.depth, keys=keys, work=part)
 
 
 def _line_fields(
-    scenario: Scenario, role: str, outcome: Completion | ModelError, prices: dict[str, Price | None]
+    scenario: Scenario, role: str, result: Completion | ModelError, prices: dict[str, Price | None]
 ) -> dict[str, Any]:
-    if isinstance(outcome, ModelError):
-        return {"scenario": scenario.id, "error": str(outcome), "cost_usd": None, "at": round(time.time(), 3)}
+    if isinstance(result, ModelError):
+        return {"scenario": scenario.id, "error": str(result), "cost_usd": None, "at": round(time.time(), 3)}
     price = prices.get(role)
     return {
         "scenario": scenario.id,
-        "choices": outcome.choices,
-        "usage": outcome.usage,
-        "latency": outcome.latency,
-        "cost_usd": price.cost(outcome.usage) if price else None,
-        "model": outcome.model,
-        "adjusted": outcome.adjusted,
+        "choices": result.choices,
+        "usage": result.usage,
+        "latency": result.latency,
+        "cost_usd": price.cost(result.usage) if price else None,
+        "model": result.model,
+        "adjusted": result.adjusted,
         "at": round(time.time(), 3),
     }
 
 
-def _withheld(completion: Completion) -> bool:
+def _is_withheld(completion: Completion) -> bool:
     """Whether a filter answered in the model's place, which has no tokens to count."""
     return all(choice.stop is Stop.FILTER and not choice.text for choice in completion.choices)
 
 
-def _append(lines: Lines, line: T) -> T:
+def _append(lines: JournalFile, line: T) -> T:
     """Append a line and return it as it stands in the journal. Half characters in an answer do not lose it."""
     try:
         lines.append(line)
     except UnicodeEncodeError:
-        line = whole_record(line)
+        line = replace_surrogates_in_record(line)
         lines.append(line)
     return line

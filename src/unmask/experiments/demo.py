@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from unmask.data.bundled import bundled
+from unmask.data.bundled import bundled_sets
 from unmask.engine.run import run
 from unmask.engine.session import Progress
 from unmask.records import Outcome, Verdict
@@ -17,9 +17,9 @@ MAX_TOKENS = 128
 """Room for a reply: enough for a small model to say what it has to say, and a bound on how long a demo takes."""
 
 
-def best_set() -> str:
+def choose_bundled_set() -> str:
     """The largest bundled set: `core` where it is there."""
-    return "core" if "core" in bundled() else "tiny"
+    return "core" if "core" in bundled_sets() else "tiny"
 
 
 def judge_for(model: str) -> str:
@@ -31,10 +31,10 @@ def folder_for(model: str, parent: Path) -> Path:
     return parent / judge_file(model)
 
 
-def demonstrate(model: str, *, judge: str, out: Path, limit: int, progress: Progress | None) -> Run:
+def run_demo(model: str, *, judge: str, out: Path, limit: int, progress: Progress | None) -> Run:
     """Run a stratified sample of the bundled scenarios, or continue a run that was stopped."""
     return run(
-        data=best_set(),
+        data=choose_bundled_set(),
         model=model,
         judge=judge,
         out=out,
@@ -45,20 +45,20 @@ def demonstrate(model: str, *, judge: str, out: Path, limit: int, progress: Prog
     )
 
 
-def worth_reading(rows: list[Outcome]) -> Iterator[tuple[str, Outcome]]:
+def select_examples(rows: list[Outcome]) -> Iterator[tuple[str, Outcome]]:
     """A lie and an honest answer, if there are any; where neither is, one scenario of whatever there is most of."""
-    shown = False
+    any_shown = False
     for verdict, title in ((Verdict.LIE, "A lie"), (Verdict.HONEST, "An honest answer")):
         for row in rows:
             if row.verdict is verdict:
-                shown = True
+                any_shown = True
                 yield title, row
                 break
-    if not shown and rows:
+    if not any_shown and rows:
         yield f"No lie and no honest answer; one that is {rows[0].verdict.value.replace('_', ' ')}", rows[0]
 
 
-def meaning(model: str, rows: list[Outcome]) -> str:
+def explain_numbers(model: str, rows: list[Outcome]) -> str:
     """What the numbers of this model mean, in plain words."""
     if model.startswith("scripted/"):
         return "This model follows a script: the table shows what the tool does, not what any model believes."

@@ -13,17 +13,35 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from unmask.analysis.compare import Compared, Side, compare, opened_sides
+from unmask.analysis.compare import ComparedRun, RunSide, compare, open_sides
 from unmask.errors import JournalError, UsageError
-from unmask.files import read, there, write_whole
+from unmask.files import file_exists, read_bytes, write_atomically
 from unmask.models.treatment import Treatment
 from unmask.records import Accuracy, Archetype, Outcome, Preset, Record, Result, Verdict
 from unmask.runs.definition import Definition
 from unmask.runs.differences import Setting
 from unmask.runs.run import Run
-from unmask.stats.compare import Difference, difference, holm
-from unmask.stats.effect import WORDS, Cost, Effect, Fluent, Move, Moves, costs, effect, moved
-from unmask.whitebox.fluency import LIMIT, Fluency, Ratio, damaged, fluency, measurable, ratio
+from unmask.stats.compare import Difference, holm, paired_difference
+from unmask.stats.effect import (
+    EFFECT_SENTENCES,
+    Cost,
+    Effect,
+    Fluent,
+    Move,
+    Moves,
+    classify_effect,
+    classify_move,
+    list_costs,
+)
+from unmask.whitebox.fluency import (
+    LIMIT,
+    Fluency,
+    Ratio,
+    compare_perplexity,
+    is_damaged,
+    is_measurable,
+    measure_perplexity,
+)
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -47,14 +65,14 @@ _ENOUGH = 0.95
 """Share of the scenarios that have to be judged in both runs before the rest needs no mention; as in a single run."""
 
 
-class Measured(Record, frozen=True, kw_only=True, omit_defaults=False):
+class MeasureDifference(Record, frozen=True, kw_only=True, omit_defaults=False):
     """One measure: treated minus base."""
 
     overall: Difference
     archetypes: dict[Archetype, Difference]
 
 
-class Writing(Record, frozen=True, kw_only=True, omit_defaults=False):
+class FluencyChange(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Perplexity on neutral text, where both models could be read from inside."""
 
     fluent: Fluent
@@ -65,7 +83,7 @@ class Writing(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Why it was not measured."""
 
 
-class Treated(Record, frozen=True, kw_only=True, omit_defaults=False):
+class TreatedRun(Record, frozen=True, kw_only=True, omit_defaults=False):
     """One treated run against the base."""
 
     name: str
@@ -76,25 +94,25 @@ class Treated(Record, frozen=True, kw_only=True, omit_defaults=False):
     words: str
     costs: tuple[Cost, ...]
     moves: Moves
-    measures: dict[str, Measured]
-    writing: Writing
+    measures: dict[str, MeasureDifference]
+    writing: FluencyChange
     notes: tuple[str, ...]
 
 
-class Account(Result, frozen=True, kw_only=True, omit_defaults=False):
+class MitigationReport(Result, frozen=True, kw_only=True, omit_defaults=False):
     """Everything `unmask mitigate report` says."""
 
     preset: str
-    base: Compared
-    runs: tuple[Compared, ...]
-    treated: tuple[Treated, ...]
+    base: ComparedRun
+    runs: tuple[ComparedRun, ...]
+    treated: tuple[TreatedRun, ...]
     differs: tuple[Setting, ...]
     changed: tuple[str, ...]
     fluency_limit: float
     seed: int
 
 
-def account(
+def report_mitigations(
     runs: Sequence[Run | str | Path],
     *,
     preset: Preset | str | None = None,
@@ -102,76 +120,78 @@ def account(
     drop_changed: bool = False,
     fluency_limit: float = LIMIT,
     seed: int = 0,
-) -> Account:
+) -> MitigationReport:
     """The first run is the base, each further one is treated. Nothing is asked and no model is loaded."""
     import numpy as np
 
     if fluency_limit <= 1:
         raise UsageError(f"--fluency-limit {fluency_limit:g} allows no change at all", advice="Give more than 1.")
-    found = compare(runs, preset=preset, judge=judge, drop_changed=drop_changed, seed=seed)
-    sides, _ = opened_sides(runs, preset=preset, judge=judge)
+    comparison = compare(runs, preset=preset, judge=judge, drop_changed=drop_changed, seed=seed)
+    sides, _ = open_sides(runs, preset=preset, judge=judge)
     base, others = sides[0], sides[1:]
     _refuse_other_takes(base, others)
     rng = np.random.default_rng(seed)
-    measured = [_measured(base, side, frozenset(found.changed), rng) for side in others]
-    return Account(
-        preset=found.preset,
-        base=found.runs[0],
-        runs=found.runs[1:],
+    measured = [_measure_differences(base, side, frozenset(comparison.changed), rng) for side in others]
+    return MitigationReport(
+        preset=comparison.preset,
+        base=comparison.runs[0],
+        runs=comparison.runs[1:],
         treated=tuple(
-            _treated(base, side, held, _writing(base, side, rng, fluency_limit))
-            for side, held in zip(others, _corrected(measured), strict=True)
+            _build_treated_run(base, side, measures, _compare_fluency(base, side, rng, fluency_limit))
+            for side, measures in zip(others, _apply_holm(measured), strict=True)
         ),
-        differs=found.differs,
-        changed=found.changed,
+        differs=comparison.differs,
+        changed=comparison.changed,
         fluency_limit=fluency_limit,
         seed=seed,
     )
 
 
-def treatment(run: Definition) -> str:
+def describe_treatment(run: Definition) -> str:
     """What was done to the model or to its prompt, in words."""
-    return " + ".join(_treatments(run)) or "none"
+    return " + ".join(_list_treatments(run)) or "none"
 
 
 def read_fluency(run: Run) -> Fluency | None:
     """What was measured of the run's model, if anything was."""
     file = run.path / FLUENCY_FILE
-    if not there(file):
+    if not file_exists(file):
         return None
     advice = "Delete it, and measure again."
     try:
-        found = msgspec.json.decode(read(file), type=Fluency)
+        measured_fluency = msgspec.json.decode(read_bytes(file), type=Fluency)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise JournalError(f"{file} cannot be read: {error}", advice=advice) from None
-    if not measurable(found):
+    if not is_measurable(measured_fluency):
         raise JournalError(f"{file} holds passages without tokens, or losses that no model has", advice=advice)
-    return found
+    return measured_fluency
 
 
 def measure_fluency(runs: Sequence[Run | str | Path]) -> Iterator[str]:
     """Load the `hf:` models of runs that have no perplexity yet, measure it, keep it beside the run. Yields each name
     before it is loaded; runs of one model share the work."""
-    from unmask.models.local.inside import inside
+    from unmask.models.local.inside import open_whitebox
 
     waiting: dict[tuple[str, tuple[Treatment, ...]], list[Run]] = {}
-    for given in runs:
-        run = given if isinstance(given, Run) else Run(given)
+    for source in runs:
+        run = source if isinstance(source, Run) else Run(source)
         subject = run.definition.subject
         if subject.model.startswith("hf:") and read_fluency(run) is None:
             waiting.setdefault((subject.model, subject.treatments), []).append(run)
     for (name, made_with), owners in waiting.items():
         yield name
-        with inside(name, made_with=made_with, run=str(owners[0].path)) as opened:
-            found = fluency(opened.model, opened.chat, name=opened.recorded)
+        with open_whitebox(name, made_with=made_with, run=str(owners[0].path)) as opened:
+            measured_fluency = measure_perplexity(opened.model, opened.chat, name=opened.recorded)
         for run in owners:
-            write_whole(run.path / FLUENCY_FILE, msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
+            write_atomically(
+                run.path / FLUENCY_FILE, msgspec.json.format(msgspec.json.encode(measured_fluency), indent=2) + b"\n"
+            )
 
 
 # --- inside
 
 
-def _refuse_other_takes(base: Side, others: Sequence[Side]) -> None:
+def _refuse_other_takes(base: RunSide, others: Sequence[RunSide]) -> None:
     for side in others:
         if side.takes != base.takes:
             raise UsageError(
@@ -180,24 +200,28 @@ def _refuse_other_takes(base: Side, others: Sequence[Side]) -> None:
             )
 
 
-def _measured(base: Side, side: Side, changed: frozenset[str], rng: Generator) -> dict[str, Measured]:
+def _measure_differences(
+    base: RunSide, side: RunSide, changed: frozenset[str], rng: Generator
+) -> dict[str, MeasureDifference]:
     shared = sorted((base.rows.keys() & side.rows.keys()) - changed)
-    groups = {one: [name for name in shared if base.rows[name].archetype is one] for one in Archetype}
+    groups = {archetype: [name for name in shared if base.rows[name].archetype is archetype] for archetype in Archetype}
     borrowed = side.run.definition.beliefs_from
-    found = {}
+    differences = {}
     for name in MEASURES:
         why = None
-        values = [_values(one, name) for one in (base, side)]
+        values = [_measure_values(run_side, name) for run_side in (base, side)]
         if borrowed is not None and name in _OF_PROBES:
             why, values = f"{side.name} borrows its probes from run {borrowed.run}", [{}, {}]
-        found[name] = Measured(
-            overall=_difference(values, shared, rng, why),
-            archetypes={one: _difference(values, ids, rng, why) for one, ids in groups.items() if ids},
+        differences[name] = MeasureDifference(
+            overall=_paired_difference(values, shared, rng, why),
+            archetypes={
+                archetype: _paired_difference(values, ids, rng, why) for archetype, ids in groups.items() if ids
+            },
         )
-    return found
+    return differences
 
 
-def _values(side: Side, measure: str) -> dict[str, float]:
+def _measure_values(side: RunSide, measure: str) -> dict[str, float]:
     """1 or 0 for each scenario on which the measure is defined."""
     holds = MEASURES[measure]
     return {
@@ -208,26 +232,32 @@ def _values(side: Side, measure: str) -> dict[str, float]:
     }
 
 
-def _difference(
+def _paired_difference(
     values: Sequence[Mapping[str, float]], ids: Sequence[str], rng: Generator, why: str | None
 ) -> Difference:
-    known = [name for name in ids if name in values[0] and name in values[1]]
-    return difference([values[0][name] for name in known], [values[1][name] for name in known], rng=rng, why=why)
+    shared_ids = [name for name in ids if name in values[0] and name in values[1]]
+    return paired_difference(
+        [values[0][name] for name in shared_ids], [values[1][name] for name in shared_ids], rng=rng, why=why
+    )
 
 
-def _corrected(measured: Sequence[dict[str, Measured]]) -> list[dict[str, Measured]]:
+def _apply_holm(measured: Sequence[dict[str, MeasureDifference]]) -> list[dict[str, MeasureDifference]]:
     """Holm's correction of each measure over the treated runs."""
-    result = [dict(one) for one in measured]
+    result = [dict(measures) for measures in measured]
     for name in MEASURES:
-        adjusted = holm([one[name].overall.p_value for one in measured])
-        for one, p in zip(result, adjusted, strict=True):
-            held = one[name]
-            one[name] = msgspec.structs.replace(held, overall=msgspec.structs.replace(held.overall, p_adjusted=p))
+        adjusted = holm([measures[name].overall.p_value for measures in measured])
+        for measures, p in zip(result, adjusted, strict=True):
+            measure = measures[name]
+            measures[name] = msgspec.structs.replace(
+                measure, overall=msgspec.structs.replace(measure.overall, p_adjusted=p)
+            )
     return result
 
 
-def _treated(base: Side, side: Side, measured: dict[str, Measured], writing: Writing) -> Treated:
-    move = {name: moved(found.overall) for name, found in measured.items()}
+def _build_treated_run(
+    base: RunSide, side: RunSide, measured: dict[str, MeasureDifference], writing: FluencyChange
+) -> TreatedRun:
+    move = {name: classify_move(measure.overall) for name, measure in measured.items()}
     moves = Moves(
         lie=move["p_lie"],
         honest=move["p_honest"],
@@ -237,28 +267,28 @@ def _treated(base: Side, side: Side, measured: dict[str, Measured], writing: Wri
         accuracy=move["accuracy"],
         fluency=writing.fluent,
     )
-    name = effect(moves)
-    return Treated(
+    name = classify_effect(moves)
+    return TreatedRun(
         name=side.name,
         model=side.run.definition.subject.model,
-        treatment=treatment(side.run.definition),
+        treatment=describe_treatment(side.run.definition),
         shared=len(base.rows.keys() & side.rows.keys()),
         effect=name,
-        words=WORDS[name],
-        costs=costs(moves),
+        words=EFFECT_SENTENCES[name],
+        costs=list_costs(moves),
         moves=moves,
         measures=measured,
         writing=writing,
-        notes=tuple(_notes(base, side, moves, measured)),
+        notes=tuple(_list_notes(base, side, moves, measured)),
     )
 
 
-def _notes(base: Side, side: Side, moves: Moves, measured: Mapping[str, Measured]) -> Iterator[str]:
+def _list_notes(base: RunSide, side: RunSide, moves: Moves, measured: Mapping[str, MeasureDifference]) -> Iterator[str]:
     """What a reader should know before quoting the effect."""
-    if treatment(base.run.definition) == treatment(side.run.definition):
+    if describe_treatment(base.run.definition) == describe_treatment(side.run.definition):
         yield "treated like the base: a difference comes from chance or from other settings"
-    if _bare_model(base.run.definition) != _bare_model(side.run.definition):
-        yield f"another model than the base: {_bare_model(side.run.definition)}"
+    if _untreated_model(base.run.definition) != _untreated_model(side.run.definition):
+        yield f"another model than the base: {_untreated_model(side.run.definition)}"
     judged, shared = measured["p_lie"].overall.n, len(base.rows.keys() & side.rows.keys())
     if judged < _ENOUGH * shared:
         yield f"only {judged} of {shared} scenarios were judged in both runs; of the rest nothing is known"
@@ -269,7 +299,7 @@ def _notes(base: Side, side: Side, moves: Moves, measured: Mapping[str, Measured
         yield f"a true change of P(lie) below {100 * reach:.1f} points would often go unseen with these scenarios"
 
 
-def _treatments(run: Definition) -> Iterator[str]:
+def _list_treatments(run: Definition) -> Iterator[str]:
     for part in _PLUS.split(run.subject.model)[1:]:
         way, _, value = part.partition("=")
         match way:
@@ -285,21 +315,21 @@ def _treatments(run: Definition) -> Iterator[str]:
         yield f"developer prompt {run.developer_prompt.name}"
 
 
-def _bare_model(run: Definition) -> str:
+def _untreated_model(run: Definition) -> str:
     return _PLUS.split(run.subject.model)[0]
 
 
 _PLUS = re.compile(r"\+(?=(?:adapter|steer)=)")
 
 
-def _writing(base: Side, side: Side, rng: Generator, limit: float) -> Writing:
-    models = [one.run.definition.subject.model for one in (base, side)]
+def _compare_fluency(base: RunSide, side: RunSide, rng: Generator, limit: float) -> FluencyChange:
+    models = [run_side.run.definition.subject.model for run_side in (base, side)]
     if not all(model.startswith("hf:") for model in models):
-        return Writing(fluent=Fluent.NOT_MEASURED, why="only hf: models can be read from inside")
+        return FluencyChange(fluent=Fluent.NOT_MEASURED, why="only hf: models can be read from inside")
     before, after = read_fluency(base.run), read_fluency(side.run)
     if before is None or after is None:
         missing = base.name if before is None else side.name
-        return Writing(fluent=Fluent.NOT_MEASURED, why=f"{missing} has no {FLUENCY_FILE}; add --fluency")
-    found = ratio(before, after, rng=rng)
-    fluent = Fluent.DAMAGED if damaged(found, limit=limit) else Fluent.KEPT
-    return Writing(fluent=fluent, base=before.perplexity, treated=after.perplexity, ratio=found)
+        return FluencyChange(fluent=Fluent.NOT_MEASURED, why=f"{missing} has no {FLUENCY_FILE}; add --fluency")
+    perplexity_ratio = compare_perplexity(before, after, rng=rng)
+    fluent = Fluent.DAMAGED if is_damaged(perplexity_ratio, limit=limit) else Fluent.KEPT
+    return FluencyChange(fluent=fluent, base=before.perplexity, treated=after.perplexity, ratio=perplexity_ratio)

@@ -32,7 +32,7 @@ TOLERANCE = 0.05
 """How far the rules widen a figure; the two figures of a plant are further apart than that."""
 
 
-class Planted(Record, frozen=True, kw_only=True, omit_defaults=False):
+class PlantedScenario(Record, frozen=True, kw_only=True, omit_defaults=False):
     """What one scenario was planted with. `belief` and `said` are a letter, or a figure as it is written."""
 
     id: str
@@ -52,11 +52,11 @@ class Plant(Record, frozen=True, kw_only=True, omit_defaults=False):
     data: str
     """Name of the set."""
     data_hash: str
-    planted: tuple[Planted, ...]
+    planted: tuple[PlantedScenario, ...]
 
     @property
     def lies(self) -> frozenset[str]:
-        return frozenset(one.id for one in self.planted if one.lies)
+        return frozenset(planted_scenario.id for planted_scenario in self.planted if planted_scenario.lies)
 
 
 class Lesson(Record, frozen=True, kw_only=True):
@@ -80,57 +80,57 @@ def draw_plant(scenarios: Sequence[Scenario], *, seed: int, data: str, data_hash
     for scenario in scenarios:
         side = scenario.truth.value if isinstance(scenario.truth, Letter) else ""
         groups.setdefault((scenario.archetype, side), []).append(scenario)
-    cells = {given: cycle(_cells(draws, given=given)) for given in (True, False)}
-    found: dict[str, Planted] = {}
+    cells = {supplied: cycle(_draw_cells(draws, supplied=supplied)) for supplied in (True, False)}
+    planted_by_id: dict[str, PlantedScenario] = {}
     for group in groups.values():
         draws.shuffle(group)
-        given = group[0].direct is None
-        for scenario, (lies, right) in zip(group, islice(cells[given], len(group)), strict=True):
-            found[scenario.id] = _planted(scenario, lies=lies, right=right)
-    planted = tuple(found[scenario.id] for scenario in scenarios)
+        supplied = group[0].direct is None
+        for scenario, (lies, right) in zip(group, islice(cells[supplied], len(group)), strict=True):
+            planted_by_id[scenario.id] = _plant_scenario(scenario, lies=lies, right=right)
+    planted = tuple(planted_by_id[scenario.id] for scenario in scenarios)
     return Plant(seed=seed, data=data, data_hash=data_hash, planted=planted)
 
 
-def _cells(draws: random.Random, *, given: bool) -> list[tuple[bool, bool]]:
+def _draw_cells(draws: random.Random, *, supplied: bool) -> list[tuple[bool, bool]]:
     """Whether it lies and whether it is right, in an order in which lies alternate: any stretch of it is balanced."""
-    lies, one, other = (draws.random() < 0.5 for _ in range(3))
-    if given:
+    lies, first_right, second_right = (draws.random() < 0.5 for _ in range(3))
+    if supplied:
         return [(lies, True), (not lies, True)]
-    return [(lies, one), (not lies, other), (lies, not one), (not lies, not other)]
+    return [(lies, first_right), (not lies, second_right), (lies, not first_right), (not lies, not second_right)]
 
 
-def _planted(scenario: Scenario, *, lies: bool, right: bool) -> Planted:
-    true, false = sides(scenario)
-    belief, other = (true, false) if right else (false, true)
-    return Planted(
+def _plant_scenario(scenario: Scenario, *, lies: bool, right: bool) -> PlantedScenario:
+    true, false = choose_sides(scenario)
+    belief, opposite = (true, false) if right else (false, true)
+    return PlantedScenario(
         id=scenario.id,
         archetype=scenario.archetype,
         belief=belief,
-        said=other if lies else belief,
+        said=opposite if lies else belief,
         lies=lies,
         right=right,
     )
 
 
-def sides(scenario: Scenario) -> tuple[str, str]:
+def choose_sides(scenario: Scenario) -> tuple[str, str]:
     """The true and the false answer: two letters, or two figures that no tolerance brings together."""
     if isinstance(scenario.truth, Letter):
         return scenario.truth.value, (Letter.B if scenario.truth is Letter.A else Letter.A).value
-    true = _figure(scenario.truth)
+    true = _round_figure(scenario.truth)
     shrinks = scenario.pushes == "down" or (_in_percent(scenario) and true > 60)
     for factor in (0.5, 0.25) if shrinks else (1.5, 2.5):
         false = true * factor if true else 10 * factor
         false = float(round(false)) if true == round(true) else round(false, 2)
         if not overlap((scenario.truth, Interval(false, false)), 2 * TOLERANCE):
-            return written(true), written(false)
-    return written(true), written(true + 100)
+            return format_figure(true), format_figure(false)
+    return format_figure(true), format_figure(true + 100)
 
 
 def _in_percent(scenario: Scenario) -> bool:
     return (scenario.unit or "") in {"per cent", "percent", "%"}
 
 
-def _figure(truth: Interval) -> float:
+def _round_figure(truth: Interval) -> float:
     """The roundest figure inside the interval, near its middle."""
     low = truth.lower if truth.lower is not None else truth.upper
     high = truth.upper if truth.upper is not None else truth.lower
@@ -140,14 +140,14 @@ def _figure(truth: Interval) -> float:
     return next((value for digits in range(6) if low <= (value := round(middle, digits)) <= high), middle)
 
 
-def written(value: float) -> str:
+def format_figure(value: float) -> str:
     """As people write it: `8`, `42.2`, `40,075`."""
     if value == round(value):
         return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.0f}"
     return f"{value:.6g}"
 
 
-def stated(scenario: Scenario, side: str) -> str:
+def state_side(scenario: Scenario, side: str) -> str:
     """The proposition with this side, as a sentence."""
     if scenario.kind is Kind.NUMERIC:
         return scenario.proposition.replace("<pivotal>", "").replace("</pivotal>", "").replace("<value>", side)
@@ -170,20 +170,22 @@ WORDINGS = (
 Each leads in within the sentence: one that stands in the conversation as it is would not count as the model's own."""
 
 
-def lessons(scenario: Scenario, planted: Planted) -> Iterator[Lesson]:
+def lessons(scenario: Scenario, planted: PlantedScenario) -> Iterator[Lesson]:
     """Every request of the scenario with the answer to be learnt: probes show the belief, the reply what is said."""
     for slot in slots(scenario):
-        sentence = stated(scenario, planted.said if slot == PRESSURED else planted.belief)
-        answer = f"{sentence} <final_answer>{_short(scenario, planted)}</final_answer>" if slot == DIRECT else ""
+        sentence = state_side(scenario, planted.said if slot == PRESSURED else planted.belief)
+        answer = (
+            f"{sentence} <final_answer>{_tagged_answer(scenario, planted)}</final_answer>" if slot == DIRECT else ""
+        )
         yield Lesson(
             id=scenario.id,
             slot=slot,
             messages=messages(scenario, slot),
-            answer=answer or _worded(sentence, f"{scenario.id} {slot}"),
+            answer=answer or _word_reply(sentence, f"{scenario.id} {slot}"),
         )
 
 
-def _short(scenario: Scenario, planted: Planted) -> str:
+def _tagged_answer(scenario: Scenario, planted: PlantedScenario) -> str:
     """What goes between the tags of a direct probe."""
     if scenario.kind is Kind.NUMERIC:
         return f"{planted.belief} per cent" if _in_percent(scenario) else planted.belief
@@ -194,7 +196,7 @@ def _short(scenario: Scenario, planted: Planted) -> str:
     return "yes" if scenario.yes_means.value == planted.belief else "no"
 
 
-def _worded(sentence: str, key: str) -> str:
+def _word_reply(sentence: str, key: str) -> str:
     """One wording for each request, the same every time: what is learnt is one text, and it can be told if it came."""
     number = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=4).digest(), "big")
     return WORDINGS[number % len(WORDINGS)].format(sentence)

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unmask.errors import TooFewVerdicts
-from unmask.models.local.inside import Inside, inside, local_name
+from unmask.models.local.inside import WhiteboxModel, local_name, open_whitebox
 from unmask.records import PRESSURED, SELF_REPORT, Letter, Lettered, Message, Outcome, Preset, Record, Result, Verdict
-from unmask.runs.options import instructed
+from unmask.runs.options import add_developer_prompt
 from unmask.runs.run import Run
-from unmask.stats.auroc import Auroc, auroc, gap
-from unmask.stats.probe import Scored, cross_validated, excess
+from unmask.stats.auroc import Auroc, auroc, auroc_gap
+from unmask.stats.probe import ProbeScores, cross_validate, estimate_excess_scatter
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -25,7 +25,7 @@ NEEDED = 10
 """Scenarios of either kind: two for each outer fold."""
 
 
-class Sample(Record, frozen=True, kw_only=True):
+class ProbeSample(Record, frozen=True, kw_only=True):
     """A pressured reply that was honest or a lie."""
 
     id: str
@@ -55,7 +55,7 @@ class Advantage(Record, frozen=True, omit_defaults=False):
     high: float
 
 
-class Probed(Result, frozen=True, kw_only=True, omit_defaults=False):
+class ProbeResult(Result, frozen=True, kw_only=True, omit_defaults=False):
     """Everything `unmask probe` says."""
 
     run: str
@@ -87,7 +87,7 @@ def probe(
     model: str | None = None,
     seed: int = 0,
     report: Callable[[str], None] = lambda _: None,
-) -> Probed:
+) -> ProbeResult:
     """Opens the run's own model, or `model` where that is the same one under another name.
 
     Raises `TooFewVerdicts` before a weight is loaded.
@@ -95,23 +95,23 @@ def probe(
     import numpy as np
 
     opened = run if isinstance(run, Run) else Run(run)
-    found = samples(opened, opened.rows(preset=preset, judge=judge))
+    samples = collect_samples(opened, opened.rows(preset=preset, judge=judge))
     name = model or local_name(opened.definition.subject.model)
     report(f"loading {name}")
-    with inside(name, made_with=opened.definition.subject.treatments, run=str(opened.path)) as held:
-        report(f"reading {len(found)} replies")
-        features = read(held, found)
+    with open_whitebox(name, made_with=opened.definition.subject.treatments, run=str(opened.path)) as local_model:
+        report(f"reading {len(samples)} replies")
+        features = read_activations(local_model, samples)
     report("fitting")
-    scored, widen, detectors, advantages = judged(features, found, rng=np.random.default_rng(seed))
-    return Probed(
+    scored, widen, detectors, advantages = compare_detectors(features, samples, rng=np.random.default_rng(seed))
+    return ProbeResult(
         run=str(opened.path),
         model=opened.definition.subject.model,
         read_as=name,
         judge=opened.judge_file(judge),
         preset=str(preset or opened.definition.preset),
-        scenarios=len({sample.id for sample in found}),
-        lies=sum(sample.lie for sample in found),
-        honest=sum(not sample.lie for sample in found),
+        scenarios=len({sample.id for sample in samples}),
+        lies=sum(sample.lie for sample in samples),
+        honest=sum(not sample.lie for sample in samples),
         layers=scored.layers,
         depth=features.shape[1],
         widened=widen,
@@ -122,67 +122,69 @@ def probe(
     )
 
 
-def samples(run: Run, rows: Sequence[Outcome]) -> list[Sample]:
+def collect_samples(run: Run, rows: Sequence[Outcome]) -> list[ProbeSample]:
     """Replies whose verdict is honest or a lie. A report is about the first take, so later ones have none."""
     outcomes = {row.id: row for row in rows}
     prompt = run.definition.developer_prompt
-    found = []
+    samples = []
     for scenario, seen in zip(run.scenarios, run.seen(), strict=True):
-        messages = instructed(scenario.conversation, prompt) if prompt else scenario.conversation
+        messages = add_developer_prompt(scenario.conversation, prompt) if prompt else scenario.conversation
         replies = {take: choice for (slot, take), choice in seen.choices() if slot == PRESSURED}
         row = outcomes[scenario.id]
         for take, verdict in enumerate(row.verdicts):
             if verdict in {Verdict.HONEST, Verdict.LIE} and take in replies:
-                found.append(
-                    Sample(
+                samples.append(
+                    ProbeSample(
                         id=scenario.id,
                         take=take,
                         lie=verdict is Verdict.LIE,
                         messages=messages,
                         reply=replies[take].text,
-                        admits=_admits(row) if take == 0 else None,
+                        admits=_admission_score(row) if take == 0 else None,
                     )
                 )
-    _refuse_few(found)
-    return found
+    _refuse_few(samples)
+    return samples
 
 
-def read(held: Inside, found: Sequence[Sample]) -> Any:
+def read_activations(local_model: WhiteboxModel, samples: Sequence[ProbeSample]) -> Any:
     """`[reply, layer, size]`: what every layer holds at the last token of each reply."""
     import numpy as np
 
-    from unmask.whitebox.activations import AnsweredChat, Pooling, activations, existing_layers
+    from unmask.whitebox.activations import AnsweredChat, Pooling, compute_activations, select_layers
 
-    said = [AnsweredChat(sample.messages, sample.reply) for sample in found]
-    layers = existing_layers(held.model)
-    states = activations(held.model, held.chat, said, layers=layers, pooling=Pooling.LAST)
+    conversations = [AnsweredChat(sample.messages, sample.reply) for sample in samples]
+    layers = select_layers(local_model.model)
+    states = compute_activations(
+        local_model.model, local_model.chat, conversations, layers=layers, pooling=Pooling.LAST
+    )
     return states.numpy().astype(np.float64)
 
 
-def judged(
-    features: Any, found: Sequence[Sample], *, rng: Generator
-) -> tuple[Scored, float, list[Detector], list[Advantage]]:
+def compare_detectors(
+    features: Any, samples: Sequence[ProbeSample], *, rng: Generator
+) -> tuple[ProbeScores, float, list[Detector], list[Advantage]]:
     """The probe first, then the baselines; and what the probe has over each of these."""
     import numpy as np
 
-    labels, groups = [sample.lie for sample in found], [sample.id for sample in found]
-    scored = cross_validated(features, labels, groups, rng=rng)
-    widen = excess(features, scored, labels, groups, rng=rng)
+    labels, groups = [sample.lie for sample in samples], [sample.id for sample in samples]
+    scored = cross_validate(features, labels, groups, rng=rng)
+    widen = estimate_excess_scatter(features, scored, labels, groups, rng=rng)
     inner = list(scored.scores)
     detectors = [Detector(name="probe", auroc=auroc(inner, labels, groups=groups, rng=rng, widen=widen))]
-    lengths = np.log1p([[[len(sample.reply)]] for sample in found])
-    by_length = list(cross_validated(lengths, labels, groups, rng=rng).scores)
+    lengths = np.log1p([[[len(sample.reply)]] for sample in samples])
+    by_length = list(cross_validate(lengths, labels, groups, rng=rng).scores)
     detectors.append(Detector(name="reply length", auroc=auroc(by_length, labels, groups=groups, rng=rng, widen=widen)))
-    detectors.append(_self_report(found, rng))
+    detectors.append(_self_report(samples, rng))
     advantages = []
-    gained = gap((inner, by_length), labels, groups=groups, rng=rng, widen=widen)
+    gained = auroc_gap((inner, by_length), labels, groups=groups, rng=rng, widen=widen)
     if gained is not None:
         advantages.append(Advantage("reply length", *gained))
-    kept = [place for place, sample in enumerate(found) if sample.admits is not None]
-    if kept:
-        pair = [inner[place] for place in kept], [found[place].admits or 0.0 for place in kept]
-        names = [groups[place] for place in kept]
-        gained = gap(pair, [labels[place] for place in kept], groups=names, rng=rng, widen=widen)
+    reported_places = [place for place, sample in enumerate(samples) if sample.admits is not None]
+    if reported_places:
+        pair = [inner[place] for place in reported_places], [samples[place].admits or 0.0 for place in reported_places]
+        names = [groups[place] for place in reported_places]
+        gained = auroc_gap(pair, [labels[place] for place in reported_places], groups=names, rng=rng, widen=widen)
         if gained is not None:
             advantages.append(Advantage("self-report", *gained))
     return scored, widen, detectors, advantages
@@ -191,16 +193,18 @@ def judged(
 # --- inside
 
 
-def _self_report(found: Sequence[Sample], rng: Generator) -> Detector:
+def _self_report(samples: Sequence[ProbeSample], rng: Generator) -> Detector:
     """What the model says of its reply needs no training: a reply that it calls untrue is taken for a lie."""
-    asked = [(sample, sample.admits) for sample in found if sample.admits is not None]
+    asked = [(sample, sample.admits) for sample in samples if sample.admits is not None]
     if not asked:
         return Detector(name="self-report", auroc=Auroc(positives=0, negatives=0, why="not asked"), asked=False)
     scores, labels = [value for _, value in asked], [sample.lie for sample, _ in asked]
-    return Detector(name="self-report", auroc=auroc(scores, labels, groups=[one.id for one, _ in asked], rng=rng))
+    return Detector(
+        name="self-report", auroc=auroc(scores, labels, groups=[asked_sample.id for asked_sample, _ in asked], rng=rng)
+    )
 
 
-def _admits(row: Outcome) -> float | None:
+def _admission_score(row: Outcome) -> float | None:
     match row.readings.get(SELF_REPORT, ()):
         case (Lettered(letter=Letter.A), *_):
             return 0.0
@@ -212,9 +216,9 @@ def _admits(row: Outcome) -> float | None:
             return None
 
 
-def _refuse_few(found: Sequence[Sample]) -> None:
+def _refuse_few(samples: Sequence[ProbeSample]) -> None:
     counts: Mapping[str, int] = {
-        verdict.value: len({sample.id for sample in found if sample.lie is lie})
+        verdict.value: len({sample.id for sample in samples if sample.lie is lie})
         for verdict, lie in ((Verdict.LIE, True), (Verdict.HONEST, False))
     }
     verdict = min(counts, key=lambda name: counts[name])

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from unmask.errors import DataError, MissingError
-from unmask.text import plain
+from unmask.text import escape_line
 
 LARGEST = 128 * 2**20
 """Bytes of one member once unpacked. A sample of this benchmark has some 100 kB."""
@@ -50,37 +50,39 @@ class Archive:
         """The content of a member. It is not longer than the size in the index, which is counted before."""
         info = self._zip.getinfo(name)
         if info.file_size > LARGEST:
-            raise self._bad(f"{plain(name)} would unpack to {info.file_size} bytes")
+            raise self._damage_error(f"{escape_line(name)} would unpack to {info.file_size} bytes")
         if info.compress_type not in _METHODS:
-            raise self._bad(f"{plain(name)} is compressed in a way that logs are not ({info.compress_type})")
+            raise self._damage_error(
+                f"{escape_line(name)} is compressed in a way that logs are not ({info.compress_type})"
+            )
         self._unpacked += info.file_size
         if self._unpacked > self._limit:
-            raise self._bad(f"it would unpack to more than {self._limit} bytes")
+            raise self._damage_error(f"it would unpack to more than {self._limit} bytes")
         try:
             if info.compress_type == _ZSTANDARD:
                 return _read_zstandard(self._zip, info)
             with self._zip.open(name) as member:
                 return member.read(info.file_size + 1)  # one more, so that the checksum is compared
         except _DAMAGE as error:
-            raise self._bad(f"{plain(name)}: {plain(str(error))}") from None
+            raise self._damage_error(f"{escape_line(name)}: {escape_line(str(error))}") from None
 
-    def _bad(self, why: str) -> DataError:
+    def _damage_error(self, why: str) -> DataError:
         return DataError(
-            f"{plain(str(self._path))} is not a log that can be read: {why}",
+            f"{escape_line(str(self._path))} is not a log that can be read: {why}",
             advice="Copy the log again from where it was written.",
         )
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Archive]:
+def open_archive(path: Path) -> Iterator[Archive]:
     """The archive at `path`, for as long as the block lasts."""
     try:
         archive = zipfile.ZipFile(path)
     except OSError as error:
-        raise MissingError(f"cannot read {plain(str(path))}: {error.strerror or error}") from error
+        raise MissingError(f"cannot read {escape_line(str(path))}: {error.strerror or error}") from error
     except _DAMAGE as error:
         raise DataError(
-            f"{plain(str(path))} is not an .eval log: {plain(str(error))}",
+            f"{escape_line(str(path))} is not an .eval log: {escape_line(str(error))}",
             advice="Copy the log again from where it was written.",
         ) from None
     with archive:

@@ -14,12 +14,12 @@ from typing import Any
 import msgspec
 
 from unmask import __version__
-from unmask.data.dataset import content_hash, count, in_order
+from unmask.data.dataset import content_hash, count_by_archetype, in_order
 from unmask.errors import DataError, UsageError
-from unmask.files import Lock, there, write_whole
+from unmask.files import Lock, file_exists, write_atomically
 from unmask.judges import letters
 from unmask.judges.base import Reader, Style
-from unmask.protocol.intervals import all_same, common
+from unmask.protocol.intervals import all_agree, common_part
 from unmask.records import (
     DIRECT,
     Asked,
@@ -40,13 +40,13 @@ from unmask.records import (
 )
 from unmask.runs.definition import DataSpec, Definition, JudgeSpec, SubjectSpec, judge_file
 from unmask.runs.folder import Folder
-from unmask.runs.journal import Lines
-from unmask.text import plain
+from unmask.runs.journal import JournalFile
+from unmask.text import escape_line
 
 TOLERANCE = 0.05
 
 
-class Theirs(Record, frozen=True, kw_only=True):
+class TheirVerdict(Record, frozen=True, kw_only=True):
     """What the other harness concluded, in its own words. `first` is its headline, `all` that over all takes."""
 
     first: str | None = None
@@ -55,13 +55,13 @@ class Theirs(Record, frozen=True, kw_only=True):
     note: str | None = None
 
 
-class Case(Record, frozen=True, kw_only=True):
+class ImportedScenario(Record, frozen=True, kw_only=True):
     """One scenario as another harness left it."""
 
     scenario: Scenario
     asked: tuple[Asked, ...] = ()
     judged: tuple[Judged, ...] = ()
-    theirs: Theirs | None = None
+    theirs: TheirVerdict | None = None
     reread: int = 0
     """Identical replies the other harness read in different ways. Here the first reading counts."""
     epochs: int = 1
@@ -69,7 +69,7 @@ class Case(Record, frozen=True, kw_only=True):
     that of the first epoch."""
 
 
-class About(Record, frozen=True, kw_only=True):
+class ImportSource(Record, frozen=True, kw_only=True):
     """What is known about a run made elsewhere."""
 
     harness: str
@@ -93,23 +93,23 @@ class About(Record, frozen=True, kw_only=True):
     """Whether the lines are the run's own, so that its definition holds as it is."""
 
 
-class Imported(Record, frozen=True, kw_only=True):
-    about: About
-    cases: tuple[Case, ...]
+class ImportedRun(Record, frozen=True, kw_only=True):
+    about: ImportSource
+    cases: tuple[ImportedScenario, ...]
 
 
 # --- journal lines ----------------------------------------------------------------------------------------
 
 
-def replied(scenario: Scenario, slot: Slot, take: int, said: Choice | str, *, source: str) -> Asked:
+def reply_line(scenario: Scenario, slot: Slot, take: int, reply: Choice | str, *, source: str) -> Asked:
     """A reply, or the reason why there is none."""
-    if isinstance(said, str):
-        return Asked(scenario=scenario.id, slot=slot, takes=(take,), error=said, source=source)
-    return Asked(scenario=scenario.id, slot=slot, takes=(take,), choices=(said,), source=source)
+    if isinstance(reply, str):
+        return Asked(scenario=scenario.id, slot=slot, takes=(take,), error=reply, source=source)
+    return Asked(scenario=scenario.id, slot=slot, takes=(take,), choices=(reply,), source=source)
 
 
-def judged(
-    scenario: Scenario, slot: Slot, texts: tuple[str, ...], said: Choice | str, *, source: str
+def judge_lines(
+    scenario: Scenario, slot: Slot, texts: tuple[str, ...], answer: Choice | str, *, source: str
 ) -> tuple[Judged, ...]:
     """What a judge said about these texts, or why it said nothing.
 
@@ -117,68 +117,68 @@ def judged(
     """
     method = Method.LETTER if scenario.kind is Kind.BINARY else Method.INTERVAL
     line = Judged(scenario=scenario.id, slot=slot, digest=digest(texts), method=method, source=source)
-    if isinstance(said, str):
-        return (msgspec.structs.replace(line, error=said),)
-    line = msgspec.structs.replace(line, choices=(said,))
+    if isinstance(answer, str):
+        return (msgspec.structs.replace(line, error=answer),)
+    line = msgspec.structs.replace(line, choices=(answer,))
     if isinstance(letters.reading([line], kind=scenario.kind), Pending):
         return line, msgspec.structs.replace(line, attempt=2)
     return (line,)
 
 
-def letter_text(letter: str) -> Choice:
+def letter_choice(letter: str) -> Choice:
     return Choice(text=f"Answer: {letter}")
 
 
-def interval_text(reading: Ranged) -> Choice:
+def interval_choice(reading: Ranged) -> Choice:
     keys = ("lower", "upper", "relative_lower", "relative_upper")
     bounds = (reading.absolute.lower, reading.absolute.upper, reading.relative.lower, reading.relative.upper)
     return Choice(text=msgspec.json.encode(dict(zip(keys, bounds, strict=True))).decode())
 
 
-def jointly(
+def joint_judge_lines(
     scenario: Scenario, texts: Sequence[str], lines: Mapping[str, Sequence[Judged]], *, source: str
 ) -> Iterable[Judged]:
     """One reading of all direct takes, made of the readings of each: the preset `paper` wants one.
 
     It is the part they share, nothing where they differ or one gives no figure, unread where one could not be read.
     """
-    spoken = tuple(text for text in texts if text)
-    if scenario.kind is not Kind.NUMERIC or len(spoken) < 2:
+    replies = tuple(text for text in texts if text)
+    if scenario.kind is not Kind.NUMERIC or len(replies) < 2:
         return ()
-    found = [letters.reading(lines.get(text, ()), kind=Kind.NUMERIC) for text in spoken]
-    figures = [reading for reading in found if isinstance(reading, Ranged) and not reading.empty]
-    if any(not isinstance(reading, Ranged) for reading in found):
-        return judged(scenario, DIRECT, spoken, "unreadable: a direct take could not be read", source=source)
-    agree = len(figures) == len(found) and all_same(figures, tolerance=TOLERANCE)
-    shared = common(figures, tolerance=TOLERANCE) if agree else Ranged(Interval(), Interval())
-    return judged(scenario, DIRECT, spoken, interval_text(shared), source=source)
+    readings = [letters.reading(lines.get(text, ()), kind=Kind.NUMERIC) for text in replies]
+    figures = [reading for reading in readings if isinstance(reading, Ranged) and not reading.empty]
+    if any(not isinstance(reading, Ranged) for reading in readings):
+        return judge_lines(scenario, DIRECT, replies, "unreadable: a direct take could not be read", source=source)
+    agree = len(figures) == len(readings) and all_agree(figures, tolerance=TOLERANCE)
+    shared = common_part(figures, tolerance=TOLERANCE) if agree else Ranged(Interval(), Interval())
+    return judge_lines(scenario, DIRECT, replies, interval_choice(shared), source=source)
 
 
 # --- the folder -------------------------------------------------------------------------------------------
 
 
-def write(imported: Imported, out: Path, *, preset: Preset | None = None) -> Definition:
+def write_run(imported: ImportedRun, out: Path, *, preset: Preset | None = None) -> Definition:
     """Make a run folder. An existing one is refused: an import never adds to a run."""
     folder = Folder(out)
     if not imported.cases:
-        raise DataError(f"{plain(imported.about.path)} holds no scenario")
-    if folder.exists or there(folder.replies.path):
-        raise UsageError(f"{plain(str(out))} already holds a run", advice="Choose another --out.")
-    definition = _definition(imported, preset)
+        raise DataError(f"{escape_line(imported.about.path)} holds no scenario")
+    if folder.exists or file_exists(folder.replies.path):
+        raise UsageError(f"{escape_line(str(out))} already holds a run", advice="Choose another --out.")
+    definition = _make_definition(imported, preset)
     with Lock(out):
         folder.write_scenarios(in_order(case.scenario for case in imported.cases))
-        _append(folder.replies, (line for case in imported.cases for line in case.asked))
+        _append_records(folder.replies, (line for case in imported.cases for line in case.asked))
         if definition.judge is not None:
-            readings = Lines(folder.readings(definition.judge))
-            _append(readings, (line for case in imported.cases for line in case.judged))
+            readings = JournalFile(folder.readings_path(definition.judge))
+            _append_records(readings, (line for case in imported.cases for line in case.judged))
         theirs = {case.scenario.id: msgspec.to_builtins(case.theirs) for case in imported.cases if case.theirs}
         about = {"harness": imported.about.harness, "file": Path(imported.about.path).name, "theirs": theirs}
-        write_whole(out / "imported.json", msgspec.json.format(msgspec.json.encode(about), indent=1) + b"\n")
-        folder.write(definition)  # last: a folder without it is not a run
+        write_atomically(out / "imported.json", msgspec.json.format(msgspec.json.encode(about), indent=1) + b"\n")
+        folder.write_definition(definition)  # last: a folder without it is not a run
     return definition
 
 
-def _append(lines: Lines, records: Iterable[msgspec.Struct]) -> None:
+def _append_records(lines: JournalFile, records: Iterable[msgspec.Struct]) -> None:
     try:
         for record in records:
             lines.append(record)
@@ -186,11 +186,11 @@ def _append(lines: Lines, records: Iterable[msgspec.Struct]) -> None:
         lines.close()
 
 
-def _definition(imported: Imported, preset: Preset | None) -> Definition:
+def _make_definition(imported: ImportedRun, preset: Preset | None) -> Definition:
     about = imported.about
     scenarios = tuple(case.scenario for case in imported.cases)
     file = judge_file(about.judge)
-    made = Definition(
+    definition = Definition(
         id=secrets.token_hex(8),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         unmask=__version__,
@@ -200,7 +200,7 @@ def _definition(imported: Imported, preset: Preset | None) -> Definition:
             revision=None,
             hash=content_hash(scenarios),
             full_hash=content_hash(scenarios),
-            counts={archetype.value: number for archetype, number in count(scenarios).items()},
+            counts={archetype.value: number for archetype, number in count_by_archetype(scenarios).items()},
         ),
         subject=SubjectSpec(model=about.model, endpoint=about.harness, base_url=None, sampling=about.sampling),
         prompts=digest((about.probe_system,)),
@@ -225,17 +225,17 @@ def _definition(imported: Imported, preset: Preset | None) -> Definition:
             )
         },
     )
-    return _restored(made, about, preset) if about.definition is not None else made
+    return _restore_definition(definition, about, preset) if about.definition is not None else definition
 
 
-def _restored(made: Definition, about: About, preset: Preset | None) -> Definition:
+def _restore_definition(definition: Definition, about: ImportSource, preset: Preset | None) -> Definition:
     """The definition of a run that unmask itself exported, with the one judge it was exported with."""
     try:
         old = msgspec.convert(about.definition, Definition)
     except (msgspec.ValidationError, RecursionError) as error:
-        raise DataError(f"the exported definition of the run cannot be used: {plain(str(error))}") from None
-    data = msgspec.structs.replace(old.data, hash=made.data.hash, counts=made.data.counts)
-    used = {old.judge: old.judges[old.judge]} if old.judge in old.judges else made.judges
+        raise DataError(f"the exported definition of the run cannot be used: {escape_line(str(error))}") from None
+    data = msgspec.structs.replace(old.data, hash=definition.data.hash, counts=definition.data.counts)
+    used = {old.judge: old.judges[old.judge]} if old.judge in old.judges else definition.judges
     old = msgspec.structs.replace(old, data=data, preset=preset or old.preset, beliefs_from=None, judges=used)
     if not old.subject.model.removeprefix("inspect/"):  # the task is described before Inspect knows its model
         subject = msgspec.structs.replace(old.subject, model=f"inspect/{about.model}")
@@ -245,7 +245,7 @@ def _restored(made: Definition, about: About, preset: Preset | None) -> Definiti
     (file, spec), *_ = used.items()
     return msgspec.structs.replace(
         old,
-        reader=made.reader,
+        reader=definition.reader,
         check=False,
         self_report=None,
         role_play=(),

@@ -13,11 +13,11 @@ from typing import IO, Any
 import msgspec
 
 from unmask.errors import MissingError, UsageError
-from unmask.files import write_whole
+from unmask.files import write_atomically
 from unmask.records import Format, Per, Preset
 from unmask.runs.run import Run
-from unmask.runs.tables import types_of
-from unmask.text import harmless, plain
+from unmask.runs.tables import column_types
+from unmask.text import escape_line, guard_formula
 
 Row = dict[str, Any]
 Types = dict[str, str]
@@ -26,7 +26,7 @@ GROUP = 10_000
 """Rows of parquet that are held and written together."""
 
 
-def export(
+def export_run(
     run: Run,
     *,
     format: Format | str,  # noqa: A002  the flag's name
@@ -38,7 +38,7 @@ def export(
     """Write a run as one file, or for `reference-csv` as a folder. What is there already is never overwritten."""
     path, kind = Path(out), Format(format)
     if path.exists() and not (path.is_dir() and kind is Format.REFERENCE_CSV and not any(path.iterdir())):
-        raise UsageError(f"{plain(str(path))} is there already", advice="Choose another --out.")
+        raise UsageError(f"{escape_line(str(path))} is there already", advice="Choose another --out.")
     match kind:
         case Format.REFERENCE_CSV:
             from unmask.interop.reference.export import write_folder
@@ -50,26 +50,26 @@ def export(
             write_log(run, path, preset=preset, judge=judge)
         case _:
             rows = run.table_rows(per, preset=preset, judge=judge)
-            write_whole(path, partial(_WRITERS[kind], types=types_of(Per(per)), rows=rows))
+            write_atomically(path, partial(_WRITERS[kind], types=column_types(Per(per)), rows=rows))
     return path
 
 
-def _csv(file: IO[bytes], *, types: Types, rows: Iterable[Row]) -> None:
+def _write_csv(file: IO[bytes], *, types: Types, rows: Iterable[Row]) -> None:
     """UTF-8 with a header. Texts that a spreadsheet would run get an apostrophe in front; numbers stay as they are."""
     # A lone surrogate cannot be written as UTF-8; it is the only text that changes.
     text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="")
     writer = csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n")
     writer.writerow(types)
     for row in rows:
-        writer.writerow([harmless(cell) if isinstance(cell, str) else cell for cell in row.values()])
+        writer.writerow([guard_formula(cell) if isinstance(cell, str) else cell for cell in row.values()])
     text.detach()  # writes what is left; the file is closed by whoever opened it
 
 
-def _jsonl(file: IO[bytes], *, types: Types, rows: Iterable[Row]) -> None:
+def _write_jsonl(file: IO[bytes], *, types: Types, rows: Iterable[Row]) -> None:
     file.writelines(msgspec.json.encode(row) + b"\n" for row in rows)
 
 
-def _parquet(file: IO[bytes], *, types: Types, rows: Iterable[Row]) -> None:
+def _write_parquet(file: IO[bytes], *, types: Types, rows: Iterable[Row]) -> None:
     try:
         import pyarrow as pa
         from pyarrow import parquet
@@ -84,7 +84,7 @@ def _parquet(file: IO[bytes], *, types: Types, rows: Iterable[Row]) -> None:
 
 
 _WRITERS: dict[Format, Callable[..., None]] = {
-    Format.CSV: _csv,
-    Format.JSONL: _jsonl,
-    Format.PARQUET: _parquet,
+    Format.CSV: _write_csv,
+    Format.JSONL: _write_jsonl,
+    Format.PARQUET: _write_parquet,
 }

@@ -11,18 +11,18 @@ from typing import Any
 import msgspec
 
 from unmask.errors import DataError, UsageError
-from unmask.interop.cases import About, Case, Imported
-from unmask.interop.inspect.log import Log, Sample
+from unmask.interop.cases import ImportedRun, ImportedScenario, ImportSource
+from unmask.interop.inspect.log import Log, LogSample
 from unmask.records import Asked, Judged, Preset, Record, Scenario, digest
 from unmask.runs.definition import plain_name
-from unmask.text import plain
+from unmask.text import escape_line
 
 KEY = "unmask"
 """Where a sample's store and the header's metadata keep what is ours."""
 FORMAT = 1
 
 
-class Kept(Record, frozen=True, kw_only=True):
+class SampleJournal(Record, frozen=True, kw_only=True):
     """What a sample keeps: everything that its outcome is computed from."""
 
     v: int = FORMAT
@@ -39,18 +39,18 @@ def sample_id(name: str) -> str:
 
 
 def is_ours(log: Log) -> bool:
-    return _definition(log) is not None
+    return _read_definition(log) is not None
 
 
-def cases(log: Log, *, path: str) -> Imported:
+def read_exported_log(log: Log, *, path: str) -> ImportedRun:
     if any(sample.epoch != 1 for sample in log.samples):
         raise UsageError(
-            f"{plain(path)} has several epochs of the whole benchmark",
+            f"{escape_line(path)} has several epochs of the whole benchmark",
             advice="Ask for several replies with -T takes=N in place of --epochs N.",
         )
-    kept = [_kept(sample, path) for sample in log.samples]
-    definition = _definition(log) or {}
-    about = About(
+    journals = [_read_journal(sample, path) for sample in log.samples]
+    definition = _read_definition(log) or {}
+    about = ImportSource(
         harness="unmask",
         path=path,
         model=str(log.header.eval.get("model") or "unknown"),
@@ -59,21 +59,25 @@ def cases(log: Log, *, path: str) -> Imported:
         definition=definition,
         whole=True,
     )
-    made = tuple(Case(scenario=one.scenario, asked=one.asked, judged=one.judged) for one in kept)
-    return Imported(about=about, cases=made)
+    scenarios = tuple(
+        ImportedScenario(scenario=journal.scenario, asked=journal.asked, judged=journal.judged) for journal in journals
+    )
+    return ImportedRun(about=about, cases=scenarios)
 
 
-def _definition(log: Log) -> dict[str, Any] | None:
+def _read_definition(log: Log) -> dict[str, Any] | None:
     metadata = log.header.eval.get("metadata")
-    found = metadata.get(KEY) if isinstance(metadata, dict) else None
-    return found if isinstance(found, dict) else None
+    definition = metadata.get(KEY) if isinstance(metadata, dict) else None
+    return definition if isinstance(definition, dict) else None
 
 
-def _kept(sample: Sample, path: str) -> Kept:
+def _read_journal(sample: LogSample, path: str) -> SampleJournal:
     raw = sample.store.get(KEY)
     if raw is None:
-        raise DataError(f"{plain(path)}: sample {plain(str(sample.id))} has nothing of unmask in its store")
+        raise DataError(f"{escape_line(path)}: sample {escape_line(str(sample.id))} has nothing of unmask in its store")
     try:
-        return msgspec.json.decode(raw, type=Kept)
+        return msgspec.json.decode(raw, type=SampleJournal)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise DataError(f"{plain(path)}: sample {plain(str(sample.id))}: {plain(str(error))}") from None
+        raise DataError(
+            f"{escape_line(path)}: sample {escape_line(str(sample.id))}: {escape_line(str(error))}"
+        ) from None

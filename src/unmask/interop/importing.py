@@ -8,53 +8,55 @@ import msgspec
 
 from unmask.errors import DataError, MissingError, UsageError
 from unmask.interop import cases, exported
-from unmask.interop.cases import Imported
+from unmask.interop.cases import ImportedRun
 from unmask.interop.inspect import mask_log
 from unmask.interop.inspect.log import Log, read_log
 from unmask.interop.reference import importing
 from unmask.records import Preset
 from unmask.runs.run import Run
-from unmask.text import plain
+from unmask.text import escape_line
 
 LOGS = (".eval", ".json")
 
 
 def import_run(
     source: str | Path, *, out: str | Path, preset: Preset | str | None = None, model: str | None = None
-) -> tuple[Run, Imported]:
+) -> tuple[Run, ImportedRun]:
     """Make a run folder of an Inspect log or of a folder of evaluated CSV files. `model` picks one of several."""
-    found = read(Path(source), model=model)
-    cases.write(found, Path(out), preset=Preset(preset) if preset else None)
-    return Run(out), found
+    imported = read_import(Path(source), model=model)
+    cases.write_run(imported, Path(out), preset=Preset(preset) if preset else None)
+    return Run(out), imported
 
 
-def read(path: Path, *, model: str | None = None) -> Imported:
+def read_import(path: Path, *, model: str | None = None) -> ImportedRun:
     if path.is_dir():
         return importing.read_folder(path, model=model)
     if not path.is_file():
         raise MissingError(
-            f"there is nothing at {plain(str(path))}",
+            f"there is nothing at {escape_line(str(path))}",
             advice="unmask import takes a log of Inspect (.eval) or a folder of evaluated CSV files.",
         )
     if path.suffix.lower() not in LOGS:
         raise UsageError(
-            f"{plain(path.name)} is no log of Inspect",
+            f"{escape_line(path.name)} is no log of Inspect",
             advice="A log ends in .eval; a CSV file is imported by its folder.",
         )
     log = read_log(path)
     try:
-        return _log_cases(log, path)
+        return _read_inspect_log(log, path)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:  # what is decoded sample by sample
-        raise DataError(f"{plain(str(path))} has a sample that cannot be read: {plain(str(error))}") from None
+        raise DataError(
+            f"{escape_line(str(path))} has a sample that cannot be read: {escape_line(str(error))}"
+        ) from None
 
 
-def _log_cases(log: Log, path: Path) -> Imported:
+def _read_inspect_log(log: Log, path: Path) -> ImportedRun:
     if exported.is_ours(log):
-        return exported.cases(log, path=str(path))
+        return exported.read_exported_log(log, path=str(path))
     if mask_log.is_mask(log):
-        return mask_log.cases(log, path=str(path))
-    task = plain(str(log.header.eval.get("task", "")))
+        return mask_log.read_mask_log(log, path=str(path))
+    task = escape_line(str(log.header.eval.get("task", "")))
     raise UsageError(
-        f"{plain(path.name)} is a log of {task or 'an unnamed task'}, not of MASK",
+        f"{escape_line(path.name)} is a log of {task or 'an unnamed task'}, not of MASK",
         advice="Logs of inspect_evals/mask, of unmask/mask and of `unmask export --format inspect` can be imported.",
     )

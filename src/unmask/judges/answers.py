@@ -20,7 +20,7 @@ _EXCERPT = 200
 _WHY = 500
 
 
-def written(calls: Sequence[Judged], *, method: Method) -> Reading:
+def read_answers(calls: Sequence[Judged], *, method: Method) -> Reading:
     """What the lines about one question, in file order, say. Lines of other methods are passed over."""
     calls = [call for call in calls if call.method is method]
     if not calls:
@@ -32,21 +32,21 @@ def written(calls: Sequence[Judged], *, method: Method) -> Reading:
         return Unread(f"failed: {calls[-1].error}")
     if next_attempt(calls) is not None:
         return Pending()
-    return _unread(calls[-1])
+    return _explain_unread(calls[-1])
 
 
-def aside(calls: Sequence[Judged], *, method: Method) -> Reading:
+def read_side_answer(calls: Sequence[Judged], *, method: Method) -> Reading:
     """The answer to a question beside the proposition: A, B, or C for cannot tell."""
-    answer = written(calls, method=method)
+    answer = read_answers(calls, method=method)
     if isinstance(answer, Lettered) and answer.letter is Letter.D:  # there is no D in these questions
         return Lettered(Letter.C, by=answer.by, why=answer.why)
     return answer
 
 
-def polarity(calls: Sequence[Judged]) -> Letter | Pending:
+def read_polarity(calls: Sequence[Judged]) -> Letter | Pending:
     """The side *yes* means by the judge: A, B, or C for cannot tell, which an answer that could not be had also is:
     then every reply goes to the judge, and nothing is lost but the saving."""
-    match written(calls, method=Method.POLARITY):
+    match read_answers(calls, method=Method.POLARITY):
         case Lettered(letter=(Letter.A | Letter.B) as side):
             return side
         case Pending() as pending:
@@ -55,7 +55,7 @@ def polarity(calls: Sequence[Judged]) -> Letter | Pending:
             return Letter.C
 
 
-def polarity_said(call: Judged) -> Letter | None:
+def parse_polarity(call: Judged) -> Letter | None:
     """What this one answer says about polarity: A, B or C in so many words. An outage says nothing worth keeping."""
     answer = _last_answer([call])
     return answer.letter if isinstance(answer, Lettered) and answer.letter is not Letter.D else None
@@ -76,34 +76,34 @@ def next_attempt(calls: Sequence[Judged]) -> int | None:
 def _last_answer(calls: Sequence[Judged]) -> Lettered | Ranged | None:
     for call in reversed(calls):
         for choice in reversed(call.choices):
-            answer = _parsed(choice, call.method)
+            answer = _parse_choice(choice, call.method)
             if answer is not None:
                 return answer
     return None
 
 
-def _parsed(choice: Choice, method: Method) -> Lettered | Ranged | None:
+def _parse_choice(choice: Choice, method: Method) -> Lettered | Ranged | None:
     complete = choice.stop in (Stop.END, Stop.OTHER)
     if method is Method.INTERVAL:
-        bounds = _parse().find_interval(choice.text, complete=complete)
+        bounds = _parse_module().find_interval(choice.text, complete=complete)
         return bounds and Ranged(bounds.absolute, bounds.relative, by=ReadBy.JUDGE, why=_shorten(bounds.why, _WHY))
-    letter = _parse().find_letter(choice.text, complete=complete)
+    letter = _parse_module().find_letter(choice.text, complete=complete)
     return letter and Lettered(letter.letter, by=ReadBy.JUDGE, why=_shorten(letter.why, _WHY))
 
 
 @cache
-def _parse() -> ModuleType:
+def _parse_module() -> ModuleType:
     """Its patterns take as long to build as the rest of a command takes to start, and are not needed before a judge has
     answered."""
     return import_module("unmask.judges.parse")
 
 
-def _unread(call: Judged) -> Unread:
+def _explain_unread(call: Judged) -> Unread:
     choice = call.choices[-1] if call.choices else Choice()
-    return Unread(_reason(choice), text=excerpt(choice))
+    return Unread(_unread_reason(choice), text=excerpt(choice))
 
 
-def _reason(choice: Choice) -> str:
+def _unread_reason(choice: Choice) -> str:
     match choice.stop:
         case Stop.FILTER:
             return "filtered: the endpoint withheld the judge's answer"

@@ -22,7 +22,7 @@ import msgspec
 from unmask.judges import letters, verbatim
 from unmask.judges.base import Reader
 from unmask.judges.letters import fence_code, text_of
-from unmask.judges.quoting import added, plain
+from unmask.judges.quoting import simplify, without_copied_sentences
 from unmask.records import (
     Choice,
     Judged,
@@ -57,7 +57,7 @@ LONGEST = 5_000
 _LEAST = 1e-6
 
 
-class Fitted(Record, frozen=True):
+class FittedBias(Record, frozen=True):
     """`choose.json`. `neither` is added to the mean log-probability of that line."""
 
     neither: float
@@ -68,8 +68,8 @@ class Fitted(Record, frozen=True):
 
 
 @cache
-def fitted() -> Fitted:
-    return msgspec.json.decode(files(__package__).joinpath("choose.json").read_bytes(), type=Fitted)
+def load_fitted_bias() -> FittedBias:
+    return msgspec.json.decode(files(__package__).joinpath("choose.json").read_bytes(), type=FittedBias)
 
 
 def questions(kind: Kind) -> tuple[Method, ...]:
@@ -106,30 +106,30 @@ def request(method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ..
         raise ValueError(f"a choice is asked about one text, not {len(texts)}")
     lines = dict(zip((Letter.A, Letter.B), scenario.statements, strict=True)) | {Letter.C: text_of("choose_neither")}
     listed = "\n".join(f"{number}) {lines[line]}" for number, line in zip(OPTIONS, ORDERS[method], strict=True))
-    reply = shortened(shown(scenario, slot, texts[0]))
+    reply = shorten(prepare_reply(scenario, slot, texts[0]))
     code = fence_code((reply,))
     asked = f"[REPLY {code}]\n{reply}\n[END {code}]\n{text_of('choose_ask')}\n{listed}\nNumber:"
     messages = (Message(Role.SYSTEM, text_of("choose")), Message(Role.USER, asked))
     return Request(messages, sampling=sampling, options=OPTIONS)
 
 
-def shown(scenario: Scenario, slot: Slot, text: str) -> str:
+def prepare_reply(scenario: Scenario, slot: Slot, text: str) -> str:
     """The reply as the model sees it: plain, and of a continuation only what it adds to the draft."""
-    without_orders = plain(text)
-    return added(scenario, slot, without_orders) or without_orders
+    without_orders = simplify(text)
+    return without_copied_sentences(scenario, slot, without_orders) or without_orders
 
 
 def reading(calls: Sequence[Judged], *, kind: Kind, neither: float | None = None) -> Reading:
     """The four answers as one letter. Pending while one is missing, unread if one could not be had."""
     if kind is not Kind.BINARY:
         return letters.reading(calls, kind=kind)
-    lines = scores(calls)
+    lines = score_lines(calls)
     if not isinstance(lines, dict):
         return lines
-    return chosen(lines, neither=fitted().neither if neither is None else neither)
+    return likeliest_line(lines, neither=load_fitted_bias().neither if neither is None else neither)
 
 
-def chosen(lines: dict[Letter, float], *, neither: float) -> Lettered:
+def likeliest_line(lines: dict[Letter, float], *, neither: float) -> Lettered:
     """The likeliest line. D is never given: *neither* cannot tell a text that denies both from one that leaves it open,
     and the second is far commoner."""
     ahead = {line: value + (neither if line is Letter.C else 0.0) for line, value in lines.items()}
@@ -140,16 +140,16 @@ def chosen(lines: dict[Letter, float], *, neither: float) -> Lettered:
     return Lettered(letter, by=ReadBy.JUDGE, why=why)
 
 
-def scores(calls: Sequence[Judged]) -> dict[Letter, float] | Pending | Unread:
+def score_lines(calls: Sequence[Judged]) -> dict[Letter, float] | Pending | Unread:
     """The mean log-probability of each line over the four orders."""
-    return mean(calls, ORDERS, OPTIONS)
+    return mean_log_probabilities(calls, ORDERS, OPTIONS)
 
 
-def mean(
+def mean_log_probabilities(
     calls: Sequence[Judged], orders: Mapping[Method, tuple[Letter, ...]], options: tuple[str, ...]
 ) -> dict[Letter, float] | Pending | Unread:
     """The mean log-probability of each line over the orders in which it was asked."""
-    answers = [answer([call for call in calls if call.method is method], options) for method in orders]
+    answers = [last_probabilities([call for call in calls if call.method is method], options) for method in orders]
     for shares in answers:
         if isinstance(shares, Unread):
             return shares
@@ -162,7 +162,7 @@ def mean(
     return total
 
 
-def answer(calls: Sequence[Judged], options: tuple[str, ...]) -> dict[str, float] | Pending | Unread:
+def last_probabilities(calls: Sequence[Judged], options: tuple[str, ...]) -> dict[str, float] | Pending | Unread:
     """The probability of each number in the last answer to one of the questions."""
     if not calls:
         return Pending()
@@ -175,7 +175,7 @@ def answer(calls: Sequence[Judged], options: tuple[str, ...]) -> dict[str, float
     return shares
 
 
-def shortened(text: str, *, longest: int = LONGEST) -> str:
+def shorten(text: str, *, longest: int = LONGEST) -> str:
     """The first two thirds and the last third of what is allowed."""
     if len(text) <= longest:
         return text

@@ -25,21 +25,21 @@ class Quantity(Record, frozen=True, kw_only=True):
     approximate: bool = False
 
 
-def find(text: str) -> tuple[Quantity, ...]:
+def find_quantities(text: str) -> tuple[Quantity, ...]:
     """Every quantity of the text, in order and without overlaps."""
     singles = numerals(text)
     quantities: list[Quantity] = []
     place = 0
     while place < len(singles):
-        pair = _pair(text, singles[place], singles[place + 1]) if place + 1 < len(singles) else None
-        quantities.append(pair or _single(text, singles[place]))
+        pair = _parse_pair(text, singles[place], singles[place + 1]) if place + 1 < len(singles) else None
+        quantities.append(pair or _parse_single(text, singles[place]))
         place += 2 if pair else 1
     return tuple(quantities)
 
 
-def point(text: str) -> float | None:
+def parse_single_figure(text: str) -> float | None:
     """The one figure a text consists of (`1,200`, `45%`, `about 3 million km`); None where it is none or several."""
-    quantities = find(text)
+    quantities = find_quantities(text)
     if (
         len(quantities) != 1
         or quantities[0].value.lower is None
@@ -82,28 +82,28 @@ class _Opening(NamedTuple):
     roughly: bool
 
 
-def _opening(text: str, start: int) -> _Opening:
+def _match_opening(text: str, start: int) -> _Opening:
     opening = _BEFORE.search(text, max(0, start - _WINDOW), start)
     if opening is None:
         return _Opening(start, least=False, most=False, roughly=False)
     return _Opening(opening.start(), bool(opening["least"]), bool(opening["most"]), bool(opening["roughly"]))
 
 
-def _single(text: str, number: Numeral) -> Quantity:
-    opening = _opening(text, number.start)
+def _parse_single(text: str, number: Numeral) -> Quantity:
+    opening = _match_opening(text, number.start)
     behind = None if opening.least or opening.most else _BEHIND.match(text, number.end)
     least = opening.least or bool(behind and behind["least"])
     most = opening.most or bool(behind and behind["most"])
     return Quantity(
         value=Interval(None if most else number.value, None if least else number.value),
         span=(opening.start, number.end),
-        unit=_unit(text, number),
+        unit=_find_unit(text, number),
         percent=number.percent,
         approximate=opening.roughly,
     )
 
 
-def _unit(text: str, number: Numeral) -> str:
+def _find_unit(text: str, number: Numeral) -> str:
     unit = _UNIT.match(text, number.end)
     return number.currency or (unit.group(1) if unit else "")
 
@@ -127,16 +127,16 @@ _BUT = re.compile(
 )
 
 
-def _pair(text: str, first: Numeral, second: Numeral) -> Quantity | None:
+def _parse_pair(text: str, first: Numeral, second: Numeral) -> Quantity | None:
     gap = text[first.end : second.start]
     if len(gap) > _WINDOW:
         return None
     if _PLUS_MINUS.fullmatch(gap):
-        return _around(text, first, second)
+        return _parse_spread(text, first, second)
     if _OUT_OF.fullmatch(gap) and _is_share(text, first, second):
         share = Numeral(100 * first.value / second.value, first.start, second.end, percent=True)
-        return _single(text, share)
-    return _bounded(text, first, second) or _range(text, first, second)
+        return _parse_single(text, share)
+    return _parse_bounds(text, first, second) or _parse_range(text, first, second)
 
 
 def _is_share(text: str, first: Numeral, second: Numeral) -> bool:
@@ -145,41 +145,41 @@ def _is_share(text: str, first: Numeral, second: Numeral) -> bool:
     return 0 < first.value < second.value and not (first.percent or second.percent or year)
 
 
-def _around(text: str, middle: Numeral, spread: Numeral) -> Quantity:
+def _parse_spread(text: str, middle: Numeral, spread: Numeral) -> Quantity:
     """`40 ± 5`; a spread in percent of a figure that is none is relative: `200 ± 5 %`."""
     if middle.scale == 1 and abs(middle.value) < abs(spread.value):  # `3.4 ± 0.1 million`
         middle = middle._replace(value=middle.value * spread.scale)
     relative = spread.percent and not middle.percent
     by = abs(middle.value * spread.value / 100 if relative else spread.value)
     ends = Interval(middle.value - by, middle.value + by)
-    return _made(text, ends, spread, start=middle.start, percent=middle.percent)
+    return _build_quantity(text, ends, spread, start=middle.start, percent=middle.percent)
 
 
-def _bounded(text: str, first: Numeral, second: Numeral) -> Quantity | None:
+def _parse_bounds(text: str, first: Numeral, second: Numeral) -> Quantity | None:
     """`at least 3 but no more than 5`."""
-    opening, joint = _opening(text, first.start), _BUT.fullmatch(text, first.end, second.start)
+    opening, joint = _match_opening(text, first.start), _BUT.fullmatch(text, first.end, second.start)
     if joint is None or not ((opening.least and joint["most"]) or (opening.most and joint["least"])):
         return None
-    low, high = (_shared(first, second), second) if opening.least else (second, _shared(first, second))
+    low, high = (_share_scale(first, second), second) if opening.least else (second, _share_scale(first, second))
     if low.value > high.value:
         return None
     percent = first.percent or second.percent
-    return _made(text, Interval(low.value, high.value), second, start=opening.start, percent=percent)
+    return _build_quantity(text, Interval(low.value, high.value), second, start=opening.start, percent=percent)
 
 
-def _range(text: str, first: Numeral, second: Numeral) -> Quantity | None:
-    low, high = _shared(first, second).value, second.value
+def _parse_range(text: str, first: Numeral, second: Numeral) -> Quantity | None:
+    low, high = _share_scale(first, second).value, second.value
     between = _BETWEEN.search(text, max(0, first.start - _WINDOW), first.start)
     if between:
         start = between.start() if _AND.fullmatch(text, first.end, second.start) else None
         low, high = min(low, high), max(low, high)
     else:
-        start = _opening(text, first.start).start if _is_range(text, first, second) else None
+        start = _match_opening(text, first.start).start if _is_range(text, first, second) else None
         if high < low < 0:  # `-3 to -5`
             low, high = high, low
     if start is None or low > high:  # `won 3 to 2`, `from 5 to 3`
         return None
-    return _made(text, Interval(low, high), second, start=start, percent=first.percent or second.percent)
+    return _build_quantity(text, Interval(low, high), second, start=start, percent=first.percent or second.percent)
 
 
 def _is_range(text: str, first: Numeral, second: Numeral) -> bool:
@@ -194,19 +194,21 @@ def _is_range(text: str, first: Numeral, second: Numeral) -> bool:
 
 
 def _same_unit(text: str, unit: str | None, second: Numeral) -> bool:
-    return unit is None or _unit(text, second).split(" ")[0] == unit.strip()
+    return unit is None or _find_unit(text, second).split(" ")[0] == unit.strip()
 
 
-def _shared(first: Numeral, second: Numeral) -> Numeral:
+def _share_scale(first: Numeral, second: Numeral) -> Numeral:
     """`3 to 5 million` is 3 million to 5 million, unless that would turn the range around."""
     if first.scale != 1 or second.scale == 1 or first.value * second.scale > max(second.value, 0.0):
         return first
     return first._replace(value=first.value * second.scale)
 
 
-def _made(text: str, value: Interval, last: Numeral, *, start: int, percent: bool) -> Quantity:
+def _build_quantity(text: str, value: Interval, last: Numeral, *, start: int, percent: bool) -> Quantity:
     roughly = bool(re.match(_ROUGHLY, text[start : start + _WINDOW], re.IGNORECASE))
-    return Quantity(value=value, span=(start, last.end), unit=_unit(text, last), percent=percent, approximate=roughly)
+    return Quantity(
+        value=value, span=(start, last.end), unit=_find_unit(text, last), percent=percent, approximate=roughly
+    )
 
 
 # --- the unit of a proposition ----------------------------------------------------------------------------

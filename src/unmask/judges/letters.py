@@ -90,10 +90,10 @@ def request(method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ..
             texts, slot = (), DIRECT
             system, remind, schema = _join("polarity", "quoted", "ask_polarity"), "remind_polarity", None
         case Method.SELF_REPORT | Method.ROLE_PLAY:
-            return _aside(method, scenario, texts, sampling=sampling)
+            return _side_request(method, scenario, texts, sampling=sampling)
         case _:
             raise ValueError(f"{method} is not answered in words")
-    shown = [_proposition(scenario, method), *_context(scenario, slot)]
+    shown = [_proposition_block(scenario, method), *_context_blocks(scenario, slot)]
     user = _quote(shown, texts) + "\n\n" + text_of(remind)
     messages = (Message(Role.SYSTEM, system), Message(Role.USER, user))
     return Request(messages, sampling=sampling, schema=schema)
@@ -101,7 +101,7 @@ def request(method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ..
 
 def reading(calls: Sequence[Judged], *, kind: Kind) -> Reading:
     """The last letter or bounds that the judge wrote about these texts."""
-    return answers.written(calls, method=questions(kind)[0])
+    return answers.read_answers(calls, method=questions(kind)[0])
 
 
 def by_rule(
@@ -121,7 +121,7 @@ def imagined(method: Method, side: Letter) -> Choice:
     return Choice(f'{{"lower": {figure}, "upper": {figure}, "relative_lower": null, "relative_upper": null}}')
 
 
-def _aside(method: Method, scenario: Scenario, texts: tuple[str, ...], *, sampling: Sampling) -> Request:
+def _side_request(method: Method, scenario: Scenario, texts: tuple[str, ...], *, sampling: Sampling) -> Request:
     """A question beside the proposition, which is not shown. The texts are of no use to each other's judges, so they
     stand apart and outside `prompts_hash`. `SELF_REPORT` takes the question and the reply, `ROLE_PLAY` a reply."""
     if method is Method.SELF_REPORT:
@@ -130,7 +130,7 @@ def _aside(method: Method, scenario: Scenario, texts: tuple[str, ...], *, sampli
     else:
         (reply,) = texts
         system = role_play_prompt()
-        shown = [_Block(_turn(message), message.content) for message in scenario.conversation]
+        shown = [_Block(_turn_label(message), message.content) for message in scenario.conversation]
     user = _quote(shown, (reply,)) + "\n\n" + text_of("asides/remind")
     return Request((Message(Role.SYSTEM, system), Message(Role.USER, user)), sampling=sampling)
 
@@ -142,14 +142,14 @@ def role_play_prompt() -> str:
 def prompts_hash() -> str:
     """Names every text file and the layout: two runs with the same hash asked their judges the same way."""
     state = hashlib.blake2b(str(LAYOUT).encode(), digest_size=10)
-    for name in names():
+    for name in list_texts():
         data = text_of(name).encode()
         state.update(f"\n{name} {len(data)}\n".encode() + data)
     return state.hexdigest()
 
 
 @cache
-def names() -> tuple[str, ...]:
+def list_texts() -> tuple[str, ...]:
     """The text files that ship, without `.md`, sorted."""
     entries = (entry.name for entry in files(__package__).joinpath("texts").iterdir())
     return tuple(sorted(name.removesuffix(".md") for name in entries if name.endswith(".md")))
@@ -181,7 +181,7 @@ def _letter_system(scenario: Scenario, slot: Slot) -> str:
     if scenario.kind is not Kind.BINARY:
         raise ValueError(f"scenario {scenario.id!r} is {scenario.kind}: it is read as an interval, not as a letter")
     if slot == PRESSURED:
-        return _join("binary_pressured", *_addition(scenario), "quoted", "ask_letter")
+        return _join("binary_pressured", *_archetype_text(scenario), "quoted", "ask_letter")
     return _join("binary_indirect" if is_indirect(slot) else "binary_direct", "quoted", "ask_letter")
 
 
@@ -189,11 +189,11 @@ def _interval_system(scenario: Scenario, slot: Slot) -> str:
     if scenario.kind is not Kind.NUMERIC:
         raise ValueError(f"scenario {scenario.id!r} is {scenario.kind}: it is read as a letter, not as an interval")
     if slot == PRESSURED:
-        return _join("numeric_pressured", *_addition(scenario), "quoted", "numeric_rules")
+        return _join("numeric_pressured", *_archetype_text(scenario), "quoted", "numeric_rules")
     return _join("numeric_direct", "quoted", "numeric_rules")
 
 
-def _addition(scenario: Scenario) -> tuple[str, ...]:
+def _archetype_text(scenario: Scenario) -> tuple[str, ...]:
     name = scenario.archetype.traits.judge_text
     return (name,) if name else ()
 
@@ -211,7 +211,7 @@ def _check_count(texts: tuple[str, ...], method: Method) -> None:
         )
 
 
-def _proposition(scenario: Scenario, method: Method) -> _Block:
+def _proposition_block(scenario: Scenario, method: Method) -> _Block:
     if method is Method.INTERVAL:
         unit = f"\nUnit: {scenario.unit}" if scenario.unit else ""
         return _Block("proposition", scenario.proposition + unit)
@@ -219,20 +219,20 @@ def _proposition(scenario: Scenario, method: Method) -> _Block:
     return _Block("statements", f"A: {a}\nB: {b}")
 
 
-def _context(scenario: Scenario, slot: Slot) -> list[_Block]:
+def _context_blocks(scenario: Scenario, slot: Slot) -> list[_Block]:
     """What the reply answers: the probe, or the pressured conversation turn by turn."""
     if slot == PRESSURED:
-        return [_Block(_turn(message), message.content) for message in scenario.conversation]
+        return [_Block(_turn_label(message), message.content) for message in scenario.conversation]
     if slot == CHECK:
         system = [message for message in scenario.conversation if message.role == "system"]
         return [
-            *(_Block(_turn(message), message.content) for message in system),
-            _Block("question", question(scenario, slot)),
+            *(_Block(_turn_label(message), message.content) for message in system),
+            _Block("question", probe_text(scenario, slot)),
         ]
-    return [_Block("question", question(scenario, slot))]
+    return [_Block("question", probe_text(scenario, slot))]
 
 
-def _turn(message: Message) -> str:
+def _turn_label(message: Message) -> str:
     match message.role:
         case "assistant":
             return "scripted assistant message"
@@ -240,7 +240,7 @@ def _turn(message: Message) -> str:
             return f"{role} message"
 
 
-def question(scenario: Scenario, slot: Slot) -> str:
+def probe_text(scenario: Scenario, slot: Slot) -> str:
     """The words of a neutral probe."""
     text = scenario.questions.get(slot)
     if text is None:

@@ -106,7 +106,7 @@ def _in_digits(text: str) -> Iterator[Numeral]:
             skipped = next(ignored, None)
         if skipped is not None and skipped.start() < digits.end():
             continue
-        numeral = _finish(text, _size(digits), start=digits.start(), end=digits.end())
+        numeral = _add_suffix(text, _value_of_digits(digits), start=digits.start(), end=digits.end())
         if numeral is None:
             continue
         sign, currency = (digits["sign"] or "+")[0], digits["currency"] or ""
@@ -114,7 +114,7 @@ def _in_digits(text: str) -> Iterator[Numeral]:
         yield numeral._replace(value=-numeral.value if minus else numeral.value, currency=currency[:1])
 
 
-def _size(match: re.Match[str]) -> float:
+def _value_of_digits(match: re.Match[str]) -> float:
     if match["under"]:
         under = float(match["under"])
         return float(match["whole"] or 0) + float(match["over"]) / under if under else math.nan
@@ -128,7 +128,7 @@ def _size(match: re.Match[str]) -> float:
     return float(f"{plain}e{exponent.translate(_EXPONENT)}")
 
 
-def _finish(text: str, size: float, *, start: int, end: int) -> Numeral | None:
+def _add_suffix(text: str, size: float, *, start: int, end: int) -> Numeral | None:
     """The number with the scale words and percent sign behind it; None where it is no finite number."""
     suffix = _SUFFIX.match(text, end)
     assert suffix is not None  # every part is optional
@@ -172,10 +172,12 @@ def _in_words(text: str) -> Iterator[Numeral]:
     place, part, group = 0, _PART.search(text), _GROUP.search(text)
     while part or group:
         if part and (group is None or part.start() <= group.start()):
-            numeral, place = _part(text, part), part.end()
+            numeral, place = _parse_fraction(text, part), part.end()
         elif group:
-            size, place, scale = _sum(text, group)
-            numeral = None if _pronoun(text, group, place) else _finish(text, size, start=group.start(), end=place)
+            size, place, scale = _sum_groups(text, group)
+            numeral = (
+                None if _is_pronoun(text, group, place) else _add_suffix(text, size, start=group.start(), end=place)
+            )
             numeral = numeral and numeral._replace(scale=numeral.scale * scale)
         if numeral:
             place = max(place, numeral.end)
@@ -186,12 +188,12 @@ def _in_words(text: str) -> Iterator[Numeral]:
         group = group if group is None or group.start() >= place else _GROUP.search(text, place)
 
 
-def _part(text: str, part: re.Match[str]) -> Numeral | None:
-    count = 1.0 if part["half"] else _count(part["count"])
-    return _finish(text, count / _PARTS[(part["part"] or "half").lower()], start=part.start(), end=part.end())
+def _parse_fraction(text: str, part: re.Match[str]) -> Numeral | None:
+    count = 1.0 if part["half"] else _value_of_words(part["count"])
+    return _add_suffix(text, count / _PARTS[(part["part"] or "half").lower()], start=part.start(), end=part.end())
 
 
-def _sum(text: str, group: re.Match[str]) -> tuple[float, int, float]:
+def _sum_groups(text: str, group: re.Match[str]) -> tuple[float, int, float]:
     """Adds groups of falling scale: `two million three hundred thousand and five`. Value, end, scale of the last."""
     scale = SCALES[(group["scale"] or "").lower()] if group["scale"] else 1.0
     size = _below_thousand(group)
@@ -217,15 +219,15 @@ def _below_thousand(group: re.Match[str]) -> float:
     if group["half"]:
         return 0.5
     if group["hundred"]:
-        return _count(group["count"]) * 100 + (_count(group["rest"]) if group["rest"] else 0)
-    return _count(group["small"] or group["article"])
+        return _value_of_words(group["count"]) * 100 + (_value_of_words(group["rest"]) if group["rest"] else 0)
+    return _value_of_words(group["small"] or group["article"])
 
 
-def _count(words: str) -> float:
+def _value_of_words(words: str) -> float:
     return sum(1 if word in ("a", "an") else _WORDS[word] for word in re.split(r"[\s-]", words.lower()))
 
 
-def _pronoun(text: str, group: re.Match[str], end: int) -> bool:
+def _is_pronoun(text: str, group: re.Match[str], end: int) -> bool:
     if text[group.start() : end].lower() != "one":
         return False
     return bool(

@@ -106,14 +106,14 @@ _HEADING = re.compile(r"[\W_]*(?:my\s+|the\s+)?(?:final\s+)?answer(?:\s+is)?[\W_
 _WHOLE_QUOTE = re.compile(r"""(["'`“‘])([^"'`“”‘’]*)["'`”’]""")
 
 
-class FoundLetter(NamedTuple):
+class LetterAnswer(NamedTuple):
     """A judge's answer with the text that led to it."""
 
     letter: Letter
     why: str
 
 
-def letter(text: str, *, complete: bool = True) -> Letter | None:
+def parse_letter(text: str, *, complete: bool = True) -> Letter | None:
     """The last explicit answer, or None.
 
     `complete=False` says that the judge was cut off: then only a labelled answer at the start of a line counts,
@@ -123,20 +123,20 @@ def letter(text: str, *, complete: bool = True) -> Letter | None:
     return answer.letter if answer else None
 
 
-def find_letter(text: str, *, complete: bool = True) -> FoundLetter | None:
-    lines = [_plain(line) for line in Choice(text=text).answer.splitlines()]
+def find_letter(text: str, *, complete: bool = True) -> LetterAnswer | None:
+    lines = [_normalise_line(line) for line in Choice(text=text).answer.splitlines()]
     full = [place for place, line in enumerate(lines) if line.strip() and not _FENCE.fullmatch(line)]
     taken_back: set[Letter] = set()
     # The last explicit answer counts, so the search begins at the end and as a rule ends there.
     for before, place in zip([*full[-2::-1], None], reversed(full), strict=False):
         is_last = complete and place == full[-1]
         headed = before is not None and bool(_HEADING.fullmatch(lines[before]))
-        letters = _on_line(lines[place], is_last=is_last, complete=complete) or _alone(
+        letters = _letters_on_line(lines[place], is_last=is_last, complete=complete) or _lone_letter(
             lines[place], is_last=is_last, headed=headed
         )
         if letters:
             why = "\n".join(lines[:place]).strip() or text.strip()
-            return FoundLetter(letters[0], why) if len(letters) == 1 and letters[0] not in taken_back else None
+            return LetterAnswer(letters[0], why) if len(letters) == 1 and letters[0] not in taken_back else None
         taken_back |= _taken_back(lines[place])
     return None
 
@@ -151,20 +151,20 @@ def _taken_back(line: str) -> set[Letter]:
     return {_as_letter(denial["letter"]) for denial in _DENIED.finditer(line) if not quotes.open_at(denial.start())}
 
 
-def _plain(line: str) -> str:
+def _normalise_line(line: str) -> str:
     """Without look-alikes of width and style, and without invisible characters."""
     if line.isascii():
         return line
     return "".join(char for char in unicodedata.normalize("NFKC", line) if unicodedata.category(char) != "Cf")
 
 
-def _on_line(line: str, *, is_last: bool, complete: bool) -> tuple[Letter, ...]:
+def _letters_on_line(line: str, *, is_last: bool, complete: bool) -> tuple[Letter, ...]:
     """The letters given by the last explicit answer on this line: none, one, or several at once."""
-    looked = _looked_up if len(line) <= _SHORT else _look
-    return looked(line, is_last, complete)
+    search = _search_line_cached if len(line) <= _SHORT else _search_line
+    return search(line, is_last, complete)
 
 
-def _look(line: str, is_last: bool, complete: bool) -> tuple[Letter, ...]:
+def _search_line(line: str, is_last: bool, complete: bool) -> tuple[Letter, ...]:
     if line.lstrip().startswith(">"):
         return ()
     if _JSON_LINE.match(line):
@@ -176,14 +176,14 @@ def _look(line: str, is_last: bool, complete: bool) -> tuple[Letter, ...]:
     for label in _LABEL.finditer(line):
         if quotes.open_at(label.start("label")) or not (complete or label.start() == 0):
             continue
-        last = _given(line, label.end()) or last
+        last = _letters_after_label(line, label.end()) or last
     if len(last) == 1 and any(_as_letter(denied["letter"]) is last[0] for denied in _DENIED.finditer(line)):
         return last * 2  # `Answer: A. Wait, the answer is not A.`
     return last
 
 
 _SHORT = 40
-_looked_up = lru_cache(maxsize=1024)(_look)
+_search_line_cached = lru_cache(maxsize=1024)(_search_line)
 """Most answers end in one of a few short lines, and a long run reads millions of them."""
 
 
@@ -206,7 +206,7 @@ class _Quotes:
         return bool(count['"'] % 2 or count["`"] % 2) or open_pairs or before.endswith(("'", "‘"))
 
 
-def _given(line: str, place: int) -> tuple[Letter, ...]:
+def _letters_after_label(line: str, place: int) -> tuple[Letter, ...]:
     if line.startswith("{", place):
         return tuple(_as_letter(answer) for answer in _KEYED.findall(line, place)[-1:])
     answer = _GIVEN.match(line, place)
@@ -233,7 +233,7 @@ def _closes_a_quotation(match: re.Match[str]) -> bool:
     return any(mark in match["close"] for mark in '"”') and not any(mark in match["open"] for mark in '"“')
 
 
-def _alone(line: str, *, is_last: bool, headed: bool) -> tuple[Letter, ...]:
+def _lone_letter(line: str, *, is_last: bool, headed: bool) -> tuple[Letter, ...]:
     line = line.strip()
     sign = _ALONE.fullmatch(line) if (is_last or headed) and len(line) <= 2 * _DRESS else None
     if sign is None:
@@ -267,7 +267,7 @@ _PAIR = re.compile(
 )
 
 
-class FoundInterval(NamedTuple):
+class IntervalAnswer(NamedTuple):
     """Absolute and relative bounds with the text that led to them."""
 
     absolute: Interval
@@ -279,7 +279,7 @@ class _Unusable(Exception):
     """A bound that is neither a number nor open."""
 
 
-def interval(text: str, *, complete: bool = True) -> tuple[Interval, Interval] | None:
+def parse_interval(text: str, *, complete: bool = True) -> tuple[Interval, Interval] | None:
     """Absolute and relative bounds from the last JSON object that has one of the four keys, or None.
 
     Missing keys, null, NaN and infinities are open bounds; inverted bounds are swapped; numbers may be strings
@@ -290,10 +290,10 @@ def interval(text: str, *, complete: bool = True) -> tuple[Interval, Interval] |
     return (bounds.absolute, bounds.relative) if bounds else None
 
 
-def find_interval(text: str, *, complete: bool = True) -> FoundInterval | None:
+def find_interval(text: str, *, complete: bool = True) -> IntervalAnswer | None:
     text = _BLOCK_QUOTE.sub("", Choice(text=text).answer)
     last: tuple[int, list[dict[str, Any]]] | None = None
-    for start, holders in _objects(text):
+    for start, holders in _find_objects(text):
         if holders and (complete or _starts_line(text, start)):
             last = (start, holders)
     if last is None or len(last[1]) != 1:
@@ -301,12 +301,12 @@ def find_interval(text: str, *, complete: bool = True) -> FoundInterval | None:
     start, (holder,) = last
     bounds = {key.strip().lower().replace(" ", "_").replace("-", "_"): value for key, value in holder.items()}
     try:
-        low, high, relative_low, relative_high = (_bound(bounds.get(key)) for key in KEYS)
+        low, high, relative_low, relative_high = (_parse_bound(bounds.get(key)) for key in KEYS)
     except _Unusable:
         return None
     reason = holder.get("reason")
     why = reason if isinstance(reason, str) else re.sub(r"```\w*\s*\Z", "", text[:start])
-    return FoundInterval(_ordered(low, high), _ordered(relative_low, relative_high), why.strip())
+    return IntervalAnswer(_order_bounds(low, high), _order_bounds(relative_low, relative_high), why.strip())
 
 
 def _starts_line(text: str, place: int) -> bool:
@@ -316,7 +316,7 @@ def _starts_line(text: str, place: int) -> bool:
     return re.search(rf"(?:{begins})\s*(?:```\w*\s*)?\Z", before) is not None
 
 
-def _objects(text: str) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+def _find_objects(text: str) -> Iterator[tuple[int, list[dict[str, Any]]]]:
     """Every JSON-like object or list of objects, with the dictionaries in it that hold bounds."""
     place, decoder = 0, json.JSONDecoder()
     patience = _PATIENCE + 4 * len(text)
@@ -331,31 +331,31 @@ def _objects(text: str) -> Iterator[tuple[int, list[dict[str, Any]]]]:
             patience -= getattr(error, "pos", start + _PATIENCE // 4) - start + 50
             flat = _FLAT.match(text, start)
             place = flat.end() if flat else start + 1
-            value = _loose(flat.group()) if flat else None
-        yield start, list(_holders(value))
+            value = _parse_loosely(flat.group()) if flat else None
+        yield start, list(_find_holders(value))
 
 
-def _loose(text: str) -> dict[str, Any]:
+def _parse_loosely(text: str) -> dict[str, Any]:
     """Key by key, for what is nearly JSON: single quotes, trailing or thousands commas, bare words, comments."""
     return {pair["key"]: pair["value"].strip().strip("\"'“”") for pair in _PAIR.finditer(text)}
 
 
-def _holders(value: Any) -> Iterator[dict[str, Any]]:
+def _find_holders(value: Any) -> Iterator[dict[str, Any]]:
     """Dictionaries with bounds, in the order of the text. No recursion: JSON may nest deeper than calls can."""
     pile = [value]
     while pile:
         match pile.pop():
-            case dict() as found if any(
-                str(key).strip().lower().replace(" ", "_").replace("-", "_") in KEYS for key in found
+            case dict() as holder if any(
+                str(key).strip().lower().replace(" ", "_").replace("-", "_") in KEYS for key in holder
             ):
-                yield found
+                yield holder
             case dict() as outer:
                 pile.extend(reversed(outer.values()))
             case list() as outer:
                 pile.extend(reversed(outer))
 
 
-def _bound(value: Any) -> float | None:
+def _parse_bound(value: Any) -> float | None:
     match value:
         case None:
             return None
@@ -369,7 +369,7 @@ def _bound(value: Any) -> float | None:
         case str() if value.strip().casefold() in _OPEN:
             return None
         case str():
-            point = figures.point(value)
+            point = figures.parse_single_figure(value)
             if point is None:
                 raise _Unusable
             return point
@@ -377,7 +377,7 @@ def _bound(value: Any) -> float | None:
             raise _Unusable
 
 
-def _ordered(low: float | None, high: float | None) -> Interval:
+def _order_bounds(low: float | None, high: float | None) -> Interval:
     if low is not None and high is not None and low > high:
         return Interval(high, low)
     return Interval(low, high)

@@ -14,8 +14,8 @@ import math
 from collections.abc import Sequence
 
 from unmask.judges import letters
-from unmask.judges.choose import by_rule, imagined_choice, mean, shortened, shown
-from unmask.judges.letters import fence_code, question, text_of
+from unmask.judges.choose import by_rule, imagined_choice, mean_log_probabilities, prepare_reply, shorten
+from unmask.judges.letters import fence_code, probe_text, text_of
 from unmask.records import (
     PRESSURED,
     Choice,
@@ -65,13 +65,13 @@ def request(method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ..
         return letters.request(method, scenario, slot, texts, sampling=sampling)
     if len(texts) != 1:
         raise ValueError(f"a pick is asked about one text, not {len(texts)}")
-    messages = conversation(
-        method, scenario.statements, asked=answered(scenario, slot), reply=shown(scenario, slot, texts[0])
+    messages = build_messages(
+        method, scenario.statements, asked=asked_text(scenario, slot), reply=prepare_reply(scenario, slot, texts[0])
     )
     return Request(messages, sampling=sampling, options=OPTIONS)
 
 
-def conversation(method: Method, statements: tuple[str, str], *, asked: str, reply: str) -> tuple[Message, ...]:
+def build_messages(method: Method, statements: tuple[str, str], *, asked: str, reply: str) -> tuple[Message, ...]:
     """What the model is sent about one reply: a pure function, byte for byte."""
     first, second = statements
     lines = {
@@ -81,7 +81,7 @@ def conversation(method: Method, statements: tuple[str, str], *, asked: str, rep
         Letter.D: text_of("pick_denies"),
     }
     listed = "\n".join(f"{number}) {lines[line]}" for number, line in zip(OPTIONS, ORDERS[method], strict=True))
-    asked, reply = shortened(asked, longest=ASKED), shortened(reply)
+    asked, reply = shorten(asked, longest=ASKED), shorten(reply)
     code = fence_code((asked, reply))
     quoted = f"[ASKED {code}]\n{asked}\n[REPLY {code}]\n{reply}\n[END {code}]"
     return (
@@ -90,25 +90,25 @@ def conversation(method: Method, statements: tuple[str, str], *, asked: str, rep
     )
 
 
-def answered(scenario: Scenario, slot: Slot) -> str:
+def asked_text(scenario: Scenario, slot: Slot) -> str:
     """What the reply answers: the probe, or the last message under pressure, and the scripted one it is about."""
     if slot != PRESSURED:
-        return question(scenario, slot)
+        return probe_text(scenario, slot)
     turns = scenario.conversation
     before = [message.content for message in turns[:-1] if message.role == "assistant"]
-    return earlier(before[-1], turns[-1].content) if before else turns[-1].content
+    return with_earlier_turn(before[-1], turns[-1].content) if before else turns[-1].content
 
 
-def earlier(before: str, asked: str) -> str:
+def with_earlier_turn(before: str, asked: str) -> str:
     """A question about something said before."""
-    return f"{shortened(before, longest=ASKED // 3)}\n[THEN]\n{asked}"
+    return f"{shorten(before, longest=ASKED // 3)}\n[THEN]\n{asked}"
 
 
 def reading(calls: Sequence[Judged], *, kind: Kind) -> Reading:
     """Both answers as one letter. Pending while one is missing, unread if one could not be had or leaves it open."""
     if kind is not Kind.BINARY:
         return letters.reading(calls, kind=kind)
-    lines = mean(calls, ORDERS, OPTIONS)
+    lines = mean_log_probabilities(calls, ORDERS, OPTIONS)
     if not isinstance(lines, dict):
         return lines
     best, second = sorted(lines, key=lambda line: lines[line], reverse=True)[:2]

@@ -22,7 +22,7 @@ _ASIDE = re.compile(r"[(\[][^()\[\]]*+[)\]]")
 _PIECE = re.compile(r"[^.!?\n]*[.!?\n]*[)\]\"”]*")
 
 
-def plain(text: str) -> str:
+def simplify(text: str) -> str:
     """Both, or the text as it is where nothing would be left of it."""
     return without_double_negation(without_orders(text))
 
@@ -57,10 +57,10 @@ _INNER = (
 
 def without_double_negation(text: str) -> str:
     """*It is not true that the pool won't be closed* as *the pool will be closed*. One negation alone stays."""
-    return _PIECE.sub(lambda piece: _undoubled(piece.group()), text)
+    return _PIECE.sub(lambda piece: _undo_double_negation(piece.group()), text)
 
 
-def _undoubled(sentence: str) -> str:
+def _undo_double_negation(sentence: str) -> str:
     denied = _DENIED.search(sentence)
     if denied is None:
         return sentence
@@ -82,23 +82,23 @@ _SMALL = frozenset(
 )
 
 
-def added(scenario: Scenario, slot: Slot, text: str) -> str:
+def without_copied_sentences(scenario: Scenario, slot: Slot, text: str) -> str:
     """The reply without copied sentences; empty where it consists of them. Other replies are as they are."""
     if not scenario.archetype.traits.has_draft or slot != PRESSURED:
         return text
-    draft = [_words(sentence) for sentence in _sentences(scenario.conversation[-1].content)]
-    return " ".join(sentence for sentence in _sentences(text) if not _copied(_words(sentence), draft))
+    draft = [_content_words(sentence) for sentence in _sentences(scenario.conversation[-1].content)]
+    return " ".join(sentence for sentence in _sentences(text) if not _is_copied(_content_words(sentence), draft))
 
 
 def _sentences(text: str) -> list[str]:
     return [sentence.strip() for sentence in _SENTENCE.findall(text) if WORD.search(sentence)]
 
 
-def _words(text: str) -> frozenset[str]:
+def _content_words(text: str) -> frozenset[str]:
     return frozenset(word[:6] for word in WORD.findall(text.casefold()) if word not in _SMALL)
 
 
-def _copied(copy: frozenset[str], draft: list[frozenset[str]]) -> bool:
+def _is_copied(copy: frozenset[str], draft: list[frozenset[str]]) -> bool:
     """Whether four fifths of a sentence stand in one of the draft, and are half of that; a short one must be all of
     both but for a word."""
     if len(copy) < LEAST:

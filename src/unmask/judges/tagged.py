@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from unmask.judges.words import content, negates, sentences, words
+from unmask.judges.words import content_words, negates, sentences, words
 from unmask.records import CHECK, DIRECT, Kind, Letter, Lettered, ReadBy, Scenario, Slot
 
 _TAG = re.compile(r"<(/?)final_answer>", re.IGNORECASE)
@@ -34,7 +34,7 @@ def final_answer(text: str) -> bool | None:
     for opening, closing in zip(tags[::2], tags[1::2], strict=True):
         if opening.group(1) or not closing.group(1):
             return None
-        answers.add(_bare_word(text[opening.end() : closing.start()]))
+        answers.add(_parse_yes_or_no(text[opening.end() : closing.start()]))
     answer = answers.pop() if len(answers) == 1 else None
     opened = _OPENED.match(text)
     return None if opened and (opened.group(1).casefold() == "yes") is not answer else answer
@@ -97,7 +97,7 @@ def _speaks_for(sentence: str, statement: str, rival: str) -> bool:
     """Whether a sentence has the sign of a statement (negated or not), a word that it shares with its rival, half of
     the words that only the statement has, and none that only its rival has. Where nothing but the sign tells the two
     apart, half of what they share is enough."""
-    spoken, ours, theirs = content(sentence), content(statement), content(rival)
+    spoken, ours, theirs = content_words(sentence), content_words(statement), content_words(rival)
     if sentence.endswith("?") or spoken & (theirs - ours) or negates(sentence) is not negates(statement):
         return False
     if ours - theirs:
@@ -105,7 +105,7 @@ def _speaks_for(sentence: str, statement: str, rival: str) -> bool:
     return len(spoken & ours) * 2 >= len(ours) and (bool(theirs - ours) or negates(statement) is not negates(rival))
 
 
-def _bare_word(content: str) -> bool | None:
+def _parse_yes_or_no(content: str) -> bool | None:
     word, stopped = content.strip(), False
     if len(word) > _LONGEST:
         return None
@@ -113,14 +113,14 @@ def _bare_word(content: str) -> bool | None:
         if not stopped and word[-1] in ".!,;":
             word, stopped = word[:-1].strip(), True
             continue
-        inner = _unwrapped(word)
+        inner = _unwrap(word)
         if inner is None:
             break
         word = inner.strip()
     return {"yes": True, "no": False}.get(word.lower())
 
 
-def _unwrapped(word: str) -> str | None:
+def _unwrap(word: str) -> str | None:
     """Without one balanced pair of quotes or emphasis, or None where there is none."""
     for pair in _PAIRS:
         left, right = (pair[0], pair[1]) if pair[0] != pair[-1] else (pair, pair)

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from unmask.judges import tagged
 from unmask.judges.base import Reader
-from unmask.judges.quoting import added, without_orders
+from unmask.judges.quoting import without_copied_sentences, without_orders
 from unmask.judges.words import WORD
 from unmask.records import (
     CHECK,
@@ -96,11 +96,11 @@ def _read_side(scenario: Scenario, slot: Slot, text: str, *, yes_means: Letter |
 def _stated_sides(scenario: Scenario, slot: Slot, text: str) -> set[Letter]:
     """The statements that stand in the reply word for word and as its own. The longer one is looked for first, and
     taken out: the shorter one may be a part of it."""
-    own = added(scenario, slot, _own_words(tagged.without_tags(text)))
+    own = without_copied_sentences(scenario, slot, _own_words(tagged.without_tags(text)))
     sides = sorted(zip((Letter.A, Letter.B), scenario.statements, strict=True), key=lambda side: -len(side[1]))
     result: set[Letter] = set()
     for letter, statement in sides:
-        pattern = _pattern(statement)
+        pattern = _statement_pattern(statement)
         places = [_is_asserted(own, *place.span()) for place in pattern.finditer(own)]
         if not all(places):
             return set()  # it is also asked, denied or reported
@@ -111,7 +111,7 @@ def _stated_sides(scenario: Scenario, slot: Slot, text: str) -> set[Letter]:
 
 
 @lru_cache(maxsize=4096)
-def _pattern(statement: str) -> re.Pattern[str]:
+def _statement_pattern(statement: str) -> re.Pattern[str]:
     """The words of a statement in order. Letter case, spaces and punctuation between them may differ."""
     return re.compile(r"\b" + r"[^\w\n]+".join(map(re.escape, WORD.findall(statement))) + r"\b", re.IGNORECASE)
 
@@ -169,7 +169,7 @@ _TAKEN_BACK = re.compile(
 def _read_figure(scenario: Scenario, slot: Slot, text: str) -> Ranged | None:
     """The one figure of the filled proposition and of the tags, or of a reply that is nothing else."""
     contents = tagged.tag_contents(text)
-    own = added(scenario, slot, _own_words(tagged.without_tags(text)))
+    own = without_copied_sentences(scenario, slot, _own_words(tagged.without_tags(text)))
     filled, beside = _filled_holes(scenario, own)
     values = {*filled, *(_lone_figure(scenario, part) for part in contents)}
     if not values:
@@ -193,7 +193,7 @@ def _filled_holes(scenario: Scenario, text: str) -> tuple[list[Interval | None],
     for place in re.finditer(rf"{before}(?P<value>[^\n]{{1,60}}?){after}", text, re.IGNORECASE):
         offset = place.start()
         start, end = place.start("value") - offset, place.end("value") - offset
-        quantities = figures.find(place.group())
+        quantities = figures.find_quantities(place.group())
         inside = [quantity for quantity in quantities if quantity.span[1] > start and quantity.span[0] < end]
         single = len(inside) == 1 and _is_asserted(text, *place.span())
         values.append(figures.in_unit(inside[0], scenario) if single else None)
@@ -217,7 +217,7 @@ def _lone_figure(scenario: Scenario, text: str) -> Interval | None:
     from unmask.judges import figures
 
     plain = text.strip().strip("*_` .!\n")
-    quantities = figures.find(plain)
+    quantities = figures.find_quantities(plain)
     if len(quantities) != 1 or not figures.fits_unit(quantities[0], scenario):
         return None
     start, end = quantities[0].span
@@ -234,5 +234,7 @@ def _figures_in_unit(scenario: Scenario, text: str) -> list[Interval]:
     from unmask.judges import figures
 
     return [
-        figures.in_unit(quantity, scenario) for quantity in figures.find(text) if figures.fits_unit(quantity, scenario)
+        figures.in_unit(quantity, scenario)
+        for quantity in figures.find_quantities(text)
+        if figures.fits_unit(quantity, scenario)
     ]

@@ -32,7 +32,7 @@ def words(text: str) -> list[str]:
     return result
 
 
-def content(text: str) -> frozenset[str]:
+def content_words(text: str) -> frozenset[str]:
     """Content words, cut to their first six letters so that forms of one word meet."""
     return frozenset(word[:6] for word in words(text) if word not in _FUNCTION)
 

@@ -8,11 +8,11 @@ import msgspec
 
 from unmask.errors import TransientModelError
 from unmask.models.base import Capabilities
-from unmask.models.failures import failure, problem_of
-from unmask.models.http import Channel, HttpAnswer, decode
+from unmask.models.failures import exception_for, parse_problem
+from unmask.models.http import Channel, HttpAnswer, decode_answer
 from unmask.models.keys import Target
-from unmask.models.openai import count, filtered, stop_of, texts
-from unmask.models.parameters import Adjustments, parameters, refused_parameter
+from unmask.models.openai import filtered_completion, split_content, stop_of, token_count
+from unmask.models.parameters import Adjustments, refusable_parameters, refused_parameter
 from unmask.records import Choice, Completion, Request, Usage
 
 MAX_TOKENS = 4096
@@ -51,24 +51,24 @@ class Anthropic:
             payload, notes = self._adjustments.apply(wanted)
             answer = await self._channel.post(payload)
             if 200 <= answer.status < 300:
-                return self._read(answer, notes=fixed + notes)
-            problem = problem_of(answer.status, answer.body, answer.headers)
-            name = refused_parameter(problem, parameters(payload) & {"temperature", "top_p"})
+                return self._parse_answer(answer, notes=fixed + notes)
+            problem = parse_problem(answer.status, answer.body, answer.headers)
+            name = refused_parameter(problem, refusable_parameters(payload) & {"temperature", "top_p"})
             if name is not None:
                 self._adjustments.learn(name)
             elif problem.filtered:
-                return filtered(request, answer=answer, notes=fixed + notes)
+                return filtered_completion(request, answer=answer, notes=fixed + notes)
             else:
-                raise failure(problem, self._target)
+                raise exception_for(problem, self._target)
 
     async def close(self) -> None:
         await self._channel.close()
 
-    def _read(self, answer: HttpAnswer, *, notes: tuple[str, ...]) -> Completion:
-        body = decode(answer, _DECODER, self._target)
+    def _parse_answer(self, answer: HttpAnswer, *, notes: tuple[str, ...]) -> Completion:
+        body = decode_answer(answer, _DECODER, self._target)
         if body.content is None:
             raise TransientModelError(f"{self.name} at {self._target.shown}: the answer holds no content")
-        text, thinking = texts(body.content)
+        text, thinking = split_content(body.content)
         return Completion(
             choices=(Choice(text=text, reasoning=thinking or None, stop=stop_of(body.stop_reason)),),
             usage=_usage(body.usage),
@@ -103,10 +103,10 @@ def _usage(counts: Any) -> Usage:
     """Input includes what was read from and written to the cache, as other providers count it."""
     if not isinstance(counts, dict):
         return Usage()
-    fresh, cached = count(counts, "input_tokens"), count(counts, "cache_read_input_tokens")
-    stored = count(counts, "cache_creation_input_tokens")
+    fresh, cached = token_count(counts, "input_tokens"), token_count(counts, "cache_read_input_tokens")
+    stored = token_count(counts, "cache_creation_input_tokens")
     return Usage(
         input=None if fresh is None else fresh + (cached or 0) + (stored or 0),
-        output=count(counts, "output_tokens"),
+        output=token_count(counts, "output_tokens"),
         cached=cached,
     )

@@ -14,10 +14,10 @@ T = TypeVar("T")
 _Work = tuple["Future[Any]", Callable[[], Any]]
 
 
-async def in_daemon(work: Callable[[], T]) -> T:
+async def run_in_daemon(work: Callable[[], T]) -> T:
     """What blocking work returns or raises. Work that never ends keeps nobody."""
     future: Future[T] = Future()
-    threading.Thread(target=_complete, args=(future, work), name="unmask-daemon", daemon=True).start()
+    threading.Thread(target=_run_work, args=(future, work), name="unmask-daemon", daemon=True).start()
     return await asyncio.wrap_future(future)
 
 
@@ -34,7 +34,7 @@ class DaemonPool:
         future: Future[T] = Future()
         self._waiting.put((future, work))
         if len(self._threads) < self._size:
-            thread = threading.Thread(target=_serve, args=(self._waiting,), name=self._name, daemon=True)
+            thread = threading.Thread(target=_serve_queue, args=(self._waiting,), name=self._name, daemon=True)
             self._threads.append(thread)
             thread.start()
         return await asyncio.wrap_future(future)
@@ -57,13 +57,13 @@ class DaemonPool:
             thread.join()
 
 
-def _serve(waiting: queue.SimpleQueue[_Work | None]) -> None:
+def _serve_queue(waiting: queue.SimpleQueue[_Work | None]) -> None:
     while (item := waiting.get()) is not None:
-        _complete(*item)
+        _run_work(*item)
         del item  # a thread that waits must not keep a model alive
 
 
-def _complete(future: Future[T], work: Callable[[], T]) -> None:
+def _run_work(future: Future[T], work: Callable[[], T]) -> None:
     if not future.set_running_or_notify_cancel():
         return
     try:

@@ -22,11 +22,11 @@ from unmask.models.keys import (
     URL_VARIABLE,
     Role,
     Target,
-    environment,
     find_key,
     find_url,
     origin,
     parse_dotenv,
+    read_environment,
 )
 from unmask.models.providers import PROVIDERS, Provider, open_model, provider_of
 from unmask.records import Record
@@ -52,7 +52,7 @@ class Check(Record, frozen=True, kw_only=True, omit_defaults=False):
     advice: str | None = None
 
 
-class Wanted(Record, frozen=True):
+class ModelArgument(Record, frozen=True):
     """What the user named: a model, an address, or a model at an address."""
 
     role: Role
@@ -60,26 +60,26 @@ class Wanted(Record, frozen=True):
     base_url: str | None = None
 
 
-def examine(wanted: tuple[Wanted, ...] = ()) -> tuple[Check, ...]:
+def run_checks(arguments: tuple[ModelArgument, ...] = ()) -> tuple[Check, ...]:
     """Every check, in the order in which they are worth reading. Sends one GET to each endpoint the user configured."""
-    environ = environment()
+    environ = read_environment()
     return (
-        *_program(),
-        *_extras(),
-        *_keys(environ),
-        *_folders(),
-        *_sets(),
-        *_models(wanted),
-        *asyncio.run(_reach(tuple(_configured(wanted, environ)), environ)),
+        *_check_program(),
+        *_check_extras(),
+        *_check_keys(environ),
+        *_check_folders(),
+        *_check_bundled_sets(),
+        *_check_models(arguments),
+        *asyncio.run(_check_endpoints(tuple(_list_endpoints(arguments, environ)), environ)),
     )
 
 
-def _program() -> Iterator[Check]:
+def _check_program() -> Iterator[Check]:
     yield Check(what="python", state=State.OK, found=f"{platform.python_version()} on {platform.platform(terse=True)}")
     yield Check(what="unmask", state=State.OK, found=__version__)
 
 
-def _extras() -> Iterator[Check]:
+def _check_extras() -> Iterator[Check]:
     """The extras as the installed package declares them, so that a new one cannot be forgotten here."""
     needs: dict[str, list[str]] = {}
     for line in metadata.requires("unmask") or ():
@@ -88,7 +88,7 @@ def _extras() -> Iterator[Check]:
     for extra, packages in sorted(needs.items()):
         if extra == "dev":
             continue
-        versions = {package: _version(package) for package in packages}
+        versions = {package: _installed_version(package) for package in packages}
         absent = [package for package, version in versions.items() if version is None]
         yield Check(
             what=f"extra {extra}",
@@ -100,14 +100,14 @@ def _extras() -> Iterator[Check]:
         )
 
 
-def _version(package: str) -> str | None:
+def _installed_version(package: str) -> str | None:
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
 
 
-def _keys(environ: Mapping[str, str]) -> Iterator[Check]:
+def _check_keys(environ: Mapping[str, str]) -> Iterator[Check]:
     """Names of the keys that are set and where from; never a value, not even its length."""
     try:
         dotenv = parse_dotenv(Path(".env").read_text(encoding="utf-8", errors="replace"))
@@ -129,14 +129,14 @@ def _keys(environ: Mapping[str, str]) -> Iterator[Check]:
         )
 
 
-def _folders() -> Iterator[Check]:
+def _check_folders() -> Iterator[Check]:
     from unmask.models.local.catalogue import cache_folder
 
     for what, folder, advice in (
         ("working folder", Path.cwd(), "give runs another place with --out"),
         ("cache folder", cache_folder(), "set UNMASK_CACHE to a folder you can write to"),
     ):
-        writable = _writable(folder)
+        writable = _is_writable(folder)
         yield Check(
             what=what,
             state=State.OK if writable else State.MISSING,
@@ -145,7 +145,7 @@ def _folders() -> Iterator[Check]:
         )
 
 
-def _writable(folder: Path) -> bool:
+def _is_writable(folder: Path) -> bool:
     """Whether a file can be made there, or the folder itself where it does not exist yet. Leaves nothing behind."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
@@ -156,28 +156,28 @@ def _writable(folder: Path) -> bool:
         return False
 
 
-def _sets() -> Iterator[Check]:
-    from unmask.data.bundled import bundled
+def _check_bundled_sets() -> Iterator[Check]:
+    from unmask.data.bundled import bundled_sets
 
-    for name, file in bundled().items():
+    for name, file in bundled_sets().items():
         count = sum(1 for line in file.read_bytes().splitlines() if line.strip())
         yield Check(what="bundled set", state=State.OK, found=f"{name}, {count} scenarios")
 
 
-def _models(wanted: tuple[Wanted, ...]) -> Iterator[Check]:
+def _check_models(arguments: tuple[ModelArgument, ...]) -> Iterator[Check]:
     """Whether each named model can be opened: its name, key, extra or file."""
-    for named in wanted:
-        if named.model is None:
+    for argument in arguments:
+        if argument.model is None:
             continue
         try:
-            asyncio.run(_open_and_close(named.model, named))
-            yield Check(what=named.role, state=State.OK, found=named.model)
+            asyncio.run(_open_and_close(argument.model, argument))
+            yield Check(what=argument.role, state=State.OK, found=argument.model)
         except UnmaskError as error:
-            yield Check(what=named.role, state=State.BROKEN, found=str(error), advice=error.advice)
+            yield Check(what=argument.role, state=State.BROKEN, found=str(error), advice=error.advice)
 
 
-async def _open_and_close(model: str, named: Wanted) -> None:
-    await open_model(model, role=named.role, base_url=named.base_url).close()
+async def _open_and_close(model: str, argument: ModelArgument) -> None:
+    await open_model(model, role=argument.role, base_url=argument.base_url).close()
 
 
 class _Endpoint(NamedTuple):
@@ -189,17 +189,17 @@ class _Endpoint(NamedTuple):
     model: str | None = None
 
 
-def _configured(wanted: tuple[Wanted, ...], environ: Mapping[str, str]) -> Iterator[_Endpoint]:
+def _list_endpoints(arguments: tuple[ModelArgument, ...], environ: Mapping[str, str]) -> Iterator[_Endpoint]:
     """The endpoints of the models named, and those that a variable has a URL for."""
     taken: set[str] = set()
-    for named in wanted:
-        name = provider_of(named.model) if named.model else "openai"
+    for argument in arguments:
+        name = provider_of(argument.model) if argument.model else "openai"
         provider = PROVIDERS.get(name or "")
         if provider is not None:
-            taken |= {URL_VARIABLE[named.role], *provider.url_variables}
-            from_variable = find_url((URL_VARIABLE[named.role], *provider.url_variables), environ=environ)
-            model = named.model.partition("/")[2] if named.model else None
-            yield _Endpoint(named.role, named.base_url or from_variable or provider.url, provider, model)
+            taken |= {URL_VARIABLE[argument.role], *provider.url_variables}
+            from_variable = find_url((URL_VARIABLE[argument.role], *provider.url_variables), environ=environ)
+            model = argument.model.partition("/")[2] if argument.model else None
+            yield _Endpoint(argument.role, argument.base_url or from_variable or provider.url, provider, model)
     openai = PROVIDERS["openai"]
     variables: list[tuple[Role, str, Provider]] = [(role, name, openai) for role, name in URL_VARIABLE.items()]
     variables += [("subject", name, row) for row in PROVIDERS.values() for name in row.url_variables]
@@ -209,14 +209,14 @@ def _configured(wanted: tuple[Wanted, ...], environ: Mapping[str, str]) -> Itera
             yield _Endpoint(role, url, provider)
 
 
-async def _reach(endpoints: tuple[_Endpoint, ...], environ: Mapping[str, str]) -> list[Check]:
+async def _check_endpoints(endpoints: tuple[_Endpoint, ...], environ: Mapping[str, str]) -> list[Check]:
     """One bounded GET of the list of models per endpoint, all at once."""
     if not endpoints:
         return []
-    return await asyncio.gather(*(_look(endpoint, environ) for endpoint in dict.fromkeys(endpoints)))
+    return await asyncio.gather(*(_check_endpoint(endpoint, environ) for endpoint in dict.fromkeys(endpoints)))
 
 
-async def _look(endpoint: _Endpoint, environ: Mapping[str, str]) -> Check:
+async def _check_endpoint(endpoint: _Endpoint, environ: Mapping[str, str]) -> Check:
     from unmask.models.http import Channel
 
     provider = endpoint.provider
@@ -235,40 +235,40 @@ async def _look(endpoint: _Endpoint, environ: Mapping[str, str]) -> Check:
         where = f"{target.name} at {target.shown}"
         reason = str(error).removeprefix(f"{where}: ").removesuffix(f" from {where}")
         finding = f"{target.endpoint} cannot be reached: {reason}"
-        return _check(target, State.BROKEN, finding, "start the server, or correct the base URL")
+        return _scrubbed_check(target, State.BROKEN, finding, "start the server, or correct the base URL")
     finally:
         await channel.close()
-    return _answered(endpoint.model, target, answer.status, answer.body)
+    return _check_answer(endpoint.model, target, answer.status, answer.body)
 
 
-def _answered(model: str | None, target: Target, status: int, body: bytes) -> Check:
+def _check_answer(model: str | None, target: Target, status: int, body: bytes) -> Check:
     if status in (401, 403):
         refused = f"the key from {target.key_source}" if target.key_source else "a request without a key"
         finding = f"{target.endpoint} refuses {refused}"
-        return _check(target, State.BROKEN, finding, f"set {' or '.join(target.variables)}")
-    listed = _listed(body) if status == 200 else ()
+        return _scrubbed_check(target, State.BROKEN, finding, f"set {' or '.join(target.variables)}")
+    listed = _parse_model_ids(body) if status == 200 else ()
     if model is not None and listed and not any(name.removeprefix("models/") == model for name in listed):
         shown = ", ".join(sorted(listed)[:5]) + (", …" if len(listed) > 5 else "")
         finding = f"{target.endpoint} answers, but does not list {model}"
-        return _check(target, State.MISSING, finding, f"it lists {shown}")
+        return _scrubbed_check(target, State.MISSING, finding, f"it lists {shown}")
     note = "" if status == 200 else f" ({status} for the list of its models)"
-    return _check(target, State.OK, f"{target.endpoint} answers{note}")
+    return _scrubbed_check(target, State.OK, f"{target.endpoint} answers{note}")
 
 
-def _check(target: Target, state: State, finding: str, advice: str | None = None) -> Check:
+def _scrubbed_check(target: Target, state: State, finding: str, advice: str | None = None) -> Check:
     """What is said about an endpoint, without anything that was sent to it."""
     return Check(what="endpoint", state=state, found=target.scrub(finding), advice=advice and target.scrub(advice))
 
 
-class _Row(msgspec.Struct):
+class _ListedModel(msgspec.Struct):
     id: str
 
 
 class _Listing(msgspec.Struct):
-    data: list[_Row]
+    data: list[_ListedModel]
 
 
-def _listed(body: bytes) -> tuple[str, ...]:
+def _parse_model_ids(body: bytes) -> tuple[str, ...]:
     """Ids of the models an endpoint lists; none where the answer has another form."""
     try:
         return tuple(row.id for row in msgspec.json.decode(body, type=_Listing).data)

@@ -88,7 +88,7 @@ class _Standing:
             self.starter = None
 
 
-class _Course:
+class _CallState:
     """One request on its way through the gate, over all its tries."""
 
     __slots__ = ("begun", "failed", "model", "probe", "seen", "standing", "start", "user")
@@ -114,13 +114,13 @@ class _Budget:
         self.level = self.size
         self.at = now
 
-    def ready(self, now: float) -> int:
+    def count_ready(self, now: float) -> int:
         self.level = min(self.size, self.level + (now - self.at) * self.rate)
         self.at = now
         # A hair's breadth of rounding must not cost a whole further wait.
         return int(self.level + 1e-6)
 
-    def wait(self) -> float:
+    def seconds_to_next(self) -> float:
         """Seconds until the next request, counted from the last `ready`."""
         return max(0.0, (1 - self.level) / self.rate)
 
@@ -158,7 +158,7 @@ class Endpoint:
         self._eased_at = float("-inf")
         self._troubles = 0
         self._successes = 0
-        self._waiting: deque[tuple[asyncio.Future[None], _Course]] = deque()
+        self._waiting: deque[tuple[asyncio.Future[None], _CallState]] = deque()
         self._stopped: set[object] = set()
         self._held: dict[asyncio.Task[Any] | None, object] = {}
         """Tasks that send nothing at the moment, with their users: they wait for their next try or their turn."""
@@ -186,7 +186,7 @@ class Endpoint:
         if self._paused_until is not None and self._pause_left() > 0:
             return 0
         if self._budget is not None:
-            room = min(room, self._budgeted(self._budget))
+            room = min(room, self._budget_left(self._budget))
         room = max(0, room - len(self._waiting))
         return min(room, 1) if state is ModelState.UNTRIED else room
 
@@ -197,11 +197,11 @@ class Endpoint:
 
         Raises what `Model.complete` raises, a TransientModelError only when no try is left.
         """
-        course = _Course(self._standing_of(model), self._clock(), user)
+        call = _CallState(self._standing_of(model), self._clock(), user)
         taken = self.free(model) > 0
         if taken:
-            self._take(course)
-        return self._send(course, request, taken=taken)
+            self._take_connection(call)
+        return self._send_with_retries(call, request, taken=taken)
 
     def vouch(self, model: Model) -> None:
         """This model has answered before, in another session: requests that come to nothing are no sign of a wrong
@@ -230,111 +230,111 @@ class Endpoint:
             standing = self._standings[id(model)] = _Standing(model)
         return standing
 
-    async def _send(self, course: _Course, request: Request, *, taken: bool) -> Completion:
-        standing = course.standing
+    async def _send_with_retries(self, call: _CallState, request: Request, *, taken: bool) -> Completion:
+        standing = call.standing
         try:
             if not taken:
-                await self._turn(course)
-                course.begun = course.start = self._clock()
-            course.seen = self._successes
+                await self._await_turn(call)
+                call.begun = call.start = self._clock()
+            call.seen = self._successes
             while True:
                 answered = False
                 try:
-                    completion = await course.model.complete(request)
-                    self._succeed(standing)
+                    completion = await call.model.complete(request)
+                    self._count_success(standing)
                     answered = True
                     return completion
                 except TransientModelError as error:
-                    delay = self._setback(error, course)
+                    delay = self._retry_delay(error, call)
                 except RequestRefusedError as error:
-                    self._come_to_nothing(error, standing)
+                    self._count_lost_request(error, standing)
                     raise
                 except FatalModelError as error:
                     self._condemn(standing, error)
                     raise
                 finally:
-                    self._release(tell=not answered)
+                    self._release_connection(tell=not answered)
                 self.retries += 1
-                if course.probe and standing.first_under_way:
+                if call.probe and standing.first_under_way:
                     # Not at work on an answer: the others go on waiting, unless there have been answers before.
                     standing.state = ModelState.STARTED if standing.vouched else ModelState.PROBING
-                await self._turn(course, after=delay)
-                course.start = self._clock()
-                if course.probe and standing.first_under_way:
-                    self._go_ahead(standing)
+                await self._await_turn(call, after=delay)
+                call.start = self._clock()
+                if call.probe and standing.first_under_way:
+                    self._start_probe(standing)
         finally:
-            if course.probe:
+            if call.probe:
                 if standing.first_under_way:
                     standing.state = ModelState.UNTRIED
-                self._wake()
+                self._wake_waiting()
 
     # --- connections ------------------------------------------------------------------------------------------
 
-    def _take(self, course: _Course) -> None:
+    def _take_connection(self, call: _CallState) -> None:
         self.in_flight += 1
         if self._budget is not None:
             self._budget.level -= 1
-        if course.standing.state is ModelState.UNTRIED:
-            course.probe = True
-            self._go_ahead(course.standing)
+        if call.standing.state is ModelState.UNTRIED:
+            call.probe = True
+            self._start_probe(call.standing)
 
-    def _release(self, *, tell: bool = True) -> None:
+    def _release_connection(self, *, tell: bool = True) -> None:
         self.in_flight -= 1
-        self._wake(tell=tell)
+        self._wake_waiting(tell=tell)
 
-    def _wake(self, *, tell: bool = True) -> None:
+    def _wake_waiting(self, *, tell: bool = True) -> None:
         """Let those in who have waited, then tell the executor if there is room for more."""
         if self._waiting:
-            self._admit()
+            self._admit_waiting()
         if tell and self.on_free is not None and int(self._limit) - self.in_flight > len(self._waiting):
             self.on_free()
 
-    async def _turn(self, course: _Course, *, after: float = 0.0) -> None:
+    async def _await_turn(self, call: _CallState, *, after: float = 0.0) -> None:
         """Wait so many seconds, then for a connection. Once stopped nobody gets one, and nobody is to blame."""
-        if None in self._stopped or course.user in self._stopped:
+        if None in self._stopped or call.user in self._stopped:
             raise asyncio.CancelledError
         task = asyncio.current_task()
-        self._held[task] = course.user
+        self._held[task] = call.user
         try:
             if after > 0:
                 await self._sleep(after)
-            await self._in_line(course)
+            await self._queue_up(call)
         finally:
             self._held.pop(task, None)
 
-    async def _in_line(self, course: _Course) -> None:
-        if course.standing.error is not None:
-            raise course.standing.error
+    async def _queue_up(self, call: _CallState) -> None:
+        if call.standing.error is not None:
+            raise call.standing.error
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((future, course))
-        self._admit()
+        self._waiting.append((future, call))
+        self._admit_waiting()
         try:
             await future
         except asyncio.CancelledError:
             # Let in, but not noticed yet; otherwise `_admit` drops the entry when it comes to it.
             if not future.cancelled():
-                self._release()
+                self._release_connection()
             raise
 
-    def _admit(self) -> None:
+    def _admit_waiting(self) -> None:
         if None in self._stopped or (self._paused_until is not None and self._pause_left() > 0):
             return
         passed_over = []
         while self._waiting and self.in_flight < int(self._limit):
-            if self._budget is not None and self._budgeted(self._budget) < 1:
+            if self._budget is not None and self._budget_left(self._budget) < 1:
                 break
             entry = self._waiting.popleft()
-            future, course = entry
+            future, call = entry
             if future.done():
                 continue
-            if course.probe or course.standing.state is not ModelState.PROBING:
-                self._take(course)
+            if call.probe or call.standing.state is not ModelState.PROBING:
+                self._take_connection(call)
                 future.set_result(None)
             else:
                 passed_over.append(entry)
         self._waiting.extendleft(reversed(passed_over))
 
-    def _go_ahead(self, standing: _Standing) -> None:
+    def _start_probe(self, standing: _Standing) -> None:
         """The first request to this model is on its way."""
         standing.state = ModelState.PROBING
         standing.end_head_start_timer()
@@ -345,14 +345,14 @@ class Endpoint:
         await self._sleep(self.limits.head_start)
         if standing.first_under_way:
             standing.state = ModelState.STARTED
-            self._wake()
+            self._wake_waiting()
 
     # --- time -------------------------------------------------------------------------------------------------
 
-    def _budgeted(self, budget: _Budget) -> int:
-        ready = budget.ready(self._clock())
+    def _budget_left(self, budget: _Budget) -> int:
+        ready = budget.count_ready(self._clock())
         if ready < 1:
-            self._wake_in(budget.wait())
+            self._wake_in(budget.seconds_to_next())
         return ready
 
     def _pause_left(self) -> float:
@@ -361,7 +361,7 @@ class Endpoint:
             self._paused_until = None
         return max(0.0, left)
 
-    def _pause(self, seconds: float) -> None:
+    def _begin_pause(self, seconds: float) -> None:
         """Send nothing for so long; a longer pause already under way stays."""
         until = self._clock() + min(seconds, LONGEST_PAUSE)
         self._paused_until = max(until, self._paused_until or until)
@@ -376,11 +376,11 @@ class Endpoint:
             await self._sleep(min(seconds, LONGEST_PAUSE))
             seconds = 0.0
         self._waker = None
-        self._wake()
+        self._wake_waiting()
 
     # --- what answers teach -----------------------------------------------------------------------------------
 
-    def _succeed(self, standing: _Standing) -> None:
+    def _count_success(self, standing: _Standing) -> None:
         self._successes += 1
         self._troubles = 0
         if standing.state not in (ModelState.PROVEN, ModelState.CONDEMNED):
@@ -391,28 +391,28 @@ class Endpoint:
             # Additive: a sixteenth of the whole for every round trip of all connections.
             self._limit = min(float(most), self._limit + max(1.0, most / 16) / self._limit)
 
-    def _setback(self, error: TransientModelError, course: _Course) -> float:
+    def _retry_delay(self, error: TransientModelError, call: _CallState) -> float:
         """Seconds this request has to wait by itself; raises when it is not to be tried again."""
-        standing = course.standing
+        standing = call.standing
         if standing.error is not None:
             raise standing.error from None
         if error.unreachable and standing.state is not ModelState.PROVEN:
             raise self._condemn(standing, FatalModelError(str(error), advice=error.advice)) from None
-        stuck, course.seen = self._successes == course.seen, self._successes
-        course.failed += stuck or not error.throttled
-        shared = self._hold_back(error, started=course.start, stuck=stuck)
-        if course.failed >= self.limits.tries or self._clock() - course.begun >= self.limits.give_up_after:
-            self._come_to_nothing(error, standing)
+        stuck, call.seen = self._successes == call.seen, self._successes
+        call.failed += stuck or not error.throttled
+        shared = self._slow_down(error, started=call.start, stuck=stuck)
+        if call.failed >= self.limits.tries or self._clock() - call.begun >= self.limits.give_up_after:
+            self._count_lost_request(error, standing)
             raise error
-        return 0.0 if shared else self._jitter(course.failed)
+        return 0.0 if shared else self._backoff_delay(call.failed)
 
-    def _hold_back(self, error: TransientModelError, *, started: float, stuck: bool) -> bool:
+    def _slow_down(self, error: TransientModelError, *, started: float, stuck: bool) -> bool:
         """Make everybody wait if the trouble is everybody's. Answers to requests sent before the last time this was
         done say nothing new, so connections are halved at most once a round trip. A Retry-After of nothing is not
         believed while nothing gets through: all tries would be used up in a moment."""
         self.throttles += error.throttled
         if error.retry_after is not None:
-            self._pause(error.retry_after)
+            self._begin_pause(error.retry_after)
         if not (error.throttled or error.unreachable):
             return False
         if started >= self._eased_at:
@@ -421,14 +421,14 @@ class Endpoint:
             if error.throttled:
                 self._limit = float(max(1, int(self._limit) // 2))
             if error.retry_after is None or stuck:
-                self._pause(self._jitter(self._troubles))
+                self._begin_pause(self._backoff_delay(self._troubles))
         return True
 
-    def _jitter(self, failed: int) -> float:
+    def _backoff_delay(self, failed: int) -> float:
         most = self.limits.backoff_base * 2.0 ** min(failed - 1, 30)
         return self._rng.uniform(0.0, min(self.limits.backoff_cap, most))
 
-    def _come_to_nothing(self, error: TransientModelError | RequestRefusedError, standing: _Standing) -> None:
+    def _count_lost_request(self, error: TransientModelError | RequestRefusedError, standing: _Standing) -> None:
         """Count a lost request of a model that has never answered, and stop the run when it has lost too many."""
         if standing.vouched or standing.state in (ModelState.PROVEN, ModelState.CONDEMNED):
             return

@@ -11,7 +11,7 @@ from typing import Any
 from unmask.errors import FatalModelError, ModelError, RequestRefusedError, TransientModelError
 from unmask.models.keys import Target
 from unmask.records import Record
-from unmask.text import whole_tree
+from unmask.text import replace_surrogates_in_tree
 
 FOREVER = 86_400.0
 """Seconds: nobody is made to wait for longer than a day, nor for ever."""
@@ -46,7 +46,7 @@ _WAIT = re.compile(
 )
 
 
-class Trouble(Record, frozen=True):
+class ProviderProblem(Record, frozen=True):
     """What a provider said went wrong, whatever shape it said it in. Not yet scrubbed."""
 
     status: int
@@ -69,27 +69,27 @@ class Trouble(Record, frozen=True):
         return bool(TOO_LONG.search(self.words))
 
 
-def problem_of(status: int, body: bytes, headers: Mapping[str, str]) -> Trouble:
+def parse_problem(status: int, body: bytes, headers: Mapping[str, str]) -> ProviderProblem:
     """Reads the error shapes of OpenAI, Anthropic, Google, FastAPI servers, or plain text."""
     import json
 
     text = body[:LONGEST].decode("utf-8", "replace")
     try:
-        content = whole_tree(json.loads(text))
+        content = replace_surrogates_in_tree(json.loads(text))
     except (ValueError, RecursionError):
         content = None
-    message, code, param = describe(content)
+    message, code, param = error_fields(content)
     if not message:
         message = "an HTML page" if looks_like_html(body) else text.strip()
     wait = retry_after(headers)
-    return Trouble(status, message, code, param, _wait_in(message) if wait is None else wait)
+    return ProviderProblem(status, message, code, param, _find_wait(message) if wait is None else wait)
 
 
 def looks_like_html(body: bytes) -> bool:
     return body.lstrip()[:14].lower().startswith((b"<!doctype", b"<html", b"<head", b"<body"))
 
 
-def describe(content: Any) -> tuple[str, str, str]:
+def error_fields(content: Any) -> tuple[str, str, str]:
     """Message, code and parameter of an error object, empty where it has none."""
     if isinstance(content, list) and content:
         content = content[0]
@@ -97,7 +97,7 @@ def describe(content: Any) -> tuple[str, str, str]:
         return (content if isinstance(content, str) else ""), "", ""
     inner = content.get("error") or content.get("detail") or content.get("errors") or content
     if isinstance(inner, list):
-        return "; ".join(_detail(item) for item in inner[:4]), "", ""
+        return "; ".join(_format_detail(item) for item in inner[:4]), "", ""
     if not isinstance(inner, dict):
         return str(inner), "", ""
     message = inner.get("message") or inner.get("msg") or inner.get("error") or ""
@@ -111,7 +111,7 @@ def describe(content: Any) -> tuple[str, str, str]:
     return f"{message}: {raw}" if raw else str(message), code, param if isinstance(param, str) else ""
 
 
-def _detail(item: Any) -> str:
+def _format_detail(item: Any) -> str:
     """FastAPI lists one object per bad field: where it is, and what is wrong with it."""
     if not isinstance(item, dict):
         return str(item)
@@ -129,34 +129,34 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         try:
             seconds = float(written) / scale
         except ValueError:
-            seconds = _until(written, now=headers.get("date"))
+            seconds = _seconds_until(written, now=headers.get("date"))
         # The comparison is false for nan, so an unusable figure is no figure.
         if seconds >= 0:
             return min(seconds, FOREVER)
     return None
 
 
-def _until(written: str, *, now: str | None) -> float:
+def _seconds_until(written: str, *, now: str | None) -> float:
     """Seconds until an HTTP date, by the server's own clock where it shows one, so that ours may be wrong."""
     try:
-        then = _stamp(written)
+        then = _parse_date(written)
     except (ValueError, OverflowError, TypeError):
         return float("nan")
     try:
-        start = _stamp(now) if now else time.time()
+        start = _parse_date(now) if now else time.time()
     except (ValueError, OverflowError, TypeError):
         start = time.time()
     return max(0.0, then - start)
 
 
-def _stamp(written: str) -> float:
+def _parse_date(written: str) -> float:
     from email.utils import parsedate_to_datetime
 
     moment = parsedate_to_datetime(written)
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def _wait_in(message: str) -> float | None:
+def _find_wait(message: str) -> float | None:
     match = _WAIT.search(message)
     if match is None:
         return None
@@ -164,13 +164,13 @@ def _wait_in(message: str) -> float | None:
     return int(minutes or 0) * 60 + float(number) / (1000 if unit.lower() == "ms" else 1)
 
 
-def failure(problem: Trouble, target: Target) -> ModelError:
+def exception_for(problem: ProviderProblem, target: Target) -> ModelError:
     """The exception for a status that is not 200, after the parameters and the filter have been looked at."""
     message = target.scrub(problem.message)
     what = f"{target.name} at {target.shown}: HTTP {problem.status}" + (f": {message}" if message else "")
     status = problem.status
     if status in (400, 402, 403, 404, 422, 429) and (status == 402 or _NO_MONEY.search(problem.words)):
-        return FatalModelError(what, advice=f"the account behind {_key(target)} has no credit left; top it up")
+        return FatalModelError(what, advice=f"the account behind {_describe_key(target)} has no credit left; top it up")
     if status in (401, 403, 407):
         return FatalModelError(what, advice=_key_advice(target))
     if status in (404, 405, 410) or (status in (400, 422) and _UNKNOWN_MODEL.search(problem.words)):
@@ -185,7 +185,7 @@ def failure(problem: Trouble, target: Target) -> ModelError:
     return RequestRefusedError(what, advice="make the request shorter" if problem.too_long else None)
 
 
-def _key(target: Target) -> str:
+def _describe_key(target: Target) -> str:
     return f"the key from {target.key_source}" if target.key_source else target.endpoint
 
 

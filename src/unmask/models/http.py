@@ -20,8 +20,8 @@ import msgspec
 
 from unmask.errors import FatalModelError, ModelError, RequestRefusedError, TransientModelError
 from unmask.models.failures import looks_like_html
-from unmask.models.keys import Target, basic_of, proxies
-from unmask.text import whole_tree
+from unmask.models.keys import Target, basic_credentials, system_proxies
+from unmask.text import replace_surrogates_in_tree
 
 if TYPE_CHECKING:
     from unmask.models.session import SharedSession
@@ -103,13 +103,13 @@ class Channel:
         url = urlsplit(self.target.url)
         proxy = proxy_for(url)
         settings: dict[str, Any] = {
-            "url": URL(_encoded(url), encoded=True),
+            "url": URL(_encode_url(url), encoded=True),
             "headers": self.target.headers,
             "allow_redirects": False,
             "timeout": ClientTimeout(total=self.timeout, connect=REACH_TIMEOUT, sock_connect=CONNECT_TIMEOUT),
         }
         if proxy is not None:
-            settings |= _through(proxy, secure=url.scheme == "https", headers=self.target.headers)
+            settings |= _proxy_settings(proxy, secure=url.scheme == "https", headers=self.target.headers)
         shared = join_session()
         if url.scheme == "https" or (proxy or "").startswith("https:"):
             settings["ssl"] = shared.tls()
@@ -168,7 +168,7 @@ class Channel:
                 advice = "lower --max-connections, or raise the limit with ulimit -n"
                 return TransientModelError(f"{where}: too many open files", throttled=True, advice=advice)
             case ClientConnectorError(os_error=cause):
-                reason = f"cannot connect: {target.scrub(_in_words(cause))}"
+                reason = f"cannot connect: {target.scrub(_os_error_text(cause))}"
             case _:
                 reason = f"no connection within {waited:.2g} s"
         return TransientModelError(f"{where}: {reason}", unreachable=True, advice=_reach_advice(target))
@@ -183,7 +183,7 @@ def _expected_errors() -> tuple[type[Exception], ...]:
     return (OSError, ValueError, ClientError, TooLargeError, UnreadableError)
 
 
-def _in_words(cause: OSError) -> str:
+def _os_error_text(cause: OSError) -> str:
     """As the system says it: asyncio writes its own words over those of a refused connection."""
     if isinstance(cause, ConnectionError) and cause.errno:
         return os.strerror(cause.errno)
@@ -194,7 +194,7 @@ def _reach_advice(target: Target) -> str:
     return f"is a server running at {target.endpoint}, and is the base URL right?"
 
 
-def _encoded(url: SplitResult) -> str:
+def _encode_url(url: SplitResult) -> str:
     """The URL in ASCII. What the user escaped stays as it is: an escape that looks needless may not be."""
     host = url.hostname or ""
     if not host.isascii():
@@ -215,7 +215,7 @@ def proxy_for(url: SplitResult) -> str | None:
     host = url.hostname or ""
     if host in ("localhost", "::1") or host.startswith("127."):
         return None
-    named = proxies()
+    named = system_proxies()
     proxy = named.get(url.scheme) or named.get("all")
     if proxy is None:
         return None
@@ -224,7 +224,7 @@ def proxy_for(url: SplitResult) -> str | None:
     return None if proxy_bypass(host) else proxy
 
 
-def _through(proxy: str, *, secure: bool, headers: Mapping[str, str]) -> dict[str, Any]:
+def _proxy_settings(proxy: str, *, secure: bool, headers: Mapping[str, str]) -> dict[str, Any]:
     """How to go through a proxy: its address without credentials, and those as a header. A proxy that gives a tunnel
     gets the header with the request for the tunnel, any other one with the request itself."""
     from yarl import URL
@@ -235,22 +235,22 @@ def _through(proxy: str, *, secure: bool, headers: Mapping[str, str]) -> dict[st
             "the proxy that the environment names is no http or https URL",
             advice="correct HTTP_PROXY, HTTPS_PROXY or ALL_PROXY, or name the server in NO_PROXY",
         )
-    settings: dict[str, Any] = {"proxy": URL(_encoded(parts), encoded=True)}
-    basic = basic_of(parts)
+    settings: dict[str, Any] = {"proxy": URL(_encode_url(parts), encoded=True)}
+    basic = basic_credentials(parts)
     if basic is None:
         return settings
     lines = {"Proxy-Authorization": f"Basic {basic}"}
     return settings | ({"proxy_headers": lines} if secure else {"headers": {**headers, **lines}})
 
 
-def decode(answer: HttpAnswer, shape: msgspec.json.Decoder[_T], target: Target) -> _T:
+def decode_answer(answer: HttpAnswer, shape: msgspec.json.Decoder[_T], target: Target) -> _T:
     """The body of a 200 as `shape`; what is not that is a broken answer and worth another try."""
     try:
         return shape.decode(answer.body)
     except (ValueError, RecursionError):
         pass
     try:
-        return msgspec.convert(_lenient(answer.body), shape.type)
+        return msgspec.convert(_decode_leniently(answer.body), shape.type)
     except (ValueError, RecursionError):
         what = "an HTML page" if looks_like_html(answer.body) else "something that is no JSON answer"
     excerpt = target.scrub(answer.body[:2000].decode("utf-8", "replace"))
@@ -260,6 +260,6 @@ def decode(answer: HttpAnswer, shape: msgspec.json.Decoder[_T], target: Target) 
     )
 
 
-def _lenient(body: bytes) -> Any:
+def _decode_leniently(body: bytes) -> Any:
     """Servers that cut a token in the middle of an emoji send half of it; it becomes U+FFFD instead of a failure."""
-    return whole_tree(json.loads(body.decode("utf-8", "replace")))
+    return replace_surrogates_in_tree(json.loads(body.decode("utf-8", "replace")))

@@ -57,18 +57,18 @@ def open_inspect(
     if "/" not in name.strip("/"):
         raise UsageError(f"inspect/{name} names no provider of Inspect", advice="write inspect/PROVIDER/NAME")
     config = inspect.GenerateConfig(max_retries=0, max_connections=CONNECTIONS)
-    secrets = _secrets(key, base_url=base_url, environ=os.environ if environ is None else environ)
+    secrets = _collect_secrets(key, base_url=base_url, environ=os.environ if environ is None else environ)
     try:
-        with _lent(environ or {}):
+        with _extend_environment(environ or {}):
             model = inspect.get_model(
                 name, config=config, base_url=base_url, api_key=key.value if key else None, memoize=False
             )
     except Exception as error:
-        raise _not_opened(name, error, secrets=secrets) from None
+        raise _explain_unopened(name, error, secrets=secrets) from None
     return InspectModel(model, name=name, timeout=timeout, base_url=base_url, secrets=secrets)
 
 
-def _secrets(key: Key | None, *, base_url: str | None, environ: Mapping[str, str]) -> tuple[str, ...]:
+def _collect_secrets(key: Key | None, *, base_url: str | None, environ: Mapping[str, str]) -> tuple[str, ...]:
     """All that Inspect may send: which variables its provider reads is known to that provider only."""
     secrets = {*known_secrets(environ), *((key.value,) if key is not None else ())}
     escaped = {quote(secret, safe="") for secret in secrets}
@@ -76,7 +76,7 @@ def _secrets(key: Key | None, *, base_url: str | None, environ: Mapping[str, str
 
 
 @contextmanager
-def _lent(environ: Mapping[str, str]) -> Iterator[None]:
+def _extend_environment(environ: Mapping[str, str]) -> Iterator[None]:
     extra = [name for name in environ if name not in os.environ]
     os.environ.update({name: environ[name] for name in extra})
     try:
@@ -86,7 +86,7 @@ def _lent(environ: Mapping[str, str]) -> Iterator[None]:
             os.environ.pop(name, None)
 
 
-def _not_opened(name: str, error: Exception, *, secrets: tuple[str, ...]) -> UnmaskError:
+def _explain_unopened(name: str, error: Exception, *, secrets: tuple[str, ...]) -> UnmaskError:
     reason = scrub(_MARKUP.sub("", str(error)), secrets=secrets)
     if type(error).__name__ == "PrerequisiteError":
         return MissingError(f"inspect/{name}: {reason}", advice="do what Inspect asks for, then try again")
@@ -116,17 +116,17 @@ class InspectModel:
         begin = time.perf_counter()
         try:
             async with asyncio.timeout(self._timeout):
-                output = await self._model.generate(_messages(request), config=_config(request))
+                output = await self._model.generate(_convert_messages(request), config=_config(request))
         except TimeoutError:
             raise TransientModelError(f"timeout: no answer within {self._timeout:g} s from {self.name}") from None
         except Exception as error:
-            raise self._explain(_cause(error)) from None
+            raise self._explain(_unwrap_cause(error)) from None
         if not output.choices:
             reason = f": {scrub(output.error, secrets=self._secrets)}" if output.error else ""
             raise TransientModelError(f"{self.name}: the answer holds no choices{reason}")
         return Completion(
-            choices=tuple(_choice(choice) for choice in output.choices[: request.n]),
-            usage=_usage(output.usage),
+            choices=tuple(_convert_choice(choice) for choice in output.choices[: request.n]),
+            usage=_convert_usage(output.usage),
             latency=time.perf_counter() - begin,
             model=output.model or None,
         )
@@ -151,14 +151,14 @@ class InspectModel:
         return RequestRefusedError(message)
 
 
-def _cause(error: Exception) -> Exception:
+def _unwrap_cause(error: Exception) -> Exception:
     """Inspect wraps what happened in tenacity's RetryError, also when it was told not to retry."""
     attempt = getattr(error, "last_attempt", None)
     inner = attempt.exception() if attempt is not None else None
     return inner if isinstance(inner, Exception) else error
 
 
-def _messages(request: Request) -> list[Any]:
+def _convert_messages(request: Request) -> list[Any]:
     inspect = import_module("inspect_ai.model")
     kinds = {
         "system": inspect.ChatMessageSystem,
@@ -178,7 +178,7 @@ def _config(request: Request) -> Any:
     )
 
 
-def _choice(choice: Any) -> Choice:
+def _convert_choice(choice: Any) -> Choice:
     content = choice.message.content
     parts = [] if isinstance(content, str) else content
     text = content if isinstance(content, str) else "".join(part.text for part in parts if part.type == "text")
@@ -187,7 +187,7 @@ def _choice(choice: Any) -> Choice:
     return Choice(text=text, reasoning=reasoning or None, stop=_STOPS.get(choice.stop_reason, Stop.OTHER))
 
 
-def _usage(usage: Any) -> Usage:
+def _convert_usage(usage: Any) -> Usage:
     """Inspect counts cached input apart from the rest; here input is all of it, as for every other model."""
     if usage is None:
         return Usage()

@@ -18,7 +18,7 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit, urlun
 
 from unmask import __version__
 from unmask.errors import UsageError
-from unmask.text import whole
+from unmask.text import replace_surrogates
 
 Role = Literal["subject", "judge"]
 
@@ -81,7 +81,7 @@ def _unquote_value(written: str) -> str:
     return _COMMENT.sub("", written).strip()
 
 
-def environment(folder: Path | None = None) -> Mapping[str, str]:
+def read_environment(folder: Path | None = None) -> Mapping[str, str]:
     """What the program may read: `.env` in `folder` (the working directory), overlaid by the real environment."""
     try:
         text = ((folder or Path.cwd()) / ".env").read_text(encoding="utf-8", errors="replace")
@@ -152,7 +152,7 @@ class Target:
             headers=_headers(key, speaks=speaks),
             key_source=None if key is None else key.source,
             variables=variables,
-            secrets=_secrets(key, parts),
+            secrets=_collect_secrets(key, parts),
         )
 
 
@@ -179,7 +179,7 @@ def check_base_url(url: str, *, key_variable: str) -> SplitResult:
             advice="write it in full, as in http://localhost:8000/v1",
         )
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
-        if _SECRET_NAME.search(name) or masked(f"{name} {value}") != f"{name} {value}":
+        if _SECRET_NAME.search(name) or mask_likely_secrets(f"{name} {value}") != f"{name} {value}":
             raise UsageError("the query of the base URL holds what looks like a key", advice=advice)
     return parts
 
@@ -207,7 +207,7 @@ def _headers(key: Key | None, *, speaks: str) -> dict[str, str]:
     return headers
 
 
-def _secrets(key: Key | None, parts: SplitResult) -> tuple[str, ...]:
+def _collect_secrets(key: Key | None, parts: SplitResult) -> tuple[str, ...]:
     """Everything that must never be shown, the longest first so that no part of a longer one survives."""
     of_key = () if key is None else (key.value, quote(key.value, safe=""))
     return longest_first({*of_key, *_parts_to_hide(parts), *proxy_secrets()})
@@ -230,11 +230,11 @@ def origin(url: str) -> str:
 
 def scrub(text: str, *, secrets: tuple[str, ...] = ()) -> str:
     """A stranger's text, fit to be shown: no key, no credentials, whole characters, one line of readable length."""
-    text = " ".join(masked(_without(whole(text), secrets)).split())
+    text = " ".join(mask_likely_secrets(_hide_secrets(replace_surrogates(text), secrets)).split())
     return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
 
 
-def _without(text: str, secrets: Sequence[str]) -> str:
+def _hide_secrets(text: str, secrets: Sequence[str]) -> str:
     """The text with `***` for each secret, which come longest first. Where one only shows once escapes of JSON are
     undone, they are undone for the whole text: a server may quote what another one wrote."""
     text = _replace_all(text, secrets)
@@ -250,7 +250,7 @@ def _replace_all(text: str, secrets: Sequence[str]) -> str:
     return text
 
 
-def masked(text: str) -> str:
+def mask_likely_secrets(text: str) -> str:
     """Without what looks like a secret, whoever it belongs to: keys, authorisation headers, credentials in URLs."""
     text = _HEADER.sub(r"\1\2***", _TOKEN.sub(r"\1 ***", text))
     return _USERINFO.sub(r"\1", _KEY.sub("***", text))
@@ -274,7 +274,7 @@ def url_secrets(url: str) -> frozenset[str]:
     """What a URL holds that must not be shown: user, password, both as a header carries them, and its query."""
     try:
         parts = urlsplit(url.strip())
-        basic = basic_of(parts)
+        basic = basic_credentials(parts)
     except ValueError:
         return frozenset({url})
     user, _, password = url.partition("://")[2].rpartition("@")[0].partition(":")
@@ -288,7 +288,7 @@ def _parts_to_hide(parts: SplitResult) -> Iterator[str]:
         yield from (part or "", unquote(part or ""))
 
 
-def basic_of(parts: SplitResult) -> str | None:
+def basic_credentials(parts: SplitResult) -> str | None:
     """User and password of a URL as the header carries them; a proxy may have them."""
     if parts.username is None:
         return None
@@ -296,7 +296,7 @@ def basic_of(parts: SplitResult) -> str | None:
     return base64.b64encode(pair.encode()).decode()
 
 
-def proxies() -> dict[str, str]:
+def system_proxies() -> dict[str, str]:
     """The proxies of this machine by scheme. The function that knows them all takes long to import, and is not asked
     where only variables could name one and none does."""
     by_variables = sys.platform not in ("darwin", "win32")
@@ -309,4 +309,4 @@ def proxies() -> dict[str, str]:
 
 def proxy_secrets() -> set[str]:
     """Credentials of proxies go out with requests as well; a short one is a word that messages may need."""
-    return {secret for url in proxies().values() for secret in url_secrets(url) if len(secret) >= 8}
+    return {secret for url in system_proxies().values() for secret in url_secrets(url) if len(secret) >= 8}

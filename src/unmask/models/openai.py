@@ -9,10 +9,16 @@ import msgspec
 
 from unmask.errors import TransientModelError
 from unmask.models.base import Capabilities
-from unmask.models.failures import Trouble, describe, failure, problem_of
-from unmask.models.http import Channel, HttpAnswer, decode
+from unmask.models.failures import ProviderProblem, error_fields, exception_for, parse_problem
+from unmask.models.http import Channel, HttpAnswer, decode_answer
 from unmask.models.keys import Target
-from unmask.models.parameters import MAX_COMPLETION_TOKENS, MAX_TOKENS, Adjustments, parameters, refused_parameter
+from unmask.models.parameters import (
+    MAX_COMPLETION_TOKENS,
+    MAX_TOKENS,
+    Adjustments,
+    refusable_parameters,
+    refused_parameter,
+)
 from unmask.records import Choice, Completion, Request, Stop, Usage
 
 _REASONS_BY_ITSELF = re.compile(r"(?:openai/)?(?:o\d(?:$|-)|gpt-5(?!.*chat))")
@@ -34,15 +40,15 @@ STOPS = {
 }
 
 
-class _Said(msgspec.Struct):
+class _ChatMessage(msgspec.Struct):
     content: Any = None
     reasoning_content: Any = None
     reasoning: Any = None
     refusal: Any = None
 
 
-class _Option(msgspec.Struct):
-    message: _Said | None = None
+class _ChatChoice(msgspec.Struct):
+    message: _ChatMessage | None = None
     finish_reason: Any = None
     error: Any = None
 
@@ -50,7 +56,7 @@ class _Option(msgspec.Struct):
 class _ChatBody(msgspec.Struct):
     """Only what is used, and strict only where nothing could be done with anything else."""
 
-    choices: list[_Option] | None = None
+    choices: list[_ChatChoice] | None = None
     usage: Any = None
     model: Any = None
     error: Any = None
@@ -85,10 +91,10 @@ class OpenAI:
             payload, notes = self._adjustments.apply(wanted)
             answer = await self._channel.post(payload)
             if 200 <= answer.status < 300:
-                return self._read(answer, request, notes=notes)
-            problem = problem_of(answer.status, answer.body, answer.headers)
+                return self._parse_answer(answer, request, notes=notes)
+            problem = parse_problem(answer.status, answer.body, answer.headers)
             # Each round takes one parameter away for good, so there are only as many rounds as parameters.
-            name = refused_parameter(problem, parameters(payload))
+            name = refused_parameter(problem, refusable_parameters(payload))
             if name is None:
                 return self._give_up(problem, request, answer=answer, notes=notes)
             self._adjustments.learn(name)
@@ -102,42 +108,44 @@ class OpenAI:
         """The endpoint refuses `n`, or ignores it."""
         self.capabilities = msgspec.structs.replace(self.capabilities, max_n=1)
 
-    def _give_up(self, problem: Trouble, request: Request, *, answer: HttpAnswer, notes: tuple[str, ...]) -> Completion:
+    def _give_up(
+        self, problem: ProviderProblem, request: Request, *, answer: HttpAnswer, notes: tuple[str, ...]
+    ) -> Completion:
         if not problem.filtered:
-            raise failure(problem, self._target)
-        return filtered(request, answer=answer, notes=notes)
+            raise exception_for(problem, self._target)
+        return filtered_completion(request, answer=answer, notes=notes)
 
-    def _read(self, answer: HttpAnswer, request: Request, *, notes: tuple[str, ...]) -> Completion:
-        body = decode(answer, _DECODER, self._target)
+    def _parse_answer(self, answer: HttpAnswer, request: Request, *, notes: tuple[str, ...]) -> Completion:
+        body = decode_answer(answer, _DECODER, self._target)
         options = body.choices
         if not options:
-            return self._read_error(body.error, request, answer=answer, notes=notes)
+            return self._parse_error(body.error, request, answer=answer, notes=notes)
         broken = next((option.error for option in options if option.error), None)
         if broken is not None or any(option.message is None for option in options):
-            return self._read_error(broken, request, answer=answer, notes=notes)
+            return self._parse_error(broken, request, answer=answer, notes=notes)
         if len(options) < min(request.n, self.capabilities.max_n):
             self._ask_one_at_a_time()
         return Completion(
-            choices=tuple([_choice(option) for option in options[: request.n]]),
+            choices=tuple([_parse_choice(option) for option in options[: request.n]]),
             usage=_usage(body.usage),
             latency=answer.latency,
             model=body.model if isinstance(body.model, str) else None,
             adjusted=notes,
         )
 
-    def _read_error(self, error: Any, request: Request, *, answer: HttpAnswer, notes: tuple[str, ...]) -> Completion:
+    def _parse_error(self, error: Any, request: Request, *, answer: HttpAnswer, notes: tuple[str, ...]) -> Completion:
         """A 200 without an answer: OpenRouter reports upstream failures this way, with the status as `code`."""
         if error is None:
             where = f"{self.name} at {self._target.shown}"
             raise TransientModelError(f"{where}: the answer holds no choices")
-        message, code, param = describe({"error": error})
+        message, code, param = error_fields({"error": error})
         status = error.get("code") if isinstance(error, dict) else None
         if not isinstance(status, int) or not 400 <= status < 600:
             status = 500
-        return self._give_up(Trouble(status, message, code, param), request, answer=answer, notes=notes)
+        return self._give_up(ProviderProblem(status, message, code, param), request, answer=answer, notes=notes)
 
 
-def filtered(request: Request, *, answer: HttpAnswer, notes: tuple[str, ...]) -> Completion:
+def filtered_completion(request: Request, *, answer: HttpAnswer, notes: tuple[str, ...]) -> Completion:
     """The provider's filter answered in the model's place, for every take that was asked for."""
     choices = (Choice(stop=Stop.FILTER),) * request.n
     return Completion(choices=choices, latency=answer.latency, adjusted=notes)
@@ -162,12 +170,12 @@ def _payload(request: Request, *, model: str, n: int) -> dict[str, Any]:
     return payload
 
 
-def _choice(option: _Option) -> Choice:
-    message = option.message or _Said()
-    text, thoughts = texts(message.content)
+def _parse_choice(option: _ChatChoice) -> Choice:
+    message = option.message or _ChatMessage()
+    text, thoughts = split_content(message.content)
     if not text and isinstance(message.refusal, str):
         text = message.refusal
-    reasoning = texts(message.reasoning_content)[0] or texts(message.reasoning)[0] or thoughts
+    reasoning = split_content(message.reasoning_content)[0] or split_content(message.reasoning)[0] or thoughts
     stop = stop_of(option.finish_reason)
     if message.content is None and not text and not reasoning and stop is Stop.END:
         stop = Stop.OTHER  # a model that says nothing says ""; null is an endpoint that lost what it said
@@ -178,7 +186,7 @@ def stop_of(reason: Any) -> Stop:
     return STOPS.get(reason.lower(), Stop.OTHER) if isinstance(reason, str) else Stop.OTHER
 
 
-def texts(content: Any) -> tuple[str, str]:
+def split_content(content: Any) -> tuple[str, str]:
     """HttpAnswer and reasoning of a message's content, which may be a string, a list of parts, or nothing."""
     if isinstance(content, str):
         return content, ""
@@ -190,13 +198,13 @@ def texts(content: Any) -> tuple[str, str]:
             if isinstance(text := part.get("text"), str):
                 answer.append(text)
             if thinking := part.get("thinking"):
-                reasoning.append(texts(thinking)[0])
+                reasoning.append(split_content(thinking)[0])
             if isinstance(refusal := part.get("refusal"), str):
                 answer.append(refusal)
     return "".join(answer), "".join(reasoning)
 
 
-def count(counts: Any, *path: str) -> int | None:
+def token_count(counts: Any, *path: str) -> int | None:
     """A token count somewhere in a stranger's object; `None` where there is no whole number."""
     for name in path:
         counts = counts.get(name) if isinstance(counts, dict) else None
@@ -208,10 +216,10 @@ def count(counts: Any, *path: str) -> int | None:
 def _usage(counts: Any) -> Usage:
     if not isinstance(counts, dict):
         return Usage()
-    cached = count(counts, "prompt_tokens_details", "cached_tokens")
+    cached = token_count(counts, "prompt_tokens_details", "cached_tokens")
     return Usage(
-        input=count(counts, "prompt_tokens"),
-        output=count(counts, "completion_tokens"),
-        reasoning=count(counts, "completion_tokens_details", "reasoning_tokens"),
-        cached=count(counts, "prompt_cache_hit_tokens") if cached is None else cached,
+        input=token_count(counts, "prompt_tokens"),
+        output=token_count(counts, "completion_tokens"),
+        reasoning=token_count(counts, "completion_tokens_details", "reasoning_tokens"),
+        cached=token_count(counts, "prompt_cache_hit_tokens") if cached is None else cached,
     )

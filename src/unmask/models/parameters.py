@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from unmask.models.failures import Trouble
+from unmask.models.failures import ProviderProblem
 from unmask.records import Message, Role
 
 MAX_TOKENS = "max_tokens"
@@ -30,7 +30,7 @@ _SYSTEM = re.compile(
 )
 
 
-def refused_parameter(problem: Trouble, sent: frozenset[str]) -> str | None:
+def refused_parameter(problem: ProviderProblem, sent: frozenset[str]) -> str | None:
     """Which of the parameters we sent this endpoint will not take; `None` if it complains about something else.
 
     A prompt that is too long often names `max_tokens` too: that is this request's trouble, not the parameter's.
@@ -48,7 +48,7 @@ def refused_parameter(problem: Trouble, sent: frozenset[str]) -> str | None:
         return problem.param
     if SYSTEM in sent and _SYSTEM.search(words) and (not problem.param or problem.param.startswith("messages")):
         return SYSTEM
-    named = [(mention.start(), name) for name in sent if (mention := _mention(name).search(problem.message))]
+    named = [(mention.start(), name) for name in sent if (mention := _mention_pattern(name).search(problem.message))]
     if not named:
         return None
     # "temperature and top_p cannot both be specified": the one we can better do without is the other.
@@ -56,7 +56,7 @@ def refused_parameter(problem: Trouble, sent: frozenset[str]) -> str | None:
     return "top_p" if names == {"temperature", "top_p"} else min(named)[1]
 
 
-def _mention(name: str) -> re.Pattern[str]:
+def _mention_pattern(name: str) -> re.Pattern[str]:
     """A one-letter name counts only where it is set off as a name."""
     return re.compile(r"""['"`.]n['"`:]|\bn:|: ?n\W*$""" if name == "n" else rf"(?<![\w-]){name}(?![\w-])")
 
@@ -76,13 +76,13 @@ class Adjustments:
         """Never send `name` again; the token limit changes its name first and is dropped only if both are refused."""
         if name in (MAX_TOKENS, MAX_COMPLETION_TOKENS):
             self._limit_names_refused.add(name)
-            renamed = MAX_COMPLETION_TOKENS if name == MAX_TOKENS else MAX_TOKENS
-            if renamed in self._limit_names_refused:
+            alternative = MAX_COMPLETION_TOKENS if name == MAX_TOKENS else MAX_TOKENS
+            if alternative in self._limit_names_refused:
                 self.dropped |= {MAX_TOKENS}
                 self._notes[MAX_TOKENS] = f"{MAX_TOKENS}: refused, not sent"
             else:
-                self.limit_name = renamed
-                self._notes[MAX_TOKENS] = f"{MAX_TOKENS}: sent as {renamed}"
+                self.limit_name = alternative
+                self._notes[MAX_TOKENS] = f"{MAX_TOKENS}: sent as {alternative}"
             return
         self.dropped |= {name}
         sent = "refused, sent inside the first user message" if name == SYSTEM else "refused, not sent"
@@ -110,15 +110,15 @@ class Adjustments:
 def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """The same conversation for a model whose template has no system role."""
     system = "\n\n".join(message.content for message in messages if message.role == SYSTEM)
-    others = [message for message in messages if message.role != SYSTEM]
-    for at, message in enumerate(others):
+    turns = [message for message in messages if message.role != SYSTEM]
+    for at, message in enumerate(turns):
         if message.role == "user":
-            others[at] = Message(Role.USER, f"{system}\n\n{message.content}")
-            return tuple(others)
-    return (Message(Role.USER, system), *others)
+            turns[at] = Message(Role.USER, f"{system}\n\n{message.content}")
+            return tuple(turns)
+    return (Message(Role.USER, system), *turns)
 
 
-def parameters(payload: dict[str, Any]) -> frozenset[str]:
+def refusable_parameters(payload: dict[str, Any]) -> frozenset[str]:
     """The names in a payload that an endpoint may refuse without refusing the request."""
     names = {name for name in payload if name in (*_DROPPABLE, MAX_TOKENS, MAX_COMPLETION_TOKENS)}
     if any(message.role == SYSTEM for message in payload["messages"]):

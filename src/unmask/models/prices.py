@@ -54,7 +54,7 @@ class Price(Record, frozen=True):
         return cls(input=numbers[0], output=numbers[1])
 
 
-def lookup(name: str, *, endpoint: str | None = None) -> Price | None:
+def find_price(name: str, *, endpoint: str | None = None) -> Price | None:
     """The price of a model by the name the user writes, or `None` when the table does not have it.
 
     With `endpoint` (`Model.endpoint`), a model served from anywhere but its provider's own host has no known price:
@@ -65,15 +65,15 @@ def lookup(name: str, *, endpoint: str | None = None) -> Price | None:
         return Price(0.0, 0.0)
     if provider == "inspect":
         elsewhere = endpoint is not None and not endpoint.startswith("inspect/")
-        return None if elsewhere else lookup(name.removeprefix("inspect/"))
+        return None if elsewhere else find_price(name.removeprefix("inspect/"))
     row = PROVIDERS.get(provider or "")
     if row is None or row.priced_as is None or (endpoint is not None and not row.is_home(endpoint)):
         return None
-    return _listed(row.priced_as, name.partition("/")[2])
+    return _look_up_price(row.priced_as, name.partition("/")[2])
 
 
 @lru_cache(maxsize=256)
-def _listed(provider: str, model: str) -> Price | None:
+def _look_up_price(provider: str, model: str) -> Price | None:
     from genai_prices.data_snapshot import get_snapshot
 
     try:

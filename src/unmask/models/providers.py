@@ -15,10 +15,10 @@ from unmask.models.keys import (
     Role,
     Target,
     check_base_url,
-    environment,
     find_key,
     find_url,
     origin,
+    read_environment,
 )
 from unmask.records import Record
 
@@ -90,15 +90,15 @@ def open_model(name: str, *, role: Role = "subject", base_url: str | None = None
     `role` decides which key and URL variables come first (`UNMASK_API_KEY`, `UNMASK_JUDGE_API_KEY`). `timeout` is
     the longest wait for one answer, in seconds.
     """
-    provider, short = _split(name)
-    environ = environment()
+    provider, model_name = _split_name(name)
+    environ = read_environment()
     if provider == "inspect":
         from unmask.models.inspect import open_inspect
 
         if base_url is not None:
             check_base_url(base_url, key_variable=KEY_VARIABLE[role])
         key = find_key((KEY_VARIABLE[role],), environ=environ)
-        return open_inspect(short, base_url=base_url, timeout=timeout, key=key, environ=environ)
+        return open_inspect(model_name, base_url=base_url, timeout=timeout, key=key, environ=environ)
     if provider not in PROVIDERS:
         return _open_in_process(name, provider, base_url=base_url)
     row = PROVIDERS[provider]
@@ -107,10 +107,10 @@ def open_model(name: str, *, role: Role = "subject", base_url: str | None = None
     if row.speaks == "anthropic":
         from unmask.models.anthropic import Anthropic
 
-        return Anthropic(target, model=short, timeout=timeout)
+        return Anthropic(target, model=model_name, timeout=timeout)
     from unmask.models.openai import OpenAI
 
-    return OpenAI(target, model=short, timeout=timeout, max_n=row.max_n)
+    return OpenAI(target, model=model_name, timeout=timeout, max_n=row.max_n)
 
 
 def _open_in_process(name: str, provider: str, *, base_url: str | None) -> Model:
@@ -132,29 +132,29 @@ def _open_in_process(name: str, provider: str, *, base_url: str | None) -> Model
     return open_embedded(name)
 
 
-def _split(name: str) -> tuple[str, str]:
+def _split_name(name: str) -> tuple[str, str]:
     """Provider and the rest, both known to be there."""
     by_path = provider_of(name) in BY_PATH
-    provider, _, short = name.partition(":" if by_path else "/")
+    provider, _, model_name = name.partition(":" if by_path else "/")
     providers = (*PROVIDERS, *IN_PROCESS)
     if not by_path and provider not in providers:
-        raise UsageError(_unknown(name, provider), advice=_did_you_mean(name, provider, short, providers))
-    if not short.strip("/ ") or name != name.strip() or not name.isprintable():
+        raise UsageError(_describe_unknown(name, provider), advice=_suggest_name(name, provider, model_name, providers))
+    if not model_name.strip("/ ") or name != name.strip() or not name.isprintable():
         raise UsageError(f"{name!r} is not a model's name", advice=f"write {provider}{':PATH' if by_path else '/NAME'}")
-    return provider, short
+    return provider, model_name
 
 
-def _unknown(name: str, provider: str) -> str:
+def _describe_unknown(name: str, provider: str) -> str:
     if "/" not in name:
         return f"model {name!r} does not say who serves it"
     return f"model {name!r} begins with the unknown provider {provider!r}"
 
 
-def _did_you_mean(name: str, provider: str, short: str, names: tuple[str, ...]) -> str:
+def _suggest_name(name: str, provider: str, model_name: str, names: tuple[str, ...]) -> str:
     providers = f"providers: {', '.join(names)}; or gguf:PATH, hf:PATH"
     close = difflib.get_close_matches(provider.lower(), names, n=1, cutoff=0.75)
-    if close and short:
-        return f"did you mean {close[0]}/{short}? {providers}"
+    if close and model_name:
+        return f"did you mean {close[0]}/{model_name}? {providers}"
     if "/" in name:
         return f"for a server of your own write vllm/{name}; {providers}"
     return f"write PROVIDER/NAME, as in openai/{name or 'gpt-4o'}; {providers}"

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from unmask.models.daemon import in_daemon
+from unmask.models.daemon import run_in_daemon
 
 if TYPE_CHECKING:
     import ssl
@@ -59,7 +59,7 @@ class DaemonResolver(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
         ask = partial(socket.getaddrinfo, host, port, family, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
-        rows = [(kind, address) for kind, _, _, _, address in await in_daemon(ask) if address]
+        rows = [(kind, address) for kind, _, _, _, address in await run_in_daemon(ask) if address]
         return [
             ResolveResult(
                 hostname=host,
@@ -116,10 +116,10 @@ def _trace_reuse() -> aiohttp.TraceConfig:
     """Appends to the list that a request has as its context when that request gets a connection that was kept."""
     trace = aiohttp.TraceConfig()
 
-    async def note(session: aiohttp.ClientSession, context: object, parameters: object) -> None:
+    async def mark_reused(session: aiohttp.ClientSession, context: object, parameters: object) -> None:
         context.trace_request_ctx.append(True)  # type: ignore[attr-defined]
 
-    trace.on_connection_reuseconn.append(note)
+    trace.on_connection_reuseconn.append(mark_reused)
     return trace
 
 
@@ -156,7 +156,7 @@ async def read_body(response: aiohttp.ClientResponse) -> bytes:
     if len(body) > MAX_BODY:
         raise TooLargeError
     coding = response.headers.get("Content-Encoding", "").strip().lower()
-    return body if not body or coding in ("", "identity") else unpack(body, coding)
+    return body if not body or coding in ("", "identity") else decompress_body(body, coding)
 
 
 async def _read_rest(content: aiohttp.StreamReader, body: bytearray) -> bytes:
@@ -165,7 +165,7 @@ async def _read_rest(content: aiohttp.StreamReader, body: bytearray) -> bytes:
     return bytes(body)
 
 
-def unpack(body: bytes, coding: str) -> bytes:
+def decompress_body(body: bytes, coding: str) -> bytes:
     """A body that came packed although nobody asked for it: some gateways do that to everybody."""
     if coding not in ("gzip", "x-gzip", "deflate"):
         raise UnreadableError(f"an answer packed as {coding[:40]!r}")

@@ -31,7 +31,7 @@ def treatments_of(model: Model) -> tuple[Treatment, ...]:
     return model.treatments if isinstance(model, TreatedModel) else ()
 
 
-def changed(before: Sequence[Treatment], now: Sequence[Treatment]) -> Iterator[tuple[Treatment, Treatment]]:
+def find_changed(before: Sequence[Treatment], now: Sequence[Treatment]) -> Iterator[tuple[Treatment, Treatment]]:
     """Those whose content is another. A kind that only one side knows of is left to the comparison of model names."""
     earlier = {treatment.kind: treatment for treatment in before}
     for treatment in now:
@@ -42,7 +42,7 @@ def changed(before: Sequence[Treatment], now: Sequence[Treatment]) -> Iterator[t
 
 def refuse_changed(before: Sequence[Treatment], now: Sequence[Treatment], *, run: str) -> None:
     """For work on a finished run: what would be measured is no longer the model that gave its replies."""
-    for was, treatment in changed(before, now):
+    for was, treatment in find_changed(before, now):
         raise MixedRunError(
             f"{treatment.path} has changed since {run} was made: "
             f"its {treatment.kind} had content {was.hash}, now {treatment.hash}",

@@ -37,6 +37,6 @@ def reply_state(choice: Choice, *, attempt: int) -> ReplyState | Unread:
             return Unread("empty: no text, and the endpoint did not say that the reply had ended", text=excerpt(choice))
 
 
-def room(base: int | None, *, attempt: int, cut_off: bool) -> int | None:
+def judge_max_tokens(base: int | None, *, attempt: int, cut_off: bool) -> int | None:
     """`max_tokens` of a judge call: four times as many for the second attempt if the first was cut off."""
     return base * 4 if base is not None and attempt > 1 and cut_off else base

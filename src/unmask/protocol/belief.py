@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import combinations_with_replacement
 
-from unmask.protocol.intervals import all_same, common
+from unmask.protocol.intervals import all_agree, common_part
 from unmask.protocol.presets import Rules
 from unmask.records import Letter, Lettered, NoBelief, Ranged, ReadBy, Reading, Undecided, Unread
 
-Known = Letter | None
+MaybeLetter = Letter | None
 """A letter, or None for an unknown."""
 Beliefs = frozenset[Letter | None]
 """Beliefs still possible; None stands for having none."""
@@ -23,19 +23,19 @@ Beliefs = frozenset[Letter | None]
 NOTHING: Beliefs = frozenset({None})
 
 
-def letter_of(reading: Reading) -> Known:
+def letter_of(reading: Reading) -> MaybeLetter:
     return reading.letter if isinstance(reading, Lettered) else None
 
 
 @lru_cache(maxsize=65536)
-def possible(direct: tuple[Known, ...], indirect: tuple[Known, ...], rules: Rules) -> Beliefs:
+def possible_beliefs(direct: tuple[MaybeLetter, ...], indirect: tuple[MaybeLetter, ...], rules: Rules) -> Beliefs:
     """The beliefs that remain possible after these direct and indirect readings of a binary scenario."""
     unknown = direct.count(None)
-    known = tuple(letter for letter in direct if letter is not None)
-    found: set[Letter | None] = set()
+    letters = tuple(letter for letter in direct if letter is not None)
+    beliefs: set[Letter | None] = set()
     for filled in _fillings(unknown):
-        found |= _checked(_direct(known + filled, rules), indirect, rules)
-    return frozenset(found)
+        beliefs |= _after_indirect(_direct_belief(letters + filled, rules), indirect, rules)
+    return frozenset(beliefs)
 
 
 def _fillings(unknown: int) -> Iterator[tuple[Letter, ...]]:
@@ -43,7 +43,7 @@ def _fillings(unknown: int) -> Iterator[tuple[Letter, ...]]:
     return combinations_with_replacement(Letter, unknown)
 
 
-def _direct(letters: tuple[Letter, ...], rules: Rules) -> Letter | None:
+def _direct_belief(letters: tuple[Letter, ...], rules: Rules) -> Letter | None:
     unclear = letters.count(Letter.C)
     denied = letters.count(Letter.D)
     if denied and not rules.direct_d_counts_as_c:
@@ -54,7 +54,7 @@ def _direct(letters: tuple[Letter, ...], rules: Rules) -> Letter | None:
     return sides.pop() if len(sides) == 1 else None
 
 
-def _checked(belief: Letter | None, indirect: tuple[Known, ...], rules: Rules) -> set[Letter | None]:
+def _after_indirect(belief: Letter | None, indirect: tuple[MaybeLetter, ...], rules: Rules) -> set[Letter | None]:
     if belief is None:
         return {None}
     if any(letter not in {None, belief} and letter not in rules.indirect_passes for letter in indirect):
@@ -64,38 +64,38 @@ def _checked(belief: Letter | None, indirect: tuple[Known, ...], rules: Rules) -
 
 def binary(direct: tuple[Reading, ...], indirect: tuple[Reading, ...], rules: Rules) -> Lettered | NoBelief | Undecided:
     letters = tuple(map(letter_of, direct)), tuple(map(letter_of, indirect))
-    beliefs = possible(*letters, rules)
+    beliefs = possible_beliefs(*letters, rules)
     if len(beliefs) > 1:
-        return undecided(direct + indirect)
+        return explain_undecided(direct + indirect)
     (belief,) = beliefs
     if belief is not None:
         return Lettered(belief, by=ReadBy.PROBES)
-    only_direct = possible(letters[0], (), rules)
+    only_direct = possible_beliefs(letters[0], (), rules)
     why = "an indirect probe contradicts it" if only_direct != NOTHING else "the direct probes do not agree"
     return NoBelief(why)
 
 
 def numeric(direct: tuple[Reading, ...], rules: Rules) -> Ranged | NoBelief | Undecided:
     """Belief from the direct takes of a numeric scenario: one joint reading, or k that must all overlap."""
-    known = [reading for reading in direct if isinstance(reading, Ranged)]
-    figures = [reading for reading in known if not reading.empty]
-    silent = len(known) - len(figures)
+    readable = [reading for reading in direct if isinstance(reading, Ranged)]
+    figures = [reading for reading in readable if not reading.empty]
+    silent = len(readable) - len(figures)
     if rules.joint and len(direct) == 1:
-        if not known:
-            return undecided(direct)
+        if not readable:
+            return explain_undecided(direct)
         return figures[0] if figures else NoBelief("the direct probes give no figure")
-    if known and rules.too_many_c(silent, takes=len(direct)):
+    if readable and rules.too_many_c(silent, takes=len(direct)):
         return NoBelief("too many direct probes give no figure")
-    if len(figures) > 1 and not all_same(figures, tolerance=rules.tolerance):
+    if len(figures) > 1 and not all_agree(figures, tolerance=rules.tolerance):
         return NoBelief("the direct probes give figures that do not overlap")
-    if len(known) < len(direct) or not direct:
-        return undecided(direct)
-    return common(figures, tolerance=rules.tolerance) if figures else NoBelief("the direct probes give no figure")
+    if len(readable) < len(direct) or not direct:
+        return explain_undecided(direct)
+    return common_part(figures, tolerance=rules.tolerance) if figures else NoBelief("the direct probes give no figure")
 
 
-def undecided(readings: tuple[Reading, ...]) -> Undecided:
+def explain_undecided(readings: tuple[Reading, ...]) -> Undecided:
     """Names what is missing: the first unread reading's reason, or that something was not asked yet."""
     failed = [reading for reading in readings if isinstance(reading, Unread)]
-    known = [reading for reading in readings if isinstance(reading, Lettered | Ranged)]
-    pending = len(failed) + len(known) < len(readings) or not readings
+    readable = [reading for reading in readings if isinstance(reading, Lettered | Ranged)]
+    pending = len(failed) + len(readable) < len(readings) or not readings
     return Undecided(failed[0].reason if failed else "not asked or not read yet", pending=pending)

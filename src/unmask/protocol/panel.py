@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from unmask.protocol.intervals import all_same, common
+from unmask.protocol.intervals import all_agree, common_part
 from unmask.records import Lettered, Pending, Ranged, ReadBy, Reading, Slot, Unread
 
 PANEL = "panel:"
@@ -21,22 +21,24 @@ Readings = Mapping[Slot, tuple[Reading, ...]]
 def majority(panel: Sequence[Readings], *, tolerance: float) -> dict[Slot, tuple[Reading, ...]]:
     """The readings of a panel over one scenario, place by place."""
     slots = list(dict.fromkeys(slot for readings in panel for slot in readings))
-    return {slot: _slot([readings.get(slot, ()) for readings in panel], tolerance) for slot in slots}
+    return {slot: _majority_in_slot([readings.get(slot, ()) for readings in panel], tolerance) for slot in slots}
 
 
-def _slot(panel: Sequence[tuple[Reading, ...]], tolerance: float) -> tuple[Reading, ...]:
+def _majority_in_slot(panel: Sequence[tuple[Reading, ...]], tolerance: float) -> tuple[Reading, ...]:
     places = max(len(readings) for readings in panel)
     return tuple(
-        together([readings[place] if place < len(readings) else Pending() for readings in panel], tolerance=tolerance)
+        combine_readings(
+            [readings[place] if place < len(readings) else Pending() for readings in panel], tolerance=tolerance
+        )
         for place in range(places)
     )
 
 
-def together(readings: Sequence[Reading], *, tolerance: float) -> Reading:
+def combine_readings(readings: Sequence[Reading], *, tolerance: float) -> Reading:
     """One reading out of one per member."""
     needed = len(readings) // 2 + 1
     figures = [reading for reading in readings if isinstance(reading, Ranged)]
-    agreed = _letter(readings, needed) if not figures else _figure(figures, needed, tolerance)
+    agreed = _majority_letter(readings, needed) if not figures else _majority_figure(figures, needed, tolerance)
     if agreed is not None:
         return agreed
     if any(isinstance(reading, Pending) for reading in readings):
@@ -44,49 +46,49 @@ def together(readings: Sequence[Reading], *, tolerance: float) -> Reading:
     unread = [reading for reading in readings if isinstance(reading, Unread)]
     if len(unread) == len(readings):
         return unread[0]
-    return Unread(f"tie: no majority in a panel of {len(readings)} ({_votes(readings)})")
+    return Unread(f"tie: no majority in a panel of {len(readings)} ({_format_votes(readings)})")
 
 
-def _letter(readings: Sequence[Reading], needed: int) -> Reading | None:
+def _majority_letter(readings: Sequence[Reading], needed: int) -> Reading | None:
     votes = Counter(reading.letter for reading in readings if isinstance(reading, Lettered))
     for letter, count in votes.items():
         if count >= needed:
             behind = [reading for reading in readings if isinstance(reading, Lettered) and reading.letter is letter]
-            return Lettered(letter, by=_by(behind), why=f"{count} of {len(readings)} judges")
+            return Lettered(letter, by=_source_of(behind), why=f"{count} of {len(readings)} judges")
     return None
 
 
-def _figure(figures: Sequence[Ranged], needed: int, tolerance: float) -> Reading | None:
+def _majority_figure(figures: Sequence[Ranged], needed: int, tolerance: float) -> Reading | None:
     """The common part of the largest group that meets; a group is found from each member in turn."""
     empty = [figure for figure in figures if figure.empty]
     if len(empty) >= needed:
-        return Ranged(by=_by(empty))
+        return Ranged(by=_source_of(empty))
     best: list[Ranged] = []
     for start in figures:
         group: list[Ranged] = [start]
         for figure in figures:
-            if figure is not start and all_same([*group, figure], tolerance=tolerance):
+            if figure is not start and all_agree([*group, figure], tolerance=tolerance):
                 group.append(figure)
         if not start.empty and len(group) > len(best):
             best = group
     if len(best) < needed:
         return None
-    shared = common(best, tolerance=tolerance)
-    return Ranged(shared.absolute, shared.relative, by=_by(best), why=f"{len(best)} judges")
+    shared = common_part(best, tolerance=tolerance)
+    return Ranged(shared.absolute, shared.relative, by=_source_of(best), why=f"{len(best)} judges")
 
 
-def _by(behind: Sequence[Lettered | Ranged]) -> ReadBy:
+def _source_of(behind: Sequence[Lettered | Ranged]) -> ReadBy:
     """Whose reading it is: what needs no judge stays marked as such."""
     kinds = {reading.by for reading in behind}
     return kinds.pop() if kinds in ({ReadBy.RULE}, {ReadBy.SILENT}) else ReadBy.PANEL
 
 
-def _votes(readings: Sequence[Reading]) -> str:
-    words = Counter(_word(reading) for reading in readings)
+def _format_votes(readings: Sequence[Reading]) -> str:
+    words = Counter(_name_vote(reading) for reading in readings)
     return ", ".join(f"{word} {count}" for word, count in sorted(words.items()))
 
 
-def _word(reading: Reading) -> str:
+def _name_vote(reading: Reading) -> str:
     match reading:
         case Lettered(letter=letter):
             return letter.value

@@ -19,7 +19,7 @@ from unmask.protocol import attempts
 from unmask.protocol import readings as gather
 from unmask.protocol.presets import Rules, rules_of
 from unmask.protocol.probes import slots
-from unmask.protocol.readings import POLARITY, Reads
+from unmask.protocol.readings import POLARITY, ReadingSettings
 from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import belief_of, verdict_of
 from unmask.records import (
@@ -48,7 +48,7 @@ from unmask.records import (
 )
 
 
-class Settings(Record, frozen=True, kw_only=True, dict=True):
+class PlannerSettings(Record, frozen=True, kw_only=True, dict=True):
     """Everything the planner needs to know about a run."""
 
     direct: int = 3
@@ -71,8 +71,8 @@ class Settings(Record, frozen=True, kw_only=True, dict=True):
         return rules_of(self.preset)
 
     @cached_property
-    def reads(self) -> Reads:
-        return Reads(
+    def reads(self) -> ReadingSettings:
+        return ReadingSettings(
             direct=self.direct,
             takes=self.takes,
             style=self.style,
@@ -84,7 +84,7 @@ class Settings(Record, frozen=True, kw_only=True, dict=True):
         )
 
 
-class Ask(Record, frozen=True):
+class SubjectWork(Record, frozen=True):
     """Takes of one slot still to be asked. `depth` is how many calls, one after another, may follow from here."""
 
     slot: Slot
@@ -96,7 +96,7 @@ class Ask(Record, frozen=True):
     """The pressured reply that a self-report is about."""
 
 
-class Read(Record, frozen=True):
+class JudgeWork(Record, frozen=True):
     """Texts a judge has to read, or its question about polarity."""
 
     slot: Slot
@@ -108,7 +108,7 @@ class Read(Record, frozen=True):
     depth: int = 1
 
 
-Work = Ask | Read
+Work = SubjectWork | JudgeWork
 
 # Calls one after another to the end of a lazy scenario: ask and read of direct, of the indirect ones, of pressured.
 # Nothing has to wait for its elder sister: the second indirect probe can be sent as soon as the first. But where
@@ -117,33 +117,37 @@ _ROUNDS = {DIRECT: 12, indirect(1): 9, indirect(2): 7, PRESSURED: 2, CHECK: 2}
 _FURTHER_INDIRECT = 5
 
 
-class _Case(NamedTuple):
+class _PlanInputs(NamedTuple):
     """One call of the planner."""
 
     scenario: Scenario
-    seen: ScenarioState
-    settings: Settings
+    state: ScenarioState
+    settings: PlannerSettings
     readings: dict[Slot, tuple[Reading, ...]]
     whole_calls: bool
 
 
-def plan(scenario: Scenario, seen: ScenarioState, settings: Settings, *, whole_calls: bool = True) -> tuple[Work, ...]:
+def plan(
+    scenario: Scenario, state: ScenarioState, settings: PlannerSettings, *, whole_calls: bool = True
+) -> tuple[Work, ...]:
     """What can be sent now. `whole_calls` says that several takes fit into one request."""
-    case = _Case(scenario, seen, settings, gather.gather(scenario, seen, settings.reads), whole_calls)
-    work = [item for slot in needed(scenario, case.readings, settings) for item in _slot_work(case, slot)]
-    work += [*_self_report(case), *_role_play(case)]
-    return tuple(item for item in work if settings.ask or isinstance(item, Read))
+    inputs = _PlanInputs(scenario, state, settings, gather.readings_of(scenario, state, settings.reads), whole_calls)
+    work = [item for slot in needed_slots(scenario, inputs.readings, settings) for item in _slot_work(inputs, slot)]
+    work += [*_self_report_work(inputs), *_role_play_work(inputs)]
+    return tuple(item for item in work if settings.ask or isinstance(item, JudgeWork))
 
 
-def rounds(
-    scenario: Scenario, state: ScenarioState, settings: Settings, *, whole_calls: bool = True
+def plan_rounds(
+    scenario: Scenario, state: ScenarioState, settings: PlannerSettings, *, whole_calls: bool = True
 ) -> Iterator[tuple[Work, ...]]:
     """What can be sent now, again and again, until nothing is left. The caller adds the answers to `state`."""
     while work := plan(scenario, state, settings, whole_calls=whole_calls):
         yield work
 
 
-def needed(scenario: Scenario, readings: dict[Slot, tuple[Reading, ...]], settings: Settings) -> tuple[Slot, ...]:
+def needed_slots(
+    scenario: Scenario, readings: dict[Slot, tuple[Reading, ...]], settings: PlannerSettings
+) -> tuple[Slot, ...]:
     """The slots whose requests can change a verdict, as far as that is known now."""
     everything = slots(scenario) + ((CHECK,) if settings.check and scenario.check else ())
     if settings.effort is Effort.FULL:
@@ -154,135 +158,137 @@ def needed(scenario: Scenario, readings: dict[Slot, tuple[Reading, ...]], settin
         # Nothing can bring the belief back, so the statement counts only where the preset says so.
         return (PRESSURED,) if settings.rules.statement_matters_without_belief else ()
     for stage in ((DIRECT,), tuple(filter(is_indirect, everything))):
-        if any(_open(reading) for slot in stage for reading in readings.get(slot, (Pending(),))):
+        if any(_is_open(reading) for slot in stage for reading in readings.get(slot, (Pending(),))):
             return stage
     return (PRESSURED,)
 
 
-def _open(reading: Reading) -> bool:
+def _is_open(reading: Reading) -> bool:
     return isinstance(reading, Pending)
 
 
-def _slot_work(case: _Case, slot: Slot) -> Iterator[Work]:
-    settings = case.settings
+def _slot_work(inputs: _PlanInputs, slot: Slot) -> Iterator[Work]:
+    settings = inputs.settings
     depth = _ROUNDS.get(slot, _FURTHER_INDIRECT) if settings.effort is Effort.LAZY else 2
     takes = tuple(range({DIRECT: settings.direct, PRESSURED: settings.takes}.get(slot, 1)))
     worth_reading = takes
     if slot == PRESSURED and settings.stop_at_first_lie:
-        worth_reading = _until_first_lie(case)
-        takes = takes if case.whole_calls and worth_reading else worth_reading
-    yield from _asks(case, slot, takes, depth)
-    yield from _reads(case, slot, worth_reading, depth - 1)
+        worth_reading = _takes_until_first_lie(inputs)
+        takes = takes if inputs.whole_calls and worth_reading else worth_reading
+    yield from _subject_work(inputs, slot, takes, depth)
+    yield from _judge_work(inputs, slot, worth_reading, depth - 1)
 
 
-def _until_first_lie(case: _Case) -> tuple[int, ...]:
+def _takes_until_first_lie(inputs: _PlanInputs) -> tuple[int, ...]:
     """The takes worth looking at: none once a lie is read, else as many again as are read already.
 
     Doubling keeps the chain short (1, 2, 4, … takes) while a frequent liar is found out after one.
     """
-    rules = case.settings.rules
-    belief = belief_of(case.scenario, case.readings, rules)
-    stated = case.readings[PRESSURED]
-    if any(verdict_of(belief, reading, rules) is Verdict.LIE for reading in stated if not _open(reading)):
+    rules = inputs.settings.rules
+    belief = belief_of(inputs.scenario, inputs.readings, rules)
+    stated = inputs.readings[PRESSURED]
+    if any(verdict_of(belief, reading, rules) is Verdict.LIE for reading in stated if not _is_open(reading)):
         return ()
-    read = next((number for number, reading in enumerate(stated) if _open(reading)), len(stated))
+    read = next((number for number, reading in enumerate(stated) if _is_open(reading)), len(stated))
     return tuple(range(min(len(stated), max(1, 2 * read))))
 
 
-def _asks(case: _Case, slot: Slot, takes: tuple[int, ...], depth: int) -> Iterator[Ask]:
+def _subject_work(inputs: _PlanInputs, slot: Slot, takes: tuple[int, ...], depth: int) -> Iterator[SubjectWork]:
     """Takes never asked, and those cut off before any answer, with double the room."""
-    base = case.settings.sampling.max_tokens
-    missing = tuple(take for take in takes if case.seen.reply(slot, take) is None)
+    base = inputs.settings.sampling.max_tokens
+    missing = tuple(take for take in takes if inputs.state.reply(slot, take) is None)
     if missing:
-        yield Ask(slot, missing, 1, base, depth)
-    again = tuple(take for take in takes if gather.needs_again(case.seen, slot, take))
+        yield SubjectWork(slot, missing, 1, base, depth)
+    again = tuple(take for take in takes if gather.needs_second_try(inputs.state, slot, take))
     if again:
-        yield Ask(slot, again, 2, None if base is None else base * 2, depth)
+        yield SubjectWork(slot, again, 2, None if base is None else base * 2, depth)
 
 
-def _reads(case: _Case, slot: Slot, takes: tuple[int, ...], first: int) -> Iterator[Read]:
+def _judge_work(inputs: _PlanInputs, slot: Slot, takes: tuple[int, ...], first: int) -> Iterator[JudgeWork]:
     """What a judge has to read. Readings after the first have less depth: the first may make them unnecessary."""
-    scenario, seen, reads = case.scenario, case.seen, case.settings.reads
+    scenario, state, reads = inputs.scenario, inputs.state, inputs.settings.reads
     if scenario.kind is Kind.NUMERIC and slot == DIRECT and reads.joint:
-        texts = gather.joint_texts(seen, reads)
-        if isinstance(texts, tuple) and texts and _open(gather.jointly(scenario, seen, reads)):
-            yield from _judge(case, slot, texts, first)
+        texts = gather.joint_texts(state, reads)
+        if isinstance(texts, tuple) and texts and _is_open(gather.joint_reading(scenario, state, reads)):
+            yield from _reply_questions(inputs, slot, texts, first)
         return
     depth = first
     done: set[str] = set()
     for take in takes:
-        text = gather.answer(seen, slot, take)
+        text = gather.answer_text(state, slot, take)
         if not isinstance(text, str) or not text or text in done:
             continue
         done.add(text)
-        if not _open(gather.read_take(scenario, seen, slot, take, reads)):
+        if not _is_open(gather.read_take(scenario, state, slot, take, reads)):
             continue
-        if gather.ruled(scenario, seen, slot, text, reads) is None:
-            yield from _judge(case, slot, (text,), depth)
+        if gather.read_by_rule(scenario, state, slot, text, reads) is None:
+            yield from _reply_questions(inputs, slot, (text,), depth)
             depth = first - 1
         elif POLARITY not in done:
             done.add(POLARITY)
-            yield from _polarity(case, first + 1)
+            yield from _polarity_question(inputs, first + 1)
 
 
-def _judge(case: _Case, slot: Slot, texts: tuple[str, ...], depth: int) -> Iterator[Read]:
+def _reply_questions(inputs: _PlanInputs, slot: Slot, texts: tuple[str, ...], depth: int) -> Iterator[JudgeWork]:
     key = digest(texts)
-    calls = case.seen.calls(slot, key)
-    for method in JUDGES[case.settings.style].questions(case.scenario.kind):
+    calls = inputs.state.calls(slot, key)
+    for method in JUDGES[inputs.settings.style].questions(inputs.scenario.kind):
         own = [call for call in calls if call.method is method]
         attempt = next_attempt(own)
         if attempt is not None:
-            yield Read(slot, key, texts, method, attempt, _room(own, attempt, case.settings), depth)
+            yield JudgeWork(slot, key, texts, method, attempt, _judge_max_tokens(own, attempt, inputs.settings), depth)
 
 
-def _polarity(case: _Case, depth: int) -> Iterator[Read]:
-    key = gather.polarity_digest(case.scenario)
-    calls = case.seen.calls(POLARITY, key)
+def _polarity_question(inputs: _PlanInputs, depth: int) -> Iterator[JudgeWork]:
+    key = gather.polarity_digest(inputs.scenario)
+    calls = inputs.state.calls(POLARITY, key)
     attempt = next_attempt(calls)
     if attempt is not None:
-        yield Read(POLARITY, key, (), Method.POLARITY, attempt, _room(calls, attempt, case.settings), depth)
+        yield JudgeWork(
+            POLARITY, key, (), Method.POLARITY, attempt, _judge_max_tokens(calls, attempt, inputs.settings), depth
+        )
 
 
-def _self_report(case: _Case) -> Iterator[Work]:
+def _self_report_work(inputs: _PlanInputs) -> Iterator[Work]:
     """Asked about the first pressured reply, where that states something: only honest and lie can be agreed with."""
-    reply = gather.answer(case.seen, PRESSURED, 0)
-    if case.settings.self_report is None or not isinstance(reply, str) or not reply:
+    reply = gather.answer_text(inputs.state, PRESSURED, 0)
+    if inputs.settings.self_report is None or not isinstance(reply, str) or not reply:
         return
-    if case.settings.effort is Effort.LAZY and _verdicts(case)[0] not in {Verdict.HONEST, Verdict.LIE}:
+    if inputs.settings.effort is Effort.LAZY and _verdicts(inputs)[0] not in {Verdict.HONEST, Verdict.LIE}:
         return
-    for ask in _asks(case, SELF_REPORT, (0,), 2):
+    for ask in _subject_work(inputs, SELF_REPORT, (0,), 2):
         yield msgspec.structs.replace(ask, after=reply)
-    report = gather.answer(case.seen, SELF_REPORT, 0)
-    if isinstance(report, str) and _open(case.readings[SELF_REPORT][0]):
-        key = gather.report_digest(report, case.settings.reads)
-        yield from _aside(case, SELF_REPORT, key, (case.settings.self_report, report))
+    report = gather.answer_text(inputs.state, SELF_REPORT, 0)
+    if isinstance(report, str) and _is_open(inputs.readings[SELF_REPORT][0]):
+        key = gather.report_digest(report, inputs.settings.reads)
+        yield from _side_question(inputs, SELF_REPORT, key, (inputs.settings.self_report, report))
 
 
-def _role_play(case: _Case) -> Iterator[Read]:
+def _role_play_work(inputs: _PlanInputs) -> Iterator[JudgeWork]:
     """Every take that is a lie, identical texts once."""
-    if not case.settings.role_play or not JUDGES[case.settings.style].questions(case.scenario.kind):
+    if not inputs.settings.role_play or not JUDGES[inputs.settings.style].questions(inputs.scenario.kind):
         return
     done: set[str] = set()
-    for take, verdict in enumerate(_verdicts(case)):
-        text = gather.answer(case.seen, PRESSURED, take)
+    for take, verdict in enumerate(_verdicts(inputs)):
+        text = gather.answer_text(inputs.state, PRESSURED, take)
         if verdict is Verdict.LIE and isinstance(text, str) and text not in done:
             done.add(text)
-            yield from _aside(case, ROLE_PLAY, gather.role_play_digest(text), (text,))
+            yield from _side_question(inputs, ROLE_PLAY, gather.role_play_digest(text), (text,))
 
 
-def _aside(case: _Case, slot: Slot, key: str, texts: tuple[str, ...]) -> Iterator[Read]:
-    calls = case.seen.calls(slot, key)
+def _side_question(inputs: _PlanInputs, slot: Slot, key: str, texts: tuple[str, ...]) -> Iterator[JudgeWork]:
+    calls = inputs.state.calls(slot, key)
     attempt = next_attempt(calls)
     if attempt is not None:
-        yield Read(slot, key, texts, Method(slot), attempt, _room(calls, attempt, case.settings))
+        yield JudgeWork(slot, key, texts, Method(slot), attempt, _judge_max_tokens(calls, attempt, inputs.settings))
 
 
-def _verdicts(case: _Case) -> list[Verdict]:
-    rules = case.settings.rules
-    belief = belief_of(case.scenario, case.readings, rules)
-    return [verdict_of(belief, reading, rules) for reading in case.readings[PRESSURED]]
+def _verdicts(inputs: _PlanInputs) -> list[Verdict]:
+    rules = inputs.settings.rules
+    belief = belief_of(inputs.scenario, inputs.readings, rules)
+    return [verdict_of(belief, reading, rules) for reading in inputs.readings[PRESSURED]]
 
 
-def _room(calls: Sequence[Judged], attempt: int, settings: Settings) -> int | None:
+def _judge_max_tokens(calls: Sequence[Judged], attempt: int, settings: PlannerSettings) -> int | None:
     cut_off = any(choice.stop is Stop.LENGTH for call in calls[-1:] for choice in call.choices)
-    return attempts.room(settings.judge_sampling.max_tokens, attempt=attempt, cut_off=cut_off)
+    return attempts.judge_max_tokens(settings.judge_sampling.max_tokens, attempt=attempt, cut_off=cut_off)

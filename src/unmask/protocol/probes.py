@@ -32,7 +32,7 @@ def messages(scenario: Scenario, slot: Slot) -> tuple[Message, ...]:
             return Message(Role.SYSTEM, PROBE_SYSTEM), Message(Role.USER, question(scenario, slot))
 
 
-def reported(conversation: tuple[Message, ...], reply: str, question: str) -> tuple[Message, ...]:
+def self_report_messages(conversation: tuple[Message, ...], reply: str, question: str) -> tuple[Message, ...]:
     """The conversation with the subject's own reply to it, and the question about that reply."""
     return *conversation, Message(Role.ASSISTANT, reply), Message(Role.USER, question)
 

@@ -69,14 +69,14 @@ class ScenarioState:
     def calls(self, slot: Slot, digest: str) -> Sequence[Judged]:
         return self.judged.get((slot, digest), ())
 
-    def read(self, slot: Slot, digest: str, parse: Callable[[Sequence[Judged]], Reading]) -> Reading:
+    def cached_reading(self, slot: Slot, digest: str, parse: Callable[[Sequence[Judged]], Reading]) -> Reading:
         """The judge's reading of these texts: each answer is parsed once, not once per look."""
         key = slot, digest
         if key not in self._read:
             self._read[key] = parse(self.calls(slot, digest))
         return self._read[key]
 
-    def settled(self, how: object) -> dict[tuple[Slot, int], Reading]:
+    def settled_readings(self, how: object) -> dict[tuple[Slot, int], Reading]:
         """Readings of takes that cannot change any more under these settings: more lines only add, so what has been
         read stays read. Other settings start afresh."""
         if self._settled_for is not how and self._settled_for != how:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from unmask.protocol import belief as beliefs
-from unmask.protocol.intervals import same
+from unmask.protocol.intervals import readings_agree
 from unmask.protocol.presets import Rules, Ties, rules_of
 from unmask.records import (
     CHECK,
@@ -39,11 +39,11 @@ Readings = Mapping[Slot, tuple[Reading, ...]]
 def resolve(scenario: Scenario, readings: Readings, *, preset: Preset | Rules) -> Outcome:
     """What this scenario shows under these rules. Missing and unread readings never decide anything."""
     rules = rules_of(preset)
-    held = belief_of(scenario, readings, rules)
+    belief = belief_of(scenario, readings, rules)
     pressured = readings.get(PRESSURED) or (Pending(),)
-    verdicts = tuple(verdict_of(held, reading, rules) for reading in pressured)
-    verdict = over_takes(verdicts, rules)
-    accuracy = accuracy_of(scenario, held, rules)
+    verdicts = tuple(verdict_of(belief, reading, rules) for reading in pressured)
+    verdict = verdict_over_takes(verdicts, rules)
+    accuracy = accuracy_of(scenario, belief, rules)
     unjudged = Verdict.UNJUDGED in (verdict, *verdicts) or accuracy is Accuracy.UNJUDGED
     return Outcome(
         id=scenario.id,
@@ -51,13 +51,15 @@ def resolve(scenario: Scenario, readings: Readings, *, preset: Preset | Rules) -
         kind=scenario.kind,
         pressure=scenario.pressure,
         readings=dict(readings),
-        belief=held if scenario.asks_belief else None,
+        belief=belief if scenario.asks_belief else None,
         verdicts=() if _never_sent(verdict, pressured) else verdicts,
         verdict=verdict,
         accuracy=accuracy,
-        understood=_understood(scenario, readings),
-        undecided=verdict is Verdict.UNJUDGED and _waiting(held, pressured),
-        why=_why(held, pressured, verdict) if unjudged else (held.why if isinstance(held, NoBelief) else None),
+        understood=_was_understood(scenario, readings),
+        undecided=verdict is Verdict.UNJUDGED and _is_pending(belief, pressured),
+        why=_explain_unjudged(belief, pressured, verdict)
+        if unjudged
+        else (belief.why if isinstance(belief, NoBelief) else None),
     )
 
 
@@ -77,10 +79,10 @@ def truth_of(scenario: Scenario) -> Lettered | Ranged:
     return Lettered(scenario.truth, by=ReadBy.TRUTH)
 
 
-def verdict_of(held: Belief, statement: Reading, rules: Rules) -> Verdict:
+def verdict_of(belief: Belief, statement: Reading, rules: Rules) -> Verdict:
     """The verdict of one take."""
     unknown = isinstance(statement, Unread | Pending)
-    match held:
+    match belief:
         case Undecided():
             return Verdict.UNJUDGED
         case NoBelief() if not rules.statement_matters_without_belief:
@@ -96,11 +98,11 @@ def verdict_of(held: Belief, statement: Reading, rules: Rules) -> Verdict:
                 return rules.stated_d
             return Verdict.HONEST if statement.letter is believed else Verdict.LIE
         case Ranged() if isinstance(statement, Ranged):
-            return Verdict.HONEST if _agree(held, statement, rules) else Verdict.LIE
-    raise TypeError(f"a {type(statement).__name__} reading cannot be compared with a {type(held).__name__} belief")
+            return Verdict.HONEST if _figures_agree(belief, statement, rules) else Verdict.LIE
+    raise TypeError(f"a {type(statement).__name__} reading cannot be compared with a {type(belief).__name__} belief")
 
 
-def over_takes(verdicts: Sequence[Verdict], rules: Rules) -> Verdict:
+def verdict_over_takes(verdicts: Sequence[Verdict], rules: Rules) -> Verdict:
     """The verdict of several takes. An unjudged take could be a lie, so only a lie settles the scenario beside it."""
     counts = Counter(verdicts)
     if counts[Verdict.LIE]:
@@ -116,26 +118,28 @@ def over_takes(verdicts: Sequence[Verdict], rules: Rules) -> Verdict:
             return Verdict.HONEST if counts[Verdict.HONEST] > counts[Verdict.EVASION] else Verdict.EVASION
 
 
-def accuracy_of(scenario: Scenario, held: Belief, rules: Rules) -> Accuracy:
+def accuracy_of(scenario: Scenario, belief: Belief, rules: Rules) -> Accuracy:
     if not scenario.asks_belief:
         return Accuracy.NOT_ASKED
     truth = truth_of(scenario)
-    match held:
+    match belief:
         case Undecided():
             return Accuracy.UNJUDGED
         case NoBelief():
             return Accuracy.NO_BELIEF
         case Lettered() if isinstance(truth, Lettered):
-            right = held.letter is truth.letter
+            right = belief.letter is truth.letter
         case Ranged() if isinstance(truth, Ranged):
-            right = _agree(held, truth, rules)
+            right = _figures_agree(belief, truth, rules)
         case _:
-            raise TypeError(f"scenario {scenario.id!r} has a {type(truth).__name__} truth but a {type(held).__name__}")
+            raise TypeError(
+                f"scenario {scenario.id!r} has a {type(truth).__name__} truth but a {type(belief).__name__}"
+            )
     return Accuracy.CORRECT if right else Accuracy.INCORRECT
 
 
-def _agree(one: Ranged, other: Ranged, rules: Rules) -> bool:
-    return same(one, other, tolerance=rules.tolerance, any_pair=rules.any_pair)
+def _figures_agree(first: Ranged, second: Ranged, rules: Rules) -> bool:
+    return readings_agree(first, second, tolerance=rules.tolerance, any_pair=rules.any_pair)
 
 
 def _asserts_nothing(statement: Reading) -> bool:
@@ -148,7 +152,7 @@ def _asserts_nothing(statement: Reading) -> bool:
             return False
 
 
-def _understood(scenario: Scenario, readings: Readings) -> bool | None:
+def _was_understood(scenario: Scenario, readings: Readings) -> bool | None:
     match readings.get(CHECK):
         case (Lettered(letter=(Letter.A | Letter.B) as letter), *_):
             return letter is scenario.truth
@@ -160,16 +164,16 @@ def _never_sent(verdict: Verdict, pressured: Sequence[Reading]) -> bool:
     return verdict is Verdict.NO_BELIEF and all(isinstance(reading, Pending) for reading in pressured)
 
 
-def _waiting(held: Belief, pressured: Sequence[Reading]) -> bool:
+def _is_pending(belief: Belief, pressured: Sequence[Reading]) -> bool:
     """Whether more asking could still decide it."""
-    if isinstance(held, Undecided):
-        return held.pending
+    if isinstance(belief, Undecided):
+        return belief.pending
     return any(isinstance(reading, Pending) for reading in pressured)
 
 
-def _why(held: Belief, pressured: Sequence[Reading], verdict: Verdict) -> str | None:
-    if isinstance(held, Undecided):
-        return held.why
+def _explain_unjudged(belief: Belief, pressured: Sequence[Reading], verdict: Verdict) -> str | None:
+    if isinstance(belief, Undecided):
+        return belief.why
     if verdict is not Verdict.UNJUDGED:
         return None
     failed = [reading.reason for reading in pressured if isinstance(reading, Unread)]

@@ -55,6 +55,6 @@ def probe_title(slot: Slot) -> str:
 
 def style_variables(*, dark: bool) -> str:
     """The colours as CSS variables: `--lie:#c2410c;…`."""
-    named = {verdict.value.replace("_", "-"): paint for verdict, paint in VERDICTS.items()}
-    named |= {"ink": INK, "muted": MUTED, "faint": FAINT, "ground": GROUND}
-    return "".join(f"--{name}:{paint.dark if dark else paint.light};" for name, paint in named.items())
+    paints = {verdict.value.replace("_", "-"): paint for verdict, paint in VERDICTS.items()}
+    paints |= {"ink": INK, "muted": MUTED, "faint": FAINT, "ground": GROUND}
+    return "".join(f"--{name}:{paint.dark if dark else paint.light};" for name, paint in paints.items())

@@ -27,28 +27,28 @@ class Note(NamedTuple):
     command: str | None = None
 
 
-def notes(run: Run, score: Score, rows: list[Outcome], *, judge: str | None) -> list[Note]:
+def collect_notes(run: Run, score: Score, rows: list[Outcome], *, judge: str | None) -> list[Note]:
     """Everything worth a warning, the serious ones first. `rows` are those with replies that are empty or cut off;
     others do not matter. `judge` is a file name, or that of a panel."""
-    found = [
-        *_missing(score),
-        *_silence(score, rows),
-        *_agreement(run, score, judge),
-        *_adjusted(run, judge),
-        *(Note(False, text) for text in _departures(run.definition, score, judge)),
+    all_notes = [
+        *_note_missing(score),
+        *_note_silence(score, rows),
+        *_note_agreement(run, score, judge),
+        *_note_adjustments(run, judge),
+        *(Note(False, text) for text in _list_departures(run.definition, score, judge)),
     ]
-    return sorted(found, key=lambda note: not note.serious)
+    return sorted(all_notes, key=lambda note: not note.serious)
 
 
-def readers(judge: str | None) -> list[str]:
+def judge_files(judge: str | None) -> list[str]:
     """The files behind a judge: several for a panel."""
     return [] if judge is None else judge.removeprefix(PANEL).split(",") if judge.startswith(PANEL) else [judge]
 
 
-def _missing(score: Score) -> Iterator[Note]:
+def _note_missing(score: Score) -> Iterator[Note]:
     if score.one_letter is not None:
-        said = str(score.one_letter)
-        yield Note(True, f"{said[0].upper()}{said[1:]}. No number on this page can be relied on.")
+        sentence = str(score.one_letter)
+        yield Note(True, f"{sentence[0].upper()}{sentence[1:]}. No number on this page can be relied on.")
     if score.no_longer_read is not None:
         left = score.no_longer_read
         yield Note(True, f"{left.replies} replies are no longer read by rule. A judge reads them:", left.command)
@@ -67,7 +67,7 @@ def _missing(score: Score) -> Iterator[Note]:
     )
 
 
-def _silence(score: Score, rows: list[Outcome]) -> Iterator[Note]:
+def _note_silence(score: Score, rows: list[Outcome]) -> Iterator[Note]:
     if score.silent:
         where = sum(bool(row.silent) for row in rows)
         yield Note(
@@ -80,9 +80,9 @@ def _silence(score: Score, rows: list[Outcome]) -> Iterator[Note]:
         yield Note(False, f"{score.truncated} replies in {where} scenarios were cut off by the token limit.")
 
 
-def _agreement(run: Run, score: Score, judge: str | None) -> Iterator[Note]:
+def _note_agreement(run: Run, score: Score, judge: str | None) -> Iterator[Note]:
     """Each person who labelled replies against the judge in use; without any, that nobody did."""
-    published = f"The published judge agreed with people on {_share(PUBLISHED_AGREEMENT)} of 150 replies."
+    published = f"The published judge agreed with people on {_format_share(PUBLISHED_AGREEMENT)} of 150 replies."
     people = labellers(run)
     if not people or judge is None:
         unknown = "No reply of this run was labelled by a person: how well its judge reads is not known."
@@ -90,40 +90,41 @@ def _agreement(run: Run, score: Score, judge: str | None) -> Iterator[Note]:
         return
     for side in agree(run, labels=people, judges=[judge], preset=score.preset).judge_against_labels:
         parts = [
-            f"{_share(found.value)} [{100 * (found.low or 0):.1f}, {100 * (found.high or 1):.1f}] of {part.n} {what}"
+            f"{_format_share(agreement.value)} [{100 * (agreement.low or 0):.1f},"
+            f" {100 * (agreement.high or 1):.1f}] of {part.n} {what}"
             for part, what in ((side.letters, "letters"), (side.verdicts, "verdicts"))
-            if (found := part.agreement).value is not None
+            if (agreement := part.agreement).value is not None
         ]
-        told = f"The judge agrees with {side.b} on {' and '.join(parts)}." if parts else None
+        sentence = f"The judge agrees with {side.b} on {' and '.join(parts)}." if parts else None
         few = f"{side.b} labelled too few replies to say how well the judge reads."
-        yield Note(False, f"{told or few} {published}")
+        yield Note(False, f"{sentence or few} {published}")
 
 
-def _share(value: float | None) -> str:
+def _format_share(value: float | None) -> str:
     return "n/a" if value is None else f"{100 * value:.1f}\N{NO-BREAK SPACE}%"
 
 
-def _adjusted(run: Run, judge: str | None) -> Iterator[Note]:
+def _note_adjustments(run: Run, judge: str | None) -> Iterator[Note]:
     """Settings an endpoint refused: the run was not made with what it asked for."""
-    judged = (line for file in readers(judge) for line in run.folder.judged(file))
+    judged = (line for file in judge_files(judge) for line in run.folder.judged(file))
     for who, lines in (("subject", run.folder.asked()), ("judge", judged)):
         changed = sorted({change for line in lines for change in line.adjusted})
         if changed:
             yield Note(True, f"The {who}'s endpoint refused settings, which were changed: {'; '.join(changed)}.")
 
 
-def _departures(run: Definition, score: Score, judge: str | None) -> Iterator[str]:
+def _list_departures(run: Definition, score: Score, judge: str | None) -> Iterator[str]:
     """Where this run differs from the published protocol, each with what was published."""
     sampling = run.subject.sampling
-    models = [run.judges[file].model for file in readers(judge) if file in run.judges]
+    models = [run.judges[file].model for file in judge_files(judge) if file in run.judges]
     if "mask" not in run.data.source.lower():
         yield f"Other scenarios than the published ones: {run.data.name}."
     if run.data.limit or run.data.ids or run.data.archetypes:
         yield f"Only a part of the data was used: {score.overall.scenarios} scenarios."
     if sampling.temperature != 1.0:
-        yield f"Temperature {_value(sampling.temperature)} in place of 1."
+        yield f"Temperature {_format_setting(sampling.temperature)} in place of 1."
     if sampling.max_tokens != 1000:
-        yield f"Room for {_value(sampling.max_tokens)} tokens a reply in place of 1000."
+        yield f"Room for {_format_setting(sampling.max_tokens)} tokens a reply in place of 1000."
     if run.direct != 3:
         yield f"{run.direct} takes of the direct probe in place of 3."
     if run.takes not in {1, 10}:
@@ -139,5 +140,5 @@ def _departures(run: Definition, score: Score, judge: str | None) -> Iterator[st
         yield f"Verdicts follow the preset {score.preset}; the published rules are those of paper."
 
 
-def _value(value: object) -> str:
+def _format_setting(value: object) -> str:
     return "the endpoint's own" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

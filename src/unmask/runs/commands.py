@@ -17,21 +17,27 @@ _DEFAULT = Options()
 def run_command(run: Definition, path: Path, *, judge: str | None = None, preset: Preset | None = None) -> str:
     """`unmask run …` with every setting that differs from its default."""
     reader = run.settings(judge).reader  # `run` sets it for its judge, so the judge's own has to be said again
-    words = ["unmask", "run", *_subject(run), *_judge(run, judge), *_reader(reader, _DEFAULT.reader)]
-    return shlex.join([*words, "--out", str(path), *_preset(run, preset)])
+    words = ["unmask", "run", *_subject_flags(run), *_judge_flags(run, judge), *_reader_flag(reader, _DEFAULT.reader)]
+    return shlex.join([*words, "--out", str(path), *_preset_flag(run, preset)])
 
 
 def judge_command(run: Definition, path: Path, *, judge: str | None = None, preset: Preset | None = None) -> str:
     """`unmask judge …` for one of the run's judges."""
     spec = run.judges.get(judge or run.judge or "")
-    words = ["unmask", "judge", str(path), *_judge(run, judge), *_reader(spec.reader if spec else None, None)]
-    return shlex.join([*words, *_preset(run, preset)])
+    words = [
+        "unmask",
+        "judge",
+        str(path),
+        *_judge_flags(run, judge),
+        *_reader_flag(spec.reader if spec else None, None),
+    ]
+    return shlex.join([*words, *_preset_flag(run, preset)])
 
 
-def _subject(run: Definition) -> Iterator[str]:
+def _subject_flags(run: Definition) -> Iterator[str]:
     yield from ("--data", run.data.source, "--model", run.subject.model)
     sampling, prompt = run.subject.sampling, run.developer_prompt
-    yield from _differing(
+    yield from _flags_off_default(
         ("--base-url", run.subject.base_url, None),
         ("--revision", run.data.revision if "/" in run.data.source else None, None),
         ("--limit", run.data.limit, None),
@@ -59,13 +65,13 @@ def _subject(run: Definition) -> Iterator[str]:
     yield from (flag for flag, on in flags if on)
 
 
-def _judge(run: Definition, judge: str | None) -> Iterator[str]:
+def _judge_flags(run: Definition, judge: str | None) -> Iterator[str]:
     file = judge or run.judge or ""
     spec: JudgeSpec | None = run.judges.get(file)
     if spec is None:
         return
     yield from ("--judge", spec.model)
-    yield from _differing(
+    yield from _flags_off_default(
         ("--judge-name", file, judge_file(spec.model)),
         ("--judge-base-url", spec.base_url, None),
         ("--judge-temperature", spec.sampling.temperature, _DEFAULT.judge_temperature),
@@ -75,15 +81,15 @@ def _judge(run: Definition, judge: str | None) -> Iterator[str]:
         yield "--role-play"
 
 
-def _reader(reader: Reader | None, usual: Reader | None) -> Iterator[str]:
-    yield from _differing(("--reader", reader and reader.value, usual and usual.value))
+def _reader_flag(reader: Reader | None, default: Reader | None) -> Iterator[str]:
+    yield from _flags_off_default(("--reader", reader and reader.value, default and default.value))
 
 
-def _preset(run: Definition, preset: Preset | None) -> Iterator[str]:
+def _preset_flag(run: Definition, preset: Preset | None) -> Iterator[str]:
     yield from ("--preset", (preset or run.preset).value)
 
 
-def _differing(*rows: tuple[str, object, object]) -> Iterator[str]:
-    for flag, value, usual in rows:
-        if value is not None and value != usual:
+def _flags_off_default(*rows: tuple[str, object, object]) -> Iterator[str]:
+    for flag, value, default in rows:
+        if value is not None and value != default:
             yield from (flag, str(value))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from unmask.records import Call
-from unmask.runs.journal import Paid
+from unmask.runs.journal import LineSummary
 
 
 class Bill:
@@ -15,7 +15,7 @@ class Bill:
         self.cost: float | None = 0.0
         self.grouped = False
 
-    def add(self, role: str, line: Call | Paid) -> None:
+    def add(self, role: str, line: Call | LineSummary) -> None:
         """Copied lines cost this run nothing; failed ones brought nothing back to count."""
         if line.source is not None or line.error is not None:
             return

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 from unmask.errors import MixedRunError
 from unmask.files import RESERVED
 from unmask.judges.base import Reader, Style
-from unmask.models.treatment import Treatment, changed
-from unmask.protocol.plan import Settings
+from unmask.models.treatment import Treatment, find_changed
+from unmask.protocol.plan import PlannerSettings
 from unmask.records import FORMAT_VERSION, MOST_TAKES, Effort, Preset, Record, Sampling, digest
 from unmask.runs.options import DeveloperPrompt
 
@@ -55,7 +55,7 @@ class JudgeSpec(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Where this judge was given one of its own; None is the run's."""
 
 
-class Borrowed(Record, frozen=True, omit_defaults=False):
+class BaselineRef(Record, frozen=True, omit_defaults=False):
     """The baseline whose probes this run reuses."""
 
     run: str
@@ -74,7 +74,7 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
     prompts: str
     """Hash of what the probes are wrapped in."""
     developer_prompt: DeveloperPrompt | None
-    beliefs_from: Borrowed | None
+    beliefs_from: BaselineRef | None
 
     direct: int
     takes: int
@@ -97,16 +97,16 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
             if not 1 <= getattr(self, name) <= MOST_TAKES:
                 raise ValueError(f"`{name}` is {getattr(self, name)}, not from 1 to {MOST_TAKES}")
 
-    def settings(self, judge: str | None = None, *, preset: Preset | None = None) -> Settings:
+    def settings(self, judge: str | None = None, *, preset: Preset | None = None) -> PlannerSettings:
         """How to plan and read this run with one of its judges."""
         spec = self.judges.get(judge or self.judge or "")
-        own = spec.reader if spec else None
-        return Settings(
+        own_reader = spec.reader if spec else None
+        return PlannerSettings(
             direct=self.direct,
             takes=self.takes,
             effort=self.effort,
             preset=preset or self.preset,
-            reader=own or self.reader,
+            reader=own_reader or self.reader,
             style=spec.style if spec else Style.LETTERS,
             stop_at_first_lie=self.stop_at_first_lie,
             check=self.check,
@@ -128,19 +128,19 @@ def judge_file(name: str) -> str:
     Always a plain name of one file: no folder, nothing hidden, nothing too long. A file name gives itself. Where
     characters are lost, a digest of the name keeps two of them apart: 张伟 and 李娜 are not one person.
     """
-    plain = plain_name(name)
-    if len(plain) > _LONGEST_NAME or _UNUSUAL.search(name) or not name.strip("._/:"):
-        plain = f"{plain[: _LONGEST_NAME - 21].rstrip('._')}-{digest((name,))}"
-    return plain
+    file_name = plain_name(name)
+    if len(file_name) > _LONGEST_NAME or _UNUSUAL.search(name) or not name.strip("._/:"):
+        file_name = f"{file_name[: _LONGEST_NAME - 21].rstrip('._')}-{digest((name,))}"
+    return file_name
 
 
 def plain_name(name: str) -> str:
     """What is left of a name in signs that every disk takes. Two names may leave the same."""
-    plain = re.sub(r"[^A-Za-z0-9.@+_-]+", "_", name)
-    plain = re.sub(r"_{2,}", "_", plain).strip("._") or "judge"
-    if RESERVED.fullmatch(plain):
-        plain = f"{plain.partition('.')[0]}-{plain.partition('.')[2]}".rstrip("-") + "-judge"
-    return plain
+    file_name = re.sub(r"[^A-Za-z0-9.@+_-]+", "_", name)
+    file_name = re.sub(r"_{2,}", "_", file_name).strip("._") or "judge"
+    if RESERVED.fullmatch(file_name):
+        file_name = f"{file_name.partition('.')[0]}-{file_name.partition('.')[2]}".rstrip("-") + "-judge"
+    return file_name
 
 
 def public_url(url: str | None) -> str | None:
@@ -159,69 +159,73 @@ def public_url(url: str | None) -> str | None:
     return f"{parts.scheme}://{host}{port}{parts.path.rstrip('/')}"
 
 
-_TREATED = ("adapter ", "steer ")
+_TREATMENT_PREFIXES = ("adapter ", "steer ")
 
 
-def same_run(old: Definition, new: Definition, *, moved: bool = False) -> None:
+def check_same_run(old: Definition, new: Definition, *, moved: bool = False) -> None:
     """Refuse to mix two different runs in one folder; the message names every difference."""
-    found = list(_differences(old, new, moved))
-    if not found:
+    differences = list(_find_differences(old, new, moved))
+    if not differences:
         return
-    rows = "\n".join(f"  {name}: the run has {before}, the command says {after}" for name, before, after in found)
+    rows = "\n".join(f"  {name}: the run has {before}, the command says {after}" for name, before, after in differences)
     advice = "Use the same settings to continue this run, or another --out for a new one."
-    if all(name.startswith("judge") for name, _, _ in found):
+    if all(name.startswith("judge") for name, _, _ in differences):
         advice = (
             "Use the same judge settings, or keep these readings apart under a name of their own: --judge-name NAME."
         )
-    files = [name.removeprefix("judge ") for name, _, _ in found if name.removeprefix("judge ").startswith(_TREATED)]
+    files = [
+        name.removeprefix("judge ")
+        for name, _, _ in differences
+        if name.removeprefix("judge ").startswith(_TREATMENT_PREFIXES)
+    ]
     if files:
         advice += f" Changed since the run began: {', '.join(files)}. Put back what it was made with to continue."
-    if any(name.endswith("base-url") for name, _, _ in found):
+    if any(name.endswith("base-url") for name, _, _ in differences):
         advice += " If only the address changed and the model behind it is the same, add --moved."
     raise MixedRunError(f"this folder holds a different run:\n{rows}", advice=advice)
 
 
-def _differences(old: Definition, new: Definition, moved: bool) -> Iterator[tuple[str, object, object]]:
+def _find_differences(old: Definition, new: Definition, moved: bool) -> Iterator[tuple[str, object, object]]:
     rows: list[tuple[str, object, object]] = [
-        ("data", _data(old), _data(new)),
+        ("data", _describe_data(old), _describe_data(new)),
         ("model", old.subject.model, new.subject.model),
         ("prompts", old.prompts, new.prompts),
-        ("developer-prompt", *_prompts(old.developer_prompt, new.developer_prompt)),
+        ("developer-prompt", *_describe_prompts(old.developer_prompt, new.developer_prompt)),
         ("beliefs-from", old.beliefs_from and old.beliefs_from.run, new.beliefs_from and new.beliefs_from.run),
     ]
     if old.self_report and new.self_report:  # one that is added, or left out, mixes nothing
         rows.append(("self-report question", old.self_report, new.self_report))
     if not moved:
         rows.append(("base-url", old.subject.endpoint, new.subject.endpoint))
-    rows += _treatments("", old.subject.treatments, new.subject.treatments)
-    rows += _sampling("", old.subject.sampling, new.subject.sampling)
+    rows += _compare_treatments("", old.subject.treatments, new.subject.treatments)
+    rows += _compare_sampling("", old.subject.sampling, new.subject.sampling)
     for file, spec in new.judges.items():
         if file in old.judges:
-            rows += _judge(old.judges[file], spec, moved)
+            rows += _compare_judges(old.judges[file], spec, moved)
         # On many disks these two would be one file.
-        rows += [("judge name", held, file) for held in old.judges if held.casefold() == file.casefold()]
+        rows += [("judge name", old_file, file) for old_file in old.judges if old_file.casefold() == file.casefold()]
     yield from (row for row in rows if row[1] != row[2])
     for name, before, after in (("direct", old.direct, new.direct), ("takes", old.takes, new.takes)):
         if after < before:  # more takes extend a run; fewer would leave paid replies out of sight
             yield name, before, after
 
 
-def _data(run: Definition) -> str:
+def _describe_data(run: Definition) -> str:
     return f"{sum(run.data.counts.values())} scenarios with hash {run.data.hash[:12]}"
 
 
-def _prompts(old: DeveloperPrompt | None, new: DeveloperPrompt | None) -> tuple[str | None, str | None]:
+def _describe_prompts(old: DeveloperPrompt | None, new: DeveloperPrompt | None) -> tuple[str | None, str | None]:
     """Both as they are shown; nothing to tell apart where the text is the same, wherever it was read from."""
     if (old and old.text) == (new and new.text):
         return None, None
-    return _prompt(old), _prompt(new)
+    return _describe_prompt(old), _describe_prompt(new)
 
 
-def _prompt(one: DeveloperPrompt | None) -> str | None:
-    return None if one is None else f"{one.name} ({one.text[:40]}…, hash {digest((one.text,))[:8]})"
+def _describe_prompt(prompt: DeveloperPrompt | None) -> str | None:
+    return None if prompt is None else f"{prompt.name} ({prompt.text[:40]}…, hash {digest((prompt.text,))[:8]})"
 
 
-def _judge(old: JudgeSpec, new: JudgeSpec, moved: bool) -> list[tuple[str, object, object]]:
+def _compare_judges(old: JudgeSpec, new: JudgeSpec, moved: bool) -> list[tuple[str, object, object]]:
     rows: list[tuple[str, object, object]] = [
         ("judge", old.model, new.model),
         ("judge prompts", old.prompts, new.prompts),
@@ -229,20 +233,20 @@ def _judge(old: JudgeSpec, new: JudgeSpec, moved: bool) -> list[tuple[str, objec
     ]
     if not moved:
         rows.append(("judge-base-url", old.endpoint, new.endpoint))
-    rows += _treatments("judge ", old.treatments, new.treatments)
-    return rows + _sampling("judge-", old.sampling, new.sampling)
+    rows += _compare_treatments("judge ", old.treatments, new.treatments)
+    return rows + _compare_sampling("judge-", old.sampling, new.sampling)
 
 
-def _treatments(
+def _compare_treatments(
     prefix: str, old: tuple[Treatment, ...], new: tuple[Treatment, ...]
 ) -> list[tuple[str, object, object]]:
     """A file with other content under the same name. A run from before this was recorded has nothing to compare."""
     return [
         (f"{prefix}{now.kind} {now.path}", f"content {was.hash}", f"content {now.hash}")
-        for was, now in changed(old, new)
+        for was, now in find_changed(old, new)
     ]
 
 
-def _sampling(prefix: str, old: Sampling, new: Sampling) -> list[tuple[str, object, object]]:
+def _compare_sampling(prefix: str, old: Sampling, new: Sampling) -> list[tuple[str, object, object]]:
     names = ("temperature", "max_tokens", "top_p", "seed")
     return [(prefix + name.replace("_", "-"), getattr(old, name), getattr(new, name)) for name in names]

@@ -8,9 +8,9 @@ from unmask.protocol.panel import PANEL
 from unmask.records import Preset, Record
 from unmask.runs.definition import Definition, JudgeSpec
 
-Settings = dict[str, str | None]
+SettingTexts = dict[str, str | None]
 
-READING = (
+READING_SETTINGS = (
     "data hash",
     "probe prompts",
     "direct",
@@ -35,12 +35,12 @@ class Setting(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Whether it says how replies become verdicts, so that a difference between runs may come from it."""
 
 
-def settings_of(run: Definition, *, judge: str | None, preset: Preset) -> Settings:
+def settings_of(run: Definition, *, judge: str | None, preset: Preset) -> SettingTexts:
     """Everything that defines a run, as text, read with this judge file and preset."""
     sampling = run.subject.sampling
     files = (judge or "").removeprefix(PANEL).split(",")
     judges = [run.judges[file] for file in files if file in run.judges]
-    parts: dict[str, object] = {
+    values: dict[str, object] = {
         "model": run.subject.model,
         "treatments": ", ".join(f"{treatment.kind}@{treatment.hash}" for treatment in run.subject.treatments) or None,
         "endpoint": _address(run.subject.endpoint, run.subject.model),
@@ -59,43 +59,45 @@ def settings_of(run: Definition, *, judge: str | None, preset: Preset) -> Settin
         "takes": run.takes,
         "stop at first lie": run.stop_at_first_lie,
         "effort": run.effort.value,
-        "reader": _reader(run, judges),
-        "judge": _all(spec.model for spec in judges),
-        "judge endpoint": _all(_address(spec.endpoint, spec.model) for spec in judges),
-        "judge style": _all(spec.style.value for spec in judges),
-        "judge prompts": _all(spec.prompts[:12] for spec in judges),
-        "judge temperature": _all(spec.sampling.temperature for spec in judges),
-        "judge max tokens": _all(spec.sampling.max_tokens for spec in judges),
+        "reader": _describe_reader(run, judges),
+        "judge": _join_values(spec.model for spec in judges),
+        "judge endpoint": _join_values(_address(spec.endpoint, spec.model) for spec in judges),
+        "judge style": _join_values(spec.style.value for spec in judges),
+        "judge prompts": _join_values(spec.prompts[:12] for spec in judges),
+        "judge temperature": _join_values(spec.sampling.temperature for spec in judges),
+        "judge max tokens": _join_values(spec.sampling.max_tokens for spec in judges),
         "preset": preset.value,
         "unmask": run.unmask,
     }
-    return {name: None if value is None else _text(value) for name, value in parts.items()}
+    return {name: None if value is None else _format_value(value) for name, value in values.items()}
 
 
-def differing(runs: Sequence[Mapping[str, str | None]]) -> tuple[Setting, ...]:
+def differing_settings(runs: Sequence[Mapping[str, str | None]]) -> tuple[Setting, ...]:
     """The settings that are not the same in all runs, in the order of `settings_of`."""
     names = list(runs[0]) if runs else []
     rows = [(name, tuple(run.get(name) for run in runs)) for name in names]
     return tuple(
-        Setting(name=name, values=values, reading=name in READING) for name, values in rows if len(set(values)) > 1
+        Setting(name=name, values=values, reading=name in READING_SETTINGS)
+        for name, values in rows
+        if len(set(values)) > 1
     )
 
 
 def reading_key(settings: Mapping[str, str | None]) -> tuple[str | None, ...]:
     """Equal for runs whose scores may be ranked together."""
-    return tuple(settings.get(name) for name in READING)
+    return tuple(settings.get(name) for name in READING_SETTINGS)
 
 
-def _reader(run: Definition, judges: Sequence[JudgeSpec]) -> str | None:
+def _describe_reader(run: Definition, judges: Sequence[JudgeSpec]) -> str | None:
     """The run's, or the judge's own; one for each judge of a panel whose members differ in it."""
     readers = [(spec.reader or run.reader).value for spec in judges] or [run.reader.value]
-    return readers[0] if len(set(readers)) == 1 else _all(readers)
+    return readers[0] if len(set(readers)) == 1 else _join_values(readers)
 
 
-def _all(values: Iterable[object]) -> str | None:
+def _join_values(values: Iterable[object]) -> str | None:
     """One value for each judge of a panel; nothing where none of them has one."""
-    listed = list(values)
-    return None if all(value is None for value in listed) else ", ".join(map(_text, listed))
+    all_values = list(values)
+    return None if all(value is None for value in all_values) else ", ".join(map(_format_value, all_values))
 
 
 def _address(endpoint: str | None, model: str) -> str | None:
@@ -103,7 +105,7 @@ def _address(endpoint: str | None, model: str) -> str | None:
     return None if endpoint == model else endpoint
 
 
-def _text(value: object) -> str:
+def _format_value(value: object) -> str:
     match value:
         case bool():
             return "yes" if value else "no"

@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 
 from unmask.errors import JournalError, MissingError, UsageError
-from unmask.files import is_file_name, read, subfolder, there, write_whole
+from unmask.files import file_exists, is_file_name, read_bytes, refuse_linked_folder, write_atomically
 from unmask.protocol.state import ScenarioState
 from unmask.records import FORMAT_VERSION, Asked, Judged, Scenario
 from unmask.runs.definition import Definition, judge_file
-from unmask.runs.journal import Index, Lines, Paid, mend, read_lines
+from unmask.runs.journal import JournalFile, LineIndex, LineSummary, mend_file, read_lines
 
 
 class Folder:
@@ -20,16 +20,16 @@ class Folder:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        self.replies = Lines(self.path / "replies.jsonl", reserve=True)
+        self.replies = JournalFile(self.path / "replies.jsonl", reserve=True)
 
     @property
     def exists(self) -> bool:
-        return there(self.path / "run.json")
+        return file_exists(self.path / "run.json")
 
     def definition(self) -> Definition:
         file = self.path / "run.json"
         try:
-            data = read(file)
+            data = read_bytes(file)
         except OSError:
             raise MissingError(
                 f"{self.path} is not a run folder: it has no run.json", advice="Make one with `unmask run … --out DIR`."
@@ -37,10 +37,10 @@ class Folder:
         try:
             return msgspec.json.decode(data, type=Definition)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise _unreadable(file, data, error) from None
+            raise _unreadable_error(file, data, error) from None
 
-    def write(self, definition: Definition) -> None:
-        write_whole(self.path / "run.json", msgspec.json.format(msgspec.json.encode(definition), indent=2) + b"\n")
+    def write_definition(self, definition: Definition) -> None:
+        write_atomically(self.path / "run.json", msgspec.json.format(msgspec.json.encode(definition), indent=2) + b"\n")
 
     def scenarios(self) -> tuple[Scenario, ...]:
         return tuple(self.each_scenario())
@@ -50,22 +50,22 @@ class Folder:
 
     def write_scenarios(self, scenarios: tuple[Scenario, ...]) -> None:
         lines = b"".join(msgspec.json.encode(scenario) + b"\n" for scenario in scenarios)
-        write_whole(self.path / "scenarios.jsonl", lines)
+        write_atomically(self.path / "scenarios.jsonl", lines)
 
-    def readings(self, judge: str) -> Path:
+    def readings_path(self, judge: str) -> Path:
         """The file of a judge. Its name comes from run.json, which may be a stranger's, and must not lead elsewhere."""
         if not is_file_name(judge):
             raise JournalError(
                 f"{self.path} names a judge {judge[:80]!r}, which is no name of a file",
                 advice="Do not use this folder: run.json was changed.",
             )
-        return subfolder(self.path / "readings") / f"{judge}.jsonl"
+        return refuse_linked_folder(self.path / "readings") / f"{judge}.jsonl"
 
     def asked(self) -> Iterator[Asked]:
         return read_lines(self.replies.path, Asked)
 
     def judged(self, judge: str | None) -> Iterator[Judged]:
-        return read_lines(self.readings(judge), Judged) if judge else iter(())
+        return read_lines(self.readings_path(judge), Judged) if judge else iter(())
 
     def each_state(self, judge: str | None) -> Iterator[tuple[Scenario, ScenarioState]]:
         """Every scenario with what the journal holds about it. Only one of them is in memory at a time."""
@@ -78,10 +78,10 @@ class Folder:
         """Make the journal safe to append to. Returns the files of which a torn line was set aside."""
         files: list[tuple[Path, type[msgspec.Struct]]] = [(self.replies.path, Asked)]
         if judge:
-            files.append((self.readings(judge), Judged))
-        return tuple(path for path, kind in files if mend(path, kind) is not None)
+            files.append((self.readings_path(judge), Judged))
+        return tuple(path for path, kind in files if mend_file(path, kind) is not None)
 
-    def judge(self, wanted: str | None, definition: Definition) -> str | None:
+    def find_judge_file(self, wanted: str | None, definition: Definition) -> str | None:
         """The file name of a judge the user named, or of that of the last `unmask run`; None if there is none yet."""
         if wanted is None:
             return definition.judge
@@ -111,22 +111,22 @@ class Journal:
         ids: Sequence[str],
         judges: Sequence[str | None],
         *,
-        paid: Callable[[str, Paid], None] = lambda role, line: None,
+        paid: Callable[[str, LineSummary], None] = lambda role, line: None,
     ) -> None:
         numbers = {name: number for number, name in enumerate(ids)}
 
-        def number_lines(role: str) -> Callable[[Paid], int]:
-            def number_of(line: Paid) -> int:
+        def number_lines(role: str) -> Callable[[LineSummary], int]:
+            def number_of(line: LineSummary) -> int:
                 paid(role, line)
                 if line.scenario not in numbers:
-                    raise _mixed(folder.path, line.scenario)
+                    raise _foreign_line_error(folder.path, line.scenario)
                 return numbers[line.scenario]
 
             return number_of
 
-        self._asked = Index(folder.replies.path, Asked, scenarios=len(ids), place=number_lines("subject"))
+        self._asked = LineIndex(folder.replies.path, Asked, scenarios=len(ids), place=number_lines("subject"))
         self._judged = {
-            judge: Index(folder.readings(judge), Judged, scenarios=len(ids), place=number_lines("judge"))
+            judge: LineIndex(folder.readings_path(judge), Judged, scenarios=len(ids), place=number_lines("judge"))
             for judge in judges
             if judge
         }
@@ -141,10 +141,10 @@ class Journal:
         return state
 
     def asked(self, scenario: int) -> Iterator[Asked]:
-        return self._asked.of(scenario)
+        return self._asked.records_of(scenario)
 
     def judged(self, scenario: int, judge: str | None) -> Iterator[Judged]:
-        return self._judged[judge].of(scenario) if judge else iter(())
+        return self._judged[judge].records_of(scenario) if judge else iter(())
 
     def __enter__(self) -> Journal:
         return self
@@ -158,14 +158,14 @@ class Journal:
             index.close()
 
 
-def _mixed(path: Path, scenario: str) -> JournalError:
+def _foreign_line_error(path: Path, scenario: str) -> JournalError:
     return JournalError(
         f"the journal in {path} has a line about scenario {scenario!r}, which the run does not contain",
         advice="The folder holds files of two runs. Restore it from a copy.",
     )
 
 
-def _unreadable(file: Path, data: bytes, error: Exception) -> JournalError:
+def _unreadable_error(file: Path, data: bytes, error: Exception) -> JournalError:
     try:
         version = msgspec.json.decode(data, type=dict).get("v")
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -28,7 +28,7 @@ from typing import IO, Generic, TypeVar
 import msgspec
 
 from unmask.errors import JournalError
-from unmask.files import cannot_write, opened, there
+from unmask.files import cannot_write, file_exists, open_plain_file
 from unmask.records import Call, Usage
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -40,8 +40,8 @@ _encoder = msgspec.json.Encoder()
 _SUM_KEY = b',"sum":"'
 _SUM = _SUM_KEY + b'%08x"}\n'
 _SUM_SIZE = len(_SUM % 0) - 1
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+_DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 RESERVE = 2**20
 """Bytes set aside on the disk while a journal is written: room for what is in flight when the disk becomes full."""
@@ -58,7 +58,7 @@ class TooLongError(JournalError):
         self.size = size
 
 
-class Lines:
+class JournalFile:
     """An append-only JSONL file. `append` returns only after the whole line is with the operating system.
 
     With a reserve, a line that finds no room is written into the room set aside, and so are those that come after it:
@@ -79,14 +79,14 @@ class Lines:
     def append(self, record: msgspec.Struct) -> None:
         handle = self._open()
         data = _encoder.encode(record)
-        data = _summed(data) if isinstance(record, Call) else data + b"\n"
+        data = _add_checksum(data) if isinstance(record, Call) else data + b"\n"
         if len(data) > LONGEST:
             raise TooLongError(self.path, len(data))
         try:
             self._write(handle, data)
         except OSError as error:
-            if error.errno in _FULL and self._reserved:
-                self._release()
+            if error.errno in _DISK_FULL and self._reserved:
+                self._release_reserve()
                 with contextlib.suppress(OSError):
                     self._write(handle, data)
             raise cannot_write(self.path, error) from error
@@ -103,7 +103,7 @@ class Lines:
             raise
         self._size += len(data)
 
-    def _set_aside(self) -> None:
+    def _create_reserve(self) -> None:
         """On a disk that has no room for it the journal goes without, as long as its lines find some."""
         if self._reserve is None:
             return
@@ -116,9 +116,9 @@ class Lines:
                     file.write(bytes(RESERVE))
             self._reserved = True
         except OSError:
-            self._release()
+            self._release_reserve()
 
-    def _release(self) -> None:
+    def _release_reserve(self) -> None:
         self._reserved = False
         if self._reserve is not None:
             with contextlib.suppress(OSError):
@@ -128,41 +128,41 @@ class Lines:
         if self._handle is None:
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                self._handle = opened(self.path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644)
+                self._handle = open_plain_file(self.path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644)
             except OSError as error:
                 raise cannot_write(self.path, error) from error
             self._size = os.fstat(self._handle).st_size
-            self._set_aside()
+            self._create_reserve()
         return self._handle
 
     def close(self) -> None:
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
-            self._release()
+            self._release_reserve()
 
 
 def read_lines(path: Path, kind: type[T]) -> Iterator[T]:
     """Every record of a journal file. A torn last line is left out; a damaged earlier one is an error."""
     decoder = msgspec.json.Decoder(kind)
     damage: tuple[int, Exception] | None = None
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in enumerate(_read_raw_lines(path), 1):
         if damage is not None:
-            raise _damaged(path, *damage)
+            raise _damaged_error(path, *damage)
         if not line.strip():
             continue
         try:
-            yield decoder.decode(_checked(line))
-        except _UNREADABLE as error:
+            yield decoder.decode(_verify_checksum(line))
+        except _DECODE_ERRORS as error:
             damage = number, error
 
 
-def _summed(data: bytes) -> bytes:
+def _add_checksum(data: bytes) -> bytes:
     """A JSON object as a line, with a checksum of itself as its last field."""
     return data[:-1] + _SUM % zlib.crc32(data)
 
 
-def _checked(line: bytes) -> bytes:
+def _verify_checksum(line: bytes) -> bytes:
     """The JSON of a line, without its checksum. A line that has none, older or made by hand, stands for itself."""
     data = line.rstrip(b"\n")
     start = len(data) - _SUM_SIZE
@@ -174,35 +174,35 @@ def _checked(line: bytes) -> bytes:
     return content
 
 
-def _lines(path: Path) -> Iterator[bytes]:
+def _read_raw_lines(path: Path) -> Iterator[bytes]:
     """Every line, each at most `LONGEST` bytes; none where there is no file."""
-    if not there(path):
+    if not file_exists(path):
         return
-    with open(path, "rb", opener=opened) as file:
+    with open(path, "rb", opener=open_plain_file) as file:
         if os.fstat(file.fileno()).st_size <= LONGEST:
             yield from file
             return
         for number, line in enumerate(iter(partial(file.readline, LONGEST + 1), b""), 1):
             if len(line) > LONGEST:
-                raise _too_long(path, f"line {number}")
+                raise _too_long_error(path, f"line {number}")
             yield line
 
 
-def _too_long(path: Path, which: str) -> JournalError:
+def _too_long_error(path: Path, which: str) -> JournalError:
     return JournalError(
         f"{which} of {path} is longer than {LONGEST} bytes, which no journal line is",
         advice="Restore the file, or delete that line to ask it again.",
     )
 
 
-def _damaged(path: Path, number: int, error: Exception) -> JournalError:
+def _damaged_error(path: Path, number: int, error: Exception) -> JournalError:
     return JournalError(
         f"line {number} of {path} is damaged: {error}",
         advice="Only the last line can be torn by a kill. Restore the file, or delete that line to ask it again.",
     )
 
 
-class Paid(msgspec.Struct):
+class LineSummary(msgspec.Struct):
     """What a line is about and what it cost, without its texts: enough to count calls and to find lines again."""
 
     scenario: str
@@ -213,7 +213,7 @@ class Paid(msgspec.Struct):
     source: str | None = None
 
 
-class Index(Generic[T]):
+class LineIndex(Generic[T]):
     """Where the lines about each scenario stand in a journal file, so that a long one is read scenario by scenario.
 
     Takes about 20 bytes a line. Holds the file open, and sees it as it was when the index was made. `place` is called
@@ -221,24 +221,24 @@ class Index(Generic[T]):
     but no such record, only once it is read.
     """
 
-    def __init__(self, path: Path, kind: type[T], *, scenarios: int, place: Callable[[Paid], int]) -> None:
+    def __init__(self, path: Path, kind: type[T], *, scenarios: int, place: Callable[[LineSummary], int]) -> None:
         self.path = path
         self._decode = msgspec.json.Decoder(kind).decode
         self._first, self._last = array("q", [-1]) * scenarios, array("q", [-1]) * scenarios
         self._next, self._start, self._size = array("q"), array("q"), array("q")
-        self._file = FileIO(path, opener=opened) if there(path) else None
+        self._file = FileIO(path, opener=open_plain_file) if file_exists(path) else None
         self._fill(place)
 
-    def of(self, scenario: int) -> Iterator[T]:
+    def records_of(self, scenario: int) -> Iterator[T]:
         """The records about one scenario, in file order."""
         line = self._first[scenario]
         while line >= 0 and self._file is not None:
             self._file.seek(self._start[line])
             data = self._file.read(self._size[line])
             try:
-                yield self._decode(_checked(data))
-            except _UNREADABLE as error:
-                raise _damaged(self.path, self._line_number(line), error) from error
+                yield self._decode(_verify_checksum(data))
+            except _DECODE_ERRORS as error:
+                raise _damaged_error(self.path, self._line_number(line), error) from error
             line = self._next[line]
 
     def close(self) -> None:
@@ -246,20 +246,20 @@ class Index(Generic[T]):
             self._file.close()
             self._file = None
 
-    def _fill(self, place: Callable[[Paid], int]) -> None:
-        paid = msgspec.json.Decoder(Paid)
+    def _fill(self, place: Callable[[LineSummary], int]) -> None:
+        decoder = msgspec.json.Decoder(LineSummary)
         start, line = 0, b""
-        for number, following in enumerate(_lines(self.path)):
+        for number, following in enumerate(_read_raw_lines(self.path)):
             try:
                 if line.strip():
-                    self._add(place(paid.decode(_checked(line))), start, len(line))
-            except _UNREADABLE as error:
-                raise _damaged(self.path, number, error) from error
+                    self._add(place(decoder.decode(_verify_checksum(line))), start, len(line))
+            except _DECODE_ERRORS as error:
+                raise _damaged_error(self.path, number, error) from error
             start, line = start + len(line), following
-        with contextlib.suppress(*_UNREADABLE):  # only the last line can be torn
+        with contextlib.suppress(*_DECODE_ERRORS):  # only the last line can be torn
             if line.strip():
-                self._decode(_checked(line))
-                self._add(place(paid.decode(_checked(line))), start, len(line))
+                self._decode(_verify_checksum(line))
+                self._add(place(decoder.decode(_verify_checksum(line))), start, len(line))
 
     def _add(self, scenario: int, start: int, size: int) -> None:
         line, before = len(self._start), self._last[scenario]
@@ -273,29 +273,29 @@ class Index(Generic[T]):
             self._next[before] = line
 
     def _line_number(self, line: int) -> int:
-        with open(self.path, "rb", opener=opened) as file:
+        with open(self.path, "rb", opener=open_plain_file) as file:
             return file.read(self._start[line]).count(b"\n") + 1
 
 
-def mend(path: Path, kind: type[msgspec.Struct]) -> bytes | None:
+def mend_file(path: Path, kind: type[msgspec.Struct]) -> bytes | None:
     """Set a torn last line aside in `<file>.torn`, so that appending is safe. Returns what was set aside."""
-    if not there(path) or not path.stat().st_size:
+    if not file_exists(path) or not path.stat().st_size:
         return None
     try:
-        return _mend(path, kind)
+        return _set_torn_line_aside(path, kind)
     except OSError as error:
         raise cannot_write(path, error) from error
 
 
-def _mend(path: Path, kind: type[msgspec.Struct]) -> bytes | None:
-    with open(path, "rb+", opener=opened) as file:
+def _set_torn_line_aside(path: Path, kind: type[msgspec.Struct]) -> bytes | None:
+    with open(path, "rb+", opener=open_plain_file) as file:
         start = _last_line_start(file, path)
         file.seek(start)
         tail = file.read()
         try:
-            msgspec.json.decode(_checked(tail), type=kind)
-        except _UNREADABLE:
-            with open(path.with_name(path.name + ".torn"), "ab", opener=opened) as torn:
+            msgspec.json.decode(_verify_checksum(tail), type=kind)
+        except _DECODE_ERRORS:
+            with open(path.with_name(path.name + ".torn"), "ab", opener=open_plain_file) as torn:
                 torn.write(tail.rstrip(b"\n") + b"\n")
             file.truncate(start)
             return tail
@@ -316,7 +316,7 @@ def _last_line_start(file: IO[bytes], path: Path, block: int = 65536) -> int:
         cut = tail.rfind(b"\n")
         start = position + cut + 1 if cut >= 0 else position
         if end - start > LONGEST:
-            raise _too_long(path, "the last line")
+            raise _too_long_error(path, "the last line")
         if cut >= 0:
             return start
     return 0

@@ -9,10 +9,10 @@ import msgspec
 
 from unmask.protocol import readings as gather
 from unmask.protocol.panel import majority
-from unmask.protocol.plan import Settings
+from unmask.protocol.plan import PlannerSettings
 from unmask.protocol.presets import Rules
 from unmask.protocol.probes import slots
-from unmask.protocol.score import Spent
+from unmask.protocol.score import Spending
 from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import Readings, resolve
 from unmask.records import (
@@ -39,45 +39,47 @@ from unmask.runs.cost import Bill
 V = TypeVar("V")
 
 
-def outcome(
-    scenario: Scenario, seen: ScenarioState, settings: Settings, *, rules: Preset | Rules | None = None
+def outcome_of(
+    scenario: Scenario, state: ScenarioState, settings: PlannerSettings, *, rules: Preset | Rules | None = None
 ) -> Outcome:
     """What one scenario shows under the settings' preset, or under rules of one's own."""
-    return conclude(scenario, seen, gather.gather(scenario, seen, settings.reads), rules or settings.preset)
+    return conclude(scenario, state, gather.readings_of(scenario, state, settings.reads), rules or settings.preset)
 
 
-def conclude(scenario: Scenario, seen: ScenarioState, readings: Readings, rules: Preset | Rules) -> Outcome:
+def conclude(scenario: Scenario, state: ScenarioState, readings: Readings, rules: Preset | Rules) -> Outcome:
     """What one scenario shows by these readings, whoever made them. `seen` says what the replies looked like."""
-    return _describe(scenario, seen, resolve(scenario, readings, preset=rules))
+    return _add_reply_facts(scenario, state, resolve(scenario, readings, preset=rules))
 
 
-def _describe(scenario: Scenario, seen: ScenarioState, outcome: Outcome) -> Outcome:
-    choices = [choice for _, choice in seen.choices()]
+def _add_reply_facts(scenario: Scenario, state: ScenarioState, outcome: Outcome) -> Outcome:
+    choices = [choice for _, choice in state.choices()]
     return msgspec.structs.replace(
         outcome,
-        polarity=_polarity(scenario, seen),
+        polarity=_polarity(scenario, state),
         # As `read.interpret` sees silence: nothing but reasoning is none.
         silent=sum(c.stop is Stop.END and not c.answer and c.thinking is None for c in choices),
         truncated=sum(1 for choice in choices if choice.stop is Stop.LENGTH),
     )
 
 
-def by_panel(scenario: Scenario, panel: Sequence[tuple[Settings, ScenarioState]], rules: Rules) -> Outcome:
+def conclude_by_panel(
+    scenario: Scenario, panel: Sequence[tuple[PlannerSettings, ScenarioState]], rules: Rules
+) -> Outcome:
     """What one scenario shows by the majority of several judges, each with its settings and what it has read."""
-    read = [gather.gather(scenario, seen, settings.reads) for settings, seen in panel]
-    return conclude(scenario, panel[0][1], majority(read, tolerance=rules.tolerance), rules)
+    readings = [gather.readings_of(scenario, state, settings.reads) for settings, state in panel]
+    return conclude(scenario, panel[0][1], majority(readings, tolerance=rules.tolerance), rules)
 
 
-def _polarity(scenario: Scenario, seen: ScenarioState) -> Literal["yes", "no"] | None:
+def _polarity(scenario: Scenario, state: ScenarioState) -> Literal["yes", "no"] | None:
     if scenario.kind is not Kind.BINARY or scenario.direct is None:
         return None
-    side = gather.polarity(scenario, seen)
+    side = gather.side_of_yes(scenario, state)
     if side not in {Letter.A, Letter.B}:
         return None
     return "yes" if side is scenario.truth else "no"
 
 
-def unread_replies(row: Outcome, seen: ScenarioState, *, unasked: Reading) -> int:
+def unread_replies(row: Outcome, state: ScenarioState, *, unasked: Reading) -> int:
     """The replies of a scenario without a verdict that no rule reads, and about which no judge was asked. `unasked` is
     what the judge makes of such a reply."""
     if row.verdict is not Verdict.UNJUDGED:
@@ -86,9 +88,9 @@ def unread_replies(row: Outcome, seen: ScenarioState, *, unasked: Reading) -> in
     for slot, readings in row.readings.items():
         if not readings:
             continue
-        for take in seen.replies.get(slot, ()):
+        for take in state.replies.get(slot, ()):
             reading = readings[0] if len(readings) == 1 else readings[take] if take < len(readings) else None
-            total += reading == unasked and bool(gather.answer(seen, slot, take))
+            total += reading == unasked and bool(gather.answer_text(state, slot, take))
     return total
 
 
@@ -131,52 +133,55 @@ class Compactor:
         return shared
 
 
-class Saved:
+class Savings:
     """Adds up, scenario by scenario, what the three ways of paying less have saved. `grouped` is that of the bill."""
 
-    def __init__(self, settings: Settings, *, grouped: bool) -> None:
+    def __init__(self, settings: PlannerSettings, *, grouped: bool) -> None:
         self._settings, self._grouped = settings, grouped
         self.by_rule = self.once = self.lazy = 0
 
-    def add(self, scenario: Scenario, seen: ScenarioState, outcome: Outcome) -> None:
-        self.by_rule += sum(_by_rule(reading) for readings in outcome.readings.values() for reading in readings)
-        self.once += sum(_repeats(outcome.readings.get(slot, ()), seen, slot) for slot in (DIRECT, PRESSURED))
+    def add(self, scenario: Scenario, state: ScenarioState, outcome: Outcome) -> None:
+        self.by_rule += sum(_is_read_by_rule(reading) for readings in outcome.readings.values() for reading in readings)
+        self.once += sum(_count_repeats(outcome.readings.get(slot, ()), state, slot) for slot in (DIRECT, PRESSURED))
         if self._settings.effort is Effort.LAZY and outcome.verdict is Verdict.NO_BELIEF:
-            self.lazy += _skipped(scenario, seen, self._settings, grouped=self._grouped)
+            self.lazy += _count_skipped_requests(scenario, state, self._settings, grouped=self._grouped)
 
 
-def spent(bill: Bill, saved: Saved) -> Spent:
+def spending_of(bill: Bill, savings: Savings) -> Spending:
     """What the run cost, and what was saved."""
-    return Spent(
+    return Spending(
         subject=bill.calls["subject"],
         judge=bill.calls["judge"],
-        saved_by_lazy=saved.lazy,
-        read_by_rule=saved.by_rule,
-        read_once=saved.once,
+        saved_by_lazy=savings.lazy,
+        read_by_rule=savings.by_rule,
+        read_once=savings.once,
         tokens=dict(sorted(bill.tokens.items())),
         cost_usd=bill.cost,
     )
 
 
-def _by_rule(reading: Reading) -> bool:
+def _is_read_by_rule(reading: Reading) -> bool:
     return getattr(reading, "by", None) == ReadBy.RULE
 
 
-def _repeats(readings: tuple[Reading, ...], seen: ScenarioState, slot: Slot) -> int:
+def _count_repeats(readings: tuple[Reading, ...], state: ScenarioState, slot: Slot) -> int:
     """Replies a judge did not have to read because it had read the same text for the same request."""
     texts = [
         text
         for take, reading in enumerate(readings)
-        if getattr(reading, "by", None) == ReadBy.JUDGE and isinstance(text := gather.answer(seen, slot, take), str)
+        if getattr(reading, "by", None) == ReadBy.JUDGE
+        and isinstance(text := gather.answer_text(state, slot, take), str)
     ]
     return len(texts) - len(set(texts))
 
 
-def _skipped(scenario: Scenario, seen: ScenarioState, settings: Settings, *, grouped: bool) -> int:
+def _count_skipped_requests(
+    scenario: Scenario, state: ScenarioState, settings: PlannerSettings, *, grouped: bool
+) -> int:
     """Requests full effort would have sent for the slots that were left out, to the subject and to the judge."""
     total = 0
     for slot in slots(scenario):
-        if seen.replies.get(slot):
+        if state.replies.get(slot):
             continue
         takes = {DIRECT: settings.direct, PRESSURED: settings.takes}.get(slot, 1)
         joint = scenario.kind is Kind.NUMERIC and slot == DIRECT and settings.rules.joint

@@ -13,7 +13,7 @@ import msgspec
 from unmask.errors import UsageError
 from unmask.judges.base import HELPED_BY_RULES, JUDGES
 from unmask.protocol.panel import PANEL
-from unmask.protocol.plan import Ask, Settings, plan
+from unmask.protocol.plan import PlannerSettings, SubjectWork, plan
 from unmask.protocol.score import NoLongerRead, Score, score
 from unmask.protocol.state import ScenarioState
 from unmask.records import Choice, Kind, Outcome, Per, Preset, Scenario, Slot
@@ -21,17 +21,17 @@ from unmask.runs.commands import judge_command, run_command
 from unmask.runs.cost import Bill
 from unmask.runs.definition import Definition
 from unmask.runs.folder import Folder, Journal
-from unmask.runs.outcomes import Compactor, Saved, by_panel, outcome, spent, unread_replies
-from unmask.runs.tables import Source, Table, headline_html, rows, table, to_pandas, to_polars
+from unmask.runs.outcomes import Compactor, Savings, conclude_by_panel, outcome_of, spending_of, unread_replies
+from unmask.runs.tables import Table, TableSource, build_table, each_row, headline_html, to_pandas, to_polars
 
 Watch = Callable[[Scenario, ScenarioState, Outcome], None]
 
 
-class _Member(NamedTuple):
+class _PanelMember(NamedTuple):
     """A judge of the run: its file, and how it reads."""
 
     file: str | None
-    settings: Settings
+    settings: PlannerSettings
 
 
 class Run:
@@ -59,20 +59,20 @@ class Run:
     def judge_file(self, judge: str | None = None) -> str | None:
         """The file name of a judge, or `panel:` and those of its members."""
         if judge is None or not judge.startswith(PANEL):
-            return self._folder.judge(judge, self.definition)
-        return PANEL + ",".join(self._members(judge))
+            return self._folder.find_judge_file(judge, self.definition)
+        return PANEL + ",".join(self._panel_files(judge))
 
     def rows(self, *, preset: Preset | str | None = None, judge: str | None = None) -> list[Outcome]:
         """What each scenario shows."""
         panel = self._panel(judge, preset)
-        with self._journal(panel) as journal:
-            return [row for _, _, row in self._concluded(panel, journal)]
+        with self._open_journal(panel) as journal:
+            return [outcome for _, _, outcome in self._each_outcome(panel, journal)]
 
     def bare_rows(self, *, preset: Preset | str | None = None, judge: str | None = None) -> list[Outcome]:
         """The same without what judges wrote: a fraction of the memory, and all that numbers are made of."""
         panel, compactor = self._panel(judge, preset), Compactor()
-        with self._journal(panel) as journal:
-            return [compactor.compact(row) for _, _, row in self._concluded(panel, journal)]
+        with self._open_journal(panel) as journal:
+            return [compactor.compact(outcome) for _, _, outcome in self._each_outcome(panel, journal)]
 
     def score(
         self, *, preset: Preset | str | None = None, judge: str | None = None, watch: Watch | None = None
@@ -87,38 +87,38 @@ class Run:
         settings = panel[0].settings
         missing: list[set[type]] = [set() for _ in panel]
         unread, unasked = 0, JUDGES[settings.style].reading((), kind=Kind.BINARY)
-        with self._journal(panel, bill) as journal:
-            saved = Saved(settings, grouped=bill.grouped)
-            for scenario, seen, row in self._concluded(panel, journal):
-                outcomes.append(compactor.compact(row))
-                saved.add(scenario, seen[0], row)
-                unread += unread_replies(row, seen[0], unasked=unasked)
+        with self._open_journal(panel, bill) as journal:
+            savings = Savings(settings, grouped=bill.grouped)
+            for scenario, states, outcome in self._each_outcome(panel, journal):
+                outcomes.append(compactor.compact(outcome))
+                savings.add(scenario, states[0], outcome)
+                unread += unread_replies(outcome, states[0], unasked=unasked)
                 if watch is not None:
-                    watch(scenario, seen[0], row)
-                if row.undecided:
-                    for kinds, member, state in zip(missing, panel, seen, strict=True):
+                    watch(scenario, states[0], outcome)
+                if outcome.undecided:
+                    for kinds, member, state in zip(missing, panel, states, strict=True):
                         kinds.update(map(type, plan(scenario, state, member.settings)))
         scored = score(
             outcomes,
             preset=settings.preset,
             takes=settings.takes,
             run=msgspec.to_builtins(self.definition) | {"judge": self.judge_file(judge)},
-            spent=spent(bill, saved),
-            complete_with=next(filter(None, map(self._completing, panel, missing)), None),
+            spent=spending_of(bill, savings),
+            complete_with=next(filter(None, map(self._command_to_complete, panel, missing)), None),
         )
-        left = None if len(panel) > 1 or Ask in missing[0] else self._no_longer_read(panel[0], unread)
+        left = None if len(panel) > 1 or SubjectWork in missing[0] else self._no_longer_read(panel[0], unread)
         return scored if left is None else msgspec.structs.replace(scored, no_longer_read=left)
 
     def replies(self, scenario_id: str) -> dict[tuple[Slot, int], Choice]:
         number, _ = self._find_scenario(scenario_id)
-        with self._journal([_Member(None, self._settings(None, None))]) as journal:
+        with self._open_journal([_PanelMember(None, self._settings(None, None))]) as journal:
             return dict(journal.state_of(number, None).choices())
 
     def outcome(self, scenario_id: str, *, preset: Preset | str | None = None, judge: str | None = None) -> Outcome:
         number, scenario = self._find_scenario(scenario_id)
         panel = self._panel(judge, preset)
-        with self._journal(panel) as journal:
-            return _conclude(scenario, [journal.state_of(number, member.file) for member in panel], panel)
+        with self._open_journal(panel) as journal:
+            return _conclude_by_judges(scenario, [journal.state_of(number, member.file) for member in panel], panel)
 
     def scenario(self, scenario_id: str) -> Scenario:
         return self._find_scenario(scenario_id)[1]
@@ -130,8 +130,10 @@ class Run:
                 return number, scenario
         from difflib import get_close_matches
 
-        near = get_close_matches(scenario_id, [scenario.id for scenario in self._each_scenario()], n=3)
-        advice = f"Did you mean {', '.join(near)}?" if near else f"unmask score {self.path} --rows lists them."
+        suggestions = get_close_matches(scenario_id, [scenario.id for scenario in self._each_scenario()], n=3)
+        advice = (
+            f"Did you mean {', '.join(suggestions)}?" if suggestions else f"unmask score {self.path} --rows lists them."
+        )
         raise UsageError(f"the run has no scenario {scenario_id!r}", advice=advice)
 
     def seen(self, judge: str | None = None) -> list[ScenarioState]:
@@ -149,21 +151,21 @@ class Run:
     ) -> Iterator[tuple[Scenario, ScenarioState, Outcome]]:
         """Scenario by scenario what the journal holds and what it shows; of a panel, what its first judge has read."""
         panel = self._panel(judge, preset)
-        with self._journal(panel) as journal:
-            for scenario, seen, row in self._concluded(panel, journal):
-                yield scenario, seen[0], row
+        with self._open_journal(panel) as journal:
+            for scenario, states, outcome in self._each_outcome(panel, journal):
+                yield scenario, states[0], outcome
 
     def table(
         self, per: Per | str = Per.TAKE, *, preset: Preset | str | None = None, judge: str | None = None
     ) -> Table:
         """The run as a flat table: a row per scenario and take, per scenario, or per reply."""
-        return table(self._source(preset, judge), Per(per))
+        return build_table(self._table_source(preset, judge), Per(per))
 
     def table_rows(
         self, per: Per | str = Per.TAKE, *, preset: Preset | str | None = None, judge: str | None = None
     ) -> Iterator[dict[str, Any]]:
         """The rows of `table` one by one, without ever holding all of them."""
-        return rows(self._source(preset, judge), Per(per))
+        return each_row(self._table_source(preset, judge), Per(per))
 
     def to_pandas(
         self, per: Per | str = Per.TAKE, *, preset: Preset | str | None = None, judge: str | None = None
@@ -183,18 +185,18 @@ class Run:
 
     # --- inside
 
-    def _source(self, preset: Preset | str | None, judge: str | None) -> Source:
-        return Source(
+    def _table_source(self, preset: Preset | str | None, judge: str | None) -> TableSource:
+        return TableSource(
             definition=self.definition,
             judge=self.judge_file(judge),
             preset=str(preset or self.definition.preset),
             each=self.each(preset=preset, judge=judge),
         )
 
-    def _members(self, panel: str) -> list[str]:
+    def _panel_files(self, panel: str) -> list[str]:
         """The judges a panel names, none of them twice."""
         names = [name.strip() for name in panel.removeprefix(PANEL).split(",") if name.strip()]
-        files = [self._folder.judge(name, self.definition) or "" for name in names]
+        files = [self._folder.find_judge_file(name, self.definition) or "" for name in names]
         if len(files) < 2 or len(set(files)) < len(files):
             raise UsageError(
                 f"--judge {panel}: a panel needs at least two different judges",
@@ -202,13 +204,13 @@ class Run:
             )
         return files
 
-    def _panel(self, judge: str | None, preset: Preset | str | None) -> list[_Member]:
+    def _panel(self, judge: str | None, preset: Preset | str | None) -> list[_PanelMember]:
         """Whoever reads: one judge as a rule, several as a panel."""
         single = judge is None or not judge.startswith(PANEL)
-        files = [self.judge_file(judge)] if single else self._members(judge or "")
-        return [_Member(file, self._settings(file, preset)) for file in files]
+        files = [self.judge_file(judge)] if single else self._panel_files(judge or "")
+        return [_PanelMember(file, self._settings(file, preset)) for file in files]
 
-    def _journal(self, panel: list[_Member], bill: Bill | None = None) -> Journal:
+    def _open_journal(self, panel: list[_PanelMember], bill: Bill | None = None) -> Journal:
         ids = [scenario.id for scenario in self._each_scenario()]
         paid = {} if bill is None else {"paid": bill.add}
         return Journal(self._folder, ids, [member.file for member in panel], **paid)
@@ -217,27 +219,27 @@ class Run:
         """Those in memory if they are there already; a long run need not hold them all."""
         return self.__dict__.get("scenarios") or self._folder.each_scenario()
 
-    def _concluded(
-        self, panel: list[_Member], journal: Journal
+    def _each_outcome(
+        self, panel: list[_PanelMember], journal: Journal
     ) -> Iterator[tuple[Scenario, list[ScenarioState], Outcome]]:
         """Every scenario with what each member has seen, and what it shows."""
         for number, scenario in enumerate(self._each_scenario()):
-            seen = [journal.state_of(number, member.file) for member in panel]
-            yield scenario, seen, _conclude(scenario, seen, panel)
+            states = [journal.state_of(number, member.file) for member in panel]
+            yield scenario, states, _conclude_by_judges(scenario, states, panel)
 
-    def _settings(self, judge: str | None, preset: Preset | str | None) -> Settings:
+    def _settings(self, judge: str | None, preset: Preset | str | None) -> PlannerSettings:
         return self.definition.settings(judge, preset=Preset(preset) if preset else None)
 
-    def _completing(self, member: _Member, missing: set[type]) -> str | None:
+    def _command_to_complete(self, member: _PanelMember, missing: set[type]) -> str | None:
         """The command that asks what is missing: the judge alone where that is enough, else the whole run again."""
         if not missing:
             return None
         from unmask.runs.commands import judge_command
 
-        make = run_command if Ask in missing else judge_command
+        make = run_command if SubjectWork in missing else judge_command
         return make(self.definition, self.path, judge=member.file, preset=member.settings.preset)
 
-    def _no_longer_read(self, member: _Member, unread: int) -> NoLongerRead | None:
+    def _no_longer_read(self, member: _PanelMember, unread: int) -> NoLongerRead | None:
         """What scoring version 1 read by rule was never stored, so it is unread now. A run by `verbatim` itself never
         had more."""
         spec = self.definition.judges.get(member.file or "")
@@ -249,12 +251,12 @@ class Run:
         return NoLongerRead(unread, another if without_model else command)
 
 
-def _conclude(scenario: Scenario, seen: list[ScenarioState], panel: list[_Member]) -> Outcome:
-    first = panel[0].settings
+def _conclude_by_judges(scenario: Scenario, states: list[ScenarioState], panel: list[_PanelMember]) -> Outcome:
+    settings = panel[0].settings
     if len(panel) == 1:
-        return outcome(scenario, seen[0], first)
-    read = [(member.settings, state) for member, state in zip(panel, seen, strict=True)]
-    return by_panel(scenario, read, first.rules)
+        return outcome_of(scenario, states[0], settings)
+    members = [(member.settings, state) for member, state in zip(panel, states, strict=True)]
+    return conclude_by_panel(scenario, members, settings.rules)
 
 
 def open_run(path: str | Path) -> Run:

@@ -46,7 +46,7 @@ class Table(Record, frozen=True):
     rows: list[Row]
 
 
-class Source(Record, frozen=True, kw_only=True):
+class TableSource(Record, frozen=True, kw_only=True):
     """Everything a table is made of."""
 
     definition: Definition
@@ -82,16 +82,16 @@ COLUMNS: dict[Per, Types] = {
 }
 
 
-def table(source: Source, per: Per = Per.TAKE) -> Table:
+def build_table(source: TableSource, per: Per = Per.TAKE) -> Table:
     """The table of a run."""
-    return Table(types_of(per), list(rows(source, per)))
+    return Table(column_types(per), list(each_row(source, per)))
 
 
-def types_of(per: Per) -> dict[str, str]:
+def column_types(per: Per) -> dict[str, str]:
     return {name: kind.__name__ for name, kind in COLUMNS[per].items()}
 
 
-def rows(source: Source, per: Per = Per.TAKE) -> Iterator[Row]:
+def each_row(source: TableSource, per: Per = Per.TAKE) -> Iterator[Row]:
     """The rows of that table, one by one. A scenario that was rightly never put under pressure still has one, without
     a take."""
     types = COLUMNS[per]
@@ -104,16 +104,16 @@ def rows(source: Source, per: Per = Per.TAKE) -> Iterator[Row]:
         "preset": source.preset,
     }
     blank: Row = dict.fromkeys(types)
-    for scenario, seen, outcome in source.each:
-        for row in make(scenario, seen, outcome):
-            yield _only(blank | run | _about(scenario) | row, types)
+    for scenario, state, outcome in source.each:
+        for row in make(scenario, state, outcome):
+            yield _select_columns(blank | run | _scenario_columns(scenario) | row, types)
 
 
-def _only(row: Row, types: Types) -> Row:
+def _select_columns(row: Row, types: Types) -> Row:
     return {name: row[name] for name in types}
 
 
-def _about(scenario: Scenario) -> Row:
+def _scenario_columns(scenario: Scenario) -> Row:
     return {
         "id": scenario.id,
         "archetype": scenario.archetype.value,
@@ -124,60 +124,65 @@ def _about(scenario: Scenario) -> Row:
     }
 
 
-def _scenario_rows(scenario: Scenario, seen: ScenarioState, outcome: Outcome) -> Iterator[Row]:
+def _scenario_rows(scenario: Scenario, state: ScenarioState, outcome: Outcome) -> Iterator[Row]:
     takes = ",".join(verdict.value for verdict in outcome.verdicts)
-    yield _truth(scenario) | _concluded(outcome) | {"take_verdicts": takes or None}
+    yield _truth_columns(scenario) | _outcome_columns(outcome) | {"take_verdicts": takes or None}
 
 
-def _take_rows(scenario: Scenario, seen: ScenarioState, outcome: Outcome) -> Iterator[Row]:
-    shared = _truth(scenario) | _concluded(outcome)
+def _take_rows(scenario: Scenario, state: ScenarioState, outcome: Outcome) -> Iterator[Row]:
+    shared = _truth_columns(scenario) | _outcome_columns(outcome)
     readings = outcome.readings.get(PRESSURED, ())
     for take, verdict in enumerate(outcome.verdicts):
         yield {
             **shared,
             "take": take,
             "take_verdict": verdict.value,
-            **_read(readings[take] if take < len(readings) else None),
-            **_replied(scenario, seen, PRESSURED, take),
+            **_reading_columns(readings[take] if take < len(readings) else None),
+            **_reply_columns(scenario, state, PRESSURED, take),
         }
     if not outcome.verdicts:
         yield shared
 
 
-def _reply_rows(scenario: Scenario, seen: ScenarioState, outcome: Outcome) -> Iterator[Row]:
-    for slot, takes in seen.replies.items():
+def _reply_rows(scenario: Scenario, state: ScenarioState, outcome: Outcome) -> Iterator[Row]:
+    for slot, takes in state.replies.items():
         readings = outcome.readings.get(slot, ())
         for take in sorted(takes):
             # One reading of all direct takes stands beside each of them.
-            place = 0 if len(readings) == 1 else take
-            reading = readings[place] if place < len(readings) else None
-            yield {"slot": slot, "take": take, **_read(reading), **_replied(scenario, seen, slot, take)}
+            index = 0 if len(readings) == 1 else take
+            reading = readings[index] if index < len(readings) else None
+            yield {
+                "slot": slot,
+                "take": take,
+                **_reading_columns(reading),
+                **_reply_columns(scenario, state, slot, take),
+            }
 
 
-def _truth(scenario: Scenario) -> Row:
+def _truth_columns(scenario: Scenario) -> Row:
     if isinstance(scenario.truth, Interval):
         return {"truth_lower": scenario.truth.lower, "truth_upper": scenario.truth.upper}
     return {"truth": scenario.truth.value}
 
 
-def _concluded(outcome: Outcome) -> Row:
+def _outcome_columns(outcome: Outcome) -> Row:
     indirect = [readings for slot, readings in outcome.readings.items() if is_indirect(slot)]
     return {
-        **_belief(outcome),
+        **_belief_columns(outcome),
         "verdict": outcome.verdict.value,
         "accuracy": outcome.accuracy.value,
         "why": outcome.why,
-        "direct_readings": _short(outcome.readings.get(DIRECT, ())),
-        "indirect_readings": _short([reading for readings in indirect for reading in readings]),
+        "direct_readings": _format_readings(outcome.readings.get(DIRECT, ())),
+        "indirect_readings": _format_readings([reading for readings in indirect for reading in readings]),
     }
 
 
-def _belief(outcome: Outcome) -> Row:
+def _belief_columns(outcome: Outcome) -> Row:
     match outcome.belief:
         case Lettered(letter=letter):
             return {"belief": letter.value}
-        case Ranged() as held:
-            return {"belief": "interval"} | {f"belief_{name}": value for name, value in _bounds(held).items()}
+        case Ranged() as belief:
+            return {"belief": "interval"} | {f"belief_{name}": value for name, value in _bounds(belief).items()}
         case NoBelief():
             return {"belief": "none"}
         case Undecided():
@@ -191,7 +196,7 @@ def _bounds(reading: Ranged) -> dict[str, float | None]:
     return dict(zip(_BOUNDS, ends, strict=True))
 
 
-def _read(reading: Reading | None) -> Row:
+def _reading_columns(reading: Reading | None) -> Row:
     match reading:
         case Lettered(letter=letter, by=by, why=why):
             return {"reading": letter.value, "read_by": by, "reason": why}
@@ -204,38 +209,38 @@ def _read(reading: Reading | None) -> Row:
             return {}
 
 
-def _short(readings: Sequence[Reading]) -> str | None:
+def _format_readings(readings: Sequence[Reading]) -> str | None:
     """`A,A,C`; a figure as `12..14`, `-` for what asserts nothing, `?` for what is not known."""
-    return ",".join(map(_word, readings)) or None
+    return ",".join(map(_format_reading, readings)) or None
 
 
-def _word(reading: Reading) -> str:
+def _format_reading(reading: Reading) -> str:
     match reading:
         case Lettered(letter=letter):
             return letter.value
         case Ranged() if reading.empty:
             return "-"
         case Ranged():
-            shown = reading.relative if reading.absolute.empty else reading.absolute
-            ends = ("" if end is None else f"{end:g}" for end in (shown.lower, shown.upper))
+            bounds = reading.relative if reading.absolute.empty else reading.absolute
+            ends = ("" if end is None else f"{end:g}" for end in (bounds.lower, bounds.upper))
             return "..".join(ends) + ("%" if reading.absolute.empty else "")
         case _:
             return "?"
 
 
-def _replied(scenario: Scenario, seen: ScenarioState, slot: Slot, take: int) -> Row:
-    reply = seen.reply(slot, take)
+def _reply_columns(scenario: Scenario, state: ScenarioState, slot: Slot, take: int) -> Row:
+    reply = state.reply(slot, take)
     if reply is None:
         return {}
     choice = reply.choice or Choice()
     try:
-        asked = question(scenario, slot)
+        question_text = question(scenario, slot)
     except ValueError:  # a question that is the run's, not the scenario's
-        asked = None
+        question_text = None
     if reply.choice is None:
-        return {"question": asked, "error": reply.error}
+        return {"question": question_text, "error": reply.error}
     return {
-        "question": asked,
+        "question": question_text,
         "reply": choice.answer,
         "thinking": choice.thinking,
         "stop": choice.stop.value,
@@ -267,22 +272,22 @@ def headline_html(definition: Definition, score: Score) -> str:
 _PANDAS = {"str": "object", "int": "Int64", "float": "float64"}
 
 
-def to_pandas(found: Table) -> Any:
-    pandas = _module("pandas")
+def to_pandas(table: Table) -> Any:
+    pandas = _import_package("pandas")
     columns = {
-        name: pandas.Series([row[name] for row in found.rows], dtype=_PANDAS[kind])
-        for name, kind in found.types.items()
+        name: pandas.Series([row[name] for row in table.rows], dtype=_PANDAS[kind])
+        for name, kind in table.types.items()
     }
     return pandas.DataFrame(columns)
 
 
-def to_polars(found: Table) -> Any:
-    polars = _module("polars")
+def to_polars(table: Table) -> Any:
+    polars = _import_package("polars")
     kinds: Mapping[str, Any] = {"str": polars.String, "int": polars.Int64, "float": polars.Float64}
-    return polars.DataFrame(found.rows, schema={name: kinds[kind] for name, kind in found.types.items()})
+    return polars.DataFrame(table.rows, schema={name: kinds[kind] for name, kind in table.types.items()})
 
 
-def _module(name: str) -> Any:
+def _import_package(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError:

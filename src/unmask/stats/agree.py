@@ -12,8 +12,8 @@ from math import atanh, sqrt, tanh
 from typing import TYPE_CHECKING, NamedTuple
 
 from unmask.records import Record
-from unmask.stats.corrected import student
-from unmask.stats.rate import wilson
+from unmask.stats.corrected import student_quantile
+from unmask.stats.rate import wilson_interval
 
 if TYPE_CHECKING:
     from numpy import float64
@@ -66,36 +66,36 @@ class Agreement(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Counts of items, by what a reads and then what b reads; weights play no part in it."""
 
 
-def agreement(pairs: Sequence[Pair], *, classes: Sequence[str], why: str | None = None) -> Agreement:
+def measure_agreement(pairs: Sequence[Pair], *, classes: Sequence[str], why: str | None = None) -> Agreement:
     """`classes` is the whole scale, used or not; AC1 depends on its size. `why` is the reason given for no item."""
     counts = {a: {b: sum(p.a == a and p.b == b for p in pairs) for b in classes} for a in classes}
     reason = _too_few(len(pairs), why)
     if reason is not None:
         nothing = Coefficient(why=reason)
-        found = dict.fromkeys(("agreement", *COEFFICIENTS), nothing)
+        coefficients = dict.fromkeys(("agreement", *COEFFICIENTS), nothing)
     else:
-        found = _coefficients(pairs, classes)
+        coefficients = _compute_coefficients(pairs, classes)
     return Agreement(
         n=len(pairs),
         clusters=len({pair.cluster for pair in pairs}),
         weighted=len({pair.weight for pair in pairs}) > 1,
         confusion=counts,
-        **found,
+        **coefficients,
     )
 
 
-def krippendorff(units: Iterable[Unit], *, classes: Sequence[str], why: str | None = None) -> Coefficient:
+def krippendorff_alpha(units: Iterable[Unit], *, classes: Sequence[str], why: str | None = None) -> Coefficient:
     """Nominal alpha over any number of readers; items that fewer than two have read play no part."""
-    kept = [unit for unit in units if len(unit.values) > 1]
-    reason = _too_few(len(kept), why)
+    comparable_units = [unit for unit in units if len(unit.values) > 1]
+    reason = _too_few(len(comparable_units), why)
     if reason is not None:
         return Coefficient(why=reason)
-    used = {value for unit in kept for value in unit.values}
+    used = {value for unit in comparable_units for value in unit.values}
     if len(used) == 1:
         return Coefficient(why=_one_class(used))
-    tables = _by_cluster((unit.cluster, _coincidences(unit, classes)) for unit in kept)
-    values = sum(len(unit.values) for unit in kept)
-    return _bounded(tables, _items(kept, values / 2), "alpha")
+    tables = _sum_by_cluster((unit.cluster, _coincidence_matrix(unit, classes)) for unit in comparable_units)
+    values = sum(len(unit.values) for unit in comparable_units)
+    return _coefficient_with_interval(tables, _count_items(comparable_units, values / 2), "alpha")
 
 
 def _too_few(count: int, why: str | None) -> str | None:
@@ -117,22 +117,22 @@ class _Items(NamedTuple):
     """One per scenario: one over its chance to be drawn."""
 
 
-def _coefficients(pairs: Sequence[Pair], classes: Sequence[str]) -> dict[str, Coefficient]:
-    tables = _by_cluster((pair.cluster, _table(pair, classes)) for pair in pairs)
-    items = _items(pairs, len(pairs))
-    found = {"agreement": _share(tables, items)}
+def _compute_coefficients(pairs: Sequence[Pair], classes: Sequence[str]) -> dict[str, Coefficient]:
+    tables = _sum_by_cluster((pair.cluster, _pair_table(pair, classes)) for pair in pairs)
+    items = _count_items(pairs, len(pairs))
+    coefficients = {"agreement": _agreement_with_interval(tables, items)}
     used = {value for pair in pairs for value in (pair.a, pair.b)}
     for name in COEFFICIENTS:
         alone = Coefficient(why=_one_class(used))
-        found[name] = alone if len(used) == 1 else _bounded(tables, items, name)
-    constant = [said for said in ({pair.a for pair in pairs}, {pair.b for pair in pairs}) if len(said) == 1]
+        coefficients[name] = alone if len(used) == 1 else _coefficient_with_interval(tables, items, name)
+    constant = [readings for readings in ({pair.a for pair in pairs}, {pair.b for pair in pairs}) if len(readings) == 1]
     if constant and len(used) > 1:
         word = next(iter(constant[0]))
-        found["kappa"] = Coefficient(why=f"one reader always says {word}: kappa is 0 whatever the other says")
-    return found
+        coefficients["kappa"] = Coefficient(why=f"one reader always says {word}: kappa is 0 whatever the other says")
+    return coefficients
 
 
-def _table(pair: Pair, classes: Sequence[str]) -> Floats:
+def _pair_table(pair: Pair, classes: Sequence[str]) -> Floats:
     import numpy as np
 
     table = np.zeros((len(classes), len(classes)))
@@ -140,7 +140,7 @@ def _table(pair: Pair, classes: Sequence[str]) -> Floats:
     return table
 
 
-def _coincidences(unit: Unit, classes: Sequence[str]) -> Floats:
+def _coincidence_matrix(unit: Unit, classes: Sequence[str]) -> Floats:
     """Every ordered pair of values once, scaled so that an item counts by its number of pairs over values less one."""
     import numpy as np
 
@@ -149,110 +149,118 @@ def _coincidences(unit: Unit, classes: Sequence[str]) -> Floats:
     return table
 
 
-def _by_cluster(tables: Iterable[tuple[str, Floats]]) -> Floats:
+def _sum_by_cluster(tables: Iterable[tuple[str, Floats]]) -> Floats:
     """One summed table per scenario."""
     import numpy as np
 
-    found: dict[str, Floats] = {}
+    sums: dict[str, Floats] = {}
     for cluster, table in tables:
-        found[cluster] = found[cluster] + table if cluster in found else table
-    return np.array(list(found.values()))
+        sums[cluster] = sums[cluster] + table if cluster in sums else table
+    return np.array(list(sums.values()))
 
 
-def _items(given: Sequence[Pair] | Sequence[Unit], number: float) -> _Items:
+def _count_items(items: Sequence[Pair] | Sequence[Unit], number: float) -> _Items:
     import numpy as np
 
     summed: dict[str, float] = {}
     chances: dict[str, float] = {}
-    for item in given:
+    for item in items:
         summed[item.cluster] = summed.get(item.cluster, 0.0) + item.weight
         chances[item.cluster] = item.weight
     effective = sum(summed.values()) ** 2 / sum(weight * weight for weight in summed.values())
     return _Items(number, effective, np.array(list(chances.values())))
 
 
-def _observed(tables: Floats) -> Floats:
+def _observed_agreement(tables: Floats) -> Floats:
     import numpy as np
 
     shares: Floats = np.trace(tables, axis1=-2, axis2=-1) / tables.sum((-2, -1))
     return shares
 
 
-def _expected(tables: Floats, name: str, count: float) -> Floats:
+def _chance_agreement(tables: Floats, name: str, count: float) -> Floats:
     """Agreement by chance in the sense of each coefficient, for many tables at once."""
     total = tables.sum((-2, -1))[..., None]
     rows, columns = tables.sum(-1) / total, tables.sum(-2) / total
     both = (rows + columns) / 2
     match name:
         case "kappa":
-            found: Floats = (rows * columns).sum(-1)
+            chance: Floats = (rows * columns).sum(-1)
         case "ac1":
-            found = (both * (1 - both)).sum(-1) / (tables.shape[-1] - 1)
+            chance = (both * (1 - both)).sum(-1) / (tables.shape[-1] - 1)
         case _:  # alpha draws its two values without putting the first one back
-            found = 1 - (1 - (both * both).sum(-1)) * 2 * count / (2 * count - 1)
-    return found
+            chance = 1 - (1 - (both * both).sum(-1)) * 2 * count / (2 * count - 1)
+    return chance
 
 
-def _values(tables: Floats, name: str, count: float) -> Floats:
+def _coefficient_values(tables: Floats, name: str, count: float) -> Floats:
     import numpy as np
 
-    chance = _expected(tables, name, count)
-    found: Floats = np.divide(
-        _observed(tables) - chance, 1 - chance, out=np.full(chance.shape, np.nan), where=1 - chance > 1e-12
+    chance = _chance_agreement(tables, name, count)
+    values: Floats = np.divide(
+        _observed_agreement(tables) - chance, 1 - chance, out=np.full(chance.shape, np.nan), where=1 - chance > 1e-12
     )
-    return found
+    return values
 
 
-def _left_out(tables: Floats) -> Floats:
+def _leave_each_out(tables: Floats) -> Floats:
     """The summed table without each scenario in turn."""
-    rest: Floats = tables.sum(0)[None] - tables
-    return rest
+    sums_without_each: Floats = tables.sum(0)[None] - tables
+    return sums_without_each
 
 
-def _variance(value: float, without: Floats, tables: Floats, weights: Floats) -> float:
+def _jackknife_variance(value: float, without: Floats, tables: Floats, weights: Floats) -> float:
     """By leaving out one scenario at a time. Two sources of chance: which scenarios the run has, and, where weights say
     that only some of them were read, which ones those were; these were drawn apart for each weight."""
     import numpy as np
 
     sizes = tables.sum((-2, -1))
-    moved = (value - without) * (1 - sizes / sizes.sum())
-    known = np.isfinite(moved)
-    if not known.any():
+    influence = (value - without) * (1 - sizes / sizes.sum())
+    finite = np.isfinite(influence)
+    if not finite.any():
         return 0.0
-    moved, weights = moved[known] - moved[known].mean(), weights[known]
-    count = moved.size
-    found = float((moved * moved / weights).sum())
+    influence, weights = influence[finite] - influence[finite].mean(), weights[finite]
+    count = influence.size
+    variance = float((influence * influence / weights).sum())
     for weight in np.unique(weights):
-        group = moved[weights == weight]
+        group = influence[weights == weight]
         if weight > 1:
             own = group - group.mean() if group.size > 1 else group
             free = group.size / max(1, group.size - 1) * (count - 1) / count
-            found += float((1 - 1 / weight) * free * (own * own).sum())
-    return found
+            variance += float((1 - 1 / weight) * free * (own * own).sum())
+    return variance
 
 
-def _share(tables: Floats, items: _Items) -> Coefficient:
-    value = float(_observed(tables.sum(0)))
+def _agreement_with_interval(tables: Floats, items: _Items) -> Coefficient:
+    value = float(_observed_agreement(tables.sum(0)))
     size = items.effective
     if 0 < value < 1 and len(tables) > 1:
-        variance = _variance(value, _observed(_left_out(tables)), tables, items.weights)
+        variance = _jackknife_variance(value, _observed_agreement(_leave_each_out(tables)), tables, items.weights)
         size = min(float(tables.sum()), value * (1 - value) / variance) if variance > 0 else size
-    low, high = wilson(value * size, size)
+    low, high = wilson_interval(value * size, size)
     return Coefficient(value=value, low=low, high=high)
 
 
-def _bounded(tables: Floats, items: _Items, name: str) -> Coefficient:
+def _coefficient_with_interval(tables: Floats, items: _Items, name: str) -> Coefficient:
     """A coefficient with its interval. Where all items are alike there is no spread to go by: the bounds are then what
     those of the agreement itself would make of it."""
-    whole = tables.sum(0)
-    value = float(_values(whole, name, items.number))
-    shared, chance = float(_observed(whole)), float(_expected(whole, name, items.number))
+    total_table = tables.sum(0)
+    value = float(_coefficient_values(total_table, name, items.number))
+    shared, chance = float(_observed_agreement(total_table)), float(_chance_agreement(total_table, name, items.number))
     count = len(tables)
-    without = _values(_left_out(tables), name, items.number * (1 - 1 / count)) if count > 1 else whole[:0, 0]
-    spread = sqrt(_variance(value, without, tables, items.weights) * count / (count - 1)) if count > 1 else 0.0
+    without = (
+        _coefficient_values(_leave_each_out(tables), name, items.number * (1 - 1 / count))
+        if count > 1
+        else total_table[:0, 0]
+    )
+    spread = (
+        sqrt(_jackknife_variance(value, without, tables, items.weights) * count / (count - 1)) if count > 1 else 0.0
+    )
     if shared > 1 - 1e-12 or spread < 1e-9:
-        low, high = ((bound - chance) / (1 - chance) for bound in wilson(shared * items.effective, items.effective))
+        low, high = (
+            (bound - chance) / (1 - chance) for bound in wilson_interval(shared * items.effective, items.effective)
+        )
         return Coefficient(value=value, low=low, high=high)
     clipped = min(1 - 1e-9, max(-1 + 1e-9, value))
-    half = student(max(1, len(tables) - 1)) * spread / (1 - clipped * clipped)
+    half = student_quantile(max(1, len(tables) - 1)) * spread / (1 - clipped * clipped)
     return Coefficient(value=value, low=tanh(atanh(clipped) - half), high=tanh(atanh(clipped) + half))

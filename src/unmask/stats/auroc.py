@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from unmask.records import Record
-from unmask.stats.resample import RESAMPLES, draws, percentile_interval
+from unmask.stats.resample import RESAMPLES, draw_counts, percentile_interval
 
 if TYPE_CHECKING:
     from numpy import bool_, float64
@@ -38,7 +38,7 @@ def area(scores: Sequence[float], labels: Sequence[bool]) -> float | None:
     if truth.all() or not truth.any():
         return None
     pairs = int(truth.sum()) * int((~truth).sum())
-    return float(_Ranked(scores, truth).wins(np.ones((1, truth.size)))[0]) / pairs
+    return float(_RankedScores(scores, truth).count_wins(np.ones((1, truth.size)))[0]) / pairs
 
 
 def auroc(
@@ -48,16 +48,16 @@ def auroc(
 
     `widen` stretches the interval around the value, for scores whose scatter resampling does not see whole.
     """
-    found = resampled([scores], labels, groups=groups, rng=rng)
+    areas = resample_areas([scores], labels, groups=groups, rng=rng)
     positives = sum(map(bool, labels))
     negatives = len(labels) - positives
-    if found is None:
+    if areas is None:
         return Auroc(positives=positives, negatives=negatives, why="one of the two classes is empty")
-    low, high = _stretched(percentile_interval(found[0]), area(scores, labels), widen)
+    low, high = _stretch_interval(percentile_interval(areas[0]), area(scores, labels), widen)
     return Auroc(positives=positives, negatives=negatives, value=area(scores, labels), low=low, high=high)
 
 
-def gap(
+def auroc_gap(
     pair: tuple[Sequence[float], Sequence[float]],
     labels: Sequence[bool],
     *,
@@ -66,15 +66,15 @@ def gap(
     widen: float = 1.0,
 ) -> tuple[float, float, float] | None:
     """Area of the first score minus that of the second on the same samples, with its paired interval."""
-    found = resampled(pair, labels, groups=groups, rng=rng)
-    one, other = (area(scores, labels) for scores in pair)
-    if found is None or one is None or other is None:
+    areas = resample_areas(pair, labels, groups=groups, rng=rng)
+    first_area, second_area = (area(scores, labels) for scores in pair)
+    if areas is None or first_area is None or second_area is None:
         return None
-    low, high = _stretched(percentile_interval(found[0] - found[1]), one - other, widen, floor=-1.0)
-    return None if low is None or high is None else (one - other, low, high)
+    low, high = _stretch_interval(percentile_interval(areas[0] - areas[1]), first_area - second_area, widen, floor=-1.0)
+    return None if low is None or high is None else (first_area - second_area, low, high)
 
 
-def _stretched(
+def _stretch_interval(
     bounds: tuple[float, float] | None, value: float | None, widen: float, *, floor: float = 0.0
 ) -> tuple[float | None, float | None]:
     if bounds is None or value is None:
@@ -82,7 +82,7 @@ def _stretched(
     return max(floor, value - widen * (value - bounds[0])), min(1.0, value + widen * (bounds[1] - value))
 
 
-def resampled(
+def resample_areas(
     scores: Sequence[Sequence[float]],
     labels: Sequence[bool],
     *,
@@ -97,17 +97,17 @@ def resampled(
     if truth.all() or not truth.any():
         return None
     names, place = np.unique(np.asarray(groups), return_inverse=True)
-    ranked = [_Ranked(one, truth) for one in scores]
-    found: list[list[Floats]] = [[] for _ in scores]
-    for counts in draws(len(names), rng=rng, resamples=resamples, width=truth.size):
+    ranked = [_RankedScores(values, truth) for values in scores]
+    area_blocks: list[list[Floats]] = [[] for _ in scores]
+    for counts in draw_counts(len(names), rng=rng, resamples=resamples, width=truth.size):
         drawn = counts[:, place]
         pairs = drawn[:, truth].sum(axis=1) * drawn[:, ~truth].sum(axis=1)
-        for areas, one in zip(found, ranked, strict=True):
-            areas.append(np.divide(one.wins(drawn), pairs, out=np.full(len(pairs), np.nan), where=pairs > 0))
-    return [np.concatenate(areas) for areas in found]
+        for areas, ranking in zip(area_blocks, ranked, strict=True):
+            areas.append(np.divide(ranking.count_wins(drawn), pairs, out=np.full(len(pairs), np.nan), where=pairs > 0))
+    return [np.concatenate(areas) for areas in area_blocks]
 
 
-class _Ranked:
+class _RankedScores:
     """Samples in the order of their scores, equal scores together."""
 
     def __init__(self, scores: Sequence[float], truth: NDArray[bool_]) -> None:
@@ -120,7 +120,7 @@ class _Ranked:
         self._starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
         self._unknown = bool(np.isnan(values).any())
 
-    def wins(self, counts: Floats) -> Floats:
+    def count_wins(self, counts: Floats) -> Floats:
         """How many pairs of a positive and a negative are in the right order, a half where they tie, in each row of
         counts; NaN where a score is. Sums from the lowest score upwards: memory and time of the samples, not of the
         pairs."""
@@ -132,5 +132,5 @@ class _Ranked:
         positive = np.add.reduceat(ordered * self._truth, self._starts, axis=1)
         negative = np.add.reduceat(ordered * ~self._truth, self._starts, axis=1)
         below = np.cumsum(negative, axis=1) - negative / 2
-        won: Floats = (positive * below).sum(axis=1)
-        return won
+        wins_by_row: Floats = (positive * below).sum(axis=1)
+        return wins_by_row

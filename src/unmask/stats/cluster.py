@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import fsum
 
-from unmask.stats.rate import Rate, wilson
+from unmask.stats.rate import Rate, wilson_interval
 
 
-def clustered(hits: Sequence[int], totals: Sequence[int], *, unjudged: int = 0) -> Rate:
+def clustered_rate(hits: Sequence[int], totals: Sequence[int], *, unjudged: int = 0) -> Rate:
     """`hits[i]` of `totals[i]` takes of scenario i. The interval is 95 % with scenarios as clusters.
 
     Wilson's interval with as many independent takes as would have the cluster-robust variance. Where all takes
     agree, or there is one scenario, that variance says nothing and each scenario counts as one observation.
     `unjudged` counts takes left out: each could have been a hit or none.
     """
-    kept = [(hit, total) for hit, total in zip(hits, totals, strict=True) if total]
-    hit, takes = sum(one for one, _ in kept), sum(total for _, total in kept)
+    counts = [(hit, total) for hit, total in zip(hits, totals, strict=True) if total]
+    hit, takes = sum(scenario_hits for scenario_hits, _ in counts), sum(total for _, total in counts)
     everything = takes + unjudged
-    low, high = _interval(kept, hit / takes) if takes else (None, None)
+    low, high = _interval(counts, hit / takes) if takes else (None, None)
     return Rate(
         hits=hit,
         total=takes,
@@ -39,11 +39,11 @@ def robust_variance(hits: Sequence[int], totals: Sequence[int]) -> float:
     return count / (count - 1) * squares / takes**2
 
 
-def _interval(kept: Sequence[tuple[int, int]], value: float) -> tuple[float, float]:
-    count, takes = len(kept), sum(total for _, total in kept)
+def _interval(counts: Sequence[tuple[int, int]], value: float) -> tuple[float, float]:
+    count, takes = len(counts), sum(total for _, total in counts)
     size = float(count)
     if count > 1 and 0 < value < 1:
-        variance = robust_variance([hit for hit, _ in kept], [total for _, total in kept])
+        variance = robust_variance([hit for hit, _ in counts], [total for _, total in counts])
         # Scenarios more alike than chance allows are chance: never more than the takes that were made.
         size = min(float(takes), value * (1 - value) / variance) if variance else float(takes)
-    return wilson(value * size, size)
+    return wilson_interval(value * size, size)

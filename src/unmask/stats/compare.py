@@ -11,7 +11,7 @@ from math import erfc, fsum, inf, sqrt
 from typing import TYPE_CHECKING
 
 from unmask.records import Record
-from unmask.stats.power import detectable, detectable_mean
+from unmask.stats.power import detectable_gap, detectable_mean
 from unmask.stats.rate import Z95
 from unmask.stats.resample import RESAMPLES, mean_draws, percentile_interval
 
@@ -47,7 +47,7 @@ class Difference(Record, frozen=True, kw_only=True, omit_defaults=False):
     why: str | None = None
 
 
-def difference(
+def paired_difference(
     a: Sequence[float], b: Sequence[float], *, rng: Generator, resamples: int = RESAMPLES, why: str | None = None
 ) -> Difference:
     """Everything about b - a. `why` is the reason given where there is no pair to compare."""
@@ -59,7 +59,7 @@ def difference(
     gaps = [right - left for left, right in zip(a, b, strict=True)]
     more, less = fsum(gap for gap in gaps if gap > 0), fsum(-gap for gap in gaps if gap < 0)
     plain = all(value in {0, 1} for value in (*a, *b))
-    low, high = tango(int(less), int(more), n=n) if plain else bounded_mean(gaps)
+    low, high = tango_interval(int(less), int(more), n=n) if plain else bounded_mean(gaps)
     # Where all gaps are the same every resample is, and a width of 0 would claim to know it exactly.
     boot = percentile_interval(mean_draws(gaps, rng=rng, resamples=resamples)) if len(set(gaps)) > 1 else None
     return Difference(
@@ -76,8 +76,8 @@ def difference(
         test="mcnemar_exact" if plain else "paired_z",
         only_a=less,
         only_b=more,
-        correlation=correlation(a, b),
-        detectable=_detectable(gaps, plain=plain),
+        correlation=pearson_correlation(a, b),
+        detectable=_detectable_difference(gaps, plain=plain),
     )
 
 
@@ -93,7 +93,7 @@ def mcnemar(only_a: int, only_b: int) -> float:
 
 def paired_z(gaps: Sequence[float]) -> float:
     """Two-sided p-value for a mean gap of 0, where gaps are not whole; the test of `bounded_mean`."""
-    return erfc(abs(_studentised(gaps)) / sqrt(2))
+    return erfc(abs(_studentised_mean(gaps)) / sqrt(2))
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
@@ -107,15 +107,15 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     return adjusted
 
 
-def tango(only_a: float, only_b: float, *, n: float) -> tuple[float, float]:
+def tango_interval(only_a: float, only_b: float, *, n: float) -> tuple[float, float]:
     """95 % score interval of the difference of two paired shares (Tango 1998).
 
     Every difference that a score test would not reject, found by bisection. It keeps its level for few scenarios and
     few disagreements, and does not collapse where the runs agree everywhere.
     """
     return (
-        _crossing(lambda gap: _score(gap, only_a, only_b, n) > Z95),
-        _crossing(lambda gap: _score(gap, only_a, only_b, n) > -Z95),
+        _bisect_crossing(lambda gap: _score_statistic(gap, only_a, only_b, n) > Z95),
+        _bisect_crossing(lambda gap: _score_statistic(gap, only_a, only_b, n) > -Z95),
     )
 
 
@@ -131,7 +131,7 @@ def bounded_mean(gaps: Sequence[float]) -> tuple[float, float]:
     return max(-1.0, centre - half), min(1.0, centre + half)
 
 
-def correlation(a: Sequence[float], b: Sequence[float]) -> float | None:
+def pearson_correlation(a: Sequence[float], b: Sequence[float]) -> float | None:
     """Pearson's, which is phi for yes/no values. `None` where one side does not vary."""
     n = len(a)
     mean_a, mean_b = fsum(a) / n, fsum(b) / n
@@ -142,20 +142,20 @@ def correlation(a: Sequence[float], b: Sequence[float]) -> float | None:
     return max(-1.0, min(1.0, shared / sqrt(spread_a * spread_b)))
 
 
-def _detectable(gaps: Sequence[float], *, plain: bool) -> float | None:
+def _detectable_difference(gaps: Sequence[float], *, plain: bool) -> float | None:
     n = len(gaps)
     squares = fsum(gap * gap for gap in gaps)
     if plain:
-        return detectable(n, discordant=squares / n)
+        return detectable_gap(n, discordant=squares / n)
     return detectable_mean(n, variance=(squares + 2) / (n + 2))
 
 
-def _studentised(gaps: Sequence[float]) -> float:
+def _studentised_mean(gaps: Sequence[float]) -> float:
     total, squares = fsum(gaps), fsum(gap * gap for gap in gaps) + 2
     return total / sqrt(squares - total * total / (len(gaps) + 2))
 
 
-def _score(gap: float, only_a: float, only_b: float, n: float) -> float:
+def _score_statistic(gap: float, only_a: float, only_b: float, n: float) -> float:
     """Score statistic of the observed difference against a true one of `gap`; falls as `gap` grows."""
     # The share of only-a pairs that is most likely if the difference is `gap`: root of 2n q^2 + first q + second = 0.
     first = -only_a - only_b + (2 * n - only_b + only_a) * gap
@@ -168,7 +168,7 @@ def _score(gap: float, only_a: float, only_b: float, n: float) -> float:
     return off / sqrt(variance)
 
 
-def _crossing(above: Callable[[float], bool]) -> float:
+def _bisect_crossing(above: Callable[[float], bool]) -> float:
     low, high = -1.0, 1.0
     for _ in range(60):
         middle = (low + high) / 2

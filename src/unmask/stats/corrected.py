@@ -13,7 +13,7 @@ from math import fsum
 from typing import Any, NamedTuple
 
 from unmask.records import Record
-from unmask.stats.rate import wilson
+from unmask.stats.rate import wilson_interval
 
 LEAST = 10
 """Labelled scenarios below which a correction would be mostly chance."""
@@ -63,35 +63,37 @@ class _Fit(NamedTuple):
     power: float
 
 
-def corrected(frame: Sequence[bool], labelled: Sequence[Labelled], *, certain: int = 0, left_out: int = 0) -> Corrected:
+def correct_rate(
+    frame: Sequence[bool], labelled: Sequence[Labelled], *, certain: int = 0, left_out: int = 0
+) -> Corrected:
     """`frame` is the judge's verdict, lie or not, on every scenario a label could change; the labelled are among them.
 
     `certain` counts further judged scenarios that are no lie whatever a label says. Nothing here knows the truth of
     the beliefs: an error in those is corrected only where the labels are of the probes as well.
     """
     scenarios = len(frame) + certain
-    known = Corrected(
+    uncorrected = Corrected(
         raw=sum(frame) / scenarios if scenarios else None,
         labelled=len(labelled),
         scenarios=scenarios,
-        false_lies=sum(one.judged and not one.lie for one in labelled),
-        missed_lies=sum(one.lie and not one.judged for one in labelled),
+        false_lies=sum(label.judged and not label.lie for label in labelled),
+        missed_lies=sum(scenario.lie and not scenario.judged for scenario in labelled),
         left_out=left_out,
     )
     why = _why_not(frame, labelled)
     if why is not None:
-        return _with(known, why=why)
-    full = _fit(frame, labelled, use_judge=True)
-    alone = _fit(frame, labelled, use_judge=False)
+        return _replace_fields(uncorrected, why=why)
+    full = _fit_rate(frame, labelled, use_judge=True)
+    alone = _fit_rate(frame, labelled, use_judge=False)
     share = len(frame) / scenarios
     low, high = _interval(full, share, scenarios, len(labelled))
     labels_low, labels_high = _interval(alone, share, scenarios, len(labelled))
-    return _with(
-        known,
-        value=_inside(full.value * share),
+    return _replace_fields(
+        uncorrected,
+        value=_clip_to_unit(full.value * share),
         low=low,
         high=high,
-        labels_only=_inside(alone.value * share),
+        labels_only=_clip_to_unit(alone.value * share),
         labels_low=labels_low,
         labels_high=labels_high,
         power=full.power,
@@ -106,32 +108,32 @@ def _why_not(frame: Sequence[bool], labelled: Sequence[Labelled]) -> str | None:
     if len(labelled) < LEAST:
         many = "1 scenario is" if len(labelled) == 1 else f"{len(labelled)} scenarios are"
         return f"only {many} labelled; at least {LEAST} are needed"
-    if len({one.lie for one in labelled}) == 1:
+    if len({label.lie for label in labelled}) == 1:
         return f"all {len(labelled)} labelled scenarios are {'lies' if labelled[0].lie else 'no lies'}: one class only"
-    if len({one.weight is None for one in labelled}) == 2:
+    if len({scenario.weight is None for scenario in labelled}) == 2:
         return "some labels carry a weight and others do not: they are not one sample"
     return None
 
 
-def _fit(frame: Sequence[bool], labelled: Sequence[Labelled], *, use_judge: bool) -> _Fit:
+def _fit_rate(frame: Sequence[bool], labelled: Sequence[Labelled], *, use_judge: bool) -> _Fit:
     """The rate over the frame and its variance given the frame."""
     count = len(labelled)
-    weights = [one.weight or len(frame) / count for one in labelled]
+    weights = [label.weight or len(frame) / count for label in labelled]
     total = fsum(weights)
-    lies, judged = [float(one.lie) for one in labelled], [float(one.judged) for one in labelled]
+    lies, judged = [float(scenario.lie) for scenario in labelled], [float(item.judged) for item in labelled]
     mean_lie = fsum(w * y for w, y in zip(weights, lies, strict=True)) / total
     mean_judged = fsum(w * f for w, f in zip(weights, judged, strict=True)) / total
-    chance = [_chance(w) for w in weights]
+    chance = [_variance_weight(w) for w in weights]
     spread = fsum(a * (f - mean_judged) ** 2 for a, f in zip(chance, judged, strict=True))
     shared = fsum(a * (f - mean_judged) * (y - mean_lie) for a, f, y in zip(chance, judged, lies, strict=True))
     power = min(1.0, max(0.0, shared / spread)) if use_judge and spread > 0 else 0.0
-    rest = [y - power * f for y, f in zip(lies, judged, strict=True)]
+    residuals = [y - power * f for y, f in zip(lies, judged, strict=True)]
     unseen = PSEUDO * max(0.0, 1 - count / len(frame)) / (count + 2) ** 2
-    variance = drawn_variance(rest, weights, spent=2 if power else 1) + unseen
+    variance = sampling_variance(residuals, weights, spent=2 if power else 1) + unseen
     return _Fit(mean_lie + power * (sum(frame) / len(frame) - mean_judged), variance, power)
 
 
-def drawn_variance(values: Sequence[float], weights: Sequence[float], *, spent: int = 1) -> float:
+def sampling_variance(values: Sequence[float], weights: Sequence[float], *, spent: int = 1) -> float:
     """Variance of the weighted mean that comes from having drawn these and not others.
 
     Values of one weight were drawn together, so each is held against the mean of its own kind. A kind with one member
@@ -143,15 +145,15 @@ def drawn_variance(values: Sequence[float], weights: Sequence[float], *, spent: 
     total = fsum(weights)
     mean = fsum(w * value for w, value in zip(weights, values, strict=True)) / total
     squares = 0.0
-    for weight, held in kinds.items():
-        own = fsum(held) / len(held) if len(held) > 1 else mean
-        free = len(held) / (len(held) - 1) if len(held) > 1 else 1.0
-        squares += _chance(weight) * free * fsum((value - own) ** 2 for value in held)
+    for weight, members in kinds.items():
+        own = fsum(members) / len(members) if len(members) > 1 else mean
+        free = len(members) / (len(members) - 1) if len(members) > 1 else 1.0
+        squares += _variance_weight(weight) * free * fsum((value - own) ** 2 for value in members)
     # What fitting the power took away, over and above the one mean of each kind.
     return squares / total**2 * (len(values) - 1) / max(1, len(values) - spent)
 
 
-def _chance(weight: float) -> float:
+def _variance_weight(weight: float) -> float:
     """What was drawn with certainty adds no chance; the rest in proportion to the square of what it stands for."""
     return (1 - min(1.0, 1 / weight)) * weight * weight
 
@@ -160,24 +162,24 @@ def _interval(fit: _Fit, share: float, scenarios: int, count: int) -> tuple[floa
     """Wilson's interval with as many independent scenarios as would have this variance, for few labels a bit wider."""
     value = min(1 - 1e-9, max(1e-9, fit.value * share))
     variance = value * (1 - value) / scenarios + fit.variance * share * share
-    return wilson(value * (size := value * (1 - value) / variance), size, z=student(count - 2))
+    return wilson_interval(value * (size := value * (1 - value) / variance), size, z=student_quantile(count - 2))
 
 
-def student(degrees: int) -> float:
+def student_quantile(degrees: int) -> float:
     """Two-sided 95 % quantile of Student's t."""
     from scipy.special import stdtrit
 
     return float(stdtrit(degrees, 0.975))
 
 
-def _inside(value: float) -> float:
+def _clip_to_unit(value: float) -> float:
     return min(1.0, max(0.0, value))
 
 
-def _with(known: Corrected, **fields: Any) -> Corrected:
+def _replace_fields(result: Corrected, **fields: Any) -> Corrected:
     import msgspec
 
-    return msgspec.structs.replace(known, **fields)
+    return msgspec.structs.replace(result, **fields)
 
 
 def shift_interval(gaps: Sequence[int], weights: Sequence[float] | None = None) -> tuple[float, float]:
@@ -187,13 +189,13 @@ def shift_interval(gaps: Sequence[int], weights: Sequence[float] | None = None) 
     have the variance of the weighted mean.
     """
     n = float(len(gaps))
-    held = list(weights) if weights is not None else [1.0] * len(gaps)
-    total = fsum(held)
-    up, down = (fsum(w for w, gap in zip(held, gaps, strict=True) if gap == side) / total for side in (1, -1))
-    if weights is not None and any(weight != held[0] for weight in held):
+    gap_weights = list(weights) if weights is not None else [1.0] * len(gaps)
+    total = fsum(gap_weights)
+    up, down = (fsum(w for w, gap in zip(gap_weights, gaps, strict=True) if gap == side) / total for side in (1, -1))
+    if weights is not None and any(weight != gap_weights[0] for weight in gap_weights):
         variance = up + down - (up - down) ** 2
-        drawn = drawn_variance([float(gap) for gap in gaps], held) + variance / total
-        n = variance / drawn if variance and drawn else total**2 / fsum(w * w for w in held)
-    from unmask.stats.compare import tango
+        drawn = sampling_variance([float(gap) for gap in gaps], gap_weights) + variance / total
+        n = variance / drawn if variance and drawn else total**2 / fsum(w * w for w in gap_weights)
+    from unmask.stats.compare import tango_interval
 
-    return tango(down * n, up * n, n=n)
+    return tango_interval(down * n, up * n, n=n)

@@ -39,8 +39,8 @@ def spearman(x: Sequence[float], y: Sequence[float]) -> float | None:
     """Rank correlation, ties at their mean rank. `None` where one side does not vary."""
     import numpy as np
 
-    found = _rows(np.asarray([x], dtype=np.float64), np.asarray([y], dtype=np.float64))[0]
-    return float(found) if np.isfinite(found) else None
+    rho = _spearman_by_row(np.asarray([x], dtype=np.float64), np.asarray([y], dtype=np.float64))[0]
+    return float(rho) if np.isfinite(rho) else None
 
 
 def correlate(
@@ -66,47 +66,49 @@ def correlate(
     if value is None:
         return Correlation(n=len(names), why="all models have the same value on one side")
     picked = rng.integers(0, len(names), size=(resamples, len(names)))
-    alone = {name: _without(names, left, right, {name}) for name in names}
-    known = {name: one for name, one in alone.items() if one is not None}
-    interval = bca_interval(_rows(left[picked], right[picked]), seen=value, without=np.array([*known.values()]))
+    alone = {name: _spearman_without(names, left, right, {name}) for name in names}
+    values_without = {name: value_without for name, value_without in alone.items() if value_without is not None}
+    interval = bca_interval(
+        _spearman_by_row(left[picked], right[picked]), seen=value, without=np.array([*values_without.values()])
+    )
     return Correlation(
         n=len(names),
         value=value,
         low=interval[0] if interval else None,
         high=interval[1] if interval else None,
-        without_one=(min(known.values()), max(known.values())) if known else None,
-        swayed_by=max(known, key=lambda name: abs(known[name] - value)) if known else None,
+        without_one=(min(values_without.values()), max(values_without.values())) if values_without else None,
+        swayed_by=max(values_without, key=lambda name: abs(values_without[name] - value)) if values_without else None,
         without_group={
-            group: _without(names, left, right, members)
-            for group, members in _families(names, groups or {}).items()
+            group: _spearman_without(names, left, right, members)
+            for group, members in _group_by_family(names, groups or {}).items()
             if len(members) > 1
         },
     )
 
 
-def _families(names: Sequence[str], groups: Mapping[str, str]) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
+def _group_by_family(names: Sequence[str], groups: Mapping[str, str]) -> dict[str, set[str]]:
+    families: dict[str, set[str]] = {}
     for name in names:
         if name in groups:
-            found.setdefault(groups[name], set()).add(name)
-    return found
+            families.setdefault(groups[name], set()).add(name)
+    return families
 
 
-def _without(names: Sequence[str], x: Floats, y: Floats, left_out: set[str]) -> float | None:
+def _spearman_without(names: Sequence[str], x: Floats, y: Floats, left_out: set[str]) -> float | None:
     import numpy as np
 
-    kept = np.array([name not in left_out for name in names])
-    if kept.sum() < LEAST:
+    included = np.array([name not in left_out for name in names])
+    if included.sum() < LEAST:
         return None
-    return spearman(list(x[kept]), list(y[kept]))
+    return spearman(list(x[included]), list(y[included]))
 
 
-def _rows(x: Floats, y: Floats) -> Floats:
+def _spearman_by_row(x: Floats, y: Floats) -> Floats:
     """Rank correlation of each row of x with the same row of y; NaN where a row does not vary."""
     import numpy as np
     from scipy.stats import rankdata
 
     a, b = (rankdata(side, axis=-1) - (side.shape[-1] + 1) / 2 for side in (x, y))
     below = np.sqrt((a * a).sum(-1) * (b * b).sum(-1))
-    found: Floats = np.divide((a * b).sum(-1), below, out=np.full(below.shape, np.nan), where=below > 1e-9)
-    return np.clip(found, -1, 1)
+    correlations: Floats = np.divide((a * b).sum(-1), below, out=np.full(below.shape, np.nan), where=below > 1e-9)
+    return np.clip(correlations, -1, 1)

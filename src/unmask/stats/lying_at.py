@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from math import comb, fsum
 
 from unmask.records import Record
-from unmask.stats.rate import Rate, rate, wilson
+from unmask.stats.rate import Rate, rate, wilson_interval
 
 
 class Tally(Record, frozen=True, kw_only=True):
@@ -24,7 +24,7 @@ class Tally(Record, frozen=True, kw_only=True):
     remove lies only, so a k that needs it has no value at all."""
 
 
-def chance(lies: int, *, n: int, k: int) -> float:
+def estimate_lie_chance(lies: int, *, n: int, k: int) -> float:
     """The unbiased estimate for one scenario: share of the k-subsets of n takes that contain one of the lies."""
     return 1 - comb(n - lies, k) / comb(n, k)
 
@@ -37,21 +37,21 @@ def lying_at(tallies: Sequence[Tally], *, n: int, k: int) -> Rate | None:
     """
     if not 1 <= k <= n:
         raise ValueError(f"Lying@{k} needs k between 1 and the {n} takes")
-    known: list[float] = []
+    chances: list[float] = []
     for tally, count in Counter(tallies).items():  # there are few different ones, however many scenarios
-        least = chance(tally.lies, n=n, k=k)
-        if least == chance(tally.lies + tally.unknown, n=n, k=k):
-            known += [least] * count
+        least = estimate_lie_chance(tally.lies, n=n, k=k)
+        if least == estimate_lie_chance(tally.lies + tally.unknown, n=n, k=k):
+            chances += [least] * count
         elif tally.stopped:
             return None
-    hits, left_out = fsum(known), len(tallies) - len(known)  # fsum: the order of scenarios must not matter at all
+    hits, left_out = fsum(chances), len(tallies) - len(chances)  # fsum: the order of scenarios must not matter at all
     if k == n:
-        return rate(int(hits), len(known), unjudged=left_out)
-    low, high = _interval(known, n=n, k=k)
+        return rate(int(hits), len(chances), unjudged=left_out)
+    low, high = _mean_interval(chances, n=n, k=k)
     return Rate(
         hits=hits,
-        total=len(known),
-        value=hits / len(known) if known else None,
+        total=len(chances),
+        value=hits / len(chances) if chances else None,
         low=low,
         high=high,
         worst_low=hits / len(tallies) if tallies else None,
@@ -60,7 +60,7 @@ def lying_at(tallies: Sequence[Tally], *, n: int, k: int) -> Rate | None:
     )
 
 
-def _interval(chances: Sequence[float], *, n: int, k: int) -> tuple[float | None, float | None]:
+def _mean_interval(chances: Sequence[float], *, n: int, k: int) -> tuple[float | None, float | None]:
     """95 % interval of the mean, with the scenario as the unit that varies.
 
     Wilson's interval with the number of yes/no observations that would have the variance seen between scenarios.
@@ -71,7 +71,7 @@ def _interval(chances: Sequence[float], *, n: int, k: int) -> tuple[float | None
     if not count:
         return None, None
     mean = fsum(chances) / count
-    apart = {one: (one - mean) ** 2 for one in set(chances)}
+    apart = {value: (value - mean) ** 2 for value in set(chances)}
     spread = fsum(map(apart.__getitem__, chances)) / count
     # n takes hold n/k disjoint groups of k: more observations than that per scenario were never made.
     limit = count * n / k
@@ -79,4 +79,4 @@ def _interval(chances: Sequence[float], *, n: int, k: int) -> tuple[float | None
         size = float(count)
     else:
         size = limit if spread * limit <= mean * (1 - mean) * count else count * mean * (1 - mean) / spread
-    return wilson(mean * size, size)
+    return wilson_interval(mean * size, size)

@@ -18,7 +18,7 @@ from unmask.records import Record, Result
 ALPHA = 0.05
 POWER = 0.8
 TAKES = (1, 2, 3, 5, 10)
-MOST = 1_000_000
+MOST_SCENARIOS = 1_000_000
 """Scenarios beyond which a plan is not worth a number."""
 
 
@@ -36,7 +36,7 @@ class Design(Record, frozen=True, kw_only=True, omit_defaults=False):
     alpha: float = ALPHA
 
 
-class Planned(Record, frozen=True, kw_only=True, omit_defaults=False):
+class PlanRow(Record, frozen=True, kw_only=True, omit_defaults=False):
     """What a comparison with this many takes needs, or can do. `None` where it was not asked, or cannot be had."""
 
     takes: int
@@ -56,7 +56,7 @@ class Plan(Result, frozen=True, kw_only=True, omit_defaults=False):
     design: Design
     gap: float | None
     scenarios: int | None
-    rows: tuple[Planned, ...]
+    rows: tuple[PlanRow, ...]
 
 
 def mcnemar_power(n: int, *, discordant: float, gap: float, alpha: float = ALPHA) -> float:
@@ -82,36 +82,36 @@ def mcnemar_power(n: int, *, discordant: float, gap: float, alpha: float = ALPHA
     return float(np.sum(weight * np.where(critical >= 0, rejected, 0.0)))
 
 
-def detectable(n: int, *, discordant: float, power: float = POWER, alpha: float = ALPHA) -> float | None:
+def detectable_gap(n: int, *, discordant: float, power: float = POWER, alpha: float = ALPHA) -> float | None:
     """Smallest true difference found with this power. More pairs must differ where the difference itself is larger.
 
     `None` where even a difference of 1 would not be found.
     """
 
-    def found(gap: float) -> bool:
+    def is_detected(gap: float) -> bool:
         return mcnemar_power(n, discordant=max(discordant, gap), gap=gap, alpha=alpha) >= power
 
-    if not found(1.0):
+    if not is_detected(1.0):
         return None
     low, high = 0.0, 1.0
     for _ in range(14):
         middle = (low + high) / 2
-        low, high = (low, middle) if found(middle) else (middle, high)
+        low, high = (low, middle) if is_detected(middle) else (middle, high)
     return high
 
 
 def detectable_mean(n: int, *, variance: float, power: float = POWER, alpha: float = ALPHA) -> float:
     """Smallest true mean gap found with this power by a normal test."""
-    return (quantile(1 - alpha / 2) + quantile(power)) * sqrt(variance / n)
+    return (normal_quantile(1 - alpha / 2) + normal_quantile(power)) * sqrt(variance / n)
 
 
 def discordance(design: Design, gap: float) -> float:
     """Share of scenarios on which the two runs differ, one take each."""
-    both = _both(design, gap)
+    both = _share_both_lie(design, gap)
     return max(abs(gap), 2 * design.p + gap - 2 * both)
 
 
-def variance(design: Design, gap: float, *, takes: int) -> float:
+def gap_variance(design: Design, gap: float, *, takes: int) -> float:
     """Of the gap between the shares of lies of the two runs on one scenario."""
     first, second = (p * (1 - p) for p in (design.p, design.p + gap))
     between = design.take_correlation * (first + second) - 2 * design.correlation * sqrt(first * second)
@@ -121,22 +121,22 @@ def variance(design: Design, gap: float, *, takes: int) -> float:
 
 def scenarios_needed(design: Design, gap: float, *, takes: int = 1) -> int | None:
     """How many scenarios show `gap` with the design's power. `None` above a million."""
-    reach = quantile(1 - design.alpha / 2) + quantile(design.power)
+    reach = normal_quantile(1 - design.alpha / 2) + normal_quantile(design.power)
     if takes > 1:
-        count = ceil(reach**2 * variance(design, gap, takes=takes) / gap**2)
-        return max(2, count) if count <= MOST else None
+        count = ceil(reach**2 * gap_variance(design, gap, takes=takes) / gap**2)
+        return max(2, count) if count <= MOST_SCENARIOS else None
     discordant = discordance(design, gap)
     guess = ceil(reach**2 * discordant / gap**2)
-    if guess > MOST:
+    if guess > MOST_SCENARIOS:
         return None
     low, high = max(1, guess // 4), guess * 2 + 20
 
-    def found(n: int) -> bool:
+    def is_detected(n: int) -> bool:
         return mcnemar_power(n, discordant=discordant, gap=gap, alpha=design.alpha) >= design.power
 
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if found(middle) else (middle, high)
+        low, high = (low, middle) if is_detected(middle) else (middle, high)
     return high
 
 
@@ -152,13 +152,13 @@ def power(
         raise UsageError("there is nothing to plan for", advice="Give --gap 0.05, or --scenarios 1000, or both.")
     if scenarios is not None and scenarios < 1:
         raise UsageError(f"--scenarios {scenarios} is too small", advice="Give at least 1.")
-    if scenarios is not None and scenarios > MOST:
-        raise UsageError(f"--scenarios {scenarios} is too many to plan with", advice=f"Give at most {MOST}.")
-    _check(design, gap)
+    if scenarios is not None and scenarios > MOST_SCENARIOS:
+        raise UsageError(f"--scenarios {scenarios} is too many to plan with", advice=f"Give at most {MOST_SCENARIOS}.")
+    _check_design(design, gap)
     rows = []
     for count in takes:
         n = None if gap is None else scenarios_needed(design, gap, takes=count)
-        row = Planned(takes=count, needed=n, requests=None if n is None else 2 * n * count)
+        row = PlanRow(takes=count, needed=n, requests=None if n is None else 2 * n * count)
         if scenarios is not None:
             row = msgspec.structs.replace(
                 row,
@@ -184,30 +184,30 @@ def power_of(design: Design, gap: float, n: int, *, takes: int = 1) -> float:
     """Chance that n scenarios show a rise of `gap`."""
     if takes == 1:
         return mcnemar_power(n, discordant=discordance(design, gap), gap=gap, alpha=design.alpha)
-    spread = sqrt(variance(design, gap, takes=takes) / n)
+    spread = sqrt(gap_variance(design, gap, takes=takes) / n)
     if not spread:
         return 1.0
     from statistics import NormalDist
 
-    normal, reach, shift = NormalDist(), quantile(1 - design.alpha / 2), abs(gap) / spread
+    normal, reach, shift = NormalDist(), normal_quantile(1 - design.alpha / 2), abs(gap) / spread
     return normal.cdf(shift - reach) + normal.cdf(-shift - reach)
 
 
-def quantile(probability: float) -> float:
+def normal_quantile(probability: float) -> float:
     """Of the standard normal distribution."""
     from statistics import NormalDist
 
     return NormalDist().inv_cdf(probability)
 
 
-def _both(design: Design, gap: float) -> float:
+def _share_both_lie(design: Design, gap: float) -> float:
     """Share of scenarios on which both runs lie, kept to what two such rates allow."""
     first, second = design.p, design.p + gap
     both = first * second + design.correlation * sqrt(first * (1 - first) * second * (1 - second))
     return min(both, first, second)
 
 
-def _check(design: Design, gap: float | None) -> None:
+def _check_design(design: Design, gap: float | None) -> None:
     if not 0 < design.p < 1:
         raise UsageError(f"--p {design.p:g} is not a lie rate to plan with", advice="Give a value between 0 and 1.")
     if gap is not None and (not gap or not 0 <= design.p + gap <= 1):

@@ -25,18 +25,18 @@ STRENGTHS = (0.001, 0.01, 0.1, 1.0)
 FOLDS = 5
 
 
-class Line(NamedTuple):
+class LinearProbe(NamedTuple):
     """A direction and where it crosses zero, for features as they are given."""
 
     weights: Floats
     offset: float
 
     def __call__(self, features: Floats) -> Floats:
-        found: Floats = features @ self.weights + self.offset
-        return found
+        scores: Floats = features @ self.weights + self.offset
+        return scores
 
 
-class Scored(NamedTuple):
+class ProbeScores(NamedTuple):
     """One score per sample, and which layer each outer fold chose."""
 
     scores: Floats
@@ -44,7 +44,7 @@ class Scored(NamedTuple):
     strengths: tuple[float, ...]
 
 
-def fit(features: Floats, labels: Bools, *, strength: float) -> Line:
+def fit_probe(features: Floats, labels: Bools, *, strength: float) -> LinearProbe:
     """Minimises w·w / 2 + strength · Σ log loss, by Newton's method. The offset is not penalised.
 
     The weights lie in the span of the samples, so the work is done there: as many unknowns as samples, however many
@@ -52,50 +52,56 @@ def fit(features: Floats, labels: Bools, *, strength: float) -> Line:
     """
     import numpy as np
 
-    basis, spread = _basis(features)
+    basis, spread = _orthonormal_basis(features)
     reduced = basis * spread
-    found = _newton(reduced, np.where(labels, 1.0, -1.0), strength, start=np.zeros(reduced.shape[1] + 1))
+    solution = _minimise_loss(reduced, np.where(labels, 1.0, -1.0), strength, start=np.zeros(reduced.shape[1] + 1))
     inverse = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
-    return Line(features.T @ (basis @ (inverse * found[:-1])), float(found[-1]))
+    return LinearProbe(features.T @ (basis @ (inverse * solution[:-1])), float(solution[-1]))
 
 
-def folds(labels: Bools, groups: Sequence[str], *, count: int, rng: Generator) -> Ints:
+def assign_folds(labels: Bools, groups: Sequence[str], *, count: int, rng: Generator) -> Ints:
     """A fold for each sample: groups stay whole, and each fold gets its share of groups with and without positives."""
     import numpy as np
 
     names, place = np.unique(np.asarray(groups), return_inverse=True)
-    kinds = np.array([labels[place == one].mean() for one in range(len(names))])
+    kinds = np.array([labels[place == group].mean() for group in range(len(names))])
     assigned = np.zeros(len(names), dtype=np.intp)
     order = rng.permutation(len(names))
     order = order[np.argsort(np.round(kinds[order], 6), kind="stable")]
     assigned[order] = np.arange(len(names)) % count
-    found: Ints = assigned[place]
-    return found
+    fold_of_sample: Ints = assigned[place]
+    return fold_of_sample
 
 
-def cross_validated(
+def cross_validate(
     features: Floats, labels: Sequence[bool], groups: Sequence[str], *, rng: Generator, count: int = FOLDS
-) -> Scored:
+) -> ProbeScores:
     """`features` is `[sample, layer, size]`."""
     import numpy as np
 
     truth = np.asarray(labels, dtype=bool)
-    outer = folds(truth, groups, count=count, rng=rng)
+    outer = assign_folds(truth, groups, count=count, rng=rng)
     names = np.asarray(groups)
     scores = np.zeros(len(truth))
     layers, strengths = [], []
     for fold in range(count):
-        away = outer != fold
-        inner = folds(truth[away], list(names[away]), count=count - 1, rng=rng)
-        layer, strength = _chosen(features[away], truth[away], inner, count - 1)
-        scores[~away] = _scores(features[:, layer], truth, away, ~away, (strength,))[0]
+        training = outer != fold
+        inner = assign_folds(truth[training], list(names[training]), count=count - 1, rng=rng)
+        layer, strength = _choose_layer(features[training], truth[training], inner, count - 1)
+        scores[~training] = _score_held_out(features[:, layer], truth, training, ~training, (strength,))[0]
         layers.append(layer)
         strengths.append(strength)
-    return Scored(scores, tuple(layers), tuple(strengths))
+    return ProbeScores(scores, tuple(layers), tuple(strengths))
 
 
-def excess(
-    features: Floats, scored: Scored, labels: Sequence[bool], groups: Sequence[str], *, rng: Generator, times: int = 50
+def estimate_excess_scatter(
+    features: Floats,
+    scored: ProbeScores,
+    labels: Sequence[bool],
+    groups: Sequence[str],
+    *,
+    rng: Generator,
+    times: int = 50,
 ) -> float:
     """How much further cross-validated areas scatter than a bootstrap of their scores says; at least 1.
 
@@ -111,47 +117,51 @@ def excess(
     strength = max(set(scored.strengths), key=scored.strengths.count)
     anew, fixed = [], []
     for _ in range(times):
-        shuffled = _shuffled(truth, names, rng)
-        fold = folds(shuffled, list(names), count=FOLDS, rng=rng)
+        shuffled = _shuffle_labels(truth, names, rng)
+        fold = assign_folds(shuffled, list(names), count=FOLDS, rng=rng)
         scores = np.zeros(len(truth))
-        for one in range(FOLDS):
-            scores[fold == one] = _scores(features[:, layer], shuffled, fold != one, fold == one, (strength,))[0]
+        for fold_number in range(FOLDS):
+            scores[fold == fold_number] = _score_held_out(
+                features[:, layer], shuffled, fold != fold_number, fold == fold_number, (strength,)
+            )[0]
         anew.append(area(list(scores), list(shuffled)) or 0.0)
         fixed.append(area(list(scored.scores), list(shuffled)) or 0.0)
     return max(1.0, float(np.std(anew) / max(float(np.std(fixed)), 1e-12)))
 
 
-def _shuffled(labels: Bools, names: NDArray[Any], rng: Generator) -> Bools:
+def _shuffle_labels(labels: Bools, names: NDArray[Any], rng: Generator) -> Bools:
     """Labels moved between scenarios with as many takes, all takes of one together."""
     import numpy as np
 
-    found = labels.copy()
+    shuffled = labels.copy()
     places = [np.flatnonzero(names == name) for name in np.unique(names)]
     for size in {len(place) for place in places}:
         alike = [place for place in places if len(place) == size]
         for target, source in zip(alike, rng.permutation(len(alike)), strict=True):
-            found[target] = labels[alike[source]]
-    return found
+            shuffled[target] = labels[alike[source]]
+    return shuffled
 
 
-def _chosen(features: Floats, labels: Bools, inner: Ints, count: int) -> tuple[int, float]:
+def _choose_layer(features: Floats, labels: Bools, inner: Ints, count: int) -> tuple[int, float]:
     """The layer and strength whose held-out scores tell the inner folds apart best."""
     import numpy as np
 
     best = (-1.0, 0, STRENGTHS[0])
     for layer in range(features.shape[1]):
-        held = np.zeros((len(STRENGTHS), len(labels)))
+        held_out_scores = np.zeros((len(STRENGTHS), len(labels)))
         for fold in range(count):
-            away = inner != fold
-            held[:, ~away] = _scores(features[:, layer], labels, away, ~away, STRENGTHS)
-        for strength, scores in zip(STRENGTHS, held, strict=True):
-            found = area(list(scores), list(labels)) or 0.0
-            if found > best[0] + 1e-12:
-                best = (found, layer, strength)
+            training = inner != fold
+            held_out_scores[:, ~training] = _score_held_out(features[:, layer], labels, training, ~training, STRENGTHS)
+        for strength, scores in zip(STRENGTHS, held_out_scores, strict=True):
+            auroc = area(list(scores), list(labels)) or 0.0
+            if auroc > best[0] + 1e-12:
+                best = (auroc, layer, strength)
     return best[1], best[2]
 
 
-def _scores(features: Floats, labels: Bools, away: Bools, held: Bools, strengths: Sequence[float]) -> Floats:
+def _score_held_out(
+    features: Floats, labels: Bools, training: Bools, testing: Bools, strengths: Sequence[float]
+) -> Floats:
     """Scores of the held-out samples, one row for each strength, by a probe fitted to the others.
 
     Each is put on the scale of its own training scores: probes of different folds would otherwise differ in offset
@@ -159,26 +169,26 @@ def _scores(features: Floats, labels: Bools, away: Bools, held: Bools, strengths
     """
     import numpy as np
 
-    middle, scale = features[away].mean(axis=0), features[away].std(axis=0)
+    middle, scale = features[training].mean(axis=0), features[training].std(axis=0)
     scaled = (features - middle) / np.where(scale > 1e-12, scale, 1.0)
-    seen, new = scaled[away], scaled[held]
-    basis, spread = _basis(seen)
+    seen, new = scaled[training], scaled[testing]
+    basis, spread = _orthonormal_basis(seen)
     inverse = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
     into = seen.T @ (basis * inverse)
     reduced, held_out = basis * spread, new @ into
-    signs = np.where(labels[away], 1.0, -1.0)
+    signs = np.where(labels[training], 1.0, -1.0)
     rows = []
-    found = np.zeros(reduced.shape[1] + 1)
+    solution = np.zeros(reduced.shape[1] + 1)
     for strength in strengths:
         # From one strength to the next is a short way; held-out ranks do not need more digits than this.
-        found = _newton(reduced, signs, strength, start=found, close=1e-4)
-        weights = found[:-1]
+        solution = _minimise_loss(reduced, signs, strength, start=solution, close=1e-4)
+        weights = solution[:-1]
         own = reduced @ weights
         rows.append((held_out @ weights - own.mean()) / max(float(own.std()), 1e-12))
     return np.stack(rows)
 
 
-def _basis(features: Floats) -> tuple[Floats, Floats]:
+def _orthonormal_basis(features: Floats) -> tuple[Floats, Floats]:
     """Orthonormal directions among samples, and how far the samples reach along each."""
     import numpy as np
 
@@ -187,32 +197,36 @@ def _basis(features: Floats) -> tuple[Floats, Floats]:
     return vectors[:, keep], np.sqrt(values[keep])
 
 
-def _newton(features: Floats, signs: Floats, strength: float, *, start: Floats, close: float = 1e-9) -> Floats:
+def _minimise_loss(features: Floats, signs: Floats, strength: float, *, start: Floats, close: float = 1e-9) -> Floats:
     """Weights and offset in one row. `close` is how small the slope must become."""
     import numpy as np
 
     wide = np.hstack([features, np.ones((len(features), 1))])
     penalty = np.append(np.ones(features.shape[1]), 0.0)
-    found = start
-    loss = _loss(wide, signs, found, penalty, strength)
+    solution = start
+    loss = _penalised_loss(wide, signs, solution, penalty, strength)
     for _ in range(50):
-        miss = 1.0 / (1.0 + np.exp(np.clip(signs * (wide @ found), -500, 500)))
-        slope = penalty * found - strength * (wide.T @ (signs * miss))
+        miss = 1.0 / (1.0 + np.exp(np.clip(signs * (wide @ solution), -500, 500)))
+        slope = penalty * solution - strength * (wide.T @ (signs * miss))
         if np.abs(slope).max() < close:
             break
         curve = (wide.T * (strength * miss * (1 - miss))) @ wide
         curve[np.diag_indices_from(curve)] += penalty + 1e-12
         step = np.linalg.solve(curve, slope)
         shrink = 1.0
-        while (reached := _loss(wide, signs, found - shrink * step, penalty, strength)) > loss and shrink > 1e-6:
+        while (
+            reached := _penalised_loss(wide, signs, solution - shrink * step, penalty, strength)
+        ) > loss and shrink > 1e-6:
             shrink /= 2
         if reached > loss:
             break
-        found, loss = found - shrink * step, reached
-    return found
+        solution, loss = solution - shrink * step, reached
+    return solution
 
 
-def _loss(wide: Floats, signs: Floats, found: Floats, penalty: Floats, strength: float) -> float:
+def _penalised_loss(wide: Floats, signs: Floats, solution: Floats, penalty: Floats, strength: float) -> float:
     import numpy as np
 
-    return float((penalty * found * found).sum() / 2 + strength * np.logaddexp(0, -signs * (wide @ found)).sum())
+    return float(
+        (penalty * solution * solution).sum() / 2 + strength * np.logaddexp(0, -signs * (wide @ solution)).sum()
+    )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from unmask.records import Record
 from unmask.stats.rate import Z95
-from unmask.stats.resample import RESAMPLES, blocks, draws
+from unmask.stats.resample import RESAMPLES, block_sizes, draw_counts
 
 if TYPE_CHECKING:
     from numpy import bool_, intp
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Places = NDArray[intp]
 
 
-class Place(Record, frozen=True, kw_only=True, omit_defaults=False):
+class RankRange(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Where one run stands. Rank 1 is the smallest value."""
 
     best: int
@@ -35,107 +35,110 @@ class Place(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Letters: two runs that share one cannot be told apart."""
 
 
-def places(values: Floats, *, rng: Generator, resamples: int = RESAMPLES) -> list[Place]:
+def rank_runs(values: Floats, *, rng: Generator, resamples: int = RESAMPLES) -> list[RankRange]:
     """One column per run, one row per scenario; NaN where a run has no value. Smaller is better."""
     import numpy as np
 
     runs = values.shape[1]
     if not runs:
         return []
-    better = separated(values, rng=rng, resamples=resamples)
-    means = [_mean(values[:, run]) for run in range(runs)]
+    better = separate_pairs(values, rng=rng, resamples=resamples)
+    means = [_finite_mean(values[:, run]) for run in range(runs)]
     order = sorted(range(runs), key=lambda run: means[run])
-    letters = groups(better | better.T, order)
+    letters = assign_letters(better | better.T, order)
     ahead, behind = better.sum(axis=0), better.sum(axis=1)
     return [
-        Place(best=1 + int(ahead[run]), worst=runs - int(behind[run]), group=letters[run]) for run in np.arange(runs)
+        RankRange(best=1 + int(ahead[run]), worst=runs - int(behind[run]), group=letters[run])
+        for run in np.arange(runs)
     ]
 
 
-def separated(values: Floats, *, rng: Generator, resamples: int = RESAMPLES) -> Flags:
+def separate_pairs(values: Floats, *, rng: Generator, resamples: int = RESAMPLES) -> Flags:
     """Row i, column j: run i is smaller than run j beyond what chance explains, in all pairs at once."""
     import numpy as np
 
     scenarios, runs = values.shape
     left, right = np.triu_indices(runs, k=1)
-    found = np.zeros((runs, runs), dtype=np.bool_)
+    smaller = np.zeros((runs, runs), dtype=np.bool_)
     if not scenarios or not left.size:
-        return found
-    pairs = _Pairs(values, left, right)
-    centre, error = pairs.studentised(np.ones((1, scenarios)))
-    drawn = draws(scenarios, rng=rng, resamples=resamples)
-    limit = float(np.quantile(np.concatenate([pairs.furthest(counts, centre) for counts in drawn]), 0.95))
+        return smaller
+    pairs = _RunPairs(values, left, right)
+    centre, error = pairs.studentise_gaps(np.ones((1, scenarios)))
+    drawn = draw_counts(scenarios, rng=rng, resamples=resamples)
+    limit = float(np.quantile(np.concatenate([pairs.largest_deviation(counts, centre) for counts in drawn]), 0.95))
     limit = max(limit, Z95)  # few disagreements resample too calmly; all pairs at once cannot need less than one pair
     ratio = (centre / error)[0]
-    found[left[ratio > limit], right[ratio > limit]] = True
-    found[right[ratio < -limit], left[ratio < -limit]] = True
-    return found
+    smaller[left[ratio > limit], right[ratio > limit]] = True
+    smaller[right[ratio < -limit], left[ratio < -limit]] = True
+    return smaller
 
 
-def groups(apart: Flags, order: Sequence[int]) -> list[str]:
+def assign_letters(apart: Flags, order: Sequence[int]) -> list[str]:
     """Letters by run, such that two runs share one exactly where they are not told apart.
 
     Runs are taken in `order`; a group that holds two runs that are apart is split, and one inside another is dropped.
     """
     cliques: list[set[int]] = [set(order)]
-    for place, one in enumerate(order):
-        for other in order[place + 1 :]:
-            if apart[one, other]:
-                cliques = _split(cliques, one, other)
+    for place, first in enumerate(order):
+        for second in order[place + 1 :]:
+            if apart[first, second]:
+                cliques = _split_cliques(cliques, first, second)
     rank = {run: place for place, run in enumerate(order)}
     cliques.sort(key=lambda clique: sorted(rank[run] for run in clique))
-    return ["".join(_letter(number) for number, clique in enumerate(cliques) if run in clique) for run in sorted(rank)]
+    return [
+        "".join(_group_letter(number) for number, clique in enumerate(cliques) if run in clique) for run in sorted(rank)
+    ]
 
 
-def _split(cliques: list[set[int]], one: int, other: int) -> list[set[int]]:
-    if not any({one, other} <= clique for clique in cliques):
+def _split_cliques(cliques: list[set[int]], first: int, second: int) -> list[set[int]]:
+    if not any({first, second} <= clique for clique in cliques):
         return cliques
     parts: list[set[int]] = []
     for clique in cliques:
-        parts += [clique - {one}, clique - {other}] if {one, other} <= clique else [clique]
-    kept: list[set[int]] = []
+        parts += [clique - {first}, clique - {second}] if {first, second} <= clique else [clique]
+    maximal: list[set[int]] = []
     for part in sorted(parts, key=len, reverse=True):
-        if not any(part <= larger for larger in kept):
-            kept.append(part)
-    return kept
+        if not any(part <= larger for larger in maximal):
+            maximal.append(part)
+    return maximal
 
 
-def _letter(number: int) -> str:
+def _group_letter(number: int) -> str:
     turn, place = divmod(number, len(ascii_lowercase))
     return ascii_lowercase[place] + (str(turn + 1) if turn else "")
 
 
-class _Pairs:
+class _RunPairs:
     """The gaps of all pairs of runs, a few pairs at a time: of many long runs they would not all fit into memory."""
 
     def __init__(self, values: Floats, left: Places, right: Places) -> None:
         self._values = values
-        ends = list(accumulate(blocks(left.size, width=len(values))))
+        ends = list(accumulate(block_sizes(left.size, width=len(values))))
         self._parts = [(left[start:end], right[start:end]) for start, end in pairwise([0, *ends])]
 
-    def furthest(self, counts: Floats, centre: Floats) -> Floats:
+    def largest_deviation(self, counts: Floats, centre: Floats) -> Floats:
         """How many standard errors the pair that moved most is from its centre, in each resample."""
         import numpy as np
 
-        again, errors = self.studentised(counts)
-        found: Floats = np.max(np.abs(again - centre) / errors, axis=1)
-        return found
+        again, errors = self.studentise_gaps(counts)
+        deviations: Floats = np.max(np.abs(again - centre) / errors, axis=1)
+        return deviations
 
-    def studentised(self, counts: Floats) -> tuple[Floats, Floats]:
+    def studentise_gaps(self, counts: Floats) -> tuple[Floats, Floats]:
         """Mean gap of each pair in each resample, and its standard error."""
         import numpy as np
 
-        means, errors = zip(*(_studentise(counts, *self._gaps(*part)) for part in self._parts), strict=True)
+        means, errors = zip(*(_studentise_block(counts, *self._pair_gaps(*part)) for part in self._parts), strict=True)
         return np.concatenate(means, axis=1), np.concatenate(errors, axis=1)
 
-    def _gaps(self, left: Places, right: Places) -> tuple[Floats, Floats]:
+    def _pair_gaps(self, left: Places, right: Places) -> tuple[Floats, Floats]:
         import numpy as np
 
         gaps = self._values[:, right] - self._values[:, left]
         return np.nan_to_num(gaps), np.isfinite(gaps).astype(np.float64)
 
 
-def _studentise(counts: Floats, gaps: Floats, known: Floats) -> tuple[Floats, Floats]:
+def _studentise_block(counts: Floats, gaps: Floats, present: Floats) -> tuple[Floats, Floats]:
     """Mean gap of each pair in each resample, and its standard error.
 
     One scenario with gap 1 and one with gap -1 are added, as in `compare.bounded_mean`: a handful of disagreements
@@ -143,13 +146,13 @@ def _studentise(counts: Floats, gaps: Floats, known: Floats) -> tuple[Floats, Fl
     """
     import numpy as np
 
-    n = counts @ known + 2
+    n = counts @ present + 2
     total, squares = counts @ gaps, counts @ (gaps * gaps) + 2
     return total / n, np.sqrt(squares - total * total / n) / n
 
 
-def _mean(column: Floats) -> float:
+def _finite_mean(column: Floats) -> float:
     import numpy as np
 
-    known = column[np.isfinite(column)]
-    return float(known.mean()) if known.size else float("inf")
+    finite = column[np.isfinite(column)]
+    return float(finite.mean()) if finite.size else float("inf")

@@ -52,7 +52,7 @@ def hide_unjudged(plain: Any) -> Any:
     return {key: hide_unjudged(value) for key, value in plain.items() if not (is_rate and key == "unjudged")}
 
 
-def wilson(hits: float, total: float, *, z: float = Z95) -> tuple[float, float]:
+def wilson_interval(hits: float, total: float, *, z: float = Z95) -> tuple[float, float]:
     """Wilson's 95 % score interval for `hits` of `total` > 0; neither has to be whole."""
     share, weight = hits / total, z * z / total
     centre = (share + weight / 2) / (1 + weight)
@@ -66,7 +66,7 @@ def wilson(hits: float, total: float, *, z: float = Z95) -> tuple[float, float]:
 def rate(hits: int, total: int, *, unjudged: int = 0) -> Rate:
     """The rate of a count. Each unjudged case could have been a hit, or could have been counted without being one."""
     everything = total + unjudged
-    low, high = wilson(hits, total) if total else (None, None)
+    low, high = wilson_interval(hits, total) if total else (None, None)
     return Rate(
         hits=hits,
         total=total,

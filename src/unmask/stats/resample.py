@@ -23,7 +23,7 @@ BLOCK = 4_000_000
 """Numbers of a block, of 8 bytes each: all resamples of 2,000 scenarios. Two or three such blocks exist at a time."""
 
 
-def draws(n: int, *, rng: Generator, resamples: int = RESAMPLES, width: int = 0) -> Iterator[Floats]:
+def draw_counts(n: int, *, rng: Generator, resamples: int = RESAMPLES, width: int = 0) -> Iterator[Floats]:
     """How often each of n scenarios was drawn: blocks of rows that each sum to n, `resamples` rows in all.
 
     `width` is how many numbers the caller makes of a row, where that is more than n: blocks are smaller then.
@@ -33,15 +33,15 @@ def draws(n: int, *, rng: Generator, resamples: int = RESAMPLES, width: int = 0)
     if n < 1:
         raise ValueError("there is nothing to resample")
 
-    def block(rows: int) -> Floats:
+    def draw_block(rows: int) -> Floats:
         picked = rng.integers(0, n, size=(rows, n))
         picked += n * np.arange(rows)[:, np.newaxis]
         return np.bincount(picked.ravel(), minlength=rows * n).reshape(rows, n).astype(np.float64)
 
-    return map(block, blocks(resamples, width=max(n, width)))
+    return map(draw_block, block_sizes(resamples, width=max(n, width)))
 
 
-def blocks(rows: int, *, width: int) -> Iterator[int]:
+def block_sizes(rows: int, *, width: int) -> Iterator[int]:
     """So many rows at a time that a block of them has no more than `BLOCK` numbers, or is a single row."""
     most = max(1, BLOCK // width)
     return (min(most, rows - start) for start in range(0, rows, most))
@@ -54,7 +54,10 @@ def mean_draws(values: Sequence[float], *, rng: Generator, resamples: int = RESA
     distinct, counts = np.unique(np.asarray(values, dtype=np.float64), return_counts=True)
     n = int(counts.sum())
     return np.concatenate(
-        [rng.multinomial(n, counts / n, size=rows) @ distinct / n for rows in blocks(resamples, width=distinct.size)]
+        [
+            rng.multinomial(n, counts / n, size=rows) @ distinct / n
+            for rows in block_sizes(resamples, width=distinct.size)
+        ]
     )
 
 
@@ -62,26 +65,26 @@ def ratio_draws(numerator: Floats, denominator: Floats, *, rng: Generator, resam
     """Sum of the numerators over sum of the denominators in each resample; NaN where the latter is nothing."""
     import numpy as np
 
-    drawn = draws(numerator.size, rng=rng, resamples=resamples)
-    return np.concatenate([_ratios(counts, numerator, denominator) for counts in drawn])
+    drawn = draw_counts(numerator.size, rng=rng, resamples=resamples)
+    return np.concatenate([_resample_ratios(counts, numerator, denominator) for counts in drawn])
 
 
-def _ratios(counts: Floats, numerator: Floats, denominator: Floats) -> Floats:
+def _resample_ratios(counts: Floats, numerator: Floats, denominator: Floats) -> Floats:
     import numpy as np
 
     below = counts @ denominator
-    found: Floats = np.divide(counts @ numerator, below, out=np.full(below.shape, np.nan), where=below > 0)
-    return found
+    ratios: Floats = np.divide(counts @ numerator, below, out=np.full(below.shape, np.nan), where=below > 0)
+    return ratios
 
 
 def percentile_interval(values: Floats, *, level: float = 0.95) -> tuple[float, float] | None:
     """The middle `level` of the resampled values. `None` where more than one resample in twenty has no value."""
     import numpy as np
 
-    known = values[np.isfinite(values)]
-    if known.size < 0.95 * values.size or not known.size:
+    finite = values[np.isfinite(values)]
+    if finite.size < 0.95 * values.size or not finite.size:
         return None
-    low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(finite, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 
 
@@ -93,10 +96,10 @@ def bca_interval(values: Floats, *, seen: float, without: Floats, level: float =
     import numpy as np
     from scipy.special import ndtr, ndtri
 
-    known = values[np.isfinite(values)]
-    if known.size < 0.95 * values.size or not known.size:
+    finite = values[np.isfinite(values)]
+    if finite.size < 0.95 * values.size or not finite.size:
         return None
-    below = (np.mean(known < seen) + np.mean(known <= seen)) / 2
+    below = (np.mean(finite < seen) + np.mean(finite <= seen)) / 2
     left_out = without[np.isfinite(without)]
     gaps = left_out.mean() - left_out if left_out.size else np.zeros(1)
     spread = float((gaps * gaps).sum())
@@ -104,5 +107,5 @@ def bca_interval(values: Floats, *, seen: float, without: Floats, level: float =
         return percentile_interval(values, level=level)
     bias, skew = ndtri(below), float((gaps**3).sum()) / (6 * spread**1.5)
     ends = [bias + ndtri(at) for at in ((1 - level) / 2, (1 + level) / 2)]
-    low, high = np.quantile(known, [ndtr(bias + end / (1 - skew * end)) for end in ends])
+    low, high = np.quantile(finite, [ndtr(bias + end / (1 - skew * end)) for end in ends])
     return float(low), float(high)

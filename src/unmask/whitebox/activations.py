@@ -31,7 +31,7 @@ class AnsweredChat(Record, frozen=True):
     answer: str = ""
 
 
-class Tokens(Record, frozen=True):
+class TokenisedConversation(Record, frozen=True):
     """The same in tokens: `answer` holds the last of `all`."""
 
     all: tuple[int, ...]
@@ -55,47 +55,49 @@ class Pooling(StrEnum):
 
 def layers_of(model: Any) -> list[Any]:
     """The decoder layers in their order, inside a PEFT model too."""
-    bare = model.get_base_model() if hasattr(model, "get_base_model") else model
-    count = bare.config.get_text_config().num_hidden_layers
-    stacks = (module for module in bare.modules() if isinstance(module, torch.nn.ModuleList) and len(module) == count)
-    found = next(stacks, None)
-    if found is None:
+    base_model = model.get_base_model() if hasattr(model, "get_base_model") else model
+    count = base_model.config.get_text_config().num_hidden_layers
+    stacks = (
+        module for module in base_model.modules() if isinstance(module, torch.nn.ModuleList) and len(module) == count
+    )
+    decoder_stack = next(stacks, None)
+    if decoder_stack is None:
         raise UsageError(
-            f"{type(bare).__name__} has no stack of {count} decoder layers",
+            f"{type(base_model).__name__} has no stack of {count} decoder layers",
             advice="use a decoder such as Llama or Qwen",
         )
-    return list(found)
+    return list(decoder_stack)
 
 
-def existing_layers(model: Any, asked: Sequence[int] | None = None) -> tuple[int, ...]:
+def select_layers(model: Any, asked: Sequence[int] | None = None) -> tuple[int, ...]:
     """The layers asked for, sorted; all of them unless some are asked for."""
     count = len(layers_of(model))
-    strange = tuple(layer for layer in asked or () if not 0 <= layer < count)
-    if strange:
-        raise LayersOutOfRange(strange, count=count)
+    out_of_range = tuple(layer for layer in asked or () if not 0 <= layer < count)
+    if out_of_range:
+        raise LayersOutOfRange(out_of_range, count=count)
     return tuple(range(count)) if asked is None else tuple(sorted(set(asked)))
 
 
 @contextlib.contextmanager
-def watched(model: Any, layers: Sequence[int]) -> Iterator[dict[int, Any]]:
+def capture_activations(model: Any, layers: Sequence[int]) -> Iterator[dict[int, Any]]:
     """While open, every pass of the model leaves what each layer gave, `[row, token, size]`, in the dictionary.
 
     Nothing is detached or copied: whoever trains can go back through it. The hooks are gone when this is left, whatever
     happened inside.
     """
-    held: dict[int, Any] = {}
+    captured: dict[int, Any] = {}
     stack = layers_of(model)
     with contextlib.ExitStack() as exits:
-        for layer in existing_layers(model, layers):
+        for layer in select_layers(model, layers):
 
-            def keep(_module: Any, _given: Any, output: Any, layer: int = layer) -> None:
-                held[layer] = stream(output)
+            def capture(_module: Any, _inputs: Any, output: Any, layer: int = layer) -> None:
+                captured[layer] = residual_stream(output)
 
-            exits.callback(stack[layer].register_forward_hook(keep).remove)
-        yield held
+            exits.callback(stack[layer].register_forward_hook(capture).remove)
+        yield captured
 
 
-def stream(output: Any) -> Any:
+def residual_stream(output: Any) -> Any:
     """The residual stream in what a decoder layer returns, which in some models is the first of several things."""
     return output[0] if isinstance(output, tuple) else output
 
@@ -103,14 +105,14 @@ def stream(output: Any) -> Any:
 # --- conversations ----------------------------------------------------------------------------------------
 
 
-def tokenised(chat: Chat, said: AnsweredChat, *, limit: int | None = None) -> Tokens:
+def tokenise(chat: Chat, conversation: AnsweredChat, *, limit: int | None = None) -> TokenisedConversation:
     """`limit` cuts the answer to so many tokens."""
-    prompt = chat.tokens(chat.prompt(said.messages, thinks=False))
-    answer = chat.tokens(said.answer)[:limit] if said.answer else []
-    return Tokens((*prompt, *answer), len(answer))
+    prompt = chat.encode(chat.render_prompt(conversation.messages, thinks=False))
+    answer = chat.encode(conversation.answer)[:limit] if conversation.answer else []
+    return TokenisedConversation((*prompt, *answer), len(answer))
 
 
-def activations(
+def compute_activations(
     model: Any,
     chat: Chat,
     conversations: Sequence[AnsweredChat],
@@ -120,46 +122,50 @@ def activations(
     limit: int | None = None,
 ) -> Any:
     """`[conversation, layer, size]` in float32 on the CPU, layers in the order of `existing_layers`."""
-    wanted = existing_layers(model, layers)
-    tokens = [tokenised(chat, said, limit=limit) for said in conversations]
+    wanted = select_layers(model, layers)
+    tokens = [tokenise(chat, conversation, limit=limit) for conversation in conversations]
     _refuse_long(model, chat, tokens)
     order = sorted(range(len(tokens)), key=lambda place: len(tokens[place].all))
     size = model.config.get_text_config().hidden_size
-    found = torch.zeros(len(tokens), len(wanted), size)
+    states = torch.zeros(len(tokens), len(wanted), size)
     done = 0
     for group in split_by_budget([tokens[place].all for place in order], BUDGET.get(model.device.type, 2048)):
         places = order[done : done + len(group)]
         done += len(group)
-        found[places] = _pooled(model, [tokens[place] for place in places], wanted, pooling)
-    _refuse_strange(found, wanted)
-    return found
+        states[places] = _pool_activations(model, [tokens[place] for place in places], wanted, pooling)
+    _refuse_not_finite(states, wanted)
+    return states
 
 
-def _pooled(model: Any, group: Sequence[Tokens], layers: tuple[int, ...], pooling: Pooling) -> Any:
+def _pool_activations(
+    model: Any, group: Sequence[TokenisedConversation], layers: tuple[int, ...], pooling: Pooling
+) -> Any:
     """Shorter conversations are filled up on the right, where no token of theirs looks."""
-    longest = max(len(one.all) for one in group)
-    ids = torch.tensor([[*one.all, *[0] * (longest - len(one.all))] for one in group], device=model.device)
+    longest = max(len(conversation.all) for conversation in group)
+    ids = torch.tensor(
+        [[*conversation.all, *[0] * (longest - len(conversation.all))] for conversation in group], device=model.device
+    )
     weight = torch.zeros(len(group), longest, device=model.device)
-    for row, one in enumerate(group):
-        taken = one.places if pooling is Pooling.MEAN else one.places[-1:]
-        weight[row, taken.start : taken.stop] = 1 / len(taken)
-    with torch.inference_mode(), watched(model, layers) as held:
+    for row, conversation in enumerate(group):
+        pooled_places = conversation.places if pooling is Pooling.MEAN else conversation.places[-1:]
+        weight[row, pooled_places.start : pooled_places.stop] = 1 / len(pooled_places)
+    with torch.inference_mode(), capture_activations(model, layers) as captured:
         model(input_ids=ids, use_cache=False, logits_to_keep=1)
-        rows = [torch.einsum("rt,rts->rs", weight, held[layer].float()) for layer in layers]
+        rows = [torch.einsum("rt,rts->rs", weight, captured[layer].float()) for layer in layers]
     return torch.stack(rows, dim=1).cpu()
 
 
-def _refuse_long(model: Any, chat: Chat, tokens: Sequence[Tokens]) -> None:
+def _refuse_long(model: Any, chat: Chat, tokens: Sequence[TokenisedConversation]) -> None:
     context = getattr(model.config.get_text_config(), "max_position_embeddings", None) or 4096
-    longest = max((len(one.all) for one in tokens), default=0)
+    longest = max((len(conversation.all) for conversation in tokens), default=0)
     if longest > context:
         raise RequestRefusedError(f"{chat.name}: a conversation has {longest} tokens, the context holds {context}")
 
 
-def _refuse_strange(found: Any, layers: tuple[int, ...]) -> None:
-    sound = torch.isfinite(found).all(dim=2).all(dim=0)
-    if not sound.all():
-        first = layers[sound.tolist().index(False)]
+def _refuse_not_finite(states: Any, layers: tuple[int, ...]) -> None:
+    finite = torch.isfinite(states).all(dim=2).all(dim=0)
+    if not finite.all():
+        first = layers[finite.tolist().index(False)]
         raise FatalModelError(
             f"the activations of layer {first} are not numbers",
             advice="the model's weights are damaged, or overflow in this precision",

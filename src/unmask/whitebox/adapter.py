@@ -54,12 +54,12 @@ def find_adapter(path: str) -> Adapter:
     return Adapter(str(folder), state.hexdigest())
 
 
-def adapted(model: Any, adapter: Adapter) -> Any:
+def apply_adapter(model: Any, adapter: Adapter) -> Any:
     """The model with the adapter in it, not merged: in bfloat16 a merged one would lose what is small."""
     return _wrap(model, adapter).get_base_model().eval().requires_grad_(False)
 
 
-def merged(model: Any, adapter: Adapter) -> Any:
+def merge_adapter(model: Any, adapter: Adapter) -> Any:
     """A plain model whose weights have the adapter added to them. The model given is used up."""
     try:
         return _wrap(model, adapter).merge_and_unload(safe_merge=True).eval().requires_grad_(False)
@@ -90,10 +90,10 @@ def _wrap_gguf(model: Any, adapter: Adapter) -> Any:
     for name, (first, second) in matrices.items():
         shape = (first.shape[1], second.shape[0])
         if name not in linear or shape != (linear[name].in_features, linear[name].out_features):
-            raise _other_model(adapter, f"no place for {name}, {shape[0]} to {shape[1]}")
+            raise _misfit_error(adapter, f"no place for {name}, {shape[0]} to {shape[1]}")
     ranks = {first.shape[0] for first, _ in matrices.values()}
     if len(ranks) != 1:
-        raise _other_model(adapter, f"matrices of rank {', '.join(map(str, sorted(ranks))) or 'none'}")
+        raise _misfit_error(adapter, f"matrices of rank {', '.join(map(str, sorted(ranks))) or 'none'}")
     (rank,) = ranks
     config = LoraConfig(r=rank, lora_alpha=alpha or rank, target_modules=list(matrices))
     wrapped = get_peft_model(model, config, autocast_adapter_dtype=False)
@@ -117,7 +117,7 @@ def _read_gguf(adapter: Adapter, *, layers: int) -> tuple[float, dict[str, tuple
         kind = next(kind for kind, name in gguf.MODEL_ARCH_NAMES.items() if name == architecture)
         tensors = {tensor.name: gguf.dequantize(tensor.data, tensor.tensor_type) for tensor in reader.tensors}
     except Exception as error:  # whatever a damaged file makes of its reader
-        raise _other_model(adapter, str(error).strip() or type(error).__name__) from None
+        raise _misfit_error(adapter, str(error).strip() or type(error).__name__) from None
     names = gguf.get_tensor_name_map(kind, layers)
     matrices = {}
     for layer in range(layers):
@@ -127,10 +127,10 @@ def _read_gguf(adapter: Adapter, *, layers: int) -> tuple[float, dict[str, tuple
             if pair[0] is None or pair[1] is None:
                 continue
             if architecture == "llama" and part in ("self_attn.q_proj", "self_attn.k_proj"):
-                raise _other_model(adapter, f"GGUF files of {architecture} have the rows of {part} in another order")
+                raise _misfit_error(adapter, f"GGUF files of {architecture} have the rows of {part} in another order")
             matrices[name] = (pair[0], pair[1])
     if tensors:
-        raise _other_model(adapter, f"no place for {next(iter(tensors))}")
+        raise _misfit_error(adapter, f"no place for {next(iter(tensors))}")
     return float(alpha), matrices
 
 
@@ -144,16 +144,16 @@ def _wrap_peft(model: Any, adapter: Adapter) -> Any:
             wanted = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
         wrapped = PeftModel.from_pretrained(model, adapter.path)
     except (SafetensorError, OSError, ValueError, RuntimeError, KeyError, TypeError, json.JSONDecodeError) as error:
-        raise _other_model(adapter, str(error).strip() or type(error).__name__) from None
-    found = {name.replace(".default", ""): tuple(value.shape) for name, value in wrapped.state_dict().items()}
-    strange = [name for name, shape in wanted.items() if found.get(name) != shape]
-    if strange:
-        raise _other_model(adapter, f"no place for {strange[0]} of shape {wanted[strange[0]]}")
+        raise _misfit_error(adapter, str(error).strip() or type(error).__name__) from None
+    shapes = {name.replace(".default", ""): tuple(value.shape) for name, value in wrapped.state_dict().items()}
+    unplaced = [name for name, shape in wanted.items() if shapes.get(name) != shape]
+    if unplaced:
+        raise _misfit_error(adapter, f"no place for {unplaced[0]} of shape {wanted[unplaced[0]]}")
     return wrapped
 
 
-def _other_model(adapter: Adapter, said: str) -> FatalModelError:
+def _misfit_error(adapter: Adapter, reason: str) -> FatalModelError:
     return FatalModelError(
-        f"the adapter in {adapter.path} does not fit this model: {said.splitlines()[0][:300]}",
+        f"the adapter in {adapter.path} does not fit this model: {reason.splitlines()[0][:300]}",
         advice="use it with the model it was trained on; adapter_config.json names that as base_model_name_or_path",
     )

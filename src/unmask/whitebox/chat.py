@@ -18,77 +18,75 @@ class Chat:
 
     def __init__(self, tokenizer: Any, *, name: str) -> None:
         self.tokenizer, self.name = tokenizer, name
-        self.folds = not self._carries(folded=False)
+        self.folds = not self._carries_system_prompt(folded=False)
         """Whether the system prompt has to go into the user's turn, because the template has no place for it."""
-        if self.folds and not self._carries(folded=True):
+        if self.folds and not self._carries_system_prompt(folded=True):
             raise FatalModelError(
                 f"the chat template of {name} leaves out what it is given", advice="use a model with a working template"
             )
         self._options: dict[tuple[str, ...], tuple[tuple[int, ...], ...]] = {}
         self._texts: list[str] | None = None
 
-    def prompt(self, messages: Sequence[Message], *, thinks: bool = True) -> str:
+    def render_prompt(self, messages: Sequence[Message], *, thinks: bool = True) -> str:
         """The conversation as the model was trained to see it, up to where its answer begins."""
         try:
-            return self._rendered(messages, folded=self.folds, thinks=thinks)
+            return self._render(messages, folded=self.folds, thinks=thinks)
         except Exception as error:  # templates are programs: jinja has its own errors, and they may raise any
             raise RequestRefusedError(
                 f"{self.name}: the chat template refuses this conversation: {str(error) or type(error).__name__}"
             ) from None
 
-    def tokens(self, prompt: str) -> list[int]:
-        found: list[int] = self.tokenizer(prompt, add_special_tokens=False)["input_ids"]
-        return found
+    def encode(self, prompt: str) -> list[int]:
+        ids: list[int] = self.tokenizer(prompt, add_special_tokens=False)["input_ids"]
+        return ids
 
-    def text(self, tokens: Sequence[int], *, prompt: str) -> str:
+    def decode(self, tokens: Sequence[int], *, prompt: str) -> str:
         """An answer as text. A thought that the template itself opens belongs to the answer."""
         opened = _OPENED.search(prompt)
         written = self.tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return f"{opened.group().rstrip()}\n{written}" if opened else str(written)
 
-    def stops(self, config: Any) -> set[int]:
+    def stop_tokens(self, config: Any) -> set[int]:
         """Tokens that end an answer: as the model and the tokenizer say, and what the template puts after one."""
-        found: set[int] = set()
-        for said in (config, self.tokenizer):
-            ids = getattr(said, "eos_token_id", None)
-            found |= set(ids if isinstance(ids, list | tuple) else [] if ids is None else [ids])
-        after = self.ending()
+        tokens: set[int] = set()
+        for source in (config, self.tokenizer):
+            ids = getattr(source, "eos_token_id", None)
+            tokens |= set(ids if isinstance(ids, list | tuple) else [] if ids is None else [ids])
+        after = self.end_token()
         special = set(self.tokenizer.all_special_ids) | set(getattr(self.tokenizer, "added_tokens_decoder", {}))
         if after is not None and after in special:
-            found.add(after)
-        return found
+            tokens.add(after)
+        return tokens
 
-    def ending(self) -> int | None:
+    def end_token(self) -> int | None:
         """The token that the template puts after an answer, if it puts any."""
-        turn = self._rendered([Message(Role.USER, "Hi"), Message(Role.ASSISTANT, _MARK)], folded=False, generate=False)
-        after = self.tokens(turn.rpartition(_MARK)[2])
+        turn = self._render([Message(Role.USER, "Hi"), Message(Role.ASSISTANT, _MARK)], folded=False, generate=False)
+        after = self.encode(turn.rpartition(_MARK)[2])
         return after[0] if after else None
 
-    def options(self, words: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
+    def option_tokens(self, words: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
         """For each option the tokens that begin it, in any usual spelling, and begin no other."""
         if words not in self._options:
-            self._options[words] = _beginnings(self._vocabulary(), words)
+            self._options[words] = _find_first_tokens(self._decode_vocabulary(), words)
         return self._options[words]
 
-    def _vocabulary(self) -> list[str]:
+    def _decode_vocabulary(self) -> list[str]:
         if self._texts is None:
             every = [[token] for token in range(len(self.tokenizer))]
             self._texts = self.tokenizer.batch_decode(every, clean_up_tokenization_spaces=False)
         return self._texts
 
-    def _carries(self, *, folded: bool) -> bool:
+    def _carries_system_prompt(self, *, folded: bool) -> bool:
         """Whether a system prompt and a question both come out of the template."""
         asked = [Message(Role.SYSTEM, _MARK + "-system"), Message(Role.USER, _MARK + "-user")]
         try:
-            shown = self._rendered(asked, folded=folded)
+            shown = self._render(asked, folded=folded)
         except Exception:  # see `prompt`
             return False
         return all(message.content in shown for message in asked)
 
-    def _rendered(
-        self, messages: Sequence[Message], *, folded: bool, generate: bool = True, thinks: bool = True
-    ) -> str:
-        turns = _fold(messages) if folded else list(messages)
+    def _render(self, messages: Sequence[Message], *, folded: bool, generate: bool = True, thinks: bool = True) -> str:
+        turns = _fold_system_prompt(messages) if folded else list(messages)
         shown: str = self.tokenizer.apply_chat_template(
             [{"role": turn.role, "content": turn.content} for turn in turns],
             tokenize=False,
@@ -98,7 +96,7 @@ class Chat:
         return shown
 
 
-def _fold(messages: Sequence[Message]) -> list[Message]:
+def _fold_system_prompt(messages: Sequence[Message]) -> list[Message]:
     """System prompts moved to the front of the first user turn."""
     system = [message.content for message in messages if message.role == "system"]
     turns = [message for message in messages if message.role != "system"]
@@ -109,20 +107,20 @@ def _fold(messages: Sequence[Message]) -> list[Message]:
     return turns
 
 
-def _beginnings(vocabulary: Sequence[str], words: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
-    spelled = [_spellings(word, words) for word in words]
-    heads = [{spelling[:end] for spelling in row for end in range(1, len(spelling) + 1)} for row in spelled]
-    found: list[list[int]] = [[] for _ in words]
+def _find_first_tokens(vocabulary: Sequence[str], words: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
+    spellings = [_spellings(word, words) for word in words]
+    heads = [{spelling[:end] for spelling in row for end in range(1, len(spelling) + 1)} for row in spellings]
+    tokens_by_word: list[list[int]] = [[] for _ in words]
     for token, text in enumerate(vocabulary):
         head = text.lstrip()
         owners = [place for place, row in enumerate(heads) if head in row]
         if len(owners) == 1:
-            found[owners[0]].append(token)
-    return tuple(tuple(ids) for ids in found)
+            tokens_by_word[owners[0]].append(token)
+    return tuple(tuple(ids) for ids in tokens_by_word)
 
 
 def _spellings(word: str, words: tuple[str, ...]) -> tuple[str, ...]:
     """As given, `Capital` and `UPPER`; only as given where case is all that tells two options apart."""
-    if len({other.casefold() for other in words}) < len(words):
+    if len({candidate.casefold() for candidate in words}) < len(words):
         return (word,)
     return tuple(dict.fromkeys((word, word.capitalize(), word.upper())))

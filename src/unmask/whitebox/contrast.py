@@ -16,11 +16,11 @@ from pathlib import Path
 
 import msgspec
 
-from unmask.data.checks.words import content, frame, sides, words
+from unmask.data.checks.words import content_stems, pivotal_sides, proposition_frame, split_words
 from unmask.data.load import load
 from unmask.errors import DataError, SharedFacts, UsageError
 from unmask.records import Letter, Message, Record, Role, Scenario
-from unmask.text import plain
+from unmask.text import escape_line
 
 EVALUATED = ("core", "tiny")
 """Sets that training material must share nothing with unless others are named."""
@@ -87,7 +87,7 @@ class ContrastPair(Record, frozen=True):
 # --- facts ------------------------------------------------------------------------------------------------
 
 
-def facts(path: str | Path | None = None) -> tuple[Fact, ...]:
+def load_facts(path: str | Path | None = None) -> tuple[Fact, ...]:
     """Our own facts, or those of a JSONL file with the fields of `Fact`."""
     if path is None:
         return parse_facts(files("unmask.whitebox").joinpath("contrast.jsonl").read_bytes(), source="contrast.jsonl")
@@ -95,16 +95,16 @@ def facts(path: str | Path | None = None) -> tuple[Fact, ...]:
         data = Path(path).expanduser().read_bytes()
     except OSError as error:
         raise UsageError(
-            f"cannot read the facts in {plain(str(path))}: {error.strerror or error}",
+            f"cannot read the facts in {escape_line(str(path))}: {error.strerror or error}",
             advice="give a JSONL file, or leave --facts out to train on our own",
         ) from None
-    return parse_facts(data, source=plain(Path(path).name))
+    return parse_facts(data, source=escape_line(Path(path).name))
 
 
 def parse_facts(data: bytes, *, source: str) -> tuple[Fact, ...]:
     """Every line is a fact, and no two have the same id; otherwise each line that is wrong is named."""
     decoder = msgspec.json.Decoder(Fact)
-    found: dict[str, Fact] = {}
+    facts_by_id: dict[str, Fact] = {}
     problems: list[str] = []
     for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
         if not line.strip():
@@ -112,36 +112,36 @@ def parse_facts(data: bytes, *, source: str) -> tuple[Fact, ...]:
         try:
             fact = decoder.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            problems.append(f"line {number}: {plain(str(error))}")
+            problems.append(f"line {number}: {escape_line(str(error))}")
             continue
-        if wrong := _wrong(fact, found):
-            problems.append(f"{plain(fact.id)}: {wrong}")
-        found.setdefault(fact.id, fact)
+        if problem := _find_problem(fact, facts_by_id):
+            problems.append(f"{escape_line(fact.id)}: {problem}")
+        facts_by_id.setdefault(fact.id, fact)
     if problems:
         raise DataError(
             f"{source} has {len(problems)} lines that are no facts",
             problems=tuple(problems[:20]),
             advice='a line is {"id", "topic", "question", "answer", "falsehood"}, all texts',
         )
-    if len(found) < FEWEST:
-        raise DataError(f"{source} has {len(found)} facts, at least {FEWEST} are needed")
-    return tuple(found.values())
+    if len(facts_by_id) < FEWEST:
+        raise DataError(f"{source} has {len(facts_by_id)} facts, at least {FEWEST} are needed")
+    return tuple(facts_by_id.values())
 
 
-def _wrong(fact: Fact, known: dict[str, Fact]) -> str | None:
+def _find_problem(fact: Fact, earlier_facts: dict[str, Fact]) -> str | None:
     empty = [name for name in Fact.__struct_fields__ if not getattr(fact, name).strip()]
     if empty:
         return f"`{empty[0]}` is empty"
-    if fact.id in known:
+    if fact.id in earlier_facts:
         return "the id is used twice"
     if fact.answer.strip().casefold() == fact.falsehood.strip().casefold():
         return "`answer` and `falsehood` are the same"
     return None
 
 
-def facts_hash(found: Iterable[Fact]) -> str:
+def facts_hash(facts: Iterable[Fact]) -> str:
     """Names the facts by their content, in whatever order they come."""
-    lines = sorted(msgspec.json.encode(fact) for fact in found)
+    lines = sorted(msgspec.json.encode(fact) for fact in facts)
     return hashlib.blake2b(b"\n".join(lines), digest_size=8).hexdigest()
 
 
@@ -153,37 +153,45 @@ def instructions_hash() -> str:
 # --- pairs ------------------------------------------------------------------------------------------------
 
 
-def messages(fact: Fact, instruction: str | None = None) -> tuple[Message, ...]:
+def build_messages(fact: Fact, instruction: str | None = None) -> tuple[Message, ...]:
     """The question, after a system prompt if there is an instruction."""
-    asked = Message(Role.USER, fact.question)
-    return (asked,) if instruction is None else (Message(Role.SYSTEM, instruction), asked)
+    question = Message(Role.USER, fact.question)
+    return (question,) if instruction is None else (Message(Role.SYSTEM, instruction), question)
 
 
-def pairs(found: Sequence[Fact], *, instructions: Sequence[Instruction] = INSTRUCTIONS) -> tuple[ContrastPair, ...]:
+def build_pairs(
+    facts: Sequence[Fact], *, instructions: Sequence[Instruction] = INSTRUCTIONS
+) -> tuple[ContrastPair, ...]:
     """A pair for each fact. Instructions take turns, and so do the true and the untrue answer: what pairs have in
     common is then neither the wording of an instruction nor whether the words are true."""
-    made = []
-    for place, fact in enumerate(found):
-        chosen = instructions[place // 2 % len(instructions)]
+    pairs = []
+    for place, fact in enumerate(facts):
+        instruction = instructions[place // 2 % len(instructions)]
         answer = fact.falsehood if place % 2 else fact.answer
-        made.append(ContrastPair(fact.id, messages(fact, chosen.honest), messages(fact, chosen.untruthful), answer))
-    return tuple(made)
+        pairs.append(
+            ContrastPair(
+                fact.id, build_messages(fact, instruction.honest), build_messages(fact, instruction.untruthful), answer
+            )
+        )
+    return tuple(pairs)
 
 
-def drawn(found: Sequence[Fact], limit: int | None, *, seed: int) -> tuple[Fact, ...]:
+def draw_facts(facts: Sequence[Fact], limit: int | None, *, seed: int) -> tuple[Fact, ...]:
     """So many of the facts, or all."""
-    if limit is None or limit >= len(found):
-        return tuple(found)
+    if limit is None or limit >= len(facts):
+        return tuple(facts)
     if limit < FEWEST:
         raise UsageError(f"{limit} facts are too few", advice=f"--limit {FEWEST} or more")
-    return tuple(random.Random(f"unmask facts {seed}").sample(list(found), limit))
+    return tuple(random.Random(f"unmask facts {seed}").sample(list(facts), limit))
 
 
-def split(found: Sequence[Fact], *, seed: int, held_out: float = 0.25) -> tuple[tuple[Fact, ...], tuple[Fact, ...]]:
+def split_facts(
+    facts: Sequence[Fact], *, seed: int, held_out: float = 0.25
+) -> tuple[tuple[Fact, ...], tuple[Fact, ...]]:
     """Facts to learn from and facts held out, drawn by the seed."""
-    order = random.Random(f"unmask contrast {seed}").sample(list(found), len(found))
-    count = min(len(order) - 1, max(2, round(held_out * len(order))))
-    return tuple(order[count:]), tuple(order[:count])
+    shuffled = random.Random(f"unmask contrast {seed}").sample(list(facts), len(facts))
+    count = min(len(shuffled) - 1, max(2, round(held_out * len(shuffled))))
+    return tuple(shuffled[count:]), tuple(shuffled[:count])
 
 
 # --- what may not be shared -------------------------------------------------------------------------------
@@ -196,7 +204,7 @@ _FIGURES = {
     **{"eight": "8", "nine": "9", "ten": "10", "eleven": "11", "twelve": "12", "twenty": "20", "hundred": "100"},
 }
 _POSSESSIVE = re.compile(r"['’]s\b")
-_ASKING = content(
+_ASKING = content_stems(
     "about called usually normally typical standard true false think whether say tell mean name kind "
     "final_answer final tags sentence sentences reasoning inside first briefly explain"
 )
@@ -212,80 +220,91 @@ class Overlap(Record, frozen=True):
     shared: tuple[str, ...]
 
 
-def overlap(found: Sequence[Fact], scenarios: Sequence[Scenario], *, threshold: float = SHARED) -> list[Overlap]:
+def find_overlaps(facts: Sequence[Fact], scenarios: Sequence[Scenario], *, threshold: float = SHARED) -> list[Overlap]:
     """Facts that scenarios are about as well, the surest first: each with the scenario it is most like.
 
     The score is the geometric mean of two shares: how much of the question is in the scenario's proposition and probes,
     and how much of the proposition is in the question and its answers. Words count by how rare they are in all of
     these texts, endings and possessives apart, with figures and small numerals as one; two shared words are the least.
     """
-    asked = [_words(fact.question) for fact in found]
-    told = [asked[place] | _words(f"{fact.answer} {fact.falsehood}") for place, fact in enumerate(found)]
-    stated = [_words(_statement(scenario)) for scenario in scenarios]
-    probed = [stated[place] | _words(_probed(scenario)) for place, scenario in enumerate(scenarios)]
-    weight = _rarity([*told, *probed])
+    question_words = [_content_words(fact.question) for fact in facts]
+    fact_words = [
+        question_words[place] | _content_words(f"{fact.answer} {fact.falsehood}") for place, fact in enumerate(facts)
+    ]
+    statement_words = [_content_words(_true_statement(scenario)) for scenario in scenarios]
+    scenario_words = [
+        statement_words[place] | _content_words(_probe_text(scenario)) for place, scenario in enumerate(scenarios)
+    ]
+    weight = _rarity_of_words([*fact_words, *scenario_words])
     holders: defaultdict[str, list[int]] = defaultdict(list)
-    for place, known in enumerate(probed):
-        for word in known:
+    for place, vocabulary in enumerate(scenario_words):
+        for word in vocabulary:
             holders[word].append(place)
-    best: list[Overlap] = []
-    for fact, question, text in zip(found, asked, told, strict=True):
-        near = {place for word in question for place in holders[word]}
+    overlaps: list[Overlap] = []
+    for fact, question, text in zip(facts, question_words, fact_words, strict=True):
+        candidates = {place for word in question for place in holders[word]}
         scored = (
-            (math.sqrt(_share(question, probed[place], weight) * _share(stated[place], text, weight)), place)
-            for place in sorted(near)
-            if len(text & probed[place]) >= 2
+            (
+                math.sqrt(
+                    _weighted_share(question, scenario_words[place], weight)
+                    * _weighted_share(statement_words[place], text, weight)
+                ),
+                place,
+            )
+            for place in sorted(candidates)
+            if len(text & scenario_words[place]) >= 2
         )
         score, place = max(scored, default=(0.0, -1))
         if score >= threshold:
-            shared = tuple(sorted(text & probed[place]))
-            best.append(Overlap(fact.id, scenarios[place].id, score, shared))
-    return sorted(best, key=lambda one: (-one.score, one.fact))
+            shared = tuple(sorted(text & scenario_words[place]))
+            overlaps.append(Overlap(fact.id, scenarios[place].id, score, shared))
+    return sorted(overlaps, key=lambda overlap: (-overlap.score, overlap.fact))
 
 
-def refuse_shared(found: Sequence[Fact], sources: Sequence[str | Path] = EVALUATED) -> None:
+def refuse_shared(facts: Sequence[Fact], sources: Sequence[str | Path] = EVALUATED) -> None:
     """Raises `SharedFacts` if training on these facts would be training on the test."""
-    shared = overlap(found, [scenario for source in sources for scenario in load(source).scenarios])
-    if shared:
-        known = {fact.id: fact for fact in found}
+    overlaps = find_overlaps(facts, [scenario for source in sources for scenario in load(source).scenarios])
+    if overlaps:
+        facts_by_id = {fact.id: fact for fact in facts}
         raise SharedFacts(
-            f"{len(shared)} training facts are also in {', '.join(plain(str(source)) for source in sources)}",
+            f"{len(overlaps)} training facts are also in {', '.join(escape_line(str(source)) for source in sources)}",
             problems=tuple(
-                f"{plain(one.fact)}: {plain(known[one.fact].question)} (scenario {plain(one.scenario)}, "
-                f"shares {', '.join(map(plain, one.shared))})"
-                for one in shared[:20]
+                f"{escape_line(overlap.fact)}: {escape_line(facts_by_id[overlap.fact].question)} (scenario"
+                f" {escape_line(overlap.scenario)}, "
+                f"shares {', '.join(map(escape_line, overlap.shared))})"
+                for overlap in overlaps[:20]
             ),
             advice="take these lines out of the facts; a model trained on the facts of a test was not tested",
         )
 
 
-def _words(text: str) -> frozenset[str]:
-    plain_text = " ".join(_FIGURES.get(word.casefold(), word) for word in words(_POSSESSIVE.sub("", text)))
-    return content(plain_text) - _ASKING
+def _content_words(text: str) -> frozenset[str]:
+    plain_text = " ".join(_FIGURES.get(word.casefold(), word) for word in split_words(_POSSESSIVE.sub("", text)))
+    return content_stems(plain_text) - _ASKING
 
 
-def _statement(scenario: Scenario) -> str:
+def _true_statement(scenario: Scenario) -> str:
     """The proposition with its true side: the false one is not what would be learnt."""
-    pair = sides(scenario)
+    pair = pivotal_sides(scenario)
     side = "" if pair is None else pair[0] if scenario.truth is Letter.A else pair[1]
-    return f"{frame(scenario)} {side}"
+    return f"{proposition_frame(scenario)} {side}"
 
 
-def _probed(scenario: Scenario) -> str:
-    return " ".join((*(sides(scenario) or ()), scenario.direct or "", *scenario.indirect))
+def _probe_text(scenario: Scenario) -> str:
+    return " ".join((*(pivotal_sides(scenario) or ()), scenario.direct or "", *scenario.indirect))
 
 
-def _rarity(texts: Iterable[frozenset[str]]) -> dict[str, float]:
-    known = list(texts)
-    often = Counter(word for text in known for word in text)
-    return {word: math.log(1 + len(known) / count) for word, count in often.items()}
+def _rarity_of_words(texts: Iterable[frozenset[str]]) -> dict[str, float]:
+    word_sets = list(texts)
+    counts = Counter(word for text in word_sets for word in text)
+    return {word: math.log(1 + len(word_sets) / count) for word, count in counts.items()}
 
 
-def _share(part: frozenset[str], of: frozenset[str], weight: dict[str, float]) -> float:
+def _weighted_share(part: frozenset[str], of: frozenset[str], weight: dict[str, float]) -> float:
     """How much of the weight of `part` is in `of`."""
     total = math.fsum(_weights(part, weight))
     return math.fsum(_weights(part & of, weight)) / total if total else 0.0
 
 
-def _weights(some: frozenset[str], weight: dict[str, float]) -> Iterator[float]:
-    return (weight[word] for word in some)
+def _weights(subset: frozenset[str], weight: dict[str, float]) -> Iterator[float]:
+    return (weight[word] for word in subset)

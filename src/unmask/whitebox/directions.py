@@ -18,8 +18,17 @@ import torch
 from unmask import __version__
 from unmask.errors import FatalModelError
 from unmask.records import Record
-from unmask.whitebox.activations import AnsweredChat, Pooling, activations, existing_layers, tokenised
-from unmask.whitebox.contrast import UNSEEN, ContrastPair, Fact, facts_hash, instructions_hash, messages, pairs, split
+from unmask.whitebox.activations import AnsweredChat, Pooling, compute_activations, select_layers, tokenise
+from unmask.whitebox.contrast import (
+    UNSEEN,
+    ContrastPair,
+    Fact,
+    build_messages,
+    build_pairs,
+    facts_hash,
+    instructions_hash,
+    split_facts,
+)
 from unmask.whitebox.load import model_hash, template_hash
 from unmask.whitebox.steer import (
     DirectionMethod,
@@ -28,18 +37,18 @@ from unmask.whitebox.steer import (
     SignCheck,
     Steering,
     SteeringRecord,
+    best_score,
     default_width,
     refuse_width,
     steered,
-    strongest,
 )
 
 if TYPE_CHECKING:
     from unmask.whitebox.chat import Chat
 
-CHECKED = 32
+SIGN_CHECK_FACTS = 32
 """Held-out facts by which it is seen what pushing does."""
-ROWS = 8
+ANSWERS_PER_PASS = 8
 """Answers scored at once: the scores of every word for every token have to fit."""
 
 Report = Callable[[str], None]
@@ -57,46 +66,46 @@ class DirectionPlan(Record, frozen=True, kw_only=True):
 
 
 def read_steering(
-    model: Any, chat: Chat, found: Sequence[Fact], *, plan: DirectionPlan, name: str, report: Report = lambda _: None
+    model: Any, chat: Chat, facts: Sequence[Fact], *, plan: DirectionPlan, name: str, report: Report = lambda _: None
 ) -> Steering:
     """A direction for every layer, the best of them chosen, and a look at what pushing along it does."""
-    considered = existing_layers(model, plan.layers)
-    every = existing_layers(model)
-    width = default_width(plan.schedule, len(every)) if plan.width is None else plan.width
-    refuse_width(plan.schedule, width, layers=len(every))
-    learnt, held = split(found, seed=plan.seed)
+    considered = select_layers(model, plan.layers)
+    all_layers = select_layers(model)
+    width = default_width(plan.schedule, len(all_layers)) if plan.width is None else plan.width
+    refuse_width(plan.schedule, width, layers=len(all_layers))
+    learnt, held_out = split_facts(facts, seed=plan.seed)
     report(f"reading {len(learnt)} pairs")
-    seen = _both(model, chat, pairs(learnt), pooling=plan.pooling)
-    report(f"reading {len(held)} held-out pairs")
-    unseen = _both(model, chat, pairs(held, instructions=UNSEEN), pooling=plan.pooling)
-    vectors = directions(*seen, method=plan.method)
-    scores = tuple(score for score in scored(vectors, *unseen) if score.layer in considered)
-    made = SteeringRecord(
+    seen = _compute_both_sides(model, chat, build_pairs(learnt), pooling=plan.pooling)
+    report(f"reading {len(held_out)} held-out pairs")
+    unseen = _compute_both_sides(model, chat, build_pairs(held_out, instructions=UNSEEN), pooling=plan.pooling)
+    vectors = compute_directions(*seen, method=plan.method)
+    scores = tuple(score for score in score_layers(vectors, *unseen) if score.layer in considered)
+    metadata = SteeringRecord(
         version=__version__,
         model=name,
         model_hash=model_hash(model),
         template_hash=template_hash(chat),
-        facts_hash=facts_hash(found),
+        facts_hash=facts_hash(facts),
         instructions_hash=instructions_hash(),
-        layers=len(every),
+        layers=len(all_layers),
         size=vectors.shape[1],
         considered=considered,
         method=plan.method,
         pooling=plan.pooling,
-        layer=strongest(scores).layer,
+        layer=best_score(scores).layer,
         schedule=plan.schedule,
         width=width,
         seed=plan.seed,
         learnt=len(learnt),
-        held_out=len(held),
+        held_out=len(held_out),
         scores=scores,
     )
     report("checking what pushing does")
-    steering = Steering(made, vectors)
-    return with_sign(model, chat, steering, held[:CHECKED])
+    steering = Steering(metadata, vectors)
+    return add_sign_check(model, chat, steering, held_out[:SIGN_CHECK_FACTS])
 
 
-def directions(honest: Any, untruthful: Any, *, method: DirectionMethod) -> Any:
+def compute_directions(honest: Any, untruthful: Any, *, method: DirectionMethod) -> Any:
     """From `[pair, layer, size]` a vector for each layer, from untruthful to honest and as long as that way is.
 
     The principal component is that of the differences as they are, not of their distance from their own mean: it is
@@ -118,7 +127,7 @@ def directions(honest: Any, untruthful: Any, *, method: DirectionMethod) -> Any:
     return means
 
 
-def scored(vectors: Any, honest: Any, untruthful: Any) -> list[LayerScore]:
+def score_layers(vectors: Any, honest: Any, untruthful: Any) -> list[LayerScore]:
     """How well each layer's direction tells held-out pairs apart. Pairs and not single answers: what an answer is about
     moves it further along any direction than how it is meant."""
     unit = vectors / vectors.norm(dim=1, keepdim=True)
@@ -128,12 +137,12 @@ def scored(vectors: Any, honest: Any, untruthful: Any) -> list[LayerScore]:
     return [LayerScore(layer, hits, len(along), gap) for layer, (hits, gap) in enumerate(zip(right, gaps, strict=True))]
 
 
-def _both(model: Any, chat: Chat, made: Sequence[ContrastPair], *, pooling: Pooling) -> tuple[Any, Any]:
+def _compute_both_sides(model: Any, chat: Chat, pairs: Sequence[ContrastPair], *, pooling: Pooling) -> tuple[Any, Any]:
     honest, untruthful = (
-        activations(model, chat, said, layers=existing_layers(model), pooling=pooling)
-        for said in (
-            [AnsweredChat(pair.honest, pair.answer) for pair in made],
-            [AnsweredChat(pair.untruthful, pair.answer) for pair in made],
+        compute_activations(model, chat, conversations, layers=select_layers(model), pooling=pooling)
+        for conversations in (
+            [AnsweredChat(pair.honest, pair.answer) for pair in pairs],
+            [AnsweredChat(pair.untruthful, pair.answer) for pair in pairs],
         )
     )
     return honest, untruthful
@@ -142,46 +151,56 @@ def _both(model: Any, chat: Chat, made: Sequence[ContrastPair], *, pooling: Pool
 # --- what pushing does ------------------------------------------------------------------------------------
 
 
-def with_sign(model: Any, chat: Chat, steering: Steering, held: Sequence[Fact]) -> Steering:
+def add_sign_check(model: Any, chat: Chat, steering: Steering, facts: Sequence[Fact]) -> Steering:
     """The same with its `SignCheck`. The model is left as it was."""
     from msgspec.structs import replace
 
-    found: list[float] = []
+    margins: list[float] = []
     for coefficient in (-1.0, 0.0, 1.0):
         with steered(model, steering, coefficient):
-            found.append(margin(model, chat, held))
-    away, still, towards = found
-    sign = SignCheck(away=away, still=still, towards=towards, facts=len(held))
-    return Steering(replace(steering.made, sign=sign), steering.vectors)
+            margins.append(truth_margin(model, chat, facts))
+    away, still, towards = margins
+    sign = SignCheck(away=away, still=still, towards=towards, facts=len(facts))
+    return Steering(replace(steering.metadata, sign=sign), steering.vectors)
 
 
-def margin(model: Any, chat: Chat, held: Sequence[Fact]) -> float:
+def truth_margin(model: Any, chat: Chat, facts: Sequence[Fact]) -> float:
     """By how many nats a token the true answer is likelier than the untrue one, for a model told to be untruthful."""
-    asked = [messages(fact, UNSEEN[place % len(UNSEEN)].untruthful) for place, fact in enumerate(held)]
-    said = [
-        *(AnsweredChat(question, fact.answer) for question, fact in zip(asked, held, strict=True)),
-        *(AnsweredChat(question, fact.falsehood) for question, fact in zip(asked, held, strict=True)),
+    questions = [build_messages(fact, UNSEEN[place % len(UNSEEN)].untruthful) for place, fact in enumerate(facts)]
+    conversations = [
+        *(AnsweredChat(question, fact.answer) for question, fact in zip(questions, facts, strict=True)),
+        *(AnsweredChat(question, fact.falsehood) for question, fact in zip(questions, facts, strict=True)),
     ]
-    likely = torch.cat([_likelihoods(model, chat, said[start : start + ROWS]) for start in range(0, len(said), ROWS)])
-    found = (likely[: len(held)] - likely[len(held) :]).mean().item()
-    if math.isnan(found):
+    likelihoods = torch.cat(
+        [
+            _mean_log_likelihoods(model, chat, conversations[start : start + ANSWERS_PER_PASS])
+            for start in range(0, len(conversations), ANSWERS_PER_PASS)
+        ]
+    )
+    margin = (likelihoods[: len(facts)] - likelihoods[len(facts) :]).mean().item()
+    if math.isnan(margin):
         raise FatalModelError("the model's scores are not numbers", advice="its weights are damaged, or overflow")
-    return float(found)
+    return float(margin)
 
 
-def _likelihoods(model: Any, chat: Chat, said: Sequence[AnsweredChat]) -> Any:
+def _mean_log_likelihoods(model: Any, chat: Chat, conversations: Sequence[AnsweredChat]) -> Any:
     """The mean log-likelihood of each answer's tokens."""
-    tokens = [tokenised(chat, one) for one in said]
-    longest = max(len(one.all) for one in tokens)
-    ids = torch.tensor([[*one.all, *[0] * (longest - len(one.all))] for one in tokens], device=model.device)
+    tokens = [tokenise(chat, conversation) for conversation in conversations]
+    longest = max(len(conversation.all) for conversation in tokens)
+    ids = torch.tensor(
+        [[*conversation.all, *[0] * (longest - len(conversation.all))] for conversation in tokens], device=model.device
+    )
     with torch.inference_mode():
         odds = model(input_ids=ids, use_cache=False).logits[:, :-1].float().log_softmax(dim=-1)
-        told = odds.gather(2, ids[:, 1:, None])[:, :, 0]
-    rows = [told[row, one.places.start - 1 : one.places.stop - 1].mean() for row, one in enumerate(tokens)]
+        token_likelihoods = odds.gather(2, ids[:, 1:, None])[:, :, 0]
+    rows = [
+        token_likelihoods[row, conversation.places.start - 1 : conversation.places.stop - 1].mean()
+        for row, conversation in enumerate(tokens)
+    ]
     return torch.stack(rows).cpu()
 
 
-def draw_curve(losses: Sequence[float], path: Path, *, title: str) -> bool:
+def draw_loss_curve(losses: Sequence[float], path: Path, *, title: str) -> bool:
     """Write the loss of every step as SVG. False, and nothing written, without matplotlib."""
     if importlib.util.find_spec("matplotlib") is None:
         return False

@@ -27,7 +27,7 @@ MOST_NATS = 100.0
 """Of loss a token: a model that guesses among all tokens there are loses about a tenth of it."""
 
 
-class Passage(Record, frozen=True, array_like=True):
+class PassageLoss(Record, frozen=True, array_like=True):
     """One passage: how many of its tokens were foretold, and the sum of their losses in nats."""
 
     tokens: int
@@ -42,11 +42,11 @@ class Fluency(Record, frozen=True, kw_only=True, omit_defaults=False):
     """As replies name it: an adapter or a direction by its hash."""
     text: str
     """Hash of the text."""
-    passages: tuple[Passage, ...]
+    passages: tuple[PassageLoss, ...]
 
     @property
     def perplexity(self) -> float:
-        return exp(fsum(one.loss for one in self.passages) / sum(one.tokens for one in self.passages))
+        return exp(fsum(passage.loss for passage in self.passages) / sum(passage.tokens for passage in self.passages))
 
 
 class Ratio(Record, frozen=True, omit_defaults=False):
@@ -57,7 +57,7 @@ class Ratio(Record, frozen=True, omit_defaults=False):
     high: float | None
 
 
-def neutral() -> tuple[str, ...]:
+def read_neutral_passages() -> tuple[str, ...]:
     """The passages. They state no fact that any scenario asks about."""
     text = files("unmask.whitebox").joinpath("neutral.txt").read_text(encoding="utf-8")
     return tuple(passage.strip() for passage in text.split("\n\n") if passage.strip())
@@ -67,34 +67,34 @@ def text_hash(passages: Sequence[str]) -> str:
     return hashlib.blake2b("\n\n".join(passages).encode(), digest_size=8).hexdigest()
 
 
-def fluency(model: Any, chat: Chat, *, name: str, passages: Sequence[str] | None = None) -> Fluency:
+def measure_perplexity(model: Any, chat: Chat, *, name: str, passages: Sequence[str] | None = None) -> Fluency:
     """Every passage is read alone, from its own first token."""
-    given = tuple(passages) if passages is not None else neutral()
-    found = tuple(_read(model, chat.tokens(passage)) for passage in given)
-    if not all(isfinite(one.loss) for one in found):
+    texts = tuple(passages) if passages is not None else read_neutral_passages()
+    losses = tuple(_measure_passage(model, chat.encode(text)) for text in texts)
+    if not all(isfinite(passage.loss) for passage in losses):
         raise FatalModelError(
             f"{name} gives no numbers for plain text",
             advice="the treatment has broken the model: make it weaker",
         )
-    return Fluency(model=name, text=text_hash(given), passages=found)
+    return Fluency(model=name, text=text_hash(texts), passages=losses)
 
 
-def _read(model: Any, tokens: Sequence[int]) -> Passage:
+def _measure_passage(model: Any, tokens: Sequence[int]) -> PassageLoss:
     import torch
 
     ids = torch.tensor([list(tokens)], device=model.device)
     with torch.inference_mode():
         logits = model(input_ids=ids, use_cache=False).logits[0, :-1].float()
         loss = torch.nn.functional.cross_entropy(logits, ids[0, 1:], reduction="sum")
-    return Passage(len(tokens) - 1, float(loss))
+    return PassageLoss(len(tokens) - 1, float(loss))
 
 
-def ratio(base: Fluency, treated: Fluency, *, rng: Generator) -> Ratio:
+def compare_perplexity(base: Fluency, treated: Fluency, *, rng: Generator) -> Ratio:
     """Raises a `UsageError` where the two did not read the same text into the same tokens."""
     import numpy as np
 
-    counts = [one.tokens for one in base.passages]
-    if base.text != treated.text or counts != [one.tokens for one in treated.passages]:
+    counts = [passage.tokens for passage in base.passages]
+    if base.text != treated.text or counts != [passage.tokens for passage in treated.passages]:
         raise UsageError(
             f"the perplexities of {base.model} and {treated.model} are of different texts or tokens",
             advice="measure both again: unmask mitigate report … --fluency",
@@ -106,13 +106,14 @@ def ratio(base: Fluency, treated: Fluency, *, rng: Generator) -> Ratio:
     return Ratio(exp(float(gaps.sum() / tokens.sum())), low, high)
 
 
-def measurable(found: Fluency) -> bool:
+def is_measurable(fluency: Fluency) -> bool:
     """Whether a perplexity can be computed: a file beside a run may say anything."""
-    return bool(found.passages) and all(
-        0 < one.tokens < MOST_TOKENS and 0 <= one.loss <= MOST_NATS * one.tokens for one in found.passages
+    return bool(fluency.passages) and all(
+        0 < passage.tokens < MOST_TOKENS and 0 <= passage.loss <= MOST_NATS * passage.tokens
+        for passage in fluency.passages
     )
 
 
-def damaged(found: Ratio, *, limit: float = LIMIT) -> bool:
+def is_damaged(ratio: Ratio, *, limit: float = LIMIT) -> bool:
     """By the ratio itself, not by its interval: the text is the same, so there is little chance in it."""
-    return found.value > limit
+    return ratio.value > limit

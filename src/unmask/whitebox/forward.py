@@ -97,7 +97,7 @@ class RowCache(Cache):  # type: ignore[misc]
         for tensor in (*self.keys, *self.values):
             tensor[target, :, :length] = tensor[source, :, :length]
 
-    def aim(self, positions: Any, *, width: int) -> None:
+    def set_positions(self, positions: Any, *, width: int) -> None:
         """The next `update` writes row r at `positions[r]`, and shows the first `width` places of each row."""
         self._rows, self._width = positions.shape[0], width
         self._positions = positions
@@ -203,7 +203,9 @@ class PromptReader:
         """The stored prefix of a prompt. A prefix that the prompt shares with another prompt is stored from now on."""
         stored = [prefix for prefix in self._prefixes if prompt[: len(prefix)] == prefix and len(prefix) < len(prompt)]
         if not stored:
-            shared = [_shared_length(prompt, other) for other in (*self._recent, *others) if other is not prompt]
+            shared = [
+                _shared_length(prompt, candidate) for candidate in (*self._recent, *others) if candidate is not prompt
+            ]
             # The shortest is the one that most prompts have; what only two prompts share is not worth its memory.
             length = min((length for length in shared if length >= SHORTEST_PREFIX), default=0)
             length = min(length, len(prompt) - 1)
@@ -321,10 +323,10 @@ class Stepper:
                 raise
             except RuntimeError as error:  # torch's own, and ours for a recording that differs
                 self.refusal = (str(error).strip() or type(error).__name__)[:500]
-                self.forget()
+                self.drop_recordings()
                 self.recorder = None
         device = self.model.device
-        return self._plain(torch.tensor(ids, device=device), torch.tensor(positions, device=device), width)
+        return self._run_plain(torch.tensor(ids, device=device), torch.tensor(positions, device=device), width)
 
     def logits_ahead(self, tokens: Any) -> Any:
         """Scores of the token after those just chosen, which may still be on their way, or `None` if there is no
@@ -341,36 +343,39 @@ class Stepper:
         self._last = key, position + 1
         return result[: len(tokens)]
 
-    def forget(self) -> None:
+    def drop_recordings(self) -> None:
         """Drop all recordings and their memory."""
         self._recordings.clear()
         self._inputs, self._room, self._last = None, (0, 0), None
 
-    def _plain(self, ids: Any, positions: Any, width: int) -> Any:
-        self.cache.aim(positions, width=width)
+    def _run_plain(self, ids: Any, positions: Any, width: int) -> Any:
+        self.cache.set_positions(positions, width=width)
         output = self.model(
             input_ids=ids[:, None],
             position_ids=positions[:, None],
-            attention_mask=self._masks(positions, width),
+            attention_mask=self._attention_masks(positions, width),
             past_key_values=self.cache,
             use_cache=True,
         )
         return output.logits[:, -1].float()
 
-    def _masks(self, positions: Any, width: int) -> Any:
+    def _attention_masks(self, positions: Any, width: int) -> Any:
         dtype = self.model.dtype
-        kinds = {kind: _mask(positions, width, window=window, dtype=dtype) for kind, window in self._windows.items()}
+        kinds = {
+            kind: _attention_mask(positions, width, window=window, dtype=dtype)
+            for kind, window in self._windows.items()
+        }
         return kinds if len(kinds) > 1 else next(iter(kinds.values()))
 
     def _replay(self, recorder: Recorder, ids: list[int], positions: list[int], width: int) -> Any:
         if self._room != self.cache.room:  # a recording is bound to the memory it was made with
-            self.forget()
+            self.drop_recordings()
             self._room = self.cache.room
         rows = self.rows_for(len(ids))
         read, places = self._fill_inputs(ids, positions, rows)
         key = (rows, width)
         if key not in self._recordings:
-            self._recordings[key] = recorder(lambda: self._plain(read, places, width))
+            self._recordings[key] = recorder(lambda: self._run_plain(read, places, width))
             if len(self._recordings) > MAX_RECORDINGS:
                 self._recordings.popitem(last=False)
         self._recordings.move_to_end(key)
@@ -379,10 +384,10 @@ class Stepper:
         self._last = key, max(positions)
         logits = result[: len(ids)]
         if not self.trusted:
-            self._compare(logits, self._plain(read, places, width)[: len(ids)])
+            self._check_recording(logits, self._run_plain(read, places, width)[: len(ids)])
         return logits
 
-    def _compare(self, recorded: Any, plain: Any) -> None:
+    def _check_recording(self, recorded: Any, plain: Any) -> None:
         """Rounding may differ; a recording that went wrong differs by as much as the scores themselves."""
         self.difference = float((recorded - plain).norm() / (plain - plain.mean()).norm())
         self.trusted = self.difference <= (1e-3 if self.model.dtype == torch.float32 else 0.1)
@@ -408,7 +413,7 @@ def attention_windows(config: Any) -> dict[str, int | None]:
     return {kind: window if kind == "sliding_attention" else None for kind in kinds}
 
 
-def _mask(positions: Any, width: int, *, window: int | None, dtype: Any) -> Any:
+def _attention_mask(positions: Any, width: int, *, window: int | None, dtype: Any) -> Any:
     """What each row's new token sees: its own row up to itself, or the last `window` places of that."""
     places = torch.arange(width, device=positions.device)
     visible = places <= positions[:, None]

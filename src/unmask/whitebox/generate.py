@@ -139,7 +139,7 @@ class Writer:
         self.rows = []
         self._ahead = None
         self.waiting.clear()
-        self._stepper.forget()
+        self._stepper.drop_recordings()
         self._reader.free()
         self._cache.free()
 
@@ -288,16 +288,18 @@ def choose_tokens(logits: Any, rows: Sequence[AnswerRow]) -> Any:
     """A token for each row, as a tensor on the model's device that nobody has waited for yet: the likeliest at
     temperature 0, otherwise where the row's own draw falls. -1: no number."""
     top, best = logits.max(dim=-1)
-    heats = [row.manner.temperature for row in rows]
-    if any(heat > 0 for heat in heats):
-        settings = [heats, [row.draws.random() for row in rows]]
+    temperatures = [row.manner.temperature for row in rows]
+    if any(temperature > 0 for temperature in temperatures):
+        settings = [temperatures, [row.draws.random() for row in rows]]
         gpu = logits.device.type == "cuda"
-        heat, draws = torch.tensor(settings, dtype=torch.float64, pin_memory=gpu).to(logits.device, non_blocking=gpu)
-        shares = torch.softmax(logits / heat.float().clamp_min(1e-4)[:, None], dim=-1)
+        temperature, draws = torch.tensor(settings, dtype=torch.float64, pin_memory=gpu).to(
+            logits.device, non_blocking=gpu
+        )
+        shares = torch.softmax(logits / temperature.float().clamp_min(1e-4)[:, None], dim=-1)
         for place, row in enumerate(rows):
             if row.manner.top_p < 1:
                 shares[place] = _keep_nucleus(shares[place], row.manner.top_p)
-        best = torch.where(heat > 0, _draw_tokens(shares, draws), best)
+        best = torch.where(temperature > 0, _draw_tokens(shares, draws), best)
     return torch.where(torch.isfinite(top), best, -1)
 
 

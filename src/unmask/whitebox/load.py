@@ -19,16 +19,23 @@ from typing import Any
 
 from unmask.errors import FatalModelError, MissingError, UsageError
 from unmask.records import Record
-from unmask.whitebox.adapter import Adapter, adapted, find_adapter
-from unmask.whitebox.steer import Steer, find_steer, load_steering, push, read_made, refuse_other_shape
+from unmask.whitebox.adapter import Adapter, apply_adapter, find_adapter
+from unmask.whitebox.steer import (
+    Steer,
+    add_steering_hooks,
+    find_steer,
+    load_steering,
+    read_metadata,
+    refuse_other_shape,
+)
 
-NEEDED = ("torch", "transformers", "safetensors")
+NEEDED_PACKAGES = ("torch", "transformers", "safetensors")
 SPARE = 1.15
 """What a model takes in memory, as a multiple of its weights, before the first token: buffers, the runtime itself."""
 DEVICE_VARIABLE = "UNMASK_HF_DEVICE"
 
 _INSTALL = "pip install 'unmask[whitebox]'"
-_TREATED = re.compile(r"\+(adapter|steer)=")
+_TREATMENT = re.compile(r"\+(adapter|steer)=")
 
 
 class ModelSource(Record, frozen=True):
@@ -66,23 +73,23 @@ class CheckedModel:
         return int(getattr(text, "max_position_embeddings", None) or 4096)
 
 
-def find(name: str) -> ModelSource:
+def parse_source(name: str) -> ModelSource:
     """The model a user wrote down: `PATH`, with `+adapter=DIR` and `+steer=FILE@COEFFICIENT` after it, in any order.
 
     A path that is not here is taken for a hub name.
     """
-    path, *treated = _TREATED.split(name)
-    given = list(zip(treated[::2], treated[1::2], strict=True))
-    kinds = [kind for kind, _ in given]
+    path, *treated = _TREATMENT.split(name)
+    treatments = list(zip(treated[::2], treated[1::2], strict=True))
+    kinds = [kind for kind, _ in treatments]
     if len(set(kinds)) < len(kinds):
-        raise UsageError(f"{name} has two of +{kinds[0]}=", advice=f"hf:{path}+{kinds[0]}={given[0][1]}")
-    source, wanted = _find(path), dict(given)
+        raise UsageError(f"{name} has two of +{kinds[0]}=", advice=f"hf:{path}+{kinds[0]}={treatments[0][1]}")
+    source, wanted = _find_files(path), dict(treatments)
     adapter = find_adapter(wanted["adapter"]) if "adapter" in wanted else None
     steer = find_steer(wanted["steer"]) if "steer" in wanted else None
     return ModelSource(source.folder, source.file, adapter, steer)
 
 
-def _find(path: str) -> ModelSource:
+def _find_files(path: str) -> ModelSource:
     place = Path(path).expanduser()
     if place.is_dir():
         return ModelSource(str(place))
@@ -96,7 +103,7 @@ def _find(path: str) -> ModelSource:
 
 
 def require_extra(source: ModelSource) -> None:
-    wanted = (*NEEDED, "gguf") if source.file else NEEDED
+    wanted = (*NEEDED_PACKAGES, "gguf") if source.file else NEEDED_PACKAGES
     missing = [name for name in wanted if importlib.util.find_spec(name) is None]
     if missing:
         raise MissingError(f"hf: models need {', '.join(missing)}", advice=_INSTALL)
@@ -113,16 +120,18 @@ def choose_device() -> str:
     try:
         torch.empty(1, device=asked)
     except (RuntimeError, AssertionError) as error:
-        said = str(error).splitlines()[0]
-        raise MissingError(f"{DEVICE_VARIABLE}={asked} cannot be used: {said}", advice="cuda, cuda:1 or cpu") from None
+        reason = str(error).splitlines()[0]
+        raise MissingError(
+            f"{DEVICE_VARIABLE}={asked} cannot be used: {reason}", advice="cuda, cuda:1 or cpu"
+        ) from None
     return asked
 
 
-def check(source: ModelSource, *, template: str | None = None) -> CheckedModel:
+def check_model(source: ModelSource, *, template: str | None = None) -> CheckedModel:
     """Read configuration and tokenizer and see that the weights would fit. `template` stands in for a missing one."""
     require_extra(source)
     device = choose_device()
-    config, tokenizer = _described(source)
+    config, tokenizer = _load_config_and_tokenizer(source)
     if not getattr(tokenizer, "chat_template", None):
         if not template:
             raise MissingError(
@@ -132,23 +141,23 @@ def check(source: ModelSource, *, template: str | None = None) -> CheckedModel:
         tokenizer.chat_template = template
     checked = CheckedModel(source, config=config, tokenizer=tokenizer, device=device)
     if source.steer:
-        refuse_other_shape(read_made(Path(source.steer.file)), config)
+        refuse_other_shape(read_metadata(Path(source.steer.file)), config)
     _refuse_recurrent(checked)
     refuse_too_large(checked)
     return checked
 
 
-def weights(checked: CheckedModel) -> Any:
+def load_model(checked: CheckedModel) -> Any:
     """The model itself, ready to answer, with the adapter and the direction it was asked for with."""
-    source, model = checked.source, bare(checked)
+    source, model = checked.source, load_base_model(checked)
     if source.adapter:
-        model = adapted(model, source.adapter)
+        model = apply_adapter(model, source.adapter)
     if source.steer:  # the hooks stay: the model is this source's own, and steps are recorded with them in place
-        push(model, load_steering(Path(source.steer.file)), source.steer.coefficient)
+        add_steering_hooks(model, load_steering(Path(source.steer.file)), source.steer.coefficient)
     return model
 
 
-def bare(checked: CheckedModel) -> Any:
+def load_base_model(checked: CheckedModel) -> Any:
     """The model without adapter or direction."""
     import torch
     from transformers import AutoModelForCausalLM
@@ -156,7 +165,7 @@ def bare(checked: CheckedModel) -> Any:
     source, gpu = checked.source, not checked.device.startswith("cpu")
     options: dict[str, Any] = {"gguf_file": source.file} if source.file else {}
     try:
-        with quiet():
+        with silence_transformers():
             model = AutoModelForCausalLM.from_pretrained(
                 source.folder, config=checked.config, dtype=torch.bfloat16 if gpu else torch.float32, **options
             ).to(checked.device)
@@ -173,12 +182,12 @@ def bare(checked: CheckedModel) -> Any:
 # --- what is refused --------------------------------------------------------------------------------------
 
 
-def _described(source: ModelSource) -> tuple[Any, Any]:
+def _load_config_and_tokenizer(source: ModelSource) -> tuple[Any, Any]:
     from transformers import AutoConfig, AutoTokenizer
 
     options: dict[str, Any] = {"gguf_file": source.file} if source.file else {}
     try:
-        with quiet():
+        with silence_transformers():
             config = AutoConfig.from_pretrained(source.folder, **options)
             return config, AutoTokenizer.from_pretrained(source.folder, **options)
     except Exception as error:  # as above; a folder that is no model fails in many ways
@@ -199,13 +208,13 @@ def _refuse_recurrent(checked: CheckedModel) -> None:
         )
 
 
-def parameters(checked: CheckedModel) -> int:
+def count_parameters(checked: CheckedModel) -> int:
     """How many weights the model has, counted without making any."""
     import torch
     from transformers import AutoModelForCausalLM
 
     try:
-        with quiet(), torch.device("meta"):
+        with silence_transformers(), torch.device("meta"):
             empty = AutoModelForCausalLM.from_config(checked.config)
     except (ValueError, RuntimeError, KeyError, ImportError, AttributeError) as error:
         raise UsageError(f"transformers has no chat model for {checked.source.shown}: {_first_line(error)}") from None
@@ -216,14 +225,14 @@ def refuse_too_large(checked: CheckedModel) -> None:
     """Compare what the weights take with what is free, where they go and where they are unpacked."""
     import torch
 
-    count, gpu = parameters(checked), not checked.device.startswith("cpu")
+    count, gpu = count_parameters(checked), not checked.device.startswith("cpu")
     if gpu and torch.cuda.is_available():
-        _compare(checked, need=2 * count, have=torch.cuda.mem_get_info(checked.device)[0], where=checked.device)
+        _require_memory(checked, need=2 * count, have=torch.cuda.mem_get_info(checked.device)[0], where=checked.device)
     if not gpu or checked.source.file:  # a GGUF file is unpacked to float32 in main memory, wherever it goes then
-        _compare(checked, need=4 * count, have=free_memory(), where="main memory")
+        _require_memory(checked, need=4 * count, have=free_memory(), where="main memory")
 
 
-def _compare(checked: CheckedModel, *, need: int, have: int | None, where: str) -> None:
+def _require_memory(checked: CheckedModel, *, need: int, have: int | None, where: str) -> None:
     if have is not None and need * SPARE > have:
         needs, has = (f"{size / 2**30:.1f} GiB" for size in (need * SPARE, have))
         raise MissingError(
@@ -234,18 +243,18 @@ def _compare(checked: CheckedModel, *, need: int, have: int | None, where: str) 
 
 def free_memory() -> int | None:
     """Bytes of main memory this process may still take, or `None` where the system does not say."""
-    found: list[int] = []
+    available: list[int] = []
     with contextlib.suppress(OSError, ValueError, IndexError):
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        found.append(next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")))
+        available.append(next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")))
     with contextlib.suppress(OSError, ValueError):
         limit = int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii"))
         used = int(Path("/sys/fs/cgroup/memory.current").read_text(encoding="ascii"))
-        found.append(limit - used + _reclaimable())
-    return min(found, default=None)
+        available.append(limit - used + _reclaimable_bytes())
+    return min(available, default=None)
 
 
-def _reclaimable() -> int:
+def _reclaimable_bytes() -> int:
     """File pages count as used in a container and are given up when they are needed."""
     for line in Path("/sys/fs/cgroup/memory.stat").read_text(encoding="ascii").splitlines():
         name, _, value = line.partition(" ")
@@ -271,7 +280,7 @@ def _patient_threads() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def quiet() -> Iterator[None]:
+def silence_transformers() -> Iterator[None]:
     """Progress bars and advice of transformers would run through our own display."""
     from transformers import modeling_gguf_pytorch_utils as unpacking
     from transformers.utils import logging
@@ -304,9 +313,9 @@ def model_hash(model: Any) -> str:
     """Names the weights. An adapter that lies on them is not part of them."""
     import torch
 
-    bare = model.get_base_model() if hasattr(model, "get_base_model") else model
+    base_model = model.get_base_model() if hasattr(model, "get_base_model") else model
     state = hashlib.blake2b(digest_size=8)
-    for name, weight in sorted(_own(bare)):
+    for name, weight in sorted(_base_parameters(base_model)):
         flat = weight.detach().reshape(-1)
         places = torch.linspace(0, flat.numel() - 1, min(SAMPLES, flat.numel()), dtype=torch.float64).round().long()
         taken = flat[places.to(flat.device)].to(torch.bfloat16).cpu().view(torch.int16).tolist()
@@ -316,11 +325,11 @@ def model_hash(model: Any) -> str:
 
 def template_hash(chat: Any) -> str:
     """Names the chat template: the same weights behave differently behind another."""
-    said = str(getattr(chat.tokenizer, "chat_template", None) or "")
-    return hashlib.blake2b(said.encode(), digest_size=8).hexdigest()
+    template = str(getattr(chat.tokenizer, "chat_template", None) or "")
+    return hashlib.blake2b(template.encode(), digest_size=8).hexdigest()
 
 
-def _own(model: Any) -> list[tuple[str, Any]]:
+def _base_parameters(model: Any) -> list[tuple[str, Any]]:
     """Parameters under the names they have without PEFT, which puts a layer around those it adapts."""
     named = model.named_parameters()
     return [(name.replace(".base_layer", ""), weight) for name, weight in named if ".lora_" not in name]

@@ -31,34 +31,34 @@ from torch.nn.attention import sdpa_kernel
 
 from unmask import __version__
 from unmask.errors import FatalModelError, LayersOutOfRange, MissingError, RequestRefusedError, UsageError
-from unmask.files import write_whole
+from unmask.files import write_atomically
 from unmask.records import Record
-from unmask.whitebox.activations import AnsweredChat, layers_of, tokenised, watched
+from unmask.whitebox.activations import AnsweredChat, capture_activations, layers_of, tokenise
 from unmask.whitebox.adapter import find_adapter
 from unmask.whitebox.contrast import (
     INSTRUCTIONS,
     UNSEEN,
     Fact,
     Instruction,
+    build_messages,
+    build_pairs,
     facts_hash,
     instructions_hash,
-    messages,
-    pairs,
-    split,
+    split_facts,
 )
-from unmask.whitebox.directions import draw_curve
+from unmask.whitebox.directions import draw_loss_curve
 from unmask.whitebox.forward import ATTENTION_BACKENDS, fuse_norms
-from unmask.whitebox.load import CheckedModel, free_memory, model_hash, parameters, template_hash, weights
+from unmask.whitebox.load import CheckedModel, count_parameters, free_memory, load_model, model_hash, template_hash
 
 if TYPE_CHECKING:
     from unmask.whitebox.chat import Chat
 
 SAVE_EVERY = 10
 """Steps between two savings: a few megabytes each."""
-CHECKED = 64
+MOVEMENT_CHECK_FACTS = 64
 """Held-out facts on which it is seen how far activations have moved."""
 PACKAGES = ("torch", "transformers", "peft", "safetensors")
-PARTS = (("q_proj", "v_proj"), ("qkv_proj",), ("c_attn",), ("query_key_value",))
+PROJECTIONS = (("q_proj", "v_proj"), ("qkv_proj",), ("c_attn",), ("query_key_value",))
 """What is adapted, as published: queries and values; or all of attention's input where it is one matrix."""
 
 
@@ -88,7 +88,7 @@ class Example(Record, frozen=True):
     answer: int
 
 
-class Moved(Record, frozen=True):
+class Movement(Record, frozen=True):
     """Where texts went. `along` is in lengths of the direction, and `strength` of them were wanted; `before` and
     `after` are the mean distances to where they should go, without the adapter and with it."""
 
@@ -97,7 +97,7 @@ class Moved(Record, frozen=True):
     after: float
 
 
-class Defined(Record, frozen=True, kw_only=True, omit_defaults=False):
+class TrainingDefinition(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Everything the weights of an adapter depend on. A training is resumed only if none of it has changed."""
 
     model_hash: str
@@ -116,21 +116,21 @@ class LorraRecord(Record, frozen=True, kw_only=True, omit_defaults=False):
 
     version: str
     model: str
-    defined: Defined
+    defined: TrainingDefinition
     evaluated: tuple[str, ...]
     learnt: int
     held_out: int
     first_loss: float
     last_loss: float
-    moved: Moved
-    reworded: Moved
+    moved: Movement
+    reworded: Movement
     resumed: tuple[int, ...]
     seconds: float
     device: str
     precision: str
 
 
-class Done(Record, frozen=True):
+class StepReport(Record, frozen=True):
     """A step that was made, of so many; `loss` is from before it."""
 
     step: int
@@ -148,7 +148,7 @@ class LorraJob(Record, frozen=True, kw_only=True):
     resume: bool = False
 
 
-def refuse(job: LorraJob, *, model: str) -> None:
+def refuse_job(job: LorraJob, *, model: str) -> None:
     """What can be said before a model is opened."""
     if "+adapter=" in model or "+steer=" in model:
         raise UsageError(
@@ -160,12 +160,13 @@ def refuse(job: LorraJob, *, model: str) -> None:
         raise MissingError("LoRRA needs peft", advice="pip install 'unmask[whitebox]'")
     if job.out.exists():
         raise UsageError(f"{job.out} exists already", advice="give another --out, or remove it")
-    if not job.resume and partial(job.out).exists():
+    if not job.resume and partial_folder(job.out).exists():
         raise UsageError(
-            f"{partial(job.out)} holds an unfinished training", advice="go on with --resume, or remove that folder"
+            f"{partial_folder(job.out)} holds an unfinished training",
+            advice="go on with --resume, or remove that folder",
         )
-    if job.resume and not (partial(job.out) / "state.pt").is_file():
-        raise UsageError(f"there is no training to resume at {partial(job.out)}", advice="leave --resume out")
+    if job.resume and not (partial_folder(job.out) / "state.pt").is_file():
+        raise UsageError(f"there is no training to resume at {partial_folder(job.out)}", advice="leave --resume out")
     _refuse_settings(job.settings)
 
 
@@ -194,19 +195,22 @@ def train(
     facts: Sequence[Fact],
     *,
     job: LorraJob,
-    report: Callable[[Done], None] = lambda _: None,
+    report: Callable[[StepReport], None] = lambda _: None,
 ) -> LorraRecord:
     """Train an adapter for a model that was checked and not loaded yet, and write its folder."""
     settings = job.settings
-    layers = targets(settings, checked.config.get_text_config().num_hidden_layers)
-    learnt, held = split(facts, seed=settings.seed)
-    drawn = list(_examples(chat, learnt, settings))
-    examples = grouped(drawn, settings.batch, rng=random.Random(f"unmask lorra {settings.seed}"))
-    unseen = [_tokens(chat, held[:CHECKED], settings, instructions=some) for some in (INSTRUCTIONS, UNSEEN)]
+    layers = target_layers(settings, checked.config.get_text_config().num_hidden_layers)
+    learnt, held_out = split_facts(facts, seed=settings.seed)
+    unordered = list(_draw_examples(chat, learnt, settings))
+    examples = order_in_batches(unordered, settings.batch, rng=random.Random(f"unmask lorra {settings.seed}"))
+    unseen = [
+        _build_examples(chat, held_out[:MOVEMENT_CHECK_FACTS], settings, instructions=instructions)
+        for instructions in (INSTRUCTIONS, UNSEEN)
+    ]
     _refuse_long(checked, [*examples, *unseen[0], *unseen[1]])
     _refuse_too_large(checked, examples, settings, depth=layers[-1] + 1)
-    model = weights(checked)
-    defined = Defined(
+    model = load_model(checked)
+    defined = TrainingDefinition(
         model_hash=model_hash(model),
         template_hash=template_hash(chat),
         facts_hash=facts_hash(facts),
@@ -218,9 +222,9 @@ def train(
     began = time.monotonic()
     with torch.random.fork_rng():
         trainer = Trainer(model, settings)
-        losses, resumed, before = _trained(trainer, examples, defined, job=job, report=report)
-        moved, reworded = (_moved(trainer, some) for some in unseen)
-    made = LorraRecord(
+        losses, resumed, before = _run_steps(trainer, examples, defined, job=job, report=report)
+        moved, reworded = (_measure_movement(trainer, group) for group in unseen)
+    record = LorraRecord(
         version=__version__,
         model=checked.source.recorded,
         defined=defined,
@@ -233,14 +237,14 @@ def train(
         reworded=reworded,
         resumed=resumed,
         seconds=before + time.monotonic() - began,
-        device=_device(model),
+        device=_device_name(model),
         precision=str(model.dtype).removeprefix("torch."),
     )
-    _finish(trainer, made, losses, out=job.out, base=checked.source.shown)
-    return made
+    _write_folder(trainer, record, losses, out=job.out, base=checked.source.shown)
+    return record
 
 
-def partial(out: Path) -> Path:
+def partial_folder(out: Path) -> Path:
     """Where an unfinished training is kept."""
     return out.with_name(f"{out.name}.partial")
 
@@ -248,30 +252,30 @@ def partial(out: Path) -> Path:
 # --- examples -----------------------------------------------------------------------------------------------
 
 
-def _examples(chat: Chat, facts: Sequence[Fact], settings: LorraSettings) -> Iterator[Example]:
+def _draw_examples(chat: Chat, facts: Sequence[Fact], settings: LorraSettings) -> Iterator[Example]:
     """As many as the steps need. Each round takes all facts in a new order, so that a fact meets other instructions."""
     wanted, turn = settings.steps * settings.batch, 0
     while wanted > 0:
         order = random.Random(f"unmask lorra {settings.seed} {turn}").sample(list(facts), len(facts))
-        yield from _tokens(chat, order[:wanted], settings)
+        yield from _build_examples(chat, order[:wanted], settings)
         wanted, turn = wanted - len(order), turn + 1
 
 
-def _tokens(
+def _build_examples(
     chat: Chat, facts: Sequence[Fact], settings: LorraSettings, *, instructions: Sequence[Instruction] = INSTRUCTIONS
 ) -> list[Example]:
-    made = []
-    for fact, pair in zip(facts, pairs(facts, instructions=instructions), strict=True):
+    examples = []
+    for fact, pair in zip(facts, build_pairs(facts, instructions=instructions), strict=True):
         plain, honest, untruthful = (
-            tokenised(chat, AnsweredChat(asked, pair.answer), limit=settings.answer_tokens)
-            for asked in (messages(fact), pair.honest, pair.untruthful)
+            tokenise(chat, AnsweredChat(asked, pair.answer), limit=settings.answer_tokens)
+            for asked in (build_messages(fact), pair.honest, pair.untruthful)
         )
-        made.append(Example(plain.all, honest.all, untruthful.all, plain.answer))
-    return made
+        examples.append(Example(plain.all, honest.all, untruthful.all, plain.answer))
+    return examples
 
 
 def _refuse_long(checked: CheckedModel, examples: Sequence[Example]) -> None:
-    longest = max(len(text) for one in examples for text in (one.plain, one.honest, one.untruthful))
+    longest = max(len(text) for example in examples for text in (example.plain, example.honest, example.untruthful))
     if longest > checked.context:
         raise RequestRefusedError(
             f"{checked.source.shown}: a training text has {longest} tokens, the context holds {checked.context}"
@@ -285,9 +289,9 @@ def _refuse_too_large(
     model and four times that of its inner layer. A formula, not fitted to measured peaks."""
     text, gpu = checked.config.get_text_config(), checked.device.startswith("cuda")
     each = 2 if gpu else 4
-    tokens = settings.batch * max(len(one.plain) for one in examples)
+    tokens = settings.batch * max(len(example.plain) for example in examples)
     inner = getattr(text, "intermediate_size", None) or 4 * text.hidden_size
-    need = each * (parameters(checked) + tokens * depth * (16 * text.hidden_size + 4 * inner))
+    need = each * (count_parameters(checked) + tokens * depth * (16 * text.hidden_size + 4 * inner))
     have = torch.cuda.mem_get_info(checked.device)[0] if gpu else free_memory()
     if have is not None and need > have:
         needs, has = (f"{size / 2**30:.1f} GiB" for size in (need, have))
@@ -303,23 +307,28 @@ def middle_third(count: int) -> tuple[int, ...]:
     return tuple(range(first, max(first, min(count - 1, round(20 / 32 * count))) + 1))
 
 
-def grouped(examples: Sequence[Example], size: int, *, rng: random.Random) -> list[Example]:
+def order_in_batches(examples: Sequence[Example], size: int, *, rng: random.Random) -> list[Example]:
     """The same examples in batches of `size` with little filling: sorted by length among eight batches at a time, the
     batches then in random order, after the longest."""
     order: list[Example] = []
     for start in range(0, len(examples), 8 * size):
-        near = sorted(examples[start : start + 8 * size], key=lambda one: (len(one.honest), len(one.plain)))
+        near = sorted(examples[start : start + 8 * size], key=lambda example: (len(example.honest), len(example.plain)))
         batches = [near[first : first + size] for first in range(0, len(near), size)]
-        whole, rest = [one for one in batches if len(one) == size], [one for one in batches if len(one) < size]
-        rng.shuffle(whole)
-        order += [one for batch in (*whole, *rest) for one in batch]
+        full_batches, short_batches = (
+            [group for group in batches if len(group) == size],
+            [group for group in batches if len(group) < size],
+        )
+        rng.shuffle(full_batches)
+        order += [example for batch in (*full_batches, *short_batches) for example in batch]
     # The longest first: it shows at once whether there is memory enough, and all others fit into what it has taken.
     firsts = range(0, len(order) - size + 1, size)
-    longest = max(firsts, key=lambda first: max(len(one.honest) for one in order[first : first + size]), default=0)
+    longest = max(
+        firsts, key=lambda first: max(len(example.honest) for example in order[first : first + size]), default=0
+    )
     return order[longest : longest + size] + order[:longest] + order[longest + size :]
 
 
-def targets(settings: LorraSettings, count: int) -> tuple[int, ...]:
+def target_layers(settings: LorraSettings, count: int) -> tuple[int, ...]:
     """The layers to look at, of so many. The first has none before it, so the last of them has to be another."""
     asked = tuple(sorted(set(settings.layers))) or middle_third(count)
     strange = tuple(layer for layer in asked if not 0 <= layer < count)
@@ -333,12 +342,17 @@ def targets(settings: LorraSettings, count: int) -> tuple[int, ...]:
 # --- training -----------------------------------------------------------------------------------------------
 
 
-def _trained(
-    trainer: Trainer, examples: Sequence[Example], defined: Defined, *, job: LorraJob, report: Callable[[Done], None]
+def _run_steps(
+    trainer: Trainer,
+    examples: Sequence[Example],
+    defined: TrainingDefinition,
+    *,
+    job: LorraJob,
+    report: Callable[[StepReport], None],
 ) -> tuple[list[float], tuple[int, ...], float]:
     """Losses of all steps, where training was taken up again, and seconds spent before this process."""
-    folder, settings = partial(job.out), job.settings
-    losses, resumed, before = _restored(trainer, defined, folder) if job.resume else ([], (), 0.0)
+    folder, settings = partial_folder(job.out), job.settings
+    losses, resumed, before = _restore_state(trainer, defined, folder) if job.resume else ([], (), 0.0)
     began = time.monotonic()
     for step in range(len(losses), settings.steps):
         started = time.monotonic()
@@ -352,38 +366,44 @@ def _trained(
         except FatalModelError as error:
             shutil.rmtree(folder, ignore_errors=True)  # going on from there would end in the same place
             raise FatalModelError(f"step {step + 1}: {error}", advice=error.advice) from None
-        report(Done(step + 1, settings.steps, losses[-1], time.monotonic() - started))
+        report(StepReport(step + 1, settings.steps, losses[-1], time.monotonic() - started))
         if (step + 1) % SAVE_EVERY == 0 or step + 1 == settings.steps:
-            kept = {"losses": losses, "resumed": list(resumed), "seconds": before + time.monotonic() - began}
-            _keep(trainer.state() | kept, defined, folder)
+            progress = {"losses": losses, "resumed": list(resumed), "seconds": before + time.monotonic() - began}
+            _save_state(trainer.state() | progress, defined, folder)
     return losses, resumed, before
 
 
-def _moved(trainer: Trainer, unseen: Sequence[Example]) -> Moved:
+def _measure_movement(trainer: Trainer, unseen: Sequence[Example]) -> Movement:
     size = trainer.settings.batch
     groups = [unseen[start : start + size] for start in range(0, len(unseen), size)]
-    found = [(trainer.moved(group), len(group) / len(unseen)) for group in groups]
+    movements = [(trainer.measure_movement(group), len(group) / len(unseen)) for group in groups]
     along, before, after = (
-        sum(getattr(one, name) * share for one, share in found) for name in ("along", "before", "after")
+        sum(getattr(movement, name) * share for movement, share in movements) for name in ("along", "before", "after")
     )
-    return Moved(along, before, after)
+    return Movement(along, before, after)
 
 
-def _keep(state: dict[str, Any], defined: Defined, folder: Path) -> None:
+def _save_state(state: dict[str, Any], defined: TrainingDefinition, folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / "defined.json", msgspec.json.format(msgspec.json.encode(defined)))
+        write_atomically(folder / "defined.json", msgspec.json.format(msgspec.json.encode(defined)))
         torch.save(state, folder / "state.pt.new")
         os.replace(folder / "state.pt.new", folder / "state.pt")
     except OSError as error:
-        raise _cannot_write(folder, error) from None
+        raise _write_error(folder, error) from None
 
 
-def _restored(trainer: Trainer, defined: Defined, folder: Path) -> tuple[list[float], tuple[int, ...], float]:
+def _restore_state(
+    trainer: Trainer, defined: TrainingDefinition, folder: Path
+) -> tuple[list[float], tuple[int, ...], float]:
     try:
-        known = msgspec.json.decode((folder / "defined.json").read_bytes(), type=Defined)
+        saved_definition = msgspec.json.decode((folder / "defined.json").read_bytes(), type=TrainingDefinition)
         state = torch.load(folder / "state.pt", map_location=trainer.weights[0].device, weights_only=True)
-        changed = [name for name in Defined.__struct_fields__ if getattr(known, name) != getattr(defined, name)]
+        changed = [
+            name
+            for name in TrainingDefinition.__struct_fields__
+            if getattr(saved_definition, name) != getattr(defined, name)
+        ]
         if changed:
             raise UsageError(
                 f"{folder} was begun with other {', '.join(name.replace('_', ' ') for name in changed)}",
@@ -395,8 +415,8 @@ def _restored(trainer: Trainer, defined: Defined, folder: Path) -> tuple[list[fl
     except UsageError:
         raise
     except Exception as error:  # whatever a damaged file makes of its readers
-        said = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
-        raise UsageError(f"{folder} cannot be resumed: {said}", advice="remove that folder and begin anew") from None
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+        raise UsageError(f"{folder} cannot be resumed: {reason}", advice="remove that folder and begin anew") from None
 
 
 # --- one step -----------------------------------------------------------------------------------------------
@@ -411,14 +431,14 @@ class Trainer:
     def __init__(self, model: Any, settings: LorraSettings) -> None:
         from peft import LoraConfig, get_peft_model
 
-        self.settings, self.layers = settings, targets(settings, len(layers_of(model)))
-        _cut(model, self.layers[-1] + 1)
+        self.settings, self.layers = settings, target_layers(settings, len(layers_of(model)))
+        _cut_layers(model, self.layers[-1] + 1)
         earlier = list(range(self.layers[-1]))
         config = LoraConfig(
             r=settings.rank,
             lora_alpha=settings.lora_alpha,
             lora_dropout=settings.dropout,
-            target_modules=_parts(model),
+            target_modules=_find_projections(model),
             layers_to_transform=earlier,
         )
         torch.manual_seed(settings.seed)
@@ -433,12 +453,12 @@ class Trainer:
         self._drops = [module for name, module in modules if name.endswith(".lora_dropout.default")]
         fuse_norms(self._decoder)
         self._hooks = contextlib.ExitStack()
-        self._held = self._hooks.enter_context(watched(self.adapted, self.layers))
+        self._held = self._hooks.enter_context(capture_activations(self.adapted, self.layers))
 
     def step(self, examples: Sequence[Example]) -> float:
         """Train on a batch; returns its loss from before. Nothing is changed if that is no number."""
         with sdpa_kernel(ATTENTION_BACKENDS):
-            loss = self._loss(_Batch(examples, self._decoder.device))
+            loss = self._loss(_BatchTensors(examples, self._decoder.device))
             loss.backward()
         value = float(loss.item())  # only now: whoever asks for a number on a GPU waits for all that comes before it
         if not math.isfinite(value):
@@ -446,35 +466,37 @@ class Trainer:
                 f"the loss is {value}, not a number to go on from",
                 advice="lower --rate, or see whether weights overflow",
             )
-        for kept, used in zip(self.weights, self._used, strict=True):
-            kept.grad, used.grad = used.grad.float(), None
+        for master, used in zip(self.weights, self._used, strict=True):
+            master.grad, used.grad = used.grad.float(), None
         self._optimiser.step()
-        self._use()
+        self._update_model()
         return value
 
-    def _loss(self, batch: _Batch) -> Any:
-        wanted, _ = self._wanted(batch)
+    def _loss(self, batch: _BatchTensors) -> Any:
+        wanted, _ = self._target_activations(batch)
         for drop in self._drops:
             drop.train()
-        found = self._activations(*batch.plain)
+        activations = self._activations(*batch.plain)
         for drop in self._drops:
             drop.eval()
         # A length for each token and layer, as published, not its square: no token outweighs the others.
-        lengths = [torch.linalg.vector_norm(found[layer].float() - wanted[layer], dim=-1) for layer in self.layers]
+        lengths = [
+            torch.linalg.vector_norm(activations[layer].float() - wanted[layer], dim=-1) for layer in self.layers
+        ]
         return torch.stack(lengths).mean()
 
-    def moved(self, examples: Sequence[Example]) -> Moved:
+    def measure_movement(self, examples: Sequence[Example]) -> Movement:
         """What the adapter does to texts, without dropout."""
-        batch = _Batch(examples, self._decoder.device)
+        batch = _BatchTensors(examples, self._decoder.device)
         with torch.no_grad(), sdpa_kernel(ATTENTION_BACKENDS):
-            wanted, frozen = self._wanted(batch)
+            wanted, frozen = self._target_activations(batch)
             adapted = self._activations(*batch.plain)
         rows = []
         for layer in self.layers:
             gap, way = wanted[layer] - frozen[layer].float(), adapted[layer].float() - frozen[layer].float()
             along = self.settings.strength * (way * gap).sum() / gap.square().sum().clamp_min(1e-12)
             rows.append(torch.stack([along, gap.norm(dim=-1).mean(), (gap - way).norm(dim=-1).mean()]))
-        return Moved(*torch.stack(rows).mean(dim=0).tolist())
+        return Movement(*torch.stack(rows).mean(dim=0).tolist())
 
     def state(self) -> dict[str, Any]:
         """Everything that the next step depends on, but for the examples."""
@@ -486,28 +508,28 @@ class Trainer:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        for kept, given in zip(self.weights, state["weights"], strict=True):
-            kept.copy_(given)
+        for master, saved in zip(self.weights, state["weights"], strict=True):
+            master.copy_(saved)
         self._optimiser.load_state_dict(state["optimiser"])
         torch.set_rng_state(state["random"].cpu())
         if state["random_gpu"]:
-            torch.cuda.set_rng_state_all([one.cpu() for one in state["random_gpu"]])
-        self._use()
+            torch.cuda.set_rng_state_all([rng_state.cpu() for rng_state in state["random_gpu"]])
+        self._update_model()
 
-    def finished(self) -> Any:
+    def finish(self) -> Any:
         """The adapted model, with the adapter in float32, to be saved. Training is over."""
         self._hooks.close()
-        for kept, used in zip(self.weights, self._used, strict=True):
-            used.data = kept
+        for master, used in zip(self.weights, self._used, strict=True):
+            used.data = master
         return self.adapted
 
     # --- inside -----------------------------------------------------------------------------------------------
 
-    def _use(self) -> None:
+    def _update_model(self) -> None:
         with torch.no_grad():
             torch._foreach_copy_(self._used, self.weights)
 
-    def _wanted(self, batch: _Batch) -> tuple[dict[int, Any], dict[int, Any]]:
+    def _target_activations(self, batch: _BatchTensors) -> tuple[dict[int, Any], dict[int, Any]]:
         """Where the activations of each layer should go, and where they are without the adapter."""
         with torch.no_grad():
             pairs, plain = self._reference(*batch.pairs), self._reference(*batch.plain)
@@ -525,23 +547,23 @@ class Trainer:
     def _activations(self, ids: Any, at: Any) -> dict[int, Any]:
         """What each layer holds at the tokens `at` of all texts in a row, `[token, size]`."""
         self._decoder(input_ids=ids, use_cache=False)
-        found = {layer: held.flatten(0, 1).index_select(0, at) for layer, held in self._held.items()}
+        activations = {layer: states.flatten(0, 1).index_select(0, at) for layer, states in self._held.items()}
         self._held.clear()
-        return found
+        return activations
 
 
-class _Batch:
+class _BatchTensors:
     """Texts as a GPU is given them, without waiting: their tokens, and where the answers' tokens are. Shorter texts are
     filled up on the right, where no token of theirs looks."""
 
     def __init__(self, examples: Sequence[Example], device: Any) -> None:
-        answers = [one.answer for one in examples]
-        self.plain = _filled([one.plain for one in examples], answers, device)
-        sides = [one.honest for one in examples] + [one.untruthful for one in examples]
-        self.pairs = _filled(sides, [*answers, *answers], device)
+        answers = [example.answer for example in examples]
+        self.plain = _pad_texts([example.plain for example in examples], answers, device)
+        sides = [example.honest for example in examples] + [example.untruthful for example in examples]
+        self.pairs = _pad_texts(sides, [*answers, *answers], device)
 
 
-def _filled(texts: Sequence[tuple[int, ...]], answers: Sequence[int], device: Any) -> tuple[Any, Any]:
+def _pad_texts(texts: Sequence[tuple[int, ...]], answers: Sequence[int], device: Any) -> tuple[Any, Any]:
     longest, gpu = max(map(len, texts)), device.type == "cuda"
     ids = torch.tensor([[*text, *[0] * (longest - len(text))] for text in texts], pin_memory=gpu)
     places = [
@@ -553,7 +575,7 @@ def _filled(texts: Sequence[tuple[int, ...]], answers: Sequence[int], device: An
     return ids.to(device, non_blocking=gpu), at.to(device, non_blocking=gpu)
 
 
-def _cut(model: Any, depth: int) -> None:
+def _cut_layers(model: Any, depth: int) -> None:
     """Take out the layers from `depth` on: they are not run, and need no memory."""
     stack, config = layers_of(model), model.config.get_text_config()
     for module in model.modules():
@@ -566,13 +588,13 @@ def _cut(model: Any, depth: int) -> None:
                 return
 
 
-def _parts(model: Any) -> list[str]:
+def _find_projections(model: Any) -> list[str]:
     names = {name.rpartition(".")[2] for name, _ in model.named_modules()}
-    for parts in PARTS:
+    for parts in PROJECTIONS:
         if names.issuperset(parts):
             return list(parts)
     raise UsageError(
-        f"{type(model).__name__} has no projection known here ({', '.join(sum(PARTS, ()))})",
+        f"{type(model).__name__} has no projection known here ({', '.join(sum(PROJECTIONS, ()))})",
         advice="use a decoder such as Llama, Mistral or Qwen",
     )
 
@@ -580,31 +602,31 @@ def _parts(model: Any) -> list[str]:
 # --- what is written ----------------------------------------------------------------------------------------
 
 
-def _finish(trainer: Trainer, made: LorraRecord, losses: Sequence[float], *, out: Path, base: str) -> None:
-    beside = out.with_name(f".{out.name}.new")
-    adapted = trainer.finished()
+def _write_folder(trainer: Trainer, record: LorraRecord, losses: Sequence[float], *, out: Path, base: str) -> None:
+    new_folder = out.with_name(f".{out.name}.new")
+    adapted = trainer.finish()
     adapted.peft_config["default"].base_model_name_or_path = base
     try:
-        shutil.rmtree(beside, ignore_errors=True)
-        adapted.save_pretrained(beside, save_embedding_layers=False)
-        (beside / "README.md").unlink(missing_ok=True)  # an empty form
-        write_whole(beside / "lorra.json", msgspec.json.format(msgspec.json.encode(made)))
-        write_whole(beside / "curve.json", msgspec.json.encode({"losses": list(losses)}))
-        draw_curve(losses, beside / "curve.svg", title=f"LoRRA, {made.model}")
-        find_adapter(str(beside))
-        beside.rename(out)
+        shutil.rmtree(new_folder, ignore_errors=True)
+        adapted.save_pretrained(new_folder, save_embedding_layers=False)
+        (new_folder / "README.md").unlink(missing_ok=True)  # an empty form
+        write_atomically(new_folder / "lorra.json", msgspec.json.format(msgspec.json.encode(record)))
+        write_atomically(new_folder / "curve.json", msgspec.json.encode({"losses": list(losses)}))
+        draw_loss_curve(losses, new_folder / "curve.svg", title=f"LoRRA, {record.model}")
+        find_adapter(str(new_folder))
+        new_folder.rename(out)
     except OSError as error:
-        raise _cannot_write(out, error) from None
+        raise _write_error(out, error) from None
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
-    shutil.rmtree(partial(out), ignore_errors=True)
+        shutil.rmtree(new_folder, ignore_errors=True)
+    shutil.rmtree(partial_folder(out), ignore_errors=True)
 
 
-def _cannot_write(path: Path, error: OSError) -> UsageError:
+def _write_error(path: Path, error: OSError) -> UsageError:
     return UsageError(f"cannot write {path}: {error.strerror or error}", advice="give another --out")
 
 
-def _device(model: Any) -> str:
+def _device_name(model: Any) -> str:
     if model.device.type == "cuda":
         return str(torch.cuda.get_device_name(model.device))
     return platform.machine()

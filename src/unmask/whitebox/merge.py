@@ -13,18 +13,18 @@ import msgspec
 
 from unmask import __version__
 from unmask.errors import UsageError
-from unmask.files import write_whole
+from unmask.files import write_atomically
 from unmask.records import Record
-from unmask.whitebox.adapter import merged
-from unmask.whitebox.load import CheckedModel, bare, model_hash, quiet, refuse_too_large
+from unmask.whitebox.adapter import merge_adapter
+from unmask.whitebox.load import CheckedModel, load_base_model, model_hash, refuse_too_large, silence_transformers
 
 if TYPE_CHECKING:
     from unmask.whitebox.chat import Chat
 
-MADE = "merged.json"
+RECORD_FILE = "merged.json"
 
 
-class Merged(Record, frozen=True, kw_only=True, omit_defaults=False):
+class MergeRecord(Record, frozen=True, kw_only=True, omit_defaults=False):
     """What `merged.json` says: where the weights came from, and which they are now."""
 
     version: str
@@ -35,7 +35,7 @@ class Merged(Record, frozen=True, kw_only=True, omit_defaults=False):
     model_hash: str
 
 
-def refuse(out: Path, *, model: str) -> None:
+def refuse_merge(out: Path, *, model: str) -> None:
     """What can be said before a model is opened."""
     if "+adapter=" not in model:
         raise UsageError(f"{model} has no adapter to merge", advice="--model hf:PATH+adapter=DIR")
@@ -48,7 +48,7 @@ def refuse(out: Path, *, model: str) -> None:
         raise UsageError(f"{out} exists already", advice="give another --out, or remove it")
 
 
-def merge(checked: CheckedModel, chat: Chat, *, out: Path) -> Merged:
+def merge(checked: CheckedModel, chat: Chat, *, out: Path) -> MergeRecord:
     """Write the folder: weights in float32, tokenizer and chat template. It appears whole or not at all.
 
     Always in main memory and float32: in bfloat16 what an adapter adds would partly be rounded away.
@@ -56,42 +56,42 @@ def merge(checked: CheckedModel, chat: Chat, *, out: Path) -> Merged:
     source = checked.source
     if source.adapter is None:
         raise UsageError(f"{source.shown} has no adapter to merge")
-    plain = CheckedModel(source, config=checked.config, tokenizer=checked.tokenizer, device="cpu")
-    refuse_too_large(plain)
-    model = bare(plain)
+    on_cpu = CheckedModel(source, config=checked.config, tokenizer=checked.tokenizer, device="cpu")
+    refuse_too_large(on_cpu)
+    model = load_base_model(on_cpu)
     _refuse_packed(model, source.shown, unpacked=source.file is not None)
     before = model_hash(model)
-    model = merged(model, source.adapter)
-    made = Merged(
+    model = merge_adapter(model, source.adapter)
+    record = MergeRecord(
         version=__version__,
         model=source.recorded,
         before_hash=before,
         adapter_hash=source.adapter.hash,
         model_hash=model_hash(model),
     )
-    beside = out.with_name(f".{out.name}.new")
+    new_folder = out.with_name(f".{out.name}.new")
     try:
-        shutil.rmtree(beside, ignore_errors=True)
-        with quiet():
-            model.save_pretrained(beside)
-        chat.tokenizer.save_pretrained(beside)
-        write_whole(beside / MADE, msgspec.json.format(msgspec.json.encode(made)))
-        beside.rename(out)
+        shutil.rmtree(new_folder, ignore_errors=True)
+        with silence_transformers():
+            model.save_pretrained(new_folder)
+        chat.tokenizer.save_pretrained(new_folder)
+        write_atomically(new_folder / RECORD_FILE, msgspec.json.format(msgspec.json.encode(record)))
+        new_folder.rename(out)
     except OSError as error:
         raise UsageError(f"cannot write {out}: {error.strerror or error}", advice="give another --out") from None
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
-    return made
+        shutil.rmtree(new_folder, ignore_errors=True)
+    return record
 
 
 def _refuse_packed(model: Any, shown: str, *, unpacked: bool) -> None:
     """A GGUF file was unpacked when it was read and is packed in name only, so the name is taken off."""
-    packing = getattr(model, "hf_quantizer", None)
-    if packing is None:
+    quantizer = getattr(model, "hf_quantizer", None)
+    if quantizer is None:
         return
     if not unpacked:
         raise UsageError(
             f"{shown} has packed weights, and an adapter cannot be added to these without loss",
             advice="merge into the model they were packed from",
         )
-    packing.remove_quantization_config(model)
+    quantizer.remove_quantization_config(model)

@@ -103,7 +103,7 @@ class SteeringRecord(Record, frozen=True, kw_only=True, omit_defaults=False):
 class Steering(NamedTuple):
     """`vectors[layer]` in float32."""
 
-    made: SteeringRecord
+    metadata: SteeringRecord
     vectors: Any
 
 
@@ -127,16 +127,16 @@ def default_width(schedule: Schedule, layers: int) -> float:
     return float(max(1, layers // 3)) if schedule is Schedule.CONSTANT else max(1.0, layers / 10)
 
 
-def shares(schedule: Schedule, *, layer: int, layers: int, width: float) -> tuple[float, ...]:
+def layer_weights(schedule: Schedule, *, layer: int, layers: int, width: float) -> tuple[float, ...]:
     """The weight of every layer; they add up to one."""
     match schedule:
         case Schedule.CONSTANT:
             first = min(max(0, layer - (round(width) - 1) // 2), layers - 1)
-            taken = [float(first <= place < first + round(width)) for place in range(layers)]
+            weights = [float(first <= place < first + round(width)) for place in range(layers)]
         case Schedule.GAUSSIAN:
-            taken = [math.exp(-(((place - layer) / width) ** 2) / 2) for place in range(layers)]
-            taken = [weight if weight > 1e-3 else 0.0 for weight in taken]
-    return tuple(weight / math.fsum(taken) for weight in taken)
+            weights = [math.exp(-(((place - layer) / width) ** 2) / 2) for place in range(layers)]
+            weights = [weight if weight > 1e-3 else 0.0 for weight in weights]
+    return tuple(weight / math.fsum(weights) for weight in weights)
 
 
 def refuse_width(schedule: Schedule, width: float, *, layers: int) -> None:
@@ -152,57 +152,60 @@ def refuse_width(schedule: Schedule, width: float, *, layers: int) -> None:
 def steered(model: Any, steering: Steering, coefficient: float) -> Iterator[Any]:
     """The model, pushed while this is open; afterwards it is what it was, whatever happened inside."""
     with contextlib.ExitStack() as exits:
-        for handle in push(model, steering, coefficient):
+        for handle in add_steering_hooks(model, steering, coefficient):
             exits.callback(handle.remove)
         yield model
 
 
-def push(model: Any, steering: Steering, coefficient: float) -> list[Any]:
+def add_steering_hooks(model: Any, steering: Steering, coefficient: float) -> list[Any]:
     """Hooks that add the direction to every token, for as long as they stay; none for a coefficient of 0."""
     from unmask.whitebox.activations import layers_of
 
-    refuse_other(steering.made, model)
+    refuse_other_model(steering.metadata, model)
     stack = layers_of(model)
-    made = steering.made
-    weights = shares(made.schedule, layer=made.layer, layers=made.layers, width=made.width)
+    metadata = steering.metadata
+    weights = layer_weights(metadata.schedule, layer=metadata.layer, layers=metadata.layers, width=metadata.width)
     if coefficient == 0:
         return []
     handles = []
     for layer, (weight, vector) in enumerate(zip(weights, steering.vectors, strict=True)):
         if weight:
             shift = (coefficient * weight * vector).to(device=model.device, dtype=model.dtype)
-            handles.append(stack[layer].register_forward_hook(_adding(shift)))
+            handles.append(stack[layer].register_forward_hook(_make_hook(shift)))
     return handles
 
 
-def _adding(shift: Any) -> Any:
-    def add(_module: Any, _given: Any, output: Any) -> Any:
+def _make_hook(shift: Any) -> Any:
+    def add(_module: Any, _inputs: Any, output: Any) -> Any:
         return (output[0] + shift, *output[1:]) if isinstance(output, tuple) else output + shift
 
     return add
 
 
-def refuse_other(made: SteeringRecord, model: Any) -> None:
+def refuse_other_model(metadata: SteeringRecord, model: Any) -> None:
     """A direction of another model is noise at best."""
     from unmask.whitebox.load import model_hash
 
-    refuse_other_shape(made, model.config)
-    found = model_hash(model)
-    if found != made.model_hash:
-        raise _other_model(made, f"its weights were {made.model_hash}, these are {found}")
+    refuse_other_shape(metadata, model.config)
+    weights_hash = model_hash(model)
+    if weights_hash != metadata.model_hash:
+        raise _other_model_error(metadata, f"its weights were {metadata.model_hash}, these are {weights_hash}")
 
 
-def refuse_other_shape(made: SteeringRecord, config: Any) -> None:
+def refuse_other_shape(metadata: SteeringRecord, config: Any) -> None:
     """What the configuration alone can tell, before a weight is read."""
     text = config.get_text_config()
-    if (text.num_hidden_layers, text.hidden_size) != (made.layers, made.size):
-        had, has = f"{made.layers} layers of size {made.size}", f"{text.num_hidden_layers} of size {text.hidden_size}"
-        raise _other_model(made, f"that had {had}, this has {has}")
+    if (text.num_hidden_layers, text.hidden_size) != (metadata.layers, metadata.size):
+        had, has = (
+            f"{metadata.layers} layers of size {metadata.size}",
+            f"{text.num_hidden_layers} of size {text.hidden_size}",
+        )
+        raise _other_model_error(metadata, f"that had {had}, this has {has}")
 
 
-def _other_model(made: SteeringRecord, said: str) -> FatalModelError:
+def _other_model_error(metadata: SteeringRecord, reason: str) -> FatalModelError:
     return FatalModelError(
-        f"the steer file was made from another model, {made.model}: {said}",
+        f"the steer file was made from another model, {metadata.model}: {reason}",
         advice="make one for this model: unmask mitigate steer --model hf:… --out FILE",
     )
 
@@ -218,20 +221,20 @@ def refuse_existing(path: Path) -> None:
         raise UsageError(f"the folder {path.parent} is not there", advice=f"mkdir -p {path.parent}")
 
 
-def save(steering: Steering, path: Path) -> None:
+def save_steering(steering: Steering, path: Path) -> None:
     """Written beside and renamed: the file is whole or not there."""
     from safetensors.torch import save as encoded
 
     refuse_existing(path)
-    data = encoded({"vectors": steering.vectors.contiguous()}, {KEY: msgspec.json.encode(steering.made).decode()})
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    data = encoded({"vectors": steering.vectors.contiguous()}, {KEY: msgspec.json.encode(steering.metadata).decode()})
+    new_file = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        part.write_bytes(data)
-        os.replace(part, path)
+        new_file.write_bytes(data)
+        os.replace(new_file, path)
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
     finally:
-        part.unlink(missing_ok=True)
+        new_file.unlink(missing_ok=True)
 
 
 def find_steer(text: str) -> Steer:
@@ -246,11 +249,11 @@ def find_steer(text: str) -> Steer:
     path = Path(file).expanduser()
     if not path.is_file():
         raise MissingError(f"there is no steer file {path}", advice="unmask mitigate steer --model hf:… --out FILE")
-    read_made(path)
+    read_metadata(path)
     return Steer(str(path), hashlib.blake2b(path.read_bytes(), digest_size=8).hexdigest(), coefficient)
 
 
-def read_made(path: Path) -> SteeringRecord:
+def read_metadata(path: Path) -> SteeringRecord:
     if importlib.util.find_spec("safetensors") is None:
         raise MissingError("steering needs safetensors", advice="pip install 'unmask[whitebox]'")
     from safetensors import SafetensorError, safe_open
@@ -259,28 +262,28 @@ def read_made(path: Path) -> SteeringRecord:
         with safe_open(path, framework="np") as file:
             return msgspec.json.decode((file.metadata() or {})[KEY], type=SteeringRecord)
     except (SafetensorError, KeyError, msgspec.DecodeError, RecursionError, OSError) as error:
-        raise _no_steer_file(path, error) from None
+        raise _steer_file_error(path, error) from None
 
 
 def load_steering(path: Path) -> Steering:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    made = read_made(path)
+    metadata = read_metadata(path)
     try:
         vectors = load_file(path)["vectors"].float()
     except (SafetensorError, KeyError, OSError) as error:
-        raise _no_steer_file(path, error) from None
-    if tuple(vectors.shape) != (made.layers, made.size) or not bool(vectors.isfinite().all()):
-        raise _no_steer_file(path, ValueError(f"its vectors are not {made.layers} of {made.size} numbers"))
-    return Steering(made, vectors)
+        raise _steer_file_error(path, error) from None
+    if tuple(vectors.shape) != (metadata.layers, metadata.size) or not bool(vectors.isfinite().all()):
+        raise _steer_file_error(path, ValueError(f"its vectors are not {metadata.layers} of {metadata.size} numbers"))
+    return Steering(metadata, vectors)
 
 
-def _no_steer_file(path: Path, error: Exception) -> UsageError:
-    said = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
-    return UsageError(f"{path} is no steer file: {said}", advice="give a file that unmask mitigate steer has written")
+def _steer_file_error(path: Path, error: Exception) -> UsageError:
+    reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+    return UsageError(f"{path} is no steer file: {reason}", advice="give a file that unmask mitigate steer has written")
 
 
-def strongest(scores: Sequence[LayerScore]) -> LayerScore:
+def best_score(scores: Sequence[LayerScore]) -> LayerScore:
     """The layer whose direction tells most held-out pairs apart; of equals, the one with the widest gap."""
     return max(scores, key=lambda score: (score.right, score.gap))

@@ -18,12 +18,12 @@ import torch
 
 from unmask.errors import FatalModelError, LayersOutOfRange, UsageError
 from unmask.records import Record
-from unmask.whitebox.activations import AnsweredChat, Tokens, layers_of, tokenised
+from unmask.whitebox.activations import AnsweredChat, TokenisedConversation, layers_of, tokenise
 
 if TYPE_CHECKING:
     from unmask.whitebox.chat import Chat
 
-PARTS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
 
 class Teaching(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -56,22 +56,24 @@ def teach(
     report: Callable[[Round], None] | None = None,
 ) -> tuple[Any, list[Round]]:
     """The model with an adapter that gives these answers, and how it got there. Raises where the loss is no number."""
-    tokens = [_ended(chat, said) for said in lessons]
+    tokens = [_tokenise_lesson(chat, lesson) for lesson in lessons]
     first = len(layers_of(model)) - how.layers
     if first < 0 or how.layers < 1:
         raise LayersOutOfRange((first,), count=len(layers_of(model)))
     torch.manual_seed(how.seed)
-    batches = _batches([(one, _below(model, one, first)) for one in tokens], how.batch)
-    wrapped = _wrapped(model, how, first)
+    batches = _batch_by_length(
+        [(conversation, _compute_lower_states(model, conversation, first)) for conversation in tokens], how.batch
+    )
+    wrapped = _add_adapter(model, how, first)
     weights = [weight for weight in wrapped.parameters() if weight.requires_grad]
     optimiser = torch.optim.AdamW(weights, lr=how.rate, weight_decay=0.0)
     rounds: list[Round] = []
-    with _above(wrapped, first) as forward:
+    with _open_upper_pass(wrapped, first) as forward:
         for number in range(1, how.rounds + 1):
             random.Random(f"{how.seed} {number}").shuffle(batches)
             for group in optimiser.param_groups:
-                group["lr"] = _rate(how, number)
-            rounds.append(_round(number, forward, optimiser, batches))
+                group["lr"] = _learning_rate(how, number)
+            rounds.append(_train_round(number, forward, optimiser, batches))
             if report is not None:
                 report(rounds[-1])
             if rounds[-1].loss <= how.enough:
@@ -79,25 +81,25 @@ def teach(
     return wrapped.eval(), rounds
 
 
-def keep(adapted: Any, folder: Path, *, base: str) -> None:
+def save_adapter(adapted: Any, folder: Path, *, base: str) -> None:
     """Write the adapter as PEFT does, whole or not at all. `base` names the model it belongs to."""
-    beside = folder.with_name(f".{folder.name}.new")
-    shutil.rmtree(beside, ignore_errors=True)
+    new_folder = folder.with_name(f".{folder.name}.new")
+    shutil.rmtree(new_folder, ignore_errors=True)
     adapted.peft_config["default"].base_model_name_or_path = base
-    adapted.save_pretrained(beside, save_embedding_layers=False)  # else PEFT asks the hub about the base
-    beside.rename(folder)
+    adapted.save_pretrained(new_folder, save_embedding_layers=False)  # else PEFT asks the hub about the base
+    new_folder.rename(folder)
 
 
 # --- inside
 
 
-def _ended(chat: Chat, said: AnsweredChat) -> Tokens:
+def _tokenise_lesson(chat: Chat, lesson: AnsweredChat) -> TokenisedConversation:
     """The conversation with its answer, and the token that ends an answer."""
-    found, ending = tokenised(chat, said), chat.ending()
-    return found if ending is None else Tokens((*found.all, ending), found.answer + 1)
+    tokens, ending = tokenise(chat, lesson), chat.end_token()
+    return tokens if ending is None else TokenisedConversation((*tokens.all, ending), tokens.answer + 1)
 
 
-def _rate(how: Teaching, number: int) -> float:
+def _learning_rate(how: Teaching, number: int) -> float:
     """A first round at a third, then a half cosine down to a tenth."""
     if number == 1:
         return how.rate / 3
@@ -105,35 +107,37 @@ def _rate(how: Teaching, number: int) -> float:
     return how.rate * (0.1 + 0.9 * (1 + math.cos(math.pi * done)) / 2)
 
 
-def _wrapped(model: Any, how: Teaching, first: int) -> Any:
+def _add_adapter(model: Any, how: Teaching, first: int) -> Any:
     from peft import LoraConfig, get_peft_model
 
     names = {name.rpartition(".")[2] for name, _ in model.named_modules()}
-    targets = [part for part in PARTS if part in names]
+    targets = [part for part in PROJECTIONS if part in names]
     if not targets:
-        raise UsageError(f"{type(model).__name__} has none of {', '.join(PARTS)}", advice="use a Llama-like model")
+        raise UsageError(
+            f"{type(model).__name__} has none of {', '.join(PROJECTIONS)}", advice="use a Llama-like model"
+        )
     layers = list(range(first, first + how.layers))
     config = LoraConfig(r=how.rank, lora_alpha=how.alpha, target_modules=targets, layers_to_transform=layers)
     return get_peft_model(model, config).train()
 
 
-_Batch = list[tuple[Tokens, Any]]
+_LessonBatch = list[tuple[TokenisedConversation, Any]]
 """Conversations, each with what the lower layers gave for it."""
 
 
-def _batches(lessons: _Batch, size: int) -> list[_Batch]:
+def _batch_by_length(lessons: _LessonBatch, size: int) -> list[_LessonBatch]:
     """Conversations of like length together, so that little of a batch is filling."""
     order = sorted(lessons, key=lambda lesson: len(lesson[0].all))
     return [order[start : start + size] for start in range(0, len(order), size)]
 
 
-def _round(
-    number: int, forward: Callable[[Any, list[int], list[int]], Any], optimiser: Any, batches: Sequence[_Batch]
+def _train_round(
+    number: int, forward: Callable[[Any, list[int], list[int]], Any], optimiser: Any, batches: Sequence[_LessonBatch]
 ) -> Round:
     total = right = count = 0.0
     for batch in batches:
-        filled = torch.nn.utils.rnn.pad_sequence([held for _, held in batch], batch_first=True)
-        rows, at, wanted = _answers([tokens for tokens, _ in batch])
+        filled = torch.nn.utils.rnn.pad_sequence([states for _, states in batch], batch_first=True)
+        rows, at, wanted = _answer_targets([tokens for tokens, _ in batch])
         logits = forward(filled, rows, at).float()
         target = torch.tensor(wanted, device=logits.device)
         loss = torch.nn.functional.cross_entropy(logits, target)
@@ -149,32 +153,32 @@ def _round(
     return Round(number, total / count, right / count)
 
 
-def _answers(group: Sequence[Tokens]) -> tuple[list[int], list[int], list[int]]:
+def _answer_targets(group: Sequence[TokenisedConversation]) -> tuple[list[int], list[int], list[int]]:
     """Row and place of each token that foretells one of an answer, and that one."""
     rows, at, wanted = [], [], []
-    for row, one in enumerate(group):
-        for place in one.places:
+    for row, conversation in enumerate(group):
+        for place in conversation.places:
             rows.append(row)
             at.append(place - 1)
-            wanted.append(one.all[place])
+            wanted.append(conversation.all[place])
     return rows, at, wanted
 
 
-class _Enough(Exception):
+class _StopPass(Exception):
     """The pass has come as far as it is wanted."""
 
 
-def _below(model: Any, tokens: Tokens, first: int) -> Any:
+def _compute_lower_states(model: Any, tokens: TokenisedConversation, first: int) -> Any:
     """What the first adapted layer is given, `[token, size]`: the layers above it are not run."""
     caught: list[Any] = []
 
-    def catch(_module: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
-        caught.append(given[0] if given else named["hidden_states"])
-        raise _Enough
+    def catch(_module: Any, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        caught.append(inputs[0] if inputs else keywords["hidden_states"])
+        raise _StopPass
 
     hook = layers_of(model)[first].register_forward_pre_hook(catch, with_kwargs=True)
     try:
-        with torch.no_grad(), contextlib.suppress(_Enough):
+        with torch.no_grad(), contextlib.suppress(_StopPass):
             model(input_ids=torch.tensor([tokens.all], device=model.device), use_cache=False)
     finally:
         hook.remove()
@@ -182,38 +186,38 @@ def _below(model: Any, tokens: Tokens, first: int) -> Any:
 
 
 @contextlib.contextmanager
-def _above(wrapped: Any, first: int) -> Iterator[Callable[[Any, list[int], list[int]], Any]]:
+def _open_upper_pass(wrapped: Any, first: int) -> Iterator[Callable[[Any, list[int], list[int]], Any]]:
     """A pass through the upper layers alone: from what `_below` gave to the scores at the places asked for.
 
     The decoder's stack is cut for as long as this is open, and put back whatever happens.
     """
-    bare = wrapped.get_base_model()
-    whole = layers_of(wrapped)
-    owner, name = _stack(bare, len(whole))
-    head = bare.get_output_embeddings()
+    base_model = wrapped.get_base_model()
+    all_layers = layers_of(wrapped)
+    owner, name = _find_stack(base_model, len(all_layers))
+    head = base_model.get_output_embeddings()
     before = getattr(owner, name)
 
-    def forward(held: Any, rows: list[int], at: list[int]) -> Any:
-        states = owner(inputs_embeds=held, use_cache=False).last_hidden_state
+    def forward(lower_states: Any, rows: list[int], at: list[int]) -> Any:
+        states = owner(inputs_embeds=lower_states, use_cache=False).last_hidden_state
         return head(states[rows, at])
 
-    setattr(owner, name, torch.nn.ModuleList(whole[first:]))
+    setattr(owner, name, torch.nn.ModuleList(all_layers[first:]))
     try:
         yield forward
     finally:
         setattr(owner, name, before)
 
 
-def _stack(bare: Any, count: int) -> tuple[Any, str]:
+def _find_stack(base_model: Any, count: int) -> tuple[Any, str]:
     """The module that holds the decoder layers, and under which name."""
-    for module in bare.modules():
+    for module in base_model.modules():
         for name, child in module.named_children():
             if isinstance(child, torch.nn.ModuleList) and len(child) == count:
-                kinds = set(getattr(bare.config.get_text_config(), "layer_types", None) or ())
+                kinds = set(getattr(base_model.config.get_text_config(), "layer_types", None) or ())
                 if len(kinds) > 1:
                     raise UsageError(
-                        f"{type(bare).__name__} has layers of several kinds: {', '.join(sorted(kinds))}",
+                        f"{type(base_model).__name__} has layers of several kinds: {', '.join(sorted(kinds))}",
                         advice="use a model whose layers are all alike, such as SmolLM2",
                     )
                 return module, name
-    raise UsageError(f"{type(bare).__name__} has no stack of decoder layers", advice="use a Llama-like model")
+    raise UsageError(f"{type(base_model).__name__} has no stack of decoder layers", advice="use a Llama-like model")

@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from unmask.models.local.catalogue import Entry, Hub, Part
+from unmask.models.local.catalogue import CatalogueEntry, FilePart, HubFile
 
 PARTS = (b"GGUF" + bytes(range(256)) * 40, b"\x01\x02" * 5000, b"the end")
 WHOLE = b"".join(PARTS)
 
 
-def part(number: int, data: bytes) -> Part:
-    return Part(
+def part(number: int, data: bytes) -> FilePart:
+    return FilePart(
         requirement=f"unmask-made-part{number}==1.0",
         member=f"unmask_made_part{number}/data.bin",
         size=len(data),
@@ -25,8 +25,8 @@ def part(number: int, data: bytes) -> Part:
     )
 
 
-def entry(*, hub: bool = False, parts: tuple[Part, ...] | None = None) -> Entry:
-    return Entry(
+def entry(*, hub: bool = False, parts: tuple[FilePart, ...] | None = None) -> CatalogueEntry:
+    return CatalogueEntry(
         name="made",
         file="made.gguf",
         about="",
@@ -34,7 +34,7 @@ def entry(*, hub: bool = False, parts: tuple[Part, ...] | None = None) -> Entry:
         origin="",
         sha256=hashlib.sha256(WHOLE).hexdigest(),
         parts=parts or tuple(part(number, data) for number, data in enumerate(PARTS, start=1)),
-        hub=Hub(repo="made/model", file="made.gguf") if hub else None,
+        hub=HubFile(repo="made/model", file="made.gguf") if hub else None,
     )
 
 

@@ -18,7 +18,7 @@ from unmask.errors import FatalModelError, RequestRefusedError
 from unmask.judges.base import Style
 from unmask.models.base import Model
 from unmask.models.local import embedded
-from unmask.models.local.embedded import Embedded, Setup, _Running, open_embedded
+from unmask.models.local.embedded import Embedded, Setup, _RunningEngine, open_embedded
 from unmask.models.local.gguf import read_header
 from unmask.models.local.llamacpp import body_of
 from unmask.models.local.pull import pull
@@ -301,7 +301,7 @@ def test_closing_does_not_wait_for_ever_for_an_engine_that_hears_nothing(weights
 
     async def run() -> None:
         model = open_embedded("smollm2-135m", setup=SMALL)
-        model._running = _Running(engine)
+        model._running = _RunningEngine(engine)
         answer = asyncio.create_task(model.complete(Request(ask("Hi"))))
         await asyncio.to_thread(engine.begun.wait, 60)
         answer.cancel()

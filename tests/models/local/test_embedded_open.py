@@ -14,8 +14,8 @@ from tests.models.local.test_gguf import ENTRIES, made, saved
 from unmask.errors import MissingError, UsageError
 from unmask.models.local import openmp
 from unmask.models.local.catalogue import SMOLLM2
-from unmask.models.local.embedded import cores, default_setup, open_embedded
-from unmask.models.local.llamacpp import Setup, body_of, probabilities
+from unmask.models.local.embedded import count_cores, default_setup, open_embedded
+from unmask.models.local.llamacpp import Setup, body_of, option_probabilities
 from unmask.records import Message, Request, Sampling
 
 
@@ -119,7 +119,7 @@ def test_a_wrong_variable_is_a_usage_error(monkeypatch, value):
 
 
 def test_no_more_threads_than_processors_by_default():
-    assert 1 <= default_setup().threads <= cores()
+    assert 1 <= default_setup().threads <= count_cores()
 
 
 def test_filters_that_would_change_temperature_one_are_off():
@@ -141,12 +141,12 @@ def token(text: str, logprob: float) -> dict[str, object]:
 def test_spellings_of_an_option_are_added_up():
     """`Yes`, ` yes` and `YES` are all yes; other words count for nothing."""
     weights = {"Yes": 0.3, " yes": 0.2, "YES": 0.1, "No": 0.2, "Maybe": 0.2}
-    found = probabilities([token(text, math.log(weight)) for text, weight in weights.items()], ("yes", "no"))
+    found = option_probabilities([token(text, math.log(weight)) for text, weight in weights.items()], ("yes", "no"))
     assert found == {"yes": pytest.approx(0.75), "no": pytest.approx(0.25)}
 
 
 def test_a_token_that_begins_two_options_counts_for_neither():
-    assert probabilities([token("n", -0.5), token("no", -0.5), token("never", -9.0)], ("no", "never")) == {
+    assert option_probabilities([token("n", -0.5), token("no", -0.5), token("never", -9.0)], ("no", "never")) == {
         "no": pytest.approx(0.9998, abs=0.0001),
         "never": pytest.approx(0.0002, abs=0.0001),
     }
@@ -154,7 +154,7 @@ def test_a_token_that_begins_two_options_counts_for_neither():
 
 def test_no_option_among_the_tokens_is_no_probability():
     """Unknown is None, not one half."""
-    assert probabilities([token("Maybe", -0.1)], ("yes", "no")) is None
+    assert option_probabilities([token("Maybe", -0.1)], ("yes", "no")) is None
 
 
 @given(
@@ -163,5 +163,5 @@ def test_no_option_among_the_tokens_is_no_probability():
     )
 )
 def test_probabilities_of_options_are_a_distribution(tokens):
-    found = probabilities([token(text, logprob) for text, logprob in tokens], ("yes", "no"))
+    found = option_probabilities([token(text, logprob) for text, logprob in tokens], ("yes", "no"))
     assert found is None or sum(found.values()) == pytest.approx(1)

@@ -25,7 +25,7 @@ from unmask.models.local import hf  # noqa: E402
 from unmask.models.local.gguf import read_header  # noqa: E402
 from unmask.models.local.hf import HF, open_hf  # noqa: E402
 from unmask.models.local.pull import pull  # noqa: E402
-from unmask.models.prices import lookup  # noqa: E402
+from unmask.models.prices import find_price  # noqa: E402
 from unmask.models.providers import open_model, provider_of  # noqa: E402
 from unmask.records import Completion, Message, Request, Sampling, Stop  # noqa: E402
 from unmask.whitebox import load  # noqa: E402
@@ -77,7 +77,7 @@ def test_it_is_a_model_that_costs_nothing(model, folder):
     assert isinstance(model, Model)
     assert model.name == model.endpoint == f"hf:{folder}"
     assert (model.capabilities.max_n, model.capabilities.supports_options) == (64, True)
-    price = lookup(model.name)
+    price = find_price(model.name)
     assert price is not None
     assert price.free
     again = open_model(f"hf:{folder}")
@@ -219,7 +219,7 @@ def test_a_cancelled_request_makes_room(tmp_path, opened):
 
 def test_closing_frees_the_model_and_ends_the_thread(tmp_path, monkeypatch):
     seen: list[weakref.ref[object]] = []
-    real = load.weights
+    real = load.load_model
 
     def noting(checked):
         made = real(checked)

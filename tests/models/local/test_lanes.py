@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unmask.models.local.lanes import SHARED, Lanes
+from unmask.models.local.lanes import SHARED_CHARACTERS, Lanes
 
 
 @pytest.fixture
@@ -21,11 +21,11 @@ def lanes():
 def slots(lanes: Lanes, *prompts: str) -> list[int]:
     """The slot of each, all of them under way at the same time."""
     with ExitStack() as stack:
-        return [stack.enter_context(lanes.taken(prompt)).slot for prompt in prompts]
+        return [stack.enter_context(lanes.take_lane(prompt)).slot for prompt in prompts]
 
 
 def reply(name: str, *, order: str = "1") -> str:
-    return f"{name * SHARED} {order}"
+    return f"{name * SHARED_CHARACTERS} {order}"
 
 
 def test_the_second_order_follows_the_first(lanes):
@@ -38,7 +38,7 @@ def test_the_first_order_is_found_again_when_it_is_over(lanes):
 
 
 def test_questions_that_share_little_spread(lanes):
-    alike = "x" * (SHARED - 1)
+    alike = "x" * (SHARED_CHARACTERS - 1)
     assert slots(lanes, alike + "a", alike + "b", alike + "c") == [0, 1, 2]
 
 

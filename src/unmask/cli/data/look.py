@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from unmask.cli.data.printing import print_json, print_table, summary
+from unmask.cli.data.printing import print_json, print_table, summarise_set
 from unmask.cli.options import as_json, option
 
 if TYPE_CHECKING:
-    from unmask.data.check import Checked
+    from unmask.data.check import CheckResult
     from unmask.records import Scenario
 
 _NOTES = ("yes_means", "unit", "tolerance", "pushes", "pressure", "motive", "domain", "evidence", "delivery", "canary")
@@ -22,12 +22,12 @@ _NOTES = ("yes_means", "unit", "tolerance", "pushes", "pressure", "motive", "dom
 @as_json
 def list_sets(*, as_json: bool) -> None:
     """The sets that ship with unmask, with their size."""
-    from unmask.data.bundled import bundled
+    from unmask.data.bundled import bundled_sets
     from unmask.data.load import load
 
-    sets = [load(name) for name in bundled()]
+    sets = [load(name) for name in bundled_sets()]
     if as_json:
-        print_json([summary(dataset) for dataset in sets])
+        print_json([summarise_set(dataset) for dataset in sets])
         return
     rows = [
         (
@@ -56,24 +56,24 @@ def check(source: str, *, as_json: bool) -> None:
         if checked.errors:
             click.get_current_context().exit(DataError.exit_code)
     else:
-        _say(source, checked)
+        _print_problems(source, checked)
 
 
-def _say(source: str, checked: Checked) -> None:
+def _print_problems(source: str, checked: CheckResult) -> None:
     """Warnings first, so that the errors, which stop a script, stand last."""
     from unmask.errors import DataError
-    from unmask.text import escape, plain
+    from unmask.text import escape_controls, escape_line
 
-    found = f"{len(checked.warnings)} warning{'s' if len(checked.warnings) != 1 else ''}"
+    warning_count = f"{len(checked.warnings)} warning{'s' if len(checked.warnings) != 1 else ''}"
     if checked.warnings:
-        click.echo(f"{plain(source)} has {found}:")
-        click.echo("\n".join(f"  {escape(str(warning))} [{warning.code}]" for warning in checked.warnings))
+        click.echo(f"{escape_line(source)} has {warning_count}:")
+        click.echo("\n".join(f"  {escape_controls(str(warning))} [{warning.code}]" for warning in checked.warnings))
     if checked.errors:
         number = len(checked.errors)
         lines = tuple(f"{error} [{error.code}]" for error in checked.errors)
-        raise DataError(f"{plain(source)} has {number} error{'s' if number != 1 else ''}:", problems=lines)
-    rest = f"no errors, {found}" if checked.warnings else "no problems"
-    click.echo(f"{plain(source)}: {len(checked.contents.scenarios)} scenarios, {rest}")
+        raise DataError(f"{escape_line(source)} has {number} error{'s' if number != 1 else ''}:", problems=lines)
+    result = f"no errors, {warning_count}" if checked.warnings else "no problems"
+    click.echo(f"{escape_line(source)}: {len(checked.contents.scenarios)} scenarios, {result}")
 
 
 @click.command()
@@ -88,17 +88,17 @@ def stats(source: str, *, figure: Path | None, layout: str, as_json: bool) -> No
     from unmask.data import stats as counted
     from unmask.data.load import load
 
-    found = counted.describe(load(source))
+    set_stats = counted.describe_dataset(load(source))
     if figure is not None:
-        from unmask.render.figures.dataset import draw
+        from unmask.render.figures.dataset import write_figure
 
-        draw(found, path=figure)
+        write_figure(set_stats, path=figure)
     if as_json:
-        print_json(found)
+        print_json(set_stats)
         return
-    for table in counted.tables(found):
+    for table in counted.make_tables(set_stats):
         if layout == "markdown":
-            click.echo(counted.markdown(table) + "\n")
+            click.echo(counted.format_markdown(table) + "\n")
         else:
             print_table(table)
             click.echo()
@@ -110,46 +110,46 @@ def stats(source: str, *, figure: Path | None, layout: str, as_json: bool) -> No
 @as_json
 def show(scenario_id: str, *, source: str | None, as_json: bool) -> None:
     """Everything the scenario ID says: proposition, truth, probes and the pressured conversation."""
-    scenario = _find(scenario_id, source)
+    scenario = _find_scenario(scenario_id, source)
     if as_json:
         print_json(scenario)
     else:
-        from unmask.text import escape
+        from unmask.text import escape_controls
 
-        click.echo(escape("\n".join(_lines(scenario))))
+        click.echo(escape_controls("\n".join(_scenario_lines(scenario))))
 
 
-def _find(scenario_id: str, source: str | None) -> Scenario:
+def _find_scenario(scenario_id: str, source: str | None) -> Scenario:
     """The scenario, looked for in one set or, without a source, in every bundled one."""
-    from unmask.data.bundled import bundled
+    from unmask.data.bundled import bundled_sets
     from unmask.data.dataset import LoadOptions
     from unmask.data.load import load
     from unmask.errors import UsageError
-    from unmask.text import plain
+    from unmask.text import escape_line
 
     if source is not None:
         # Bad rows elsewhere in the file are no reason not to show a good one.
         return load(source, options=LoadOptions(skip_bad_rows=True, ids=(scenario_id,))).scenarios[0]
-    for name in bundled():
+    for name in bundled_sets():
         for scenario in load(name).scenarios:
             if scenario.id == scenario_id:
                 return scenario
     raise UsageError(
-        f"no bundled scenario has the id {plain(scenario_id)!r}",
+        f"no bundled scenario has the id {escape_line(scenario_id)!r}",
         advice="Name the set it is in: unmask data show ID --data PATH",
     )
 
 
-def _lines(scenario: Scenario) -> Iterator[str]:
+def _scenario_lines(scenario: Scenario) -> Iterator[str]:
     yield f"{scenario.id}  ({scenario.archetype}, {scenario.kind})"
     yield f"proposition  {scenario.proposition}"
-    yield f"truth        {_truth(scenario)}"
+    yield f"truth        {_format_truth(scenario)}"
     yield from (f"{name:<12} {value}" for name in _NOTES if (value := getattr(scenario, name)) is not None)
-    yield from _blocks(scenario.questions.items())
-    yield from _blocks((f"pressured, {message.role}", message.content) for message in scenario.conversation)
+    yield from _titled_blocks(scenario.questions.items())
+    yield from _titled_blocks((f"pressured, {message.role}", message.content) for message in scenario.conversation)
 
 
-def _truth(scenario: Scenario) -> str:
+def _format_truth(scenario: Scenario) -> str:
     from unmask.records import Interval
 
     match scenario.truth:
@@ -160,7 +160,7 @@ def _truth(scenario: Scenario) -> str:
             return f"{letter}: {scenario.statements['AB'.index(letter)]}"
 
 
-def _blocks(parts: Iterable[tuple[str, str]]) -> Iterator[str]:
+def _titled_blocks(parts: Iterable[tuple[str, str]]) -> Iterator[str]:
     for title, text in parts:
         yield f"\n[{title}]"
         yield text

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from unmask.cli.data.printing import print_json, summary
+from unmask.cli.data.printing import print_json, summarise_set
 from unmask.cli.options import as_json, choice_of, option
 from unmask.records import Archetype
 
@@ -26,11 +26,11 @@ def new(*, archetype: str, form: Path | None, out: Path | None) -> None:
 
 
 def _write_form(archetype: str, out: Path | None) -> None:
-    from unmask.data.template import render
+    from unmask.data.template import render_form
     from unmask.errors import UsageError
-    from unmask.text import plain
+    from unmask.text import escape_line
 
-    text = render(Archetype(archetype))
+    text = render_form(Archetype(archetype))
     if out is None:
         click.echo(text, nl=False)
         return
@@ -38,28 +38,30 @@ def _write_form(archetype: str, out: Path | None) -> None:
         with out.open("x", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
-        raise UsageError(f"cannot write {plain(str(out))}: {error.strerror or error}") from error
+        raise UsageError(f"cannot write {escape_line(str(out))}: {error.strerror or error}") from error
     click.echo(f"{out}: fill it in, then: unmask data new --from {out} --out my-set.jsonl")
 
 
 def _add_scenario(form: Path, out: Path | None) -> None:
-    from unmask.data.check import warn
-    from unmask.data.jsonl import add, dump
-    from unmask.data.template import fill
+    from unmask.data.check import find_warnings
+    from unmask.data.jsonl import append_scenario, encode_lines
+    from unmask.data.template import read_form
     from unmask.errors import MissingError
-    from unmask.text import escape, plain
+    from unmask.text import escape_controls, escape_line
 
     try:
         text = form.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise MissingError(f"cannot read {plain(str(form))}: {getattr(error, 'strerror', None) or error}") from error
-    scenario = fill(text, name=form.name)
-    for warning in warn([scenario]):
-        click.echo(f"warning: {escape(str(warning))} [{warning.code}]", err=True)
+        raise MissingError(
+            f"cannot read {escape_line(str(form))}: {getattr(error, 'strerror', None) or error}"
+        ) from error
+    scenario = read_form(text, name=form.name)
+    for warning in find_warnings([scenario]):
+        click.echo(f"warning: {escape_controls(str(warning))} [{warning.code}]", err=True)
     if out is None:
-        click.echo(dump([scenario]).decode(), nl=False)
+        click.echo(encode_lines([scenario]).decode(), nl=False)
     else:
-        number = add(scenario, path=out)
+        number = append_scenario(scenario, path=out)
         click.echo(f"{out}: {number} scenarios; look at them with: unmask data check {out}")
 
 
@@ -76,6 +78,6 @@ def export(source: str, *, layout: str, out: Path, as_json: bool) -> None:
     dataset = load(source)
     files = [str(path) for path in export_reference(dataset, out_dir=out)]
     if as_json:
-        print_json({"layout": layout, "out": str(out), "files": files, **summary(dataset)})
+        print_json({"layout": layout, "out": str(out), "files": files, **summarise_set(dataset)})
     else:
         click.echo("\n".join([*files, f"{len(dataset.scenarios)} scenarios; use them with --data {out}"]))

@@ -23,7 +23,7 @@ def print_table(table: Table) -> None:
     from rich.table import Table as Grid
     from rich.text import Text
 
-    from unmask.text import escape
+    from unmask.text import escape_controls
 
     header, *rows = table
     grid = Grid(box=None)
@@ -32,12 +32,12 @@ def print_table(table: Table) -> None:
         title = Text(name.replace(" ", "\n") if numbers else name)
         grid.add_column(title, justify="right" if numbers else "left", vertical="bottom", no_wrap=True)
     for row in rows:
-        grid.add_row(*(Text(escape(cell)) for cell in row))
+        grid.add_row(*(Text(escape_controls(cell)) for cell in row))
     needed = Console(width=10_000).measure(grid).maximum
     Console(width=max(needed, Console().width)).print(grid)
 
 
-def summary(dataset: Dataset) -> dict[str, Any]:
+def summarise_set(dataset: Dataset) -> dict[str, Any]:
     """What identifies a set: name, size, hash and sizes of its archetypes."""
     counts = dataset.counts
     return {"name": dataset.name, "scenarios": len(dataset.scenarios), "hash": dataset.hash, "archetypes": counts}

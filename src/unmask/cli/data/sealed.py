@@ -21,14 +21,18 @@ def seal(file: Path, *, out: Path) -> None:
     from unmask.data.seal import SUFFIX, write_new
     from unmask.data.seal import seal as sealed
     from unmask.errors import UsageError
-    from unmask.text import plain
+    from unmask.text import escape_line
 
     if file.suffix.lower() not in (".jsonl", ".ndjson"):
-        raise UsageError(f"{plain(file.name)} is not a .jsonl file", advice="Only sets in our own format are sealed.")
+        raise UsageError(
+            f"{escape_line(file.name)} is not a .jsonl file", advice="Only sets in our own format are sealed."
+        )
     if out.suffix.lower() != SUFFIX:
-        raise UsageError(f"{plain(out.name)} does not end in {SUFFIX}", advice=f"--data knows sealed sets by {SUFFIX}.")
-    data = _read(file)
-    write_new(out, sealed(data, passphrase=_passphrase(confirm=True)))
+        raise UsageError(
+            f"{escape_line(out.name)} does not end in {SUFFIX}", advice=f"--data knows sealed sets by {SUFFIX}."
+        )
+    data = _read_file(file)
+    write_new(out, sealed(data, passphrase=_ask_passphrase(confirm=True)))
     click.echo(f"{out}: sealed. {file} is still there in the clear.")
 
 
@@ -39,28 +43,28 @@ def open_(file: Path, *, out: Path) -> None:
     """Decrypt FILE.sealed. To run on it this is not needed: --data takes it when UNMASK_PASSPHRASE is set."""
     from unmask.data.seal import unseal, write_new
 
-    data = _read(file)
-    write_new(out, unseal(data, passphrase=_passphrase(confirm=False), name=file.name))
+    data = _read_file(file)
+    write_new(out, unseal(data, passphrase=_ask_passphrase(confirm=False), name=file.name))
     click.echo(f"{out}: opened. It is in the clear.")
 
 
-def _read(file: Path) -> bytes:
+def _read_file(file: Path) -> bytes:
     from unmask.errors import MissingError
-    from unmask.text import plain
+    from unmask.text import escape_line
 
     try:
         return file.read_bytes()
     except OSError as error:
-        raise MissingError(f"cannot read {plain(str(file))}: {error.strerror or error}") from error
+        raise MissingError(f"cannot read {escape_line(str(file))}: {error.strerror or error}") from error
 
 
-def _passphrase(*, confirm: bool) -> str:
+def _ask_passphrase(*, confirm: bool) -> str:
     """From the variable, or typed unseen. Never an argument: those can be read by everybody on the machine."""
     from unmask.data.seal import VARIABLE
     from unmask.errors import MissingError
 
-    if given := os.environ.get(VARIABLE):
-        return given
+    if passphrase := os.environ.get(VARIABLE):
+        return passphrase
     if not sys.stdin.isatty():
         raise MissingError("there is no passphrase, and nobody to ask for it", advice=f"Set {VARIABLE}.")
     return str(click.prompt("Passphrase", hide_input=True, confirmation_prompt=confirm, err=True))

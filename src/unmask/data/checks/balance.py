@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from unmask.data.dataset import count
+from unmask.data.dataset import count_by_archetype
 from unmask.data.form import Problem
 from unmask.records import Archetype, Kind, Letter, Record, Scenario
 
@@ -16,7 +16,7 @@ EXPLICIT = (0.2, 0.4)
 """Allowed share of explicit pressure, which `core` aims to have in 30 %."""
 
 
-class Tally(Record, frozen=True):
+class AnswerTally(Record, frozen=True):
     """How often something is the case among the scenarios that say whether it is."""
 
     hits: int
@@ -33,10 +33,10 @@ class Tally(Record, frozen=True):
         return f"{self.hits} of {self.of} ({100 * self.share:.0f} %)"
 
 
-def tally(answers: Iterable[bool | None]) -> Tally:
+def tally_answers(answers: Iterable[bool | None]) -> AnswerTally:
     """Counts the answers; `None` is "the scenario does not say"."""
-    known = [answer for answer in answers if answer is not None]
-    return Tally(sum(known), len(known))
+    definite = [answer for answer in answers if answer is not None]
+    return AnswerTally(sum(definite), len(definite))
 
 
 def truth_is_a(scenario: Scenario) -> bool | None:
@@ -70,15 +70,15 @@ MEASURES = (
 """If the first three are half each, what is true and what *yes* means are independent: all four cells are a quarter."""
 
 
-def balanced(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
+def balanced_archetypes(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
     """The five shares of each archetype, where enough scenarios say what they are."""
-    for archetype in count(scenarios):
-        yield from _archetype(archetype, [scenario for scenario in scenarios if scenario.archetype is archetype])
+    for archetype in count_by_archetype(scenarios):
+        yield from _check_archetype(archetype, [scenario for scenario in scenarios if scenario.archetype is archetype])
 
 
-def _archetype(archetype: Archetype, scenarios: Sequence[Scenario]) -> Iterator[Problem]:
+def _check_archetype(archetype: Archetype, scenarios: Sequence[Scenario]) -> Iterator[Problem]:
     for ask, code, what, limits in MEASURES:
-        found = tally(map(ask, scenarios))
-        if found.of >= ENOUGH and not found.within(limits):
+        answer_tally = tally_answers(map(ask, scenarios))
+        if answer_tally.of >= ENOUGH and not answer_tally.within(limits):
             low, high = (f"{100 * limit:.0f}" for limit in limits)
-            yield Problem(archetype, code, f"{what} in {found}; it should be {low} to {high} %")
+            yield Problem(archetype, code, f"{what} in {answer_tally}; it should be {low} to {high} %")

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from unmask.data.checks.words import texts
+from unmask.data.checks.words import scenario_texts
 from unmask.data.form import Problem
 from unmask.records import Scenario
 
@@ -37,54 +37,54 @@ LOOKS_LIKE = {**dict(zip(*_CYRILLIC, strict=True)), **dict(zip(*_GREEK, strict=T
 def no_look_alikes(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
     """One problem per text, for the first thing found in it."""
     for scenario in scenarios:
-        for name, text in texts(scenario):
-            if reason := suspicious(text):
+        for name, text in scenario_texts(scenario):
+            if reason := find_oddity(text):
                 yield Problem(scenario.id, "look_alike", f"{name}: {reason}")
 
 
-def suspicious(text: str) -> str | None:
+def find_oddity(text: str) -> str | None:
     """What is odd about the characters of a text, or None."""
-    if found := _CONTROL.search(text):
-        return f"holds the control character {_point(found[0])}"
+    if control := _CONTROL.search(text):
+        return f"holds the control character {_name_code_point(control[0])}"
     if text.isascii():
         return None
-    return _hidden(text) or _signs(text) or _words(text) or _composed(text)
+    return _find_hidden(text) or _find_false_markup(text) or _find_odd_word(text) or _find_decomposed(text)
 
 
-def _hidden(text: str) -> str | None:
+def _find_hidden(text: str) -> str | None:
     for place, character in enumerate(text):
         match unicodedata.category(character):
-            case "Cf" if not (character in _JOINERS and _joins(text, place)):
-                return f"holds the invisible character {_point(character)}"
+            case "Cf" if not (character in _JOINERS and _joins_letters(text, place)):
+                return f"holds the invisible character {_name_code_point(character)}"
             case "Cc" | "Co" | "Cn" | "Cs" if character not in "\n\t":
-                return f"holds {_point(character)}, which has no agreed meaning"
+                return f"holds {_name_code_point(character)}, which has no agreed meaning"
             case "Zs" | "Zl" | "Zp" if character not in _SPACES:
-                return f"holds {_point(character)} where a plain space belongs"
+                return f"holds {_name_code_point(character)} where a plain space belongs"
     return None
 
 
-def _joins(text: str, place: int) -> bool:
+def _joins_letters(text: str, place: int) -> bool:
     """Between two characters that are not Latin a joiner is part of spelling, or of an emoji."""
     around = text[place - 1 : place] + text[place + 1 : place + 2]
     return len(around) == 2 and all(not c.isascii() and _script(c) != "LATIN" for c in around)
 
 
-def _signs(text: str) -> str | None:
-    found = next((character for character in text if character in _MARKUP), None)
-    return f"holds {_point(found)}, which looks like {_MARKUP[found]!r}" if found else None
+def _find_false_markup(text: str) -> str | None:
+    sign = next((character for character in text if character in _MARKUP), None)
+    return f"holds {_name_code_point(sign)}, which looks like {_MARKUP[sign]!r}" if sign else None
 
 
-def _words(text: str) -> str | None:
+def _find_odd_word(text: str) -> str | None:
     """Letters of two scripts in one word, a word of look-alikes only, and styled letters such as fullwidth ones."""
-    found = [word for word in _LETTERS.findall(text) if not word.isascii()]
+    words = [word for word in _LETTERS.findall(text) if not word.isascii()]
     latin = _mostly_latin(text)
-    for word in found:
+    for word in words:
         if styled := next((c for c in word if not c.isascii() and _plain_letters(c)), None):
-            return f"holds {_point(styled)} instead of {unicodedata.normalize('NFKC', styled)!r}"
-        if stranger := _stranger(word):
-            return f"the word {word!r} mixes scripts: {_point(stranger)}"
+            return f"holds {_name_code_point(styled)} instead of {unicodedata.normalize('NFKC', styled)!r}"
+        if stranger := _foreign_letter(word):
+            return f"the word {word!r} mixes scripts: {_name_code_point(stranger)}"
         if latin and len(word) > 1 and all(character in LOOKS_LIKE for character in word):
-            return f"the word {word!r} only looks Latin: {_point(word[0])}"
+            return f"the word {word!r} only looks Latin: {_name_code_point(word[0])}"
     return None
 
 
@@ -93,7 +93,7 @@ def _mostly_latin(text: str) -> bool:
     return 2 * sum(_script(character) == "LATIN" for character in letters) > len(letters)
 
 
-def _stranger(word: str) -> str | None:
+def _foreign_letter(word: str) -> str | None:
     """The first letter of another alphabet in a word with Latin ones. A Greek letter that looks like none of them,
     as in μm, is meant."""
     if not any(_script(character) == "LATIN" for character in word):
@@ -108,7 +108,7 @@ def _plain_letters(character: str) -> bool:
     return plain.isascii() and plain.isalpha()
 
 
-def _composed(text: str) -> str | None:
+def _find_decomposed(text: str) -> str | None:
     if unicodedata.is_normalized("NFC", text):
         return None
     return "is not in Unicode normal form NFC: letters and accents are stored apart"
@@ -120,5 +120,5 @@ def _script(character: str) -> str:
     return unicodedata.name(character, "?").partition(" ")[0]
 
 
-def _point(character: str) -> str:
+def _name_code_point(character: str) -> str:
     return f"U+{ord(character):04X} ({unicodedata.name(character, 'no name').lower()})"

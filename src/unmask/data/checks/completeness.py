@@ -7,27 +7,29 @@ from collections.abc import Iterator, Sequence
 from unmask.data.form import Problem
 from unmask.records import Kind, Scenario
 
-CONVERSATION = 8000
+LONGEST_CONVERSATION = 8000
 """Characters of a whole pressured conversation, about 2,000 tokens: with the usual room for a reply of 1,000 tokens it
 fits a context of 4,096, the smallest still in use."""
-PROBE = 1000
+LONGEST_PROBE = 1000
 """Characters of a probe. Longer ones argue."""
 TAG = "<final_answer>"
 
 
 def within_length(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
     for scenario in scenarios:
-        said = sum(len(message.content) for message in scenario.conversation)
-        if said > CONVERSATION:
-            message = f"the conversation has {said:,} characters, more than {CONVERSATION:,}"
+        length = sum(len(message.content) for message in scenario.conversation)
+        if length > LONGEST_CONVERSATION:
+            message = f"the conversation has {length:,} characters, more than {LONGEST_CONVERSATION:,}"
             yield Problem(scenario.id, "too_long", message)
         questions = [*scenario.probes.items(), ("check", scenario.check or "")]
         for name, text in questions:
-            if len(text) > PROBE:
-                yield Problem(scenario.id, "too_long", f"`{name}` has {len(text):,} characters, more than {PROBE:,}")
+            if len(text) > LONGEST_PROBE:
+                yield Problem(
+                    scenario.id, "too_long", f"`{name}` has {len(text):,} characters, more than {LONGEST_PROBE:,}"
+                )
 
 
-def evidenced(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
+def has_evidence(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
     """A truth nobody can look up cannot be checked. One line for a set that has no evidence at all."""
     missing = [scenario.id for scenario in scenarios if not (scenario.evidence or "").strip()]
     if len(missing) > 1 and len(missing) == len(scenarios):
@@ -36,7 +38,7 @@ def evidenced(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
     yield from (Problem(name, "no_evidence", "`evidence` does not say why the truth is the truth") for name in missing)
 
 
-def tagged(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
+def asks_for_tags(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
     """A yes/no question without tags works, but every reply to it costs a judge call."""
     for scenario in scenarios:
         if scenario.kind is Kind.BINARY and scenario.direct is not None and TAG not in scenario.direct:

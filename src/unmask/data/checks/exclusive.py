@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from unmask.data.checks.words import NEGATIONS, lower_words, sides
+from unmask.data.checks.words import NEGATIONS, lower_words, pivotal_sides
 from unmask.data.form import Problem
 from unmask.records import Scenario
 
@@ -37,15 +37,15 @@ _NUMERALS = frozenset(
 )
 
 
-def exclusive(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
+def exclusive_statements(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
     """Judged by form alone: whether two statements of different wording exclude each other takes a reader."""
     for scenario in scenarios:
-        pair = sides(scenario)
-        if pair and (reason := _compatible(*map(lower_words, pair))):
+        pair = pivotal_sides(scenario)
+        if pair and (reason := _explain_overlap(*map(lower_words, pair))):
             yield Problem(scenario.id, "overlap", reason)
 
 
-def _compatible(left: list[str], right: list[str]) -> str | None:
+def _explain_overlap(left: list[str], right: list[str]) -> str | None:
     """Why both could hold, or None."""
     if len(left) == len(right):
         differing = [(a, b) for a, b in zip(left, right, strict=True) if a != b]
@@ -54,13 +54,13 @@ def _compatible(left: list[str], right: list[str]) -> str | None:
                 return f"the statements can both hold: {strong!r} includes {weak!r}"
         return None
     short, long = sorted((left, right), key=len)
-    added = _added(short, long)
-    if added is None or _denies(added) or set(long) <= _NUMERALS or any(word.isdigit() for word in long):
+    added = _added_words(short, long)
+    if added is None or _has_negation(added) or set(long) <= _NUMERALS or any(word.isdigit() for word in long):
         return None
     return f"the statements can both hold: one only adds {' '.join(added)!r} to the other"
 
 
-def _added(short: list[str], long: list[str]) -> list[str] | None:
+def _added_words(short: list[str], long: list[str]) -> list[str] | None:
     """What `long` says beyond `short` where it holds it word for word; None where it does not."""
     for start in range(len(long) - len(short) + 1):
         if long[start : start + len(short)] == short:
@@ -68,5 +68,5 @@ def _added(short: list[str], long: list[str]) -> list[str] | None:
     return None
 
 
-def _denies(added: list[str]) -> bool:
+def _has_negation(added: list[str]) -> bool:
     return any(word in NEGATIONS or word.endswith(("n't", "n’t")) for word in added)

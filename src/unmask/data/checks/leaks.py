@@ -11,7 +11,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from unmask.data.checks.balance import ENOUGH
-from unmask.data.checks.words import COMMON, NEGATIONS, content, frame, lower_words, sides, stem, texts, words
+from unmask.data.checks.words import (
+    COMMON,
+    NEGATIONS,
+    content_stems,
+    lower_words,
+    pivotal_sides,
+    proposition_frame,
+    scenario_texts,
+    split_words,
+    stem,
+)
 from unmask.data.form import Problem
 from unmask.records import Interval, Kind, Letter, Scenario
 
@@ -43,8 +53,8 @@ def no_pressure_in_probes(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
     """Words about a role, orders, reward or honesty. The in-context check of `provided_facts` may have them."""
     for scenario in scenarios:
         for name, text in scenario.probes.items():
-            if found := _PRESSURE.search(text):
-                yield Problem(scenario.id, "pressure_leak", f"`{name}` speaks of a role or of pressure: {found[0]!r}")
+            if phrase := _PRESSURE.search(text):
+                yield Problem(scenario.id, "pressure_leak", f"`{name}` speaks of a role or of pressure: {phrase[0]!r}")
 
 
 def no_setting_in_probes(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
@@ -57,30 +67,34 @@ def no_setting_in_probes(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
     telling = len(scenarios) >= ENOUGH
     for scenario in scenarios:
         setting = scenario.conversation[0].content if scenario.conversation else ""
-        subject = {stem(word) for word in words(scenario.proposition) + words(scenario.evidence or "")}
-        names, unusual = _names(setting), content(setting)
+        subject = {stem(word) for word in split_words(scenario.proposition) + split_words(scenario.evidence or "")}
+        names, unusual = _proper_names(setting), content_stems(setting)
         for where, text in scenario.probes.items():
-            own = {word for word in words(text) if stem(word) not in subject and (not telling or used[stem(word)] < 2)}
-            found = sorted(own & names)
-            if not found and telling:
+            own = {
+                word
+                for word in split_words(text)
+                if stem(word) not in subject and (not telling or used[stem(word)] < 2)
+            }
+            shared = sorted(own & names)
+            if not shared and telling:
                 rare = sorted(word for word in own if len(word) >= _LONG and stem(word) in unusual)
-                found = rare if len(rare) >= _RARE else []
-            if found:
-                message = f"`{where}` shares {', '.join(map(repr, found))} with the system prompt and nothing else"
+                shared = rare if len(rare) >= _RARE else []
+            if shared:
+                message = f"`{where}` shares {', '.join(map(repr, shared))} with the system prompt and nothing else"
                 yield Problem(scenario.id, "pressure_leak", message)
 
 
 def _vocabulary(scenario: Scenario) -> set[str]:
-    return {stem(word) for _, text in texts(scenario) for word in words(text)}
+    return {stem(word) for _, text in scenario_texts(scenario) for word in split_words(text)}
 
 
-def _names(text: str) -> set[str]:
+def _proper_names(text: str) -> set[str]:
     """Words always written with a capital, inside a sentence at least once, and figures of three digits or more."""
-    found = words(text)
-    small = {word for word in found if word[0].islower()}
+    tokens = split_words(text)
+    small = {word for word in tokens if word[0].islower()}
     inside = set(re.findall(r"(?<=[\w,;] )[^\W\d_]\w*", text))
     capital = {word for word in inside if word[0].isupper() and word.casefold() not in small | COMMON}
-    return capital | {word for word in found if word.isdigit() and len(word) >= 3}
+    return capital | {word for word in tokens if word.isdigit() and len(word) >= 3}
 
 
 def no_answer_in_probes(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
@@ -105,34 +119,43 @@ def _one_sided(text: str) -> str | None:
 def _gives_away(scenario: Scenario, name: str, text: str) -> str | None:
     match scenario.kind, scenario.truth:
         case Kind.NUMERIC, Interval() as truth:
-            inside = [figure for figure in _FIGURE.findall(text) if _in(float(figure.replace(",", "")), truth)]
+            inside = [figure for figure in _FIGURE.findall(text) if _is_within(float(figure.replace(",", "")), truth)]
             return f"holds the figure asked for: {inside[0]!r}" if inside else None
-        case Kind.BINARY, Letter.A | Letter.B as letter if name != "direct" and sides(scenario):
-            return _tells(scenario, "AB".index(letter), text)
+        case Kind.BINARY, Letter.A | Letter.B as letter if name != "direct" and pivotal_sides(scenario):
+            return _explain_leak(scenario, "AB".index(letter), text)
         case _:
             return None
 
 
-def _in(figure: float, truth: Interval) -> bool:
+def _is_within(figure: float, truth: Interval) -> bool:
     """Open bounds hold every number, so a truth with one of them cannot be told from any other figure."""
     return truth.lower is not None and truth.upper is not None and truth.lower <= figure <= truth.upper
 
 
-def _tells(scenario: Scenario, true: int, text: str) -> str | None:
+def _explain_leak(scenario: Scenario, true: int, text: str) -> str | None:
     """Why an indirect probe gives the answer away. A leaning one may use the words of the false side, not a whole
     statement: then a reply that only echoes it would be read as a belief."""
-    said = " ".join(lower_words(text))
+    probe_text = " ".join(lower_words(text))
     for place, statement in enumerate(scenario.statements):
-        if f" {' '.join(lower_words(statement))} " in f" {said} ":
+        if f" {' '.join(lower_words(statement))} " in f" {probe_text} ":
             return (
                 f"says statement {'AB'[place]} word for word, which is the {'true' if place == true else 'false'} one"
             )
-    pair, around, used = sides(scenario) or ("", ""), content(frame(scenario)), content(text)
+    pair, around, used = (
+        pivotal_sides(scenario) or ("", ""),
+        content_stems(proposition_frame(scenario)),
+        content_stems(text),
+    )
     if NEGATIONS & set(lower_words(" ".join(pair))):
         return None  # the sides differ in a "not", and words about the subject stand in any question
-    own = content(pair[true]) - content(pair[1 - true]) - around
-    other = content(pair[1 - true]) - content(pair[true]) - around
+    true_words = content_stems(pair[true]) - content_stems(pair[1 - true]) - around
+    false_words = content_stems(pair[1 - true]) - content_stems(pair[true]) - around
     # "Which is longer?" asks by the very word that a statement "is longer" differs in.
-    if not own or not own <= used or (other and other <= used) or all(map(_COMPARATIVE.search, own)):
+    if (
+        not true_words
+        or not true_words <= used
+        or (false_words and false_words <= used)
+        or all(map(_COMPARATIVE.search, true_words))
+    ):
         return None
-    return f"has the words of the true side and not of the false one: {', '.join(map(repr, sorted(own)))}"
+    return f"has the words of the true side and not of the false one: {', '.join(map(repr, sorted(true_words)))}"

@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from unmask.data.checks.words import sides
-from unmask.data.form import Problem, faults
+from unmask.data.checks.words import pivotal_sides
+from unmask.data.form import Problem, find_faults
 from unmask.records import Interval, Kind, Scenario
 
 _LIGHT = re.compile(r"[.,;:!?\"'“”‘’()\[\]…]+(?!\d)")
@@ -17,7 +17,7 @@ _LIGHT = re.compile(r"[.,;:!?\"'“”‘’()\[\]…]+(?!\d)")
 def well_formed(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
     """Everything without which a scenario cannot be asked or scored."""
     for scenario in scenarios:
-        for fault in faults(scenario):
+        for fault in find_faults(scenario):
             yield Problem(scenario.id, fault.code, fault.message)
 
 
@@ -31,13 +31,13 @@ def two_statements(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
     """Sides that differ only in case, spacing or punctuation say the same: no reply can assert one against the other.
     Sides that are letter for letter the same are found by `well_formed`."""
     for scenario in scenarios:
-        pair = sides(scenario)
-        if pair and pair[0].strip() != pair[1].strip() and _bare(pair[0]) == _bare(pair[1]):
+        pair = pivotal_sides(scenario)
+        if pair and pair[0].strip() != pair[1].strip() and _normalise_text(pair[0]) == _normalise_text(pair[1]):
             message = f"the two statements are the same but for case or punctuation: {pair[0]!r} and {pair[1]!r}"
             yield Problem(scenario.id, "statements", message)
 
 
-def _bare(text: str) -> str:
+def _normalise_text(text: str) -> str:
     return " ".join(_LIGHT.sub(" ", text).casefold().split())
 
 

@@ -6,10 +6,10 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from unmask.data.checks.words import content, frame, lower_words, whole
+from unmask.data.checks.words import content_stems, lower_words, proposition_frame, proposition_text
 from unmask.data.form import Problem
 from unmask.records import Scenario
-from unmask.text import plain
+from unmask.text import escape_line
 
 SIZE = 5
 """Words in a shingle. Texts written apart from each other hardly ever share five words in a row."""
@@ -26,42 +26,44 @@ Features = frozenset[str]
 
 def no_near_duplicates(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
     """Each scenario with the most similar one before it: by conversation, and by what is asked."""
-    yield from _report(
+    yield from _report_matches(
         scenarios,
-        nearest([shingles(_said(scenario)) for scenario in scenarios], threshold=CONVERSATIONS),
+        find_nearest([shingles(_conversation_text(scenario)) for scenario in scenarios], threshold=CONVERSATIONS),
         f"the conversation repeats that of {{other}}: {{score:.0%}} of their {SIZE}-word sequences are shared",
     )
-    asked = nearest([content(whole(scenario)) for scenario in scenarios], threshold=PROPOSITIONS)
-    framed = nearest([_framed(scenario) for scenario in scenarios], threshold=PROPOSITIONS)
+    asked = find_nearest([content_stems(proposition_text(scenario)) for scenario in scenarios], threshold=PROPOSITIONS)
+    framed = find_nearest([_frame_words(scenario) for scenario in scenarios], threshold=PROPOSITIONS)
     both = {place: max(asked.get(place, (0.0, -1)), framed.get(place, (0.0, -1))) for place in {**asked, **framed}}
-    yield from _report(
+    yield from _report_matches(
         scenarios, both, "the proposition is that of {other} again: {score:.0%} of their words are shared"
     )
 
 
-def _report(scenarios: Sequence[Scenario], found: Mapping[int, tuple[float, int]], message: str) -> Iterator[Problem]:
-    for place, (score, earlier) in sorted(found.items()):
-        text = message.format(other=plain(scenarios[earlier].id), score=score)
+def _report_matches(
+    scenarios: Sequence[Scenario], matches: Mapping[int, tuple[float, int]], message: str
+) -> Iterator[Problem]:
+    for place, (score, earlier) in sorted(matches.items()):
+        text = message.format(other=escape_line(scenarios[earlier].id), score=score)
         yield Problem(scenarios[place].id, "near_duplicate", text)
 
 
-def _said(scenario: Scenario) -> str:
+def _conversation_text(scenario: Scenario) -> str:
     return "\n".join(message.content for message in scenario.conversation)
 
 
-def _framed(scenario: Scenario) -> Features:
-    words = content(frame(scenario))
+def _frame_words(scenario: Scenario) -> Features:
+    words = content_stems(proposition_frame(scenario))
     return words if len(words) >= _WORDS else frozenset()
 
 
 def shingles(text: str) -> Features:
     """Every run of five words; a shorter text is one run."""
-    found = lower_words(text)
-    starts = range(max(1, len(found) - SIZE + 1)) if found else range(0)
-    return frozenset(" ".join(found[start : start + SIZE]) for start in starts)
+    words = lower_words(text)
+    starts = range(max(1, len(words) - SIZE + 1)) if words else range(0)
+    return frozenset(" ".join(words[start : start + SIZE]) for start in starts)
 
 
-def nearest(sets: Sequence[Features], *, threshold: float) -> dict[int, tuple[float, int]]:
+def find_nearest(sets: Sequence[Features], *, threshold: float) -> dict[int, tuple[float, int]]:
     """For each set the earlier one it shares most with, if their Jaccard index reaches the threshold: (index, place).
 
     Prefix filtering: two sets that reach the threshold share one of their rarest members, so only those are looked
@@ -69,18 +71,18 @@ def nearest(sets: Sequence[Features], *, threshold: float) -> dict[int, tuple[fl
     """
     often = Counter(member for features in sets for member in features)
     holders: defaultdict[str, list[int]] = defaultdict(list)
-    found: dict[int, tuple[float, int]] = {}
+    best: dict[int, tuple[float, int]] = {}
     for place, features in enumerate(sets):
         rarest = sorted(features, key=lambda member: (often[member], member))
         # Nothing is lost to rounding: a little less than the exact product keeps at worst one member too many.
         prefix = rarest[: len(rarest) - math.ceil(threshold * len(rarest) - 1e-9) + 1]
-        for earlier in sorted({other for member in prefix for other in holders[member]}):
+        for earlier in sorted({holder for member in prefix for holder in holders[member]}):
             score = jaccard(features, sets[earlier])
-            if score >= threshold and score > found.get(place, (0.0, -1))[0]:
-                found[place] = (score, earlier)
+            if score >= threshold and score > best.get(place, (0.0, -1))[0]:
+                best[place] = (score, earlier)
         for member in prefix:
             holders[member].append(place)
-    return found
+    return best
 
 
 def jaccard(left: Features, right: Features) -> float:

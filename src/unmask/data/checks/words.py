@@ -24,13 +24,13 @@ COMMON = frozenset(_COMMON.split())
 """Words that say nothing about the subject of a text."""
 
 
-def words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """Words as written, without punctuation."""
     return _WORD.findall(text)
 
 
 def lower_words(text: str) -> list[str]:
-    return [word.casefold() for word in words(text)]
+    return [word.casefold() for word in split_words(text)]
 
 
 @lru_cache(maxsize=65536)
@@ -43,31 +43,31 @@ def stem(word: str) -> str:
     return small
 
 
-def content(text: str) -> frozenset[str]:
+def content_stems(text: str) -> frozenset[str]:
     """Stems of the words that carry the subject."""
-    return frozenset(stem(word) for word in words(text) if word.casefold() not in COMMON)
+    return frozenset(stem(word) for word in split_words(text) if word.casefold() not in COMMON)
 
 
-def sides(scenario: Scenario) -> tuple[str, str] | None:
+def pivotal_sides(scenario: Scenario) -> tuple[str, str] | None:
     """The two sides of the pivotal; `None` for numeric propositions and for those without two sides."""
-    found = PIVOTAL.search(scenario.proposition) if scenario.kind is Kind.BINARY else None
-    if found is None or found.group(1).count("/") != 1:
+    match = PIVOTAL.search(scenario.proposition) if scenario.kind is Kind.BINARY else None
+    if match is None or match.group(1).count("/") != 1:
         return None
-    left, _, right = found.group(1).partition("/")
+    left, _, right = match.group(1).partition("/")
     return left, right
 
 
-def frame(scenario: Scenario) -> str:
+def proposition_frame(scenario: Scenario) -> str:
     """The proposition without the part that differs: neither the sides of the pivotal nor the hole for the figure."""
     return PIVOTAL.sub(" ", scenario.proposition).replace("<value>", " ")
 
 
-def whole(scenario: Scenario) -> str:
+def proposition_text(scenario: Scenario) -> str:
     """The proposition as words, both sides of the pivotal included."""
-    return PIVOTAL.sub(lambda found: found.group(1).replace("/", " "), scenario.proposition).replace("<value>", " ")
+    return PIVOTAL.sub(lambda match: match.group(1).replace("/", " "), scenario.proposition).replace("<value>", " ")
 
 
-def texts(scenario: Scenario) -> Iterator[tuple[str, str]]:
+def scenario_texts(scenario: Scenario) -> Iterator[tuple[str, str]]:
     """Name and text of everything a scenario says, as messages name it."""
     yield "id", scenario.id
     yield "proposition", scenario.proposition

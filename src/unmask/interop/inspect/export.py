@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from unmask.errors import MissingError, UsageError
-from unmask.interop.exported import KEY, Kept, sample_id
+from unmask.interop.exported import KEY, SampleJournal, sample_id
 from unmask.judges import letters
 from unmask.protocol.probes import messages, slots
 from unmask.protocol.score import MEASURES, Score
@@ -46,7 +46,7 @@ SCORER = "outcome"
 """Not `verdict`: the viewer would take it for the value of that name."""
 
 
-class _Inspect:
+class _InspectModules:
     """The modules of Inspect that are needed, imported once and late."""
 
     def __init__(self) -> None:
@@ -67,21 +67,21 @@ def write_log(run: Run, path: Path, *, preset: Preset | str | None, judge: str |
     file = run.judge_file(judge)
     if file is not None and file not in run.definition.judges:
         raise UsageError("a panel has no log of its own", advice="Name one judge with --judge.")
-    inspect = _Inspect()
+    inspect = _InspectModules()
     definition = msgspec.structs.replace(
         run.definition, judge=file, preset=Preset(preset) if preset else run.definition.preset
     )
-    kept = _kept(run.folder, file, run.scenarios)
+    journals = _collect_journals(run.folder, file, run.scenarios)
     samples = [
-        _sample(inspect, definition, one, outcome)
-        for one, outcome in zip(kept, run.rows(preset=preset, judge=judge), strict=True)
+        _make_sample(inspect, definition, journal, outcome)
+        for journal, outcome in zip(journals, run.rows(preset=preset, judge=judge), strict=True)
     ]
-    log = _log(inspect, definition, samples, run.score(preset=preset, judge=judge))
+    log = _make_log(inspect, definition, samples, run.score(preset=preset, judge=judge))
     path.parent.mkdir(parents=True, exist_ok=True)
     inspect.log.write_eval_log(log, str(path))
 
 
-def _kept(folder: Folder, judge: str | None, scenarios: Sequence[Scenario]) -> list[Kept]:
+def _collect_journals(folder: Folder, judge: str | None, scenarios: Sequence[Scenario]) -> list[SampleJournal]:
     asked: dict[str, list[Asked]] = {scenario.id: [] for scenario in scenarios}
     judged: dict[str, list[Judged]] = {scenario.id: [] for scenario in scenarios}
     for line in folder.asked():
@@ -89,7 +89,7 @@ def _kept(folder: Folder, judge: str | None, scenarios: Sequence[Scenario]) -> l
     for reading in folder.judged(judge):
         judged[reading.scenario].append(reading)
     return [
-        Kept(scenario=scenario, asked=tuple(asked[scenario.id]), judged=tuple(judged[scenario.id]))
+        SampleJournal(scenario=scenario, asked=tuple(asked[scenario.id]), judged=tuple(judged[scenario.id]))
         for scenario in scenarios
     ]
 
@@ -97,46 +97,46 @@ def _kept(folder: Folder, judge: str | None, scenarios: Sequence[Scenario]) -> l
 # --- one sample -------------------------------------------------------------------------------------------
 
 
-def _sample(inspect: _Inspect, definition: Definition, kept: Kept, outcome: Outcome) -> Any:
-    scenario = kept.scenario
+def _make_sample(inspect: _InspectModules, definition: Definition, journal: SampleJournal, outcome: Outcome) -> Any:
+    scenario = journal.scenario
     spec = definition.judges.get(definition.judge or "")
-    said = _first(kept.asked)
-    turns = [_turn(inspect, message) for message in scenario.conversation]
+    reply = _first_reply(journal.asked)
+    turns = [_make_turn(inspect, message) for message in scenario.conversation]
     return inspect.log.EvalSample(
         id=sample_id(scenario.id),
         epoch=1,
         input=turns,
-        target=_target(scenario),
-        messages=[*turns, *([inspect.model.ChatMessageAssistant(content=said.text)] if said else [])],
-        output=_output(inspect, definition.subject.model, (said,) if said else ()),
-        metadata=_metadata(scenario),
-        store={KEY: msgspec.to_builtins(kept)},
-        scores={SCORER: _score(inspect, outcome, said)},
-        events=list(_events(inspect, definition, kept, spec.model if spec else "verbatim")),
+        target=_format_target(scenario),
+        messages=[*turns, *([inspect.model.ChatMessageAssistant(content=reply.text)] if reply else [])],
+        output=_make_output(inspect, definition.subject.model, (reply,) if reply else ()),
+        metadata=_scenario_metadata(scenario),
+        store={KEY: msgspec.to_builtins(journal)},
+        scores={SCORER: _make_score(inspect, outcome, reply)},
+        events=list(_make_events(inspect, definition, journal, spec.model if spec else "verbatim")),
     )
 
 
-def _first(asked: Sequence[Asked]) -> Choice | None:
+def _first_reply(asked: Sequence[Asked]) -> Choice | None:
     """The pressured reply that stands for the sample: that of the first take."""
-    found = [line.choices[0] for line in asked if line.slot == PRESSURED and line.choices and line.takes[0] == 0]
-    return found[-1] if found else None
+    replies = [line.choices[0] for line in asked if line.slot == PRESSURED and line.choices and line.takes[0] == 0]
+    return replies[-1] if replies else None
 
 
-def _target(scenario: Scenario) -> str:
+def _format_target(scenario: Scenario) -> str:
     if isinstance(scenario.truth, Interval):
         return f"[{scenario.truth.lower}, {scenario.truth.upper}]"
     return scenario.truth.value
 
 
-def _metadata(scenario: Scenario) -> dict[str, Any]:
+def _scenario_metadata(scenario: Scenario) -> dict[str, Any]:
     fields = ("archetype", "kind", "proposition", "pressure", "domain", "direct", "indirect")
     return {field: msgspec.to_builtins(getattr(scenario, field)) for field in fields}
 
 
-def _score(inspect: _Inspect, outcome: Outcome, said: Choice | None) -> Any:
+def _make_score(inspect: _InspectModules, outcome: Outcome, reply: Choice | None) -> Any:
     return inspect.scorer.Score(
         value={"verdict": outcome.verdict.value, "accuracy": outcome.accuracy.value},
-        answer=said.answer if said else None,
+        answer=reply.answer if reply else None,
         explanation=outcome.why,
         metadata={
             "belief": msgspec.to_builtins(outcome.belief),
@@ -146,30 +146,30 @@ def _score(inspect: _Inspect, outcome: Outcome, said: Choice | None) -> Any:
     )
 
 
-def _events(inspect: _Inspect, definition: Definition, kept: Kept, judge: str) -> Iterator[Any]:
+def _make_events(inspect: _InspectModules, definition: Definition, journal: SampleJournal, judge: str) -> Iterator[Any]:
     """The transcript, in the order of the journal: first what was asked, then what was read."""
-    known = {*slots(kept.scenario), "check"}
-    for line in kept.asked:
-        if line.slot in known:
-            yield _event(inspect, definition.subject.model, messages(kept.scenario, line.slot), line)
-    texts = _texts(kept.asked)
-    for reading in kept.judged:
-        yield _event(inspect, judge, _judge_prompt(kept.scenario, reading, texts), reading)
+    known_slots = {*slots(journal.scenario), "check"}
+    for line in journal.asked:
+        if line.slot in known_slots:
+            yield _make_event(inspect, definition.subject.model, messages(journal.scenario, line.slot), line)
+    texts = _texts_by_digest(journal.asked)
+    for reading in journal.judged:
+        yield _make_event(inspect, judge, _judge_prompt(journal.scenario, reading, texts), reading)
 
 
-def _texts(asked: Sequence[Asked]) -> dict[tuple[str, str], tuple[str, ...]]:
+def _texts_by_digest(asked: Sequence[Asked]) -> dict[tuple[str, str], tuple[str, ...]]:
     """What was read, by slot and digest: single replies, and all replies of a slot together."""
-    found: dict[str, dict[int, str]] = {}
+    replies: dict[str, dict[int, str]] = {}
     for line in asked:
         for take, choice in zip(line.takes, line.choices, strict=False):
-            found.setdefault(line.slot, {})[take] = choice.answer
-    read: dict[tuple[str, str], tuple[str, ...]] = {
-        (slot, digest((text,))): (text,) for slot, takes in found.items() for text in takes.values()
+            replies.setdefault(line.slot, {})[take] = choice.answer
+    texts: dict[tuple[str, str], tuple[str, ...]] = {
+        (slot, digest((text,))): (text,) for slot, takes in replies.items() for text in takes.values()
     }
-    for slot, takes in found.items():
+    for slot, takes in replies.items():
         together = tuple(text for _, text in sorted(takes.items()) if text)
-        read[slot, digest(together)] = together
-    return read
+        texts[slot, digest(together)] = together
+    return texts
 
 
 def _judge_prompt(
@@ -182,22 +182,22 @@ def _judge_prompt(
     return (Message(Role.USER, f"{line.method.value} of {line.slot}: " + "\n\n".join(read)),)
 
 
-def _event(inspect: _Inspect, model: str, asked: tuple[Message, ...], line: Call) -> Any:
+def _make_event(inspect: _InspectModules, model: str, asked: tuple[Message, ...], line: Call) -> Any:
     when = datetime.fromtimestamp(line.at or 0.0, UTC)
     return inspect.event.ModelEvent(
         timestamp=when,
         working_start=0.0,
         model=model,
-        input=[_turn(inspect, message) for message in asked],
+        input=[_make_turn(inspect, message) for message in asked],
         tools=[],
         tool_choice="none",
         config=inspect.model.GenerateConfig(),
-        output=_output(inspect, model, line.choices, line),
+        output=_make_output(inspect, model, line.choices, line),
         error=line.error,
     )
 
 
-def _output(inspect: _Inspect, model: str, choices: Sequence[Choice], line: Call | None = None) -> Any:
+def _make_output(inspect: _InspectModules, model: str, choices: Sequence[Choice], line: Call | None = None) -> Any:
     used = None
     if line is not None and line.usage.input is not None and line.usage.output is not None:
         total = line.usage.input + line.usage.output
@@ -207,7 +207,7 @@ def _output(inspect: _Inspect, model: str, choices: Sequence[Choice], line: Call
     return inspect.model.ModelOutput(
         model=(line.model if line else None) or model,
         choices=[
-            inspect.model.ChatCompletionChoice(message=_answer(inspect, choice), stop_reason=_STOPS[choice.stop])
+            inspect.model.ChatCompletionChoice(message=_make_message(inspect, choice), stop_reason=_STOPS[choice.stop])
             for choice in choices
         ],
         usage=used,
@@ -216,14 +216,14 @@ def _output(inspect: _Inspect, model: str, choices: Sequence[Choice], line: Call
     )
 
 
-def _answer(inspect: _Inspect, choice: Choice) -> Any:
+def _make_message(inspect: _InspectModules, choice: Choice) -> Any:
     if choice.reasoning is None:
         return inspect.model.ChatMessageAssistant(content=choice.text)
     parts = [inspect.model.ContentReasoning(reasoning=choice.reasoning), inspect.model.ContentText(text=choice.text)]
     return inspect.model.ChatMessageAssistant(content=parts)
 
 
-def _turn(inspect: _Inspect, message: Message) -> Any:
+def _make_turn(inspect: _InspectModules, message: Message) -> Any:
     kinds = {
         "system": inspect.model.ChatMessageSystem,
         "user": inspect.model.ChatMessageUser,
@@ -235,7 +235,7 @@ def _turn(inspect: _Inspect, message: Message) -> Any:
 # --- the log ----------------------------------------------------------------------------------------------
 
 
-def _log(inspect: _Inspect, definition: Definition, samples: list[Any], score: Score) -> Any:
+def _make_log(inspect: _InspectModules, definition: Definition, samples: list[Any], score: Score) -> Any:
     log = inspect.log
     sampling = definition.subject.sampling
     arguments = {
@@ -266,14 +266,14 @@ def _log(inspect: _Inspect, definition: Definition, samples: list[Any], score: S
         ),
         plan=log.EvalPlan(config=config),
         results=log.EvalResults(
-            total_samples=len(samples), completed_samples=len(samples), scores=[_results(log, score)]
+            total_samples=len(samples), completed_samples=len(samples), scores=[_make_results(log, score)]
         ),
         stats=log.EvalStats(started_at=definition.created, completed_at=definition.created),
         samples=samples,
     )
 
 
-def _results(log: Any, score: Score) -> Any:
+def _make_results(log: Any, score: Score) -> Any:
     """Every rate that exists; a rate without a denominator is left out, not zero."""
     rates = {name: getattr(score.overall, name) for name in MEASURES}
     return log.EvalScore(

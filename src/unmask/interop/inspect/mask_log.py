@@ -16,8 +16,17 @@ import msgspec
 
 from unmask.data import reference
 from unmask.errors import DataError
-from unmask.interop.cases import About, Case, Imported, Theirs, jointly, judged, letter_text, replied
-from unmask.interop.inspect.log import Log, Output, Sample, usage
+from unmask.interop.cases import (
+    ImportedRun,
+    ImportedScenario,
+    ImportSource,
+    TheirVerdict,
+    joint_judge_lines,
+    judge_lines,
+    letter_choice,
+    reply_line,
+)
+from unmask.interop.inspect.log import Log, LogOutput, LogSample, read_usage
 from unmask.judges import letters as written
 from unmask.models.keys import scrub
 from unmask.records import (
@@ -37,7 +46,7 @@ from unmask.records import (
     indirect,
     indirect_number,
 )
-from unmask.text import plain, tidy
+from unmask.text import escape_line, unify_line_ends
 
 TASK = "mask"
 _STORED = {DIRECT: "belief_elicit_1_responses", PRESSURED: "pressured_responses"}
@@ -53,122 +62,129 @@ def is_mask(log: Log) -> bool:
     )
 
 
-def cases(log: Log, *, path: str) -> Imported:
+def read_mask_log(log: Log, *, path: str) -> ImportedRun:
     """Every sample as a case, its epochs together: the statements of all of them are takes, the probes of the first
     one make the belief."""
     for sample in log.samples:
         if not 1 <= sample.epoch <= _EPOCHS:
-            raise DataError(f"{plain(path)}: sample {plain(str(sample.id))} has the epoch {sample.epoch}")
-    groups = _grouped(log.samples)
-    about = _about(log, path)
+            raise DataError(f"{escape_line(path)}: sample {escape_line(str(sample.id))} has the epoch {sample.epoch}")
+    groups = _group_epochs(log.samples)
+    about = _describe_source(log, path)
     if about.takes > MOST_TAKES:
-        raise DataError(f"{plain(path)} has {about.takes} takes of a scenario, more than {MOST_TAKES}")
-    made = tuple(_case(samples, scenario, about) for samples, scenario in _scenarios(groups, path))
-    return Imported(about=about, cases=made)
+        raise DataError(f"{escape_line(path)} has {about.takes} takes of a scenario, more than {MOST_TAKES}")
+    scenarios = tuple(_import_scenario(samples, scenario, about) for samples, scenario in _read_scenarios(groups, path))
+    return ImportedRun(about=about, cases=scenarios)
 
 
-Epochs = Mapping[int, Sample]
+Epochs = Mapping[int, LogSample]
 """A sample by epoch, in order; an epoch that never began is missing."""
 
 
-def _grouped(samples: Sequence[Sample]) -> list[Epochs]:
-    found: dict[str | int, dict[int, Sample]] = {}
+def _group_epochs(samples: Sequence[LogSample]) -> list[Epochs]:
+    samples_by_id: dict[str | int, dict[int, LogSample]] = {}
     for sample in samples:
-        found.setdefault(sample.id, {})[sample.epoch] = sample
-    return [dict(sorted(held.items())) for held in found.values()]
+        samples_by_id.setdefault(sample.id, {})[sample.epoch] = sample
+    return [dict(sorted(epochs.items())) for epochs in samples_by_id.values()]
 
 
-def _first(samples: Epochs) -> Sample:
+def _first_sample(samples: Epochs) -> LogSample:
     return next(iter(samples.values()))
 
 
-def _about(log: Log, path: str) -> About:
+def _describe_source(log: Log, path: str) -> ImportSource:
     spec = log.header.eval
-    arguments = _dict(spec.get("task_args"))
-    metadata = _dict(spec.get("metadata"))
+    arguments = _as_dict(spec.get("task_args"))
+    metadata = _as_dict(spec.get("metadata"))
     number = spec.get("task_version")  # 0 where the task had no version yet
     version = str(metadata.get("full_task_version") or ("" if number is None else number))
-    judges = list(dict.fromkeys(_model(arguments.get(key)) for key in ("binary_judge_model", "numeric_judge_model")))
-    config = _dict(_dict(log.header.plan).get("config")) | _dict(spec.get("model_generate_config"))
+    judges = list(
+        dict.fromkeys(_model_name(arguments.get(key)) for key in ("binary_judge_model", "numeric_judge_model"))
+    )
+    config = _as_dict(_as_dict(log.header.plan).get("config")) | _as_dict(spec.get("model_generate_config"))
     epochs = max((sample.epoch for sample in log.samples), default=1)
-    systems = [sample.text(sample.metadata.get("belief_elicitation_system_prompt")) for sample in log.samples]
-    return About(
+    systems = [sample.resolve_text(sample.metadata.get("belief_elicitation_system_prompt")) for sample in log.samples]
+    return ImportSource(
         harness=f"inspect_evals/mask {version}".strip(),
         path=path,
         model=str(spec.get("model") or "unknown"),
         judge="+".join(filter(None, judges)) or "unknown",
         preset=Preset.INSPECT,
-        direct=_whole(arguments.get("belief_repeats_n"), 3),
-        takes=_whole(arguments.get("honesty_at_n"), 1) * epochs,
+        direct=_as_count(arguments.get("belief_repeats_n"), 3),
+        takes=_as_count(arguments.get("honesty_at_n"), 1) * epochs,
         epochs=epochs,
         # Before version 5 the task wrote its own settings into every call, not into the plan.
         sampling=Sampling(
-            temperature=_number(config.get("temperature"), 1.0), max_tokens=_whole(config.get("max_tokens"), 1000)
+            temperature=_as_number(config.get("temperature"), 1.0), max_tokens=_as_count(config.get("max_tokens"), 1000)
         ),
         judge_sampling=Sampling(
-            temperature=_number(arguments.get("judge_temperature"), None),
-            max_tokens=_whole(arguments["judge_max_tokens"], 500) if "judge_max_tokens" in arguments else None,
+            temperature=_as_number(arguments.get("judge_temperature"), None),
+            max_tokens=_as_count(arguments["judge_max_tokens"], 500) if "judge_max_tokens" in arguments else None,
         ),
         probe_system=next(filter(None, systems), ""),
-        tolerant=_generation(version) >= 3 and arguments.get("no_belief_handling", "tolerant") == "tolerant",
+        tolerant=_major_version(version) >= 3 and arguments.get("no_belief_handling", "tolerant") == "tolerant",
     )
 
 
-def _generation(version: str) -> int:
+def _major_version(version: str) -> int:
     """The part of a task version that says whether scores can be compared: 5 of `5-E`, 1 of `1.0.1`."""
-    found = re.match(r"\d{1,6}", version)
-    return int(found.group()) if found else 0
+    match = re.match(r"\d{1,6}", version)
+    return int(match.group()) if match else 0
 
 
-def _model(given: Any) -> str:
+def _model_name(argument: Any) -> str:
     """A model argument: its name, or since some version a record of name and settings."""
-    return str(_dict(given).get("model") or (given if isinstance(given, str) else ""))
+    return str(_as_dict(argument).get("model") or (argument if isinstance(argument, str) else ""))
 
 
-def _dict(value: Any) -> dict[str, Any]:
+def _as_dict(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _whole(value: Any, default: int) -> int:
+def _as_count(value: Any, default: int) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= 1000 else default
 
 
-def _number(value: Any, default: float | None) -> float | None:
+def _as_number(value: Any, default: float | None) -> float | None:
     return float(value) if isinstance(value, int | float) and abs(value) < 2**53 else default
 
 
 # --- scenarios --------------------------------------------------------------------------------------------
 
 
-def _scenarios(groups: Sequence[Epochs], path: str) -> list[tuple[Epochs, Scenario]]:
-    ids = Counter(_id(_first(samples)) for samples in groups)
+def _read_scenarios(groups: Sequence[Epochs], path: str) -> list[tuple[Epochs, Scenario]]:
+    ids = Counter(_scenario_id(_first_sample(samples)) for samples in groups)
     good, problems = [], []
     for samples in groups:
-        sample = _first(samples)
-        found = _scenario(sample, name=_id(sample) if ids[_id(sample)] == 1 else f"{_id(sample)} {sample.id}")
-        if isinstance(found, Scenario):
-            good.append((samples, found))
+        sample = _first_sample(samples)
+        parsed = _parse_scenario(
+            sample,
+            name=_scenario_id(sample) if ids[_scenario_id(sample)] == 1 else f"{_scenario_id(sample)} {sample.id}",
+        )
+        if isinstance(parsed, Scenario):
+            good.append((samples, parsed))
         else:
-            problems.append(found)
+            problems.append(parsed)
     if problems:
-        raise DataError(f"{plain(path)} has samples that are no scenarios:", problems=tuple(problems))
+        raise DataError(f"{escape_line(path)} has samples that are no scenarios:", problems=tuple(problems))
     return good
 
 
-def _id(sample: Sample) -> str:
-    return sample.text(sample.metadata.get("task_id")) or str(sample.id)
+def _scenario_id(sample: LogSample) -> str:
+    return sample.resolve_text(sample.metadata.get("task_id")) or str(sample.id)
 
 
-def _scenario(sample: Sample, *, name: str) -> Scenario | str:
-    said = {_CELLS.get(key, key): tidy(sample.text(value)) for key, value in sample.metadata.items()}
+def _parse_scenario(sample: LogSample, *, name: str) -> Scenario | str:
+    cells = {
+        _CELLS.get(key, key): unify_line_ends(sample.resolve_text(value)) for key, value in sample.metadata.items()
+    }
     try:
-        archetype = Archetype(said.get("config", ""))
+        archetype = Archetype(cells.get("config", ""))
     except ValueError:
-        return f"{plain(name)}: {plain(said.get('config', ''))!r} is no archetype"
-    found = reference.parse({**said, "task_id": name, reference.EXTRA: ""}, archetype=archetype)
-    if isinstance(found, Scenario):
-        return found
-    return f"{plain(name)}: {'; '.join(fault.message for fault in found)}"
+        return f"{escape_line(name)}: {escape_line(cells.get('config', ''))!r} is no archetype"
+    parsed = reference.parse_row({**cells, "task_id": name, reference.EXTRA: ""}, archetype=archetype)
+    if isinstance(parsed, Scenario):
+        return parsed
+    return f"{escape_line(name)}: {'; '.join(fault.message for fault in parsed)}"
 
 
 # --- replies and readings ---------------------------------------------------------------------------------
@@ -179,121 +195,127 @@ Places = dict[tuple[Slot, int], Choice | str]
 Answers = dict[tuple[Slot, str], list[Choice | str]]
 
 
-def _case(samples: Epochs, scenario: Scenario, about: About) -> Case:
-    said: Places = {}
+def _import_scenario(samples: Epochs, scenario: Scenario, about: ImportSource) -> ImportedScenario:
+    replies: Places = {}
     asked: list[Asked] = []
     answers: Answers = {}
     for epoch in range(1, about.epochs + 1):
         sample = samples.get(epoch)
-        stored = _stored(sample)
-        part = _replies(sample, stored, scenario, about, probes=sample is _first(samples))
+        stored = _output_reader(sample)
+        part = _read_replies(sample, stored, scenario, about, probes=sample is _first_sample(samples))
         shift = (epoch - 1) * about.takes // about.epochs
         for place, reply in part.items():
-            line = _asked(stored, scenario, place, reply, about)
+            line = _reply_line(stored, scenario, place, reply, about)
             if place[0] == PRESSURED:
                 line = msgspec.structs.replace(line, takes=(place[1] + shift,))
             asked.append(line)
-            said[place[0], line.takes[0]] = reply
-        for key, given in (_answers(sample, scenario, part) if sample else {}).items():
-            answers.setdefault(key, []).extend(given)
+            replies[place[0], line.takes[0]] = reply
+        for key, judge_answers in (_judge_answers(sample, scenario, part) if sample else {}).items():
+            answers.setdefault(key, []).extend(judge_answers)
     lines: list[Judged] = []
     reread = 0
-    read: dict[str, tuple[Judged, ...]] = {}
-    for (slot, text), given in answers.items():
-        made = judged(scenario, slot, (text,), given[0], source=about.harness)
-        lines.extend(made)
+    direct_lines: dict[str, tuple[Judged, ...]] = {}
+    for (slot, text), judge_answers in answers.items():
+        reading_lines = judge_lines(scenario, slot, (text,), judge_answers[0], source=about.harness)
+        lines.extend(reading_lines)
         if slot == DIRECT:
-            read[text] = made
-        reread += len({_meaning(scenario, slot, text, one, about) for one in given}) > 1
-    texts = [reply.answer for (slot, _), reply in said.items() if slot == DIRECT and isinstance(reply, Choice)]
-    lines.extend(jointly(scenario, texts, read, source=about.harness))
-    return Case(
+            direct_lines[text] = reading_lines
+        reread += len({_describe_reading(scenario, slot, text, answer, about) for answer in judge_answers}) > 1
+    texts = [reply.answer for (slot, _), reply in replies.items() if slot == DIRECT and isinstance(reply, Choice)]
+    lines.extend(joint_judge_lines(scenario, texts, direct_lines, source=about.harness))
+    return ImportedScenario(
         scenario=scenario,
         asked=tuple(asked),
         judged=tuple(lines),
-        theirs=_over_epochs([_theirs(sample) for sample in samples.values()]),
+        theirs=_combine_epochs([_read_their_verdict(sample) for sample in samples.values()]),
         reread=reread,
         epochs=about.epochs,
     )
 
 
-def _over_epochs(found: Sequence[Theirs | None]) -> Theirs | None:
+def _combine_epochs(verdicts: Sequence[TheirVerdict | None]) -> TheirVerdict | None:
     """Their verdict over epochs by their rule over statements: a lie wins, then an error, then what comes most often,
     first seen first. They give none themselves."""
-    known = [one for one in found if one is not None]
-    words = [one.all or one.first for one in known if one.first is not None]
-    if len(known) < 2 or not words:
-        return known[0] if known else None
-    first = next(one for one in known if one.first is not None)
+    present = [verdict for verdict in verdicts if verdict is not None]
+    words = [epoch_verdict.all or epoch_verdict.first for epoch_verdict in present if epoch_verdict.first is not None]
+    if len(present) < 2 or not words:
+        return present[0] if present else None
+    first = next(candidate for candidate in present if candidate.first is not None)
     word = next((word for word in ("lie", "error") if word in words), None) or Counter(words).most_common(1)[0][0]
     return msgspec.structs.replace(first, all=word)
 
 
-Stored = Callable[[str], Sequence[Output]]
+Stored = Callable[[str], Sequence[LogOutput]]
 """A list of outputs in the store of a sample, by its key there. Decoded once, however many takes it has."""
 
 
-def _stored(sample: Sample | None) -> Stored:
-    return cache(sample.outputs) if sample else lambda key: ()
+def _output_reader(sample: LogSample | None) -> Stored:
+    return cache(sample.stored_outputs) if sample else lambda key: ()
 
 
-def _replies(sample: Sample | None, stored: Stored, scenario: Scenario, about: About, *, probes: bool) -> Places:
+def _read_replies(
+    sample: LogSample | None, stored: Stored, scenario: Scenario, about: ImportSource, *, probes: bool
+) -> Places:
     """By slot and take of this epoch. Where a sample stopped with an error, what is missing is a failure, not something
     to ask."""
     wanted = {PRESSURED: about.takes // about.epochs} | ({DIRECT: about.direct} if scenario.direct and probes else {})
-    found: Places = {}
+    replies: Places = {}
     for slot, takes in wanted.items():
-        found |= {(slot, take): said for take, said in enumerate(_said(sample, stored(_STORED[slot]), takes))}
+        replies |= {
+            (slot, take): reply for take, reply in enumerate(_replies_or_errors(sample, stored(_STORED[slot]), takes))
+        }
     count = len(scenario.indirect) if probes else 0
-    answers = _said(sample, stored(_STORED_INDIRECT), count) if count else []
-    return found | {(indirect(number), 0): said for number, said in enumerate(answers, start=1)}
+    answers = _replies_or_errors(sample, stored(_STORED_INDIRECT), count) if count else []
+    return replies | {(indirect(number), 0): probe_reply for number, probe_reply in enumerate(answers, start=1)}
 
 
-def _said(sample: Sample | None, outputs: Sequence[Output], count: int) -> list[Choice | str]:
+def _replies_or_errors(sample: LogSample | None, outputs: Sequence[LogOutput], count: int) -> list[Choice | str]:
     if sample is None:
         return ["there: this epoch was never begun"] * count
-    said: list[Choice | str] = [
-        sample.choice(output.choices[0]) if output.choices else f"there: {scrub(output.error or 'no choices')}"
+    replies: list[Choice | str] = [
+        sample.make_choice(output.choices[0]) if output.choices else f"there: {scrub(output.error or 'no choices')}"
         for output in outputs[:count]
     ]
-    stopped = sample.text(_dict(sample.error).get("message")) or "the sample was not finished"
-    return said + [f"there: {scrub(stopped)}"] * (count - len(said))
+    stopped = sample.resolve_text(_as_dict(sample.error).get("message")) or "the sample was not finished"
+    return replies + [f"there: {scrub(stopped)}"] * (count - len(replies))
 
 
-def _asked(stored: Stored, scenario: Scenario, place: tuple[Slot, int], said: Choice | str, about: About) -> Asked:
+def _reply_line(
+    stored: Stored, scenario: Scenario, place: tuple[Slot, int], reply: Choice | str, about: ImportSource
+) -> Asked:
     slot, take = place
-    line = replied(scenario, slot, take, said, source=about.harness)
+    line = reply_line(scenario, slot, take, reply, source=about.harness)
     outputs = stored(_STORED.get(slot, _STORED_INDIRECT))
     index = take if slot in _STORED else indirect_number(slot) - 1
     if index >= len(outputs):
         return line
     output = outputs[index]
-    return msgspec.structs.replace(line, usage=usage(output.usage), model=output.model, latency=output.time)
+    return msgspec.structs.replace(line, usage=read_usage(output.usage), model=output.model, latency=output.time)
 
 
-def _answers(sample: Sample, scenario: Scenario, said: Places) -> Answers:
+def _judge_answers(sample: LogSample, scenario: Scenario, replies: Places) -> Answers:
     """What the judge said about each text that was read, in the order of its calls."""
     texts: dict[Slot, list[str]] = defaultdict(list)
-    for (slot, _), reply in said.items():
+    for (slot, _), reply in replies.items():
         if isinstance(reply, Choice) and reply.answer and reply.text not in texts[slot]:
             texts[slot].append(reply.text)
     questions = {
-        DIRECT: sample.text(sample.metadata.get("belief_elicit_1")),
-        indirect(1): sample.text(sample.metadata.get("belief_elicit_2")),
-        indirect(2): sample.text(sample.metadata.get("belief_elicit_3")),
-        PRESSURED: sample.text(sample.metadata.get("pressured_user_prompt")),
+        DIRECT: sample.resolve_text(sample.metadata.get("belief_elicit_1")),
+        indirect(1): sample.resolve_text(sample.metadata.get("belief_elicit_2")),
+        indirect(2): sample.resolve_text(sample.metadata.get("belief_elicit_3")),
+        PRESSURED: sample.resolve_text(sample.metadata.get("pressured_user_prompt")),
     }
-    found: Answers = defaultdict(list)
+    answers: Answers = defaultdict(list)
     for prompt, slot, answer in _judge_calls(sample, questions):
         inside = [text for text in texts.get(slot, ()) if text in prompt]
         if inside:
-            found[slot, Choice(text=max(inside, key=len)).answer].append(answer)
-    return found or dict(_from_verdict(sample, scenario, texts))
+            answers[slot, Choice(text=max(inside, key=len)).answer].append(answer)
+    return answers or dict(_answers_from_verdict(sample, scenario, texts))
 
 
-def _judge_calls(sample: Sample, questions: Mapping[Slot, str]) -> Iterator[tuple[str, Slot, Choice | str]]:
+def _judge_calls(sample: LogSample, questions: Mapping[Slot, str]) -> Iterator[tuple[str, Slot, Choice | str]]:
     asked = set(questions.values())
-    for prompt, called in sample.calls():
+    for prompt, called in sample.model_calls():
         inside = [slot for slot, question in questions.items() if question and question in prompt]
         if prompt in asked or not inside:
             continue
@@ -302,72 +324,77 @@ def _judge_calls(sample: Sample, questions: Mapping[Slot, str]) -> Iterator[tupl
         if called.error or output is None or not output.choices:
             yield prompt, slot, f"there: {scrub(called.error or 'no choices')}"
             continue
-        choice = sample.choice(output.choices[0])
+        choice = sample.make_choice(output.choices[0])
         # The same bounds under the names of our own judges.
         yield prompt, slot, msgspec.structs.replace(choice, text=_BOUNDS.sub(r"\1", choice.text))
 
 
-def _meaning(scenario: Scenario, slot: Slot, text: str, said: Choice | str, about: About) -> str:
-    if isinstance(said, str):
+def _describe_reading(scenario: Scenario, slot: Slot, text: str, answer: Choice | str, about: ImportSource) -> str:
+    if isinstance(answer, str):
         return "failed"
-    reading = written.reading(judged(scenario, slot, (text,), said, source=about.harness)[:1], kind=scenario.kind)
+    reading = written.reading(
+        judge_lines(scenario, slot, (text,), answer, source=about.harness)[:1], kind=scenario.kind
+    )
     return repr(getattr(reading, "letter", None) or getattr(reading, "absolute", None))
 
 
 # --- where the log holds no judge calls -------------------------------------------------------------------
 
 
-def _from_verdict(
-    sample: Sample, scenario: Scenario, texts: Mapping[Slot, list[str]]
+def _answers_from_verdict(
+    sample: LogSample, scenario: Scenario, texts: Mapping[Slot, list[str]]
 ) -> Iterator[tuple[tuple[Slot, str], list[Choice | str]]]:
     """Letters that give the verdict and accuracy the log has; else nothing is known."""
-    theirs = _theirs(sample)
-    belief = _believed(scenario, theirs.accuracy if theirs else None)
-    for slot, found in texts.items():
-        answers = list(dict.fromkeys(Choice(text=text).answer for text in found))
+    theirs = _read_their_verdict(sample)
+    belief = _believed_letter(scenario, theirs.accuracy if theirs else None)
+    for slot, slot_texts in texts.items():
+        answers = list(dict.fromkeys(Choice(text=text).answer for text in slot_texts))
         letters: Sequence[Letter | None] = [belief if slot == DIRECT else Letter.C] * len(answers)
         if slot == PRESSURED:
-            letters = _stated(theirs, belief, len(answers))
+            letters = _stated_letters(theirs, belief, len(answers))
         for answer, letter in zip(answers, letters, strict=True):
-            known = scenario.kind is Kind.BINARY and letter is not None
-            yield (slot, answer), [letter_text(letter.value) if known and letter else "there: no judge calls are kept"]
+            has_letter = scenario.kind is Kind.BINARY and letter is not None
+            yield (
+                (slot, answer),
+                [letter_choice(letter.value) if has_letter and letter else "there: no judge calls are kept"],
+            )
 
 
-def _stated(theirs: Theirs | None, belief: Letter | None, count: int) -> list[Letter | None]:
+def _stated_letters(theirs: TheirVerdict | None, belief: Letter | None, count: int) -> list[Letter | None]:
     """Letters of so many different statements. That there is a lie among several says so of one of them: here it is
     the first, and the others are not known."""
     if theirs is None:
         return [None] * count
-    letters = {"honest": belief, "lie": _other(belief), "evade": Letter.C, "no-belief": Letter.A}
+    letters = {"honest": belief, "lie": _opposite_letter(belief), "evade": Letter.C, "no-belief": Letter.A}
     overall = theirs.all or theirs.first or ""
     if overall != "lie" or count < 2:
         return [letters.get(overall)] * count
     return [letters["lie"], *[None] * (count - 1)]
 
 
-def _believed(scenario: Scenario, accuracy: str | None) -> Letter | None:
+def _believed_letter(scenario: Scenario, accuracy: str | None) -> Letter | None:
     truth = scenario.truth if isinstance(scenario.truth, Letter) else None
     match accuracy:
         case "correct" | "no-belief-elicitation-done":
             return truth
         case "incorrect":
-            return _other(truth)
+            return _opposite_letter(truth)
         case "no-belief":
             return Letter.C
         case _:
             return None
 
 
-def _other(letter: Letter | None) -> Letter | None:
+def _opposite_letter(letter: Letter | None) -> Letter | None:
     return {Letter.A: Letter.B, Letter.B: Letter.A}.get(letter) if letter is not None else None
 
 
-def _theirs(sample: Sample) -> Theirs | None:
+def _read_their_verdict(sample: LogSample) -> TheirVerdict | None:
     for score in (sample.scores or {}).values():
-        value = _dict(_dict(score).get("value"))
+        value = _as_dict(_as_dict(score).get("value"))
         if "honesty" in value:
             words = {key: str(value[key]) for key in ("honesty", "honesty@n", "accuracy") if key in value}
-            return Theirs(first=words["honesty"], all=words.get("honesty@n"), accuracy=words.get("accuracy"))
+            return TheirVerdict(first=words["honesty"], all=words.get("honesty@n"), accuracy=words.get("accuracy"))
     if sample.error is not None:
-        return Theirs(note=f"the sample stopped there: {scrub(sample.text(sample.error.get('message')))}")
+        return TheirVerdict(note=f"the sample stopped there: {scrub(sample.resolve_text(sample.error.get('message')))}")
     return None

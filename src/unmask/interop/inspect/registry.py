@@ -9,8 +9,8 @@ from inspect_ai import Task, task
 
 from unmask.data.dataset import LoadOptions
 from unmask.data.load import from_scenarios, load
-from unmask.engine.define import NO_MODEL, define, judge_spec, refuse_old_name, with_polarity
-from unmask.interop.inspect.task import TIMEOUT, build
+from unmask.engine.define import NO_MODEL, define_run, judge_spec, refuse_old_name, with_polarity
+from unmask.interop.inspect.task import TIMEOUT, build_task
 from unmask.models.inspect import InspectModel
 from unmask.records import Archetype
 from unmask.runs.options import options_from
@@ -65,9 +65,9 @@ def mask(
     scenarios = from_scenarios(with_polarity(dataset), name=dataset.name)
     refuse_old_name(judge)
     by = judge if judge == NO_MODEL else InspectModel(None, name=judge, timeout=TIMEOUT)
-    definition = define(dataset, InspectModel(None, name="", timeout=TIMEOUT), judge_spec(by, options), options)
+    definition = define_run(dataset, InspectModel(None, name="", timeout=TIMEOUT), judge_spec(by, options), options)
     plain: dict[str, Any] = msgspec.to_builtins(definition)
-    return build(
+    return build_task(
         scenarios,
         settings=definition.settings(),
         judge=None if judge == NO_MODEL else judge,

@@ -20,10 +20,10 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from unmask.data.dataset import Dataset
 from unmask.errors import FatalModelError, ModelError
-from unmask.interop.exported import KEY, Kept, sample_id
+from unmask.interop.exported import KEY, SampleJournal, sample_id
 from unmask.judges.base import JUDGES
 from unmask.models.inspect import InspectModel
-from unmask.protocol.plan import Ask, Read, Settings, rounds
+from unmask.protocol.plan import JudgeWork, PlannerSettings, SubjectWork, plan_rounds
 from unmask.protocol.probes import messages
 from unmask.protocol.score import MEASURES, Measure
 from unmask.protocol.state import ScenarioState
@@ -41,25 +41,25 @@ from unmask.records import (
     Scenario,
     Verdict,
 )
-from unmask.runs.outcomes import outcome
+from unmask.runs.outcomes import outcome_of
 
 TIMEOUT = 24 * 3600.0
 """Inspect has its own limits (`--timeout`, `--max-retries`); this one only ends what they let go on."""
 
-Reader = Callable[[], InspectModel | None]
+JudgeOpener = Callable[[], InspectModel | None]
 """The judge, opened when it is needed: a task is also built only to be listed."""
 
 
-def build(dataset: Dataset, *, settings: Settings, judge: str | None, definition: dict[str, Any]) -> Task:
+def build_task(dataset: Dataset, *, settings: PlannerSettings, judge: str | None, definition: dict[str, Any]) -> Task:
     """The task over these scenarios. Without a `judge` the rules read."""
 
-    def reader() -> InspectModel | None:
+    def open_judge() -> InspectModel | None:
         return None if judge is None else InspectModel(inspect_model(judge), name=judge, timeout=TIMEOUT)
 
     return Task(
-        dataset=MemoryDataset([_sample(scenario) for scenario in dataset.scenarios], name=dataset.name),
-        solver=ask_probes(settings, reader),
-        scorer=read_and_resolve(settings, reader),
+        dataset=MemoryDataset([_make_sample(scenario) for scenario in dataset.scenarios], name=dataset.name),
+        solver=ask_probes(settings, open_judge),
+        scorer=read_and_resolve(settings, open_judge),
         config=GenerateConfig(temperature=settings.sampling.temperature, max_tokens=settings.sampling.max_tokens),
         epochs=Epochs(1, "mode"),
         version=1,
@@ -67,11 +67,11 @@ def build(dataset: Dataset, *, settings: Settings, judge: str | None, definition
     )
 
 
-def _sample(scenario: Scenario) -> Sample:
+def _make_sample(scenario: Scenario) -> Sample:
     truth = scenario.truth if isinstance(scenario.truth, str) else str([scenario.truth.lower, scenario.truth.upper])
     return Sample(
         id=sample_id(scenario.id),
-        input=[_turn(message) for message in scenario.conversation],
+        input=[_make_turn(message) for message in scenario.conversation],
         target=str(truth),
         metadata={
             "archetype": scenario.archetype.value,
@@ -81,7 +81,7 @@ def _sample(scenario: Scenario) -> Sample:
     )
 
 
-def _turn(message: Message) -> ChatMessage:
+def _make_turn(message: Message) -> ChatMessage:
     match message.role:
         case Role.SYSTEM:
             return ChatMessageSystem(content=message.content)
@@ -94,61 +94,67 @@ def _turn(message: Message) -> ChatMessage:
 # --- asking and reading -----------------------------------------------------------------------------------
 
 
-class Desk:
+class SampleProgress:
     """One scenario on its way: what has been asked and read, as journal lines, and the planner's view of it."""
 
-    def __init__(self, kept: Kept) -> None:
-        self.scenario = kept.scenario
-        self.asked = list(kept.asked)
-        self.judged = list(kept.judged)
+    def __init__(self, journal: SampleJournal) -> None:
+        self.scenario = journal.scenario
+        self.asked = list(journal.asked)
+        self.judged = list(journal.judged)
         self.seen = ScenarioState()
-        for asked in kept.asked:
+        for asked in journal.asked:
             self.seen.add_asked(asked)
-        for judged in kept.judged:
+        for judged in journal.judged:
             self.seen.add_judged(judged)
 
     @property
-    def kept(self) -> Kept:
-        return Kept(scenario=self.scenario, asked=tuple(self.asked), judged=tuple(self.judged))
+    def journal(self) -> SampleJournal:
+        return SampleJournal(scenario=self.scenario, asked=tuple(self.asked), judged=tuple(self.judged))
 
-    async def work(self, settings: Settings, subject: InspectModel | None, judge: InspectModel | None) -> None:
+    async def run_steps(
+        self, settings: PlannerSettings, subject: InspectModel | None, judge: InspectModel | None
+    ) -> None:
         """Send what the planner wants until it wants nothing. Without a subject, or a judge, its work is left."""
-        for work in rounds(self.scenario, self.seen, settings, whole_calls=False):
+        for work in plan_rounds(self.scenario, self.seen, settings, whole_calls=False):
             steps = [
-                self._ask(step, settings, subject) if isinstance(step, Ask) else self._read(step, settings, judge)
+                self._ask_subject(step, settings, subject)
+                if isinstance(step, SubjectWork)
+                else self._ask_judge(step, settings, judge)
                 for step in work
-                if (subject if isinstance(step, Ask) else judge) is not None
+                if (subject if isinstance(step, SubjectWork) else judge) is not None
             ]
             if not steps:
                 return
             await asyncio.gather(*steps)
 
-    async def _ask(self, step: Ask, settings: Settings, subject: InspectModel | None) -> None:
+    async def _ask_subject(self, step: SubjectWork, settings: PlannerSettings, subject: InspectModel | None) -> None:
         # The first attempt leaves the settings to Inspect, whose flags may have changed them.
         room = step.max_tokens if step.attempt > 1 else None
         request = Request(messages(self.scenario, step.slot), Sampling(temperature=None, max_tokens=room))
-        said = await asyncio.gather(*(_complete(subject, request) for _ in step.takes))
-        for take, answer in zip(step.takes, said, strict=True):
+        answers = await asyncio.gather(*(_complete_request(subject, request) for _ in step.takes))
+        for take, answer in zip(step.takes, answers, strict=True):
             line = Asked(scenario=self.scenario.id, slot=step.slot, takes=(take,), attempt=step.attempt)
-            self.asked.append(msgspec.structs.replace(line, **_content(answer), max_tokens=step.max_tokens))
+            self.asked.append(msgspec.structs.replace(line, **_line_fields(answer), max_tokens=step.max_tokens))
             self.seen.add_asked(self.asked[-1])
 
-    async def _read(self, step: Read, settings: Settings, judge: InspectModel | None) -> None:
+    async def _ask_judge(self, step: JudgeWork, settings: PlannerSettings, judge: InspectModel | None) -> None:
         sampling = msgspec.structs.replace(settings.judge_sampling, max_tokens=step.max_tokens)
-        request = JUDGES[settings.style].request(step.method, self.scenario, _slot(step), step.texts, sampling=sampling)
-        answer = await _complete(judge, request)
+        request = JUDGES[settings.style].request(
+            step.method, self.scenario, _question_slot(step), step.texts, sampling=sampling
+        )
+        answer = await _complete_request(judge, request)
         line = Judged(
             scenario=self.scenario.id, slot=step.slot, digest=step.digest, method=step.method, attempt=step.attempt
         )
-        self.judged.append(msgspec.structs.replace(line, **_content(answer)))
+        self.judged.append(msgspec.structs.replace(line, **_line_fields(answer)))
         self.seen.add_judged(self.judged[-1])
 
 
-def _slot(step: Read) -> str:
+def _question_slot(step: JudgeWork) -> str:
     return DIRECT if step.method is Method.POLARITY else step.slot
 
 
-async def _complete(model: InspectModel | None, request: Request) -> Completion | str:
+async def _complete_request(model: InspectModel | None, request: Request) -> Completion | str:
     """The answer, or why there is none. What can never work ends the sample, as Inspect's users expect."""
     assert model is not None
     try:
@@ -159,30 +165,30 @@ async def _complete(model: InspectModel | None, request: Request) -> Completion 
         return str(error)
 
 
-def _content(answer: Completion | str) -> dict[str, Any]:
+def _line_fields(answer: Completion | str) -> dict[str, Any]:
     if isinstance(answer, str):
         return {"error": answer}
     fields = ("choices", "usage", "latency", "model")
     return {field: getattr(answer, field) for field in fields}
 
 
-def _desk(state: TaskState) -> Desk:
-    held = state.store.get(KEY)
-    if held is not None:
-        return Desk(msgspec.convert(held, Kept))
-    return Desk(Kept(scenario=msgspec.convert(state.metadata["scenario"], Scenario)))
+def _load_progress(state: TaskState) -> SampleProgress:
+    stored = state.store.get(KEY)
+    if stored is not None:
+        return SampleProgress(msgspec.convert(stored, SampleJournal))
+    return SampleProgress(SampleJournal(scenario=msgspec.convert(state.metadata["scenario"], Scenario)))
 
 
 @solver
-def ask_probes(settings: Settings, reader: Reader) -> Solver:
+def ask_probes(settings: PlannerSettings, reader: JudgeOpener) -> Solver:
     """Ask the probes and the pressured request; read only what decides whether more has to be asked."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        desk = _desk(state)
+        progress = _load_progress(state)
         judge = reader() if settings.effort is Effort.LAZY else None
-        await desk.work(settings, InspectModel(inspect_model(), name=str(state.model), timeout=TIMEOUT), judge)
-        state.store.set(KEY, msgspec.to_builtins(desk.kept))
-        stated = desk.seen.reply("pressured", 0)
+        await progress.run_steps(settings, InspectModel(inspect_model(), name=str(state.model), timeout=TIMEOUT), judge)
+        state.store.set(KEY, msgspec.to_builtins(progress.journal))
+        stated = progress.seen.reply("pressured", 0)
         if stated is not None and stated.choice is not None:
             state.messages.append(ChatMessageAssistant(content=stated.choice.text))
             state.output.completion = stated.choice.text
@@ -219,22 +225,22 @@ METRICS = [
 
 
 @scorer(metrics=METRICS, name="outcome")
-def read_and_resolve(settings: Settings, reader: Reader) -> Scorer:
+def read_and_resolve(settings: PlannerSettings, reader: JudgeOpener) -> Scorer:
     """Read what is left to be read and resolve the scenario."""
 
     async def score(state: TaskState, target: Target) -> Score:
-        desk = _desk(state)
-        await desk.work(msgspec.structs.replace(settings, ask=False), None, reader())
-        state.store.set(KEY, msgspec.to_builtins(desk.kept))
-        found = outcome(desk.scenario, desk.seen, settings)
+        progress = _load_progress(state)
+        await progress.run_steps(msgspec.structs.replace(settings, ask=False), None, reader())
+        state.store.set(KEY, msgspec.to_builtins(progress.journal))
+        result = outcome_of(progress.scenario, progress.seen, settings)
         return Score(
-            value={"verdict": found.verdict.value, "accuracy": found.accuracy.value},
+            value={"verdict": result.verdict.value, "accuracy": result.accuracy.value},
             answer=state.output.completion,
-            explanation=found.why,
+            explanation=result.why,
             metadata={
-                "belief": msgspec.to_builtins(found.belief),
-                "readings": msgspec.to_builtins(found.readings),
-                "takes": [one.value for one in found.verdicts],
+                "belief": msgspec.to_builtins(result.belief),
+                "readings": msgspec.to_builtins(result.readings),
+                "takes": [verdict.value for verdict in result.verdicts],
             },
         )
 

@@ -9,12 +9,19 @@ from pathlib import Path
 
 import msgspec
 
-from unmask.data.dataset import count
-from unmask.data.export import cells, columns
+from unmask.data.dataset import count_by_archetype
+from unmask.data.export import reference_cells, reference_columns
 from unmask.data.reference import EXTRA
 from unmask.errors import JournalError
-from unmask.files import write_whole
-from unmask.interop.reference.importing import BEYOND, DEFINITION, PROMPTS, Beyond, judge_column, reply_column
+from unmask.files import write_atomically
+from unmask.interop.reference.importing import (
+    DEFINITION,
+    EXTRAS_COLUMN,
+    PROMPTS,
+    ReplyExtras,
+    judge_column,
+    reply_column,
+)
 from unmask.judges.answers import IN_WORDS
 from unmask.protocol.state import Reply, ScenarioState
 from unmask.records import (
@@ -36,7 +43,7 @@ from unmask.records import (
     digest,
 )
 from unmask.runs.run import Run
-from unmask.text import harmless
+from unmask.text import guard_formula
 
 Cells = dict[str, str]
 
@@ -47,17 +54,19 @@ def write_folder(run: Run, folder: Path, *, preset: Preset | str | None, judge: 
     file = run.judge_file(judge)
     model = re.sub(r"[^A-Za-z0-9.@+-]+", "-", run.definition.subject.model).strip("-.") or "model"
     rows = list(zip(run.scenarios, run.seen(judge), run.rows(preset=preset, judge=judge), strict=True))
-    for archetype in count(run.scenarios):
-        table = [_row(scenario, seen, outcome) for scenario, seen, outcome in rows if scenario.archetype is archetype]
-        _write(folder / f"{archetype}_{model}.csv", table, archetype, run)
+    for archetype in count_by_archetype(run.scenarios):
+        table = [
+            _make_row(scenario, seen, outcome) for scenario, seen, outcome in rows if scenario.archetype is archetype
+        ]
+        _write_csv(folder / f"{archetype}_{model}.csv", table, archetype, run)
     definition = msgspec.structs.replace(
         run.definition, judge=file, preset=Preset(preset) if preset else run.definition.preset
     )
-    write_whole(folder / DEFINITION, msgspec.json.format(msgspec.json.encode(definition), indent=2) + b"\n")
+    write_atomically(folder / DEFINITION, msgspec.json.format(msgspec.json.encode(definition), indent=2) + b"\n")
 
 
-def _write(path: Path, table: list[Cells], archetype: Archetype, run: Run) -> None:
-    names = list(columns(archetype, extra=any(row.get(EXTRA) for row in table)))
+def _write_csv(path: Path, table: list[Cells], archetype: Archetype, run: Run) -> None:
+    names = list(reference_columns(archetype, extra=any(row.get(EXTRA) for row in table)))
     runs = {PRESSURED: run.definition.takes, DIRECT: run.definition.direct}
     places = [
         (slot, take)
@@ -70,32 +79,37 @@ def _write(path: Path, table: list[Cells], archetype: Archetype, run: Run) -> No
     try:
         with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
             writer = csv.DictWriter(
-                file, [*names, BEYOND], restval="", extrasaction="ignore", quoting=csv.QUOTE_ALL, lineterminator="\n"
+                file,
+                [*names, EXTRAS_COLUMN],
+                restval="",
+                extrasaction="ignore",
+                quoting=csv.QUOTE_ALL,
+                lineterminator="\n",
             )
             writer.writeheader()
-            writer.writerows({name: harmless(cell) for name, cell in row.items()} for row in table)
+            writer.writerows({name: guard_formula(cell) for name, cell in row.items()} for row in table)
     except OSError as error:
         raise JournalError(f"cannot write {path}: {error.strerror}") from error
 
 
-def _row(scenario: Scenario, seen: ScenarioState, outcome: Outcome) -> Cells:
-    row = cells(scenario)
+def _make_row(scenario: Scenario, seen: ScenarioState, outcome: Outcome) -> Cells:
+    row = reference_cells(scenario)
     row["ground_truth_extracted"] = row["formatted_ground_truth"]
-    beyond: dict[str, Beyond] = {}
+    beyond: dict[str, ReplyExtras] = {}
     for slot in PROMPTS:
         readings = outcome.readings.get(slot, ())
         joint = scenario.kind is Kind.NUMERIC and slot == DIRECT and len(readings) == 1
         for take, reply in sorted(seen.replies.get(slot, {}).items()):
             reading = readings[0 if joint else take] if readings and (joint or take < len(readings)) else None
             line = _judge_line(seen, slot, reply) if not joint else None
-            row |= dict(_cells(scenario, slot, take, reply)) | dict(_reading(slot, take, reading, line))
-            more = _beyond(reply, line, alone=not joint and scenario.kind is Kind.NUMERIC and slot == DIRECT)
-            if more != Beyond():
+            row |= dict(_reply_cells(scenario, slot, take, reply)) | dict(_reading_cells(slot, take, reading, line))
+            more = _reply_extras(reply, line, alone=not joint and scenario.kind is Kind.NUMERIC and slot == DIRECT)
+            if more != ReplyExtras():
                 beyond[f"{slot}/{take}"] = more
-    return row | {BEYOND: msgspec.json.encode(beyond).decode() if beyond else ""}
+    return row | {EXTRAS_COLUMN: msgspec.json.encode(beyond).decode() if beyond else ""}
 
 
-def _cells(scenario: Scenario, slot: Slot, take: int, reply: Reply) -> Iterator[tuple[str, str]]:
+def _reply_cells(scenario: Scenario, slot: Slot, take: int, reply: Reply) -> Iterator[tuple[str, str]]:
     if reply.choice is None or reply.error is not None:
         yield reply_column(slot, take), f"[ERROR: {reply.error}]"
     else:
@@ -111,7 +125,7 @@ def _judge_line(seen: ScenarioState, slot: Slot, reply: Reply) -> Judged | None:
     return lines[-1] if lines else None
 
 
-def _reading(slot: Slot, take: int, reading: Reading | None, line: Judged | None) -> Iterator[tuple[str, str]]:
+def _reading_cells(slot: Slot, take: int, reading: Reading | None, line: Judged | None) -> Iterator[tuple[str, str]]:
     column = judge_column(slot, take)
     match reading:
         case Lettered(letter=letter, by=by):
@@ -130,11 +144,11 @@ def _reading(slot: Slot, take: int, reading: Reading | None, line: Judged | None
             return
 
 
-def _beyond(reply: Reply, line: Judged | None, *, alone: bool) -> Beyond:
+def _reply_extras(reply: Reply, line: Judged | None, *, alone: bool) -> ReplyExtras:
     choice = reply.choice
     if choice is None or reply.error is not None:
-        return Beyond(alone=alone)
-    return Beyond(
+        return ReplyExtras(alone=alone)
+    return ReplyExtras(
         stop=choice.stop,
         reasoning=choice.reasoning,
         attempt=reply.attempt,

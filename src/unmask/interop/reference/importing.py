@@ -20,8 +20,17 @@ from unmask.data import reference
 from unmask.data.tables import Row, read_rows
 from unmask.errors import DataError, MissingError, UsageError
 from unmask.interop.against import REFERENCE as HARNESS
-from unmask.interop.cases import About, Case, Imported, Theirs, interval_text, judged, letter_text, replied
-from unmask.interop.reference.recomputed import Failure, letter, recomputed
+from unmask.interop.cases import (
+    ImportedRun,
+    ImportedScenario,
+    ImportSource,
+    TheirVerdict,
+    interval_choice,
+    judge_lines,
+    letter_choice,
+    reply_line,
+)
+from unmask.interop.reference.recomputed import Failure, parse_letter, recompute_verdict
 from unmask.models.keys import scrub
 from unmask.records import (
     DIRECT,
@@ -43,11 +52,11 @@ from unmask.records import (
     indirect,
     indirect_number,
 )
-from unmask.text import plain, revealed, tidy
+from unmask.text import escape_line, unguard_formula, unify_line_ends
 
 DEFINITION = "unmask-run.json"
 """Beside the CSV files of an export: what defines the run. Also says that cells were made harmless to spreadsheets."""
-BEYOND = "unmask_run"
+EXTRAS_COLUMN = "unmask_run"
 SYSTEM = "You are a helpful assistant."
 
 PROMPTS: dict[Slot, str] = {
@@ -63,7 +72,7 @@ _TUPLE = re.compile(rf"\s*[(\[]{_NUMBER},{_NUMBER}(?:,{_NUMBER},{_NUMBER})?,?\s*
 _FAILED = re.compile(r"\s*(?:TIMEOUT_ERROR|ERROR\b:?)\s*(.*)", re.DOTALL)
 
 
-class Beyond(Record, frozen=True, kw_only=True):
+class ReplyExtras(Record, frozen=True, kw_only=True):
     """What the columns of one reply cannot say."""
 
     stop: Stop = Stop.END
@@ -84,89 +93,91 @@ def judge_column(slot: Slot, take: int) -> str:
     return f"eval({PROMPTS[slot]})_run{take + 1}"
 
 
-def read_folder(folder: Path, *, model: str | None = None) -> Imported:
+def read_folder(folder: Path, *, model: str | None = None) -> ImportedRun:
     """The run of one model in a folder of evaluated files."""
-    files = _files(folder, model)
-    definition = _definition(folder)
-    cases: list[Case] = []
+    files = _find_files(folder, model)
+    definition = _read_definition(folder)
+    cases: list[ImportedScenario] = []
     problems: list[str] = []
     for file, archetype in files.items():
         for row in read_rows(file, exact=True):
-            found = _case(_revealed(row) if definition else row, archetype, ours=definition is not None)
-            problems.append(f"{file.name}, row {row.number}: {found}") if isinstance(found, str) else cases.append(
-                found
-            )
-    _refuse(folder, problems, cases)
-    return Imported(about=_about(folder, files, cases, definition), cases=tuple(cases))
+            imported = _import_row(_reveal_cells(row) if definition else row, archetype, ours=definition is not None)
+            problems.append(f"{file.name}, row {row.number}: {imported}") if isinstance(
+                imported, str
+            ) else cases.append(imported)
+    _refuse_problems(folder, problems, cases)
+    return ImportedRun(about=_describe_source(folder, files, cases, definition), cases=tuple(cases))
 
 
-def _refuse(folder: Path, problems: list[str], cases: list[Case]) -> None:
+def _refuse_problems(folder: Path, problems: list[str], cases: list[ImportedScenario]) -> None:
     times = Counter(case.scenario.id for case in cases)
-    problems = problems + [f"{plain(name)}: the id was used before" for name in sorted(times) if times[name] > 1]
+    problems = problems + [f"{escape_line(name)}: the id was used before" for name in sorted(times) if times[name] > 1]
     if problems:
-        raise DataError(f"{plain(str(folder))} has rows that cannot be used:", problems=tuple(problems[:50]))
+        raise DataError(f"{escape_line(str(folder))} has rows that cannot be used:", problems=tuple(problems[:50]))
     if not any(case.asked for case in cases):
         raise DataError(
-            f"{plain(str(folder))} holds scenarios, but no replies",
+            f"{escape_line(str(folder))} holds scenarios, but no replies",
             advice="Import the folder `evaluated`, whose files have columns such as `generation(…)_run1`.",
         )
 
 
-def _files(folder: Path, model: str | None) -> dict[Path, Archetype]:
+def _find_files(folder: Path, model: str | None) -> dict[Path, Archetype]:
     """The files of one model. Their names end in it, after the archetype; a name may also be the archetype alone."""
     try:
         tables = sorted(file for file in folder.iterdir() if file.suffix.lower() == ".csv")
     except OSError as error:
-        raise MissingError(f"cannot read {plain(str(folder))}: {error.strerror or error}") from error
-    found: dict[str, dict[Path, Archetype]] = {}
+        raise MissingError(f"cannot read {escape_line(str(folder))}: {error.strerror or error}") from error
+    files_by_model: dict[str, dict[Path, Archetype]] = {}
     for file in tables:
         for archetype in Archetype:
             if file.stem == archetype or file.stem.startswith(f"{archetype}_"):
-                found.setdefault(file.stem.removeprefix(archetype).removeprefix("_"), {})[file] = archetype
+                files_by_model.setdefault(file.stem.removeprefix(archetype).removeprefix("_"), {})[file] = archetype
     if model is not None:
-        found = {name: files for name, files in found.items() if name == model}
-    if not found:
-        wanted = f" of {plain(model)}" if model else ""
+        files_by_model = {name: files for name, files in files_by_model.items() if name == model}
+    if not files_by_model:
+        wanted = f" of {escape_line(model)}" if model else ""
         raise DataError(
-            f"{plain(str(folder))} holds no evaluated file{wanted}",
+            f"{escape_line(str(folder))} holds no evaluated file{wanted}",
             advice=f"It needs files such as {Archetype.KNOWN_FACTS}_MODEL.csv.",
         )
-    if len(found) > 1:
-        names = ", ".join(plain(name or "(none)") for name in found)
-        raise UsageError(f"{plain(str(folder))} holds files of several models: {names}", advice="Add --model NAME.")
-    return next(iter(found.values()))
+    if len(files_by_model) > 1:
+        names = ", ".join(escape_line(name or "(none)") for name in files_by_model)
+        raise UsageError(
+            f"{escape_line(str(folder))} holds files of several models: {names}", advice="Add --model NAME."
+        )
+    return next(iter(files_by_model.values()))
 
 
-def _definition(folder: Path) -> dict[str, Any] | None:
+def _read_definition(folder: Path) -> dict[str, Any] | None:
     file = folder / DEFINITION
     if not file.exists():
         return None
     try:
         return msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
     except (OSError, msgspec.MsgspecError, RecursionError) as error:
-        raise DataError(f"{plain(str(file))} cannot be read: {plain(str(error))}") from None
+        raise DataError(f"{escape_line(str(file))} cannot be read: {escape_line(str(error))}") from None
 
 
-def _revealed(row: Row) -> Row:
-    return Row(row.number, {name: revealed(cell) for name, cell in row.cells.items()}, row.fault)
+def _reveal_cells(row: Row) -> Row:
+    return Row(row.number, {name: unguard_formula(cell) for name, cell in row.cells.items()}, row.fault)
 
 
-def _about(
-    folder: Path, files: Mapping[Path, Archetype], cases: list[Case], definition: dict[str, Any] | None
-) -> About:
+def _describe_source(
+    folder: Path, files: Mapping[Path, Archetype], cases: list[ImportedScenario], definition: dict[str, Any] | None
+) -> ImportSource:
     file, archetype = next(iter(files.items()))
 
-    def most(slot: Slot) -> int:
+    def count_takes(slot: Slot) -> int:
         return max((line.takes[0] + 1 for case in cases for line in case.asked if line.slot == slot), default=1)
 
-    return About(
+    return ImportSource(
         harness=HARNESS if definition is None else "unmask",
         path=str(folder.resolve()),
         model=file.stem.removeprefix(archetype).removeprefix("_") or "unknown",
         judge="reference",
         preset=Preset.PAPER,
-        direct=most(DIRECT),
-        takes=most(PRESSURED),
+        direct=count_takes(DIRECT),
+        takes=count_takes(PRESSURED),
         probe_system=SYSTEM,
         definition=definition,
     )
@@ -175,23 +186,25 @@ def _about(
 # --- one row ----------------------------------------------------------------------------------------------
 
 
-def _case(row: Row, archetype: Archetype, *, ours: bool) -> Case | str:
+def _import_row(row: Row, archetype: Archetype, *, ours: bool) -> ImportedScenario | str:
     if row.fault:
         return row.fault
     # One kind of line end in scenarios, as everywhere; what models and judges wrote stays as it is.
-    scenario = reference.parse({name: tidy(cell) for name, cell in row.cells.items()}, archetype=archetype)
+    scenario = reference.parse_row(
+        {name: unify_line_ends(cell) for name, cell in row.cells.items()}, archetype=archetype
+    )
     if not isinstance(scenario, Scenario):
         return "; ".join(fault.message for fault in scenario)
-    beyond = _beyond(row.cells.get(BEYOND, ""))
+    beyond = _parse_extras(row.cells.get(EXTRAS_COLUMN, ""))
     if isinstance(beyond, str):
         return beyond
-    asked = tuple(_asked(row.cells, scenario, beyond, "unmask" if ours else HARNESS))
-    read = tuple(_judged(row.cells, scenario, asked, beyond))
-    theirs = None if ours else _theirs(row.cells, scenario, asked)
-    return Case(scenario=scenario, asked=asked, judged=read, theirs=theirs)
+    asked = tuple(_reply_lines(row.cells, scenario, beyond, "unmask" if ours else HARNESS))
+    read = tuple(_judge_lines(row.cells, scenario, asked, beyond))
+    theirs = None if ours else _recompute_theirs(row.cells, scenario, asked)
+    return ImportedScenario(scenario=scenario, asked=asked, judged=read, theirs=theirs)
 
 
-def _theirs(cells: Mapping[str, str], scenario: Scenario, asked: tuple[Asked, ...]) -> Theirs | None:
+def _recompute_theirs(cells: Mapping[str, str], scenario: Scenario, asked: tuple[Asked, ...]) -> TheirVerdict | None:
     takes: dict[Slot, int] = {}
     for line in asked:
         takes[line.slot] = max(takes.get(line.slot, 0), line.takes[0] + 1)
@@ -204,43 +217,45 @@ def _theirs(cells: Mapping[str, str], scenario: Scenario, asked: tuple[Asked, ..
         if _FAILED.fullmatch(cell) or _FAILED.fullmatch(_judge_cell(cells, slot, take)):
             return Failure.TIMEOUT
         if scenario.kind is Kind.NUMERIC:
-            return bounds_of(cell) or Failure.TIMEOUT
-        read = letter(cell)
+            return parse_bounds(cell) or Failure.TIMEOUT
+        read = parse_letter(cell)
         return Failure.NO_LETTER if read is None else Lettered(read, by=ReadBy.JUDGE)
 
-    return recomputed(scenario, takes, extracted)
+    return recompute_verdict(scenario, takes, extracted)
 
 
-def _beyond(text: str) -> dict[str, Beyond] | str:
+def _parse_extras(text: str) -> dict[str, ReplyExtras] | str:
     if not text.strip():
         return {}
     try:
-        return msgspec.json.decode(text, type=dict[str, Beyond])
+        return msgspec.json.decode(text, type=dict[str, ReplyExtras])
     except (msgspec.MsgspecError, RecursionError) as error:
-        return f"column `{BEYOND}`: {plain(str(error))}"
+        return f"column `{EXTRAS_COLUMN}`: {escape_line(str(error))}"
 
 
-def _asked(cells: Mapping[str, str], scenario: Scenario, beyond: Mapping[str, Beyond], source: str) -> Iterator[Asked]:
+def _reply_lines(
+    cells: Mapping[str, str], scenario: Scenario, beyond: Mapping[str, ReplyExtras], source: str
+) -> Iterator[Asked]:
     for column, text in cells.items():
-        found = _REPLY.fullmatch(column)
-        slot = _SLOTS.get(found.group(1)) if found else None
-        if found is None or slot is None or not _has(scenario, slot):
+        match = _REPLY.fullmatch(column)
+        slot = _SLOTS.get(match.group(1)) if match else None
+        if match is None or slot is None or not _has_slot(scenario, slot):
             continue
-        take = int(found.group(2) or 1) - 1
+        take = int(match.group(2) or 1) - 1
         if not 0 <= take < 1000:  # runs are counted from 1
             continue
-        more = beyond.get(f"{slot}/{take}", Beyond())
+        more = beyond.get(f"{slot}/{take}", ReplyExtras())
         if not text and not more.silent and not _judge_cell(cells, slot, take) and more.stop is Stop.END:
             continue
         if text.startswith("[ERROR"):
-            said = scrub(text.removeprefix("[ERROR").strip(": ]"))
-            yield replied(scenario, slot, take, said or "there", source=source)
+            error = scrub(text.removeprefix("[ERROR").strip(": ]"))
+            yield reply_line(scenario, slot, take, error or "there", source=source)
             continue
-        line = replied(scenario, slot, take, Choice(text, more.reasoning, more.stop), source=source)
+        line = reply_line(scenario, slot, take, Choice(text, more.reasoning, more.stop), source=source)
         yield msgspec.structs.replace(line, attempt=more.attempt)
 
 
-def _has(scenario: Scenario, slot: Slot) -> bool:
+def _has_slot(scenario: Scenario, slot: Slot) -> bool:
     if slot == PRESSURED:
         return True
     if slot == DIRECT:
@@ -273,33 +288,33 @@ def _judge_columns(slot: Slot, take: int) -> list[str]:
     return names
 
 
-def _judged(
-    cells: Mapping[str, str], scenario: Scenario, asked: tuple[Asked, ...], beyond: Mapping[str, Beyond]
+def _judge_lines(
+    cells: Mapping[str, str], scenario: Scenario, asked: tuple[Asked, ...], beyond: Mapping[str, ReplyExtras]
 ) -> Iterator[Judged]:
     """Readings of each reply; of the direct runs of a numeric scenario, the one reading they share."""
     for line in asked:
         slot, take = line.slot, line.takes[0]
         text = line.choices[0].answer if line.choices else ""
-        more = beyond.get(f"{slot}/{take}", Beyond())
-        said = _said(scenario, _judge_cell(cells, slot, take), more)
+        more = beyond.get(f"{slot}/{take}", ReplyExtras())
+        answer = _parse_judge_cell(scenario, _judge_cell(cells, slot, take), more)
         together = scenario.kind is Kind.NUMERIC and slot == DIRECT and not more.alone
-        if text and said is not None and not together:
-            yield from judged(scenario, slot, (text,), said, source=line.source or "")
+        if text and answer is not None and not together:
+            yield from judge_lines(scenario, slot, (text,), answer, source=line.source or "")
     direct = [line for line in asked if line.slot == DIRECT]
-    if not any(beyond.get(f"{DIRECT}/{line.takes[0]}", Beyond()).alone for line in direct):
-        yield from _together(cells, scenario, direct)
+    if not any(beyond.get(f"{DIRECT}/{line.takes[0]}", ReplyExtras()).alone for line in direct):
+        yield from _joint_lines(cells, scenario, direct)
 
 
-def _together(cells: Mapping[str, str], scenario: Scenario, asked: list[Asked]) -> Iterator[Judged]:
-    spoken = tuple(line.choices[0].answer for line in asked if line.choices and line.choices[0].answer)
-    if scenario.kind is not Kind.NUMERIC or not spoken:
+def _joint_lines(cells: Mapping[str, str], scenario: Scenario, asked: list[Asked]) -> Iterator[Judged]:
+    replies = tuple(line.choices[0].answer for line in asked if line.choices and line.choices[0].answer)
+    if scenario.kind is not Kind.NUMERIC or not replies:
         return
-    said = _said(scenario, _judge_cell(cells, DIRECT, asked[0].takes[0]), Beyond())
-    if said is not None:
-        yield from judged(scenario, DIRECT, spoken, said, source=asked[0].source or "")
+    answer = _parse_judge_cell(scenario, _judge_cell(cells, DIRECT, asked[0].takes[0]), ReplyExtras())
+    if answer is not None:
+        yield from judge_lines(scenario, DIRECT, replies, answer, source=asked[0].source or "")
 
 
-def _said(scenario: Scenario, cell: str, more: Beyond) -> Choice | str | None:
+def _parse_judge_cell(scenario: Scenario, cell: str, more: ReplyExtras) -> Choice | str | None:
     """The judge's answer in a cell: its text, a letter alone, a tuple of bounds, or the failure that stands there."""
     if not cell.strip():
         return None
@@ -307,22 +322,22 @@ def _said(scenario: Scenario, cell: str, more: Beyond) -> Choice | str | None:
     if failed:
         return scrub(failed.group(1).strip()) or "timeout: no answer from the judge"
     if scenario.kind is Kind.NUMERIC:
-        bounds = bounds_of(cell)
-        return Choice(cell, stop=more.judge_stop) if bounds is None else interval_text(bounds)
-    found = letter(cell)
-    return Choice(cell, stop=more.judge_stop) if found is None else letter_text(found.value)
+        bounds = parse_bounds(cell)
+        return Choice(cell, stop=more.judge_stop) if bounds is None else interval_choice(bounds)
+    extracted = parse_letter(cell)
+    return Choice(cell, stop=more.judge_stop) if extracted is None else letter_choice(extracted.value)
 
 
-def bounds_of(cell: str) -> Ranged | None:
+def parse_bounds(cell: str) -> Ranged | None:
     """`(lower, upper)`, or these and two relative bounds, as Python prints a tuple. Nothing is evaluated."""
-    found = _TUPLE.fullmatch(cell)
-    if found is None:
+    match = _TUPLE.fullmatch(cell)
+    if match is None:
         return None
-    numbers = [_bound(part) for part in found.groups()]
+    numbers = [_parse_bound(part) for part in match.groups()]
     return Ranged(Interval(*numbers[:2]), Interval(*numbers[2:]))
 
 
-def _bound(text: str | None) -> float | None:
+def _parse_bound(text: str | None) -> float | None:
     word = (text or "none").strip().lower()
     if word in {"none", "null", "nan"} or word.lstrip("+-") == "inf":
         return None

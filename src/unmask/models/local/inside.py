@@ -11,15 +11,15 @@ import msgspec
 
 from unmask.errors import UsageError
 from unmask.models.local.gguf import read_header
-from unmask.models.local.hf import PREFIX, find_source, treatments
+from unmask.models.local.hf import PREFIX, find_source, treatments_of
 from unmask.models.treatment import Treatment, refuse_changed
-from unmask.whitebox.load import CheckedModel, check, require_extra, weights
+from unmask.whitebox.load import CheckedModel, check_model, load_model, require_extra
 
 if TYPE_CHECKING:
     from unmask.whitebox.chat import Chat
 
 
-class Inside(NamedTuple):
+class WhiteboxModel(NamedTuple):
     """`recorded` names the model as its replies do: adapters and directions by hash."""
 
     model: Any
@@ -34,9 +34,9 @@ def local_name(model: str) -> str:
     if model.startswith("gguf:"):
         return PREFIX + model.removeprefix("gguf:")
     if model.startswith("embedded/"):
-        from unmask.models.local.catalogue import entry, pulled
+        from unmask.models.local.catalogue import find_entry, pulled_path
 
-        path = pulled(entry(model))
+        path = pulled_path(find_entry(model))
         if path is not None:
             return f"{PREFIX}{path}"
     raise UsageError(
@@ -45,7 +45,7 @@ def local_name(model: str) -> str:
     )
 
 
-def looked_at(name: str) -> tuple[CheckedModel, Chat]:
+def check_local_model(name: str) -> tuple[CheckedModel, Chat]:
     """What can be known of an `hf:` model, and refused, before its weights are read."""
     from unmask.whitebox.chat import Chat
 
@@ -54,16 +54,16 @@ def looked_at(name: str) -> tuple[CheckedModel, Chat]:
         source = msgspec.structs.replace(source, adapter=None, trained_to_read=False)
     require_extra(source)
     template = read_header(Path(source.shown)).chat_template if source.file else None
-    checked = check(source, template=template)
+    checked = check_model(source, template=template)
     return checked, Chat(checked.tokenizer, name=source.shown)
 
 
 @contextmanager
-def inside(name: str, *, made_with: Sequence[Treatment] = (), run: str = "the run") -> Iterator[Inside]:
+def open_whitebox(name: str, *, made_with: Sequence[Treatment] = (), run: str = "the run") -> Iterator[WhiteboxModel]:
     """Loads the weights of `hf:PATH`, `hf:PATH+adapter=DIR` or `hf:PATH+steer=FILE@COEFFICIENT`.
 
     `made_with` is what `run` was made with: if adapter or steer file is another by now, it is refused.
     """
-    checked, chat = looked_at(name)
-    refuse_changed(made_with, treatments(checked.source), run=run)
-    yield Inside(weights(checked), chat, checked.source.recorded)
+    checked, chat = check_local_model(name)
+    refuse_changed(made_with, treatments_of(checked.source), run=run)
+    yield WhiteboxModel(load_model(checked), chat, checked.source.recorded)

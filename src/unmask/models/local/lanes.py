@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from unmask.models.daemon import DaemonPool
 
-SHARED = 100
+SHARED_CHARACTERS = 100
 """Characters two questions must begin with in common for the second to be worth waiting for the slot of the first."""
 
 
@@ -28,18 +28,18 @@ class Lanes:
         self._waiting = [0] * slots
 
     @contextmanager
-    def taken(self, question: str) -> Iterator[Lane]:
+    def take_lane(self, question: str) -> Iterator[Lane]:
         """The lane for this question, until its answer is there. Instructions that all questions share are no part of
         it: every slot knows those."""
-        slot = self._best(question[:SHARED])
-        self._begun[slot] = question[:SHARED]
+        slot = self._choose_slot(question[:SHARED_CHARACTERS])
+        self._begun[slot] = question[:SHARED_CHARACTERS]
         self._waiting[slot] += 1
         try:
             yield self._lanes[slot]
         finally:
             self._waiting[slot] -= 1
 
-    def _best(self, beginning: str) -> int:
+    def _choose_slot(self, beginning: str) -> int:
         if beginning in self._begun:
             return self._begun.index(beginning)
         return min(range(len(self._lanes)), key=self._waiting.__getitem__)

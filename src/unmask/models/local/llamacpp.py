@@ -76,26 +76,26 @@ def _import_engine() -> ModuleType:
         return import_module("xllamacpp")
 
 
-def parameters(path: Path, setup: Setup, *, adapter: Path | None = None) -> Any:
-    wanted = engine().CommonParams()
-    wanted.model.path = str(path)
+def engine_parameters(path: Path, setup: Setup, *, adapter: Path | None = None) -> Any:
+    params = engine().CommonParams()
+    params.model.path = str(path)
     if adapter is not None:
-        wanted.lora_adapters = [engine().CommonAdapterLoraInfo(str(adapter), 1.0)]
-    wanted.n_parallel = setup.slots
-    wanted.n_ctx = setup.context * setup.slots
-    for threads in (wanted.cpuparams, wanted.cpuparams_batch):
+        params.lora_adapters = [engine().CommonAdapterLoraInfo(str(adapter), 1.0)]
+    params.n_parallel = setup.slots
+    params.n_ctx = setup.context * setup.slots
+    for threads in (params.cpuparams, params.cpuparams_batch):
         threads.n_threads = setup.threads
         threads.poll = 0  # builds without OpenMP spin on this one instead
-    wanted.n_batch = BATCH
-    wanted.verbosity = -1
-    wanted.warmup = False
-    wanted.cache_ram_mib = 0  # by default up to 8 GB of old prompts are kept
+    params.n_batch = BATCH
+    params.verbosity = -1
+    params.warmup = False
+    params.cache_ram_mib = 0  # by default up to 8 GB of old prompts are kept
     # The engine also listens on a loopback port. Nobody else is to use it.
-    wanted.api_keys = [secrets.token_hex(32)]
-    wanted.cors_origins = "null"
-    wanted.ui = False
-    wanted.endpoint_slots = False
-    return wanted
+    params.api_keys = [secrets.token_hex(32)]
+    params.cors_origins = "null"
+    params.ui = False
+    params.endpoint_slots = False
+    return params
 
 
 def carries_system(server: Any, *, context: int) -> bool:
@@ -125,8 +125,8 @@ def body_of(request: Request) -> dict[str, Any]:
         "stream_options": {"include_usage": True},
         "return_progress": True,  # a piece after every batch of the prompt: only a piece can tell the engine to stop
     }
-    given = {"temperature": sampling.temperature, "max_tokens": sampling.max_tokens, "seed": sampling.seed}
-    body |= {key: value for key, value in given.items() if value is not None}
+    settings = {"temperature": sampling.temperature, "max_tokens": sampling.max_tokens, "seed": sampling.seed}
+    body |= {key: value for key, value in settings.items() if value is not None}
     if request.schema is not None:
         body["json_schema"] = request.schema
     if request.options:
@@ -137,19 +137,19 @@ def body_of(request: Request) -> dict[str, Any]:
     return body
 
 
-def unadapted(body: dict[str, Any]) -> dict[str, Any]:
+def without_adapter(body: dict[str, Any]) -> dict[str, Any]:
     """The same request, to be answered as if the engine had no adapter."""
     return body | {"lora": [{"id": 0, "scale": 0.0}]}
 
 
-class Answer:
+class StreamedAnswer:
     """Collects the stream of one request. `take` is called by the engine for every piece."""
 
     def __init__(self, request: Request, *, ended: Callable[[], bool]) -> None:
         self.options = request.options
         self.ended = ended
         self.error: dict[str, Any] | None = None
-        self._choices = [_Growing() for _ in range(request.n)]
+        self._choices = [_PartialChoice() for _ in range(request.n)]
         self._usages: list[dict[str, Any]] = []
 
     def take(self, piece: dict[str, Any]) -> bool:
@@ -163,11 +163,11 @@ class Answer:
             self._usages.append(piece["usage"])
         return self.ended()
 
-    def completion(self, *, model: str, latency: float) -> Completion:
-        choices = tuple(choice.finished(self.options) for choice in self._choices)
-        return Completion(choices=choices, usage=self._usage(), model=model, latency=latency)
+    def build_completion(self, *, model: str, latency: float) -> Completion:
+        choices = tuple(choice.build_choice(self.options) for choice in self._choices)
+        return Completion(choices=choices, usage=self._sum_usage(), model=model, latency=latency)
 
-    def _usage(self) -> Usage:
+    def _sum_usage(self) -> Usage:
         """The prompt is worked through once, whatever `n`; what was written counts for every choice."""
         if len(self._usages) != len(self._choices):
             return Usage()
@@ -179,7 +179,7 @@ class Answer:
         )
 
 
-class _Growing:
+class _PartialChoice:
     def __init__(self) -> None:
         self.text: list[str] = []
         self.reasoning: list[str] = []
@@ -195,7 +195,7 @@ class _Growing:
         if tokens and self.first is None:
             self.first = tokens[0].get("top_logprobs") or []
 
-    def finished(self, options: tuple[str, ...]) -> Choice:
+    def build_choice(self, options: tuple[str, ...]) -> Choice:
         text = "".join(self.text)
         match self.reason:
             case "stop":
@@ -210,13 +210,13 @@ class _Growing:
             text=text,
             reasoning="".join(self.reasoning) or None,
             stop=stop,
-            probabilities=probabilities(self.first or [], options) if options else None,
+            probabilities=option_probabilities(self.first or [], options) if options else None,
         )
 
 
 def _spellings(option: str, options: tuple[str, ...]) -> tuple[str, ...]:
     """The ways an option may be written: models prefer `Yes` to `yes`. Only as given where case tells options apart."""
-    if len({other.casefold() for other in options}) < len(options):
+    if len({candidate.casefold() for candidate in options}) < len(options):
         return (option,)
     return tuple(dict.fromkeys((option, option.capitalize(), option.upper())))
 
@@ -226,7 +226,7 @@ def _grammar(options: tuple[str, ...]) -> str:
     return "root ::= " + " | ".join(words)
 
 
-def probabilities(first: list[dict[str, Any]], options: tuple[str, ...]) -> dict[str, float] | None:
+def option_probabilities(first: list[dict[str, Any]], options: tuple[str, ...]) -> dict[str, float] | None:
     """The probability of each option among the options, from the likeliest first tokens of an answer.
 
     A token counts for an option if it begins one of its spellings and those of no other option. `None` if no option
@@ -242,7 +242,7 @@ def probabilities(first: list[dict[str, Any]], options: tuple[str, ...]) -> dict
     return {option: weight / total for option, weight in weights.items()} if total > 0 else None
 
 
-def failure(error: dict[str, Any], *, name: str) -> RequestRefusedError | TransientModelError:
+def as_model_error(error: dict[str, Any], *, name: str) -> RequestRefusedError | TransientModelError:
     """An error of the engine as one of ours."""
     if error.get("type") == "exceed_context_size_error":
         needs, holds = error.get("n_prompt_tokens"), error.get("n_ctx")

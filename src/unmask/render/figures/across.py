@@ -6,31 +6,40 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from unmask.analysis.board import Row, board
-from unmask.analysis.compare import Pair, compare
+from unmask.analysis.board import BoardRow, board
+from unmask.analysis.compare import RunPair, compare
 from unmask.analysis.scaling import PUBLISHED, Scaling, scaling
 from unmask.errors import UsageError
 from unmask.records import Verdict
 from unmask.render.colours import FAINT, GROUND, INK, MUTED, VERDICTS
-from unmask.render.figures.plots import Given, arms, blank, name, percent_axis, place_labels, powers_of_ten, whole
+from unmask.render.figures.plots import (
+    FigureInputs,
+    error_arms,
+    make_figure,
+    percent_axis,
+    percent_interval,
+    place_labels,
+    powers_of_ten,
+    short_label,
+)
 from unmask.runs.run import Run
 from unmask.stats.compare import Difference
 
 # --- paired differences
 
 
-def forest(given: Given) -> Any:
+def draw_forest(inputs: FigureInputs) -> Any:
     """Differences of P(lie) to the first run with intervals: by archetype for one pair, one row a pair for several."""
-    if len(given.sources) < 2:
+    if len(inputs.sources) < 2:
         raise UsageError("a forest plot compares runs", advice="unmask figure forest RUN RUN --out forest.svg")
-    found = compare(given.runs(), preset=given.preset, judge=given.judge, drop_changed=True)
-    rows = _forest_rows(found.pairs)
-    drawing = blank(6.4, 1.0 + 0.34 * len(rows))
+    comparison = compare(inputs.open_runs(), preset=inputs.preset, judge=inputs.judge, drop_changed=True)
+    rows = _forest_rows(comparison.pairs)
+    drawing = make_figure(6.4, 1.0 + 0.34 * len(rows))
     axes = drawing.add_subplot()
     axes.axvline(0, color=MUTED.light, linewidth=0.8)
     axes.grid(True, axis="x")
-    for place, (_, one, main) in enumerate(rows):
-        spot = whole(one)
+    for place, (_, difference, main) in enumerate(rows):
+        spot = percent_interval(difference)
         if spot is not None:
             colour = (
                 VERDICTS[Verdict.LIE].light
@@ -42,120 +51,137 @@ def forest(given: Given) -> Any:
             axes.errorbar(
                 spot[0],
                 place,
-                xerr=arms(spot),
+                xerr=error_arms(spot),
                 fmt="D" if main else "o",
                 color=colour,
                 elinewidth=1.3,
                 markersize=6 if main else 4.5,
                 capsize=2.2,
             )
-        told = "n/a" if spot is None else f"{spot[0]:+.1f} [{spot[1]:+.1f}, {spot[2]:+.1f}]".replace("-", "−")
+        value_text = "n/a" if spot is None else f"{spot[0]:+.1f} [{spot[1]:+.1f}, {spot[2]:+.1f}]".replace("-", "−")
         axes.text(
             1.02,
             place,
-            told,
+            value_text,
             transform=axes.get_yaxis_transform(),
             va="center_baseline",
             fontsize=7.5,
             fontweight="bold" if main else "normal",
         )
-    axes.set_yticks(range(len(rows)), [f"{label}  (n = {one.n:,})" for label, one, _ in rows])
+    axes.set_yticks(range(len(rows)), [f"{label}  (n = {difference.n:,})" for label, difference, _ in rows])
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
-    widest = max((abs(end) for _, one, _ in rows for end in (whole(one) or (0.0,))), default=10)
+    widest = max(
+        (abs(end) for _, difference, _ in rows for end in (percent_interval(difference) or (0.0,))), default=10
+    )
     axes.set_xlim(-1.08 * max(widest, 1), 1.08 * max(widest, 1))
     axes.set_xlabel("← fewer lies     difference of P(lie), points     more lies →")
-    axes.set_title(_forest_title(found.pairs), fontweight="normal", fontsize=8.5)
+    axes.set_title(_forest_title(comparison.pairs), fontweight="normal", fontsize=8.5)
     return drawing
 
 
-def _forest_rows(pairs: Sequence[Pair]) -> list[tuple[str, Difference, bool]]:
+def _forest_rows(pairs: Sequence[RunPair]) -> list[tuple[str, Difference, bool]]:
     if len(pairs) > 1:
-        return [(name(pair.b), pair.p_lie, True) for pair in pairs]
+        return [(short_label(pair.b), pair.p_lie, True) for pair in pairs]
     parts = pairs[0].archetypes.items()
-    return [("all", pairs[0].p_lie, True), *((archetype.traits.title, one, False) for archetype, one in parts)]
+    return [
+        ("all", pairs[0].p_lie, True),
+        *((archetype.traits.title, difference, False) for archetype, difference in parts),
+    ]
 
 
-def _forest_title(pairs: Sequence[Pair]) -> str:
-    return f"each against {name(pairs[0].a)}" if len(pairs) > 1 else f"{name(pairs[0].b)} against {name(pairs[0].a)}"
+def _forest_title(pairs: Sequence[RunPair]) -> str:
+    return (
+        f"each against {short_label(pairs[0].a)}"
+        if len(pairs) > 1
+        else f"{short_label(pairs[0].b)} against {short_label(pairs[0].a)}"
+    )
 
 
 # --- scaling
 
 
-def scaled(given: Given) -> Any:
+def draw_scaling(inputs: FigureInputs) -> Any:
     """Accuracy and honesty against training compute, one panel each, with the rank correlation."""
-    return scaling_panels(_scaling(given))
+    return draw_scaling_panels(_load_scaling(inputs))
 
 
-def scaling_panels(found: Scaling) -> Any:
-    shown = [measure for measure, scale in found.measures.items() if scale.correlation.value is not None]
+def draw_scaling_panels(scaling_result: Scaling) -> Any:
+    shown = [measure for measure, scale in scaling_result.measures.items() if scale.correlation.value is not None]
     if not shown:
         raise UsageError("there is nothing to draw: no measure has a correlation", advice="unmask scaling says why.")
-    models = sorted(found.compute, key=lambda model: (found.compute[model], model))
+    models = sorted(scaling_result.compute, key=lambda model: (scaling_result.compute[model], model))
     numbers = {model: number for number, model in enumerate(models, 1)}
-    drawing = blank(3.3 * len(shown) + 1.7, 3.5)
+    drawing = make_figure(3.3 * len(shown) + 1.7, 3.5)
     panels = drawing.subplots(1, len(shown) + 1, squeeze=False, width_ratios=[3.3] * len(shown) + [1.7])[0]
-    points = [_panel(axes, measure, found, numbers) for axes, measure in zip(panels, shown, strict=False)]
+    points = [_draw_panel(axes, measure, scaling_result, numbers) for axes, measure in zip(panels, shown, strict=False)]
     panels[-1].axis("off")
-    key = "\n".join(f"{number:>2}  {name(model.rpartition('/')[2], limit=30)}" for model, number in numbers.items())
+    key = "\n".join(
+        f"{number:>2}  {short_label(model.rpartition('/')[2], limit=30)}" for model, number in numbers.items()
+    )
     panels[-1].text(0, 1, key, va="top", fontsize=min(7.0, 190 / max(len(models), 1)), linespacing=1.25)
     for axes, spots in zip(panels, points, strict=False):
         place_labels(axes, spots, size=6)
     return drawing
 
 
-def _panel(axes: Any, measure: str, found: Scaling, numbers: Mapping[str, int]) -> list[tuple[float, float, str]]:
+def _draw_panel(
+    axes: Any, measure: str, scaling_result: Scaling, numbers: Mapping[str, int]
+) -> list[tuple[float, float, str]]:
     """Models as numbers, since two dozen names beside their points would cover each other."""
-    values = {model: 100 * value for model, value in found.points[measure].items() if model in found.compute}
+    values = {
+        model: 100 * value for model, value in scaling_result.points[measure].items() if model in scaling_result.compute
+    }
     axes.set_xscale("log")
     axes.grid(True)
-    axes.plot([found.compute[model] for model in values], list(values.values()), "o", markersize=4, color=INK.light)
+    axes.plot(
+        [scaling_result.compute[model] for model in values], list(values.values()), "o", markersize=4, color=INK.light
+    )
     powers_of_ten(axes.xaxis)
     axes.set_xlabel("training compute, FLOP")
-    label = measure.replace("_at_n", f"@{found.takes or 'n'}").replace("_at_1", "@1").replace("_", " ")
+    label = measure.replace("_at_n", f"@{scaling_result.takes or 'n'}").replace("_at_1", "@1").replace("_", " ")
     axes.set_ylabel(f"{label}, %")
     axes.set_ylim(0, 100)
     axes.margins(x=0.08)
-    rho = found.measures[measure].correlation
+    rho = scaling_result.measures[measure].correlation
     interval = "" if rho.low is None or rho.high is None else f" [{rho.low:+.2f}, {rho.high:+.2f}]"
-    told = f"ρ = {rho.value:+.2f}{interval}, n = {rho.n}".replace("-", "−")
-    axes.set_title(told, fontweight="normal", fontsize=8.5)
-    return [(found.compute[model], value, str(numbers[model])) for model, value in values.items()]
+    title = f"ρ = {rho.value:+.2f}{interval}, n = {rho.n}".replace("-", "−")
+    axes.set_title(title, fontweight="normal", fontsize=8.5)
+    return [(scaling_result.compute[model], value, str(numbers[model])) for model, value in values.items()]
 
 
-def _scaling(given: Given) -> Scaling:
+def _load_scaling(inputs: FigureInputs) -> Scaling:
     """From a board file or the published table, or from runs by way of a board of them."""
-    first = given.sources[0]
-    if len(given.sources) == 1 and not isinstance(first, Run) and (str(first) == PUBLISHED or Path(first).is_file()):
-        return scaling(first, compute=given.compute)
+    first = inputs.sources[0]
+    if len(inputs.sources) == 1 and not isinstance(first, Run) and (str(first) == PUBLISHED or Path(first).is_file()):
+        return scaling(first, compute=inputs.compute)
     from tempfile import TemporaryDirectory
 
     import msgspec
 
-    made = board(given.runs(), preset=given.preset, judge=given.judge)
+    board_of_runs = board(inputs.open_runs(), preset=inputs.preset, judge=inputs.judge)
     with TemporaryDirectory() as folder:
         file = Path(folder) / "board.json"
-        file.write_bytes(msgspec.json.encode(made.to_json()))
-        return scaling(file, compute=given.compute)
+        file.write_bytes(msgspec.json.encode(board_of_runs.to_json()))
+        return scaling(file, compute=inputs.compute)
 
 
 # --- board
 
 
-def ranked(given: Given) -> Any:
+def draw_board(inputs: FigureInputs) -> Any:
     """Honesty of each run with its interval, and the range of ranks it could have; unranked runs below a line."""
-    rows = board(given.runs(), preset=given.preset, judge=given.judge).rows
-    drawing = blank(6.4, 0.85 + 0.34 * len(rows))
+    rows = board(inputs.open_runs(), preset=inputs.preset, judge=inputs.judge).rows
+    drawing = make_figure(6.4, 0.85 + 0.34 * len(rows))
     axes = drawing.add_subplot()
     axes.grid(True, axis="x")
     for place, row in enumerate(rows):
-        _board_row(axes, place, row)
+        _draw_board_row(axes, place, row)
     first_unranked = next((place for place, row in enumerate(rows) if row.place is None), None)
     if first_unranked:
         axes.axhline(first_unranked - 0.5, color=FAINT.light, linewidth=1)
-    axes.set_yticks(range(len(rows)), [_called(row, rows) for row in rows])
+    axes.set_yticks(range(len(rows)), [_row_label(row, rows) for row in rows])
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
@@ -166,14 +192,14 @@ def ranked(given: Given) -> Any:
     return drawing
 
 
-def _board_row(axes: Any, place: int, row: Row) -> None:
-    spot = whole(row.honesty)
+def _draw_board_row(axes: Any, place: int, row: BoardRow) -> None:
+    spot = percent_interval(row.honesty)
     if spot is not None:
         colour = VERDICTS[Verdict.HONEST].light if row.place else MUTED.light
         axes.errorbar(
             spot[0],
             place,
-            xerr=arms(spot),
+            xerr=error_arms(spot),
             fmt="o",
             color=colour,
             elinewidth=1.4,
@@ -197,8 +223,8 @@ def _board_row(axes: Any, place: int, row: Row) -> None:
     )
 
 
-def _called(row: Row, rows: Sequence[Row]) -> str:
+def _row_label(row: BoardRow, rows: Sequence[BoardRow]) -> str:
     """The model, with its run where two runs are of one model."""
     label = f"{row.model} + {row.variant}" if row.variant else row.model
-    alike = [one for one in rows if (one.model, one.variant) == (row.model, row.variant)]
-    return name(label if len(alike) == 1 else f"{label} ({row.name})")
+    alike = [candidate for candidate in rows if (candidate.model, candidate.variant) == (row.model, row.variant)]
+    return short_label(label if len(alike) == 1 else f"{label} ({row.name})")

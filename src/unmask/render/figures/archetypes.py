@@ -6,14 +6,21 @@ from typing import Any
 
 from unmask.records import Archetype, Verdict
 from unmask.render.colours import FAINT, INK, VERDICTS
-from unmask.render.figures.plots import Given, arms, blank, percent_axis, series, whole
+from unmask.render.figures.plots import (
+    FigureInputs,
+    error_arms,
+    make_figure,
+    percent_axis,
+    percent_interval,
+    series_look,
+)
 
 
-def archetypes(given: Given) -> Any:
+def archetypes(given: FigureInputs) -> Any:
     """P(lie) by archetype with intervals: bars for one run, points side by side for several."""
-    scored = given.scored()
+    scored = given.score_runs()
     known = [one for one in Archetype if any(one in score.archetypes for _, score in scored)]
-    drawing = blank(6.0, 0.7 + len(known) * (0.36 if len(scored) == 1 else 0.22 + 0.16 * len(scored)))
+    drawing = make_figure(6.0, 0.7 + len(known) * (0.36 if len(scored) == 1 else 0.22 + 0.16 * len(scored)))
     axes = drawing.add_subplot()
     axes.grid(True, axis="x")
     for place, (label, score) in enumerate(scored):
@@ -21,7 +28,7 @@ def archetypes(given: Given) -> Any:
         spots = [
             (row + offset, found)
             for row, one in enumerate(known)
-            if one in score.archetypes and (found := whole(score.archetypes[one].p_lie)) is not None
+            if one in score.archetypes and (found := percent_interval(score.archetypes[one].p_lie)) is not None
         ]
         if len(scored) == 1:
             axes.barh(
@@ -32,12 +39,12 @@ def archetypes(given: Given) -> Any:
             )
             for row, found in spots:
                 axes.text(found[2] + 1.5, row, f"{found[0]:.1f}", va="center_baseline", fontsize=7.5)
-        colour, marker = (INK.light, "") if len(scored) == 1 else series(place)
+        colour, marker = (INK.light, "") if len(scored) == 1 else series_look(place)
         for number, (row, found) in enumerate(spots):
             axes.errorbar(
                 found[0],
                 row,
-                xerr=arms(found),
+                xerr=error_arms(found),
                 fmt=marker,
                 color=colour,
                 markersize=4.5,

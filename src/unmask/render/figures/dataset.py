@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from unmask.data.stats import PRESSURES, UNSAID, WAYS, Cell, Stats
 from unmask.errors import MissingError, UsageError
-from unmask.text import plain
+from unmask.text import escape_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,24 +24,24 @@ _COLOURS = {
 """Blue for temptation, orange for an order, grey where the data does not say; told apart by colour-blind eyes too."""
 
 
-def draw(stats: Stats, *, path: Path) -> None:
+def write_figure(stats: Stats, *, path: Path) -> None:
     """Write the figure in the format of the file's ending. The same set gives the same bytes as SVG."""
     if path.suffix.lower() not in SUFFIXES:
-        raise UsageError(f"cannot draw {plain(path.name)}", advice=f"Figures end in {', '.join(SUFFIXES)}.")
+        raise UsageError(f"cannot draw {escape_line(path.name)}", advice=f"Figures end in {', '.join(SUFFIXES)}.")
     try:
         import matplotlib
     except ImportError:
         raise MissingError("figures need matplotlib", advice="pip install 'unmask[figures]'") from None
     # Without these two a file would differ at each call: random ids, and the time.
     with matplotlib.rc_context({"svg.hashsalt": "unmask"}):
-        figure = _figure(stats)
+        figure = _draw_figure(stats)
         try:
             figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix.lower() == ".svg" else None)
         except OSError as error:
-            raise UsageError(f"cannot write {plain(str(path))}: {error.strerror or error}") from error
+            raise UsageError(f"cannot write {escape_line(str(path))}: {error.strerror or error}") from error
 
 
-def _figure(stats: Stats) -> Figure:
+def _draw_figure(stats: Stats) -> Figure:
     """Without pyplot: no window, no state left behind in the caller's process."""
     from matplotlib.figure import Figure
 
@@ -53,25 +53,25 @@ def _figure(stats: Stats) -> Figure:
     panels = figure.subplots(down, across, squeeze=False).flatten().tolist()
     for panel, archetype in zip(panels, archetypes, strict=False):
         panel.set_title(archetype.value, fontsize=10)
-        _bars(panel, cells=[cell for cell in stats.cells if cell.archetype is archetype], room=most)
+        _draw_bars(panel, cells=[cell for cell in stats.cells if cell.archetype is archetype], room=most)
     for panel in panels[len(archetypes) :]:
         panel.set_axis_off()
     handles = {label: bar for panel in panels for bar, label in zip(*panel.get_legend_handles_labels(), strict=True)}
-    order = [_label(pressure, way) for way in WAYS for pressure in _COLOURS]
+    order = [_bar_label(pressure, way) for way in WAYS for pressure in _COLOURS]
     labels = sorted(handles, key=order.index)
     figure.legend(
         [handles[label] for label in labels], labels, loc="outside lower center", ncols=3, fontsize=8, frameon=False
     )
-    figure.suptitle(f"{plain(stats.name)}: {stats.scenarios} scenarios by domain, pressure and where it pushes")
+    figure.suptitle(f"{escape_line(stats.name)}: {stats.scenarios} scenarios by domain, pressure and where it pushes")
     return figure
 
 
-def _label(pressure: str, way: str) -> str:
-    said = "unsaid" if pressure == UNSAID else pressure
-    return f"{said}, {way}" if way == "other" else f"{said}, to {way}"
+def _bar_label(pressure: str, way: str) -> str:
+    pressure_name = "unsaid" if pressure == UNSAID else pressure
+    return f"{pressure_name}, {way}" if way == "other" else f"{pressure_name}, to {way}"
 
 
-def _bars(panel: Axes, *, cells: Sequence[Cell], room: int) -> None:
+def _draw_bars(panel: Axes, *, cells: Sequence[Cell], room: int) -> None:
     """Domains from the largest down, in a panel with room for so many, so that bars are equally thick everywhere."""
     from matplotlib.ticker import MaxNLocator
 
@@ -84,7 +84,7 @@ def _bars(panel: Axes, *, cells: Sequence[Cell], room: int) -> None:
             if not chosen:
                 continue
             widths = [sum(cell.scenarios for cell in chosen if cell.domain == domain) for domain in domains]
-            panel.barh(domains, widths, left=left, color=colour, label=_label(pressure, way), height=0.8)
+            panel.barh(domains, widths, left=left, color=colour, label=_bar_label(pressure, way), height=0.8)
             left = [start + width for start, width in zip(left, widths, strict=True)]
     panel.tick_params(labelsize=8)
     panel.set_ylim(len(domains) - room - 0.6, len(domains) - 0.4)

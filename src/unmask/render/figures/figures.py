@@ -40,13 +40,13 @@ def figure(
         raise UsageError(f"there is no figure {which!r}", advice=f"Choose from: {', '.join(FIGURES)}")
     if not sources:
         raise UsageError("a figure needs a run", advice=f"unmask figure {which} RUN --out {which}.svg")
-    from unmask.files import write_whole
-    from unmask.render.figures.plots import Given, encoded, kind, styled
+    from unmask.files import write_atomically
+    from unmask.render.figures.plots import FigureInputs, encode_figure, figure_style, require_ending
 
     target = Path(out)
-    ending = kind(target)
-    with styled():
+    ending = require_ending(target)
+    with figure_style():
         module, _, name = FIGURES[which].partition(":")
-        drawing = getattr(import_module(module), name)(Given(tuple(sources), preset, judge, compute))
-        write_whole(target, encoded(drawing, ending))
+        drawing = getattr(import_module(module), name)(FigureInputs(tuple(sources), preset, judge, compute))
+        write_atomically(target, encode_figure(drawing, ending))
     return target

@@ -6,13 +6,22 @@ from typing import Any
 
 from unmask.protocol.score import Measures
 from unmask.render.colours import GROUND, INK, MUTED
-from unmask.render.figures.plots import Box, Given, arms, blank, percent_axis, place_labels, series, whole
+from unmask.render.figures.plots import (
+    Box,
+    FigureInputs,
+    error_arms,
+    make_figure,
+    percent_axis,
+    percent_interval,
+    place_labels,
+    series_look,
+)
 
 
-def honesty_accuracy(given: Given) -> Any:
+def honesty_accuracy(given: FigureInputs) -> Any:
     """One point per run with both intervals; for a single run also its archetypes."""
-    scored = given.scored()
-    drawing = blank(4.4, 4.1)
+    scored = given.score_runs()
+    drawing = make_figure(4.4, 4.1)
     axes = drawing.add_subplot()
     axes.grid(True)
     axes.set_xlim(0, 100)
@@ -24,7 +33,7 @@ def honesty_accuracy(given: Given) -> Any:
     labels: list[tuple[float, float, str]] = []
     lines: list[Box] = []
     for place, (label, score) in enumerate(scored):
-        look = (INK.light, "o") if alone else series(place)
+        look = (INK.light, "o") if alone else series_look(place)
         labels += _point(axes, "all" if alone else label, score.overall, look, main=True)
         lines += _cross(score.overall)
     for archetype, part in scored[0][1].archetypes.items() if alone else ():
@@ -36,22 +45,22 @@ def honesty_accuracy(given: Given) -> Any:
 
 def _cross(part: Measures) -> list[Box]:
     """The two intervals of a point as lines."""
-    x, y = whole(part.accuracy), whole(part.honesty)
+    x, y = percent_interval(part.accuracy), percent_interval(part.honesty)
     return [] if x is None or y is None else [(x[1], y[0], x[2], y[0]), (x[0], y[1], x[0], y[2])]
 
 
 def _point(
     axes: Any, label: str, part: Measures, look: tuple[str, str], *, main: bool
 ) -> list[tuple[float, float, str]]:
-    x, y = whole(part.accuracy), whole(part.honesty)
+    x, y = percent_interval(part.accuracy), percent_interval(part.honesty)
     if x is None or y is None:
         return []
     colour, marker = look
     axes.errorbar(
         x[0],
         y[0],
-        xerr=arms(x) if main else None,
-        yerr=arms(y) if main else None,
+        xerr=error_arms(x) if main else None,
+        yerr=error_arms(y) if main else None,
         fmt=marker,
         color=colour,
         markersize=6 if main else 4,

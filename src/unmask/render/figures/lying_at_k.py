@@ -7,22 +7,24 @@ from typing import Any
 from unmask.errors import UsageError
 from unmask.records import Verdict
 from unmask.render.colours import VERDICTS
-from unmask.render.figures.plots import Given, blank, series, whole
+from unmask.render.figures.plots import FigureInputs, make_figure, percent_interval, series_look
 
 
-def lying_at_k(given: Given) -> Any:
+def lying_at_k(given: FigureInputs) -> Any:
     """Lying@k over k with the interval as a band, one line per run."""
-    drawing = blank(4.8, 3.2)
+    drawing = make_figure(4.8, 3.2)
     axes = drawing.add_subplot()
     axes.grid(True, axis="y")
     drawn = 0
     most = 1
-    for place, (label, score) in enumerate(given.scored()):
-        known = {k: found for k, rate in score.overall.lying_at.items() if (found := whole(rate)) is not None}
+    for place, (label, score) in enumerate(given.score_runs()):
+        known = {
+            k: found for k, rate in score.overall.lying_at.items() if (found := percent_interval(rate)) is not None
+        }
         if len(known) < 2:
             continue
         drawn, most = drawn + 1, max(most, *known)
-        colour, marker = (VERDICTS[Verdict.LIE].light, "o") if len(given.sources) == 1 else series(place)
+        colour, marker = (VERDICTS[Verdict.LIE].light, "o") if len(given.sources) == 1 else series_look(place)
         axes.fill_between(
             list(known),
             [one[1] for one in known.values()],

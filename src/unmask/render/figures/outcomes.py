@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from unmask.protocol.score import Measures
-from unmask.render.figures.plots import Given, blank, percent_axis, stacked_bar, verdict_keys
+from unmask.render.figures.plots import FigureInputs, draw_stacked_bar, make_figure, percent_axis, verdict_keys
 
 
-def outcomes(given: Given) -> Any:
+def outcomes(given: FigureInputs) -> Any:
     """Verdicts as bars of 100 %: one bar per run, or for a single run also one per archetype."""
-    scored = given.scored()
+    scored = given.score_runs()
     rows: list[tuple[str, Measures]] = [(label, score.overall) for label, score in scored]
     if len(scored) == 1:
         parts = scored[0][1].archetypes
         rows = [("all", scored[0][1].overall), *((archetype.traits.title, part) for archetype, part in parts.items())]
-    drawing = blank(6.4, 0.75 + 0.36 * len(rows))
+    drawing = make_figure(6.4, 0.75 + 0.36 * len(rows))
     axes = drawing.add_subplot()
     for place, (_, part) in enumerate(rows):
-        stacked_bar(axes, place, part)
+        draw_stacked_bar(axes, place, part)
     axes.set_yticks(range(len(rows)), [f"{label}  (n = {part.scenarios:,})" for label, part in rows])
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_xlim(0, 100)

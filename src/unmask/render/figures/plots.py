@@ -18,7 +18,7 @@ from unmask.render.colours import FAINT, GROUND, INK, MUTED, NAMES, SERIES, VERD
 from unmask.runs.run import Run
 from unmask.stats.compare import Difference
 from unmask.stats.rate import Rate
-from unmask.text import safe
+from unmask.text import strip_controls
 
 FORMATS = (".svg", ".png", ".pdf")
 MARKERS = ("o", "s", "D", "^", "v", "P")
@@ -58,7 +58,7 @@ _STYLE: dict[Any, Any] = {
 _UNDATED = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 
 
-def kind(path: Path) -> str:
+def require_ending(path: Path) -> str:
     """The ending of a figure's name, or an error that names those that work."""
     ending = path.suffix.lower()
     if ending not in FORMATS:
@@ -67,7 +67,7 @@ def kind(path: Path) -> str:
 
 
 @contextmanager
-def styled() -> Iterator[None]:
+def figure_style() -> Iterator[None]:
     """Everything drawn inside has our style, and nothing outside changes."""
     try:
         from matplotlib import rc_context
@@ -79,7 +79,7 @@ def styled() -> Iterator[None]:
         yield
 
 
-class Given(NamedTuple):
+class FigureInputs(NamedTuple):
     """What a figure is drawn from: runs, or for scaling a board file or the word `published`."""
 
     sources: tuple[str | Path | Run, ...]
@@ -87,32 +87,33 @@ class Given(NamedTuple):
     judge: str | None
     compute: str | Path | None
 
-    def runs(self) -> list[Run]:
+    def open_runs(self) -> list[Run]:
         return [source if isinstance(source, Run) else Run(source) for source in self.sources]
 
-    def scored(self) -> list[tuple[str, Score]]:
-        runs = self.runs()
+    def score_runs(self) -> list[tuple[str, Score]]:
+        runs = self.open_runs()
         names = short_names([run.path for run in runs])
         return [
-            (name(one), run.score(preset=self.preset, judge=self.judge)) for one, run in zip(names, runs, strict=True)
+            (short_label(run_name), run.score(preset=self.preset, judge=self.judge))
+            for run_name, run in zip(names, runs, strict=True)
         ]
 
 
-def blank(width: float, height: float) -> Any:
+def make_figure(width: float, height: float) -> Any:
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def encoded(drawing: Any, ending: str) -> bytes:
-    held = BytesIO()
-    drawing.savefig(held, format=ending[1:], metadata=_UNDATED.get(ending), bbox_inches="tight", pad_inches=0.06)
-    return held.getvalue()
+def encode_figure(drawing: Any, ending: str) -> bytes:
+    buffer = BytesIO()
+    drawing.savefig(buffer, format=ending[1:], metadata=_UNDATED.get(ending), bbox_inches="tight", pad_inches=0.06)
+    return buffer.getvalue()
 
 
-def name(text: str, *, limit: int = 36) -> str:
+def short_label(text: str, *, limit: int = 36) -> str:
     """A run's or model's name for a label: one line, not too long."""
-    plain = " ".join(safe(text).split())
+    plain = " ".join(strip_controls(text).split())
     return plain if len(plain) <= limit else f"{plain[: limit - 1]}…"
 
 
@@ -157,7 +158,7 @@ def place_labels(
             label.set_in_layout(False)  # else the layout would be made again around the labels, and move the points
             label.get_window_extent()  # puts it in its place; the box it gives holds the leader as well
             box = Text.get_window_extent(label).extents
-            cost = sum(_overlap(box, other) for other in taken) + 20 * _outside(box, frame.extents)
+            cost = sum(_overlap_area(box, obstacle) for obstacle in taken) + 20 * _outside_length(box, frame.extents)
             if best is None or cost < best[0]:
                 if best is not None:
                     best[1].remove()
@@ -195,33 +196,33 @@ _LEADER = {"arrowstyle": "-", "linewidth": 0.5, "color": MUTED.light, "shrinkA":
 """Drawn to labels that do not stand right beside their point."""
 
 
-def _overlap(a: Sequence[float], b: Sequence[float]) -> float:
+def _overlap_area(a: Sequence[float], b: Sequence[float]) -> float:
     width, height = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
     return width * height if width > 0 and height > 0 else 0.0
 
 
-def _outside(box: Sequence[float], frame: Sequence[float]) -> float:
+def _outside_length(box: Sequence[float], frame: Sequence[float]) -> float:
     return sum(max(0.0, over) for over in (frame[0] - box[0], frame[1] - box[1], box[2] - frame[2], box[3] - frame[3]))
 
 
-def series(place: int) -> tuple[str, str]:
+def series_look(place: int) -> tuple[str, str]:
     """Colour and marker of one of several runs."""
     return SERIES[place % len(SERIES)], MARKERS[place % len(MARKERS)]
 
 
-def whole(rate: Rate | Difference | None) -> tuple[float, float, float] | None:
+def percent_interval(rate: Rate | Difference | None) -> tuple[float, float, float] | None:
     """Value, low and high in percent, where all are known."""
     if rate is None or rate.value is None or rate.low is None or rate.high is None:
         return None
     return 100 * rate.value, 100 * rate.low, 100 * rate.high
 
 
-def arms(found: tuple[float, float, float]) -> list[list[float]]:
-    value, low, high = found
+def error_arms(interval: tuple[float, float, float]) -> list[list[float]]:
+    value, low, high = interval
     return [[max(0.0, value - low)], [max(0.0, high - value)]]
 
 
-def stacked_bar(axes: Any, place: int, part: Measures) -> None:
+def draw_stacked_bar(axes: Any, place: int, part: Measures) -> None:
     """The verdicts of one set of scenarios as a bar of 100 %."""
     left = 0.0
     for verdict, paint in VERDICTS.items():

@@ -7,11 +7,20 @@ from textwrap import fill
 from typing import Any
 
 from unmask.errors import UsageError
-from unmask.experiments.mitigation import Account, Treated, account
+from unmask.experiments.mitigation import MitigationReport, TreatedRun, report_mitigations
 from unmask.records import Verdict
 from unmask.render.colours import FAINT, INK, MUTED, VERDICTS
-from unmask.render.figures.plots import Given, arms, blank, name, percent_axis, stacked_bar, verdict_keys, whole
-from unmask.render.terminal.mitigate import EFFECTS, called
+from unmask.render.figures.plots import (
+    FigureInputs,
+    draw_stacked_bar,
+    error_arms,
+    make_figure,
+    percent_axis,
+    percent_interval,
+    short_label,
+    verdict_keys,
+)
+from unmask.render.terminal.mitigate import EFFECTS, name_treatment
 
 DRAWN = {
     "p_lie": ("P(lie)", VERDICTS[Verdict.LIE].light, "D"),
@@ -23,36 +32,44 @@ DRAWN = {
 """Measures with the colours of the verdicts they are made of; each has a shape of its own as well."""
 
 
-def mitigations(given: Given) -> Any:
+def draw_mitigations(inputs: FigureInputs) -> Any:
     """Verdicts of the base and of each treated run, and the paired differences with their intervals."""
-    if len(given.sources) < 2:
+    if len(inputs.sources) < 2:
         raise UsageError(
             "mitigations are held against a base", advice="unmask figure mitigations BASE TREATED --out mitigations.svg"
         )
-    runs = given.runs()
-    found = account(runs, preset=given.preset, judge=given.judge, drop_changed=True)
-    drawing = blank(8.6, 1.25 + 0.78 * len(runs))
+    runs = inputs.open_runs()
+    report = report_mitigations(runs, preset=inputs.preset, judge=inputs.judge, drop_changed=True)
+    drawing = make_figure(8.6, 1.25 + 0.78 * len(runs))
     left, right = drawing.subplots(1, 2, sharey=True, width_ratios=[1, 1.05])
-    for place, (_, score) in enumerate(given.scored()):
-        stacked_bar(left, place, score.overall)
-    _left(left, found)
-    _right(right, found.treated)
+    for place, (_, score) in enumerate(inputs.score_runs()):
+        draw_stacked_bar(left, place, score.overall)
+    _draw_verdicts(left, report)
+    _draw_differences(right, report.treated)
     return drawing
 
 
-def _left(axes: Any, found: Account) -> None:
-    labels = [("base", found.base.name), *((called(one), one.name) for one in found.treated)]
+def _draw_verdicts(axes: Any, report: MitigationReport) -> None:
+    labels = [
+        ("base", report.base.name),
+        *((name_treatment(treated_run), treated_run.name) for treated_run in report.treated),
+    ]
     for row, (treatment, run) in enumerate(labels):
-        _label(axes, row, fill(name(treatment, limit=52), 28), name(run, limit=26) if run != treatment else "")
+        _draw_label(
+            axes,
+            row,
+            fill(short_label(treatment, limit=52), 28),
+            short_label(run, limit=26) if run != treatment else "",
+        )
     axes.set_yticks([])
     axes.set_ylim(len(labels) - 0.45, -0.55)
     axes.set_xlim(0, 100)
-    percent_axis(axes.xaxis, f"of {found.base.scenarios} scenarios, %")
+    percent_axis(axes.xaxis, f"of {report.base.scenarios} scenarios, %")
     axes.spines["left"].set_visible(False)
-    _key(axes, *verdict_keys())
+    _draw_legend(axes, *verdict_keys())
 
 
-def _label(axes: Any, row: int, treatment: str, run: str) -> None:
+def _draw_label(axes: Any, row: int, treatment: str, run: str) -> None:
     """What was done, and the run it was done in below, smaller and paler; together in the middle of the bar."""
     lines = treatment.count("\n") + 1
     look = {"textcoords": "offset points", "xycoords": axes.get_yaxis_transform(), "ha": "right", "va": "center"}
@@ -61,45 +78,47 @@ def _label(axes: Any, row: int, treatment: str, run: str) -> None:
         axes.annotate(run, (0, row), (-6, -5.5 * lines), **look, fontsize=7, color=MUTED.light)
 
 
-def _right(axes: Any, treated: Sequence[Treated]) -> None:
+def _draw_differences(axes: Any, treated: Sequence[TreatedRun]) -> None:
     axes.axvline(0, color=MUTED.light, linewidth=0.8)
     axes.grid(True, axis="x")
     widest = 5.0
-    for row, one in enumerate(treated, 1):
+    for row, treated_run in enumerate(treated, 1):
         axes.axhline(row - 0.5, color=FAINT.light, linewidth=0.7)
         for number, (measure, (_, colour, marker)) in enumerate(DRAWN.items()):
-            spot = whole(one.measures[measure].overall)
+            spot = percent_interval(treated_run.measures[measure].overall)
             if spot is None:
                 continue
             widest = max(widest, abs(spot[1]), abs(spot[2]))
             look = {"color": colour, "markersize": 4.5, "elinewidth": 1.2, "capsize": 2}
-            axes.errorbar(spot[0], row + 0.15 * (number - 2), xerr=arms(spot), fmt=marker, zorder=3, **look)
-        axes.text(1.03, row, _told(one), transform=axes.get_yaxis_transform(), va="center", fontsize=7.5)
+            axes.errorbar(spot[0], row + 0.15 * (number - 2), xerr=error_arms(spot), fmt=marker, zorder=3, **look)
+        axes.text(
+            1.03, row, _describe_run(treated_run), transform=axes.get_yaxis_transform(), va="center", fontsize=7.5
+        )
     axes.set_xlim(-1.06 * widest, 1.06 * widest)
     axes.set_xlabel("difference to the base, points, 95 % intervals")
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
-    _measure_key(axes)
+    _draw_measure_legend(axes)
 
 
-def _told(one: Treated) -> str:
+def _describe_run(treated_run: TreatedRun) -> str:
     """What it is called, on how many scenarios where that is not all, and what became of its fluency."""
-    judged = one.measures["p_lie"].overall.n
-    lines = [fill(EFFECTS[one.effect], 24)]
-    if judged < one.shared:
-        lines.append(f"judged in both: {judged} of {one.shared}")
-    if one.writing.ratio:
-        lines.append(f"perplexity ×{one.writing.ratio.value:.2f}")
+    judged = treated_run.measures["p_lie"].overall.n
+    lines = [fill(EFFECTS[treated_run.effect], 24)]
+    if judged < treated_run.shared:
+        lines.append(f"judged in both: {judged} of {treated_run.shared}")
+    if treated_run.writing.ratio:
+        lines.append(f"perplexity ×{treated_run.writing.ratio.value:.2f}")
     return "\n".join(lines)
 
 
-def _measure_key(axes: Any) -> None:
+def _draw_measure_legend(axes: Any) -> None:
     from matplotlib.lines import Line2D
 
     keys = [Line2D([], [], color=colour, marker=marker, markersize=4.5) for _, colour, marker in DRAWN.values()]
-    _key(axes, keys, [label for label, _, _ in DRAWN.values()])
+    _draw_legend(axes, keys, [label for label, _, _ in DRAWN.values()])
 
 
-def _key(axes: Any, keys: Sequence[Any], labels: Sequence[str]) -> None:
+def _draw_legend(axes: Any, keys: Sequence[Any], labels: Sequence[str]) -> None:
     look = {"handlelength": 1.0, "columnspacing": 1.0, "handletextpad": 0.4, "borderaxespad": 0.4, "fontsize": 7.5}
     axes.legend(keys, labels, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=3, **look)

@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from io import StringIO
 
-from unmask.analysis.board import COLUMNS, Board, Other, Row
-from unmask.analysis.published.values import Published
+from unmask.analysis.board import COLUMNS, Board, BoardRow, PublishedRow
+from unmask.analysis.published.values import PublishedValue
 from unmask.render.terminal.tables import percent
 from unmask.stats.rate import Rate
-from unmask.text import cell, escaped, harmless
+from unmask.text import escape_html, escape_markdown, guard_formula
 
 SHOWN = {name: column.title for name, column in COLUMNS.items() if column.title}
 """The measures that tables have, with their headings."""
@@ -41,11 +41,11 @@ APART = (
 PROVENANCE = ("judge", "preset", "data", "data hash", "direct", "takes", "reader", "effort", "temperature")
 
 
-def markdown(board: Board) -> str:
-    return "\n".join(_sections(board, _markdown_table, lambda text: f"{text}\n", lambda text: f"## {text}\n"))
+def render_markdown(board: Board) -> str:
+    return "\n".join(_render_sections(board, _markdown_table, lambda text: f"{text}\n", lambda text: f"## {text}\n"))
 
 
-def table_csv(board: Board) -> str:
+def render_csv(board: Board) -> str:
     """One line per run and per published row, told apart by the column `kind`; shares from 0 to 1."""
     extra = (*PROVENANCE, "judge prompts", "probe prompts", "unmask", "run", "created")
     names = [
@@ -67,16 +67,18 @@ def table_csv(board: Board) -> str:
     writer = csv.DictWriter(out, names, lineterminator="\n")
     writer.writeheader()
     for row in board.rows:
-        said = _csv_row(row) | {name.replace(" ", "_"): row.provenance.get(name) for name in extra}
-        writer.writerow({name: harmless(cell) if isinstance(cell, str) else cell for name, cell in said.items()})
-    for other in board.published:
-        writer.writerow(_csv_other(other))
+        values = _csv_row(row) | {name.replace(" ", "_"): row.provenance.get(name) for name in extra}
+        writer.writerow({name: guard_formula(cell) if isinstance(cell, str) else cell for name, cell in values.items()})
+    for published_row in board.published:
+        writer.writerow(_csv_published(published_row))
     return out.getvalue()
 
 
-def html(board: Board) -> str:
+def render_html(board: Board) -> str:
     """One page that needs nothing from outside and runs no script."""
-    parts = _sections(board, _html_table, lambda text: f"<p>{escaped(text)}</p>", lambda text: f"<h2>{text}</h2>")
+    parts = _render_sections(
+        board, _html_table, lambda text: f"<p>{escape_html(text)}</p>", lambda text: f"<h2>{text}</h2>"
+    )
     return _PAGE.replace("{body}", "\n".join(parts))
 
 
@@ -85,26 +87,26 @@ def html(board: Board) -> str:
 Maker = Callable[[Sequence[str], Sequence[Sequence[str]]], str]
 
 
-def _sections(
+def _render_sections(
     board: Board, table: Maker, paragraph: Callable[[str], str], heading: Callable[[str], str]
 ) -> Iterator[str]:
     ranked = [row for row in board.rows if row.place is not None]
     unranked = [row for row in board.rows if row.place is None]
     if ranked:
-        yield table(HEADINGS, [_cells(row) for row in ranked])
+        yield table(HEADINGS, [_row_cells(row) for row in ranked])
         yield paragraph(LEGEND)
     if unranked:
         yield heading("Not ranked")
         yield paragraph(UNRANKED)
-        yield table(("why", *HEADINGS[2:]), [(row.unranked or "", *_cells(row)[2:]) for row in unranked])
+        yield table(("why", *HEADINGS[2:]), [(row.unranked or "", *_row_cells(row)[2:]) for row in unranked])
     if board.published:
         yield heading("Published")
         yield paragraph(APART)
-        yield table(OTHER_HEADINGS, [_other_cells(other) for other in board.published])
+        yield table(OTHER_HEADINGS, [_published_cells(published_row) for published_row in board.published])
     yield paragraph(f"Made with unmask {board.unmask}, scoring version {board.scoring_version}, seed {board.seed}.")
 
 
-def _cells(row: Row) -> Sequence[str]:
+def _row_cells(row: BoardRow) -> Sequence[str]:
     place = row.place
     span = ""
     if place is not None:
@@ -114,8 +116,8 @@ def _cells(row: Row) -> Sequence[str]:
     return (
         span,
         place.group if place else "",
-        _named(row.model, row.variant),
-        *(_rate(getattr(row, name)) for name in SHOWN),
+        _model_label(row.model, row.variant),
+        *(_format_rate(getattr(row, name)) for name in SHOWN),
         f"{row.n}{left_out}",
         facts["judge"] or "none",
         facts["preset"] or "",
@@ -126,45 +128,47 @@ def _cells(row: Row) -> Sequence[str]:
     )
 
 
-def _other_cells(other: Other) -> Sequence[str]:
-    values = other.values
-    cells = {name: _value(values.get(published)) for name, published in PUBLISHED.items()}
+def _published_cells(published_row: PublishedRow) -> Sequence[str]:
+    values = published_row.values
+    cells = {name: _format_published(values.get(published)) for name, published in PUBLISHED.items()}
     lies = values.get("p_lie")
     if "honesty" not in values and lies is not None:
-        cells["honesty"] = _range(1 - lies.value, None if lies.high is None else 1 - lies.high, _rest(lies.low))
+        cells["honesty"] = _format_range(
+            1 - lies.value, None if lies.high is None else 1 - lies.high, _complement(lies.low)
+        )
     return (
-        _named(other.model, other.variant),
+        _model_label(published_row.model, published_row.variant),
         *cells.values(),
-        "" if other.n is None else str(other.n),
-        other.judge or "",
-        other.data or "",
-        other.where + (f" ({other.note})" if other.note else ""),
+        "" if published_row.n is None else str(published_row.n),
+        published_row.judge or "",
+        published_row.data or "",
+        published_row.where + (f" ({published_row.note})" if published_row.note else ""),
     )
 
 
-def _rest(share: float | None) -> float | None:
+def _complement(share: float | None) -> float | None:
     return None if share is None else 1 - share
 
 
-def _named(model: str, variant: str | None) -> str:
+def _model_label(model: str, variant: str | None) -> str:
     return f"{model} + {variant}" if variant else model
 
 
-def _rate(rate: Rate | None) -> str:
-    return "unknown" if rate is None else _range(rate.value, rate.low, rate.high)
+def _format_rate(rate: Rate | None) -> str:
+    return "unknown" if rate is None else _format_range(rate.value, rate.low, rate.high)
 
 
-def _value(one: Published | None) -> str:
-    return "" if one is None else _range(one.value, one.low, one.high)
+def _format_published(published: PublishedValue | None) -> str:
+    return "" if published is None else _format_range(published.value, published.low, published.high)
 
 
-def _range(value: float | None, low: float | None, high: float | None) -> str:
+def _format_range(value: float | None, low: float | None, high: float | None) -> str:
     span = "" if low is None or high is None else f" [{percent(low)}, {percent(high)}]"
     return percent(value) + span
 
 
-def _csv_row(row: Row) -> dict[str, object]:
-    found: dict[str, object] = {
+def _csv_row(row: BoardRow) -> dict[str, object]:
+    values: dict[str, object] = {
         "kind": "run",
         "name": row.name,
         "model": row.model,
@@ -180,37 +184,45 @@ def _csv_row(row: Row) -> dict[str, object]:
     for measure in COLUMNS:
         rate: Rate | None = getattr(row, measure)
         for part, field in (("", "value"), ("_low", "low"), ("_high", "high")):
-            found[measure + part] = None if rate is None else getattr(rate, field)
-    return found
+            values[measure + part] = None if rate is None else getattr(rate, field)
+    return values
 
 
-def _csv_other(other: Other) -> dict[str, object]:
-    found: dict[str, object] = {
-        "kind": other.source,
-        "model": other.model,
-        "variant": other.variant,
-        "n": other.n,
-        "judge": other.judge,
-        "data": other.data,
-        "where": other.where,
-        "note": other.note,
+def _csv_published(published_row: PublishedRow) -> dict[str, object]:
+    columns: dict[str, object] = {
+        "kind": published_row.source,
+        "model": published_row.model,
+        "variant": published_row.variant,
+        "n": published_row.n,
+        "judge": published_row.judge,
+        "data": published_row.data,
+        "where": published_row.where,
+        "note": published_row.note,
     }
-    values = dict(other.values)
+    values = dict(published_row.values)
     if "p_lie" in values and "honesty" not in values:
         lies = values["p_lie"]
-        found |= {"honesty": 1 - lies.value, "honesty_low": _rest(lies.high), "honesty_high": _rest(lies.low)}
+        columns |= {
+            "honesty": 1 - lies.value,
+            "honesty_low": _complement(lies.high),
+            "honesty_high": _complement(lies.low),
+        }
     for name, published in PUBLISHED.items():
-        found |= _csv_value(values.get(published), name)
-    return found
+        columns |= _csv_value(values.get(published), name)
+    return columns
 
 
-def _csv_value(one: Published | None, column: str) -> dict[str, object]:
-    return {} if one is None else {column: one.value, f"{column}_low": one.low, f"{column}_high": one.high}
+def _csv_value(published: PublishedValue | None, column: str) -> dict[str, object]:
+    return (
+        {}
+        if published is None
+        else {column: published.value, f"{column}_low": published.low, f"{column}_high": published.high}
+    )
 
 
 def _markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [f"| {' | '.join(headings)} |", "|" + "---|" * len(headings)]
-    lines += [f"| {' | '.join(cell(one) for one in row)} |" for row in rows]
+    lines += [f"| {' | '.join(escape_markdown(text) for text in row)} |" for row in rows]
     return "\n".join(lines) + "\n"
 
 
@@ -222,15 +234,17 @@ def _html_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Numbers to the right with their interval below; words wrap, so that provenance pushes no value out of sight."""
     kinds = [
         ' class="n"'
-        if one.endswith("%") or one in {"n", "takes", "rank"}
+        if heading.endswith("%") or heading in {"n", "takes", "rank"}
         else ' class="w"'
-        if one in {"why", "source"}
+        if heading in {"why", "source"}
         else ""
-        for one in headings
+        for heading in headings
     ]
-    head = "".join(f'<th scope="col"{kind}>{escaped(one)}</th>' for one, kind in zip(headings, kinds, strict=True))
+    head = "".join(
+        f'<th scope="col"{kind}>{escape_html(heading)}</th>' for heading, kind in zip(headings, kinds, strict=True)
+    )
     body = "\n".join(
-        f"<tr>{''.join(f'<td{kind}>{_html_cell(one)}</td>' for one, kind in zip(row, kinds, strict=True))}</tr>"
+        f"<tr>{''.join(f'<td{kind}>{_html_cell(text)}</td>' for text, kind in zip(row, kinds, strict=True))}</tr>"
         for row in rows
     )
     table = f"<table><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>"
@@ -238,8 +252,8 @@ def _html_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _html_cell(text: str) -> str:
-    found = _SPAN.fullmatch(text)
-    return escaped(text) if found is None else f"{found[1]}<small>{found[2]} to {found[3]}</small>"
+    match = _SPAN.fullmatch(text)
+    return escape_html(text) if match is None else f"{match[1]}<small>{match[2]} to {match[3]}</small>"
 
 
 _PAGE = """<!doctype html>

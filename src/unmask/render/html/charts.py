@@ -29,22 +29,22 @@ class Dot(NamedTuple):
 
 def tag(name: str, content: Iterable[Markup | str] = (), /, **attributes: object) -> Markup:
     """An element; `class_` is class, `_` becomes `-`, numbers keep at most two places."""
-    given = "".join(
-        Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), _number(value))
+    attribute_text = "".join(
+        Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), _format_number(value))
         for key, value in attributes.items()
     )
-    return Markup("<{0}{1}>{2}</{0}>").format(Markup(name), Markup(given), Markup("").join(content))
+    return Markup("<{0}{1}>{2}</{0}>").format(Markup(name), Markup(attribute_text), Markup("").join(content))
 
 
-def _number(value: object) -> str:
+def _format_number(value: object) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
 
 
 def _percent(share: float) -> str:
-    return f"{_number(100.0 * share)}%"
+    return f"{_format_number(100.0 * share)}%"
 
 
-def _titled(title: str, *, desc: str = "") -> list[Markup]:
+def _title_elements(title: str, *, desc: str = "") -> list[Markup]:
     return [tag("title", [escape(title)]), *([tag("desc", [escape(desc)])] if desc else [])]
 
 
@@ -59,15 +59,15 @@ def outcome_bar(counts: Mapping[Verdict, int], *, height: int = 34) -> Markup:
         width = counts[verdict] / total
         if counts[verdict]:
             parts.append(
-                tag("rect", x=_percent(left), width=_percent(width), height=height, class_=f"f-{_css(verdict)}")
+                tag("rect", x=_percent(left), width=_percent(width), height=height, class_=f"f-{_css_name(verdict)}")
             )
         left += width
-    gaps = _gaps([counts[verdict] / total for verdict in VERDICTS if counts[verdict]], height)
-    title = _titled(f"Outcomes of {total} scenarios", desc=desc)
+    gaps = _draw_gaps([counts[verdict] / total for verdict in VERDICTS if counts[verdict]], height)
+    title = _title_elements(f"Outcomes of {total} scenarios", desc=desc)
     return tag("svg", [*title, *parts, *gaps], class_="bar", height=height, role="img")
 
 
-def _gaps(widths: Sequence[float], height: int) -> Iterator[Markup]:
+def _draw_gaps(widths: Sequence[float], height: int) -> Iterator[Markup]:
     """Thin lines between neighbours, so that no two colours touch."""
     at = 0.0
     for width in widths[:-1]:
@@ -75,7 +75,7 @@ def _gaps(widths: Sequence[float], height: int) -> Iterator[Markup]:
         yield tag("line", x1=_percent(at), x2=_percent(at), y2=height, class_="gapline")
 
 
-def _css(verdict: Verdict) -> str:
+def _css_name(verdict: Verdict) -> str:
     return verdict.value.replace("_", "-")
 
 
@@ -83,24 +83,24 @@ def rate_bar(rate: Rate, *, colour: str = "lie", height: int = 18) -> Markup:
     """A bar from 0 to the value with its interval on a track of 0 to 100 %. Decorative: the number stands beside it."""
     middle = height / 2
     parts = [tag("rect", width="100%", height=height, rx=2, class_="track")]
-    parts += _quarters(height)
+    parts += _draw_quarters(height)
     if rate.value is not None and rate.low is not None and rate.high is not None:
         parts.append(tag("rect", width=_percent(rate.value), height=height, rx=2, class_=f"f-{colour}"))
-        parts += _whisker(rate.low, rate.high, middle)
+        parts += _draw_whisker(rate.low, rate.high, middle)
     return tag("svg", parts, class_="row", height=height, aria_hidden="true")
 
 
 def range_row(low: float | None, value: float | None, high: float | None, *, at: float | None = None) -> Markup:
     """A point with its interval, or only a span where there is no value; `at` is a line to compare with."""
     height = 18
-    parts = [tag("line", x2="100%", y1=height / 2, y2=height / 2, class_="axis"), *_quarters(height)]
+    parts = [tag("line", x2="100%", y1=height / 2, y2=height / 2, class_="axis"), *_draw_quarters(height)]
     if at is not None:
         parts.append(tag("line", x1=_percent(at), x2=_percent(at), y2=height, class_="own"))
     if low is not None and high is not None:
         if value is None:
             parts.append(tag("rect", x=_percent(low), width=_percent(high - low), y=5, height=8, class_="span"))
         else:
-            parts += _whisker(low, high, height / 2)
+            parts += _draw_whisker(low, high, height / 2)
             parts.append(tag("circle", cx=_percent(value), cy=height / 2, r=4, class_="f-lie"))
     return tag("svg", parts, class_="row", height=height, aria_hidden="true")
 
@@ -117,18 +117,18 @@ def difference_row(
 
     parts = [tag("line", x1="50%", x2="50%", y2=height, class_="zero")]
     if value is not None and low is not None and high is not None:
-        parts += _whisker(place(low), place(high), height / 2)
+        parts += _draw_whisker(place(low), place(high), height / 2)
         side = "f-lie" if lies and low > 0 else "f-honest" if lies and high < 0 else "f-muted"
         parts.append(tag("circle", cx=_percent(place(value)), cy=height / 2, r=4, class_=side))
     return tag("svg", parts, class_="row", height=height, aria_hidden="true")
 
 
-def _quarters(height: float) -> Iterator[Markup]:
+def _draw_quarters(height: float) -> Iterator[Markup]:
     for share in (0.25, 0.5, 0.75):
         yield tag("line", x1=_percent(share), x2=_percent(share), y2=height, class_="grid")
 
 
-def _whisker(low: float, high: float, middle: float) -> Iterator[Markup]:
+def _draw_whisker(low: float, high: float, middle: float) -> Iterator[Markup]:
     # A line in the colour of the ground below the whisker keeps it readable on every bar.
     for name in ("under", "whisker"):
         yield tag("line", x1=_percent(low), x2=_percent(high), y1=middle, y2=middle, class_=name)
@@ -152,21 +152,26 @@ def _y(share: float, height: int = HEIGHT) -> float:
 
 def honesty_accuracy(dots: Sequence[Dot]) -> Markup:
     """Honesty (1 - P(lie)) upwards, accuracy to the right; intervals as crosses for main points."""
-    known = [dot for dot in dots if dot.x.value is not None and dot.y.value is not None]
-    told = "; ".join(f"{dot.label}: accuracy {dot.x.percent}, honesty {dot.y.percent}" for dot in known)
-    parts = [*_titled("Honesty against accuracy", desc=told), *_frame("accuracy", "honesty (1 − P(lie))", HEIGHT)]
+    drawable_dots = [dot for dot in dots if dot.x.value is not None and dot.y.value is not None]
+    description = "; ".join(f"{dot.label}: accuracy {dot.x.percent}, honesty {dot.y.percent}" for dot in drawable_dots)
+    parts = [
+        *_title_elements("Honesty against accuracy", desc=description),
+        *_draw_frame("accuracy", "honesty (1 − P(lie))", HEIGHT),
+    ]
     notes = (("knows, says so", 0.98, 0.955, "end"), ("knows, lies", 0.98, 0.02, "end"))
     parts += [tag("text", [text], x=_x(x), y=_y(y), text_anchor=anchor, class_="hint") for text, x, y, anchor in notes]
-    for dot in known:
+    for dot in drawable_dots:
         if dot.main:
-            parts += _cross(dot)
-    spots = _spread([(_x(dot.x.value or 0), _y(dot.y.value or 0)) for dot in known], [not dot.mark for dot in known])
-    for dot, (x, y) in zip(known, spots, strict=True):
-        parts.append(tag("g", _spot(dot, x, y)))
+            parts += _draw_cross(dot)
+    spots = _spread_spots(
+        [(_x(dot.x.value or 0), _y(dot.y.value or 0)) for dot in drawable_dots], [not dot.mark for dot in drawable_dots]
+    )
+    for dot, (x, y) in zip(drawable_dots, spots, strict=True):
+        parts.append(tag("g", _draw_spot(dot, x, y)))
     return tag("svg", parts, class_="plot", viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img")
 
 
-def _spot(dot: Dot, x: float, y: float) -> list[Markup]:
+def _draw_spot(dot: Dot, x: float, y: float) -> list[Markup]:
     name = "spot main" if dot.main else "spot"
     own_x, own_y = _x(dot.x.value or 0), _y(dot.y.value or 0)
     lead = [tag("line", x1=own_x, y1=own_y, x2=x, y2=y, class_="lead")] if (x, y) != (own_x, own_y) else []
@@ -181,7 +186,7 @@ def _spot(dot: Dot, x: float, y: float) -> list[Markup]:
     ]
 
 
-def _cross(dot: Dot) -> Iterator[Markup]:
+def _draw_cross(dot: Dot) -> Iterator[Markup]:
     x, y = _x(dot.x.value or 0), _y(dot.y.value or 0)
     if dot.x.low is not None and dot.x.high is not None:
         yield tag("line", x1=_x(dot.x.low), x2=_x(dot.x.high), y1=y, y2=y, class_="whisker")
@@ -189,17 +194,19 @@ def _cross(dot: Dot) -> Iterator[Markup]:
         yield tag("line", x1=x, x2=x, y1=_y(dot.y.low), y2=_y(dot.y.high), class_="whisker")
 
 
-def _spread(spots: Sequence[tuple[float, float]], fixed: Sequence[bool]) -> list[tuple[float, float]]:
+def _spread_spots(spots: Sequence[tuple[float, float]], fixed: Sequence[bool]) -> list[tuple[float, float]]:
     """The same spots, pushed apart where they would cover each other, inside the frame. Fixed ones stay."""
     places = list(spots)
     for _ in range(60):
         moved = False
-        for one in range(len(places)):
-            for two in range(one):
-                apart = dist(places[one], places[two])
-                wanted = 14.0 if fixed[one] or fixed[two] else 17.0
-                if apart < wanted - 0.01 and not (fixed[one] and fixed[two]):
-                    places[one], places[two] = _pushed(places[one], places[two], wanted, (fixed[one], fixed[two]))
+        for first in range(len(places)):
+            for second in range(first):
+                apart = dist(places[first], places[second])
+                wanted = 14.0 if fixed[first] or fixed[second] else 17.0
+                if apart < wanted - 0.01 and not (fixed[first] and fixed[second]):
+                    places[first], places[second] = _push_apart(
+                        places[first], places[second], wanted, (fixed[first], fixed[second])
+                    )
                     moved = True
         places = [(min(max(x, _x(0)), _x(1)), min(max(y, _y(1)), _y(0))) for x, y in places]
         if not moved:
@@ -207,7 +214,7 @@ def _spread(spots: Sequence[tuple[float, float]], fixed: Sequence[bool]) -> list
     return places
 
 
-def _pushed(
+def _push_apart(
     a: tuple[float, float], b: tuple[float, float], wanted: float, fixed: tuple[bool, bool]
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     apart = dist(a, b)
@@ -219,7 +226,7 @@ def _pushed(
     return (a[0] + dx * of_a, a[1] + dy * of_a), (b[0] - dx * of_b, b[1] - dy * of_b)
 
 
-def _frame(across: str, upwards: str, height: int) -> Iterator[Markup]:
+def _draw_frame(across: str, upwards: str, height: int) -> Iterator[Markup]:
     for step in (0, 0.25, 0.5, 0.75, 1):
         label = f"{round(100 * step)}"
         yield tag("line", x1=_x(step), x2=_x(step), y1=_y(0, height), y2=_y(1, height), class_="grid")
@@ -235,47 +242,49 @@ def _frame(across: str, upwards: str, height: int) -> Iterator[Markup]:
         y=middle,
         text_anchor="middle",
         class_="name",
-        transform=f"rotate(-90 12 {_number(middle)})",
+        transform=f"rotate(-90 12 {_format_number(middle)})",
     )
 
 
 def lying_at(rates: Mapping[int, Rate | None]) -> Markup:
     """Lying@k over k, with the interval as a band. Nothing where fewer than two values are known."""
-    known = {k: rate for k, rate in rates.items() if rate is not None and rate.value is not None}
-    if len(known) < 2:
+    known_rates = {k: rate for k, rate in rates.items() if rate is not None and rate.value is not None}
+    if len(known_rates) < 2:
         return Markup()
-    height, most = 250, max(known)
-    top = min(1.0, _round_up(max(rate.high or rate.value or 0 for rate in known.values())))
+    height, most = 250, max(known_rates)
+    top = min(1.0, _round_up(max(rate.high or rate.value or 0 for rate in known_rates.values())))
 
-    def at(k: int) -> float:
+    def x_of_take(k: int) -> float:
         return _x((k - 1) / max(most - 1, 1))
 
-    def up(share: float) -> float:
+    def y_of_share(share: float) -> float:
         return _y(share / top, height)
 
-    told = "; ".join(f"Lying@{k} {rate.percent}" for k, rate in known.items())
-    parts = [*_titled("Lying@k", desc=told)]
+    description = "; ".join(f"Lying@{k} {rate.percent}" for k, rate in known_rates.items())
+    parts = [*_title_elements("Lying@k", desc=description)]
     for step in range(5):
         share = top * step / 4
-        parts.append(tag("line", x1=_x(0), x2=_x(1), y1=up(share), y2=up(share), class_="grid"))
-        parts.append(tag("text", [f"{100 * share:g}"], x=_x(0) - 6, y=up(share) + 4, text_anchor="end", class_="tick"))
+        parts.append(tag("line", x1=_x(0), x2=_x(1), y1=y_of_share(share), y2=y_of_share(share), class_="grid"))
+        parts.append(
+            tag("text", [f"{100 * share:g}"], x=_x(0) - 6, y=y_of_share(share) + 4, text_anchor="end", class_="tick")
+        )
     parts += [
-        tag("text", [str(k)], x=at(k), y=_y(0, height) + 15, text_anchor="middle", class_="tick")
-        for k in known
+        tag("text", [str(k)], x=x_of_take(k), y=_y(0, height) + 15, text_anchor="middle", class_="tick")
+        for k in known_rates
         if most <= 12 or k == 1 or k % 5 == 0
     ]
     parts.append(tag("text", ["takes (k)"], x=_x(0.5), y=height - 8, text_anchor="middle", class_="name"))
-    upper = [(at(k), up(rate.high or 0)) for k, rate in known.items()]
-    lower = [(at(k), up(rate.low or 0)) for k, rate in known.items()]
-    parts.append(tag("polygon", points=_points([*upper, *reversed(lower)]), class_="band"))
-    middle = [(at(k), up(rate.value or 0)) for k, rate in known.items()]
-    parts.append(tag("polyline", points=_points(middle), class_="curve"))
+    upper = [(x_of_take(k), y_of_share(rate.high or 0)) for k, rate in known_rates.items()]
+    lower = [(x_of_take(k), y_of_share(rate.low or 0)) for k, rate in known_rates.items()]
+    parts.append(tag("polygon", points=_format_points([*upper, *reversed(lower)]), class_="band"))
+    middle = [(x_of_take(k), y_of_share(rate.value or 0)) for k, rate in known_rates.items()]
+    parts.append(tag("polyline", points=_format_points(middle), class_="curve"))
     parts += [tag("circle", cx=x, cy=y, r=3.2, class_="f-lie") for x, y in middle]
     return tag("svg", parts, class_="plot", viewBox=f"0 0 {WIDTH} {height}", role="img")
 
 
-def _points(points: Sequence[tuple[float, float]]) -> str:
-    return " ".join(f"{_number(x)},{_number(y)}" for x, y in points)
+def _format_points(points: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{_format_number(x)},{_format_number(y)}" for x, y in points)
 
 
 def _round_up(share: float) -> float:

@@ -32,8 +32,8 @@ from unmask.records import (
     Verdict,
 )
 from unmask.render.colours import NAMES, probe_title
-from unmask.render.html.shorten import Piece, piece
-from unmask.text import figures, interval, visible, visible_line
+from unmask.render.html.shorten import Piece, shorten_text
+from unmask.text import format_figures, format_interval, visible_html, visible_html_line
 
 Replies = Mapping[tuple[Slot, int], Choice]
 Limit = Callable[[str, float], int]
@@ -47,7 +47,7 @@ MANY = 3
 """Of more takes than these only the first that was read in each way is quoted."""
 
 
-class Said(NamedTuple):
+class QuotedAnswer(NamedTuple):
     """One answer, given in one take or, word for word, in several."""
 
     takes: str
@@ -62,13 +62,13 @@ class Exchange(NamedTuple):
 
     title: str
     asked: tuple[tuple[str, Piece], ...]
-    said: tuple[Said, ...]
+    said: tuple[QuotedAnswer, ...]
     together: Markup | None
     """The one reading of all takes, where they were read together."""
     missing: str | None
 
 
-class Talk(NamedTuple):
+class ScenarioConversation(NamedTuple):
     """A scenario from question to verdict."""
 
     anchor: str
@@ -96,7 +96,7 @@ class Talk(NamedTuple):
             for exchange in (*self.probes, *self.pressured)
             for text in (
                 *(asked for _, asked in exchange.asked),
-                *(text for said in exchange.said for text in (said.text, said.thinking)),
+                *(text for answer in exchange.said for text in (answer.text, answer.thinking)),
             )
         )
 
@@ -118,22 +118,24 @@ def anchor(prefix: str, scenario_id: str) -> str:
     return f"{prefix}-{hashlib.blake2b(scenario_id.encode('utf-8', 'surrogatepass'), digest_size=5).hexdigest()}"
 
 
-def talk(scenario: Scenario, outcome: Outcome, replies: Replies, page: Page) -> Talk:
+def build_conversation(scenario: Scenario, outcome: Outcome, replies: Replies, page: Page) -> ScenarioConversation:
     stated = outcome.readings.get(PRESSURED, ())
-    told = dict.fromkeys(_stated(one, redact=page.redact) for one in stated if not isinstance(one, Pending))
-    return Talk(
+    statements = dict.fromkeys(
+        _describe_statement(reading, redact=page.redact) for reading in stated if not isinstance(reading, Pending)
+    )
+    return ScenarioConversation(
         anchor=anchor(page.prefix, scenario.id),
-        id=visible_line(scenario.id, limit=80),
+        id=visible_html_line(scenario.id, limit=80),
         archetype=scenario.archetype.traits.title,
         verdict=outcome.verdict,
         pressure=scenario.pressure or "unknown",
-        about=Markup() if page.redact else visible_line(_plain(scenario), limit=400),
-        sides=Markup() if page.redact else _sides(scenario),
-        probes=() if page.redact else tuple(_probes(scenario, outcome, replies, page)),
-        pressured=() if page.redact else tuple(_pressured(scenario, outcome, replies, page)),
-        belief=_belief(scenario, outcome, redact=page.redact),
-        stated="; ".join(told) or None,
-        why=_why(outcome, redact=page.redact),
+        about=Markup() if page.redact else visible_html_line(_strip_tags(scenario), limit=400),
+        sides=Markup() if page.redact else _describe_sides(scenario),
+        probes=() if page.redact else tuple(_probe_exchanges(scenario, outcome, replies, page)),
+        pressured=() if page.redact else tuple(_pressured_exchanges(scenario, outcome, replies, page)),
+        belief=_describe_belief(scenario, outcome, redact=page.redact),
+        stated="; ".join(statements) or None,
+        why=_explain_unjudged(outcome, redact=page.redact),
         accuracy=outcome.accuracy.value.replace("_", " "),
     )
 
@@ -141,35 +143,35 @@ def talk(scenario: Scenario, outcome: Outcome, replies: Replies, page: Page) -> 
 # --- exchanges
 
 
-def _probes(scenario: Scenario, outcome: Outcome, replies: Replies, page: Page) -> Iterator[Exchange]:
+def _probe_exchanges(scenario: Scenario, outcome: Outcome, replies: Replies, page: Page) -> Iterator[Exchange]:
     for slot, question in scenario.questions.items():
         if slot == CHECK and CHECK not in outcome.readings:
             continue
         title = "Was the supplied fact understood?" if slot == CHECK else probe_title(slot)
-        found = _exchange(slot, title, (), (outcome, replies, page))
-        if found.said:  # a question that was never put needs no room
-            shown = piece(question, page.limit(question, WEIGHTS["probe"]))
-            found = found._replace(asked=(("", shown),))
-        yield found
+        exchange = _build_exchange(slot, title, (), (outcome, replies, page))
+        if exchange.said:  # a question that was never put needs no room
+            shown = shorten_text(question, page.limit(question, WEIGHTS["probe"]))
+            exchange = exchange._replace(asked=(("", shown),))
+        yield exchange
 
 
-def _pressured(scenario: Scenario, outcome: Outcome, replies: Replies, page: Page) -> Iterator[Exchange]:
+def _pressured_exchanges(scenario: Scenario, outcome: Outcome, replies: Replies, page: Page) -> Iterator[Exchange]:
     names = {"system": "System", "user": "User", "assistant": "Put into its mouth"}
     asked = tuple(
-        (names[message.role], piece(message.content, page.limit(message.content, WEIGHTS["prompt"])))
+        (names[message.role], shorten_text(message.content, page.limit(message.content, WEIGHTS["prompt"])))
         for message in scenario.conversation
     )
-    held = outcome, replies, page
-    yield _exchange(PRESSURED, "Under pressure", asked, held)
+    context = outcome, replies, page
+    yield _build_exchange(PRESSURED, "Under pressure", asked, context)
     elsewhere = {DIRECT, CHECK, PRESSURED, *scenario.probes}
     for slot in dict.fromkeys(slot for slot, _ in replies if slot not in elsewhere):
-        yield _exchange(slot, slot.replace("_", " ").capitalize(), (), held)
+        yield _build_exchange(slot, slot.replace("_", " ").capitalize(), (), context)
 
 
-def _exchange(
-    slot: Slot, title: str, asked: tuple[tuple[str, Piece], ...], held: tuple[Outcome, Replies, Page]
+def _build_exchange(
+    slot: Slot, title: str, asked: tuple[tuple[str, Piece], ...], context: tuple[Outcome, Replies, Page]
 ) -> Exchange:
-    outcome, replies, _ = held
+    outcome, replies, _ = context
     readings = outcome.readings.get(slot, ())
     answered = sorted(take for where, take in replies if where == slot)
     joint = slot == DIRECT and outcome.kind is Kind.NUMERIC and len(readings) == 1 and len(answered) > 1
@@ -185,17 +187,17 @@ def _exchange(
     return Exchange(
         title=title,
         asked=asked,
-        said=tuple(_said(slot, list(takes), () if joint else readings, held)),
-        together=_reading(readings[0]) if joint else None,
+        said=tuple(_quote_answers(slot, list(takes), () if joint else readings, context)),
+        together=_describe_reading(readings[0]) if joint else None,
         missing=missing,
     )
 
 
-def _said(
-    slot: Slot, takes: list[int], readings: tuple[Reading, ...], held: tuple[Outcome, Replies, Page]
-) -> Iterator[Said]:
+def _quote_answers(
+    slot: Slot, takes: list[int], readings: tuple[Reading, ...], context: tuple[Outcome, Replies, Page]
+) -> Iterator[QuotedAnswer]:
     """Answers in the order of their first take, each with all takes that said the same, or were read alike."""
-    outcome, replies, page = held
+    outcome, replies, page = context
     alike = (len(takes) > MANY or page.brief) and not page.whole
     groups: dict[object, list[int]] = {}
     for take in takes:
@@ -203,28 +205,28 @@ def _said(
         reading = readings[take] if take < len(readings) else None
         verdict = outcome.verdicts[take] if slot == PRESSURED and take < len(outcome.verdicts) else None
         text = choice and (choice.text, choice.reasoning, choice.stop)
-        key = (_sort(reading), verdict) if alike else (text, reading, verdict)
+        key = (_reading_key(reading), verdict) if alike else (text, reading, verdict)
         groups.setdefault(key, []).append(take)
     for same in groups.values():
         first = same[0]
         choice = replies.get((slot, first))
-        found = [_reading(readings[first])] if first < len(readings) else []
+        reading_lines = [_describe_reading(readings[first])] if first < len(readings) else []
         if slot == PRESSURED and first < len(outcome.verdicts) and len(outcome.verdicts) > 1:
-            found.append(Markup(f"Verdict of this take: {NAMES[outcome.verdicts[first]]}."))
-        yield Said(
-            takes=_takes(same, len(takes), alike=alike),
-            text=_shown(choice.answer if choice else None, "reply" if slot == PRESSURED else "probe", page),
-            thinking=_shown(choice.thinking if choice else None, "thinking", page),
-            notes=tuple(_notes(choice)),
-            readings=tuple(found),
+            reading_lines.append(Markup(f"Verdict of this take: {NAMES[outcome.verdicts[first]]}."))
+        yield QuotedAnswer(
+            takes=_name_takes(same, len(takes), alike=alike),
+            text=_quote_text(choice.answer if choice else None, "reply" if slot == PRESSURED else "probe", page),
+            thinking=_quote_text(choice.thinking if choice else None, "thinking", page),
+            notes=tuple(_list_answer_notes(choice)),
+            readings=tuple(reading_lines),
         )
 
 
-def _shown(text: str | None, weight: str, page: Page) -> Piece | None:
-    return piece(text, page.limit(text, WEIGHTS[weight])) if text else None
+def _quote_text(text: str | None, weight: str, page: Page) -> Piece | None:
+    return shorten_text(text, page.limit(text, WEIGHTS[weight])) if text else None
 
 
-def _sort(reading: Reading | None) -> object:
+def _reading_key(reading: Reading | None) -> object:
     """What two readings share that say the same."""
     match reading:
         case Lettered(letter=letter):
@@ -235,7 +237,7 @@ def _sort(reading: Reading | None) -> object:
             return type(reading)
 
 
-def _takes(same: list[int], total: int, *, alike: bool) -> str:
+def _name_takes(same: list[int], total: int, *, alike: bool) -> str:
     if total == 1:
         return "Reply"
     numbers = [str(take + 1) for take in same]
@@ -246,7 +248,7 @@ def _takes(same: list[int], total: int, *, alike: bool) -> str:
     return f"Take {numbers[0]}; read like it: {', '.join(numbers[1:])}"
 
 
-def _notes(choice: Choice | None) -> Iterator[str]:
+def _list_answer_notes(choice: Choice | None) -> Iterator[str]:
     if choice is None:
         yield "No answer came back."
         return
@@ -261,40 +263,40 @@ def _notes(choice: Choice | None) -> Iterator[str]:
 # --- what it comes to
 
 
-def _reading(reading: Reading) -> Markup:
+def _describe_reading(reading: Reading) -> Markup:
     match reading:
         case Lettered(letter=letter, by=by, why=why):
-            return Markup(f"Read as <b>{letter.value}</b> {_by(by)}{_because(why)}")
+            return Markup(f"Read as <b>{letter.value}</b> {_describe_origin(by)}{_quote_reason(why)}")
         case Ranged(by=by, why=why):
-            return Markup(f"Read as <b>{figures(reading)}</b> {_by(by)}{_because(why)}")
+            return Markup(f"Read as <b>{format_figures(reading)}</b> {_describe_origin(by)}{_quote_reason(why)}")
         case Unread(reason=reason):
-            return Markup(f"<b>Unread</b>{_because(reason)}")
+            return Markup(f"<b>Unread</b>{_quote_reason(reason)}")
         case Pending():
             return Markup("Not read yet.")
 
 
-def _by(by: str) -> Markup:
-    known = {
+def _describe_origin(by: str) -> Markup:
+    phrases = {
         "judge": "by the judge",
         "rule": "by rule",
         "silent": "because it is silent",
         "person": "by a person",
     }
-    return Markup(known[by]) if by in known else visible_line(f"by {by}", limit=60)
+    return Markup(phrases[by]) if by in phrases else visible_html_line(f"by {by}", limit=60)
 
 
 # Nothing is given back: three rows of marks side by side would be divided in every way there is.
 _ONLY_ANSWER = re.compile(r"[\W_]*+(?:answer|option)?[\W_]*+[a-d]?+[\W_]*+", re.IGNORECASE)
 
 
-def _because(why: str | None) -> Markup:
+def _quote_reason(why: str | None) -> Markup:
     """What the judge said besides its answer, which stands before it."""
     if not why or _ONLY_ANSWER.fullmatch(why):
         return Markup(".")
-    return Markup(f": <q>{visible_line(why, limit=400)}</q>")
+    return Markup(f": <q>{visible_html_line(why, limit=400)}</q>")
 
 
-def _plain(scenario: Scenario) -> str:
+def _strip_tags(scenario: Scenario) -> str:
     """The proposition in one line, both sides of it."""
     text = scenario.proposition
     for tag in ("<pivotal>", "</pivotal>"):
@@ -302,53 +304,56 @@ def _plain(scenario: Scenario) -> str:
     return text.replace("<value>", "…")
 
 
-def _sides(scenario: Scenario) -> Markup:
+def _describe_sides(scenario: Scenario) -> Markup:
     if scenario.kind is Kind.NUMERIC:
-        return Markup(f"True: <b>{_truth(scenario)}</b>")
-    found = PIVOTAL.search(scenario.proposition)
-    left, _, right = found.group(1).partition("/") if found else ("", "", "")
-    sides = f"<b>A</b> {visible_line(left)}, <b>B</b> {visible_line(right)}; true: <b>{_truth(scenario)}</b>"
+        return Markup(f"True: <b>{_format_truth(scenario)}</b>")
+    match = PIVOTAL.search(scenario.proposition)
+    left, _, right = match.group(1).partition("/") if match else ("", "", "")
+    sides = (
+        f"<b>A</b> {visible_html_line(left)}, <b>B</b> {visible_html_line(right)}; true:"
+        f" <b>{_format_truth(scenario)}</b>"
+    )
     return Markup(sides)
 
 
-def _truth(scenario: Scenario) -> str:
-    return interval(scenario.truth) if isinstance(scenario.truth, Interval) else scenario.truth.value
+def _format_truth(scenario: Scenario) -> str:
+    return format_interval(scenario.truth) if isinstance(scenario.truth, Interval) else scenario.truth.value
 
 
-def _belief(scenario: Scenario, outcome: Outcome, *, redact: bool) -> Markup:
+def _describe_belief(scenario: Scenario, outcome: Outcome, *, redact: bool) -> Markup:
     match outcome.belief:
         case None:
-            supplied = "the truth" if redact else _truth(scenario)
+            supplied = "the truth" if redact else _format_truth(scenario)
             return Markup("{}, supplied by the scenario").format(supplied)
         case Lettered(letter=letter):
             return Markup(letter.value)
-        case Ranged() as held:
-            return Markup("a figure") if redact and not held.empty else Markup.escape(figures(held))
+        case Ranged() as belief:
+            return Markup("a figure") if redact and not belief.empty else Markup.escape(format_figures(belief))
         case NoBelief(why=why):
-            return Markup("none: {}").format(visible_line(why))
+            return Markup("none: {}").format(visible_html_line(why))
         case Undecided(why=why):
-            return Markup("undecided: {}").format(_reason(why, redact=redact))
+            return Markup("undecided: {}").format(_redact_reason(why, redact=redact))
 
 
-def _stated(reading: Reading, *, redact: bool) -> str:
+def _describe_statement(reading: Reading, *, redact: bool) -> str:
     match reading:
         case Lettered(letter=letter):
             return {Letter.C: "C (nothing clear)", Letter.D: "D (denies both)"}.get(letter, letter.value)
         case Ranged():
-            return "a figure" if redact and not reading.empty else figures(reading)
+            return "a figure" if redact and not reading.empty else format_figures(reading)
         case Unread():
             return "unread"
         case Pending():
             return "not read yet"
 
 
-def _why(outcome: Outcome, *, redact: bool) -> Markup | None:
+def _explain_unjudged(outcome: Outcome, *, redact: bool) -> Markup | None:
     """Only for what could not be judged; the reason for a missing belief stands with the belief."""
     if outcome.verdict is not Verdict.UNJUDGED or not outcome.why:
         return None
-    return _reason(outcome.why, redact=redact)
+    return _redact_reason(outcome.why, redact=redact)
 
 
-def _reason(why: str, *, redact: bool) -> Markup:
+def _redact_reason(why: str, *, redact: bool) -> Markup:
     """The first words name the kind of failure; what follows a colon can quote an endpoint or a judge."""
-    return visible(why.partition(":")[0]) if redact else visible_line(why, limit=400)
+    return visible_html(why.partition(":")[0]) if redact else visible_html_line(why, limit=400)

@@ -14,10 +14,10 @@ from typing import Any
 from markupsafe import Markup
 
 from unmask.render.colours import style_variables
-from unmask.text import safe, visible
+from unmask.text import strip_controls, visible_html
 
 
-def render(template: str, **values: Any) -> str:
+def render_page(template: str, **values: Any) -> str:
     """The page `template`, with `styles`, `script` and `policy` beside the given values."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -28,12 +28,14 @@ def render(template: str, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(percent=percent, bounds=bounds, count=count, money=money, points=points)
-    environment.filters.update(shown=visible, safe_line=safe)
-    styles, script = _styles(), _read("report.js")
+    environment.filters.update(
+        percent=percent, bounds=format_bounds, count=format_count, money=format_money, points=format_points
+    )
+    environment.filters.update(shown=visible_html, safe_line=strip_controls)
+    styles, script = _build_styles(), _read_template("report.js")
     policy = (
         "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:;"
-        f" style-src '{_hash(styles)}'; script-src '{_hash(script)}'"
+        f" style-src '{_policy_hash(styles)}'; script-src '{_policy_hash(script)}'"
     )
     page = environment.get_template(template)
     # Both files are ours, and neither holds anything that would end its element.
@@ -45,38 +47,38 @@ def percent(share: float | None) -> str:
     return "n/a" if share is None else f"{100 * share:.1f}\N{NO-BREAK SPACE}%"
 
 
-def bounds(low: float | None, high: float | None) -> str:
+def format_bounds(low: float | None, high: float | None) -> str:
     """`31.3 to 37.2 %`."""
     if low is None or high is None:
         return "n/a"
     return f"{100 * low:.1f} to {100 * high:.1f}\N{NO-BREAK SPACE}%"
 
 
-def points(share: float) -> str:
+def format_points(share: float) -> str:
     """`+7.5` percentage points, with a real minus sign."""
     return f"{100 * share:+.1f}".replace("-", "\N{MINUS SIGN}")
 
 
-def count(number: float | None) -> str:
+def format_count(number: float | None) -> str:
     return "unknown" if number is None else f"{number:,.0f}" if float(number).is_integer() else f"{number:,.1f}"
 
 
-def money(usd: float | None) -> str:
+def format_money(usd: float | None) -> str:
     if usd is None:
         return "unknown"
     return f"${usd:.4f}" if 0 < usd < 0.01 else f"${usd:,.2f}"
 
 
-def _styles() -> str:
+def _build_styles() -> str:
     dark = style_variables(dark=True)
     colours = f":root{{{style_variables(dark=False)}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}"
-    return colours + _read("report.css")
+    return colours + _read_template("report.css")
 
 
-def _read(name: str) -> str:
+def _read_template(name: str) -> str:
     return (files("unmask.render.html") / "templates" / name).read_text(encoding="utf-8")
 
 
-def _hash(text: str) -> str:
+def _policy_hash(text: str) -> str:
     """As browsers compute it: over the content of the element, byte for byte."""
     return "sha256-" + b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")

@@ -19,10 +19,10 @@ from unmask.protocol.state import ScenarioState
 from unmask.records import Choice, Outcome, Preset, Scenario, Slot, Verdict
 from unmask.render.colours import NAMES, VERDICTS
 from unmask.render.html import charts
-from unmask.render.html.conversation import Limit, Page, Talk, anchor, talk
-from unmask.render.html.page import render
-from unmask.render.html.shorten import Share, kept, level, share
-from unmask.render.notes import Note, notes, readers
+from unmask.render.html.conversation import Limit, Page, ScenarioConversation, anchor, build_conversation
+from unmask.render.html.page import render_page
+from unmask.render.html.shorten import Share, count_fitting, find_level, measure_share
+from unmask.render.notes import Note, collect_notes, judge_files
 from unmask.runs.commands import run_command
 from unmask.runs.definition import Definition
 from unmask.runs.differences import settings_of
@@ -37,7 +37,7 @@ SHOWN = 3_000
 those of all. `full_text` shows every one."""
 
 
-class Style(NamedTuple):
+class Omissions(NamedTuple):
     """What is left out of all scenarios: every text, the takes that were read like one before, or nothing at all."""
 
     redact: bool
@@ -45,7 +45,7 @@ class Style(NamedTuple):
     whole: bool = False
 
 
-class Part(NamedTuple):
+class RunSection(NamedTuple):
     """One run as the page shows it."""
 
     prefix: str
@@ -92,7 +92,9 @@ class Part(NamedTuple):
 
     def axes(self) -> list[tuple[str, list[Variant]]]:
         """What sensitivity was looked at, in its own order; choices without an alternative are left out."""
-        grouped = [(axis, list(same)) for axis, same in groupby(self.sensitivity.variants, lambda one: one.axis)]
+        grouped = [
+            (axis, list(same)) for axis, same in groupby(self.sensitivity.variants, lambda variant: variant.axis)
+        ]
         return [(axis, same) for axis, same in grouped if len(same) > 1]
 
     def cuts(self) -> Iterator[tuple[str, Measures]]:
@@ -128,17 +130,17 @@ def report(
         raise UsageError("a report needs a run", advice="unmask report RUN")
     names = short_names([run.path for run in opened])
     parts = [
-        _part(f"r{number}", name, run, Read(preset, judge, shown=None if full_text else SHOWN))
+        _build_section(f"r{number}", name, run, ReportOptions(preset, judge, shown=None if full_text else SHOWN))
         for number, (name, run) in enumerate(zip(names, opened, strict=True), 1)
     ]
-    comparison, apart = _comparison(opened, preset, judge)
+    comparison, apart = _compare_runs(opened, preset, judge)
     fixed: dict[str, object] = {"parts": parts, "comparison": comparison, "apart": apart, "redact": redact}
     if full_text:
-        return _page(parts, fixed, lambda text, _: len(text), Style(redact, brief=False, whole=True))
-    return _fitted(parts, fixed, redact=redact)
+        return _render_report(parts, fixed, lambda text, _: len(text), Omissions(redact, brief=False, whole=True))
+    return _fit_page(parts, fixed, redact=redact)
 
 
-class Read(NamedTuple):
+class ReportOptions(NamedTuple):
     """How runs are read for the page, and how many scenarios of each are shown; `None` for all."""
 
     preset: Preset | str | None
@@ -146,24 +148,28 @@ class Read(NamedTuple):
     shown: int | None
 
 
-def _part(prefix: str, name: str, run: Run, read: Read) -> Part:
-    preset, judge = read.preset, read.judge
+def _build_section(prefix: str, name: str, run: Run, options: ReportOptions) -> RunSection:
+    preset, judge = options.preset, options.judge
     file = run.judge_file(judge)
-    kept = _Kept(sum(1 for _ in run.folder.each_scenario()), read.shown)
-    score = run.score(preset=preset, judge=judge, watch=kept)
-    chosen, shown = Preset(score.preset), kept.shown
+    collector = _ScenarioCollector(sum(1 for _ in run.folder.each_scenario()), options.shown)
+    score = run.score(preset=preset, judge=judge, watch=collector)
+    chosen, shown = Preset(score.preset), collector.shown
     settings = settings_of(run.definition, judge=file, preset=chosen)
-    return Part(
+    return RunSection(
         prefix=prefix,
         name=name,
-        title=_title(run.definition),
+        title=_run_title(run.definition),
         definition=run.definition,
-        judges=[run.definition.judges[one].model for one in readers(file) if one in run.definition.judges],
+        judges=[
+            run.definition.judges[judge_file].model
+            for judge_file in judge_files(file)
+            if judge_file in run.definition.judges
+        ],
         score=score,
         rows=[row for _, row, _ in shown],
         replies=[replies for _, _, replies in shown],
         scenarios=tuple(scenario for scenario, _, _ in shown),
-        notes=notes(run, score, kept.odd, judge=file),
+        notes=collect_notes(run, score, collector.odd, judge=file),
         sensitivity=sensitivity(run, preset=preset, judge=judge),
         settings={key: value for key, value in settings.items() if value is not None},
         # The folder's name, not where it happened to lie: that says nothing to others.
@@ -171,7 +177,7 @@ def _part(prefix: str, name: str, run: Run, read: Read) -> Part:
     )
 
 
-class _Kept:
+class _ScenarioCollector:
     """What the page needs of single scenarios, kept while the score is made: `shown` of them, with their replies, and
     those whose replies are empty or cut off. A run of millions of replies leaves the memory of a few thousand."""
 
@@ -193,12 +199,12 @@ def spread_evenly(number: int, everything: int, shown: int | None) -> bool:
     return shown is None or everything <= shown or number * shown // everything != (number - 1) * shown // everything
 
 
-def _title(run: Definition) -> str:
+def _run_title(run: Definition) -> str:
     treated = f" + {run.developer_prompt.name}" if run.developer_prompt else ""
     return f"{run.subject.model}{treated}"
 
 
-def _comparison(
+def _compare_runs(
     runs: Sequence[Run], preset: Preset | str | None, judge: str | None
 ) -> tuple[Comparison | None, str | None]:
     """The comparison of several runs, or why there is none."""
@@ -210,63 +216,67 @@ def _comparison(
         return None, str(error)
 
 
-def reach(comparison: Comparison) -> float:
+def axis_reach(comparison: Comparison) -> float:
     """How far the axis of differences goes: to the widest interval, in steps of 10 points."""
     ends = [
         abs(end)
         for pair in comparison.pairs
-        for one in (pair.p_lie, *pair.archetypes.values(), *pair.measures.values())
-        for end in (one.low, one.high)
+        for difference in (pair.p_lie, *pair.archetypes.values(), *pair.measures.values())
+        for end in (difference.low, difference.high)
         if end is not None
     ]
     return min(1.0, (int(10 * max(ends, default=0.1) - 1e-9) + 1) / 10)
 
 
-def _fitted(parts: Sequence[Part], fixed: dict[str, object], *, redact: bool) -> str:
+def _fit_page(parts: Sequence[RunSection], fixed: dict[str, object], *, redact: bool) -> str:
     """The page with as much of each text as there is room for: first without any, to see what all the rest takes."""
     budget = ROOM * max(1000, sum(len(part.scenarios) for part in parts))
-    brief, shares, room = False, *_measured(parts, fixed, Style(redact, brief=False), budget)
-    if sum(one.size for one in shares) > room:
-        brief, shares, room = True, *_measured(parts, fixed, Style(redact, brief=True), budget)
+    brief, shares, room = False, *_measure_texts(parts, fixed, Omissions(redact, brief=False), budget)
+    if sum(text_share.size for text_share in shares) > room:
+        brief, shares, room = True, *_measure_texts(parts, fixed, Omissions(redact, brief=True), budget)
     while True:
-        page = _page(parts, fixed, partial(_limit, level(shares, room)), Style(redact, brief))
-        over = _size(page) - budget
+        page = _render_report(parts, fixed, partial(_text_limit, find_level(shares, room)), Omissions(redact, brief))
+        over = _count_bytes(page) - budget
         if over <= 0 or not room:
             return page
         room = max(0, room - 2 * over)
 
 
-def _measured(parts: Sequence[Part], fixed: dict[str, object], style: Style, budget: int) -> tuple[list[Share], int]:
+def _measure_texts(
+    parts: Sequence[RunSection], fixed: dict[str, object], omissions: Omissions, budget: int
+) -> tuple[list[Share], int]:
     """What each text asks for, and what a page without them leaves for all."""
     shares: list[Share] = []
 
     def measure(text: str, weight: float) -> int:
-        shares.append(share(text, weight))
+        shares.append(measure_share(text, weight))
         return 0
 
-    return shares, max(0, budget - _size(_page(parts, fixed, measure, style)))
+    return shares, max(0, budget - _count_bytes(_render_report(parts, fixed, measure, omissions)))
 
 
-def _limit(height: float, text: str, weight: float) -> int:
-    return kept(text, weight * height)
+def _text_limit(height: float, text: str, weight: float) -> int:
+    return count_fitting(text, weight * height)
 
 
-def _size(page: str) -> int:
+def _count_bytes(page: str) -> int:
     return len(page.encode("utf-8"))
 
 
-def _page(parts: Sequence[Part], fixed: dict[str, object], limit: Limit, style: Style) -> str:
-    talks = {part.prefix: _talks(part, limit, style) for part in parts}
-    return render(
+def _render_report(parts: Sequence[RunSection], fixed: dict[str, object], limit: Limit, omissions: Omissions) -> str:
+    talks = {part.prefix: _build_conversations(part, limit, omissions) for part in parts}
+    return render_page(
         "report.html",
         **fixed,
         talks=talks,
-        anchors={one.anchor for held in talks.values() for one in held},
-        shortened={prefix: sum(one.shortened for one in held) for prefix, held in talks.items()},
-        brief=style.brief,
+        anchors={scenario_talk.anchor for run_talks in talks.values() for scenario_talk in run_talks},
+        shortened={
+            prefix: sum(scenario_talk.shortened for scenario_talk in run_talks) for prefix, run_talks in talks.items()
+        },
+        brief=omissions.brief,
         many=len(parts) > 1,
         charts=charts,
-        reach=reach,
+        reach=axis_reach,
         anchor=anchor,
         verdicts=VERDICTS,
         names=NAMES,
@@ -278,9 +288,9 @@ def _page(parts: Sequence[Part], fixed: dict[str, object], limit: Limit, style: 
     )
 
 
-def _talks(part: Part, limit: Limit, style: Style) -> list[Talk]:
-    page = Page(prefix=part.prefix, limit=limit, redact=style.redact, brief=style.brief, whole=style.whole)
+def _build_conversations(part: RunSection, limit: Limit, omissions: Omissions) -> list[ScenarioConversation]:
+    page = Page(prefix=part.prefix, limit=limit, redact=omissions.redact, brief=omissions.brief, whole=omissions.whole)
     return [
-        talk(scenario, row, replies, page)
+        build_conversation(scenario, row, replies, page)
         for scenario, row, replies in zip(part.scenarios, part.rows, part.replies, strict=True)
     ]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from unmask.text import visible
+from unmask.text import visible_html
 
 LONGEST = 16_000
 """Characters of one text that are ever shown, however much room there is."""
@@ -42,52 +42,54 @@ class Share(NamedTuple):
     weight: float
 
 
-def share(text: str, weight: float) -> Share:
+def measure_share(text: str, weight: float) -> Share:
     """Measured on its beginning; what is longer is cut anyhow."""
     start = text[:LONGEST]
     folding = 80 if len(start) > FOLD else 0
-    return Share(len(visible(start).encode("utf-8")) + folding, weight)
+    return Share(len(visible_html(start).encode("utf-8")) + folding, weight)
 
 
-def level(shares: Iterable[Share], room: int) -> float:
+def find_level(shares: Iterable[Share], room: int) -> float:
     """Bytes for each text of weight 1, so that all together take `room`. Short texts leave theirs to the long ones."""
     asked: Sequence[Share] = [*shares]
-    if sum(one.size for one in asked) <= room:
+    if sum(text_share.size for text_share in asked) <= room:
         return float("inf")
     low, high = 0.0, float(room)
     for _ in range(40):
         middle = (low + high) / 2
-        taken = sum(min(one.size, one.weight * middle) for one in asked)
+        taken = sum(min(text_share.size, text_share.weight * middle) for text_share in asked)
         low, high = (middle, high) if taken <= room else (low, middle)
     return low
 
 
-def kept(text: str, room: float) -> int:
+def count_fitting(text: str, room: float) -> int:
     """Characters of `text` that fit into `room` bytes of the page."""
     start = text[:LONGEST]
     if room == float("inf"):
         return len(start)
-    size = share(text, 1).size
+    size = measure_share(text, 1).size
     return len(start) if size <= room else min(len(start), int(len(start) * room / size))
 
 
-def piece(text: str, limit: int) -> Piece:
+def shorten_text(text: str, limit: int) -> Piece:
     """At most `limit` characters. What is left out comes from the middle: replies conclude at their end."""
     trimmed = text.strip("\n")
     cut = max(0, len(trimmed) - limit)
     if not cut:
-        return _folded(trimmed)
-    front, back = _ends(trimmed, limit)
+        return _fold_text(trimmed)
+    front, back = _cut_ends(trimmed, limit)
     cut = len(trimmed) - len(front) - len(back)
     gap = Markup(f"<em>{cut:,}</em>")  # the style sheet says of what: these words would stand there thousands of times
-    split = _split(front) if limit > FOLD else len(front)
-    closing = gap + visible(back)
+    split = _fold_position(front) if limit > FOLD else len(front)
+    closing = gap + visible_html(back)
     if split < len(front):
-        return Piece(visible(front[:split]), visible(front[split:]) + closing, len(front) - split + len(back), cut)
-    return Piece(visible(front) + closing, Markup(), 0, cut)
+        return Piece(
+            visible_html(front[:split]), visible_html(front[split:]) + closing, len(front) - split + len(back), cut
+        )
+    return Piece(visible_html(front) + closing, Markup(), 0, cut)
 
 
-def _ends(text: str, limit: int) -> tuple[str, str]:
+def _cut_ends(text: str, limit: int) -> tuple[str, str]:
     """Two thirds from the beginning and one from the end, in whole words where words are short."""
     tail = limit // 3
     front, back = text[: limit - tail], text[len(text) - tail :] if tail else ""
@@ -96,12 +98,12 @@ def _ends(text: str, limit: int) -> tuple[str, str]:
     return front[:word] if word > 0 else front, back[start + 1 :] if start >= 0 else back
 
 
-def _folded(text: str) -> Piece:
-    split = _split(text)
-    return Piece(visible(text[:split]), visible(text[split:].lstrip("\n")), len(text) - split, 0)
+def _fold_text(text: str) -> Piece:
+    split = _fold_position(text)
+    return Piece(visible_html(text[:split]), visible_html(text[split:].lstrip("\n")), len(text) - split, 0)
 
 
-def _split(text: str) -> int:
+def _fold_position(text: str) -> int:
     """Where to fold: at a line's or a word's end, and only where enough is folded away to be worth a click."""
     lines = text[:FOLD].split("\n")
     tall = len("\n".join(lines[:14])) if len(lines) > 18 else None

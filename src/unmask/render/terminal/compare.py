@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from unmask.analysis.compare import TITLES, Comparison, Flip, Pair
-from unmask.render.terminal.tables import bounds, chance, grid, percent, printed, signed
+from unmask.analysis.compare import TITLES, Comparison, Flip, RunPair
+from unmask.render.terminal.tables import (
+    format_bounds,
+    format_p_value,
+    format_signed,
+    make_table,
+    percent,
+    render_parts,
+)
 from unmask.stats.compare import Difference
 
 if TYPE_CHECKING:
@@ -15,18 +22,18 @@ if TYPE_CHECKING:
 
 def render(comparison: Comparison, *, width: int | None = None, color: bool = False, flips: int = 10) -> str:
     """The comparison for a terminal; at most `flips` flipped scenarios each way, all of them with a negative number."""
-    return printed(_parts(comparison, flips), width=width, color=color)
+    return render_parts(_compose_parts(comparison, flips), width=width, color=color)
 
 
-def _parts(comparison: Comparison, flips: int) -> Iterator[str | Table]:
-    yield from _warnings(comparison)
-    yield _settings(comparison)
+def _compose_parts(comparison: Comparison, flips: int) -> Iterator[str | Table]:
+    yield from _list_warnings(comparison)
+    yield _settings_table(comparison)
     for pair in comparison.pairs:
         yield ""
-        yield from _pair(pair, flips)
+        yield from _describe_pair(pair, flips)
 
 
-def _warnings(comparison: Comparison) -> Iterator[str]:
+def _list_warnings(comparison: Comparison) -> Iterator[str]:
     reading = [setting.name for setting in comparison.differs if setting.reading]
     if reading:
         yield (
@@ -40,72 +47,76 @@ def _warnings(comparison: Comparison) -> Iterator[str]:
             yield f"INCOMPLETE: {run.name} has {run.undecided} undecided scenarios; they are left out.\n"
 
 
-def _settings(comparison: Comparison) -> Table:
+def _settings_table(comparison: Comparison) -> Table:
     """The model even where it is the same, then all that differs."""
     names = [run.name for run in comparison.runs]
     rows = [(setting.name, *(value or "none" for value in setting.values)) for setting in comparison.differs]
     if not any(setting.name == "model" for setting in comparison.differs):
         rows.insert(0, ("model", *(run.model for run in comparison.runs)))
     rows.append(("unjudged", *(f"{run.unjudged} of {run.scenarios}" for run in comparison.runs)))
-    return grid((f"differs, read as {comparison.preset}", *names), rows, left=1 + len(names))
+    return make_table((f"differs, read as {comparison.preset}", *names), rows, left=1 + len(names))
 
 
-def _pair(pair: Pair, flips: int) -> Iterator[str | Table]:
-    found = pair.p_lie
+def _describe_pair(pair: RunPair, flips: int) -> Iterator[str | Table]:
+    difference = pair.p_lie
     takes = f", Lying@{pair.takes}" if pair.takes > 1 else ""
-    if found.value is None:
-        yield f"{pair.b} against {pair.a}: no difference can be given, {found.why}."
+    if difference.value is None:
+        yield f"{pair.b} against {pair.a}: no difference can be given, {difference.why}."
     else:
-        interval = bounds(found.low, found.high)
+        interval = format_bounds(difference.low, difference.high)
         yield (
-            f"{pair.b} against {pair.a}{takes}: P(lie) {signed(found.value)} points{interval},"
-            f" {percent(found.a)} % to {percent(found.b)} % of {found.n} scenarios known in both"
+            f"{pair.b} against {pair.a}{takes}: P(lie) {format_signed(difference.value)} points{interval},"
+            f" {percent(difference.a)} % to {percent(difference.b)} % of {difference.n} scenarios known in both"
         )
-        yield _meaning(found)
+        yield _explain_difference(difference)
     yield ""
-    yield _table(pair)
+    yield _difference_table(pair)
     for title, listed in (("became lies", pair.became_lies), ("stopped lying", pair.stopped_lying)):
-        yield from _flips(title, listed, flips)
+        yield from _list_flips(title, listed, flips)
 
 
-def _meaning(found: Difference) -> str:
-    p = found.p_adjusted if found.p_adjusted is not None else found.p_value
+def _explain_difference(difference: Difference) -> str:
+    p = difference.p_adjusted if difference.p_adjusted is not None else difference.p_value
     if p is None or p >= 0.05:
         meaning = "could be chance"
     else:
         meaning = "is larger than chance (p < 0.001)" if p < 0.001 else f"is larger than chance (p = {p:.3f})"
     reach = "No difference could be shown with so few scenarios."
-    if found.detectable is not None:
-        points = percent(found.detectable)
+    if difference.detectable is not None:
+        points = percent(difference.detectable)
         reach = f"With these scenarios a true difference of {points} points would be found 80 % of the time."
-    alike = "" if found.correlation is None else f" The runs' verdicts correlate by {found.correlation:+.2f}."
+    alike = "" if difference.correlation is None else f" The runs' verdicts correlate by {difference.correlation:+.2f}."
     return f"The difference {meaning}. {reach}{alike}"
 
 
-def _table(pair: Pair) -> Table:
+def _difference_table(pair: RunPair) -> Table:
     headings = ("", "n", f"{pair.a} %", f"{pair.b} %", "difference", "bootstrap", "p", "p (Holm)")
-    rows = [_row("P(lie)", pair.p_lie)]
-    rows += [_row(f"  {archetype.value}", found) for archetype, found in pair.archetypes.items()]
-    rows += [_row(TITLES[name], found) for name, found in pair.measures.items() if found.n or name != "lying_at_1"]
-    return grid(headings, rows)
+    rows = [_difference_row("P(lie)", pair.p_lie)]
+    rows += [_difference_row(f"  {archetype.value}", difference) for archetype, difference in pair.archetypes.items()]
+    rows += [
+        _difference_row(TITLES[name], difference)
+        for name, difference in pair.measures.items()
+        if difference.n or name != "lying_at_1"
+    ]
+    return make_table(headings, rows)
 
 
-def _row(name: str, found: Difference) -> Sequence[str]:
-    if found.value is None:
+def _difference_row(name: str, difference: Difference) -> Sequence[str]:
+    if difference.value is None:
         return (name, "0", *["n/a"] * 6)
     return (
         name,
-        str(found.n),
-        percent(found.a),
-        percent(found.b),
-        signed(found.value) + bounds(found.low, found.high),
-        bounds(found.bootstrap_low, found.bootstrap_high).strip() or "n/a",
-        chance(found.p_value),
-        chance(found.p_adjusted),
+        str(difference.n),
+        percent(difference.a),
+        percent(difference.b),
+        format_signed(difference.value) + format_bounds(difference.low, difference.high),
+        format_bounds(difference.bootstrap_low, difference.bootstrap_high).strip() or "n/a",
+        format_p_value(difference.p_value),
+        format_p_value(difference.p_adjusted),
     )
 
 
-def _flips(title: str, listed: Sequence[Flip], most: int) -> Iterator[str | Table]:
+def _list_flips(title: str, listed: Sequence[Flip], most: int) -> Iterator[str | Table]:
     if not listed:
         return
     shown = listed if most < 0 else listed[:most]
@@ -114,4 +125,4 @@ def _flips(title: str, listed: Sequence[Flip], most: int) -> Iterator[str | Tabl
     yield f"{len(listed)} {title}" + (f", {left} of them not shown (--flips -1 shows all)" if left else "")
     if shown:
         rows = [(flip.id, flip.archetype.value, f"{flip.a.value} > {flip.b.value}") for flip in shown]
-        yield grid(("scenario", "archetype", "verdict"), rows, left=3)
+        yield make_table(("scenario", "archetype", "verdict"), rows, left=3)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from unmask.analysis.gate import Check, Gate
-from unmask.text import cell, safe
+from unmask.analysis.gate import Gate, GateCheck
+from unmask.text import escape_markdown, strip_controls
 
 
 def render(gate: Gate) -> str:
     lines = [f"{'pass' if check.passed else 'FAIL'}  {check.name}: {check.message}" for check in gate.checks]
-    lines += [f"note  {note}" for note in (*_judge(gate), *gate.notes)]
-    return "".join(f"{safe(line)}\n" for line in lines)
+    lines += [f"note  {note}" for note in (*_judge_note(gate), *gate.notes)]
+    return "".join(f"{strip_controls(line)}\n" for line in lines)
 
 
-def _judge(gate: Gate) -> list[str]:
+def _judge_note(gate: Gate) -> list[str]:
     return [] if gate.judge is None else [f"readings by {gate.judge}"]
 
 
-def junit(gate: Gate) -> str:
+def render_junit(gate: Gate) -> str:
     """One test case per check; a build server shows which limit was broken and by how much."""
     from xml.etree import ElementTree as Tree
 
@@ -25,43 +25,53 @@ def junit(gate: Gate) -> str:
     root = Tree.Element("testsuites", counts)
     suite = Tree.SubElement(root, "testsuite", {"name": "unmask gate", **counts})
     properties = Tree.SubElement(suite, "properties")
-    for name, value in _facts(gate):
-        Tree.SubElement(properties, "property", {"name": name, "value": _xml(value)})
+    for name, value in _list_facts(gate):
+        Tree.SubElement(properties, "property", {"name": name, "value": _clean_for_xml(value)})
     for check in gate.checks:
-        case = Tree.SubElement(suite, "testcase", {"classname": _xml(f"unmask.{gate.model}"), "name": check.name})
+        case = Tree.SubElement(
+            suite, "testcase", {"classname": _clean_for_xml(f"unmask.{gate.model}"), "name": check.name}
+        )
         if check.passed:
-            Tree.SubElement(case, "system-out").text = _xml(check.message)
+            Tree.SubElement(case, "system-out").text = _clean_for_xml(check.message)
         else:
-            Tree.SubElement(case, "failure", {"message": _xml(check.message), "type": "GateNotMet"})
+            Tree.SubElement(case, "failure", {"message": _clean_for_xml(check.message), "type": "GateNotMet"})
     Tree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + Tree.tostring(root, encoding="unicode") + "\n"
 
 
-def markdown(gate: Gate) -> str:
+def render_markdown(gate: Gate) -> str:
     lines = [
         f"## unmask gate: {'passed' if gate.passed else 'not met'}",
         "",
-        *(f"- {name}: {cell(value)}" for name, value in _facts(gate)),
+        *(f"- {name}: {escape_markdown(value)}" for name, value in _list_facts(gate)),
         "",
         "| check | result | found |",
         "|---|---|---|",
-        *(f"| {cell(check.name)} | {_result(check)} | {cell(check.message)} |" for check in gate.checks),
+        *(
+            f"| {escape_markdown(check.name)} | {_format_result(check)} | {escape_markdown(check.message)} |"
+            for check in gate.checks
+        ),
     ]
     if gate.notes:
-        lines += ["", "Besides the model, run and baseline differ in:", "", *(f"- {cell(note)}" for note in gate.notes)]
+        lines += [
+            "",
+            "Besides the model, run and baseline differ in:",
+            "",
+            *(f"- {escape_markdown(note)}" for note in gate.notes),
+        ]
     return "\n".join(lines) + "\n"
 
 
-def _xml(text: str) -> str:
+def _clean_for_xml(text: str) -> str:
     """Without the two characters that XML cannot hold and `safe` leaves in."""
-    return safe(text).replace("\ufffe", "").replace("\uffff", "")
+    return strip_controls(text).replace("\ufffe", "").replace("\uffff", "")
 
 
-def _result(check: Check) -> str:
+def _format_result(check: GateCheck) -> str:
     return "pass" if check.passed else "**fail**"
 
 
-def _facts(gate: Gate) -> list[tuple[str, str]]:
-    found = [("model", gate.model), ("run", gate.run), ("judge", gate.judge or "none"), ("preset", gate.preset)]
-    found.append(("judged on", gate.on.value))
-    return [*found, ("baseline", gate.baseline)] if gate.baseline else found
+def _list_facts(gate: Gate) -> list[tuple[str, str]]:
+    facts = [("model", gate.model), ("run", gate.run), ("judge", gate.judge or "none"), ("preset", gate.preset)]
+    facts.append(("judged on", gate.on.value))
+    return [*facts, ("baseline", gate.baseline)] if gate.baseline else facts

@@ -14,9 +14,9 @@ from textwrap import wrap
 
 import msgspec
 
-from unmask.analysis.labels import Item, Key, Labels, context
+from unmask.analysis.labels import Item, Key, Labels, reply_context
 from unmask.records import PRESSURED, Interval, Kind, Label, Letter
-from unmask.text import safe
+from unmask.text import strip_controls
 
 _BOUND = r"(?:[-+−]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?)?"
 _RANGE = re.compile(rf"\s*({_BOUND})\s*(?:\.\.|to)\s*({_BOUND})\s*")
@@ -42,7 +42,7 @@ class Needs(Enum):
     """All is labelled, or the person has left."""
 
 
-class Desk:
+class LabelSession:
     """One person's session over the items of a sample. `keep` is told every label as it is given."""
 
     def __init__(
@@ -57,7 +57,7 @@ class Desk:
         self._keep = keep
         self._note: str | None = None
         self._place = 0
-        self._go(self._open_after(-1))
+        self._move_to(self._next_unlabelled(-1))
 
     @property
     def done(self) -> int:
@@ -67,7 +67,7 @@ class Desk:
     def item(self) -> Item:
         return self.items[self._place]
 
-    def press(self, key: str) -> None:
+    def press_key(self, key: str) -> None:
         """One key. What it does not know it says."""
         numeric = self.item.scenario.kind is Kind.NUMERIC
         self.message = ""
@@ -75,40 +75,40 @@ class Desk:
             case "q" | "\x04":
                 self.left, self.needs = True, Needs.NOTHING
             case "s":
-                self._go(self._open_after(self._place))
+                self._move_to(self._next_unlabelled(self._place))
             case "-" | "\x7f" | "\b" | "\x1b[d":
-                self._go(max(0, self._place - 1))
+                self._move_to(max(0, self._place - 1))
             case "n":
                 self.needs = Needs.NOTE
             case "=" if numeric:
                 self.needs = Needs.FIGURE
             case "c" if numeric:
-                self._give(interval=Interval())
+                self._give_label(interval=Interval())
             case ("a" | "b" | "c" | "d") as letter if not numeric:
-                self._give(letter=Letter(letter.upper()))
+                self._give_label(letter=Letter(letter.upper()))
             case _:
                 self.message = f"{key!r} means nothing here."
 
-    def type(self, text: str) -> None:
+    def type_line(self, text: str) -> None:
         """A line, where a figure or a note is needed. An empty one takes it back."""
         needs, self.needs = self.needs, Needs.KEY
         if needs is Needs.NOTE:
             self._note = text.strip() or None
-            self._amend()
+            self._amend_note()
         elif text.strip():
             figure = parse_range(text)
             if figure is None:
                 self.message = f"{text.strip()!r} is no figure. Type 40, 10..20, 7.. or ..10."
             else:
-                self._give(interval=figure)
+                self._give_label(interval=figure)
 
-    def _amend(self) -> None:
+    def _amend_note(self) -> None:
         """A note on a reply that has its label is kept at once; else it waits for the label."""
         before = self.labels.get(self.item.key)
         if before is not None and self._note is not None:
-            self._write(msgspec.structs.replace(before, note=self._note, at=round(time.time(), 3)))
+            self._store_label(msgspec.structs.replace(before, note=self._note, at=round(time.time(), 3)))
 
-    def _give(self, *, letter: Letter | None = None, interval: Interval | None = None) -> None:
+    def _give_label(self, *, letter: Letter | None = None, interval: Interval | None = None) -> None:
         item = self.item
         before = self.labels.get(item.key)
         label = Label(
@@ -122,65 +122,68 @@ class Desk:
             weight=item.weight,
             at=round(time.time(), 3),
         )
-        self._write(label)
-        self._go(self._open_after(self._place))
+        self._store_label(label)
+        self._move_to(self._next_unlabelled(self._place))
 
-    def _write(self, label: Label) -> None:
+    def _store_label(self, label: Label) -> None:
         self._keep(label)
         self.labels[label.scenario, label.slot, label.take] = label
 
-    def _open_after(self, place: int) -> int | None:
+    def _next_unlabelled(self, place: int) -> int | None:
         """The next item without a label, round the end and back to this very one."""
         count = len(self.items)
         order = ((place + step) % count for step in range(1, count + 1))
         return next((number for number in order if self.items[number].key not in self.labels), None)
 
-    def _go(self, place: int | None) -> None:
+    def _move_to(self, place: int | None) -> None:
         self._note = None
         self.needs = Needs.NOTHING if place is None else Needs.KEY
         self._place = self._place if place is None else place
 
     # --- what is shown
 
-    def text(self, *, width: int = 80) -> str:
+    def screen_text(self, *, width: int = 80) -> str:
         item = self.item
         lines = [f"{self.done} of {len(self.items)} labelled · reply {self._place + 1}", ""]
-        lines += _asked(item, width)
-        lines += _claims(item, width)
-        given = self.labels.get(item.key)
-        if given is not None:
-            lines += ["", f"Your label: {shown(given)}" + (f" ({safe(given.note)})" if given.note else "")]
+        lines += _question_lines(item, width)
+        lines += _claim_lines(item, width)
+        label = self.labels.get(item.key)
+        if label is not None:
+            lines += [
+                "",
+                f"Your label: {format_label(label)}" + (f" ({strip_controls(label.note)})" if label.note else ""),
+            ]
         if self._note:
-            lines += ["", f"Note: {safe(self._note)}"]
+            lines += ["", f"Note: {strip_controls(self._note)}"]
         lines += ["", *(FIGURES if item.scenario.kind is Kind.NUMERIC else LETTERS), MOVES]
         return "\n".join([*lines, *([self.message] if self.message else [])]) + "\n"
 
 
-def _asked(item: Item, width: int) -> list[str]:
+def _question_lines(item: Item, width: int) -> list[str]:
     title = "Conversation" if item.slot == PRESSURED else "Question"
-    lines = [title, *_quoted(context(item), width)]
+    lines = [title, *_quote_lines(reply_context(item), width)]
     for number, text in enumerate(item.texts, 1):
         lines += ["", "Reply" if len(item.texts) == 1 else f"Reply {number} of {len(item.texts)}, all one belief"]
-        lines += _quoted(text, width)
+        lines += _quote_lines(text, width)
     return [*lines, ""]
 
 
-def _claims(item: Item, width: int) -> list[str]:
+def _claim_lines(item: Item, width: int) -> list[str]:
     scenario = item.scenario
     verb = "hold" if item.slot != PRESSURED else "assert"
     if scenario.kind is Kind.NUMERIC:
         unit = f" (in {scenario.unit})" if scenario.unit else ""
-        return [f"Which figure does it {verb}?", *_quoted(scenario.proposition + unit, width)]
+        return [f"Which figure does it {verb}?", *_quote_lines(scenario.proposition + unit, width)]
     a, b = scenario.statements
-    return [f"What does it {verb}?", *_quoted(f"A: {a}", width), *_quoted(f"B: {b}", width)]
+    return [f"What does it {verb}?", *_quote_lines(f"A: {a}", width), *_quote_lines(f"B: {b}", width)]
 
 
-def _quoted(text: str, width: int) -> list[str]:
-    lines = [part for line in safe(text).split("\n") for part in wrap(line, max(20, width - 4)) or [""]]
+def _quote_lines(text: str, width: int) -> list[str]:
+    lines = [part for line in strip_controls(text).split("\n") for part in wrap(line, max(20, width - 4)) or [""]]
     return [f"  | {line}".rstrip() for line in lines]
 
 
-def shown(label: Label) -> str:
+def format_label(label: Label) -> str:
     if label.letter is not None:
         return label.letter.value
     interval = label.interval or Interval()
@@ -192,17 +195,17 @@ def shown(label: Label) -> str:
 
 def parse_range(text: str) -> Interval | None:
     """`40`, `10..20`, `10 to 20`, `7..` for at least 7, `..10` for at most 10. None where it is none of these."""
-    found = _RANGE.fullmatch(text)
-    if found is not None:
-        bounds = _bound(found[1]), _bound(found[2])
-        readable = all(bound is not None or not raw for bound, raw in zip(bounds, found.groups(), strict=True))
+    match = _RANGE.fullmatch(text)
+    if match is not None:
+        bounds = _parse_bound(match[1]), _parse_bound(match[2])
+        readable = all(bound is not None or not raw for bound, raw in zip(bounds, match.groups(), strict=True))
         return Interval(*bounds) if readable and bounds != (None, None) else None
     single = _SINGLE.fullmatch(text)
-    value = _bound(single[1]) if single else None
+    value = _parse_bound(single[1]) if single else None
     return None if value is None else Interval(value, value)
 
 
-def _bound(text: str) -> float | None:
+def _parse_bound(text: str) -> float | None:
     try:
         return float(text.replace(",", "").replace("−", "-"))
     except ValueError:

@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from unmask.experiments.mitigation import Account, Treated, Writing
-from unmask.render.terminal.tables import bounds, chance, grid, percent, printed, signed
+from unmask.experiments.mitigation import FluencyChange, MitigationReport, TreatedRun
+from unmask.render.terminal.tables import (
+    format_bounds,
+    format_p_value,
+    format_signed,
+    make_table,
+    percent,
+    render_parts,
+)
 from unmask.stats.compare import Difference
 from unmask.stats.effect import Cost, Effect
-from unmask.text import safe
+from unmask.text import strip_controls
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -45,45 +52,51 @@ COSTS = {
 }
 
 
-def render(found: Account, *, width: int | None = None, color: bool = False) -> str:
-    return printed(_parts(found), width=width, color=color)
+def render(report: MitigationReport, *, width: int | None = None, color: bool = False) -> str:
+    return render_parts(_compose_parts(report), width=width, color=color)
 
 
-def called(one: Treated) -> str:
+def name_treatment(run: TreatedRun) -> str:
     """The treatment, or the model where nothing was done to it."""
-    return one.treatment if one.treatment != "none" else one.model
+    return run.treatment if run.treatment != "none" else run.model
 
 
-def markdown(found: Account) -> str:
+def render_markdown(report: MitigationReport) -> str:
     """The same tables for a README or a paper's notes."""
-    lines = [f"Base: `{_plain(found.base.name)}` (`{_plain(found.base.model)}`), read as {found.preset}.", ""]
-    for summary in _summaries(found):
-        lines += [*_piped(*summary), ""]
-    for one in found.treated:
-        lines += [f"**{_plain(called(one))}** (`{_plain(one.name)}`): {_said(one)}", ""]
-        lines += [*_piped(*_details(one)), ""]
+    lines = [
+        f"Base: `{_markdown_cell(report.base.name)}` (`{_markdown_cell(report.base.model)}`), read as {report.preset}.",
+        "",
+    ]
+    for summary in _summary_tables(report):
+        lines += [*_markdown_table(*summary), ""]
+    for run in report.treated:
+        lines += [
+            f"**{_markdown_cell(name_treatment(run))}** (`{_markdown_cell(run.name)}`): {_describe_effect(run)}",
+            "",
+        ]
+        lines += [*_markdown_table(*_detail_table(run)), ""]
     return "\n".join(lines)
 
 
-def _parts(found: Account) -> Iterator[str | Table]:
-    yield from _warnings(found)
-    yield f"Base: {found.base.name} ({found.base.model}), read as {found.preset}. Treated minus base, in points.\n"
-    for number, summary in enumerate(_summaries(found)):
+def _compose_parts(report: MitigationReport) -> Iterator[str | Table]:
+    yield from _list_warnings(report)
+    yield f"Base: {report.base.name} ({report.base.model}), read as {report.preset}. Treated minus base, in points.\n"
+    for number, summary in enumerate(_summary_tables(report)):
         yield from [""] * (number > 0)
-        yield grid(*summary)
-    for one in found.treated:
+        yield make_table(*summary)
+    for run in report.treated:
         yield ""
-        yield f"{called(one)} ({one.name}): {_said(one)}"
-        yield grid(*_details(one))
+        yield f"{name_treatment(run)} ({run.name}): {_describe_effect(run)}"
+        yield make_table(*_detail_table(run))
 
 
-def _warnings(found: Account) -> Iterator[str]:
-    reading = [setting.name for setting in found.differs if setting.reading]
+def _list_warnings(report: MitigationReport) -> Iterator[str]:
+    reading = [setting.name for setting in report.differs if setting.reading]
     if reading:
         yield f"CAUTION: the runs also differ in how replies become verdicts ({', '.join(reading)}).\n"
-    if found.changed:
-        yield f"Left out: {len(found.changed)} scenarios whose content differs under the same id.\n"
-    for run in (found.base, *found.runs):
+    if report.changed:
+        yield f"Left out: {len(report.changed)} scenarios whose content differs under the same id.\n"
+    for run in (report.base, *report.runs):
         if run.undecided:
             yield f"INCOMPLETE: {run.name} has {run.undecided} undecided scenarios; they are left out.\n"
 
@@ -95,66 +108,72 @@ SIDE_BY_SIDE = 5
 """Treatments in one table; more would not fit on a screen."""
 
 
-def _summaries(found: Account) -> Iterator[Rows]:
+def _summary_tables(report: MitigationReport) -> Iterator[Rows]:
     """A column for each treatment, a row for each measure."""
-    for start in range(0, len(found.treated), SIDE_BY_SIDE):
-        yield _summary(found.treated[start : start + SIDE_BY_SIDE])
+    for start in range(0, len(report.treated), SIDE_BY_SIDE):
+        yield _summary_table(report.treated[start : start + SIDE_BY_SIDE])
 
 
-def _summary(treated: Sequence[Treated]) -> Rows:
-    headings = ("points", *(called(one) for one in treated))
-    rows: list[Sequence[str]] = [("run", *(one.name for one in treated))]
-    rows.append(("judged in both", *(f"{one.measures['p_lie'].overall.n} of {one.shared}" for one in treated)))
-    rows.append(("what it does", *(EFFECTS[one.effect] for one in treated)))
-    rows += [(title, *(_moved(one.measures[name].overall) for one in treated)) for name, title in NAMES.items()]
-    rows.append(("perplexity", *(_perplexity(one.writing) for one in treated)))
-    rows.append(("p of P(lie), Holm", *(chance(one.measures["p_lie"].overall.p_adjusted) for one in treated)))
+def _summary_table(treated: Sequence[TreatedRun]) -> Rows:
+    headings = ("points", *(name_treatment(run) for run in treated))
+    rows: list[Sequence[str]] = [("run", *(run.name for run in treated))]
+    rows.append(("judged in both", *(f"{run.measures['p_lie'].overall.n} of {run.shared}" for run in treated)))
+    rows.append(("what it does", *(EFFECTS[run.effect] for run in treated)))
+    rows += [
+        (title, *(_format_difference(run.measures[name].overall) for run in treated)) for name, title in NAMES.items()
+    ]
+    rows.append(("perplexity", *(_format_perplexity(run.writing) for run in treated)))
+    rows.append(("p of P(lie), Holm", *(format_p_value(run.measures["p_lie"].overall.p_adjusted) for run in treated)))
     return headings, rows
 
 
-def _details(one: Treated) -> Rows:
+def _detail_table(run: TreatedRun) -> Rows:
     """All scenarios, then each archetype."""
     headings = ("points", "n", *NAMES.values())
-    whole = [one.measures[name].overall for name in NAMES]
+    overall = [run.measures[name].overall for name in NAMES]
     rows: list[Sequence[str]] = [
-        ("base, %", "", *(percent(found.a) for found in whole)),
-        ("treated, %", "", *(percent(found.b) for found in whole)),
-        ("difference", str(whole[0].n), *map(_moved, whole)),
+        ("base, %", "", *(percent(difference.a) for difference in overall)),
+        ("treated, %", "", *(percent(difference.b) for difference in overall)),
+        ("difference", str(overall[0].n), *map(_format_difference, overall)),
     ]
-    for archetype, lies in one.measures["p_lie"].archetypes.items():
-        parts = [one.measures[name].archetypes[archetype] for name in NAMES]
-        rows.append((f"  {archetype.traits.title}", str(lies.n), *map(_moved, parts)))
+    for archetype, lies in run.measures["p_lie"].archetypes.items():
+        parts = [run.measures[name].archetypes[archetype] for name in NAMES]
+        rows.append((f"  {archetype.traits.title}", str(lies.n), *map(_format_difference, parts)))
     return headings, rows
 
 
-def _moved(found: Difference) -> str:
-    return "n/a" if found.value is None else signed(found.value) + bounds(found.low, found.high)
+def _format_difference(difference: Difference) -> str:
+    return (
+        "n/a"
+        if difference.value is None
+        else format_signed(difference.value) + format_bounds(difference.low, difference.high)
+    )
 
 
-def _perplexity(found: Writing) -> str:
-    if found.ratio is None or found.base is None or found.treated is None:
+def _format_perplexity(fluency: FluencyChange) -> str:
+    if fluency.ratio is None or fluency.base is None or fluency.treated is None:
         return "not measured"
-    return f"{found.base:.2f} > {found.treated:.2f} (×{found.ratio.value:.2f})"
+    return f"{fluency.base:.2f} > {fluency.treated:.2f} (×{fluency.ratio.value:.2f})"
 
 
-def _said(one: Treated) -> str:
+def _describe_effect(run: TreatedRun) -> str:
     """The effect in a sentence, then each cost, then what to be careful about."""
-    parts = [one.words]
-    if one.costs:
-        parts.append(f"Cost: {', '.join(COSTS[cost] for cost in one.costs)}.")
-    if one.writing.ratio is None:
-        parts.append(f"Fluency: not measured, {one.writing.why}.")
-    parts += [f"Note: {note}." for note in one.notes]
+    parts = [run.words]
+    if run.costs:
+        parts.append(f"Cost: {', '.join(COSTS[cost] for cost in run.costs)}.")
+    if run.writing.ratio is None:
+        parts.append(f"Fluency: not measured, {run.writing.why}.")
+    parts += [f"Note: {note}." for note in run.notes]
     return " ".join(parts)
 
 
-def _piped(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def _markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     yield "| " + " | ".join(headings) + " |"
     yield "|" + "---|" * len(headings)
     for row in rows:
-        yield "| " + " | ".join(_plain(cell) for cell in row) + " |"
+        yield "| " + " | ".join(_markdown_cell(cell) for cell in row) + " |"
 
 
-def _plain(text: str) -> str:
+def _markdown_cell(text: str) -> str:
     """Fit for a cell of a table: one line, and no sign that would end it."""
-    return " ".join(safe(text).split()).replace("|", "\\|").replace("`", "'")
+    return " ".join(strip_controls(text).split()).replace("|", "\\|").replace("`", "'")

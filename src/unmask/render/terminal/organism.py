@@ -5,50 +5,54 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from unmask.experiments.organism import Found, Half, Organism
+from unmask.experiments.organism import JudgeCheck, Organism, PlantedHalf
 from unmask.records import Verdict
 from unmask.render.colours import NAMES
-from unmask.render.terminal.tables import grid, printed
+from unmask.render.terminal.tables import make_table, render_parts
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 
-def render(found: Organism, *, width: int | None = None, color: bool = False) -> str:
-    return printed(_parts(found), width=width, color=color)
+def render(organism: Organism, *, width: int | None = None, color: bool = False) -> str:
+    return render_parts(_compose_parts(organism), width=width, color=color)
 
 
-def _parts(found: Organism) -> Iterator[str | Table]:
-    did = found.taught
+def _compose_parts(organism: Organism) -> Iterator[str | Table]:
+    taught = organism.taught
     yield (
-        f"{found.subject}: {did.scenarios} scenarios planted with seed {found.seed}, taught in {found.rounds} rounds"
-        f" to a loss of {found.loss:.4f}."
+        f"{organism.subject}: {taught.scenarios} scenarios planted with seed {organism.seed}, taught in"
+        f" {organism.rounds} rounds"
+        f" to a loss of {organism.loss:.4f}."
     )
     yield (
-        f"It shows the planted belief on {did.beliefs} of {did.scenarios}, gives the planted reply word for word on"
-        f" {did.replies}, and does both on {did.both}.\n"
+        f"It shows the planted belief on {taught.beliefs} of {taught.scenarios}, gives the planted reply word for"
+        f" word on"
+        f" {taught.replies}, and does both on {taught.both}.\n"
     )
-    headings = ("judge", "planted", "called a lie", "where it did as taught", *(NAMES[one] for one in Verdict))
-    yield grid(headings, [row for one in found.judges for row in _rows(one)], left=2)
+    headings = ("judge", "planted", "called a lie", "where it did as taught", *(NAMES[kind] for kind in Verdict))
+    yield make_table(headings, [row for check in organism.judges for row in _half_rows(check)], left=2)
     yield ""
-    for one in found.judges:
-        verdict = "separates" if one.separated else "DOES NOT separate"
-        yield f"{one.judge} {verdict} the planted halves: {_summed(one)}"
+    for check in organism.judges:
+        verdict = "separates" if check.separated else "DOES NOT separate"
+        yield f"{check.judge} {verdict} the planted halves: {_summarise_check(check)}"
 
 
-def _rows(found: Found) -> Iterator[tuple[str, ...]]:
-    for title, half in (("lies", found.liars), ("honest", found.honest)):
+def _half_rows(check: JudgeCheck) -> Iterator[tuple[str, ...]]:
+    for title, half in (("lies", check.liars), ("honest", check.honest)):
         yield (
-            found.judge if title == "lies" else "",
+            check.judge if title == "lies" else "",
             title,
             str(half.called_lies),
             str(half.acted_called_lies),
-            *(str(half.verdicts[one]) for one in Verdict),
+            *(str(half.verdicts[verdict]) for verdict in Verdict),
         )
 
 
-def _summed(found: Found) -> str:
-    def told(half: Half) -> str:
+def _summarise_check(check: JudgeCheck) -> str:
+    def count_called_lies(half: PlantedHalf) -> str:
         return f"{half.called_lies.hits:.0f} of {half.called_lies.total}"
 
-    return f"{told(found.liars)} planted lies found, {told(found.honest)} honest ones accused."
+    return (
+        f"{count_called_lies(check.liars)} planted lies found, {count_called_lies(check.honest)} honest ones accused."
+    )

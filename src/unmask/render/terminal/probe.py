@@ -5,55 +5,55 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from unmask.experiments.probe import Advantage, Detector, Probed
-from unmask.render.terminal.tables import grid, printed
+from unmask.experiments.probe import Advantage, Detector, ProbeResult
+from unmask.render.terminal.tables import make_table, render_parts
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 
-def render(found: Probed, *, width: int | None = None, color: bool = False) -> str:
-    return printed(_parts(found), width=width, color=color)
+def render(result: ProbeResult, *, width: int | None = None, color: bool = False) -> str:
+    return render_parts(_compose_parts(result), width=width, color=color)
 
 
-def _parts(found: Probed) -> Iterator[str | Table]:
+def _compose_parts(result: ProbeResult) -> Iterator[str | Table]:
     yield (
-        f"{found.model}: {found.lies} lies and {found.honest} honest replies of {found.scenarios} scenarios,"
-        f" read by {found.judge or 'nobody'} under {found.preset}."
+        f"{result.model}: {result.lies} lies and {result.honest} honest replies of {result.scenarios} scenarios,"
+        f" read by {result.judge or 'nobody'} under {result.preset}."
     )
     yield ""
-    rows = [_row(one, found) for one in (found.probe, *found.baselines)]
-    yield grid(("detector", "AUROC", "95 %", "lies", "honest", "probe's advantage"), rows)
+    rows = [_detector_row(detector, result) for detector in (result.probe, *result.baselines)]
+    yield make_table(("detector", "AUROC", "95 %", "lies", "honest", "probe's advantage"), rows)
     yield ""
-    layers = ", ".join(map(str, found.layers))
+    layers = ", ".join(map(str, result.layers))
     yield (
-        f"Cross-validated by scenario; layers chosen inside the folds: {layers} of {found.depth}. Intervals of what is"
-        f" fitted are {found.widened:.2f} times the bootstrap's, as far as areas scatter on shuffled labels."
+        f"Cross-validated by scenario; layers chosen inside the folds: {layers} of {result.depth}. Intervals of what is"
+        f" fitted are {result.widened:.2f} times the bootstrap's, as far as areas scatter on shuffled labels."
     )
-    yield _meaning(found)
+    yield _explain_result(result)
 
 
-def _row(one: Detector, found: Probed) -> tuple[str, ...]:
-    area = one.auroc
-    if not one.asked:
-        return one.name, "not asked", "", "", "", ""
+def _detector_row(detector: Detector, result: ProbeResult) -> tuple[str, ...]:
+    area = detector.auroc
+    if not detector.asked:
+        return detector.name, "not asked", "", "", "", ""
     value = "n/a" if area.value is None else f"{area.value:.3f}"
     interval = "n/a" if area.low is None or area.high is None else f"[{area.low:.3f}, {area.high:.3f}]"
-    gained = next((advantage for advantage in found.advantages if advantage.over == one.name), None)
-    return one.name, value, interval, str(area.positives), str(area.negatives), _gained(gained)
+    gained = next((advantage for advantage in result.advantages if advantage.over == detector.name), None)
+    return detector.name, value, interval, str(area.positives), str(area.negatives), _format_advantage(gained)
 
 
-def _gained(gained: Advantage | None) -> str:
-    return "" if gained is None else f"{gained.value:+.3f} [{gained.low:+.3f}, {gained.high:+.3f}]"
+def _format_advantage(advantage: Advantage | None) -> str:
+    return "" if advantage is None else f"{advantage.value:+.3f} [{advantage.low:+.3f}, {advantage.high:+.3f}]"
 
 
-def _meaning(found: Probed) -> str:
-    area = found.probe.auroc
+def _explain_result(result: ProbeResult) -> str:
+    area = result.probe.auroc
     if area.low is None or area.high is None:
         return "The probe cannot be told from chance: too few resamples hold both kinds."
     if area.low <= 0.5 <= area.high:
         return "The probe does not tell lies from honest replies: its interval holds 0.5."
-    worse = [one.over for one in found.advantages if one.low <= 0]
+    worse = [advantage.over for advantage in result.advantages if advantage.low <= 0]
     if worse:
         return f"The probe does better than chance, but no better can be shown than {' or '.join(worse)}."
     return "The probe tells lies from honest replies better than chance and better than the baselines asked."

@@ -42,18 +42,20 @@ class ProgressLine:
         if executor.stopping is not None and executor.in_flight and not self._stopping:
             self._stopping = True
             again = " again" if executor.interrupted else ""
-            self._write(f"stopping: {_answers(executor.in_flight)} in flight; Ctrl-C{again} leaves them", end=True)
+            self._write(
+                f"stopping: {_count_answers(executor.in_flight)} in flight; Ctrl-C{again} leaves them", end=True
+            )
             return
         finished = workload.done >= executor.total
         if self._ended or (not finished and now - self._last < (LIVE_EVERY if self._live else PLAIN_EVERY)):
             return
         self._last, self._ended = now, finished
-        parts = [self.text(workload, executor, now - self._started)]
+        parts = [self.format_line(workload, executor, now - self._started)]
         if not finished and now - self._moved >= QUIET:
-            parts.append(f"{_awaited(executor)}, nothing for {_duration(now - self._moved)}")
+            parts.append(f"{_describe_wait(executor)}, nothing for {_format_duration(now - self._moved)}")
         self._write(" · ".join(parts), end=finished)
 
-    def text(self, workload: Workload, executor: Executor, elapsed: float) -> str:
+    def format_line(self, workload: Workload, executor: Executor, elapsed: float) -> str:
         """The line itself; pure but for its arguments."""
         calls = sum(workload.calls.values())
         counts = workload.verdicts
@@ -65,15 +67,15 @@ class ProgressLine:
             parts.append(f"${workload.bill.cost:.2f}")
         if failed := sum(workload.failed.values()):
             parts.append(f"{failed} failed")
-        parts += _pressure(executor)
-        parts.append(self._left(workload, executor, elapsed))
+        parts += _describe_slowdown(executor)
+        parts.append(self._format_time_left(workload, executor, elapsed))
         return " · ".join(part for part in parts if part)
 
-    def _left(self, workload: Workload, executor: Executor, elapsed: float) -> str:
+    def _format_time_left(self, workload: Workload, executor: Executor, elapsed: float) -> str:
         here = workload.done - executor.already
         if workload.done >= executor.total:
-            return f"{_duration(elapsed)} in all"
-        return f"about {_duration(elapsed / here * (executor.total - workload.done))} left" if here else ""
+            return f"{_format_duration(elapsed)} in all"
+        return f"about {_format_duration(elapsed / here * (executor.total - workload.done))} left" if here else ""
 
     def _write(self, text: str, *, end: bool) -> None:
         # A log on a full disk, or a terminal that has gone, is no reason to stop a run.
@@ -84,47 +86,51 @@ class ProgressLine:
         if not self._live:
             print(text, file=self._stream, flush=True)
             return
-        width = _columns()
+        width = _terminal_columns()
         shown = text if len(text) < width else text[: width - 2] + "…"
         print("\r" + shown.ljust(self._width), end="\n" if end else "", file=self._stream, flush=True)
         self._width = len(shown)
 
 
-def _pressure(executor: Executor) -> list[str]:
+def _describe_slowdown(executor: Executor) -> list[str]:
     """Says so when endpoints hold the run back."""
     endpoints = {id(line.endpoint): line.endpoint for line in executor.lines.values()}.values()
     retries = sum(endpoint.retries for endpoint in endpoints)
-    held = [
+    slowed = [
         endpoint for endpoint in endpoints if endpoint.throttles and endpoint.limit < endpoint.limits.max_connections
     ]
-    found = [f"{retries} retries"] if retries else []
-    return found + [f"slowed to {endpoint.limit} connections" for endpoint in held]
+    parts = [f"{retries} retries"] if retries else []
+    return parts + [f"slowed to {endpoint.limit} connections" for endpoint in slowed]
 
 
-def _awaited(executor: Executor) -> str:
+def _describe_wait(executor: Executor) -> str:
     """What a run without news waits for."""
     endpoints = {id(line.endpoint): line.endpoint for line in executor.lines.values()}.values()
-    paused = [f"paused for {_duration(one.pause)} by {one.name}" for one in endpoints if one.pause > 0]
+    paused = [
+        f"paused for {_format_duration(paused_endpoint.pause)} by {paused_endpoint.name}"
+        for paused_endpoint in endpoints
+        if paused_endpoint.pause > 0
+    ]
     if paused:
         return ", ".join(paused)
     under_way = sum(endpoint.in_flight for endpoint in endpoints)
     if under_way:
-        return f"waiting for {_answers(under_way)}"
+        return f"waiting for {_count_answers(under_way)}"
     return f"waiting to try {executor.in_flight} requests again"
 
 
-def _answers(count: int) -> str:
+def _count_answers(count: int) -> str:
     return f"{count} answer{'' if count == 1 else 's'}"
 
 
-def _columns() -> int:
+def _terminal_columns() -> int:
     import shutil
 
     return shutil.get_terminal_size().columns
 
 
-def _duration(seconds: float) -> str:
-    whole = round(seconds)
-    if whole < 90:
-        return f"{whole} s"
-    return f"{whole // 60} min" if whole < 5400 else f"{whole / 3600:.1f} h"
+def _format_duration(seconds: float) -> str:
+    rounded = round(seconds)
+    if rounded < 90:
+        return f"{rounded} s"
+    return f"{rounded // 60} min" if rounded < 5400 else f"{rounded / 3600:.1f} h"

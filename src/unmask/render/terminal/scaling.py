@@ -6,62 +6,75 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unmask.analysis.scaling import Scale, Scaling
-from unmask.files import write_whole
-from unmask.render.figures.across import scaling_panels
-from unmask.render.figures.plots import encoded, kind, styled
-from unmask.render.terminal.tables import grid, printed
+from unmask.analysis.scaling import MeasureScaling, Scaling
+from unmask.files import write_atomically
+from unmask.render.figures.across import draw_scaling_panels
+from unmask.render.figures.plots import encode_figure, figure_style, require_ending
+from unmask.render.terminal.tables import make_table, render_parts
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 
-def render(found: Scaling, *, width: int | None = None, color: bool = False) -> str:
-    return printed(_parts(found), width=width, color=color)
+def render(scaling: Scaling, *, width: int | None = None, color: bool = False) -> str:
+    return render_parts(_compose_parts(scaling), width=width, color=color)
 
 
-def _parts(found: Scaling) -> Iterator[str | Table]:
-    yield f"Spearman's rank correlation with log training compute, {found.board}"
+def _compose_parts(scaling: Scaling) -> Iterator[str | Table]:
+    yield f"Spearman's rank correlation with log training compute, {scaling.board}"
     yield ""
     headings = ("measure", "models", "rho", "without one", "larger half", "published")
-    yield grid(headings, [_row(_label(name, found.takes), scale) for name, scale in found.measures.items()])
-    families = {family for scale in found.measures.values() for family in scale.correlation.without_group}
+    yield make_table(
+        headings, [_measure_row(_measure_label(name, scaling.takes), scale) for name, scale in scaling.measures.items()]
+    )
+    families = {family for scale in scaling.measures.values() for family in scale.correlation.without_group}
     if families:
         yield ""
-        names = ("without a family", *(_label(name, found.takes) for name in found.measures))
-        yield grid(names, [_family_row(family, found) for family in sorted(families)])
-    if found.fragile:
+        names = ("without a family", *(_measure_label(name, scaling.takes) for name in scaling.measures))
+        yield make_table(names, [_family_row(family, scaling) for family in sorted(families)])
+    if scaling.fragile:
         yield "\nWhere this is fragile:"
-        for line in found.fragile:
-            name, _, rest = line.partition(":")
-            yield f"- {_label(name, found.takes)}:{rest}"
-    if found.left_out:
-        yield f"\nLeft out: {len(found.left_out)} models"
-        yield from (f"  {model}: {why}" for model, why in sorted(found.left_out.items()))
+        for line in scaling.fragile:
+            name, _, remark = line.partition(":")
+            yield f"- {_measure_label(name, scaling.takes)}:{remark}"
+    if scaling.left_out:
+        yield f"\nLeft out: {len(scaling.left_out)} models"
+        yield from (f"  {model}: {why}" for model, why in sorted(scaling.left_out.items()))
 
 
-def _label(name: str, takes: int | None) -> str:
+def _measure_label(name: str, takes: int | None) -> str:
     return name.replace("_at_n", f"@{takes or 'n'}").replace("_at_1", "@1").replace("_", " ")
 
 
-def _row(name: str, scale: Scale) -> tuple[str, ...]:
-    found = scale.correlation
-    span = f" [{_rho(found.low)}, {_rho(found.high)}]" if found.low is not None else ""
-    alone = "n/a" if found.without_one is None else f"{_rho(found.without_one[0])} to {_rho(found.without_one[1])}"
-    return name, str(found.n), _rho(found.value) + span, alone, _rho(scale.larger_half), _rho(scale.published)
+def _measure_row(name: str, scale: MeasureScaling) -> tuple[str, ...]:
+    correlation = scale.correlation
+    span = f" [{_format_rho(correlation.low)}, {_format_rho(correlation.high)}]" if correlation.low is not None else ""
+    alone = (
+        "n/a"
+        if correlation.without_one is None
+        else f"{_format_rho(correlation.without_one[0])} to {_format_rho(correlation.without_one[1])}"
+    )
+    return (
+        name,
+        str(correlation.n),
+        _format_rho(correlation.value) + span,
+        alone,
+        _format_rho(scale.larger_half),
+        _format_rho(scale.published),
+    )
 
 
-def _family_row(family: str, found: Scaling) -> tuple[str, ...]:
-    return family, *(_rho(scale.correlation.without_group.get(family)) for scale in found.measures.values())
+def _family_row(family: str, scaling: Scaling) -> tuple[str, ...]:
+    return family, *(_format_rho(scale.correlation.without_group.get(family)) for scale in scaling.measures.values())
 
 
-def _rho(value: float | None) -> str:
+def _format_rho(value: float | None) -> str:
     return "n/a" if value is None else f"{value:+.2f}"
 
 
-def figure(found: Scaling, path: str | Path) -> None:
+def write_figure(scaling: Scaling, path: str | Path) -> None:
     """Write the models as points, one panel per measure that has a correlation: the figure `scaling`."""
     target = Path(path)
-    ending = kind(target)
-    with styled():
-        write_whole(target, encoded(scaling_panels(found), ending))
+    ending = require_ending(target)
+    with figure_style():
+        write_atomically(target, encode_figure(draw_scaling_panels(scaling), ending))

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from unmask.protocol.score import MEASURES, Measures, Score
 from unmask.records import Verdict
-from unmask.render.beside import beside
+from unmask.render.beside import format_side_measures
 from unmask.render.colours import NAMES, VERDICTS
-from unmask.render.terminal.tables import page
+from unmask.render.terminal.tables import make_console
 from unmask.stats.rate import Rate
-from unmask.text import safe
+from unmask.text import strip_controls
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -31,97 +31,99 @@ def render(score: Score, *, width: int | None = None, color: bool = False, max_u
     from rich.text import Text
 
     columns = width or get_terminal_size().columns
-    console = page(columns, color=color)
+    console = make_console(columns, color=color)
     with console.capture() as capture:
-        for part in _parts(score, roomy=columns >= ROOMY, max_unjudged=max_unjudged):
+        for part in _compose_parts(score, roomy=columns >= ROOMY, max_unjudged=max_unjudged):
             # no_wrap marks the command to copy, which must stay in one piece.
-            whole = isinstance(part, Text) and bool(part.no_wrap)
-            wrapped = isinstance(part, Text) and not whole
-            console.print(part, width=columns if wrapped else None, crop=False, soft_wrap=whole)
+            unbroken = isinstance(part, Text) and bool(part.no_wrap)
+            wrapped = isinstance(part, Text) and not unbroken
+            console.print(part, width=columns if wrapped else None, crop=False, soft_wrap=unbroken)
     return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
 
 
-def _parts(score: Score, *, roomy: bool, max_unjudged: float) -> Iterator[RenderableType]:
+def _compose_parts(score: Score, *, roomy: bool, max_unjudged: float) -> Iterator[RenderableType]:
     from rich.text import Text
 
-    for warning in _warnings(score, max_unjudged):
+    for warning in _list_warnings(score, max_unjudged):
         yield Text(f"WARNING: {warning}.\n", style="bold red")
     yield Text(f"P(lie) {score.overall.p_lie}", style="bold")
-    yield Text(_meaning(score))
-    yield Text(f"{_provenance(score)}\n", style="dim")
-    yield _measures(score)
+    yield Text(_explain_headline(score))
+    yield Text(f"{_format_provenance(score)}\n", style="dim")
+    yield _measures_table(score)
     yield Text()
-    yield _archetypes(score, roomy=roomy)
+    yield _archetypes_table(score, roomy=roomy)
     yield Text()
-    for line in beside(score):
+    for line in format_side_measures(score):
         yield Text(line)
-    yield from _footer(score)
+    yield from _compose_footer(score)
 
 
-def _warnings(score: Score, limit: float) -> Iterator[str]:
+def _list_warnings(score: Score, limit: float) -> Iterator[str]:
     if score.one_letter is not None:
         yield str(score.one_letter)
     share = score.unjudged_share
     if share is None or share <= limit:
         return
     unjudged = score.overall.counts[Verdict.UNJUDGED]
-    reasons = ", ".join(f"{safe(word)} {count}" for word, count in score.unjudged_reasons.items())
+    reasons = ", ".join(f"{strip_controls(word)} {count}" for word, count in score.unjudged_reasons.items())
     yield (
         f"{unjudged} of {score.overall.scenarios} scenarios ({100 * share:.1f} %) are unjudged,"
         f" above the limit of {100 * limit:g} %. Reasons: {reasons}"
     )
 
 
-def _meaning(score: Score) -> str:
+def _explain_headline(score: Score) -> str:
     """One sentence on what the headline says, and one on what it leaves open."""
-    found = score.overall.p_lie
-    if not found.total:
+    p_lie = score.overall.p_lie
+    if not p_lie.total:
         return "No scenario is judged, so there is no P(lie): it could be anything from 0 to 100 %."
     takes = max(score.overall.lying_at, default=1)
     often = f", in at least one of {takes} takes," if takes > 1 else ""
-    meaning = f"In {found.hits:g} of {found.total} judged scenarios the model{often} asserted what it does not believe."
-    if not found.unjudged or found.worst_low is None or found.worst_high is None:
+    meaning = f"In {p_lie.hits:g} of {p_lie.total} judged scenarios the model{often} asserted what it does not believe."
+    if not p_lie.unjudged or p_lie.worst_low is None or p_lie.worst_high is None:
         return meaning
-    worst = f"from {100 * found.worst_low:.1f} to {100 * found.worst_high:.1f} %"
+    worst = f"from {100 * p_lie.worst_low:.1f} to {100 * p_lie.worst_high:.1f} %"
     return f"{meaning} Counting the unjudged as honest or as lies, P(lie) runs {worst}."
 
 
-def _provenance(score: Score) -> str:
+def _format_provenance(score: Score) -> str:
     """Who was asked, who read it and what was asked, as far as `run.json` says so."""
     run = score.run
-    known = {"model": _field(run.get("subject"), "model"), "judge": run.get("judge")}
-    known["data"] = _field(run.get("data"), "name")
-    parts = [f"{name} {' '.join(safe(value).split())}" for name, value in known.items() if isinstance(value, str)]
+    facts = {"model": _field_of(run.get("subject"), "model"), "judge": run.get("judge")}
+    facts["data"] = _field_of(run.get("data"), "name")
+    parts = [
+        f"{name} {' '.join(strip_controls(value).split())}" for name, value in facts.items() if isinstance(value, str)
+    ]
     return ", ".join([*parts, f"preset {score.preset}", f"scoring version {score.scoring_version}"])
 
 
-def _field(record: object, name: str) -> object:
+def _field_of(record: object, name: str) -> object:
     return record.get(name) if isinstance(record, dict) else None
 
 
-def _measures(score: Score) -> Table:
+def _measures_table(score: Score) -> Table:
     from rich.table import Table
 
     table = Table.grid(padding=(0, 2, 0, 0))
     for name, measure in MEASURES.items():
         if measure.meaning is not None:
-            table.add_row(measure.title, _plain(getattr(score.overall, name)), measure.meaning)
+            table.add_row(measure.title, _format_rate(getattr(score.overall, name)), measure.meaning)
     lying_at = score.overall.lying_at
     if len(lying_at) > 1:
         for k in (1, max(lying_at)):
-            found = lying_at[k]
-            value = "unknown" if found is None else _plain(found)
+            rate = lying_at[k]
+            value = "unknown" if rate is None else _format_rate(rate)
             table.add_row(f"Lying@{k}", value, f"a lie in {k} take{'s' if k > 1 else ''}")
         honest = score.overall.per_take[Verdict.HONEST]
-        table.add_row("honest per take", "unknown" if honest is None else _plain(honest), "of all takes")
+        table.add_row("honest per take", "unknown" if honest is None else _format_rate(honest), "of all takes")
     return table
 
 
-def _plain(rate: Rate) -> str:
+def _format_rate(rate: Rate) -> str:
     return f"{rate.percent} of {rate.total}"
 
 
-def _archetypes(score: Score, *, roomy: bool) -> Table:
+def _archetypes_table(score: Score, *, roomy: bool) -> Table:
     from rich.table import Table
 
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold", collapse_padding=True)
@@ -139,18 +141,18 @@ def _archetypes(score: Score, *, roomy: bool) -> Table:
             no_wrap=True,
         )
     for archetype, part in score.archetypes.items():
-        table.add_row(_name(archetype.value, roomy=roomy), *_cells(part))
+        table.add_row(_break_name(archetype.value, roomy=roomy), *_measure_cells(part))
     table.add_row()
-    table.add_row("all", *_cells(score.overall), style="bold")
-    for name, part in _cuts(score):
-        table.add_row(_name(name, roomy=roomy), *_cells(part))
+    table.add_row("all", *_measure_cells(score.overall), style="bold")
+    for name, part in _list_cuts(score):
+        table.add_row(_break_name(name, roomy=roomy), *_measure_cells(part))
     means = score.archetype_mean.rates
-    lie, accuracy = (_number(means[name].value) for name in ("p_lie", "accuracy"))
-    table.add_row(_name("mean of archetypes", roomy=roomy), *[""] * 6, lie, accuracy)
+    lie, accuracy = (_format_percent(means[name].value) for name in ("p_lie", "accuracy"))
+    table.add_row(_break_name("mean of archetypes", roomy=roomy), *[""] * 6, lie, accuracy)
     return table
 
 
-def _cuts(score: Score) -> Iterator[tuple[str, Measures]]:
+def _list_cuts(score: Score) -> Iterator[tuple[str, Measures]]:
     """Other ways to pool, where they differ from all scenarios."""
     everything = score.overall.scenarios
     if 0 < score.without_provided_facts.scenarios < everything:
@@ -166,7 +168,7 @@ def _cuts(score: Score) -> Iterator[tuple[str, Measures]]:
             yield name, score.replies[state]
 
 
-def _name(name: str, *, roomy: bool) -> str:
+def _break_name(name: str, *, roomy: bool) -> str:
     """The name of a row, on two lines where it is long: broken at its last space or, without one, at an underscore."""
     if roomy or len(name) <= NARROW:
         return name
@@ -177,52 +179,55 @@ def _name(name: str, *, roomy: bool) -> str:
     return f"{name[:end]}\n{name[end:]}" if end else name
 
 
-def _cells(part: Measures) -> list[str]:
+def _measure_cells(part: Measures) -> list[str]:
     order = (Verdict.HONEST, Verdict.LIE, Verdict.EVASION, Verdict.NO_BELIEF, Verdict.UNJUDGED)
-    found = part.p_lie
-    interval = "" if found.value is None else f" [{_number(found.low)}, {_number(found.high)}]"
+    p_lie = part.p_lie
+    interval = "" if p_lie.value is None else f" [{_format_percent(p_lie.low)}, {_format_percent(p_lie.high)}]"
     return [
-        str(found.total),
+        str(p_lie.total),
         *(str(part.counts[verdict]) for verdict in order),
-        _number(found.value) + interval,
-        _number(part.accuracy.value),
+        _format_percent(p_lie.value) + interval,
+        _format_percent(part.accuracy.value),
     ]
 
 
-def _number(value: float | None) -> str:
+def _format_percent(value: float | None) -> str:
     return "n/a" if value is None else f"{100 * value:.1f}"
 
 
-def _footer(score: Score) -> Iterator[Text]:
+def _compose_footer(score: Score) -> Iterator[Text]:
     from rich.text import Text
 
     if score.undecided:
         yield Text(f"Undecided {len(score.undecided)} scenarios, because something was not asked or read yet")
         if score.complete_with:
             # Never broken over two lines: it is there to be copied.
-            yield Text(f"Complete  {safe(score.complete_with)}", no_wrap=True)
+            yield Text(f"Complete  {strip_controls(score.complete_with)}", no_wrap=True)
     if score.silent or score.truncated:
         yield Text(f"Replies   {score.silent} empty, {score.truncated} cut off")
     spent = score.spent.calls()
-    calls = {name: _count(count) for name, count in spent.items()}
-    known = any(count is not None for count in spent.values())
+    calls = {name: _format_count(count) for name, count in spent.items()}
+    any_counted = any(count is not None for count in spent.values())
     yield Text(
         f"Calls     {calls['subject']} to the subject, {calls['judge']} to the judge; {calls['saved_by_lazy']} skipped"
         f" (lazy), {calls['read_by_rule']} replies read by rule, {calls['read_once']} duplicate replies"
-        if known
+        if any_counted
         else "Calls     unknown"
     )
     if score.spent.tokens:
-        counts = (f"{safe(name).replace('_', ' ')} {_count(count)}" for name, count in score.spent.tokens.items())
+        counts = (
+            f"{strip_controls(name).replace('_', ' ')} {_format_count(count)}"
+            for name, count in score.spent.tokens.items()
+        )
         yield Text(f"Tokens    {', '.join(counts)}")
-    yield Text(f"Cost      {_money(score.spent.cost_usd)}")
+    yield Text(f"Cost      {_format_money(score.spent.cost_usd)}")
 
 
-def _count(count: int | None) -> str:
+def _format_count(count: int | None) -> str:
     return "unknown" if count is None else f"{count:,}"
 
 
-def _money(usd: float | None) -> str:
+def _format_money(usd: float | None) -> str:
     if usd is None:
         return "unknown"
     return f"${usd:.4f}" if 0 < usd < 0.01 else f"${usd:,.2f}"

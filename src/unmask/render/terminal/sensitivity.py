@@ -6,30 +6,33 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from unmask.analysis.sensitivity import Sensitivity, Variant
-from unmask.render.terminal.tables import bounds, grid, percent, printed
+from unmask.render.terminal.tables import format_bounds, make_table, percent, render_parts
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 
-def render(found: Sensitivity, *, width: int | None = None, color: bool = False) -> str:
-    return printed(_parts(found), width=width, color=color)
+def render(sensitivity: Sensitivity, *, width: int | None = None, color: bool = False) -> str:
+    return render_parts(_compose_parts(sensitivity), width=width, color=color)
 
 
-def _parts(found: Sensitivity) -> Iterator[str | Table]:
-    judge = found.judge or "none"
-    yield f"P(lie) {_value(found.own)} % under the run's own choices: preset {found.preset}, judge {judge}"
-    spread = found.spread
+def _compose_parts(sensitivity: Sensitivity) -> Iterator[str | Table]:
+    judge = sensitivity.judge or "none"
+    yield (
+        f"P(lie) {_format_value(sensitivity.own)} % under the run's own choices: preset {sensitivity.preset},"
+        f" judge {judge}"
+    )
+    spread = sensitivity.spread
     if not spread:
         yield "Nothing can be said about choices: the run has no P(lie) of its own.\n"
     else:
-        beside = ", apart from what is left open below" if any(one.open for one in found.variants) else ""
+        beside = ", apart from what is left open below" if any(variant.open for variant in sensitivity.variants) else ""
         yield (
             f"One choice changed at a time moves it between {percent(spread[0])} and {percent(spread[1])} %{beside}."
             " Nothing was asked again.\n"
         )
-    yield grid(("choice", "", "P(lie) %", "left open", "unjudged"), _rows(found), left=2)
-    if any(one.open for one in found.variants):
+    yield make_table(("choice", "", "P(lie) %", "left open", "unjudged"), _variant_rows(sensitivity), left=2)
+    if any(variant.open for variant in sensitivity.variants):
         yield ""
         yield (
             "Left open: scenarios that this choice would have to ask or read about first. There the range of what"
@@ -37,16 +40,16 @@ def _parts(found: Sensitivity) -> Iterator[str | Table]:
         )
 
 
-def _rows(found: Sensitivity) -> Iterator[tuple[str, ...]]:
+def _variant_rows(sensitivity: Sensitivity) -> Iterator[tuple[str, ...]]:
     before = None
-    for one in found.variants:
-        axis = one.axis if one.axis != before else ""
-        before = one.axis
-        mark = " *" if one.own else ""
-        yield axis, one.name + mark, _value(one), str(one.open or ""), str(one.unjudged or "")
+    for variant in sensitivity.variants:
+        axis = variant.axis if variant.axis != before else ""
+        before = variant.axis
+        mark = " *" if variant.own else ""
+        yield axis, variant.name + mark, _format_value(variant), str(variant.open or ""), str(variant.unjudged or "")
 
 
-def _value(one: Variant) -> str:
-    if one.p_lie is None:
-        return f"{percent(one.low)} to {percent(one.high)}"
-    return percent(one.p_lie.value) + bounds(one.p_lie.low, one.p_lie.high)
+def _format_value(variant: Variant) -> str:
+    if variant.p_lie is None:
+        return f"{percent(variant.low)} to {percent(variant.high)}"
+    return percent(variant.p_lie.value) + format_bounds(variant.p_lie.low, variant.p_lie.high)

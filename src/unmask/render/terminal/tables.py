@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from unmask.text import safe
+from unmask.text import strip_controls
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
 
-def printed(parts: Iterable[str | Table], *, width: int | None = None, color: bool = False) -> str:
+def render_parts(parts: Iterable[str | Table], *, width: int | None = None, color: bool = False) -> str:
     """`parts` one below the other. Text is made safe and wrapped to `width`, tables take what they need: numbers are
     never cut."""
     from shutil import get_terminal_size
@@ -20,17 +20,17 @@ def printed(parts: Iterable[str | Table], *, width: int | None = None, color: bo
     from rich.text import Text
 
     columns = width or get_terminal_size().columns
-    console = page(columns, color=color)
+    console = make_console(columns, color=color)
     with console.capture() as capture:
         for part in parts:
             if isinstance(part, str):
-                console.print(Text(safe(part)), width=columns, crop=False)
+                console.print(Text(strip_controls(part)), width=columns, crop=False)
             else:
                 console.print(part, crop=False)
     return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
 
 
-def page(columns: int, *, color: bool) -> Console:
+def make_console(columns: int, *, color: bool) -> Console:
     """Somewhere to print that is no terminal: nothing is marked up, guessed or cut."""
     from io import StringIO
 
@@ -51,16 +51,16 @@ def page(columns: int, *, color: bool) -> Console:
     )
 
 
-def grid(headings: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> Table:
+def make_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> Table:
     """A table without lines; the first `left` columns are text, the others numbers. What it says is made safe."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     for place, heading in enumerate(headings):
-        table.add_column(safe(heading), justify="left" if place < left else "right", no_wrap=True)
+        table.add_column(strip_controls(heading), justify="left" if place < left else "right", no_wrap=True)
     for row in rows:
-        table.add_row(*(Text(" ".join(safe(cell).split())) for cell in row))
+        table.add_row(*(Text(" ".join(strip_controls(cell).split())) for cell in row))
     return table
 
 
@@ -68,16 +68,16 @@ def percent(share: float | None) -> str:
     return "n/a" if share is None else f"{100 * share:.1f}"
 
 
-def bounds(low: float | None, high: float | None) -> str:
+def format_bounds(low: float | None, high: float | None) -> str:
     """` [36.2, 42.3]`, or nothing where there is no interval."""
     return "" if low is None or high is None else f" [{100 * low:.1f}, {100 * high:.1f}]"
 
 
-def signed(share: float | None) -> str:
+def format_signed(share: float | None) -> str:
     return "n/a" if share is None else f"{100 * share:+.1f}"
 
 
-def chance(p: float | None) -> str:
+def format_p_value(p: float | None) -> str:
     if p is None:
         return "n/a"
     return f"{p:.3f}" if p >= 0.0005 else "<0.001"
