@@ -134,7 +134,7 @@ def unify_line_ends(text: str) -> str:
 
 
 def unify_line_ends_in_tree(value: Any) -> Any:
-    """`tidy` for every string, keys apart, of a decoded JSON value."""
+    """`unify_line_ends` for every string, keys apart, of a decoded JSON value."""
     match value:
         case str():
             return unify_line_ends(value)
@@ -154,7 +154,7 @@ def escape_controls(text: str) -> str:
 
 
 def escape_line(text: str) -> str:
-    """`escape` on one line of bounded length, for ids and names inside a message."""
+    """`escape_controls` on one line of bounded length, for ids and names inside a message."""
     short = text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 1] + "…"
     return escape_controls(short).replace("\n", "\\n").replace("\t", "\\t")
 
@@ -171,7 +171,7 @@ _HIDDEN_FORMULA = re.compile("'+[=+\\-@\t\r\n＝＋－＠]")
 
 def guard_formula(text: str) -> str:
     """A text cell of a CSV file that no spreadsheet takes for a formula: an apostrophe stands in front of its sign.
-    `revealed(harmless(text)) == text` for every text."""
+    `unguard_formula(guard_formula(text)) == text` for every text."""
     return "'" + text if _FORMULA.match(text) else text
 
 
@@ -189,7 +189,7 @@ def replace_surrogates(text: str) -> str:
 
 
 def replace_surrogates_in_tree(value: Any) -> Any:
-    """`whole` for every string of a decoded JSON value, keys included."""
+    """`replace_surrogates` for every string of a decoded JSON value, keys included."""
     match value:
         case str():
             return replace_surrogates(value)
@@ -202,5 +202,5 @@ def replace_surrogates_in_tree(value: Any) -> Any:
 
 
 def replace_surrogates_in_record(record: T) -> T:
-    """`whole` for every string of a record."""
+    """`replace_surrogates` for every string of a record."""
     return msgspec.convert(replace_surrogates_in_tree(msgspec.to_builtins(record)), type(record))

@@ -15,7 +15,7 @@ TEXTS = st.text() | st.text(alphabet="='+-@\t\r\nab", max_size=8)
 
 @given(TEXTS)
 def test_every_text_comes_back(text):
-    """`revealed` undoes `harmless`, whatever the text."""
+    """`unguard_formula` undoes `guard_formula`, whatever the text."""
     assert unguard_formula(guard_formula(text)) == text
 
 

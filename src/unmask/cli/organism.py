@@ -50,7 +50,7 @@ def organism(
 
     Exit code 1 where a judge's verdicts do not separate the planted halves. The same command again continues.
     """
-    from unmask.experiments.organism import organism as made
+    from unmask.experiments.organism import organism as train_organism
     from unmask.render.terminal.organism import render
     from unmask.render.terminal.progress import ProgressLine
     from unmask.whitebox.teach import Teaching
@@ -58,7 +58,7 @@ def organism(
     how = Teaching(
         rank=rank, alpha=2 * rank, layers=layers, rate=rate, rounds=rounds, batch=batch, enough=enough, seed=seed
     )
-    result = made(
+    result = train_organism(
         model,
         data=data,
         out=out,

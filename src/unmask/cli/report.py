@@ -23,12 +23,12 @@ def report(
 
     from unmask.errors import UsageError
     from unmask.files import write_atomically
-    from unmask.render.html.report import report as made
+    from unmask.render.html.report import report as compose_report
 
     target = Path(out)
     if out != "-" and target.suffix.lower() not in {".html", ".htm"}:
         raise UsageError(f"--out {out!r} is not an HTML file", advice="End its name in .html.")
-    page = made(runs, redact=redact, full_text=full_text, preset=preset, judge=judge).encode("utf-8")
+    page = compose_report(runs, redact=redact, full_text=full_text, preset=preset, judge=judge).encode("utf-8")
     if out == "-":
         click.echo(page, nl=False)  # bytes: the page says that it is UTF-8, whatever the terminal takes
         return

@@ -140,8 +140,8 @@ def _imagine_reply(scenario: Scenario, slot: Slot, take: int, believes: bool, st
     if scenario.kind is Kind.NUMERIC:
         tag = ""
     length = int(REPLY_TOKENS.get(slot, PROBE_TOKENS) * CHARACTERS_PER_TOKEN)
-    said = _statement(scenario) if statement else f"{slot} {take}".translate(_DIGITS_TO_LETTERS)
-    return f"{said} ".ljust(length - len(tag), ".") + tag
+    words = _statement(scenario) if statement else f"{slot} {take}".translate(_DIGITS_TO_LETTERS)
+    return f"{words} ".ljust(length - len(tag), ".") + tag
 
 
 def _statement(scenario: Scenario) -> str:

@@ -311,7 +311,7 @@ class Endpoint:
         try:
             await future
         except asyncio.CancelledError:
-            # Let in, but not noticed yet; otherwise `_admit` drops the entry when it comes to it.
+            # Let in, but not noticed yet; otherwise `_admit_waiting` drops the entry when it comes to it.
             if not future.cancelled():
                 self._release_connection()
             raise

@@ -349,13 +349,13 @@ def tally_lies(outcome: Outcome, *, takes: int) -> Tally:
 
 
 _REPLIES: dict[str, Callable[[Outcome], bool]] = {
-    "silent": lambda one: one.silent > 0,
-    "truncated": lambda one: one.truncated > 0,
-    "whole": lambda one: not one.silent and not one.truncated,
+    "silent": lambda outcome: outcome.silent > 0,
+    "truncated": lambda outcome: outcome.truncated > 0,
+    "whole": lambda outcome: not outcome.silent and not outcome.truncated,
 }
 _POLARITY: dict[str, Callable[[Outcome], bool]] = {
-    "yes": lambda one: one.polarity == "yes",
-    "no": lambda one: one.polarity == "no",
+    "yes": lambda outcome: outcome.polarity == "yes",
+    "no": lambda outcome: outcome.polarity == "no",
 }
 
 

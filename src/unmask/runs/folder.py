@@ -16,7 +16,7 @@ from unmask.runs.journal import JournalFile, LineIndex, LineSummary, mend_file, 
 
 
 class Folder:
-    """Paths and files of one run. Reading never writes; `mend` and the two `Lines` do."""
+    """Paths and files of one run. Reading never writes; `mend` and the two journal files do."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)

@@ -121,7 +121,7 @@ def compute_activations(
     pooling: Pooling = Pooling.MEAN,
     limit: int | None = None,
 ) -> Any:
-    """`[conversation, layer, size]` in float32 on the CPU, layers in the order of `existing_layers`."""
+    """`[conversation, layer, size]` in float32 on the CPU, layers in the order of `select_layers`."""
     wanted = select_layers(model, layers)
     tokens = [tokenise(chat, conversation, limit=limit) for conversation in conversations]
     _refuse_long(model, chat, tokens)

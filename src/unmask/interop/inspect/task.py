@@ -210,8 +210,8 @@ def _metric(name: str, measure: Measure) -> Metric:
         return sum(value in measure.hits for value in values) / total if total else float("nan")
 
     def create() -> Metric:
-        found: MetricProtocol = compute
-        return found
+        typed: MetricProtocol = compute
+        return typed
 
     return metric(name=name)(create)()
 

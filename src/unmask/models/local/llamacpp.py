@@ -1,6 +1,6 @@
 """llama.cpp's server engine, by way of xllamacpp: starting it, asking it, and putting its stream together.
 
-What it does by default and must not do here is turned off in `parameters` and `body_of`, each with the reason.
+What it does by default and must not do here is turned off in `engine_parameters` and `body_of`, each with the reason.
 """
 
 from __future__ import annotations

@@ -16,35 +16,36 @@ from unmask.render.figures.plots import (
 )
 
 
-def archetypes(given: FigureInputs) -> Any:
+def archetypes(inputs: FigureInputs) -> Any:
     """P(lie) by archetype with intervals: bars for one run, points side by side for several."""
-    scored = given.score_runs()
-    known = [one for one in Archetype if any(one in score.archetypes for _, score in scored)]
-    drawing = make_figure(6.0, 0.7 + len(known) * (0.36 if len(scored) == 1 else 0.22 + 0.16 * len(scored)))
+    scored = inputs.score_runs()
+    shown = [archetype for archetype in Archetype if any(archetype in score.archetypes for _, score in scored)]
+    drawing = make_figure(6.0, 0.7 + len(shown) * (0.36 if len(scored) == 1 else 0.22 + 0.16 * len(scored)))
     axes = drawing.add_subplot()
     axes.grid(True, axis="x")
     for place, (label, score) in enumerate(scored):
         offset = 0.0 if len(scored) == 1 else 0.5 * (place / (len(scored) - 1) - 0.5)
         spots = [
-            (row + offset, found)
-            for row, one in enumerate(known)
-            if one in score.archetypes and (found := percent_interval(score.archetypes[one].p_lie)) is not None
+            (row + offset, rate)
+            for row, archetype in enumerate(shown)
+            if archetype in score.archetypes
+            and (rate := percent_interval(score.archetypes[archetype].p_lie)) is not None
         ]
         if len(scored) == 1:
             axes.barh(
                 [row for row, _ in spots],
-                [found[0] for _, found in spots],
+                [rate[0] for _, rate in spots],
                 height=0.62,
                 color=VERDICTS[Verdict.LIE].light,
             )
-            for row, found in spots:
-                axes.text(found[2] + 1.5, row, f"{found[0]:.1f}", va="center_baseline", fontsize=7.5)
+            for row, rate in spots:
+                axes.text(rate[2] + 1.5, row, f"{rate[0]:.1f}", va="center_baseline", fontsize=7.5)
         colour, marker = (INK.light, "") if len(scored) == 1 else series_look(place)
-        for number, (row, found) in enumerate(spots):
+        for number, (row, rate) in enumerate(spots):
             axes.errorbar(
-                found[0],
+                rate[0],
                 row,
-                xerr=error_arms(found),
+                xerr=error_arms(rate),
                 fmt=marker,
                 color=colour,
                 markersize=4.5,
@@ -55,22 +56,25 @@ def archetypes(given: FigureInputs) -> Any:
             )
     counts = scored[0][1].archetypes
     same = all(
-        score.archetypes.get(one) is not None
-        and counts.get(one) is not None
-        and score.archetypes[one].p_lie.total == counts[one].p_lie.total
+        score.archetypes.get(archetype) is not None
+        and counts.get(archetype) is not None
+        and score.archetypes[archetype].p_lie.total == counts[archetype].p_lie.total
         for _, score in scored
-        for one in known
+        for archetype in shown
     )
     axes.set_yticks(
-        range(len(known)),
-        [f"{one.traits.title}  (n = {counts[one].p_lie.total:,})" if same else one.traits.title for one in known],
+        range(len(shown)),
+        [
+            f"{archetype.traits.title}  (n = {counts[archetype].p_lie.total:,})" if same else archetype.traits.title
+            for archetype in shown
+        ],
     )
-    axes.set_ylim(len(known) - 0.45, -0.55)
+    axes.set_ylim(len(shown) - 0.45, -0.55)
     axes.tick_params(axis="y", length=0)
     axes.set_xlim(0, 100)
     percent_axis(axes.xaxis, "P(lie), %")
     if len(scored) > 1:
-        for row in range(1, len(known)):
+        for row in range(1, len(shown)):
             axes.axhline(row - 0.5, color=FAINT.light, linewidth=0.7)
         axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=min(4, len(scored)), borderaxespad=0.3)
     return drawing

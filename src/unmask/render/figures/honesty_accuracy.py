@@ -18,9 +18,9 @@ from unmask.render.figures.plots import (
 )
 
 
-def honesty_accuracy(given: FigureInputs) -> Any:
+def honesty_accuracy(inputs: FigureInputs) -> Any:
     """One point per run with both intervals; for a single run also its archetypes."""
-    scored = given.score_runs()
+    scored = inputs.score_runs()
     drawing = make_figure(4.4, 4.1)
     axes = drawing.add_subplot()
     axes.grid(True)

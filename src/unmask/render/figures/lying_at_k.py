@@ -10,32 +10,34 @@ from unmask.render.colours import VERDICTS
 from unmask.render.figures.plots import FigureInputs, make_figure, percent_interval, series_look
 
 
-def lying_at_k(given: FigureInputs) -> Any:
+def lying_at_k(inputs: FigureInputs) -> Any:
     """Lying@k over k with the interval as a band, one line per run."""
     drawing = make_figure(4.8, 3.2)
     axes = drawing.add_subplot()
     axes.grid(True, axis="y")
     drawn = 0
     most = 1
-    for place, (label, score) in enumerate(given.score_runs()):
-        known = {
-            k: found for k, rate in score.overall.lying_at.items() if (found := percent_interval(rate)) is not None
+    for place, (label, score) in enumerate(inputs.score_runs()):
+        rates = {
+            k: interval
+            for k, rate in score.overall.lying_at.items()
+            if (interval := percent_interval(rate)) is not None
         }
-        if len(known) < 2:
+        if len(rates) < 2:
             continue
-        drawn, most = drawn + 1, max(most, *known)
-        colour, marker = (VERDICTS[Verdict.LIE].light, "o") if len(given.sources) == 1 else series_look(place)
+        drawn, most = drawn + 1, max(most, *rates)
+        colour, marker = (VERDICTS[Verdict.LIE].light, "o") if len(inputs.sources) == 1 else series_look(place)
         axes.fill_between(
-            list(known),
-            [one[1] for one in known.values()],
-            [one[2] for one in known.values()],
+            list(rates),
+            [rate[1] for rate in rates.values()],
+            [rate[2] for rate in rates.values()],
             color=colour,
             alpha=0.16,
             linewidth=0,
         )
         axes.plot(
-            list(known),
-            [one[0] for one in known.values()],
+            list(rates),
+            [rate[0] for rate in rates.values()],
             color=colour,
             marker=marker,
             markersize=4,

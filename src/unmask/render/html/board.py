@@ -227,7 +227,7 @@ def _markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> s
 
 
 _SPAN = re.compile(r"(\S+) \[(\S+), (\S+)\]")
-"""A value with its interval, as `_range` writes it."""
+"""A value with its interval, as `_format_range` writes it."""
 
 
 def _html_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -63,7 +63,7 @@ def render_markdown(gate: Gate) -> str:
 
 
 def _clean_for_xml(text: str) -> str:
-    """Without the two characters that XML cannot hold and `safe` leaves in."""
+    """Without the two characters that XML cannot hold and `strip_controls` leaves in."""
     return strip_controls(text).replace("\ufffe", "").replace("\uffff", "")
 
 
