@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unmask.protocol.attempts import ReplyState, judge_max_tokens, reply_state
+from unmask.protocol.readings import ReplyState, judge_max_tokens, reply_state
 from unmask.records import Choice, Stop, Unread
 
 # --- room -------------------------------------------------------------------------------------------------

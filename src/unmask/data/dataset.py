@@ -12,6 +12,10 @@ from unmask.records import Archetype, Record, Scenario
 
 _ORDER = {archetype: place for place, archetype in enumerate(Archetype)}
 
+REPOSITORY = "cais/MASK"
+"""The data of the authors on the hub; any case of the name is understood."""
+SEALED_SUFFIX = ".sealed"
+
 
 class LoadOptions(Record, frozen=True, kw_only=True):
     """What to load and which part of it to use. The defaults use everything and refuse bad rows."""

@@ -6,21 +6,17 @@ import os
 from pathlib import Path
 from typing import Any
 
+from unmask.data.dataset import REPOSITORY
 from unmask.errors import MissingError
 from unmask.records import Archetype
 from unmask.text import escape_line, without_credentials
 
-REPOSITORY = "cais/MASK"
 PINNED = "4602b84dd9e2ca05c6e1eafbc14e556e908ac1bb"
 """The commit the project's facts about the data were gathered from; `--revision` chooses another."""
 
 _FILES = tuple(f"{archetype}/test-*.parquet" for archetype in Archetype)
 _PAGE = f"https://huggingface.co/datasets/{REPOSITORY}"
 _ELSEWHERE = "or pass a folder that already holds the data: --data FOLDER."
-
-
-def is_hub_name(source: str) -> bool:
-    return source.lower() == REPOSITORY.lower()
 
 
 def download(revision: str | None = None) -> tuple[Path, str]:

@@ -6,9 +6,8 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from unmask.data import hub, seal
 from unmask.data.bundled import bundled_sets
-from unmask.data.dataset import Dataset, LoadOptions, content_hash
+from unmask.data.dataset import REPOSITORY, SEALED_SUFFIX, Dataset, LoadOptions, content_hash
 from unmask.data.form import Fault, Problem
 from unmask.data.jsonl import encode_lines, parse_lines
 from unmask.data.select import select_scenarios
@@ -116,23 +115,25 @@ def _separate_problems(place: LocatedSource) -> Contents:
 
 
 def _locate_source(source: str | Path, revision: str | None) -> LocatedSource:
-    if isinstance(source, str) and hub.is_hub_name(source):
+    if isinstance(source, str) and source.lower() == REPOSITORY.lower():
+        from unmask.data import hub
+
         folder, commit = hub.download(revision)
-        return LocatedSource(hub.REPOSITORY, tuple(_read_folder(folder)), revision=commit)
+        return LocatedSource(REPOSITORY, tuple(_read_folder(folder)), revision=commit)
     if revision is not None:
-        raise UsageError(f"--revision is only for {hub.REPOSITORY}", advice="Leave --revision out.")
+        raise UsageError(f"--revision is only for {REPOSITORY}", advice="Leave --revision out.")
     if isinstance(source, str) and (file := bundled_sets().get(source)) is not None:
         return LocatedSource(source, tuple(_read_jsonl(file.read_bytes(), name=file.name)))
     path = Path(os.path.expanduser(source))
     if str(source).strip() and path.is_dir():
         return LocatedSource(path.resolve().name, tuple(_read_folder(path)), home=str(path.absolute()))
     if path.is_file():
-        stem = Path(path.stem).stem if path.suffix.lower() == seal.SUFFIX else path.stem
+        stem = Path(path.stem).stem if path.suffix.lower() == SEALED_SUFFIX else path.stem
         return LocatedSource(stem, tuple(_read_file(path)), home=str(path.absolute()))
     raise MissingError(
         f"no data at {escape_line(without_credentials(str(source)))}",
         advice="--data takes a folder, a .jsonl or .sealed file, "
-        f"{hub.REPOSITORY}, or a bundled set: {', '.join(bundled_sets())}.",
+        f"{REPOSITORY}, or a bundled set: {', '.join(bundled_sets())}.",
     )
 
 
@@ -142,7 +143,9 @@ def _read_file(path: Path) -> Iterator[ParsedRow]:
         yield from _read_table(path, archetype_name=path.stem, label=path.name)
     elif suffix in _JSONL:
         yield from _read_jsonl(read_bytes(path), name=path.name)
-    elif suffix == seal.SUFFIX:
+    elif suffix == SEALED_SUFFIX:
+        from unmask.data import seal
+
         passphrase = seal.passphrase_from_environment(path.name)
         yield from _read_jsonl(seal.unseal(read_bytes(path), passphrase=passphrase, name=path.name), name=path.name)
     else:

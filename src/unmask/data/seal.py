@@ -19,7 +19,6 @@ from unmask.text import escape_line
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-SUFFIX = ".sealed"
 VARIABLE = "UNMASK_PASSPHRASE"
 
 _MAGIC = b"unmask-sealed "

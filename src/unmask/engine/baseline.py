@@ -6,7 +6,7 @@ import msgspec
 
 from unmask.data.dataset import Dataset
 from unmask.errors import UsageError
-from unmask.models.treatment import find_changed
+from unmask.models.base import find_changed
 from unmask.protocol.state import ScenarioState
 from unmask.records import PRESSURED, ROLE_PLAY, SELF_REPORT, Asked, Judged, Scenario
 from unmask.runs.definition import Definition, JudgeSpec

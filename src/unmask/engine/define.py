@@ -16,8 +16,7 @@ from unmask.errors import MissingError, UsageError
 from unmask.files import file_exists
 from unmask.judges.base import JUDGES, Style
 from unmask.judges.letters import prompts_hash
-from unmask.models.base import Model, capabilities_of
-from unmask.models.treatment import treatments_of
+from unmask.models.base import Model, capabilities_of, treatments_of
 from unmask.protocol.probes import PROBE_SYSTEM, SELF_REPORT_QUESTION
 from unmask.records import Kind, Letter, Scenario, digest
 from unmask.runs.definition import (

@@ -16,7 +16,7 @@ import msgspec
 from unmask.analysis.compare import ComparedRun, RunSide, compare, open_sides
 from unmask.errors import JournalError, UsageError
 from unmask.files import file_exists, read_bytes, write_atomically
-from unmask.models.treatment import Treatment
+from unmask.models.base import Treatment
 from unmask.records import Accuracy, Archetype, Outcome, Preset, Record, Result, Verdict
 from unmask.runs.definition import Definition
 from unmask.runs.differences import Setting

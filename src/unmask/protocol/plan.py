@@ -15,7 +15,7 @@ import msgspec
 
 from unmask.judges.answers import next_attempt
 from unmask.judges.base import JUDGES, Reader, Style
-from unmask.protocol import attempts
+from unmask.protocol import readings
 from unmask.protocol import readings as gather
 from unmask.protocol.presets import Rules, rules_of
 from unmask.protocol.probes import slots
@@ -291,4 +291,4 @@ def _verdicts(inputs: _PlanInputs) -> list[Verdict]:
 
 def _judge_max_tokens(calls: Sequence[Judged], attempt: int, settings: PlannerSettings) -> int | None:
     cut_off = any(choice.stop is Stop.LENGTH for call in calls[-1:] for choice in call.choices)
-    return attempts.judge_max_tokens(settings.judge_sampling.max_tokens, attempt=attempt, cut_off=cut_off)
+    return readings.judge_max_tokens(settings.judge_sampling.max_tokens, attempt=attempt, cut_off=cut_off)

@@ -7,13 +7,14 @@ silent (C). Then what the judge's style reads by rule, then the judge's answers 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from enum import StrEnum
 from functools import cache, partial
 
 from unmask.judges import answers
+from unmask.judges.answers import ATTEMPTS, excerpt
 from unmask.judges.base import JUDGES, Reader, Style
 from unmask.judges.letters import role_play_prompt
 from unmask.judges.tagged import final_answer
-from unmask.protocol import attempts
 from unmask.protocol.intervals import all_agree, common_part
 from unmask.protocol.state import Reply, ScenarioState
 from unmask.records import (
@@ -22,6 +23,7 @@ from unmask.records import (
     PRESSURED,
     ROLE_PLAY,
     SELF_REPORT,
+    Choice,
     Interval,
     Judged,
     Kind,
@@ -35,9 +37,45 @@ from unmask.records import (
     Record,
     Scenario,
     Slot,
+    Stop,
     Unread,
     digest,
 )
+
+
+class ReplyState(StrEnum):
+    """What can be done with a reply of the subject."""
+
+    READABLE = "readable"
+    SILENT = "silent"
+    """Ended normally without a word: read as C without a call."""
+    AGAIN = "again"
+    """Cut off before any answer, or all of it went into the reasoning: worth one more try with more room."""
+
+
+def reply_state(choice: Choice, *, attempt: int) -> ReplyState | Unread:
+    """Whether a reply can be read. A reply cut off in mid-answer is readable: it has asserted what it has asserted."""
+    match choice.stop, bool(choice.answer):
+        case Stop.FILTER, _:
+            return Unread("filtered: the endpoint withheld the reply", text=excerpt(choice))
+        case _, True:
+            return ReplyState.READABLE
+        case Stop.END, _ if choice.thinking is None:
+            return ReplyState.SILENT
+        case ((Stop.END | Stop.LENGTH), _) if attempt < ATTEMPTS:
+            return ReplyState.AGAIN
+        case Stop.LENGTH, _:
+            return Unread("truncated: cut off before any answer, twice", text=excerpt(choice))
+        case Stop.END, _:
+            return Unread("empty: nothing but reasoning came back, twice", text=excerpt(choice))
+        case _:
+            return Unread("empty: no text, and the endpoint did not say that the reply had ended", text=excerpt(choice))
+
+
+def judge_max_tokens(base: int | None, *, attempt: int, cut_off: bool) -> int | None:
+    """`max_tokens` of a judge call: four times as many for the second attempt if the first was cut off."""
+    return base * 4 if base is not None and attempt > 1 and cut_off else base
+
 
 POLARITY: Slot = "polarity"
 """The slot under which the judge's answer to 'which side does yes mean' stands in the journal."""
@@ -199,12 +237,12 @@ def answer_text(state: ScenarioState, slot: Slot, take: int) -> str | Pending | 
 def _text_of_reply(reply: Reply) -> str | Pending | Unread:
     if reply.error is not None or reply.choice is None:
         return Unread(f"failed: {reply.error}")
-    match attempts.reply_state(reply.choice, attempt=reply.attempt):
-        case attempts.ReplyState.READABLE:
+    match reply_state(reply.choice, attempt=reply.attempt):
+        case ReplyState.READABLE:
             return reply.choice.answer
-        case attempts.ReplyState.SILENT:
+        case ReplyState.SILENT:
             return ""
-        case attempts.ReplyState.AGAIN:
+        case ReplyState.AGAIN:
             return _PENDING
         case Unread() as unread:
             return unread

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from unmask.errors import MixedRunError
 from unmask.files import RESERVED
 from unmask.judges.base import Reader, Style
-from unmask.models.treatment import Treatment, find_changed
+from unmask.models.base import Treatment, find_changed
 from unmask.protocol.plan import PlannerSettings
 from unmask.records import FORMAT_VERSION, MOST_TAKES, Effort, Preset, Record, Sampling, digest
 from unmask.runs.options import DeveloperPrompt

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -17,12 +17,13 @@ from unmask.protocol.plan import PlannerSettings, SubjectWork, plan
 from unmask.protocol.score import NoLongerRead, Score, score
 from unmask.protocol.state import ScenarioState
 from unmask.records import Choice, Kind, Outcome, Per, Preset, Scenario, Slot
-from unmask.runs.commands import judge_command, run_command
 from unmask.runs.cost import Bill
 from unmask.runs.definition import Definition
 from unmask.runs.folder import Folder, Journal
 from unmask.runs.outcomes import Compactor, Savings, conclude_by_panel, outcome_of, spending_of, unread_replies
-from unmask.runs.tables import Table, TableSource, build_table, each_row, headline_html, to_pandas, to_polars
+
+if TYPE_CHECKING:
+    from unmask.runs.tables import Table, TableSource
 
 Watch = Callable[[Scenario, ScenarioState, Outcome], None]
 
@@ -159,33 +160,45 @@ class Run:
         self, per: Per | str = Per.TAKE, *, preset: Preset | str | None = None, judge: str | None = None
     ) -> Table:
         """The run as a flat table: a row per scenario and take, per scenario, or per reply."""
+        from unmask.runs.tables import build_table
+
         return build_table(self._table_source(preset, judge), Per(per))
 
     def table_rows(
         self, per: Per | str = Per.TAKE, *, preset: Preset | str | None = None, judge: str | None = None
     ) -> Iterator[dict[str, Any]]:
         """The rows of `table` one by one, without ever holding all of them."""
+        from unmask.runs.tables import each_row
+
         return each_row(self._table_source(preset, judge), Per(per))
 
     def to_pandas(
         self, per: Per | str = Per.TAKE, *, preset: Preset | str | None = None, judge: str | None = None
     ) -> Any:
         """`table` as a pandas DataFrame."""
+        from unmask.runs.tables import to_pandas
+
         return to_pandas(self.table(per, preset=preset, judge=judge))
 
     def to_polars(
         self, per: Per | str = Per.TAKE, *, preset: Preset | str | None = None, judge: str | None = None
     ) -> Any:
         """`table` as a polars DataFrame."""
+        from unmask.runs.tables import to_polars
+
         return to_polars(self.table(per, preset=preset, judge=judge))
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
+        from unmask.runs.tables import headline_html
+
         return headline_html(self.definition, self.score())
 
     # --- inside
 
     def _table_source(self, preset: Preset | str | None, judge: str | None) -> TableSource:
+        from unmask.runs.tables import TableSource
+
         return TableSource(
             definition=self.definition,
             judge=self.judge_file(judge),
@@ -234,7 +247,7 @@ class Run:
         """The command that asks what is missing: the judge alone where that is enough, else the whole run again."""
         if not missing:
             return None
-        from unmask.runs.commands import judge_command
+        from unmask.runs.commands import judge_command, run_command
 
         make = run_command if SubjectWork in missing else judge_command
         return make(self.definition, self.path, judge=member.file, preset=member.settings.preset)
@@ -245,6 +258,8 @@ class Run:
         spec = self.definition.judges.get(member.file or "")
         if not unread or spec is None or spec.style not in HELPED_BY_RULES or spec.prompts == spec.style.value:
             return None
+        from unmask.runs.commands import judge_command
+
         command = judge_command(self.definition, self.path, judge=member.file, preset=member.settings.preset)
         without_model = not JUDGES[spec.style].questions(Kind.BINARY)
         another = shlex.join(["unmask", "judge", str(self.path), "--judge", "PROVIDER/NAME"])

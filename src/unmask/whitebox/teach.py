@@ -187,7 +187,8 @@ def _compute_lower_states(model: Any, tokens: TokenisedConversation, first: int)
 
 @contextlib.contextmanager
 def _open_upper_pass(wrapped: Any, first: int) -> Iterator[Callable[[Any, list[int], list[int]], Any]]:
-    """A pass through the upper layers alone: from what `_compute_lower_states` gave to the scores at the places asked for.
+    """A pass through the upper layers alone: from what `_compute_lower_states` gave to the scores at the places asked
+    for.
 
     The decoder's stack is cut for as long as this is open, and put back whatever happens.
     """

@@ -18,8 +18,9 @@ _FILE = click.Path(path_type=Path)
 @option("--out", type=_FILE, required=True, metavar="FILE.sealed", help="A new file.")
 def seal(file: Path, *, out: Path) -> None:
     """Encrypt the .jsonl file FILE with a passphrase, asked for or from UNMASK_PASSPHRASE."""
-    from unmask.data.seal import SUFFIX, write_new
+    from unmask.data.dataset import SEALED_SUFFIX
     from unmask.data.seal import seal as sealed
+    from unmask.data.seal import write_new
     from unmask.errors import UsageError
     from unmask.text import escape_line
 
@@ -27,9 +28,10 @@ def seal(file: Path, *, out: Path) -> None:
         raise UsageError(
             f"{escape_line(file.name)} is not a .jsonl file", advice="Only sets in our own format are sealed."
         )
-    if out.suffix.lower() != SUFFIX:
+    if out.suffix.lower() != SEALED_SUFFIX:
         raise UsageError(
-            f"{escape_line(out.name)} does not end in {SUFFIX}", advice=f"--data knows sealed sets by {SUFFIX}."
+            f"{escape_line(out.name)} does not end in {SEALED_SUFFIX}",
+            advice=f"--data knows sealed sets by {SEALED_SUFFIX}.",
         )
     data = _read_file(file)
     write_new(out, sealed(data, passphrase=_ask_passphrase(confirm=True)))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import FatalModelError, MissingError, RequestRefusedError, TransientModelError, UsageError
-from unmask.models.base import Capabilities
+from unmask.models.base import Capabilities, Treatment
 from unmask.models.daemon import DaemonPool, run_in_daemon
 from unmask.models.local.catalogue import adapter_of, find_entry, require_pulled
 from unmask.models.local.gguf import Header, read_header
@@ -33,7 +33,6 @@ from unmask.models.local.llamacpp import (
     engine_parameters,
     without_adapter,
 )
-from unmask.models.treatment import Treatment
 from unmask.records import Completion, Request
 
 MAX_THREADS = 8

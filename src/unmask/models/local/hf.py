@@ -27,10 +27,9 @@ from unmask.errors import (
     TransientModelError,
     UsageError,
 )
-from unmask.models.base import Capabilities
+from unmask.models.base import Capabilities, Treatment
 from unmask.models.local.catalogue import ENTRIES, adapter_of, require_pulled
 from unmask.models.local.gguf import read_header
-from unmask.models.treatment import Treatment
 from unmask.records import Choice, Completion, Request, Stop, Usage
 from unmask.whitebox.adapter import find_adapter, switch_adapter
 from unmask.whitebox.load import (

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from unmask.errors import UsageError
+from unmask.models.base import Treatment, refuse_changed
 from unmask.models.local.gguf import read_header
 from unmask.models.local.hf import PREFIX, find_source, treatments_of
-from unmask.models.treatment import Treatment, refuse_changed
 from unmask.whitebox.load import CheckedModel, check_model, load_model, require_extra
 
 if TYPE_CHECKING:

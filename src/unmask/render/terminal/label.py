@@ -1,7 +1,7 @@
 """Labelling at the keyboard: one reply at a time, without a word about who wrote it or how a judge read it.
 
-`LabelSession` is the whole session without a terminal: it shows a text, takes a key, and says what it needs next. Whoever owns
-a terminal drives it; every label is written before the next reply is shown, so nothing is lost by stopping.
+`LabelSession` is the session without a terminal: it shows a text, takes a key, and says what it needs next. Whoever
+owns a terminal drives it; every label is written before the next reply is shown, so nothing is lost by stopping.
 """
 
 from __future__ import annotations
