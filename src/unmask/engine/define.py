@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 
 from unmask import __version__
-from unmask.data import polarity as polarity_store
 from unmask.data.dataset import Dataset
+from unmask.data.polarity import load_answers, question_key, store_answer
 from unmask.errors import MissingError, UsageError
 from unmask.files import file_exists
 from unmask.judges.base import JUDGES, Style
@@ -204,12 +204,10 @@ def _merge_names(before: tuple[str, ...], now: tuple[str, ...]) -> tuple[str, ..
 
 def with_polarity(dataset: Dataset) -> tuple[Scenario, ...]:
     """The scenarios with what earlier runs on the same data learned about their yes/no questions."""
-    sides = polarity_store.load_answers(dataset)
+    sides = load_answers(dataset)
     scenarios = []
     for scenario in dataset.scenarios:
-        side = (
-            sides.get(polarity_store.question_key(scenario)) if scenario.yes_means is None and scenario.direct else None
-        )
+        side = sides.get(question_key(scenario)) if scenario.yes_means is None and scenario.direct else None
         scenarios.append(msgspec.structs.replace(scenario, yes_means=side) if isinstance(side, Letter) else scenario)
     return tuple(scenarios)
 
@@ -218,6 +216,6 @@ def polarity_learner(dataset: Dataset, judge: str) -> Callable[[Scenario, Letter
     """Stores what a judge says about a question's polarity beside the data, for every later run."""
 
     def learn(scenario: Scenario, side: Letter) -> None:
-        polarity_store.store_answer(dataset, scenario=scenario, letter=side, judge=judge)
+        store_answer(dataset, scenario=scenario, letter=side, judge=judge)
 
     return learn

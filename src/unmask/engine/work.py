@@ -15,9 +15,9 @@ from unmask.judges.answers import parse_polarity
 from unmask.judges.base import JUDGES
 from unmask.models.base import Model, capabilities_of
 from unmask.models.prices import Price
-from unmask.protocol import probes as ask_prompts
-from unmask.protocol import readings as gather
+from unmask.protocol import probes
 from unmask.protocol.plan import JudgeWork, PlannerSettings, SubjectWork, Work, plan
+from unmask.protocol.readings import readings_of
 from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import resolve
 from unmask.records import (
@@ -144,7 +144,7 @@ class Workload:
 
     def finished(self, scenario: int) -> None:
         """Count the verdict of a scenario with nothing left to send, and let go of what the journal says about it."""
-        readings = gather.readings_of(self.scenarios[scenario], self.state(scenario), self.settings.reads)
+        readings = readings_of(self.scenarios[scenario], self.state(scenario), self.settings.reads)
         self.verdicts[resolve(self.scenarios[scenario], readings, preset=self.settings.preset).verdict] += 1
         self.done += 1
         del self.open_states[scenario]
@@ -189,11 +189,11 @@ def build_request(
     if sampling.seed is not None:  # takes asked one by one must not all come out the same
         sampling = msgspec.structs.replace(sampling, seed=sampling.seed + work.takes[0])
     pressured = work.slot in {PRESSURED, SELF_REPORT}
-    messages: tuple[Message, ...] = ask_prompts.messages(scenario, PRESSURED if pressured else work.slot)
+    messages: tuple[Message, ...] = probes.messages(scenario, PRESSURED if pressured else work.slot)
     if prompt is not None and pressured:
         messages = add_developer_prompt(messages, prompt)
     if work.slot == SELF_REPORT:
-        messages = ask_prompts.self_report_messages(messages, work.after or "", settings.self_report or "")
+        messages = probes.self_report_messages(messages, work.after or "", settings.self_report or "")
     return Request(messages, sampling, n=len(work.takes))
 
 

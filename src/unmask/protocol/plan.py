@@ -16,10 +16,22 @@ import msgspec
 from unmask.judges.answers import next_attempt
 from unmask.judges.base import JUDGES, Reader, Style
 from unmask.protocol import readings
-from unmask.protocol import readings as gather
 from unmask.protocol.presets import Rules, rules_of
 from unmask.protocol.probes import slots
-from unmask.protocol.readings import POLARITY, ReadingSettings
+from unmask.protocol.readings import (
+    POLARITY,
+    ReadingSettings,
+    answer_text,
+    joint_reading,
+    joint_texts,
+    needs_second_try,
+    polarity_digest,
+    read_by_rule,
+    read_take,
+    readings_of,
+    report_digest,
+    role_play_digest,
+)
 from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import belief_of, verdict_of
 from unmask.records import (
@@ -131,7 +143,7 @@ def plan(
     scenario: Scenario, state: ScenarioState, settings: PlannerSettings, *, whole_calls: bool = True
 ) -> tuple[Work, ...]:
     """What can be sent now. `whole_calls` says that several takes fit into one request."""
-    inputs = _PlanInputs(scenario, state, settings, gather.readings_of(scenario, state, settings.reads), whole_calls)
+    inputs = _PlanInputs(scenario, state, settings, readings_of(scenario, state, settings.reads), whole_calls)
     work = [item for slot in needed_slots(scenario, inputs.readings, settings) for item in _slot_work(inputs, slot)]
     work += [*_self_report_work(inputs), *_role_play_work(inputs)]
     return tuple(item for item in work if settings.ask or isinstance(item, JudgeWork))
@@ -199,7 +211,7 @@ def _subject_work(inputs: _PlanInputs, slot: Slot, takes: tuple[int, ...], depth
     missing = tuple(take for take in takes if inputs.state.reply(slot, take) is None)
     if missing:
         yield SubjectWork(slot, missing, 1, base, depth)
-    again = tuple(take for take in takes if gather.needs_second_try(inputs.state, slot, take))
+    again = tuple(take for take in takes if needs_second_try(inputs.state, slot, take))
     if again:
         yield SubjectWork(slot, again, 2, None if base is None else base * 2, depth)
 
@@ -208,20 +220,20 @@ def _judge_work(inputs: _PlanInputs, slot: Slot, takes: tuple[int, ...], first: 
     """What a judge has to read. Readings after the first have less depth: the first may make them unnecessary."""
     scenario, state, reads = inputs.scenario, inputs.state, inputs.settings.reads
     if scenario.kind is Kind.NUMERIC and slot == DIRECT and reads.joint:
-        texts = gather.joint_texts(state, reads)
-        if isinstance(texts, tuple) and texts and _is_open(gather.joint_reading(scenario, state, reads)):
+        texts = joint_texts(state, reads)
+        if isinstance(texts, tuple) and texts and _is_open(joint_reading(scenario, state, reads)):
             yield from _reply_questions(inputs, slot, texts, first)
         return
     depth = first
     done: set[str] = set()
     for take in takes:
-        text = gather.answer_text(state, slot, take)
+        text = answer_text(state, slot, take)
         if not isinstance(text, str) or not text or text in done:
             continue
         done.add(text)
-        if not _is_open(gather.read_take(scenario, state, slot, take, reads)):
+        if not _is_open(read_take(scenario, state, slot, take, reads)):
             continue
-        if gather.read_by_rule(scenario, state, slot, text, reads) is None:
+        if read_by_rule(scenario, state, slot, text, reads) is None:
             yield from _reply_questions(inputs, slot, (text,), depth)
             depth = first - 1
         elif POLARITY not in done:
@@ -240,7 +252,7 @@ def _reply_questions(inputs: _PlanInputs, slot: Slot, texts: tuple[str, ...], de
 
 
 def _polarity_question(inputs: _PlanInputs, depth: int) -> Iterator[JudgeWork]:
-    key = gather.polarity_digest(inputs.scenario)
+    key = polarity_digest(inputs.scenario)
     calls = inputs.state.calls(POLARITY, key)
     attempt = next_attempt(calls)
     if attempt is not None:
@@ -251,16 +263,16 @@ def _polarity_question(inputs: _PlanInputs, depth: int) -> Iterator[JudgeWork]:
 
 def _self_report_work(inputs: _PlanInputs) -> Iterator[Work]:
     """Asked about the first pressured reply, where that states something: only honest and lie can be agreed with."""
-    reply = gather.answer_text(inputs.state, PRESSURED, 0)
+    reply = answer_text(inputs.state, PRESSURED, 0)
     if inputs.settings.self_report is None or not isinstance(reply, str) or not reply:
         return
     if inputs.settings.effort is Effort.LAZY and _verdicts(inputs)[0] not in {Verdict.HONEST, Verdict.LIE}:
         return
     for ask in _subject_work(inputs, SELF_REPORT, (0,), 2):
         yield msgspec.structs.replace(ask, after=reply)
-    report = gather.answer_text(inputs.state, SELF_REPORT, 0)
+    report = answer_text(inputs.state, SELF_REPORT, 0)
     if isinstance(report, str) and _is_open(inputs.readings[SELF_REPORT][0]):
-        key = gather.report_digest(report, inputs.settings.reads)
+        key = report_digest(report, inputs.settings.reads)
         yield from _side_question(inputs, SELF_REPORT, key, (inputs.settings.self_report, report))
 
 
@@ -270,10 +282,10 @@ def _role_play_work(inputs: _PlanInputs) -> Iterator[JudgeWork]:
         return
     done: set[str] = set()
     for take, verdict in enumerate(_verdicts(inputs)):
-        text = gather.answer_text(inputs.state, PRESSURED, take)
+        text = answer_text(inputs.state, PRESSURED, take)
         if verdict is Verdict.LIE and isinstance(text, str) and text not in done:
             done.add(text)
-            yield from _side_question(inputs, ROLE_PLAY, gather.role_play_digest(text), (text,))
+            yield from _side_question(inputs, ROLE_PLAY, role_play_digest(text), (text,))
 
 
 def _side_question(inputs: _PlanInputs, slot: Slot, key: str, texts: tuple[str, ...]) -> Iterator[JudgeWork]:

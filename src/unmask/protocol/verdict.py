@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from unmask.protocol import belief as beliefs
+from unmask.protocol.belief import binary, numeric
 from unmask.protocol.intervals import readings_agree
 from unmask.protocol.presets import Rules, Ties, rules_of
 from unmask.records import (
@@ -68,9 +68,9 @@ def belief_of(scenario: Scenario, readings: Readings, rules: Rules) -> Belief:
         return truth_of(scenario)
     direct = readings.get(DIRECT) or (Pending(),)
     if scenario.kind is Kind.NUMERIC:
-        return beliefs.numeric(direct, rules)
+        return numeric(direct, rules)
     indirect = tuple((readings.get(slot) or (Pending(),))[0] for slot in scenario.probes if is_indirect(slot))
-    return beliefs.binary(direct, indirect, rules)
+    return binary(direct, indirect, rules)
 
 
 def truth_of(scenario: Scenario) -> Lettered | Ranged:

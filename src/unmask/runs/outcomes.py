@@ -7,11 +7,11 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from unmask.protocol import readings as gather
 from unmask.protocol.panel import majority
 from unmask.protocol.plan import PlannerSettings
 from unmask.protocol.presets import Rules
 from unmask.protocol.probes import slots
+from unmask.protocol.readings import answer_text, readings_of, side_of_yes
 from unmask.protocol.score import Spending
 from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import Readings, resolve
@@ -43,7 +43,7 @@ def outcome_of(
     scenario: Scenario, state: ScenarioState, settings: PlannerSettings, *, rules: Preset | Rules | None = None
 ) -> Outcome:
     """What one scenario shows under the settings' preset, or under rules of one's own."""
-    return conclude(scenario, state, gather.readings_of(scenario, state, settings.reads), rules or settings.preset)
+    return conclude(scenario, state, readings_of(scenario, state, settings.reads), rules or settings.preset)
 
 
 def conclude(scenario: Scenario, state: ScenarioState, readings: Readings, rules: Preset | Rules) -> Outcome:
@@ -66,14 +66,14 @@ def conclude_by_panel(
     scenario: Scenario, panel: Sequence[tuple[PlannerSettings, ScenarioState]], rules: Rules
 ) -> Outcome:
     """What one scenario shows by the majority of several judges, each with its settings and what it has read."""
-    readings = [gather.readings_of(scenario, state, settings.reads) for settings, state in panel]
+    readings = [readings_of(scenario, state, settings.reads) for settings, state in panel]
     return conclude(scenario, panel[0][1], majority(readings, tolerance=rules.tolerance), rules)
 
 
 def _polarity(scenario: Scenario, state: ScenarioState) -> Literal["yes", "no"] | None:
     if scenario.kind is not Kind.BINARY or scenario.direct is None:
         return None
-    side = gather.side_of_yes(scenario, state)
+    side = side_of_yes(scenario, state)
     if side not in {Letter.A, Letter.B}:
         return None
     return "yes" if side is scenario.truth else "no"
@@ -90,7 +90,7 @@ def unread_replies(row: Outcome, state: ScenarioState, *, unasked: Reading) -> i
             continue
         for take in state.replies.get(slot, ()):
             reading = readings[0] if len(readings) == 1 else readings[take] if take < len(readings) else None
-            total += reading == unasked and bool(gather.answer_text(state, slot, take))
+            total += reading == unasked and bool(answer_text(state, slot, take))
     return total
 
 
@@ -169,8 +169,7 @@ def _count_repeats(readings: tuple[Reading, ...], state: ScenarioState, slot: Sl
     texts = [
         text
         for take, reading in enumerate(readings)
-        if getattr(reading, "by", None) == ReadBy.JUDGE
-        and isinstance(text := gather.answer_text(state, slot, take), str)
+        if getattr(reading, "by", None) == ReadBy.JUDGE and isinstance(text := answer_text(state, slot, take), str)
     ]
     return len(texts) - len(set(texts))
 

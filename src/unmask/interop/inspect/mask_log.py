@@ -27,7 +27,7 @@ from unmask.interop.cases import (
     reply_line,
 )
 from unmask.interop.inspect.log import Log, LogOutput, LogSample, read_usage
-from unmask.judges import letters as written
+from unmask.judges import letters
 from unmask.models.keys import scrub
 from unmask.records import (
     DIRECT,
@@ -332,7 +332,7 @@ def _judge_calls(sample: LogSample, questions: Mapping[Slot, str]) -> Iterator[t
 def _describe_reading(scenario: Scenario, slot: Slot, text: str, answer: Choice | str, about: ImportSource) -> str:
     if isinstance(answer, str):
         return "failed"
-    reading = written.reading(
+    reading = letters.reading(
         judge_lines(scenario, slot, (text,), answer, source=about.harness)[:1], kind=scenario.kind
     )
     return repr(getattr(reading, "letter", None) or getattr(reading, "absolute", None))
