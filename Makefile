@@ -9,12 +9,14 @@ JOBS   ?= 2
 # PIP_CONSTRAINT also reaches the environment in which pip builds the package.
 PIP    := PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help venv whitebox test test-whitebox test-bare lint type docs demo bench clean
+.PHONY: help venv whitebox test test-whitebox test-bare test-large check-planted lint type docs demo bench clean
 
 help:
 	@echo "make test    run the tests          (PYTEST='-k name' narrows them, JOBS=4 uses more cores)"
 	@echo "make test-whitebox  install the extra whitebox (torch) and run the tests that need it"
 	@echo "make test-bare      run make demo and make test in minimal Debian systems (SYSTEMS=13 for one of them; root)"
+	@echo "make test-large     tests with the 1.5B model (1 GB to fetch, minutes); run by hand"
+	@echo "make check-planted  18 whole runs against planted verdicts; run by hand"
 	@echo "make lint    ruff check and format  make type    mypy --strict"
 	@echo "make docs    write docs/cli.md from the commands"
 	@echo "make demo    a whole small benchmark, without a key  (MODEL=provider/name for another model)"
@@ -55,6 +57,15 @@ test-whitebox: $(INSIDE)
 # Needs root and debootstrap, and says so. What the systems take over from this machine stands in the file.
 test-bare:
 	@$(PYTHON) tools/bare_systems.py $(SYSTEMS)
+
+# Not part of CI: the 1.5B model is large, and slow on two cores.
+test-large: $(INSIDE)
+	$(BIN)/unmask pull qwen2.5-coder-1.5b
+	$(BIN)/python -m pytest -m large $(PYTEST)
+	$(BIN)/python -m bench.judges.compare hf:judge-1.5b embedded/judge-1.5b --limit 50
+
+check-planted: $(STAMP)
+	$(BIN)/python -m bench.planted --check
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
