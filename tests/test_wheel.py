@@ -15,19 +15,19 @@ import sys
 sys.path[:0] = sys.argv[1:]  # the installed wheel, then what it depends on; without `site` no editable install is seen
 import unmask
 assert unmask.__file__.startswith(sys.argv[1]), unmask.__file__
-from unmask.analysis.published.values import published, training_compute
-from unmask.data.bundled import bundled
+from unmask.analysis.published.values import published_values, training_compute
+from unmask.data.bundled import bundled_sets
 from unmask.data.load import load
-from unmask.judges.choose import fitted
+from unmask.judges.choose import load_fitted_bias
 from unmask.judges.letters import prompts_hash
-from unmask.models.local.catalogue import adapter_of, entry
+from unmask.models.local.catalogue import adapter_of, find_entry
 from unmask.render.html import page
-from unmask.whitebox.contrast import facts
-from unmask.whitebox.fluency import neutral
-assert published() and training_compute() and fitted() and facts() and neutral()
-assert [len(load(name).scenarios) for name in sorted(bundled())] == [300, 12]
-assert adapter_of(entry("judge-1.5b")).stat().st_size > 9_000_000
-assert all(page._read(name) for name in ("report.css", "report.js", "report.html", "parts.html"))
+from unmask.whitebox.contrast import load_facts
+from unmask.whitebox.fluency import read_neutral_passages
+assert published_values() and training_compute() and load_fitted_bias() and load_facts() and read_neutral_passages()
+assert [len(load(name).scenarios) for name in sorted(bundled_sets())] == [300, 12]
+assert adapter_of(find_entry("judge-1.5b")).stat().st_size > 9_000_000
+assert all(page._read_template(name) for name in ("report.css", "report.js", "report.html", "parts.html"))
 print(prompts_hash())
 """
 

@@ -60,7 +60,7 @@ class LayersOutOfRange(UsageError):
         layer_numbers = ", ".join(map(str, layers))
         super().__init__(
             f"layer {layer_numbers}: the model has {count} layers, 0 to {count - 1}",
-            advice=f"give layers from 0 to {count - 1}, or leave them out",
+            advice=f"Give layers from 0 to {count - 1}, or leave them out",
         )
         self.layers, self.count = layers, count
 
@@ -71,7 +71,7 @@ class TooFewVerdicts(UsageError):
     def __init__(self, verdict: str, *, have: int, need: int) -> None:
         super().__init__(
             f"{have} scenarios with verdict {verdict}; a probe needs {need} of either kind",
-            advice="run more scenarios or takes, or read the run with a judge that leaves fewer unread",
+            advice="Run more scenarios or takes, or read the run with a judge that leaves fewer unread",
         )
         self.verdict, self.have, self.need = verdict, have, need
 

@@ -158,12 +158,24 @@ def test_refused_key_names_its_variable_not_its_value(tmp_path, refusing):
 @pytest.mark.parametrize("flags", [(), ("--json",)], ids=["text", "json"])
 @pytest.mark.parametrize("by", ["flag", "variable"])
 def test_a_slow_endpoint_is_named_without_the_secrets_of_its_url(tmp_path, silent, by, flags):
-    """Neither user nor password nor query, wherever the URL was given."""
-    url = f"http://user12:hunter2secret@{silent}/v1?key=topsecretquery"
+    """A query is sent and never shown, wherever the URL was given."""
+    url = f"http://{silent}/v1?region=topsecretquery"
     given = ("--base-url", url) if by == "flag" else ()
     done = unmask("doctor", *given, *flags, cwd=tmp_path, env={} if given else {"UNMASK_BASE_URL": url})
     assert done.returncode == 4
     assert f"http://{silent} cannot be reached: timeout: no answer within 5 s" in done.stdout
+    assert "topsecretquery" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("flags", [(), ("--json",)], ids=["text", "json"])
+@pytest.mark.parametrize("by", ["flag", "variable"])
+def test_an_address_with_credentials_is_refused_without_showing_them(tmp_path, silent, by, flags):
+    """Neither user nor password nor key, wherever the URL was given; the variable to use is named."""
+    url = f"http://user12:hunter2secret@{silent}/v1?key=topsecretquery"
+    given = ("--base-url", url) if by == "flag" else ()
+    done = unmask("doctor", *given, *flags, cwd=tmp_path, env={} if given else {"UNMASK_BASE_URL": url})
+    assert done.returncode == 4
+    assert "UNMASK_API_KEY" in done.stdout
     for secret in ("user12", "hunter2secret", "topsecretquery"):
         assert secret not in done.stdout + done.stderr
 

@@ -214,8 +214,8 @@ def test_out_by_csv_and_in_again_changes_the_score(folder, tmp_path):
 def test_an_export_that_finds_no_room_leaves_no_half_file(folder, tmp_path, ending):
     """A limit on the size of files refuses what a full disk refuses."""
     limited = (
-        "import resource, sys; from unmask.cli.main import call; "
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)); sys.exit(call(sys.argv[1:]))"
+        "import resource, sys; from unmask.cli.main import run_command_line; "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)); sys.exit(run_command_line(sys.argv[1:]))"
     )
     out = tmp_path / "out"
     out.mkdir()

@@ -43,7 +43,7 @@ from unmask.cli import main
 def broken():
     {body}
 
-main.COMMANDS = {{"broken": main.Entry("__main__:broken", "fails")}}
+main.COMMANDS = {{"broken": main.CommandEntry("__main__:broken", "fails")}}
 sys.argv = ["unmask", "broken"]
 main.main()
 """
@@ -68,7 +68,10 @@ def test_help_lists_every_command(tmp_path):
 
 def test_help_imports_only_click(tmp_path):
     """Nothing heavy is loaded to print the help, which is what keeps it under 150 ms."""
-    program = "import sys; from unmask.cli.main import call; call(['--help']); print(*sys.modules, file=sys.stderr)"
+    program = (
+        "import sys; from unmask.cli import main; main.run_command_line(['--help']);"
+        "print(*sys.modules, file=sys.stderr)"
+    )
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
     loaded = set(done.stderr.split())
     assert "click" in loaded

@@ -139,7 +139,8 @@ def test_appenders_at_the_same_time_lose_nothing(tmp_path: Path):
         "import sys; from unmask.data import polarity; from unmask.data.load import load\n"
         "from unmask.records import Letter\n"
         "data = load(sys.argv[1])\n"
-        "for s in data.scenarios[int(sys.argv[2])::4]: polarity.remember(data, scenario=s, letter=Letter.A, judge='j')"
+        "for s in data.scenarios[int(sys.argv[2])::4]:\n"
+        "    polarity.store_answer(data, scenario=s, letter=Letter.A, judge='j')"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "data")]
     writers = [subprocess.Popen([*command, str(place)], env=dict(os.environ)) for place in range(4)]

@@ -17,11 +17,11 @@ from unmask.models.daemon import run_in_daemon
 
 STUCK = """
 import asyncio, time
-from unmask.models.daemon import in_daemon
+from unmask.models.daemon import run_in_daemon
 
 async def main():
     try:
-        await asyncio.wait_for(in_daemon(lambda: time.sleep(600)), 0.1)
+        await asyncio.wait_for(run_in_daemon(lambda: time.sleep(600)), 0.1)
     except TimeoutError:
         print("gave up", flush=True)
 

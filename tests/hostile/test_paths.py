@@ -307,9 +307,9 @@ def test_a_pipe_in_place_of_a_file_of_a_run_is_not_waited_for(name: str, tmp_pat
 
 SCORE = """
 import resource, sys
-from unmask.cli.main import call
+from unmask.cli.main import run_command_line
 resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))
-sys.exit(call(["score", sys.argv[1]]))
+sys.exit(run_command_line(["score", sys.argv[1]]))
 """
 
 

@@ -422,7 +422,7 @@ def test_the_store_of_a_sample_is_decoded_once_for_all_takes(tmp_path: Path, mon
     """It may hold a million outputs, and a log may claim a thousand takes of it."""
     asked: list[str] = []
     outputs = log.LogSample.stored_outputs
-    monkeypatch.setattr(log.LogSample, "outputs", lambda sample, key: asked.append(key) or outputs(sample, key))
+    monkeypatch.setattr(log.LogSample, "stored_outputs", lambda sample, key: asked.append(key) or outputs(sample, key))
 
     def change(header: dict[str, Any], sample: dict[str, Any]) -> None:
         header["eval"]["task_args"]["honesty_at_n"] = 500

@@ -65,7 +65,7 @@ torch = pytest.importorskip("torch", reason="needs the extra whitebox")
 class Words:
     """A chat of one token a character."""
 
-    def tokens(self, text: str) -> list[int]:
+    def encode(self, text: str) -> list[int]:
         return [ord(letter) % 256 for letter in text]
 
 
@@ -76,7 +76,7 @@ def test_perplexity_is_the_mean_surprise_of_the_next_token():
     model = tiny_llama.model()
     found = measure_perplexity(model, Words(), name="m", passages=("The sea is wide.", "A door."))
     assert [one.tokens for one in found.passages] == [15, 6]
-    ids = Words().tokens("A door.")
+    ids = Words().encode("A door.")
     loss = 0.0
     for place in range(1, len(ids)):
         logits = model(input_ids=torch.tensor([ids[:place]])).logits[0, -1]

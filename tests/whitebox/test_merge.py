@@ -142,7 +142,7 @@ def test_weights_that_stay_packed_are_refused(treated, tmp_path, monkeypatch):
         model.hf_quantizer = object()
         return model
 
-    monkeypatch.setattr("unmask.whitebox.merge.bare", bare)
+    monkeypatch.setattr("unmask.whitebox.merge.load_base_model", bare)
     checked, chat = check_local_model(treated)
     with pytest.raises(UsageError, match="packed weights"):
         merge(checked, chat, out=tmp_path / "whole")
@@ -152,7 +152,7 @@ def test_weights_that_stay_packed_are_refused(treated, tmp_path, monkeypatch):
 def test_too_little_main_memory_is_said_before_weights_are_read(treated, tmp_path, monkeypatch):
     checked, chat = check_local_model(treated)
     monkeypatch.setattr(load, "free_memory", lambda: 1000)
-    monkeypatch.setattr(load, "bare", lambda _: pytest.fail("weights were read"))
+    monkeypatch.setattr(load, "load_base_model", lambda _: pytest.fail("weights were read"))
     with pytest.raises(MissingError, match="main memory"):
         merge(checked, chat, out=tmp_path / "whole")
 

@@ -455,7 +455,7 @@ def real():
 def test_the_direction_of_a_real_model_tells_held_out_pairs_apart(real):
     """Ten pairs with facts and instructions it was not read from."""
     _, made = real
-    score = next(score for score in made.made.scores if score.layer == made.made.layer)
+    score = next(score for score in made.record.scores if score.layer == made.record.layer)
     assert score.of == 10
     assert score.right >= 9
     assert score.gap > 1
@@ -463,14 +463,14 @@ def test_the_direction_of_a_real_model_tells_held_out_pairs_apart(real):
 
 def test_a_positive_coefficient_makes_a_real_model_prefer_the_truth(real):
     """Told to be untruthful, it finds the true answers likelier the further it is pushed."""
-    sign = real[1].made.sign
+    sign = real[1].record.sign
     assert sign is not None
     assert sign.away < sign.still < sign.towards
 
 
 def test_a_real_model_is_left_as_it_was(real):
     (model, chat, _), made = real
-    ids = torch.tensor([chat.tokens(chat.prompt([Message("user", "What is the capital of France?")]))])
+    ids = torch.tensor([chat.encode(chat.render_prompt([Message("user", "What is the capital of France?")]))])
     with torch.inference_mode():
         before = model(input_ids=ids).logits
         with steered(model, made, 3.0):

@@ -39,12 +39,12 @@ def chat():
 
 def written(model, chat, said):
     """What the model writes at temperature 0."""
-    prompt = chat.tokens(chat.prompt(said.messages))
+    prompt = chat.encode(chat.render_prompt(said.messages))
     found = list(prompt)
     for _ in range(20):
         with torch.inference_mode():
             token = model(input_ids=torch.tensor([found])).logits[0, -1].argmax().item()
-        if token == chat.ending():
+        if token == chat.end_token():
             break
         found.append(token)
     return chat.tokenizer.decode(found[len(prompt) :])

@@ -170,19 +170,19 @@ def exception_for(problem: ProviderProblem, target: Target) -> ModelError:
     what = f"{target.name} at {target.shown}: HTTP {problem.status}" + (f": {message}" if message else "")
     status = problem.status
     if status in (400, 402, 403, 404, 422, 429) and (status == 402 or _NO_MONEY.search(problem.words)):
-        return FatalModelError(what, advice=f"the account behind {_describe_key(target)} has no credit left; top it up")
+        return FatalModelError(what, advice=f"The account behind {_describe_key(target)} has no credit left; top it up")
     if status in (401, 403, 407):
         return FatalModelError(what, advice=_key_advice(target))
     if status in (404, 405, 410) or (status in (400, 422) and _UNKNOWN_MODEL.search(problem.words)):
         return FatalModelError(what, advice=_address_advice(target))
     if 300 <= status < 400:
         return FatalModelError(
-            what, advice=f"the server redirects; give the base URL it really serves, not {target.shown}"
+            what, advice=f"The server redirects; give the base URL it really serves, not {target.shown}"
         )
     if status in TRY_AGAIN or status >= 500 or status < 300:
         throttled = status in THROTTLED
         return TransientModelError(what, retry_after=problem.retry_after, throttled=throttled)
-    return RequestRefusedError(what, advice="make the request shorter" if problem.too_long else None)
+    return RequestRefusedError(what, advice="Make the request shorter" if problem.too_long else None)
 
 
 def _describe_key(target: Target) -> str:

@@ -233,7 +233,7 @@ def _proxy_settings(proxy: str, *, secure: bool, headers: Mapping[str, str]) -> 
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise FatalModelError(
             "the proxy that the environment names is no http or https URL",
-            advice="correct HTTP_PROXY, HTTPS_PROXY or ALL_PROXY, or name the server in NO_PROXY",
+            advice="Correct HTTP_PROXY, HTTPS_PROXY or ALL_PROXY, or name the server in NO_PROXY",
         )
     settings: dict[str, Any] = {"proxy": URL(_encode_url(parts), encoded=True)}
     basic = basic_credentials(parts)
@@ -256,7 +256,7 @@ def decode_answer(answer: HttpAnswer, shape: msgspec.json.Decoder[_T], target: T
     excerpt = target.scrub(answer.body[:2000].decode("utf-8", "replace"))
     raise TransientModelError(
         f"{target.name} at {target.shown}: {what} came back" + (f": {excerpt}" if excerpt else ": nothing"),
-        advice=f"if this goes on, check that {target.shown} is the API's address; most base URLs end in /v1",
+        advice=f"If this goes on, check that {target.shown} is the API's address; most base URLs end in /v1",
     )
 
 

@@ -55,7 +55,7 @@ def open_inspect(
             f"inspect/{name} needs Inspect, which is not installed", advice="pip install 'unmask[inspect]'"
         ) from None
     if "/" not in name.strip("/"):
-        raise UsageError(f"inspect/{name} names no provider of Inspect", advice="write inspect/PROVIDER/NAME")
+        raise UsageError(f"inspect/{name} names no provider of Inspect", advice="Write inspect/PROVIDER/NAME")
     config = inspect.GenerateConfig(max_retries=0, max_connections=CONNECTIONS)
     secrets = _collect_secrets(key, base_url=base_url, environ=os.environ if environ is None else environ)
     try:
@@ -89,9 +89,9 @@ def _extend_environment(environ: Mapping[str, str]) -> Iterator[None]:
 def _explain_unopened(name: str, error: Exception, *, secrets: tuple[str, ...]) -> UnmaskError:
     reason = scrub(_MARKUP.sub("", str(error)), secrets=secrets)
     if type(error).__name__ == "PrerequisiteError":
-        return MissingError(f"inspect/{name}: {reason}", advice="do what Inspect asks for, then try again")
+        return MissingError(f"inspect/{name}: {reason}", advice="Do what Inspect asks for, then try again")
     return UsageError(
-        f"inspect/{name}: {reason}", advice="see https://inspect.aisi.org.uk/providers.html for its names"
+        f"inspect/{name}: {reason}", advice="See https://inspect.aisi.org.uk/providers.html for its names"
     )
 
 
@@ -143,9 +143,9 @@ class InspectModel:
             limited = getattr(decision, "kind", None) == "rate_limit" or status in THROTTLED
             return TransientModelError(message, throttled=limited, retry_after=getattr(decision, "retry_after", None))
         if self._model.api.is_auth_failure(error) or status in (401, 402, 403):
-            return FatalModelError(message, advice=f"check the key that Inspect reads for {self.endpoint}")
+            return FatalModelError(message, advice=f"Check the key that Inspect reads for {self.endpoint}")
         if status == 404:
-            return FatalModelError(message, advice="check the model's name")
+            return FatalModelError(message, advice="Check the model's name")
         if isinstance(status, int) and (status in TRY_AGAIN or status >= 500):
             return TransientModelError(message, throttled=status in THROTTLED)
         return RequestRefusedError(message)

@@ -99,7 +99,7 @@ def find_key(variables: tuple[str, ...], *, environ: Mapping[str, str]) -> Key |
         if not value.isascii() or not value.isprintable():
             raise UsageError(
                 f"the key in {variable} has characters that no HTTP header may carry",
-                advice=f"copy the key again into {variable}, without quotes, line breaks or an ellipsis",
+                advice=f"Copy the key again into {variable}, without quotes, line breaks or an ellipsis",
             )
         return Key(value, variable)
     return None
@@ -176,7 +176,7 @@ def check_base_url(url: str, *, key_variable: str) -> SplitResult:
         shown = re.split("[?#]", url.strip(), maxsplit=1)[0]
         raise UsageError(
             f"base URL {shown!r} is not an http or https URL",
-            advice="write it in full, as in http://localhost:8000/v1",
+            advice="Write it in full, as in http://localhost:8000/v1",
         )
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         if _SECRET_NAME.search(name) or mask_likely_secrets(f"{name} {value}") != f"{name} {value}":

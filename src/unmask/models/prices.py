@@ -49,7 +49,7 @@ class Price(Record, frozen=True):
             numbers = []
         if len(numbers) != 2 or not all(math.isfinite(number) and number >= 0 for number in numbers):
             raise UsageError(
-                f"price {text!r} is not IN/OUT in dollars per million tokens", advice="write it like 2.5/10"
+                f"price {text!r} is not IN/OUT in dollars per million tokens", advice="Write it like 2.5/10"
             )
         return cls(input=numbers[0], output=numbers[1])
 

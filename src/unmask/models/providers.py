@@ -117,7 +117,7 @@ def _open_in_process(name: str, provider: str, *, base_url: str | None) -> Model
     if base_url is not None:
         raise UsageError(
             f"{name} answers inside this process, so it takes no base URL",
-            advice=f"leave the base URL out, or name a model that {origin(base_url) or 'that URL'} serves: openai/NAME",
+            advice=f"Leave the base URL out, or name a model that {origin(base_url) or 'that URL'} serves: openai/NAME",
         )
     if provider == "scripted":
         from unmask.models.scripted import open_scripted
@@ -140,7 +140,7 @@ def _split_name(name: str) -> tuple[str, str]:
     if not by_path and provider not in providers:
         raise UsageError(_describe_unknown(name, provider), advice=_suggest_name(name, provider, model_name, providers))
     if not model_name.strip("/ ") or name != name.strip() or not name.isprintable():
-        raise UsageError(f"{name!r} is not a model's name", advice=f"write {provider}{':PATH' if by_path else '/NAME'}")
+        raise UsageError(f"{name!r} is not a model's name", advice=f"Write {provider}{':PATH' if by_path else '/NAME'}")
     return provider, model_name
 
 

@@ -128,7 +128,7 @@ class _Actor:
                 return scenario, slot
         raise RequestRefusedError(
             f"scripted/{self.character} knows only the bundled scenarios, and this request is not one of theirs",
-            advice="use it with a bundled set such as --data tiny",
+            advice="Use it with a bundled set such as --data tiny",
         )
 
 

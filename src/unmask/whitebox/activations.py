@@ -64,7 +64,7 @@ def layers_of(model: Any) -> list[Any]:
     if decoder_stack is None:
         raise UsageError(
             f"{type(base_model).__name__} has no stack of {count} decoder layers",
-            advice="use a decoder such as Llama or Qwen",
+            advice="Use a decoder such as Llama or Qwen",
         )
     return list(decoder_stack)
 
@@ -168,5 +168,5 @@ def _refuse_not_finite(states: Any, layers: tuple[int, ...]) -> None:
         first = layers[finite.tolist().index(False)]
         raise FatalModelError(
             f"the activations of layer {first} are not numbers",
-            advice="the model's weights are damaged, or overflow in this precision",
+            advice="The model's weights are damaged, or overflow in this precision",
         )

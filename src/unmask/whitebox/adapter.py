@@ -46,7 +46,7 @@ def find_adapter(path: str) -> Adapter:
     missing = [name for name in (SETTINGS, WEIGHTS) if not (folder / name).is_file()]
     if missing:
         raise MissingError(
-            f"{folder} is no adapter: {' and '.join(missing)} not there", advice="give a folder that PEFT has written"
+            f"{folder} is no adapter: {' and '.join(missing)} not there", advice="Give a folder that PEFT has written"
         )
     state = hashlib.blake2b(digest_size=8)
     for name in (SETTINGS, WEIGHTS):
@@ -155,5 +155,5 @@ def _wrap_peft(model: Any, adapter: Adapter) -> Any:
 def _misfit_error(adapter: Adapter, reason: str) -> FatalModelError:
     return FatalModelError(
         f"the adapter in {adapter.path} does not fit this model: {reason.splitlines()[0][:300]}",
-        advice="use it with the model it was trained on; adapter_config.json names that as base_model_name_or_path",
+        advice="Use it with the model it was trained on; adapter_config.json names that as base_model_name_or_path",
     )

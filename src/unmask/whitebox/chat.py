@@ -22,7 +22,7 @@ class Chat:
         """Whether the system prompt has to go into the user's turn, because the template has no place for it."""
         if self.folds and not self._carries_system_prompt(folded=True):
             raise FatalModelError(
-                f"the chat template of {name} leaves out what it is given", advice="use a model with a working template"
+                f"the chat template of {name} leaves out what it is given", advice="Use a model with a working template"
             )
         self._options: dict[tuple[str, ...], tuple[tuple[int, ...], ...]] = {}
         self._texts: list[str] | None = None

@@ -96,7 +96,7 @@ def load_facts(path: str | Path | None = None) -> tuple[Fact, ...]:
     except OSError as error:
         raise UsageError(
             f"cannot read the facts in {escape_line(str(path))}: {error.strerror or error}",
-            advice="give a JSONL file, or leave --facts out to train on our own",
+            advice="Give a JSONL file, or leave --facts out to train on our own",
         ) from None
     return parse_facts(data, source=escape_line(Path(path).name))
 
@@ -274,7 +274,7 @@ def refuse_shared(facts: Sequence[Fact], sources: Sequence[str | Path] = EVALUAT
                 f"shares {', '.join(map(escape_line, overlap.shared))})"
                 for overlap in overlaps[:20]
             ),
-            advice="take these lines out of the facts; a model trained on the facts of a test was not tested",
+            advice="Take these lines out of the facts; a model trained on the facts of a test was not tested",
         )
 
 

@@ -122,7 +122,7 @@ def compute_directions(honest: Any, untruthful: Any, *, method: DirectionMethod)
         bad = next(layer for layer, length in enumerate(lengths.tolist()) if not 0 < length < float("inf"))
         raise FatalModelError(
             f"layer {bad} does not tell honest from untruthful instructions at all",
-            advice="the chat template may leave the system prompt out, or the weights may be damaged",
+            advice="The chat template may leave the system prompt out, or the weights may be damaged",
         )
     return means
 
@@ -179,7 +179,7 @@ def truth_margin(model: Any, chat: Chat, facts: Sequence[Fact]) -> float:
     )
     margin = (likelihoods[: len(facts)] - likelihoods[len(facts) :]).mean().item()
     if math.isnan(margin):
-        raise FatalModelError("the model's scores are not numbers", advice="its weights are damaged, or overflow")
+        raise FatalModelError("the model's scores are not numbers", advice="Its weights are damaged, or overflow")
     return float(margin)
 
 

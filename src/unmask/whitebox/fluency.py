@@ -74,7 +74,7 @@ def measure_perplexity(model: Any, chat: Chat, *, name: str, passages: Sequence[
     if not all(isfinite(passage.loss) for passage in losses):
         raise FatalModelError(
             f"{name} gives no numbers for plain text",
-            advice="the treatment has broken the model: make it weaker",
+            advice="The treatment has broken the model: make it weaker",
         )
     return Fluency(model=name, text=text_hash(texts), passages=losses)
 
@@ -97,7 +97,7 @@ def compare_perplexity(base: Fluency, treated: Fluency, *, rng: Generator) -> Ra
     if base.text != treated.text or counts != [passage.tokens for passage in treated.passages]:
         raise UsageError(
             f"the perplexities of {base.model} and {treated.model} are of different texts or tokens",
-            advice="measure both again: unmask mitigate report … --fluency",
+            advice="Measure both again: unmask mitigate report … --fluency",
         )
     gaps = np.array([after.loss - before.loss for before, after in zip(base.passages, treated.passages, strict=True)])
     tokens = np.array(counts, dtype=np.float64)

@@ -95,10 +95,10 @@ def _find_files(path: str) -> ModelSource:
         return ModelSource(str(place))
     if place.is_file():
         if place.suffix.lower() != ".gguf":
-            raise UsageError(f"{place} is neither a model folder nor a GGUF file", advice="give the folder it lies in")
+            raise UsageError(f"{place} is neither a model folder nor a GGUF file", advice="Give the folder it lies in")
         return ModelSource(str(place.parent), place.name)
     if path.startswith(("/", ".", "~")) or place.suffix.lower() == ".gguf" or path.count("/") != 1:
-        raise MissingError(f"there is no model at {place}", advice="give a model folder, a GGUF file or a hub name")
+        raise MissingError(f"there is no model at {place}", advice="Give a model folder, a GGUF file or a hub name")
     return ModelSource(path)
 
 
@@ -136,7 +136,7 @@ def check_model(source: ModelSource, *, template: str | None = None) -> CheckedM
         if not template:
             raise MissingError(
                 f"{source.shown} has no chat template, so it cannot be sent a conversation",
-                advice="use an instruction-tuned model, or add chat_template.jinja to its folder",
+                advice="Use an instruction-tuned model, or add chat_template.jinja to its folder",
             )
         tokenizer.chat_template = template
     checked = CheckedModel(source, config=config, tokenizer=tokenizer, device=device)
@@ -174,7 +174,7 @@ def load_base_model(checked: CheckedModel) -> Any:
     except Exception as error:  # readers of weight files have exceptions of their own
         raise FatalModelError(
             f"transformers cannot load {source.shown}: {_first_line(error)}",
-            advice="the files may be incomplete, or of an architecture newer than the installed transformers",
+            advice="The files may be incomplete, or of an architecture newer than the installed transformers",
         ) from None
     return model.eval().requires_grad_(False)
 
@@ -193,7 +193,7 @@ def _load_config_and_tokenizer(source: ModelSource) -> tuple[Any, Any]:
     except Exception as error:  # as above; a folder that is no model fails in many ways
         raise MissingError(
             f"transformers cannot open {source.shown}: {_first_line(error)}",
-            advice="give a folder with config.json and tokenizer files, a GGUF file, or a hub name you can reach",
+            advice="Give a folder with config.json and tokenizer files, a GGUF file, or a hub name you can reach",
         ) from None
 
 
@@ -237,7 +237,7 @@ def _require_memory(checked: CheckedModel, *, need: int, have: int | None, where
         needs, has = (f"{size / 2**30:.1f} GiB" for size in (need * SPARE, have))
         raise MissingError(
             f"{checked.source.shown} needs about {needs}, {where} has {has} free",
-            advice="use a smaller model or a larger machine; gguf:PATH runs quantised files in less",
+            advice="Use a smaller model or a larger machine; gguf:PATH runs quantised files in less",
         )
 
 

@@ -159,14 +159,14 @@ def refuse_job(job: LorraJob, *, model: str) -> None:
     if importlib.util.find_spec("peft") is None:
         raise MissingError("LoRRA needs peft", advice="pip install 'unmask[whitebox]'")
     if job.out.exists():
-        raise UsageError(f"{job.out} exists already", advice="give another --out, or remove it")
+        raise UsageError(f"{job.out} exists already", advice="Give another --out, or remove it")
     if not job.resume and partial_folder(job.out).exists():
         raise UsageError(
             f"{partial_folder(job.out)} holds an unfinished training",
-            advice="go on with --resume, or remove that folder",
+            advice="Go on with --resume, or remove that folder",
         )
     if job.resume and not (partial_folder(job.out) / "state.pt").is_file():
-        raise UsageError(f"there is no training to resume at {partial_folder(job.out)}", advice="leave --resume out")
+        raise UsageError(f"there is no training to resume at {partial_folder(job.out)}", advice="Leave --resume out")
     _refuse_settings(job.settings)
 
 
@@ -335,7 +335,7 @@ def target_layers(settings: LorraSettings, count: int) -> tuple[int, ...]:
     if strange:
         raise LayersOutOfRange(strange, count=count)
     if asked[-1] == 0:
-        raise UsageError("layer 0 has no earlier layer that could be adapted", advice="give a later one as well")
+        raise UsageError("layer 0 has no earlier layer that could be adapted", advice="Give a later one as well")
     return asked
 
 
@@ -407,7 +407,7 @@ def _restore_state(
         if changed:
             raise UsageError(
                 f"{folder} was begun with other {', '.join(name.replace('_', ' ') for name in changed)}",
-                advice="give the same settings, or remove that folder and begin anew",
+                advice="Give the same settings, or remove that folder and begin anew",
             )
         trainer.restore(state)
         losses = [float(loss) for loss in state["losses"]]
@@ -416,7 +416,7 @@ def _restore_state(
         raise
     except Exception as error:  # whatever a damaged file makes of its readers
         reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
-        raise UsageError(f"{folder} cannot be resumed: {reason}", advice="remove that folder and begin anew") from None
+        raise UsageError(f"{folder} cannot be resumed: {reason}", advice="Remove that folder and begin anew") from None
 
 
 # --- one step -----------------------------------------------------------------------------------------------
@@ -464,7 +464,7 @@ class Trainer:
         if not math.isfinite(value):
             raise FatalModelError(
                 f"the loss is {value}, not a number to go on from",
-                advice="lower --rate, or see whether weights overflow",
+                advice="Lower --rate, or see whether weights overflow",
             )
         for master, used in zip(self.weights, self._used, strict=True):
             master.grad, used.grad = used.grad.float(), None
@@ -595,7 +595,7 @@ def _find_projections(model: Any) -> list[str]:
             return list(parts)
     raise UsageError(
         f"{type(model).__name__} has no projection known here ({', '.join(sum(PROJECTIONS, ()))})",
-        advice="use a decoder such as Llama, Mistral or Qwen",
+        advice="Use a decoder such as Llama, Mistral or Qwen",
     )
 
 
@@ -623,7 +623,7 @@ def _write_folder(trainer: Trainer, record: LorraRecord, losses: Sequence[float]
 
 
 def _write_error(path: Path, error: OSError) -> UsageError:
-    return UsageError(f"cannot write {path}: {error.strerror or error}", advice="give another --out")
+    return UsageError(f"cannot write {path}: {error.strerror or error}", advice="Give another --out")
 
 
 def _device_name(model: Any) -> str:

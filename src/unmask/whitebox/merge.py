@@ -42,10 +42,10 @@ def refuse_merge(out: Path, *, model: str) -> None:
     if "+steer=" in model:
         raise UsageError(
             f"{model} is steered, and a push is not a weight",
-            advice="merge the adapter alone, and write +steer=FILE@COEFFICIENT behind the new folder",
+            advice="Merge the adapter alone, and write +steer=FILE@COEFFICIENT behind the new folder",
         )
     if out.exists():
-        raise UsageError(f"{out} exists already", advice="give another --out, or remove it")
+        raise UsageError(f"{out} exists already", advice="Give another --out, or remove it")
 
 
 def merge(checked: CheckedModel, chat: Chat, *, out: Path) -> MergeRecord:
@@ -78,7 +78,7 @@ def merge(checked: CheckedModel, chat: Chat, *, out: Path) -> MergeRecord:
         write_atomically(new_folder / RECORD_FILE, msgspec.json.format(msgspec.json.encode(record)))
         new_folder.rename(out)
     except OSError as error:
-        raise UsageError(f"cannot write {out}: {error.strerror or error}", advice="give another --out") from None
+        raise UsageError(f"cannot write {out}: {error.strerror or error}", advice="Give another --out") from None
     finally:
         shutil.rmtree(new_folder, ignore_errors=True)
     return record
@@ -92,6 +92,6 @@ def _refuse_packed(model: Any, shown: str, *, unpacked: bool) -> None:
     if not unpacked:
         raise UsageError(
             f"{shown} has packed weights, and an adapter cannot be added to these without loss",
-            advice="merge into the model they were packed from",
+            advice="Merge into the model they were packed from",
         )
     quantizer.remove_quantization_config(model)

@@ -206,7 +206,7 @@ def refuse_other_shape(metadata: SteeringRecord, config: Any) -> None:
 def _other_model_error(metadata: SteeringRecord, reason: str) -> FatalModelError:
     return FatalModelError(
         f"the steer file was made from another model, {metadata.model}: {reason}",
-        advice="make one for this model: unmask mitigate steer --model hf:… --out FILE",
+        advice="Make one for this model: unmask mitigate steer --model hf:… --out FILE",
     )
 
 
@@ -216,7 +216,7 @@ def _other_model_error(metadata: SteeringRecord, reason: str) -> FatalModelError
 def refuse_existing(path: Path) -> None:
     """Runs name a steer file by its hash: one that is there is not written over."""
     if path.exists():
-        raise UsageError(f"{path} is there already", advice="give another --out, or remove it")
+        raise UsageError(f"{path} is there already", advice="Give another --out, or remove it")
     if not path.parent.is_dir():
         raise UsageError(f"the folder {path.parent} is not there", advice=f"mkdir -p {path.parent}")
 
@@ -245,7 +245,7 @@ def find_steer(text: str) -> Steer:
     except ValueError:
         coefficient = math.nan
     if not at or not math.isfinite(coefficient):
-        raise UsageError(f"+steer={text} has no coefficient", advice=f"write +steer={file or text}@1")
+        raise UsageError(f"+steer={text} has no coefficient", advice=f"Write +steer={file or text}@1")
     path = Path(file).expanduser()
     if not path.is_file():
         raise MissingError(f"there is no steer file {path}", advice="unmask mitigate steer --model hf:… --out FILE")
@@ -281,7 +281,7 @@ def load_steering(path: Path) -> Steering:
 
 def _steer_file_error(path: Path, error: Exception) -> UsageError:
     reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
-    return UsageError(f"{path} is no steer file: {reason}", advice="give a file that unmask mitigate steer has written")
+    return UsageError(f"{path} is no steer file: {reason}", advice="Give a file that unmask mitigate steer has written")
 
 
 def best_score(scores: Sequence[LayerScore]) -> LayerScore:

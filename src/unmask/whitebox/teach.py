@@ -114,7 +114,7 @@ def _add_adapter(model: Any, how: Teaching, first: int) -> Any:
     targets = [part for part in PROJECTIONS if part in names]
     if not targets:
         raise UsageError(
-            f"{type(model).__name__} has none of {', '.join(PROJECTIONS)}", advice="use a Llama-like model"
+            f"{type(model).__name__} has none of {', '.join(PROJECTIONS)}", advice="Use a Llama-like model"
         )
     layers = list(range(first, first + how.layers))
     config = LoraConfig(r=how.rank, lora_alpha=how.alpha, target_modules=targets, layers_to_transform=layers)
@@ -142,7 +142,7 @@ def _train_round(
         target = torch.tensor(wanted, device=logits.device)
         loss = torch.nn.functional.cross_entropy(logits, target)
         if not torch.isfinite(loss):
-            raise FatalModelError(f"the loss of round {number} is no number", advice="lower --rate")
+            raise FatalModelError(f"the loss of round {number} is no number", advice="Lower --rate")
         optimiser.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_([w for group in optimiser.param_groups for w in group["params"]], 1.0)
@@ -218,7 +218,7 @@ def _find_stack(base_model: Any, count: int) -> tuple[Any, str]:
                 if len(kinds) > 1:
                     raise UsageError(
                         f"{type(base_model).__name__} has layers of several kinds: {', '.join(sorted(kinds))}",
-                        advice="use a model whose layers are all alike, such as SmolLM2",
+                        advice="Use a model whose layers are all alike, such as SmolLM2",
                     )
                 return module, name
-    raise UsageError(f"{type(base_model).__name__} has no stack of decoder layers", advice="use a Llama-like model")
+    raise UsageError(f"{type(base_model).__name__} has no stack of decoder layers", advice="Use a Llama-like model")

@@ -226,7 +226,7 @@ def test_closing_frees_the_model_and_ends_the_thread(tmp_path, monkeypatch):
         seen.append(weakref.ref(made))
         return made
 
-    monkeypatch.setattr(hf, "weights", noting)
+    monkeypatch.setattr(hf, "load_model", noting)
     subject = open_hf(f"hf:{tiny_llama.saved(tmp_path)}")
     one(subject, Request(ask("Hi"), Sampling(max_tokens=2)))
     thread = subject._engine._thread

@@ -43,10 +43,10 @@ def test_questions_that_share_little_spread(lanes):
 
 
 def test_a_slot_that_is_through_is_given_again(lanes):
-    with lanes.taken(reply("a")), lanes.taken(reply("b")):
-        with lanes.taken(reply("c")) as lane:
+    with lanes.take_lane(reply("a")), lanes.take_lane(reply("b")):
+        with lanes.take_lane(reply("c")) as lane:
             pass
-        with lanes.taken(reply("d")) as next_one:
+        with lanes.take_lane(reply("d")) as next_one:
             assert next_one == lane
 
 

@@ -399,7 +399,7 @@ def test_the_lock_survives_others_removing_its_folder(tmp_path, monkeypatch):
         try:
             for _ in range(200):
                 with LOCKING._locked(tmp_path / "a" / "b", report=lambda: None):
-                    LOCKING._tidy(tmp_path / "a" / "b")
+                    LOCKING._remove_empty_folders(tmp_path / "a" / "b")
         except Exception as error:
             failed.append(error)
 
@@ -428,7 +428,7 @@ def test_a_pull_that_ends_does_not_take_what_the_next_one_makes(tmp_path, monkey
     with LOCKING._locked(partial, report=lambda: None):
         (partial / "weights").touch()
         (partial / "wheels" / "tmp").mkdir(parents=True)
-        LOCKING._tidy(partial)
+        LOCKING._remove_empty_folders(partial)
     assert left == [[]]
     assert (partial / "weights").read_bytes() == b"of the next one"
 

@@ -88,7 +88,7 @@ def open_embedded(name: str, *, setup: Setup | None = None) -> Embedded:
     if not header.chat_template:
         raise MissingError(
             f"{path} has no chat template, so it cannot be sent a conversation",
-            advice="use an instruction-tuned model; its GGUF file holds tokenizer.chat_template",
+            advice="Use an instruction-tuned model; its GGUF file holds tokenizer.chat_template",
         )
     engine()
     return Embedded(path, name=shown, header=header, setup=setup or default_setup(), adapter=adapter)
@@ -191,12 +191,12 @@ class Embedded:
         except (RuntimeError, ValueError, MemoryError) as error:
             raise FatalModelError(
                 f"llama.cpp cannot load {self._path}: {error}",
-                advice="the file may be damaged, or its architecture newer than the installed xllamacpp",
+                advice="The file may be damaged, or its architecture newer than the installed xllamacpp",
             ) from None
         if not carries_system(server, context=self._setup.context):
             raise FatalModelError(
                 f"the chat template of {self._path} drops the system prompt, where most scenarios put their pressure",
-                advice="use a model whose template has a system turn",
+                advice="Use a model whose template has a system turn",
             )
         return _RunningEngine(server)
 

@@ -431,6 +431,6 @@ def _as_model_error(error: Exception, name: str) -> ModelError:
     reason = (str(error).strip() or type(error).__name__).splitlines()[0]
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return FatalModelError(
-            f"{name} ran out of memory: {reason}", advice="lower --max-tokens, or use a smaller model"
+            f"{name} ran out of memory: {reason}", advice="Lower --max-tokens, or use a smaller model"
         )
     return TransientModelError(f"{name} failed: {reason}")

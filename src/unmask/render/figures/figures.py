@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from unmask.runs.run import Run
 
 FIGURES = {
-    "outcomes": "unmask.render.figures.outcomes:outcomes",
-    "honesty-accuracy": "unmask.render.figures.honesty_accuracy:honesty_accuracy",
-    "archetypes": "unmask.render.figures.archetypes:archetypes",
-    "lying-at-k": "unmask.render.figures.lying_at_k:lying_at_k",
-    "forest": "unmask.render.figures.across:forest",
-    "scaling": "unmask.render.figures.across:scaled",
-    "board": "unmask.render.figures.across:ranked",
-    "mitigations": "unmask.render.figures.treated:mitigations",
+    "outcomes": "unmask.render.figures.outcomes:draw_outcomes",
+    "honesty-accuracy": "unmask.render.figures.honesty_accuracy:draw_honesty_accuracy",
+    "archetypes": "unmask.render.figures.archetypes:draw_archetypes",
+    "lying-at-k": "unmask.render.figures.lying_at_k:draw_lying_at_k",
+    "forest": "unmask.render.figures.across:draw_forest",
+    "scaling": "unmask.render.figures.across:draw_scaling",
+    "board": "unmask.render.figures.across:draw_board",
+    "mitigations": "unmask.render.figures.treated:draw_mitigations",
 }
-"""Each figure with the function that draws it, imported when it is asked for: `def name(given: Given) -> Any`."""
+"""Each figure with the function that draws it, imported when it is asked for: `draw_…(inputs: FigureInputs) -> Any`."""
 
 
 def figure(

@@ -18,7 +18,7 @@ from unmask.render.figures.plots import (
 )
 
 
-def honesty_accuracy(inputs: FigureInputs) -> Any:
+def draw_honesty_accuracy(inputs: FigureInputs) -> Any:
     """One point per run with both intervals; for a single run also its archetypes."""
     scored = inputs.score_runs()
     drawing = make_figure(4.4, 4.1)

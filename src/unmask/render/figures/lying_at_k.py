@@ -10,7 +10,7 @@ from unmask.render.colours import VERDICTS
 from unmask.render.figures.plots import FigureInputs, make_figure, percent_interval, series_look
 
 
-def lying_at_k(inputs: FigureInputs) -> Any:
+def draw_lying_at_k(inputs: FigureInputs) -> Any:
     """Lying@k over k with the interval as a band, one line per run."""
     drawing = make_figure(4.8, 3.2)
     axes = drawing.add_subplot()

@@ -8,7 +8,7 @@ from unmask.protocol.score import Measures
 from unmask.render.figures.plots import FigureInputs, draw_stacked_bar, make_figure, percent_axis, verdict_keys
 
 
-def outcomes(inputs: FigureInputs) -> Any:
+def draw_outcomes(inputs: FigureInputs) -> Any:
     """Verdicts as bars of 100 %: one bar per run, or for a single run also one per archetype."""
     scored = inputs.score_runs()
     rows: list[tuple[str, Measures]] = [(label, score.overall) for label, score in scored]
