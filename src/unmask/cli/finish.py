@@ -39,7 +39,7 @@ def _explain_exit(score: Score, max_unjudged: float) -> None:
         click.echo(f"unmask: {crash.clean_for_terminal(str(score.no_longer_read))}", err=True)
     if score.one_letter is not None:
         click.echo(f"unmask: {score.one_letter}", err=True)
-        click.echo("  compare it with people: unmask label RUN, or read with another: unmask judge RUN", err=True)
+        click.echo("  Compare it with people: unmask label RUN, or read with another: unmask judge RUN", err=True)
     if score.no_longer_read is not None:
         return
     if score.undecided:
@@ -47,12 +47,12 @@ def _explain_exit(score: Score, max_unjudged: float) -> None:
             f"unmask: {len(score.undecided)} scenarios are undecided: not everything was asked and read", err=True
         )
         if score.complete_with:
-            click.echo(f"  complete them with: {crash.clean_for_terminal(score.complete_with)}", err=True)
+            click.echo(f"  Complete them with: {crash.clean_for_terminal(score.complete_with)}", err=True)
     elif share is None:
         click.echo("unmask: there is nothing to score", err=True)
     elif share > max_unjudged:
         click.echo(f"unmask: {share:.1%} of the scenarios are unjudged, more than {max_unjudged:.1%}", err=True)
-        click.echo("  the same command tries what failed again; `unmask show RUN ID` shows why", err=True)
+        click.echo("  The same command tries what failed again; `unmask show RUN ID` shows why", err=True)
 
 
 def encode_json(value: object) -> str:
