@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.judges.examples import SAMPLING, binary, numeric
 from unmask.judges import letters as prompts
+from unmask.judges.base import Style
 from unmask.records import CHECK, DIRECT, PRESSURED, Archetype, Kind, Message, Method, Request
 
 PROBES = (DIRECT, "indirect_1", "indirect_2")
@@ -193,6 +194,15 @@ def test_hash_is_stable_and_covers_the_texts(monkeypatch):
     assert before == prompts.prompts_hash()
     monkeypatch.setattr(prompts, "LAYOUT", prompts.LAYOUT + 1)
     assert prompts.prompts_hash() != before
+
+
+def test_texts_of_one_style_leave_the_hash_of_all_others(monkeypatch):
+    """A new way of judging has its texts in a folder of its own; runs of other judges can be continued."""
+    styles = (Style.LETTERS, Style.CHOOSE, Style.PICKS)
+    assert len({prompts.prompts_hash(style) for style in styles}) == 1
+    before, find_texts = prompts.prompts_hash(), prompts.list_texts
+    monkeypatch.setattr(prompts, "list_texts", lambda folder="": find_texts("asides" if folder == "picks" else folder))
+    assert [prompts.prompts_hash(style) == before for style in styles] == [True, True, False]
 
 
 @pytest.mark.parametrize("name", prompts.list_texts())

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from unmask.errors import UsageError
 from unmask.models.keys import SHOWN, Key, Target, find_key, find_url, origin, parse_dotenv, read_environment, scrub
+from unmask.models.providers import PROVIDERS
 from unmask.runs.definition import public_url
 
 NAMES = st.from_regex(r"[A-Z_][A-Z0-9_]{0,20}", fullmatch=True)
@@ -103,9 +104,9 @@ def test_blank_urls_count_as_not_set():
 SAFE = st.text("abcdefghijklmnopqrstuvwxyzABCDEFGHIJ0123456789-_", min_size=6, max_size=30)
 
 
-def target(url: str = "https://api.example.org/v1", key: Key | None = None, speaks="openai") -> Target:
-    path = "/v1/messages" if speaks == "anthropic" else "/chat/completions"
-    return Target.build("openai/x", url=url, path=path, key=key, variables=("UNMASK_API_KEY",), speaks=speaks)
+def target(url: str = "https://api.example.org/v1", key: Key | None = None, provider="openai") -> Target:
+    row = PROVIDERS[provider]
+    return row.build_target("openai/x", url=url, path=row.api.chat_path, key=key, variables=("UNMASK_API_KEY",))
 
 
 @pytest.mark.parametrize(
@@ -186,7 +187,7 @@ def test_a_base_url_may_have_more_than_the_base(base):
 @pytest.mark.parametrize("base", ["http://h", "http://h/", "http://h/v1", "http://h/v1/messages"])
 def test_anthropic_bases_with_and_without_version_agree(base):
     """`/v1` is part of the path there, and is not doubled."""
-    assert target(base, speaks="anthropic").url == "http://h/v1/messages"
+    assert target(base, provider="anthropic").url == "http://h/v1/messages"
 
 
 def test_a_query_is_sent_but_not_shown():
@@ -209,7 +210,7 @@ def test_without_a_key_nothing_is_claimed():
 
 
 def test_anthropic_has_a_header_of_its_own_for_the_key():
-    made = target("https://h", key=Key("k-123456", "ANTHROPIC_API_KEY"), speaks="anthropic")
+    made = target("https://h", key=Key("k-123456", "ANTHROPIC_API_KEY"), provider="anthropic")
     assert made.headers["x-api-key"] == "k-123456"
     assert "Authorization" not in made.headers
 

@@ -6,8 +6,10 @@ import sys
 import pytest
 
 from unmask.errors import MissingError, UsageError
-from unmask.models.base import Model
-from unmask.models.providers import PROVIDERS, open_model, provider_of
+from unmask.models.base import Capabilities, Model
+from unmask.models.keys import Target
+from unmask.models.providers import PROVIDERS, ChatApi, Provider, open_model, provider_of
+from unmask.records import Completion, Request
 
 VARIABLES = {
     "UNMASK_API_KEY",
@@ -57,6 +59,36 @@ def test_local_servers_need_no_key(provider):
 def test_another_address_needs_no_key(url):
     """A key is only insisted on at the provider's own host."""
     assert url.startswith(open_model("openai/name", base_url=url).endpoint)
+
+
+def test_an_api_of_ones_own_is_a_row_of_the_table(monkeypatch):
+    """Path, headers and class come from the row; nothing else has to know of it."""
+
+    class Native:
+        capabilities = Capabilities()
+
+        def __init__(self, target: Target, *, model: str, timeout: float, max_n: int) -> None:
+            self.name, self.endpoint, self.target = target.name, target.endpoint, target
+
+        async def complete(self, request: Request) -> Completion:
+            return Completion(choices=())
+
+        async def close(self) -> None: ...
+
+    api = ChatApi(
+        open=Native,
+        chat_path="/api/chat",
+        models_path="/api/tags",
+        key_header="x-key",
+        headers=(("x-version", "2"),),
+    )
+    monkeypatch.setitem(PROVIDERS, "native", Provider("http://localhost:9", ("NATIVE_KEY",), api=api))
+    monkeypatch.setenv("NATIVE_KEY", "k-123456")
+    model = open_model("native/x", base_url="http://127.0.0.1:81/base")
+    assert isinstance(model, Native)
+    assert model.target.url == "http://127.0.0.1:81/base/api/chat"
+    headers = model.target.headers
+    assert (headers["x-key"], headers["x-version"], "Authorization" in headers) == ("k-123456", "2", False)
 
 
 def test_the_base_url_flag_beats_the_variables(monkeypatch):

@@ -69,7 +69,7 @@ def judge_spec(judge: Model | str, options: Options) -> JudgeSpec:
         endpoint=None if isinstance(judge, str) else judge.endpoint,
         base_url=public_url(options.judge_base_url),
         sampling=options.judge_sampling,
-        prompts=prompts_hash() if has_model else style.value,
+        prompts=prompts_hash(style) if has_model else style.value,
         style=style,
         treatments=() if isinstance(judge, str) else treatments_of(judge),
     )

@@ -81,7 +81,12 @@ class Judge(Protocol):
         """An answer that says this side, for estimates."""
 
 
-_FILES = {Style.LETTERS: "letters", Style.CHOOSE: "choose", Style.PICKS: "pick", Style.VERBATIM: "verbatim"}
+_FILES = {
+    Style.LETTERS: "letters",
+    Style.CHOOSE: "choose",
+    Style.PICKS: "pick",
+    Style.VERBATIM: "verbatim",
+}
 
 
 class _JudgeTable(dict[Style, Judge]):

@@ -17,7 +17,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from unmask.judges import answers, tagged
-from unmask.judges.base import Reader
+from unmask.judges.base import Reader, Style
 from unmask.records import (
     CHECK,
     DIRECT,
@@ -139,20 +139,23 @@ def role_play_prompt() -> str:
     return _join("asides/role_play", "quoted", "asides/ask")
 
 
-def prompts_hash() -> str:
-    """Names every text file and the layout: two runs with the same hash asked their judges the same way."""
+def prompts_hash(style: Style = Style.LETTERS) -> str:
+    """Names every text file and the layout: two runs with the same hash asked their judges the same way. The files of a
+    folder `texts/STYLE` concern that style alone, so that a new way of judging leaves the hash of all others as it is.
+    """
     state = hashlib.blake2b(str(LAYOUT).encode(), digest_size=10)
-    for name in list_texts():
+    for name in (*list_texts(), *list_texts(style.value)):
         data = text_of(name).encode()
         state.update(f"\n{name} {len(data)}\n".encode() + data)
     return state.hexdigest()
 
 
 @cache
-def list_texts() -> tuple[str, ...]:
-    """The text files that ship, without `.md`, sorted."""
-    entries = (entry.name for entry in files(__package__).joinpath("texts").iterdir())
-    return tuple(sorted(name.removesuffix(".md") for name in entries if name.endswith(".md")))
+def list_texts(folder: str = "") -> tuple[str, ...]:
+    """The text files that ship, or those of one folder among them, without `.md`, sorted."""
+    place = files(__package__).joinpath("texts", folder)
+    entries = (entry.name for entry in place.iterdir()) if place.is_dir() else ()
+    return tuple(sorted(f"{folder}/{name}".strip("/").removesuffix(".md") for name in entries if name.endswith(".md")))
 
 
 @cache

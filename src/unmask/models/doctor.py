@@ -221,11 +221,11 @@ async def _check_endpoint(endpoint: _Endpoint, environ: Mapping[str, str]) -> Ch
 
     provider = endpoint.provider
     variables = (KEY_VARIABLE[endpoint.role], *provider.keys)
-    path = "/v1/models" if provider.speaks == "anthropic" else "/models"
     try:
         key = find_key(variables, environ=environ)
         name = origin(endpoint.url)
-        target = Target.build(name, url=endpoint.url, path=path, key=key, variables=variables, speaks=provider.speaks)
+        path = provider.api.models_path
+        target = provider.build_target(name, url=endpoint.url, path=path, key=key, variables=variables)
     except UnmaskError as error:
         return Check(what="endpoint", state=State.BROKEN, found=str(error), advice=error.advice)
     channel = Channel(target, timeout=PATIENCE)

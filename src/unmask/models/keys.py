@@ -25,7 +25,6 @@ Role = Literal["subject", "judge"]
 KEY_VARIABLE: dict[Role, str] = {"subject": "UNMASK_API_KEY", "judge": "UNMASK_JUDGE_API_KEY"}
 URL_VARIABLE: dict[Role, str] = {"subject": "UNMASK_BASE_URL", "judge": "UNMASK_JUDGE_BASE_URL"}
 
-ANTHROPIC_VERSION = "2023-06-01"
 SHOWN = 300
 """Characters of a stranger's error text that are repeated to the user."""
 _SHORTEST = 6
@@ -139,9 +138,10 @@ class Target:
         path: str,
         key: Key | None,
         variables: tuple[str, ...],
-        speaks: Literal["openai", "anthropic"] = "openai",
+        key_header: str = "Authorization",
+        headers: tuple[tuple[str, str], ...] = (),
     ) -> Target:
-        """`variables` are those that may hold the key, the one to recommend first."""
+        """`variables` are those that may hold the key, the one to recommend first. `headers` go out besides ours."""
         parts = check_base_url(url, key_variable=variables[0])
         full = _join(parts.path, path)
         return cls(
@@ -149,7 +149,7 @@ class Target:
             url=urlunsplit((parts.scheme, parts.netloc, full, parts.query, "")),
             shown=urlunsplit((parts.scheme, parts.netloc, full, "", "")),
             endpoint=origin(url),
-            headers=_headers(key, speaks=speaks),
+            headers=_headers(key, key_header=key_header) | dict(headers),
             key_source=None if key is None else key.source,
             variables=variables,
             secrets=_collect_secrets(key, parts),
@@ -192,7 +192,7 @@ def _join(base: str, path: str) -> str:
     return base + path
 
 
-def _headers(key: Key | None, *, speaks: str) -> dict[str, str]:
+def _headers(key: Key | None, *, key_header: str) -> dict[str, str]:
     headers = {
         "Content-Type": "application/json",
         "Accept": "application/json",
@@ -200,10 +200,8 @@ def _headers(key: Key | None, *, speaks: str) -> dict[str, str]:
         "Accept-Encoding": "identity",
         "User-Agent": f"unmask/{__version__}",
     }
-    if speaks == "anthropic":
-        headers["anthropic-version"] = ANTHROPIC_VERSION
     if key is not None:
-        headers |= {"x-api-key": key.value} if speaks == "anthropic" else {"Authorization": f"Bearer {key.value}"}
+        headers[key_header] = f"Bearer {key.value}" if key_header == "Authorization" else key.value
     return headers
 
 

@@ -1,10 +1,13 @@
-"""From the name a user writes to a model: `provider/name`, `gguf:PATH`, `hf:PATH`. One table, a row a provider."""
+"""From the name a user writes to a model: `provider/name`, `gguf:PATH`, `hf:PATH`.
+
+A provider is a row of `PROVIDERS`. It names the `ChatApi` that it speaks.
+"""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from typing import Literal
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from unmask.errors import MissingError, UsageError
@@ -12,6 +15,7 @@ from unmask.models.base import Model
 from unmask.models.keys import (
     KEY_VARIABLE,
     URL_VARIABLE,
+    Key,
     Role,
     Target,
     check_base_url,
@@ -23,6 +27,49 @@ from unmask.models.keys import (
 from unmask.records import Record
 
 
+class _OpenChat(Protocol):
+    """Makes the model behind a `Target`."""
+
+    def __call__(self, target: Target, *, model: str, timeout: float, max_n: int) -> Model: ...
+
+
+class ChatApi(Record, frozen=True, kw_only=True):
+    """A chat protocol over HTTP: who speaks it, where requests go, and how the key is sent."""
+
+    open: _OpenChat
+    chat_path: str
+    """Below the base URL: where a request is posted to."""
+    models_path: str
+    """Below the base URL: where `unmask doctor` asks for the list of models."""
+    key_header: str = "Authorization"
+    """The header of the key: `Bearer KEY` in this one, the key alone in any other."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """What every request carries besides."""
+
+
+def _open_openai(target: Target, *, model: str, timeout: float, max_n: int) -> Model:
+    from unmask.models.openai import OpenAI
+
+    return OpenAI(target, model=model, timeout=timeout, max_n=max_n)
+
+
+def _open_anthropic(target: Target, *, model: str, timeout: float, max_n: int) -> Model:
+    from unmask.models.anthropic import Anthropic
+
+    return Anthropic(target, model=model, timeout=timeout)
+
+
+OPENAI_API = ChatApi(open=_open_openai, chat_path="/chat/completions", models_path="/models")
+
+ANTHROPIC_API = ChatApi(
+    open=_open_anthropic,
+    chat_path="/v1/messages",
+    models_path="/v1/models",
+    key_header="x-api-key",
+    headers=(("anthropic-version", "2023-06-01"),),
+)
+
+
 class Provider(Record, frozen=True):
     """An HTTP provider. `keys` may be empty and a key is only insisted on at the provider's own host."""
 
@@ -32,12 +79,24 @@ class Provider(Record, frozen=True):
     max_n: int = 1
     """Choices that one request may ask for."""
     needs_key: bool = True
-    speaks: Literal["openai", "anthropic"] = "openai"
+    api: ChatApi = OPENAI_API
     priced_as: str | None = None
     """The provider's id in the price table; `None` where no price can be known."""
 
     def is_home(self, url: str) -> bool:
         return origin(url) == origin(self.url)
+
+    def build_target(self, name: str, *, url: str, path: str, key: Key | None, variables: tuple[str, ...]) -> Target:
+        """Where requests of this provider go, with the headers of its API."""
+        return Target.build(
+            name,
+            url=url,
+            path=path,
+            key=key,
+            variables=variables,
+            key_header=self.api.key_header,
+            headers=self.api.headers,
+        )
 
 
 MANY = 128
@@ -53,7 +112,7 @@ PROVIDERS: dict[str, Provider] = {
         "https://api.anthropic.com",
         ("ANTHROPIC_API_KEY",),
         ("ANTHROPIC_BASE_URL",),
-        speaks="anthropic",
+        api=ANTHROPIC_API,
         priced_as="anthropic",
     ),
     "google": Provider(_GOOGLE, ("GEMINI_API_KEY", "GOOGLE_API_KEY"), ("GEMINI_BASE_URL",), priced_as="google"),
@@ -104,13 +163,7 @@ def open_model(name: str, *, role: Role = "subject", base_url: str | None = None
     row = PROVIDERS[provider]
     url = base_url or find_url((URL_VARIABLE[role], *row.url_variables), environ=environ) or row.url
     target = _target(name, row, url=url, role=role, environ=environ)
-    if row.speaks == "anthropic":
-        from unmask.models.anthropic import Anthropic
-
-        return Anthropic(target, model=model_name, timeout=timeout)
-    from unmask.models.openai import OpenAI
-
-    return OpenAI(target, model=model_name, timeout=timeout, max_n=row.max_n)
+    return row.api.open(target, model=model_name, timeout=timeout, max_n=row.max_n)
 
 
 def _open_in_process(name: str, provider: str, *, base_url: str | None) -> Model:
@@ -163,8 +216,7 @@ def _suggest_name(name: str, provider: str, model_name: str, names: tuple[str, .
 def _target(name: str, row: Provider, *, url: str, role: Role, environ: Mapping[str, str]) -> Target:
     variables = (KEY_VARIABLE[role], *row.keys)
     key = find_key(variables, environ=environ)
-    path = "/v1/messages" if row.speaks == "anthropic" else "/chat/completions"
-    target = Target.build(name, url=url, path=path, key=key, variables=variables, speaks=row.speaks)
+    target = row.build_target(name, url=url, path=row.api.chat_path, key=key, variables=variables)
     if row.needs_key and row.is_home(target.endpoint) and target.key_source is None:
         _refuse_without_key(name, row, variables)
     return target
