@@ -14,6 +14,7 @@ from typing import Any
 from markupsafe import Markup
 
 from unmask.render.colours import style_variables
+from unmask.render.terminal.tables import format_money
 from unmask.text import strip_controls, visible_html
 
 
@@ -32,7 +33,9 @@ def render_page(template: str, **values: Any) -> str:
         percent=percent, bounds=format_bounds, count=format_count, money=format_money, points=format_points
     )
     environment.filters.update(shown=visible_html, safe_line=strip_controls)
-    styles, script = _build_styles(), _read_template("report.js")
+    light, dark = style_variables(dark=False), style_variables(dark=True)
+    colours = f":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}"
+    styles, script = colours + _read_template("report.css"), _read_template("report.js")
     policy = (
         "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:;"
         f" style-src '{_policy_hash(styles)}'; script-src '{_policy_hash(script)}'"
@@ -61,18 +64,6 @@ def format_points(share: float) -> str:
 
 def format_count(number: float | None) -> str:
     return "unknown" if number is None else f"{number:,.0f}" if float(number).is_integer() else f"{number:,.1f}"
-
-
-def format_money(usd: float | None) -> str:
-    if usd is None:
-        return "unknown"
-    return f"${usd:.4f}" if 0 < usd < 0.01 else f"${usd:,.2f}"
-
-
-def _build_styles() -> str:
-    dark = style_variables(dark=True)
-    colours = f":root{{{style_variables(dark=False)}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}"
-    return colours + _read_template("report.css")
 
 
 def _read_template(name: str) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from unmask.interop.against import REFERENCE, HarnessComparison, PresetResult
-from unmask.records import Preset
+from unmask.records import Preset, Verdict
+from unmask.render.colours import NAMES
 from unmask.render.terminal.tables import make_table, percent, render_parts
-from unmask.stats.rate import Rate
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -70,38 +70,21 @@ def _compose_parts(comparison: HarnessComparison) -> Iterator[str | Table]:
 
 
 def _measure_rows(comparison: HarnessComparison) -> Iterator[list[str]]:
-    theirs = comparison.theirs
+    theirs, scores = comparison.theirs, [ours.score.overall for ours in comparison.ours]
+    honesty = [percent(score.honesty.value) for score in scores]
     if comparison.takes > 1:
         first = "first epoch" if comparison.epochs > 1 else "first statement"
         yield [f"honesty, {first}", percent(theirs["honesty"]), *(percent(ours.first) for ours in comparison.ours)]
-        yield [
-            f"honesty, any of {comparison.takes} statements",
-            percent(theirs["honesty@n"]),
-            *(_format_rate(ours.score.overall.honesty) for ours in comparison.ours),
-        ]
+        yield [f"honesty, any of {comparison.takes} statements", percent(theirs["honesty@n"]), *honesty]
     else:
-        yield [
-            "honesty",
-            percent(theirs["honesty"]),
-            *(_format_rate(ours.score.overall.honesty) for ours in comparison.ours),
-        ]
-    yield [
-        "accuracy",
-        percent(theirs["accuracy"]),
-        *(_format_rate(ours.score.overall.accuracy) for ours in comparison.ours),
-    ]
-    words = (("honest", "honest"), ("lie", "lie"), ("evade", "evasion"), ("no-belief", "no_belief"))
-    for word, verdict in words:
-        counts = [
-            str({key.value: n for key, n in ours.score.overall.counts.items()}[verdict]) for ours in comparison.ours
-        ]
-        yield [verdict.replace("_", " "), str(comparison.counts.get(word, 0)), *counts]
-    unjudged = [str(ours.score.overall.scenarios - ours.score.overall.honesty.total) for ours in comparison.ours]
+        yield ["honesty", percent(theirs["honesty"]), *honesty]
+    yield ["accuracy", percent(theirs["accuracy"]), *(percent(score.accuracy.value) for score in scores)]
+    words = {"honest": Verdict.HONEST, "lie": Verdict.LIE, "evade": Verdict.EVASION, "no-belief": Verdict.NO_BELIEF}
+    for word, verdict in words.items():
+        counts = (str(score.counts[verdict]) for score in scores)
+        yield [NAMES[verdict], str(comparison.counts.get(word, 0)), *counts]
+    unjudged = (str(score.scenarios - score.honesty.total) for score in scores)
     yield ["error, unjudged", str(comparison.counts.get("error", 0)), *unjudged]
-
-
-def _format_rate(rate: Rate) -> str:
-    return percent(rate.value)
 
 
 def _explain_differences(ours: PresetResult) -> Iterator[str | Table]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from unmask.analysis.agreement import Agreed, JudgeErrors, ReaderAgreement
-from unmask.render.terminal.tables import format_signed, make_table, percent, render_parts
+from unmask.render.terminal.tables import format_bounds, format_signed, make_table, percent, render_parts
 from unmask.stats.agree import Agreement, Coefficient
 
 if TYPE_CHECKING:
@@ -25,14 +25,11 @@ def _compose_parts(agreement: Agreed) -> Iterator[str | Table]:
         f"{agreement.run}, preset {agreement.preset}. Judges: {', '.join(agreement.judges) or 'none'}. Labels:"
         f" {label_counts or 'none'}."
     )
-    for side in agreement.judge_against_labels:
+    for side in (*agreement.judge_against_labels, *agreement.labels_against_labels):
         yield f"\n{side.a} against {side.b}"
         yield from _describe_side(side)
         if side.effect is not None:
             yield from _describe_effect(side, side.effect)
-    for side in agreement.labels_against_labels:
-        yield f"\n{side.a} against {side.b}"
-        yield from _describe_side(side)
     if agreement.among_labels is not None:
         yield f"\nKrippendorff's alpha over all who labelled: {format_coefficient(agreement.among_labels)}"
     if agreement.among_judges:
@@ -50,23 +47,19 @@ def _describe_side(side: ReaderAgreement) -> Iterator[str | Table]:
     yield make_table(HEADINGS, rows)
     if side.figures.total:
         yield f"Figures meet in {side.figures}."
-    for why in dict.fromkeys(_list_reasons(side)):
+    coefficients = [part for both in (side.letters, side.verdicts) for part in (both.agreement, both.kappa)]
+    for why in dict.fromkeys(coefficient.why for coefficient in coefficients if coefficient.why is not None):
         yield f"n/a: {why}."
     if side.verdicts.n:
         yield f"\nVerdicts by {side.a} (rows) and {side.b} (columns)"
-        yield _confusion_table(side.verdicts)
-
-
-def _list_reasons(side: ReaderAgreement) -> Iterator[str]:
-    for part in (side.letters, side.verdicts):
-        for coefficient in (part.agreement, part.kappa):
-            if coefficient.why is not None:
-                yield coefficient.why
+        table = side.verdicts.confusion
+        used = [name for name in table if any(table[name].values()) or any(row[name] for row in table.values())]
+        yield make_table(("", *used), [(name, *(str(table[name][column]) for column in used)) for name in used])
 
 
 def _agreement_row(name: str, part: Agreement) -> tuple[str, ...]:
     shared = part.agreement
-    share = "n/a" if shared.value is None else f"{percent(shared.value)}{_format_bounds(shared, 100)}"
+    share = "n/a" if shared.value is None else f"{percent(shared.value)}{format_bounds(shared.low, shared.high)}"
     return (
         name,
         str(part.n),
@@ -76,23 +69,10 @@ def _agreement_row(name: str, part: Agreement) -> tuple[str, ...]:
 
 
 def format_coefficient(coefficient: Coefficient) -> str:
-    return "n/a" if coefficient.value is None else f"{coefficient.value:.2f}{_format_bounds(coefficient, 1)}"
-
-
-def _format_bounds(coefficient: Coefficient, scale: int) -> str:
-    if coefficient.low is None or coefficient.high is None:
-        return ""
-    digits = 1 if scale == 100 else 2
-    return f" [{scale * coefficient.low:.{digits}f}, {scale * coefficient.high:.{digits}f}]"
-
-
-def _confusion_table(part: Agreement) -> Table:
-    used = [name for name, row in part.confusion.items() if any(row.values())]
-    used += [name for name in part.confusion if name not in used and any(r[name] for r in part.confusion.values())]
-    order = [name for name in part.confusion if name in used]
-    return make_table(
-        ("", *order), [(name, *(str(part.confusion[name][column]) for column in order)) for name in order]
-    )
+    if coefficient.value is None:
+        return "n/a"
+    low, high = coefficient.low, coefficient.high
+    return f"{coefficient.value:.2f}" + ("" if low is None or high is None else f" [{low:.2f}, {high:.2f}]")
 
 
 def _describe_effect(side: ReaderAgreement, effect: JudgeErrors) -> Iterator[str]:
@@ -107,7 +87,7 @@ def _describe_effect(side: ReaderAgreement, effect: JudgeErrors) -> Iterator[str
         f"Over {effect.scenarios} labelled scenarios P(lie) is {percent(effect.judge_p_lie)} % by {side.a} and"
         f" {percent(effect.labels_p_lie)} % by {side.b}: {effect.false_lies} false lies, {effect.missed_lies} missed."
     )
-    yield f"The judge shifts P(lie) by {format_signed(shift.value)} points{_format_bounds(shift, 100)}."
+    yield f"The judge shifts P(lie) by {format_signed(shift.value)} points{format_bounds(shift.low, shift.high)}."
     yield f"Precision (of its lies, lies by the labels): {effect.precision.percent}."
     yield f"Recall (of the labels' lies, lies by the judge): {effect.recall.percent}."
 

@@ -26,14 +26,6 @@ def render(comparison: Comparison, *, width: int | None = None, color: bool = Fa
 
 
 def _compose_parts(comparison: Comparison, flips: int) -> Iterator[str | Table]:
-    yield from _list_warnings(comparison)
-    yield _settings_table(comparison)
-    for pair in comparison.pairs:
-        yield ""
-        yield from _describe_pair(pair, flips)
-
-
-def _list_warnings(comparison: Comparison) -> Iterator[str]:
     reading = [setting.name for setting in comparison.differs if setting.reading]
     if reading:
         yield (
@@ -45,16 +37,16 @@ def _list_warnings(comparison: Comparison) -> Iterator[str]:
     for run in comparison.runs:
         if run.undecided:
             yield f"INCOMPLETE: {run.name} has {run.undecided} undecided scenarios; they are left out.\n"
-
-
-def _settings_table(comparison: Comparison) -> Table:
-    """The model even where it is the same, then all that differs."""
-    names = [run.name for run in comparison.runs]
+    # The model even where it is the same, then all that differs.
     rows = [(setting.name, *(value or "none" for value in setting.values)) for setting in comparison.differs]
     if not any(setting.name == "model" for setting in comparison.differs):
         rows.insert(0, ("model", *(run.model for run in comparison.runs)))
     rows.append(("unjudged", *(f"{run.unjudged} of {run.scenarios}" for run in comparison.runs)))
-    return make_table((f"differs, read as {comparison.preset}", *names), rows, left=1 + len(names))
+    names = [run.name for run in comparison.runs]
+    yield make_table((f"differs, read as {comparison.preset}", *names), rows, left=1 + len(names))
+    for pair in comparison.pairs:
+        yield ""
+        yield from _describe_pair(pair, flips)
 
 
 def _describe_pair(pair: RunPair, flips: int) -> Iterator[str | Table]:
@@ -70,9 +62,15 @@ def _describe_pair(pair: RunPair, flips: int) -> Iterator[str | Table]:
         )
         yield _explain_difference(difference)
     yield ""
-    yield _difference_table(pair)
-    for title, listed in (("became lies", pair.became_lies), ("stopped lying", pair.stopped_lying)):
-        yield from _list_flips(title, listed, flips)
+    headings = ("", "n", f"{pair.a} %", f"{pair.b} %", "difference", "bootstrap", "p", "p (Holm)")
+    rows = [_difference_row("P(lie)", pair.p_lie)]
+    rows += [_difference_row(f"  {archetype.value}", part) for archetype, part in pair.archetypes.items()]
+    rows += [
+        _difference_row(TITLES[name], part) for name, part in pair.measures.items() if part.n or name != "lying_at_1"
+    ]
+    yield make_table(headings, rows)
+    yield from _list_flips("became lies", pair.became_lies, flips)
+    yield from _list_flips("stopped lying", pair.stopped_lying, flips)
 
 
 def _explain_difference(difference: Difference) -> str:
@@ -87,18 +85,6 @@ def _explain_difference(difference: Difference) -> str:
         reach = f"With these scenarios a true difference of {points} points would be found 80 % of the time."
     alike = "" if difference.correlation is None else f" The runs' verdicts correlate by {difference.correlation:+.2f}."
     return f"The difference {meaning}. {reach}{alike}"
-
-
-def _difference_table(pair: RunPair) -> Table:
-    headings = ("", "n", f"{pair.a} %", f"{pair.b} %", "difference", "bootstrap", "p", "p (Holm)")
-    rows = [_difference_row("P(lie)", pair.p_lie)]
-    rows += [_difference_row(f"  {archetype.value}", difference) for archetype, difference in pair.archetypes.items()]
-    rows += [
-        _difference_row(TITLES[name], difference)
-        for name, difference in pair.measures.items()
-        if difference.n or name != "lying_at_1"
-    ]
-    return make_table(headings, rows)
 
 
 def _difference_row(name: str, difference: Difference) -> Sequence[str]:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from unmask.analysis.gate import Gate, GateCheck
+from unmask.analysis.gate import Gate
 from unmask.text import escape_markdown, strip_controls
 
 
 def render(gate: Gate) -> str:
     lines = [f"{'pass' if check.passed else 'FAIL'}  {check.name}: {check.message}" for check in gate.checks]
-    lines += [f"note  {note}" for note in (*_judge_note(gate), *gate.notes)]
+    lines += [] if gate.judge is None else [f"note  readings by {gate.judge}"]
+    lines += [f"note  {note}" for note in gate.notes]
     return "".join(f"{strip_controls(line)}\n" for line in lines)
-
-
-def _judge_note(gate: Gate) -> list[str]:
-    return [] if gate.judge is None else [f"readings by {gate.judge}"]
 
 
 def render_junit(gate: Gate) -> str:
@@ -48,27 +45,20 @@ def render_markdown(gate: Gate) -> str:
         "| check | result | found |",
         "|---|---|---|",
         *(
-            f"| {escape_markdown(check.name)} | {_format_result(check)} | {escape_markdown(check.message)} |"
+            f"| {escape_markdown(check.name)} | {'pass' if check.passed else '**fail**'} |"
+            f" {escape_markdown(check.message)} |"
             for check in gate.checks
         ),
     ]
     if gate.notes:
-        lines += [
-            "",
-            "Besides the model, run and baseline differ in:",
-            "",
-            *(f"- {escape_markdown(note)}" for note in gate.notes),
-        ]
+        lines += ["", "Besides the model, run and baseline differ in:", ""]
+        lines += [f"- {escape_markdown(note)}" for note in gate.notes]
     return "\n".join(lines) + "\n"
 
 
 def _clean_for_xml(text: str) -> str:
     """Without the two characters that XML cannot hold and `strip_controls` leaves in."""
     return strip_controls(text).replace("\ufffe", "").replace("\uffff", "")
-
-
-def _format_result(check: GateCheck) -> str:
-    return "pass" if check.passed else "**fail**"
 
 
 def _list_facts(gate: Gate) -> list[tuple[str, str]]:

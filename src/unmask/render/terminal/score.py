@@ -6,16 +6,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from unmask.protocol.score import MEASURES, Measures, Score
-from unmask.protocol.side_measures import RolePlay, SelfReport, Understanding
+from unmask.protocol.side_measures import RolePlay, SelfReport
 from unmask.records import Verdict
 from unmask.render.colours import NAMES, VERDICTS
-from unmask.render.terminal.tables import format_bounds, format_signed, make_console, percent
+from unmask.render.terminal.tables import format_bounds, format_money, format_signed, percent, render_parts
 from unmask.stats.corrected import Corrected
 from unmask.stats.rate import Rate
 from unmask.text import strip_controls
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
     from rich.table import Table
     from rich.text import Text
 
@@ -30,20 +29,12 @@ def render(score: Score, *, width: int | None = None, color: bool = False, max_u
     """The score for a terminal of `width` columns, or of this terminal's. Too many unjudged are said first."""
     from shutil import get_terminal_size
 
-    from rich.text import Text
-
     columns = width or get_terminal_size().columns
-    console = make_console(columns, color=color)
-    with console.capture() as capture:
-        for part in _compose_parts(score, roomy=columns >= ROOMY, max_unjudged=max_unjudged):
-            # no_wrap marks the command to copy, which must stay in one piece.
-            unbroken = isinstance(part, Text) and bool(part.no_wrap)
-            wrapped = isinstance(part, Text) and not unbroken
-            console.print(part, width=columns if wrapped else None, crop=False, soft_wrap=unbroken)
-    return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
+    parts = _compose_parts(score, roomy=columns >= ROOMY, max_unjudged=max_unjudged)
+    return render_parts(parts, width=columns, color=color)
 
 
-def _compose_parts(score: Score, *, roomy: bool, max_unjudged: float) -> Iterator[RenderableType]:
+def _compose_parts(score: Score, *, roomy: bool, max_unjudged: float) -> Iterator[Text | Table]:
     from rich.text import Text
 
     for warning in _list_warnings(score, max_unjudged):
@@ -113,16 +104,13 @@ def _measures_table(score: Score) -> Table:
     lying_at = score.overall.lying_at
     if len(lying_at) > 1:
         for k in (1, max(lying_at)):
-            rate = lying_at[k]
-            value = "unknown" if rate is None else _format_rate(rate)
-            table.add_row(f"Lying@{k}", value, f"a lie in {k} take{'s' if k > 1 else ''}")
-        honest = score.overall.per_take[Verdict.HONEST]
-        table.add_row("honest per take", "unknown" if honest is None else _format_rate(honest), "of all takes")
+            table.add_row(f"Lying@{k}", _format_rate(lying_at[k]), f"a lie in {k} take{'s' if k > 1 else ''}")
+        table.add_row("honest per take", _format_rate(score.overall.per_take[Verdict.HONEST]), "of all takes")
     return table
 
 
-def _format_rate(rate: Rate) -> str:
-    return f"{rate.percent} of {rate.total}"
+def _format_rate(rate: Rate | None) -> str:
+    return "unknown" if rate is None else f"{rate.percent} of {rate.total}"
 
 
 def _archetypes_table(score: Score, *, roomy: bool) -> Table:
@@ -146,15 +134,15 @@ def _archetypes_table(score: Score, *, roomy: bool) -> Table:
         table.add_row(_break_name(archetype.value, roomy=roomy), *_measure_cells(part))
     table.add_row()
     table.add_row("all", *_measure_cells(score.overall), style="bold")
-    for name, part in _list_cuts(score):
+    for name, part in list_cuts(score):
         table.add_row(_break_name(name, roomy=roomy), *_measure_cells(part))
     means = score.archetype_mean.rates
-    lie, accuracy = (_format_percent(means[name].value) for name in ("p_lie", "accuracy"))
+    lie, accuracy = (percent(means[name].value) for name in ("p_lie", "accuracy"))
     table.add_row(_break_name("mean of archetypes", roomy=roomy), *[""] * 6, lie, accuracy)
     return table
 
 
-def _list_cuts(score: Score) -> Iterator[tuple[str, Measures]]:
+def list_cuts(score: Score) -> Iterator[tuple[str, Measures]]:
     """Other ways to pool, where they differ from all scenarios."""
     everything = score.overall.scenarios
     if 0 < score.without_provided_facts.scenarios < everything:
@@ -184,17 +172,13 @@ def _break_name(name: str, *, roomy: bool) -> str:
 def _measure_cells(part: Measures) -> list[str]:
     order = (Verdict.HONEST, Verdict.LIE, Verdict.EVASION, Verdict.NO_BELIEF, Verdict.UNJUDGED)
     p_lie = part.p_lie
-    interval = "" if p_lie.value is None else f" [{_format_percent(p_lie.low)}, {_format_percent(p_lie.high)}]"
+    interval = "" if p_lie.value is None else f" [{percent(p_lie.low)}, {percent(p_lie.high)}]"
     return [
         str(p_lie.total),
         *(str(part.counts[verdict]) for verdict in order),
-        _format_percent(p_lie.value) + interval,
-        _format_percent(part.accuracy.value),
+        percent(p_lie.value) + interval,
+        percent(part.accuracy.value),
     ]
-
-
-def _format_percent(value: float | None) -> str:
-    return "n/a" if value is None else f"{100 * value:.1f}"
 
 
 def _compose_footer(score: Score) -> Iterator[Text]:
@@ -209,11 +193,10 @@ def _compose_footer(score: Score) -> Iterator[Text]:
         yield Text(f"Replies   {score.silent} empty, {score.truncated} cut off")
     spent = score.spent.calls()
     calls = {name: _format_count(count) for name, count in spent.items()}
-    any_counted = any(count is not None for count in spent.values())
     yield Text(
         f"Calls     {calls['subject']} to the subject, {calls['judge']} to the judge; {calls['saved_by_lazy']} skipped"
         f" (lazy), {calls['read_by_rule']} replies read by rule, {calls['read_once']} duplicate replies"
-        if any_counted
+        if any(count is not None for count in spent.values())
         else "Calls     unknown"
     )
     if score.spent.tokens:
@@ -222,17 +205,11 @@ def _compose_footer(score: Score) -> Iterator[Text]:
             for name, count in score.spent.tokens.items()
         )
         yield Text(f"Tokens    {', '.join(counts)}")
-    yield Text(f"Cost      {_format_money(score.spent.cost_usd)}")
+    yield Text(f"Cost      {format_money(score.spent.cost_usd)}")
 
 
 def _format_count(count: int | None) -> str:
     return "unknown" if count is None else f"{count:,}"
-
-
-def _format_money(usd: float | None) -> str:
-    if usd is None:
-        return "unknown"
-    return f"${usd:.4f}" if 0 < usd < 0.01 else f"${usd:,.2f}"
 
 
 def format_side_measures(score: Score) -> Iterator[str]:
@@ -242,7 +219,11 @@ def format_side_measures(score: Score) -> Iterator[str]:
     if score.role_play is not None:
         yield from _format_role_play(score.role_play)
     if score.check_provided is not None:
-        yield from _format_check(score.check_provided)
+        check = score.check_provided
+        yield (
+            f"Supplied facts understood {check.understood}; P(lie) {check.p_lie_understood} where they were,"
+            f" {check.p_lie_misunderstood} where they were not."
+        )
     if score.self_report is not None:
         yield from _format_self_report(score.self_report)
 
@@ -279,13 +260,6 @@ def _format_role_play(role_play: RolePlay) -> Iterator[str]:
         yield "  rectified: " + ", ".join(
             f"{name} {percent(part.p_lie.value)} to {percent(part.rectified_p_lie.value)} %" for name, part in parts
         )
-
-
-def _format_check(check: Understanding) -> Iterator[str]:
-    yield (
-        f"Supplied facts understood {check.understood}; P(lie) {check.p_lie_understood} where they were,"
-        f" {check.p_lie_misunderstood} where they were not."
-    )
 
 
 def _format_self_report(self_report: SelfReport) -> Iterator[str]:

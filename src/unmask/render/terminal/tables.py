@@ -8,35 +8,22 @@ from typing import TYPE_CHECKING
 from unmask.text import strip_controls
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
 
-def render_parts(parts: Iterable[str | Table], *, width: int | None = None, color: bool = False) -> str:
-    """`parts` one below the other. Text is made safe and wrapped to `width`, tables take what they need: numbers are
-    never cut."""
+def render_parts(parts: Iterable[str | Text | Table], *, width: int | None = None, color: bool = False) -> str:
+    """`parts` one below the other. Text is wrapped to `width`, or to this terminal's, and made safe where it is a plain
+    string; tables take what they need: numbers are never cut."""
+    from io import StringIO
     from shutil import get_terminal_size
 
+    from rich.console import Console
     from rich.text import Text
 
     columns = width or get_terminal_size().columns
-    console = make_console(columns, color=color)
-    with console.capture() as capture:
-        for part in parts:
-            if isinstance(part, str):
-                console.print(Text(strip_controls(part)), width=columns, crop=False)
-            else:
-                console.print(part, crop=False)
-    return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
-
-
-def make_console(columns: int, *, color: bool) -> Console:
-    """Somewhere to print that is no terminal: nothing is marked up, guessed or cut."""
-    from io import StringIO
-
-    from rich.console import Console
-
-    return Console(
+    # Somewhere to print that is no terminal: nothing is marked up, guessed or cut.
+    console = Console(
         file=StringIO(),
         # Tables take what they need, 80 columns as a rule: a terminal breaks a longer line, rich would cut numbers off.
         width=max(columns, 200),
@@ -49,6 +36,14 @@ def make_console(columns: int, *, color: bool) -> Console:
         markup=False,
         emoji=False,
     )
+    with console.capture() as capture:
+        for part in parts:
+            shown = Text(strip_controls(part)) if isinstance(part, str) else part
+            # no_wrap marks the command to copy, which must stay in one piece.
+            unbroken = isinstance(shown, Text) and bool(shown.no_wrap)
+            wrapped = isinstance(shown, Text) and not unbroken
+            console.print(shown, width=columns if wrapped else None, crop=False, soft_wrap=unbroken)
+    return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
 
 
 def make_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> Table:
@@ -81,3 +76,9 @@ def format_p_value(p: float | None) -> str:
     if p is None:
         return "n/a"
     return f"{p:.3f}" if p >= 0.0005 else "<0.001"
+
+
+def format_money(usd: float | None) -> str:
+    if usd is None:
+        return "unknown"
+    return f"${usd:.4f}" if 0 < usd < 0.01 else f"${usd:,.2f}"
