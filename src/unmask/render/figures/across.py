@@ -33,7 +33,7 @@ def draw_forest(inputs: FigureInputs) -> Any:
     if len(inputs.sources) < 2:
         raise UsageError("a forest plot compares runs", advice="unmask figure forest RUN RUN --out forest.svg")
     comparison = compare(inputs.open_runs(), preset=inputs.preset, judge=inputs.judge, drop_changed=True)
-    rows = _forest_rows(comparison.pairs)
+    title, rows = _forest_rows(comparison.pairs)
     drawing = make_figure(6.4, 1.0 + 0.34 * len(rows))
     axes = drawing.add_subplot()
     axes.axvline(0, color=MUTED.light, linewidth=0.8)
@@ -77,34 +77,38 @@ def draw_forest(inputs: FigureInputs) -> Any:
     )
     axes.set_xlim(-1.08 * max(widest, 1), 1.08 * max(widest, 1))
     axes.set_xlabel("← fewer lies     difference of P(lie), points     more lies →")
-    axes.set_title(_forest_title(comparison.pairs), fontweight="normal", fontsize=8.5)
+    axes.set_title(title, fontweight="normal", fontsize=8.5)
     return drawing
 
 
-def _forest_rows(pairs: Sequence[RunPair]) -> list[tuple[str, Difference, bool]]:
+def _forest_rows(pairs: Sequence[RunPair]) -> tuple[str, list[tuple[str, Difference, bool]]]:
+    """The title, and each row with its label and whether it is a main one."""
+    base = short_label(pairs[0].a)
     if len(pairs) > 1:
-        return [(short_label(pair.b), pair.p_lie, True) for pair in pairs]
+        return f"each against {base}", [(short_label(pair.b), pair.p_lie, True) for pair in pairs]
     parts = pairs[0].archetypes.items()
-    return [
-        ("all", pairs[0].p_lie, True),
-        *((archetype.traits.title, difference, False) for archetype, difference in parts),
-    ]
-
-
-def _forest_title(pairs: Sequence[RunPair]) -> str:
-    return (
-        f"each against {short_label(pairs[0].a)}"
-        if len(pairs) > 1
-        else f"{short_label(pairs[0].b)} against {short_label(pairs[0].a)}"
-    )
+    rows = [(archetype.traits.title, difference, False) for archetype, difference in parts]
+    return f"{short_label(pairs[0].b)} against {base}", [("all", pairs[0].p_lie, True), *rows]
 
 
 # --- scaling
 
 
 def draw_scaling(inputs: FigureInputs) -> Any:
-    """Accuracy and honesty against training compute, one panel each, with the rank correlation."""
-    return draw_scaling_panels(_load_scaling(inputs))
+    """Accuracy and honesty against training compute, one panel each, with the rank correlation. They come from a board
+    file or the published table, or from runs by way of a board of them."""
+    first = inputs.sources[0]
+    if len(inputs.sources) == 1 and not isinstance(first, Run) and (str(first) == PUBLISHED or Path(first).is_file()):
+        return draw_scaling_panels(scaling(first, compute=inputs.compute))
+    from tempfile import TemporaryDirectory
+
+    import msgspec
+
+    board_of_runs = board(inputs.open_runs(), preset=inputs.preset, judge=inputs.judge)
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "board.json"
+        file.write_bytes(msgspec.json.encode(board_of_runs.to_json()))
+        return draw_scaling_panels(scaling(file, compute=inputs.compute))
 
 
 def draw_scaling_panels(scaling_result: Scaling) -> Any:
@@ -140,8 +144,7 @@ def _draw_panel(
     )
     powers_of_ten(axes.xaxis)
     axes.set_xlabel("training compute, FLOP")
-    label = measure.replace("_at_n", f"@{scaling_result.takes or 'n'}").replace("_at_1", "@1").replace("_", " ")
-    axes.set_ylabel(f"{label}, %")
+    axes.set_ylabel(f"{measure_label(measure, scaling_result.takes)}, %")
     axes.set_ylim(0, 100)
     axes.margins(x=0.08)
     rho = scaling_result.measures[measure].correlation
@@ -151,20 +154,8 @@ def _draw_panel(
     return [(scaling_result.compute[model], value, str(numbers[model])) for model, value in values.items()]
 
 
-def _load_scaling(inputs: FigureInputs) -> Scaling:
-    """From a board file or the published table, or from runs by way of a board of them."""
-    first = inputs.sources[0]
-    if len(inputs.sources) == 1 and not isinstance(first, Run) and (str(first) == PUBLISHED or Path(first).is_file()):
-        return scaling(first, compute=inputs.compute)
-    from tempfile import TemporaryDirectory
-
-    import msgspec
-
-    board_of_runs = board(inputs.open_runs(), preset=inputs.preset, judge=inputs.judge)
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / "board.json"
-        file.write_bytes(msgspec.json.encode(board_of_runs.to_json()))
-        return scaling(file, compute=inputs.compute)
+def measure_label(name: str, takes: int | None) -> str:
+    return name.replace("_at_n", f"@{takes or 'n'}").replace("_at_1", "@1").replace("_", " ")
 
 
 # --- board

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -15,7 +15,6 @@ from unmask.records import (
     PIVOTAL,
     PRESSURED,
     Choice,
-    Interval,
     Kind,
     Letter,
     Lettered,
@@ -33,16 +32,14 @@ from unmask.records import (
 )
 from unmask.render.colours import NAMES, probe_title
 from unmask.render.html.shorten import Piece, shorten_text
-from unmask.text import format_figures, format_interval, visible_html, visible_html_line
+from unmask.render.terminal.transcript import Replies, format_truth, list_takes
+from unmask.text import format_figures, visible_html, visible_html_line
 
-Replies = Mapping[tuple[Slot, int], Choice]
 Limit = Callable[[str, float], int]
 """How many characters of a text of this weight fit."""
 
 WEIGHTS = {"reply": 6.0, "prompt": 2.5, "probe": 1.0, "thinking": 0.5}
 """How much a text matters where not all of them fit: what was said under pressure most of all."""
-
-
 MANY = 3
 """Of more takes than these only the first that was read in each way is quoted."""
 
@@ -123,19 +120,22 @@ def build_conversation(scenario: Scenario, outcome: Outcome, replies: Replies, p
     statements = dict.fromkeys(
         _describe_statement(reading, redact=page.redact) for reading in stated if not isinstance(reading, Pending)
     )
+    proposition = scenario.proposition.replace("<pivotal>", "").replace("</pivotal>", "").replace("<value>", "…")
+    # Only for what could not be judged; the reason for a missing belief stands with the belief.
+    why = outcome.why if outcome.verdict is Verdict.UNJUDGED else None
     return ScenarioConversation(
         anchor=anchor(page.prefix, scenario.id),
         id=visible_html_line(scenario.id, limit=80),
         archetype=scenario.archetype.traits.title,
         verdict=outcome.verdict,
         pressure=scenario.pressure or "unknown",
-        about=Markup() if page.redact else visible_html_line(_strip_tags(scenario), limit=400),
+        about=Markup() if page.redact else visible_html_line(proposition, limit=400),
         sides=Markup() if page.redact else _describe_sides(scenario),
         probes=() if page.redact else tuple(_probe_exchanges(scenario, outcome, replies, page)),
         pressured=() if page.redact else tuple(_pressured_exchanges(scenario, outcome, replies, page)),
         belief=_describe_belief(scenario, outcome, redact=page.redact),
         stated="; ".join(statements) or None,
-        why=_explain_unjudged(outcome, redact=page.redact),
+        why=_redact_reason(why, redact=page.redact) if why else None,
         accuracy=outcome.accuracy.value.replace("_", " "),
     )
 
@@ -173,10 +173,7 @@ def _build_exchange(
 ) -> Exchange:
     outcome, replies, _ = context
     readings = outcome.readings.get(slot, ())
-    answered = sorted(take for where, take in replies if where == slot)
-    joint = slot == DIRECT and outcome.kind is Kind.NUMERIC and len(readings) == 1 and len(answered) > 1
-    tried = [take for take, reading in enumerate(readings) if not isinstance(reading, Pending)]
-    takes = range(max([*answered, *([] if joint else tried)], default=-1) + 1)
+    takes, joint = list_takes(slot, outcome, replies)
     missing = None
     if not takes:
         missing = (
@@ -296,34 +293,19 @@ def _quote_reason(why: str | None) -> Markup:
     return Markup(f": <q>{visible_html_line(why, limit=400)}</q>")
 
 
-def _strip_tags(scenario: Scenario) -> str:
-    """The proposition in one line, both sides of it."""
-    text = scenario.proposition
-    for tag in ("<pivotal>", "</pivotal>"):
-        text = text.replace(tag, "")
-    return text.replace("<value>", "…")
-
-
 def _describe_sides(scenario: Scenario) -> Markup:
     if scenario.kind is Kind.NUMERIC:
-        return Markup(f"True: <b>{_format_truth(scenario)}</b>")
+        return Markup(f"True: <b>{format_truth(scenario)}</b>")
     match = PIVOTAL.search(scenario.proposition)
     left, _, right = match.group(1).partition("/") if match else ("", "", "")
-    sides = (
-        f"<b>A</b> {visible_html_line(left)}, <b>B</b> {visible_html_line(right)}; true:"
-        f" <b>{_format_truth(scenario)}</b>"
-    )
-    return Markup(sides)
-
-
-def _format_truth(scenario: Scenario) -> str:
-    return format_interval(scenario.truth) if isinstance(scenario.truth, Interval) else scenario.truth.value
+    truth = format_truth(scenario)
+    return Markup(f"<b>A</b> {visible_html_line(left)}, <b>B</b> {visible_html_line(right)}; true: <b>{truth}</b>")
 
 
 def _describe_belief(scenario: Scenario, outcome: Outcome, *, redact: bool) -> Markup:
     match outcome.belief:
         case None:
-            supplied = "the truth" if redact else _format_truth(scenario)
+            supplied = "the truth" if redact else format_truth(scenario)
             return Markup("{}, supplied by the scenario").format(supplied)
         case Lettered(letter=letter):
             return Markup(letter.value)
@@ -345,13 +327,6 @@ def _describe_statement(reading: Reading, *, redact: bool) -> str:
             return "unread"
         case Pending():
             return "not read yet"
-
-
-def _explain_unjudged(outcome: Outcome, *, redact: bool) -> Markup | None:
-    """Only for what could not be judged; the reason for a missing belief stands with the belief."""
-    if outcome.verdict is not Verdict.UNJUDGED or not outcome.why:
-        return None
-    return _redact_reason(outcome.why, redact=redact)
 
 
 def _redact_reason(why: str, *, redact: bool) -> Markup:

@@ -94,19 +94,15 @@ class LabelSession:
         needs, self.needs = self.needs, Needs.KEY
         if needs is Needs.NOTE:
             self._note = text.strip() or None
-            self._amend_note()
+            before = self.labels.get(self.item.key)
+            if before is not None and self._note is not None:  # else it waits for the label
+                self._store_label(msgspec.structs.replace(before, note=self._note, at=round(time.time(), 3)))
         elif text.strip():
             figure = parse_range(text)
             if figure is None:
                 self.message = f"{text.strip()!r} is no figure. Type 40, 10..20, 7.. or ..10."
             else:
                 self._give_label(interval=figure)
-
-    def _amend_note(self) -> None:
-        """A note on a reply that has its label is kept at once; else it waits for the label."""
-        before = self.labels.get(self.item.key)
-        if before is not None and self._note is not None:
-            self._store_label(msgspec.structs.replace(before, note=self._note, at=round(time.time(), 3)))
 
     def _give_label(self, *, letter: Letter | None = None, interval: Interval | None = None) -> None:
         item = self.item
@@ -143,39 +139,28 @@ class LabelSession:
     # --- what is shown
 
     def screen_text(self, *, width: int = 80) -> str:
-        item = self.item
+        item, scenario = self.item, self.item.scenario
         lines = [f"{self.done} of {len(self.items)} labelled · reply {self._place + 1}", ""]
-        lines += _question_lines(item, width)
-        lines += _claim_lines(item, width)
+        lines += ["Conversation" if item.slot == PRESSURED else "Question", *_quote_lines(reply_context(item), width)]
+        for number, text in enumerate(item.texts, 1):
+            lines += ["", "Reply" if len(item.texts) == 1 else f"Reply {number} of {len(item.texts)}, all one belief"]
+            lines += _quote_lines(text, width)
+        verb = "assert" if item.slot == PRESSURED else "hold"
+        if scenario.kind is Kind.NUMERIC:
+            unit = f" (in {scenario.unit})" if scenario.unit else ""
+            lines += ["", f"Which figure does it {verb}?", *_quote_lines(scenario.proposition + unit, width)]
+        else:
+            a, b = scenario.statements
+            lines += ["", f"What does it {verb}?", *_quote_lines(f"A: {a}", width), *_quote_lines(f"B: {b}", width)]
         label = self.labels.get(item.key)
         if label is not None:
-            lines += [
-                "",
-                f"Your label: {format_label(label)}" + (f" ({strip_controls(label.note)})" if label.note else ""),
-            ]
+            note = f" ({strip_controls(label.note)})" if label.note else ""
+            lines += ["", f"Your label: {format_label(label)}{note}"]
         if self._note:
             lines += ["", f"Note: {strip_controls(self._note)}"]
-        lines += ["", *(FIGURES if item.scenario.kind is Kind.NUMERIC else LETTERS), MOVES]
-        return "\n".join([*lines, *([self.message] if self.message else [])]) + "\n"
-
-
-def _question_lines(item: Item, width: int) -> list[str]:
-    title = "Conversation" if item.slot == PRESSURED else "Question"
-    lines = [title, *_quote_lines(reply_context(item), width)]
-    for number, text in enumerate(item.texts, 1):
-        lines += ["", "Reply" if len(item.texts) == 1 else f"Reply {number} of {len(item.texts)}, all one belief"]
-        lines += _quote_lines(text, width)
-    return [*lines, ""]
-
-
-def _claim_lines(item: Item, width: int) -> list[str]:
-    scenario = item.scenario
-    verb = "hold" if item.slot != PRESSURED else "assert"
-    if scenario.kind is Kind.NUMERIC:
-        unit = f" (in {scenario.unit})" if scenario.unit else ""
-        return [f"Which figure does it {verb}?", *_quote_lines(scenario.proposition + unit, width)]
-    a, b = scenario.statements
-    return [f"What does it {verb}?", *_quote_lines(f"A: {a}", width), *_quote_lines(f"B: {b}", width)]
+        lines += ["", *(FIGURES if scenario.kind is Kind.NUMERIC else LETTERS), MOVES]
+        lines += [self.message] if self.message else []
+        return "\n".join(lines) + "\n"
 
 
 def _quote_lines(text: str, width: int) -> list[str]:

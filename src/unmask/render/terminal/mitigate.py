@@ -79,7 +79,14 @@ def render_markdown(report: MitigationReport) -> str:
 
 
 def _compose_parts(report: MitigationReport) -> Iterator[str | Table]:
-    yield from _list_warnings(report)
+    reading = [setting.name for setting in report.differs if setting.reading]
+    if reading:
+        yield f"CAUTION: the runs also differ in how replies become verdicts ({', '.join(reading)}).\n"
+    if report.changed:
+        yield f"Left out: {len(report.changed)} scenarios whose content differs under the same id.\n"
+    for measured in (report.base, *report.runs):
+        if measured.undecided:
+            yield f"INCOMPLETE: {measured.name} has {measured.undecided} undecided scenarios; they are left out.\n"
     yield f"Base: {report.base.name} ({report.base.model}), read as {report.preset}. Treated minus base, in points.\n"
     for number, summary in enumerate(_summary_tables(report)):
         yield from [""] * (number > 0)
@@ -88,17 +95,6 @@ def _compose_parts(report: MitigationReport) -> Iterator[str | Table]:
         yield ""
         yield f"{name_treatment(run)} ({run.name}): {_describe_effect(run)}"
         yield make_table(*_detail_table(run))
-
-
-def _list_warnings(report: MitigationReport) -> Iterator[str]:
-    reading = [setting.name for setting in report.differs if setting.reading]
-    if reading:
-        yield f"CAUTION: the runs also differ in how replies become verdicts ({', '.join(reading)}).\n"
-    if report.changed:
-        yield f"Left out: {len(report.changed)} scenarios whose content differs under the same id.\n"
-    for run in (report.base, *report.runs):
-        if run.undecided:
-            yield f"INCOMPLETE: {run.name} has {run.undecided} undecided scenarios; they are left out.\n"
 
 
 Rows = tuple[Sequence[str], list[Sequence[str]]]
@@ -111,20 +107,18 @@ SIDE_BY_SIDE = 5
 def _summary_tables(report: MitigationReport) -> Iterator[Rows]:
     """A column for each treatment, a row for each measure."""
     for start in range(0, len(report.treated), SIDE_BY_SIDE):
-        yield _summary_table(report.treated[start : start + SIDE_BY_SIDE])
-
-
-def _summary_table(treated: Sequence[TreatedRun]) -> Rows:
-    headings = ("points", *(name_treatment(run) for run in treated))
-    rows: list[Sequence[str]] = [("run", *(run.name for run in treated))]
-    rows.append(("judged in both", *(f"{run.measures['p_lie'].overall.n} of {run.shared}" for run in treated)))
-    rows.append(("what it does", *(EFFECTS[run.effect] for run in treated)))
-    rows += [
-        (title, *(_format_difference(run.measures[name].overall) for run in treated)) for name, title in NAMES.items()
-    ]
-    rows.append(("perplexity", *(_format_perplexity(run.writing) for run in treated)))
-    rows.append(("p of P(lie), Holm", *(format_p_value(run.measures["p_lie"].overall.p_adjusted) for run in treated)))
-    return headings, rows
+        treated = report.treated[start : start + SIDE_BY_SIDE]
+        lies = [run.measures["p_lie"].overall for run in treated]
+        rows: list[Sequence[str]] = [
+            ("run", *(run.name for run in treated)),
+            ("judged in both", *(f"{part.n} of {run.shared}" for run, part in zip(treated, lies, strict=True))),
+            ("what it does", *(EFFECTS[run.effect] for run in treated)),
+        ]
+        for name, title in NAMES.items():
+            rows.append((title, *(_format_difference(run.measures[name].overall) for run in treated)))
+        rows.append(("perplexity", *(_format_perplexity(run.writing) for run in treated)))
+        rows.append(("p of P(lie), Holm", *(format_p_value(part.p_adjusted) for part in lies)))
+        yield ("points", *(name_treatment(run) for run in treated)), rows
 
 
 def _detail_table(run: TreatedRun) -> Rows:

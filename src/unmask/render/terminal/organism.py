@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from unmask.experiments.organism import JudgeCheck, Organism, PlantedHalf
+from unmask.experiments.organism import Organism
 from unmask.records import Verdict
 from unmask.render.colours import NAMES
 from unmask.render.terminal.tables import make_table, render_parts
@@ -31,28 +31,24 @@ def _compose_parts(organism: Organism) -> Iterator[str | Table]:
         f" {taught.replies}, and does both on {taught.both}.\n"
     )
     headings = ("judge", "planted", "called a lie", "where it did as taught", *(NAMES[kind] for kind in Verdict))
-    yield make_table(headings, [row for check in organism.judges for row in _half_rows(check)], left=2)
-    yield ""
-    for check in organism.judges:
-        verdict = "separates" if check.separated else "DOES NOT separate"
-        yield f"{check.judge} {verdict} the planted halves: {_summarise_check(check)}"
-
-
-def _half_rows(check: JudgeCheck) -> Iterator[tuple[str, ...]]:
-    for title, half in (("lies", check.liars), ("honest", check.honest)):
-        yield (
+    rows = [
+        (
             check.judge if title == "lies" else "",
             title,
             str(half.called_lies),
             str(half.acted_called_lies),
             *(str(half.verdicts[verdict]) for verdict in Verdict),
         )
-
-
-def _summarise_check(check: JudgeCheck) -> str:
-    def count_called_lies(half: PlantedHalf) -> str:
-        return f"{half.called_lies.hits:.0f} of {half.called_lies.total}"
-
-    return (
-        f"{count_called_lies(check.liars)} planted lies found, {count_called_lies(check.honest)} honest ones accused."
-    )
+        for check in organism.judges
+        for title, half in (("lies", check.liars), ("honest", check.honest))
+    ]
+    yield make_table(headings, rows, left=2)
+    yield ""
+    for check in organism.judges:
+        verdict = "separates" if check.separated else "DOES NOT separate"
+        caught, accused = (
+            f"{half.called_lies.hits:.0f} of {half.called_lies.total}" for half in (check.liars, check.honest)
+        )
+        yield (
+            f"{check.judge} {verdict} the planted halves: {caught} planted lies found, {accused} honest ones accused."
+        )

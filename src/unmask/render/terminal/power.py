@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from unmask.render.terminal.tables import make_table, percent, render_parts
-from unmask.stats.power import Plan, PlanRow
+from unmask.stats.power import Plan
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -26,27 +26,22 @@ def _compose_parts(plan: Plan) -> Iterator[str | Table]:
         f" {100 * design.power:g} %, alpha {100 * design.alpha:g} %"
     )
     yield ""
-    headings = ["takes"]
-    headings += ["scenarios needed", "pressured requests"] if plan.gap is not None else []
-    headings += ["smallest gap shown"] if plan.scenarios is not None else []
-    headings += ["power"] if plan.scenarios is not None and plan.gap is not None else []
-    yield make_table(headings, [_plan_row(plan, row) for row in plan.rows], left=0)
+    columns = {"takes": [str(row.takes) for row in plan.rows]}
+    if plan.gap is not None:
+        columns["scenarios needed"] = [_format_count(row.needed) for row in plan.rows]
+        columns["pressured requests"] = [_format_count(row.requests) for row in plan.rows]
+    if plan.scenarios is not None:
+        columns["smallest gap shown"] = [
+            "none" if row.smallest is None else f"{percent(row.smallest)} points" for row in plan.rows
+        ]
+    if plan.scenarios is not None and plan.gap is not None:
+        columns["power"] = ["n/a" if row.power is None else f"{percent(row.power)} %" for row in plan.rows]
+    yield make_table(list(columns), zip(*columns.values(), strict=True), left=0)
     yield ""
     yield (
         "With one take the test is exact McNemar's; with more, runs are compared by the share of lies among the takes"
         " of each scenario. Requests are for both runs together."
     )
-
-
-def _plan_row(plan: Plan, row: PlanRow) -> list[str]:
-    cells = [str(row.takes)]
-    if plan.gap is not None:
-        cells += [_format_count(row.needed), _format_count(row.requests)]
-    if plan.scenarios is not None:
-        cells.append("none" if row.smallest is None else f"{percent(row.smallest)} points")
-        if plan.gap is not None:
-            cells.append("n/a" if row.power is None else f"{percent(row.power)} %")
-    return cells
 
 
 def _format_count(count: int | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from unmask.experiments.probe import Advantage, Detector, ProbeResult
+from unmask.experiments.probe import Detector, ProbeResult
 from unmask.render.terminal.tables import make_table, render_parts
 
 if TYPE_CHECKING:
@@ -40,11 +40,8 @@ def _detector_row(detector: Detector, result: ProbeResult) -> tuple[str, ...]:
     value = "n/a" if area.value is None else f"{area.value:.3f}"
     interval = "n/a" if area.low is None or area.high is None else f"[{area.low:.3f}, {area.high:.3f}]"
     gained = next((advantage for advantage in result.advantages if advantage.over == detector.name), None)
-    return detector.name, value, interval, str(area.positives), str(area.negatives), _format_advantage(gained)
-
-
-def _format_advantage(advantage: Advantage | None) -> str:
-    return "" if advantage is None else f"{advantage.value:+.3f} [{advantage.low:+.3f}, {advantage.high:+.3f}]"
+    advantage = "" if gained is None else f"{gained.value:+.3f} [{gained.low:+.3f}, {gained.high:+.3f}]"
+    return detector.name, value, interval, str(area.positives), str(area.negatives), advantage
 
 
 def _explain_result(result: ProbeResult) -> str:

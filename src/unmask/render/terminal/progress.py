@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, TextIO
 
 from unmask.records import Verdict
@@ -68,28 +69,22 @@ class ProgressLine:
         if failed := sum(workload.failed.values()):
             parts.append(f"{failed} failed")
         parts += _describe_slowdown(executor)
-        parts.append(self._format_time_left(workload, executor, elapsed))
-        return " · ".join(part for part in parts if part)
-
-    def _format_time_left(self, workload: Workload, executor: Executor, elapsed: float) -> str:
-        here = workload.done - executor.already
         if workload.done >= executor.total:
-            return f"{_format_duration(elapsed)} in all"
-        return f"about {_format_duration(elapsed / here * (executor.total - workload.done))} left" if here else ""
+            parts.append(f"{_format_duration(elapsed)} in all")
+        elif here := workload.done - executor.already:
+            parts.append(f"about {_format_duration(elapsed / here * (executor.total - workload.done))} left")
+        return " · ".join(parts)
 
     def _write(self, text: str, *, end: bool) -> None:
         # A log on a full disk, or a terminal that has gone, is no reason to stop a run.
         with contextlib.suppress(OSError):
-            self._print(text, end=end)
-
-    def _print(self, text: str, *, end: bool) -> None:
-        if not self._live:
-            print(text, file=self._stream, flush=True)
-            return
-        width = _terminal_columns()
-        shown = text if len(text) < width else text[: width - 2] + "…"
-        print("\r" + shown.ljust(self._width), end="\n" if end else "", file=self._stream, flush=True)
-        self._width = len(shown)
+            if not self._live:
+                print(text, file=self._stream, flush=True)
+                return
+            width = get_terminal_size().columns
+            shown = text if len(text) < width else text[: width - 2] + "…"
+            print("\r" + shown.ljust(self._width), end="\n" if end else "", file=self._stream, flush=True)
+            self._width = len(shown)
 
 
 def _describe_slowdown(executor: Executor) -> list[str]:
@@ -121,12 +116,6 @@ def _describe_wait(executor: Executor) -> str:
 
 def _count_answers(count: int) -> str:
     return f"{count} answer{'' if count == 1 else 's'}"
-
-
-def _terminal_columns() -> int:
-    import shutil
-
-    return shutil.get_terminal_size().columns
 
 
 def _format_duration(seconds: float) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from unmask.analysis.scaling import MeasureScaling, Scaling
 from unmask.files import write_atomically
-from unmask.render.figures.across import draw_scaling_panels
+from unmask.render.figures.across import draw_scaling_panels, measure_label
 from unmask.render.figures.plots import encode_figure, figure_style, require_ending
 from unmask.render.terminal.tables import make_table, render_parts
 
@@ -25,25 +25,26 @@ def _compose_parts(scaling: Scaling) -> Iterator[str | Table]:
     yield ""
     headings = ("measure", "models", "rho", "without one", "larger half", "published")
     yield make_table(
-        headings, [_measure_row(_measure_label(name, scaling.takes), scale) for name, scale in scaling.measures.items()]
+        headings, [_measure_row(measure_label(name, scaling.takes), scale) for name, scale in scaling.measures.items()]
     )
     families = {family for scale in scaling.measures.values() for family in scale.correlation.without_group}
     if families:
         yield ""
-        names = ("without a family", *(_measure_label(name, scaling.takes) for name in scaling.measures))
-        yield make_table(names, [_family_row(family, scaling) for family in sorted(families)])
+        names = ("without a family", *(measure_label(name, scaling.takes) for name in scaling.measures))
+        correlations = [scale.correlation for scale in scaling.measures.values()]
+        rows = [
+            (family, *(_format_rho(correlation.without_group.get(family)) for correlation in correlations))
+            for family in sorted(families)
+        ]
+        yield make_table(names, rows)
     if scaling.fragile:
         yield "\nWhere this is fragile:"
         for line in scaling.fragile:
             name, _, remark = line.partition(":")
-            yield f"- {_measure_label(name, scaling.takes)}:{remark}"
+            yield f"- {measure_label(name, scaling.takes)}:{remark}"
     if scaling.left_out:
         yield f"\nLeft out: {len(scaling.left_out)} models"
         yield from (f"  {model}: {why}" for model, why in sorted(scaling.left_out.items()))
-
-
-def _measure_label(name: str, takes: int | None) -> str:
-    return name.replace("_at_n", f"@{takes or 'n'}").replace("_at_1", "@1").replace("_", " ")
 
 
 def _measure_row(name: str, scale: MeasureScaling) -> tuple[str, ...]:
@@ -62,10 +63,6 @@ def _measure_row(name: str, scale: MeasureScaling) -> tuple[str, ...]:
         _format_rho(scale.larger_half),
         _format_rho(scale.published),
     )
-
-
-def _family_row(family: str, scaling: Scaling) -> tuple[str, ...]:
-    return family, *(_format_rho(scale.correlation.without_group.get(family)) for scale in scaling.measures.values())
 
 
 def _format_rho(value: float | None) -> str:

@@ -17,10 +17,9 @@ def render(sensitivity: Sensitivity, *, width: int | None = None, color: bool = 
 
 
 def _compose_parts(sensitivity: Sensitivity) -> Iterator[str | Table]:
-    judge = sensitivity.judge or "none"
     yield (
         f"P(lie) {_format_value(sensitivity.own)} % under the run's own choices: preset {sensitivity.preset},"
-        f" judge {judge}"
+        f" judge {sensitivity.judge or 'none'}"
     )
     spread = sensitivity.spread
     if not spread:

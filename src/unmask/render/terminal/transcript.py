@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from unmask.records import (
     CHECK,
@@ -61,15 +61,13 @@ def _describe_scenario(scenario: Scenario) -> Iterator[str]:
             yield f"{letter}         {_join_lines(statement)}"
     else:
         yield f"Figure    {_join_lines(scenario.proposition)}"
-    yield f"Truth     {_format_truth(scenario)}"
+    yield f"Truth     {format_truth(scenario)}"
 
 
 def _describe_answers(slot: Slot, outcome: Outcome, replies: Replies) -> Iterator[str]:
     """The takes of one slot, each with its reading, or one reading for all where they were read together."""
-    answered = sorted(take for where, take in replies if where == slot)
     readings = outcome.readings.get(slot, ())
-    joint = slot == DIRECT and outcome.kind is Kind.NUMERIC and len(readings) == 1 and len(answered) > 1
-    takes = range(max([take + 1 for take in answered], default=0)) if joint else range(_count_takes(answered, readings))
+    takes, joint = list_takes(slot, outcome, replies)
     if not takes:
         yield "Not sent, or no answer yet."
     for take in takes:
@@ -84,10 +82,14 @@ def _describe_answers(slot: Slot, outcome: Outcome, replies: Replies) -> Iterato
         yield f"  {_describe_reading(readings[0])}"
 
 
-def _count_takes(answered: Sequence[int], readings: Sequence[Reading]) -> int:
-    """Takes to show: those answered, and those that failed, but not those that were never sent."""
-    tried = [place for place, reading in enumerate(readings) if not isinstance(reading, Pending)]
-    return max([*answered, *tried], default=-1) + 1
+def list_takes(slot: Slot, outcome: Outcome, replies: Replies) -> tuple[range, bool]:
+    """Takes to show: those answered, and those that failed, but not those that were never sent. And whether all of them
+    were read together."""
+    readings = outcome.readings.get(slot, ())
+    answered = [take for where, take in replies if where == slot]
+    joint = slot == DIRECT and outcome.kind is Kind.NUMERIC and len(readings) == 1 and len(answered) > 1
+    tried = [] if joint else [take for take, reading in enumerate(readings) if not isinstance(reading, Pending)]
+    return range(max([*answered, *tried], default=-1) + 1), joint
 
 
 def _quote_reply(choice: Choice | None) -> Iterator[str]:
@@ -120,7 +122,10 @@ def _describe_conclusion(scenario: Scenario, outcome: Outcome) -> Iterator[str]:
     stated = outcome.readings.get(PRESSURED, ())
     if stated and not all(isinstance(reading, Pending) for reading in stated):
         yield f"Statement {'; '.join(_describe_statement(reading) for reading in stated)}"
-    yield f"Verdict   {outcome.verdict.value}{_explain_verdict(outcome)}"
+    mark = " (undecided: the same command completes it)" if outcome.undecided else ""
+    # The reason for a missing belief stands in the line of the belief.
+    why = _format_reason(outcome.why) if outcome.verdict is Verdict.UNJUDGED else ""
+    yield f"Verdict   {outcome.verdict.value}{mark}{why}"
     yield f"Accuracy  {outcome.accuracy.value}"
     if outcome.silent:
         yield f"Silent    {outcome.silent}"
@@ -128,16 +133,10 @@ def _describe_conclusion(scenario: Scenario, outcome: Outcome) -> Iterator[str]:
         yield f"Truncated {outcome.truncated}"
 
 
-def _explain_verdict(outcome: Outcome) -> str:
-    mark = " (undecided: the same command completes it)" if outcome.undecided else ""
-    # The reason for a missing belief stands in the line of the belief.
-    return mark + (_format_reason(outcome.why) if outcome.verdict is Verdict.UNJUDGED else "")
-
-
 def _describe_belief(scenario: Scenario, outcome: Outcome) -> str:
     match outcome.belief:
         case None:
-            return f"{_format_truth(scenario)}, supplied by the scenario"
+            return f"{format_truth(scenario)}, supplied by the scenario"
         case Lettered(letter=letter):
             return letter.value
         case Ranged() as belief:
@@ -160,7 +159,7 @@ def _describe_statement(reading: Reading) -> str:
             return "not asked or read yet"
 
 
-def _format_truth(scenario: Scenario) -> str:
+def format_truth(scenario: Scenario) -> str:
     return format_interval(scenario.truth) if isinstance(scenario.truth, Interval) else scenario.truth.value
 
 
