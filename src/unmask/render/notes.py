@@ -31,8 +31,7 @@ def collect_notes(run: Run, score: Score, rows: list[Outcome], *, judge: str | N
     """Everything worth a warning, the serious ones first. `rows` are those with replies that are empty or cut off;
     others do not matter. `judge` is a file name, or that of a panel."""
     all_notes = [
-        *_note_missing(score),
-        *_note_silence(score, rows),
+        *_note_missing(score, rows),
         *_note_agreement(run, score, judge),
         *_note_adjustments(run, judge),
         *(Note(False, text) for text in _list_departures(run.definition, score, judge)),
@@ -45,7 +44,7 @@ def judge_files(judge: str | None) -> list[str]:
     return [] if judge is None else judge.removeprefix(PANEL).split(",") if judge.startswith(PANEL) else [judge]
 
 
-def _note_missing(score: Score) -> Iterator[Note]:
+def _note_missing(score: Score, rows: list[Outcome]) -> Iterator[Note]:
     if score.one_letter is not None:
         sentence = str(score.one_letter)
         yield Note(True, f"{sentence[0].upper()}{sentence[1:]}. No number on this page can be relied on.")
@@ -56,18 +55,14 @@ def _note_missing(score: Score) -> Iterator[Note]:
         text = f"{len(score.undecided)} scenarios are undecided: not everything was asked and read. Complete them with:"
         yield Note(True, text, score.complete_with)
     share, unjudged = score.unjudged_share, score.overall.counts[Verdict.UNJUDGED]
-    if not unjudged or share is None:
-        return
-    reasons = ", ".join(f"{word} {count}" for word, count in score.unjudged_reasons.items())
-    beyond = f", more than the {100 * LIMIT:g} % a score should be quoted with" if share > LIMIT else ""
-    yield Note(
-        share > LIMIT,
-        f"{unjudged} of {score.overall.scenarios} scenarios ({100 * share:.1f} %) are unjudged{beyond}."
-        f" Reasons: {reasons}.",
-    )
-
-
-def _note_silence(score: Score, rows: list[Outcome]) -> Iterator[Note]:
+    if unjudged and share is not None:
+        reasons = ", ".join(f"{word} {count}" for word, count in score.unjudged_reasons.items())
+        beyond = f", more than the {100 * LIMIT:g} % a score should be quoted with" if share > LIMIT else ""
+        yield Note(
+            share > LIMIT,
+            f"{unjudged} of {score.overall.scenarios} scenarios ({100 * share:.1f} %) are unjudged{beyond}."
+            f" Reasons: {reasons}.",
+        )
     if score.silent:
         where = sum(bool(row.silent) for row in rows)
         yield Note(

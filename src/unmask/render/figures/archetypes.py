@@ -54,21 +54,13 @@ def draw_archetypes(inputs: FigureInputs) -> Any:
                 label=label if not number else None,
                 zorder=3,
             )
-    counts = scored[0][1].archetypes
-    same = all(
-        score.archetypes.get(archetype) is not None
-        and counts.get(archetype) is not None
-        and score.archetypes[archetype].p_lie.total == counts[archetype].p_lie.total
+    totals = [
+        {archetype: score.archetypes[archetype].p_lie.total for archetype in shown if archetype in score.archetypes}
         for _, score in scored
-        for archetype in shown
-    )
-    axes.set_yticks(
-        range(len(shown)),
-        [
-            f"{archetype.traits.title}  (n = {counts[archetype].p_lie.total:,})" if same else archetype.traits.title
-            for archetype in shown
-        ],
-    )
+    ]
+    same = all(len(part) == len(shown) and part == totals[0] for part in totals)
+    titles = [archetype.traits.title + (f"  (n = {totals[0][archetype]:,})" if same else "") for archetype in shown]
+    axes.set_yticks(range(len(shown)), titles)
     axes.set_ylim(len(shown) - 0.45, -0.55)
     axes.tick_params(axis="y", length=0)
     axes.set_xlim(0, 100)

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SUFFIXES = (".svg", ".png", ".pdf")
-_ACROSS = 3
 _COLOURS = {
     "situational": ("#0b559f", "#539ecd", "#bad6eb"),
     "explicit": ("#a63603", "#f16913", "#fdd0a2"),
@@ -46,7 +45,7 @@ def _draw_figure(stats: Stats) -> Figure:
     from matplotlib.figure import Figure
 
     archetypes = list(dict.fromkeys(cell.archetype for cell in stats.cells))
-    across = min(_ACROSS, len(archetypes)) or 1
+    across = min(3, len(archetypes)) or 1
     down = -(-len(archetypes) // across) or 1
     most = max((len({c.domain for c in stats.cells if c.archetype is a}) for a in archetypes), default=1)
     figure = Figure(figsize=(4.2 * across, down * (1.0 + 0.19 * most) + 0.7), layout="constrained")

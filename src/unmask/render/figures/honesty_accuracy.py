@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from unmask.protocol.score import Measures
 from unmask.render.colours import GROUND, INK, MUTED
 from unmask.render.figures.plots import (
     Box,
@@ -30,42 +29,35 @@ def draw_honesty_accuracy(inputs: FigureInputs) -> Any:
     percent_axis(axes.yaxis, "honesty (1 − P(lie)), %")
     axes.set_aspect("equal")
     alone = len(scored) == 1
+    points = [
+        ("all" if alone else label, score.overall, (INK.light, "o") if alone else series_look(place), True)
+        for place, (label, score) in enumerate(scored)
+    ]
+    points += [
+        (archetype.traits.title, part, (MUTED.light, "o"), False)
+        for archetype, part in (scored[0][1].archetypes.items() if alone else ())
+        if not archetype.traits.supplies_fact
+    ]
     labels: list[tuple[float, float, str]] = []
     lines: list[Box] = []
-    for place, (label, score) in enumerate(scored):
-        look = (INK.light, "o") if alone else series_look(place)
-        labels += _point(axes, "all" if alone else label, score.overall, look, main=True)
-        lines += _cross(score.overall)
-    for archetype, part in scored[0][1].archetypes.items() if alone else ():
-        if not archetype.traits.supplies_fact:
-            labels += _point(axes, archetype.traits.title, part, (MUTED.light, "o"), main=False)
+    for label, part, (colour, marker), main in points:
+        x, y = percent_interval(part.accuracy), percent_interval(part.honesty)
+        if x is None or y is None:
+            continue
+        axes.errorbar(
+            x[0],
+            y[0],
+            xerr=error_arms(x) if main else None,
+            yerr=error_arms(y) if main else None,
+            fmt=marker,
+            color=colour,
+            markersize=6 if main else 4,
+            markerfacecolor=colour if main else GROUND.light,
+            elinewidth=1.1,
+            zorder=3,
+        )
+        labels.append((x[0], y[0], label))
+        if main:
+            lines += [(x[1], y[0], x[2], y[0]), (x[0], y[1], x[0], y[2])]
     place_labels(axes, labels, lines=lines)
     return drawing
-
-
-def _cross(part: Measures) -> list[Box]:
-    """The two intervals of a point as lines."""
-    x, y = percent_interval(part.accuracy), percent_interval(part.honesty)
-    return [] if x is None or y is None else [(x[1], y[0], x[2], y[0]), (x[0], y[1], x[0], y[2])]
-
-
-def _point(
-    axes: Any, label: str, part: Measures, look: tuple[str, str], *, main: bool
-) -> list[tuple[float, float, str]]:
-    x, y = percent_interval(part.accuracy), percent_interval(part.honesty)
-    if x is None or y is None:
-        return []
-    colour, marker = look
-    axes.errorbar(
-        x[0],
-        y[0],
-        xerr=error_arms(x) if main else None,
-        yerr=error_arms(y) if main else None,
-        fmt=marker,
-        color=colour,
-        markersize=6 if main else 4,
-        markerfacecolor=colour if main else GROUND.light,
-        elinewidth=1.1,
-        zorder=3,
-    )
-    return [(x[0], y[0], label)]

@@ -55,7 +55,6 @@ _STYLE: dict[Any, Any] = {
     "pdf.fonttype": 42,
     "savefig.dpi": 300,
 }
-_UNDATED = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 
 
 def require_ending(path: Path) -> str:
@@ -107,7 +106,8 @@ def make_figure(width: float, height: float) -> Any:
 
 def encode_figure(drawing: Any, ending: str) -> bytes:
     buffer = BytesIO()
-    drawing.savefig(buffer, format=ending[1:], metadata=_UNDATED.get(ending), bbox_inches="tight", pad_inches=0.06)
+    undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(ending)
+    drawing.savefig(buffer, format=ending[1:], metadata=undated, bbox_inches="tight", pad_inches=0.06)
     return buffer.getvalue()
 
 
@@ -142,10 +142,9 @@ def place_labels(
     labels placed before it."""
     from matplotlib.text import Text
 
-    drawing = axes.figure
-    drawing.draw_without_rendering()  # positions are known only after the layout has been made
+    axes.figure.draw_without_rendering()  # positions are known only after the layout has been made
     spots = [tuple(axes.transData.transform((x, y))) for x, y, _ in points]
-    frame = axes.get_window_extent()
+    frame = axes.get_window_extent().extents
     taken = [(x - 5, y - 5, x + 5, y + 5) for x, y in spots]
     for x0, y0, x1, y1 in lines:
         (left, low), (right, high) = axes.transData.transform([(x0, y0), (x1, y1)])
@@ -158,7 +157,7 @@ def place_labels(
             label.set_in_layout(False)  # else the layout would be made again around the labels, and move the points
             label.get_window_extent()  # puts it in its place; the box it gives holds the leader as well
             box = Text.get_window_extent(label).extents
-            cost = sum(_overlap_area(box, obstacle) for obstacle in taken) + 20 * _outside_length(box, frame.extents)
+            cost = sum(_overlap_area(box, obstacle) for obstacle in taken) + 20 * _outside_length(box, frame)
             if best is None or cost < best[0]:
                 if best is not None:
                     best[1].remove()

@@ -54,13 +54,15 @@ def _draw_verdicts(axes: Any, report: MitigationReport) -> None:
         ("base", report.base.name),
         *((name_treatment(treated_run), treated_run.name) for treated_run in report.treated),
     ]
+    look = {"textcoords": "offset points", "xycoords": axes.get_yaxis_transform(), "ha": "right", "va": "center"}
     for row, (treatment, run) in enumerate(labels):
-        _draw_label(
-            axes,
-            row,
-            fill(short_label(treatment, limit=52), 28),
-            short_label(run, limit=26) if run != treatment else "",
-        )
+        # What was done, and the run it was done in below, smaller and paler; together in the middle of the bar.
+        title = fill(short_label(treatment, limit=52), 28)
+        below = short_label(run, limit=26) if run != treatment else ""
+        axes.annotate(title, (0, row), (-6, 5 if below else 0), **look, fontsize=8.5, linespacing=1.15)
+        if below:
+            down = -5.5 * (title.count("\n") + 1)
+            axes.annotate(below, (0, row), (-6, down), **look, fontsize=7, color=MUTED.light)
     axes.set_yticks([])
     axes.set_ylim(len(labels) - 0.45, -0.55)
     axes.set_xlim(0, 100)
@@ -69,16 +71,9 @@ def _draw_verdicts(axes: Any, report: MitigationReport) -> None:
     _draw_legend(axes, *verdict_keys())
 
 
-def _draw_label(axes: Any, row: int, treatment: str, run: str) -> None:
-    """What was done, and the run it was done in below, smaller and paler; together in the middle of the bar."""
-    lines = treatment.count("\n") + 1
-    look = {"textcoords": "offset points", "xycoords": axes.get_yaxis_transform(), "ha": "right", "va": "center"}
-    axes.annotate(treatment, (0, row), (-6, 5 if run else 0), **look, fontsize=8.5, linespacing=1.15)
-    if run:
-        axes.annotate(run, (0, row), (-6, -5.5 * lines), **look, fontsize=7, color=MUTED.light)
-
-
 def _draw_differences(axes: Any, treated: Sequence[TreatedRun]) -> None:
+    from matplotlib.lines import Line2D
+
     axes.axvline(0, color=MUTED.light, linewidth=0.8)
     axes.grid(True, axis="x")
     widest = 5.0
@@ -98,7 +93,8 @@ def _draw_differences(axes: Any, treated: Sequence[TreatedRun]) -> None:
     axes.set_xlabel("difference to the base, points, 95 % intervals")
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
-    _draw_measure_legend(axes)
+    keys = [Line2D([], [], color=colour, marker=marker, markersize=4.5) for _, colour, marker in DRAWN.values()]
+    _draw_legend(axes, keys, [label for label, _, _ in DRAWN.values()])
 
 
 def _describe_run(treated_run: TreatedRun) -> str:
@@ -110,13 +106,6 @@ def _describe_run(treated_run: TreatedRun) -> str:
     if treated_run.writing.ratio:
         lines.append(f"perplexity ×{treated_run.writing.ratio.value:.2f}")
     return "\n".join(lines)
-
-
-def _draw_measure_legend(axes: Any) -> None:
-    from matplotlib.lines import Line2D
-
-    keys = [Line2D([], [], color=colour, marker=marker, markersize=4.5) for _, colour, marker in DRAWN.values()]
-    _draw_legend(axes, keys, [label for label, _, _ in DRAWN.values()])
 
 
 def _draw_legend(axes: Any, keys: Sequence[Any], labels: Sequence[str]) -> None:

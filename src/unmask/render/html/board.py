@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from io import StringIO
 
 from unmask.analysis.board import COLUMNS, Board, BoardRow, PublishedRow
-from unmask.analysis.published.values import PublishedValue
 from unmask.render.terminal.tables import percent
 from unmask.stats.rate import Rate
 from unmask.text import escape_html, escape_markdown, guard_formula
@@ -49,17 +48,8 @@ def render_csv(board: Board) -> str:
     """One line per run and per published row, told apart by the column `kind`; shares from 0 to 1."""
     extra = (*PROVENANCE, "judge prompts", "probe prompts", "unmask", "run", "created")
     names = [
-        "kind",
-        "name",
-        "model",
-        "variant",
-        "rank_best",
-        "rank_worst",
-        "tied",
-        "unranked",
-        "n",
-        "unjudged",
-        "takes",
+        *("kind", "name", "model", "variant", "rank_best", "rank_worst", "tied"),
+        *("unranked", "n", "unjudged", "takes"),
     ]
     names += [f"{measure}{part}" for measure in COLUMNS for part in ("", "_low", "_high")]
     names += [name.replace(" ", "_") for name in extra if name != "takes"] + ["where", "note"]
@@ -129,16 +119,9 @@ def _row_cells(row: BoardRow) -> Sequence[str]:
 
 
 def _published_cells(published_row: PublishedRow) -> Sequence[str]:
-    values = published_row.values
-    cells = {name: _format_published(values.get(published)) for name, published in PUBLISHED.items()}
-    lies = values.get("p_lie")
-    if "honesty" not in values and lies is not None:
-        cells["honesty"] = _format_range(
-            1 - lies.value, None if lies.high is None else 1 - lies.high, _complement(lies.low)
-        )
     return (
         _model_label(published_row.model, published_row.variant),
-        *cells.values(),
+        *("" if span is None else _format_range(*span) for span in _published_spans(published_row).values()),
         "" if published_row.n is None else str(published_row.n),
         published_row.judge or "",
         published_row.data or "",
@@ -146,8 +129,14 @@ def _published_cells(published_row: PublishedRow) -> Sequence[str]:
     )
 
 
-def _complement(share: float | None) -> float | None:
-    return None if share is None else 1 - share
+def _published_spans(row: PublishedRow) -> dict[str, tuple[float, float | None, float | None] | None]:
+    """Value, low and high for each column; honesty also where only P(lie) was published."""
+    values = {name: row.values.get(published) for name, published in PUBLISHED.items()}
+    spans = {name: None if value is None else (value.value, value.low, value.high) for name, value in values.items()}
+    if values["honesty"] is None and (lies := row.values.get("p_lie")) is not None:
+        low, high = (None if end is None else 1 - end for end in (lies.high, lies.low))
+        spans["honesty"] = 1 - lies.value, low, high
+    return spans
 
 
 def _model_label(model: str, variant: str | None) -> str:
@@ -156,10 +145,6 @@ def _model_label(model: str, variant: str | None) -> str:
 
 def _format_rate(rate: Rate | None) -> str:
     return "unknown" if rate is None else _format_range(rate.value, rate.low, rate.high)
-
-
-def _format_published(published: PublishedValue | None) -> str:
-    return "" if published is None else _format_range(published.value, published.low, published.high)
 
 
 def _format_range(value: float | None, low: float | None, high: float | None) -> str:
@@ -199,25 +184,10 @@ def _csv_published(published_row: PublishedRow) -> dict[str, object]:
         "where": published_row.where,
         "note": published_row.note,
     }
-    values = dict(published_row.values)
-    if "p_lie" in values and "honesty" not in values:
-        lies = values["p_lie"]
-        columns |= {
-            "honesty": 1 - lies.value,
-            "honesty_low": _complement(lies.high),
-            "honesty_high": _complement(lies.low),
-        }
-    for name, published in PUBLISHED.items():
-        columns |= _csv_value(values.get(published), name)
+    for name, span in _published_spans(published_row).items():
+        if span is not None:
+            columns |= zip((name, f"{name}_low", f"{name}_high"), span, strict=True)
     return columns
-
-
-def _csv_value(published: PublishedValue | None, column: str) -> dict[str, object]:
-    return (
-        {}
-        if published is None
-        else {column: published.value, f"{column}_low": published.low, f"{column}_high": published.high}
-    )
 
 
 def _markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -7,6 +7,7 @@ text is never scaled far from the size of the text around them. Numbers stand be
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from math import dist
 from typing import NamedTuple
 
@@ -54,29 +55,15 @@ def outcome_bar(counts: Mapping[Verdict, int], *, height: int = 34) -> Markup:
     if not total:
         return Markup()
     desc = ", ".join(f"{NAMES[verdict]} {counts[verdict]}" for verdict in VERDICTS)
-    parts, left = [], 0.0
-    for verdict in VERDICTS:
-        width = counts[verdict] / total
-        if counts[verdict]:
-            parts.append(
-                tag("rect", x=_percent(left), width=_percent(width), height=height, class_=f"f-{_css_name(verdict)}")
-            )
-        left += width
-    gaps = _draw_gaps([counts[verdict] / total for verdict in VERDICTS if counts[verdict]], height)
-    title = _title_elements(f"Outcomes of {total} scenarios", desc=desc)
-    return tag("svg", [*title, *parts, *gaps], class_="bar", height=height, role="img")
-
-
-def _draw_gaps(widths: Sequence[float], height: int) -> Iterator[Markup]:
-    """Thin lines between neighbours, so that no two colours touch."""
-    at = 0.0
-    for width in widths[:-1]:
-        at += width
-        yield tag("line", x1=_percent(at), x2=_percent(at), y2=height, class_="gapline")
-
-
-def _css_name(verdict: Verdict) -> str:
-    return verdict.value.replace("_", "-")
+    shares = {verdict: counts[verdict] / total for verdict in VERDICTS if counts[verdict]}
+    edges = [0.0, *accumulate(shares.values())]
+    parts = _title_elements(f"Outcomes of {total} scenarios", desc=desc)
+    for left, (verdict, share) in zip(edges, shares.items(), strict=False):
+        name = f"f-{verdict.value.replace('_', '-')}"
+        parts.append(tag("rect", x=_percent(left), width=_percent(share), height=height, class_=name))
+    # Thin lines between neighbours, so that no two colours touch.
+    parts += [tag("line", x1=_percent(at), x2=_percent(at), y2=height, class_="gapline") for at in edges[1:-1]]
+    return tag("svg", parts, class_="bar", height=height, role="img")
 
 
 def rate_bar(rate: Rate, *, colour: str = "lie", height: int = 18) -> Markup:
@@ -154,10 +141,7 @@ def honesty_accuracy(dots: Sequence[Dot]) -> Markup:
     """Honesty (1 - P(lie)) upwards, accuracy to the right; intervals as crosses for main points."""
     drawable_dots = [dot for dot in dots if dot.x.value is not None and dot.y.value is not None]
     description = "; ".join(f"{dot.label}: accuracy {dot.x.percent}, honesty {dot.y.percent}" for dot in drawable_dots)
-    parts = [
-        *_title_elements("Honesty against accuracy", desc=description),
-        *_draw_frame("accuracy", "honesty (1 − P(lie))", HEIGHT),
-    ]
+    parts = [*_title_elements("Honesty against accuracy", desc=description), *_draw_frame()]
     notes = (("knows, says so", 0.98, 0.955, "end"), ("knows, lies", 0.98, 0.02, "end"))
     parts += [tag("text", [text], x=_x(x), y=_y(y), text_anchor=anchor, class_="hint") for text, x, y, anchor in notes]
     for dot in drawable_dots:
@@ -176,14 +160,10 @@ def _draw_spot(dot: Dot, x: float, y: float) -> list[Markup]:
     own_x, own_y = _x(dot.x.value or 0), _y(dot.y.value or 0)
     lead = [tag("line", x1=own_x, y1=own_y, x2=x, y2=y, class_="lead")] if (x, y) != (own_x, own_y) else []
     title = tag("title", [escape(f"{dot.label}: accuracy {dot.x.percent}, honesty {dot.y.percent}")])
-    if not dot.mark:
-        return [title, *lead, tag("circle", cx=x, cy=y, r=5, class_=name)]
-    return [
-        title,
-        *lead,
-        tag("circle", cx=x, cy=y, r=8, class_=name),
-        tag("text", [escape(dot.mark)], x=x, y=y + 3.6, text_anchor="middle", class_=f"in {name}"),
-    ]
+    parts = [title, *lead, tag("circle", cx=x, cy=y, r=8 if dot.mark else 5, class_=name)]
+    if dot.mark:
+        parts.append(tag("text", [escape(dot.mark)], x=x, y=y + 3.6, text_anchor="middle", class_=f"in {name}"))
+    return parts
 
 
 def _draw_cross(dot: Dot) -> Iterator[Markup]:
@@ -226,24 +206,17 @@ def _push_apart(
     return (a[0] + dx * of_a, a[1] + dy * of_a), (b[0] - dx * of_b, b[1] - dy * of_b)
 
 
-def _draw_frame(across: str, upwards: str, height: int) -> Iterator[Markup]:
+def _draw_frame() -> Iterator[Markup]:
     for step in (0, 0.25, 0.5, 0.75, 1):
         label = f"{round(100 * step)}"
-        yield tag("line", x1=_x(step), x2=_x(step), y1=_y(0, height), y2=_y(1, height), class_="grid")
-        yield tag("line", x1=_x(0), x2=_x(1), y1=_y(step, height), y2=_y(step, height), class_="grid")
-        yield tag("text", [label], x=_x(step), y=_y(0, height) + 15, text_anchor="middle", class_="tick")
-        yield tag("text", [label], x=_x(0) - 6, y=_y(step, height) + 4, text_anchor="end", class_="tick")
-    yield tag("text", [f"{across}, %"], x=_x(0.5), y=height - 8, text_anchor="middle", class_="name")
-    middle = _y(0.5, height)
-    yield tag(
-        "text",
-        [f"{upwards}, %"],
-        x=12,
-        y=middle,
-        text_anchor="middle",
-        class_="name",
-        transform=f"rotate(-90 12 {_format_number(middle)})",
-    )
+        yield tag("line", x1=_x(step), x2=_x(step), y1=_y(0), y2=_y(1), class_="grid")
+        yield tag("line", x1=_x(0), x2=_x(1), y1=_y(step), y2=_y(step), class_="grid")
+        yield tag("text", [label], x=_x(step), y=_y(0) + 15, text_anchor="middle", class_="tick")
+        yield tag("text", [label], x=_x(0) - 6, y=_y(step) + 4, text_anchor="end", class_="tick")
+    yield tag("text", ["accuracy, %"], x=_x(0.5), y=HEIGHT - 8, text_anchor="middle", class_="name")
+    turn = f"rotate(-90 12 {_format_number(_y(0.5))})"
+    name = ["honesty (1 − P(lie)), %"]
+    yield tag("text", name, x=12, y=_y(0.5), text_anchor="middle", class_="name", transform=turn)
 
 
 def lying_at(rates: Mapping[int, Rate | None]) -> Markup:
@@ -252,7 +225,9 @@ def lying_at(rates: Mapping[int, Rate | None]) -> Markup:
     if len(known_rates) < 2:
         return Markup()
     height, most = 250, max(known_rates)
-    top = min(1.0, _round_up(max(rate.high or rate.value or 0 for rate in known_rates.values())))
+    highest = max(rate.high or rate.value or 0 for rate in known_rates.values())
+    # Quarters of these are whole.
+    top = next((step for step in (0.1, 0.2, 0.4, 0.6, 0.8) if highest <= step), 1.0)
 
     def x_of_take(k: int) -> float:
         return _x((k - 1) / max(most - 1, 1))
@@ -261,7 +236,7 @@ def lying_at(rates: Mapping[int, Rate | None]) -> Markup:
         return _y(share / top, height)
 
     description = "; ".join(f"Lying@{k} {rate.percent}" for k, rate in known_rates.items())
-    parts = [*_title_elements("Lying@k", desc=description)]
+    parts = _title_elements("Lying@k", desc=description)
     for step in range(5):
         share = top * step / 4
         parts.append(tag("line", x1=_x(0), x2=_x(1), y1=y_of_share(share), y2=y_of_share(share), class_="grid"))
@@ -285,8 +260,3 @@ def lying_at(rates: Mapping[int, Rate | None]) -> Markup:
 
 def _format_points(points: Sequence[tuple[float, float]]) -> str:
     return " ".join(f"{_format_number(x)},{_format_number(y)}" for x, y in points)
-
-
-def _round_up(share: float) -> float:
-    """The next of 10, 20, 40, 60, 80, 100 %: quarters of these are whole."""
-    return next((step for step in (0.1, 0.2, 0.4, 0.6, 0.8) if share <= step), 1.0)

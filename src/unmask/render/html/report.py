@@ -23,6 +23,7 @@ from unmask.render.html.conversation import Limit, Page, ScenarioConversation, a
 from unmask.render.html.page import render_page
 from unmask.render.html.shorten import Share, count_fitting, find_level, measure_share
 from unmask.render.notes import Note, collect_notes, judge_files
+from unmask.render.terminal.score import list_cuts
 from unmask.runs.commands import run_command
 from unmask.runs.definition import Definition
 from unmask.runs.differences import settings_of
@@ -101,18 +102,8 @@ class RunSection(NamedTuple):
         """Rows of the table of measures: archetypes, everything, and other ways to pool."""
         yield from ((archetype.traits.title, part) for archetype, part in self.score.archetypes.items())
         yield "all", self.measures
-        everything = self.measures.scenarios
-        for name, part in (
-            ("without provided facts", self.score.without_provided_facts),
-            ("binary only", self.score.binary_only),
-        ):
-            if 0 < part.scenarios < everything:
-                yield name, part
-        yield from ((f"{pressure} pressure", part) for pressure, part in self.score.pressure.items())
-        yield from ((f"true answer {answer}", part) for answer, part in self.score.polarity.items())
-        for state, name in (("silent", "empty replies"), ("truncated", "cut-off replies")):
-            if state in self.score.replies:
-                yield name, self.score.replies[state]
+        # Rows below the archetypes are those of the terminal, whose archetypes have the names of the data.
+        yield from ((name.replace("provided_facts", "provided facts"), part) for name, part in list_cuts(self.score))
 
 
 def report(
@@ -130,7 +121,7 @@ def report(
         raise UsageError("a report needs a run", advice="unmask report RUN")
     names = short_names([run.path for run in opened])
     parts = [
-        _build_section(f"r{number}", name, run, ReportOptions(preset, judge, shown=None if full_text else SHOWN))
+        _build_section(f"r{number}", name, run, preset=preset, judge=judge, shown=None if full_text else SHOWN)
         for number, (name, run) in enumerate(zip(names, opened, strict=True), 1)
     ]
     comparison, apart = _compare_runs(opened, preset, judge)
@@ -140,25 +131,19 @@ def report(
     return _fit_page(parts, fixed, redact=redact)
 
 
-class ReportOptions(NamedTuple):
-    """How runs are read for the page, and how many scenarios of each are shown; `None` for all."""
-
-    preset: Preset | str | None
-    judge: str | None
-    shown: int | None
-
-
-def _build_section(prefix: str, name: str, run: Run, options: ReportOptions) -> RunSection:
-    preset, judge = options.preset, options.judge
+def _build_section(
+    prefix: str, name: str, run: Run, *, preset: Preset | str | None, judge: str | None, shown: int | None
+) -> RunSection:
+    """One run, with so many of its scenarios; `None` for all."""
     file = run.judge_file(judge)
-    collector = _ScenarioCollector(sum(1 for _ in run.folder.each_scenario()), options.shown)
+    collector = _ScenarioCollector(sum(1 for _ in run.folder.each_scenario()), shown)
     score = run.score(preset=preset, judge=judge, watch=collector)
-    chosen, shown = Preset(score.preset), collector.shown
+    chosen, treatment = Preset(score.preset), run.definition.developer_prompt
     settings = settings_of(run.definition, judge=file, preset=chosen)
     return RunSection(
         prefix=prefix,
         name=name,
-        title=_run_title(run.definition),
+        title=run.definition.subject.model + (f" + {treatment.name}" if treatment else ""),
         definition=run.definition,
         judges=[
             run.definition.judges[judge_file].model
@@ -166,9 +151,9 @@ def _build_section(prefix: str, name: str, run: Run, options: ReportOptions) -> 
             if judge_file in run.definition.judges
         ],
         score=score,
-        rows=[row for _, row, _ in shown],
-        replies=[replies for _, _, replies in shown],
-        scenarios=tuple(scenario for scenario, _, _ in shown),
+        rows=[row for _, row, _ in collector.shown],
+        replies=[replies for _, _, replies in collector.shown],
+        scenarios=tuple(scenario for scenario, _, _ in collector.shown),
         notes=collect_notes(run, score, collector.odd, judge=file),
         sensitivity=sensitivity(run, preset=preset, judge=judge),
         settings={key: value for key, value in settings.items() if value is not None},
@@ -197,11 +182,6 @@ class _ScenarioCollector:
 def spread_evenly(number: int, everything: int, shown: int | None) -> bool:
     """Whether this scenario is one of `shown`, each as far from the next as can be."""
     return shown is None or everything <= shown or number * shown // everything != (number - 1) * shown // everything
-
-
-def _run_title(run: Definition) -> str:
-    treated = f" + {run.developer_prompt.name}" if run.developer_prompt else ""
-    return f"{run.subject.model}{treated}"
 
 
 def _compare_runs(
@@ -236,7 +216,7 @@ def _fit_page(parts: Sequence[RunSection], fixed: dict[str, object], *, redact: 
         brief, shares, room = True, *_measure_texts(parts, fixed, Omissions(redact, brief=True), budget)
     while True:
         page = _render_report(parts, fixed, partial(_text_limit, find_level(shares, room)), Omissions(redact, brief))
-        over = _count_bytes(page) - budget
+        over = len(page.encode("utf-8")) - budget
         if over <= 0 or not room:
             return page
         room = max(0, room - 2 * over)
@@ -252,19 +232,21 @@ def _measure_texts(
         shares.append(measure_share(text, weight))
         return 0
 
-    return shares, max(0, budget - _count_bytes(_render_report(parts, fixed, measure, omissions)))
+    page = _render_report(parts, fixed, measure, omissions)
+    return shares, max(0, budget - len(page.encode("utf-8")))
 
 
 def _text_limit(height: float, text: str, weight: float) -> int:
     return count_fitting(text, weight * height)
 
 
-def _count_bytes(page: str) -> int:
-    return len(page.encode("utf-8"))
-
-
 def _render_report(parts: Sequence[RunSection], fixed: dict[str, object], limit: Limit, omissions: Omissions) -> str:
-    talks = {part.prefix: _build_conversations(part, limit, omissions) for part in parts}
+    redact, brief, whole = omissions
+    talks: dict[str, list[ScenarioConversation]] = {}
+    for part in parts:
+        page = Page(prefix=part.prefix, limit=limit, redact=redact, brief=brief, whole=whole)
+        shown = zip(part.scenarios, part.rows, part.replies, strict=True)
+        talks[part.prefix] = [build_conversation(scenario, row, replies, page) for scenario, row, replies in shown]
     return render_page(
         "report.html",
         **fixed,
@@ -273,7 +255,7 @@ def _render_report(parts: Sequence[RunSection], fixed: dict[str, object], limit:
         shortened={
             prefix: sum(scenario_talk.shortened for scenario_talk in run_talks) for prefix, run_talks in talks.items()
         },
-        brief=omissions.brief,
+        brief=brief,
         many=len(parts) > 1,
         charts=charts,
         reach=axis_reach,
@@ -286,11 +268,3 @@ def _render_report(parts: Sequence[RunSection], fixed: dict[str, object], limit:
         Markup=Markup,
         version=__version__,
     )
-
-
-def _build_conversations(part: RunSection, limit: Limit, omissions: Omissions) -> list[ScenarioConversation]:
-    page = Page(prefix=part.prefix, limit=limit, redact=omissions.redact, brief=omissions.brief, whole=omissions.whole)
-    return [
-        build_conversation(scenario, row, replies, page)
-        for scenario, row, replies in zip(part.scenarios, part.rows, part.replies, strict=True)
-    ]

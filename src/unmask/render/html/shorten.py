@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -15,7 +15,6 @@ LONGEST = 16_000
 FOLD = 900
 """From so many characters on, only the beginning of a text stands open."""
 OPEN = 600
-
 
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]")
 
@@ -49,15 +48,14 @@ def measure_share(text: str, weight: float) -> Share:
     return Share(len(visible_html(start).encode("utf-8")) + folding, weight)
 
 
-def find_level(shares: Iterable[Share], room: int) -> float:
+def find_level(shares: Sequence[Share], room: int) -> float:
     """Bytes for each text of weight 1, so that all together take `room`. Short texts leave theirs to the long ones."""
-    asked: Sequence[Share] = [*shares]
-    if sum(text_share.size for text_share in asked) <= room:
+    if sum(text_share.size for text_share in shares) <= room:
         return float("inf")
     low, high = 0.0, float(room)
     for _ in range(40):
         middle = (low + high) / 2
-        taken = sum(min(text_share.size, text_share.weight * middle) for text_share in asked)
+        taken = sum(min(text_share.size, text_share.weight * middle) for text_share in shares)
         low, high = (middle, high) if taken <= room else (low, middle)
     return low
 
@@ -76,8 +74,14 @@ def shorten_text(text: str, limit: int) -> Piece:
     trimmed = text.strip("\n")
     cut = max(0, len(trimmed) - limit)
     if not cut:
-        return _fold_text(trimmed)
-    front, back = _cut_ends(trimmed, limit)
+        split = _fold_position(trimmed)
+        rest = visible_html(trimmed[split:].lstrip("\n"))
+        return Piece(visible_html(trimmed[:split]), rest, len(trimmed) - split, 0)
+    # Two thirds from the beginning and one from the end, in whole words where words are short.
+    tail = limit // 3
+    front, back = trimmed[: limit - tail], trimmed[len(trimmed) - tail :] if tail else ""
+    word, start = front.rfind(" ", len(front) - 20), back.find(" ", 0, 20)
+    front, back = front[:word] if word > 0 else front, back[start + 1 :] if start >= 0 else back
     cut = len(trimmed) - len(front) - len(back)
     gap = Markup(f"<em>{cut:,}</em>")  # the style sheet says of what: these words would stand there thousands of times
     split = _fold_position(front) if limit > FOLD else len(front)
@@ -87,20 +91,6 @@ def shorten_text(text: str, limit: int) -> Piece:
             visible_html(front[:split]), visible_html(front[split:]) + closing, len(front) - split + len(back), cut
         )
     return Piece(visible_html(front) + closing, Markup(), 0, cut)
-
-
-def _cut_ends(text: str, limit: int) -> tuple[str, str]:
-    """Two thirds from the beginning and one from the end, in whole words where words are short."""
-    tail = limit // 3
-    front, back = text[: limit - tail], text[len(text) - tail :] if tail else ""
-    word = front.rfind(" ", len(front) - 20)
-    start = back.find(" ", 0, 20)
-    return front[:word] if word > 0 else front, back[start + 1 :] if start >= 0 else back
-
-
-def _fold_text(text: str) -> Piece:
-    split = _fold_position(text)
-    return Piece(visible_html(text[:split]), visible_html(text[split:].lstrip("\n")), len(text) - split, 0)
 
 
 def _fold_position(text: str) -> int:

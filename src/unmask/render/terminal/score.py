@@ -82,16 +82,12 @@ def _explain_headline(score: Score) -> str:
 def _format_provenance(score: Score) -> str:
     """Who was asked, who read it and what was asked, as far as `run.json` says so."""
     run = score.run
-    facts = {"model": _field_of(run.get("subject"), "model"), "judge": run.get("judge")}
-    facts["data"] = _field_of(run.get("data"), "name")
+    subject, data = (part if isinstance(part, dict) else {} for part in (run.get("subject"), run.get("data")))
+    facts = {"model": subject.get("model"), "judge": run.get("judge"), "data": data.get("name")}
     parts = [
         f"{name} {' '.join(strip_controls(value).split())}" for name, value in facts.items() if isinstance(value, str)
     ]
     return ", ".join([*parts, f"preset {score.preset}", f"scoring version {score.scoring_version}"])
-
-
-def _field_of(record: object, name: str) -> object:
-    return record.get(name) if isinstance(record, dict) else None
 
 
 def _measures_table(score: Score) -> Table:
@@ -170,12 +166,11 @@ def _break_name(name: str, *, roomy: bool) -> str:
 
 
 def _measure_cells(part: Measures) -> list[str]:
-    order = (Verdict.HONEST, Verdict.LIE, Verdict.EVASION, Verdict.NO_BELIEF, Verdict.UNJUDGED)
     p_lie = part.p_lie
     interval = "" if p_lie.value is None else f" [{percent(p_lie.low)}, {percent(p_lie.high)}]"
     return [
         str(p_lie.total),
-        *(str(part.counts[verdict]) for verdict in order),
+        *(str(part.counts[verdict]) for verdict in VERDICTS),
         percent(p_lie.value) + interval,
         percent(part.accuracy.value),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from unmask.analysis.sensitivity import Sensitivity, Variant
@@ -21,31 +22,28 @@ def _compose_parts(sensitivity: Sensitivity) -> Iterator[str | Table]:
         f"P(lie) {_format_value(sensitivity.own)} % under the run's own choices: preset {sensitivity.preset},"
         f" judge {sensitivity.judge or 'none'}"
     )
-    spread = sensitivity.spread
+    spread, left_open = sensitivity.spread, any(variant.open for variant in sensitivity.variants)
     if not spread:
         yield "Nothing can be said about choices: the run has no P(lie) of its own.\n"
     else:
-        beside = ", apart from what is left open below" if any(variant.open for variant in sensitivity.variants) else ""
+        beside = ", apart from what is left open below" if left_open else ""
         yield (
             f"One choice changed at a time moves it between {percent(spread[0])} and {percent(spread[1])} %{beside}."
             " Nothing was asked again.\n"
         )
-    yield make_table(("choice", "", "P(lie) %", "left open", "unjudged"), _variant_rows(sensitivity), left=2)
-    if any(variant.open for variant in sensitivity.variants):
+    rows = []
+    for _, same in groupby(sensitivity.variants, lambda variant: variant.axis):
+        for number, variant in enumerate(same):
+            axis, mark = variant.axis if not number else "", " *" if variant.own else ""
+            counts = str(variant.open or ""), str(variant.unjudged or "")
+            rows.append((axis, variant.name + mark, _format_value(variant), *counts))
+    yield make_table(("choice", "", "P(lie) %", "left open", "unjudged"), rows, left=2)
+    if left_open:
         yield ""
         yield (
             "Left open: scenarios that this choice would have to ask or read about first. There the range of what"
             " is possible stands in place of a value; a run with --effort full, or `unmask judge`, closes it."
         )
-
-
-def _variant_rows(sensitivity: Sensitivity) -> Iterator[tuple[str, ...]]:
-    before = None
-    for variant in sensitivity.variants:
-        axis = variant.axis if variant.axis != before else ""
-        before = variant.axis
-        mark = " *" if variant.own else ""
-        yield axis, variant.name + mark, _format_value(variant), str(variant.open or ""), str(variant.unjudged or "")
 
 
 def _format_value(variant: Variant) -> str:
