@@ -75,12 +75,10 @@ class OpenAI:
         self._target = target
         self._model = model
         self._channel = Channel(target, timeout=timeout)
-        reasons_by_itself = target.name.startswith("openai/") and _REASONS_BY_ITSELF.match(model)
-        self._adjustments = (
-            Adjustments(dropped=frozenset({"temperature", "top_p"}), limit_name=MAX_COMPLETION_TOKENS)
-            if reasons_by_itself
-            else Adjustments()
-        )
+        self._adjustments = Adjustments()
+        if target.name.startswith("openai/") and _REASONS_BY_ITSELF.match(model):
+            refused = frozenset({"temperature", "top_p"})
+            self._adjustments = Adjustments(dropped=refused, limit_name=MAX_COMPLETION_TOKENS)
 
     def __repr__(self) -> str:
         return f"OpenAI({self._target!r})"
@@ -136,8 +134,7 @@ class OpenAI:
     def _parse_error(self, error: Any, request: Request, *, answer: HttpAnswer, notes: tuple[str, ...]) -> Completion:
         """A 200 without an answer: OpenRouter reports upstream failures this way, with the status as `code`."""
         if error is None:
-            where = f"{self.name} at {self._target.shown}"
-            raise TransientModelError(f"{where}: the answer holds no choices")
+            raise TransientModelError(f"{self.name} at {self._target.shown}: the answer holds no choices")
         message, code, param = error_fields({"error": error})
         status = error.get("code") if isinstance(error, dict) else None
         if not isinstance(status, int) or not 400 <= status < 600:
@@ -147,23 +144,20 @@ class OpenAI:
 
 def filtered_completion(request: Request, *, answer: HttpAnswer, notes: tuple[str, ...]) -> Completion:
     """The provider's filter answered in the model's place, for every take that was asked for."""
-    choices = (Choice(stop=Stop.FILTER),) * request.n
-    return Completion(choices=choices, latency=answer.latency, adjusted=notes)
+    return Completion(choices=(Choice(stop=Stop.FILTER),) * request.n, latency=answer.latency, adjusted=notes)
 
 
 def _payload(request: Request, *, model: str, n: int) -> dict[str, Any]:
     sampling = request.sampling
     payload: dict[str, Any] = {"model": model, "messages": request.messages}
-    if sampling.temperature is not None:
-        payload["temperature"] = sampling.temperature
-    if sampling.max_tokens is not None:
-        payload[MAX_TOKENS] = sampling.max_tokens
-    if sampling.top_p is not None:
-        payload["top_p"] = sampling.top_p
-    if sampling.seed is not None:
-        payload["seed"] = sampling.seed
-    if n > 1:
-        payload["n"] = n
+    settings = {
+        "temperature": sampling.temperature,
+        MAX_TOKENS: sampling.max_tokens,
+        "top_p": sampling.top_p,
+        "seed": sampling.seed,
+        "n": n if n > 1 else None,
+    }
+    payload |= {name: value for name, value in settings.items() if value is not None}
     if request.schema is not None:
         shape = {"name": "answer", "strict": True, "schema": request.schema}
         payload["response_format"] = {"type": "json_schema", "json_schema": shape}

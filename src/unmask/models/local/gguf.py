@@ -69,10 +69,15 @@ class _MetadataParser:
         entries = {}
         for _ in range(count):
             key, kind = self._read_string(), int(self._read_number("I"))
-            if kind == _ARRAY:
-                self._skip_array()
-            else:
+            if kind != _ARRAY:
                 entries[key] = self._read_string() if kind == _STRING else self._read_number(_struct_code(kind))
+                continue
+            kind, length = int(self._read_number("I")), int(self._read_number("Q"))
+            if kind != _STRING:
+                self._skip_bytes(length * struct.calcsize("<" + _struct_code(kind)))
+                continue
+            for _ in range(length):
+                self._skip_bytes(int(self._read_number("Q")))
         return entries
 
     def _read_number(self, code: str) -> float:
@@ -83,14 +88,6 @@ class _MetadataParser:
     def _read_string(self) -> str:
         start = self._skip_bytes(int(self._read_number("Q")))
         return self._data[start : self._place].decode("utf-8", "replace")
-
-    def _skip_array(self) -> None:
-        kind, length = int(self._read_number("I")), int(self._read_number("Q"))
-        if kind != _STRING:
-            self._skip_bytes(length * struct.calcsize("<" + _struct_code(kind)))
-            return
-        for _ in range(length):
-            self._skip_bytes(int(self._read_number("Q")))
 
     def _skip_bytes(self, size: int) -> int:
         """Goes on by so many bytes and returns where they start."""
