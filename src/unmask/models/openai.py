@@ -94,7 +94,7 @@ class OpenAI:
             # Each round takes one parameter away for good, so there are only as many rounds as parameters.
             name = refused_parameter(problem, refusable_parameters(payload))
             if name is None:
-                return self._give_up(problem, request, answer=answer, notes=notes)
+                return give_up(problem, self._target, request, answer=answer, notes=notes)
             self._adjustments.learn(name)
             if name == "n":
                 self._ask_one_at_a_time()
@@ -105,13 +105,6 @@ class OpenAI:
     def _ask_one_at_a_time(self) -> None:
         """The endpoint refuses `n`, or ignores it."""
         self.capabilities = msgspec.structs.replace(self.capabilities, max_n=1)
-
-    def _give_up(
-        self, problem: ProviderProblem, request: Request, *, answer: HttpAnswer, notes: tuple[str, ...]
-    ) -> Completion:
-        if not problem.filtered:
-            raise exception_for(problem, self._target)
-        return filtered_completion(request, answer=answer, notes=notes)
 
     def _parse_answer(self, answer: HttpAnswer, request: Request, *, notes: tuple[str, ...]) -> Completion:
         body = decode_answer(answer, _DECODER, self._target)
@@ -139,11 +132,17 @@ class OpenAI:
         status = error.get("code") if isinstance(error, dict) else None
         if not isinstance(status, int) or not 400 <= status < 600:
             status = 500
-        return self._give_up(ProviderProblem(status, message, code, param), request, answer=answer, notes=notes)
+        problem = ProviderProblem(status, message, code, param)
+        return give_up(problem, self._target, request, answer=answer, notes=notes)
 
 
-def filtered_completion(request: Request, *, answer: HttpAnswer, notes: tuple[str, ...]) -> Completion:
-    """The provider's filter answered in the model's place, for every take that was asked for."""
+def give_up(
+    problem: ProviderProblem, target: Target, request: Request, *, answer: HttpAnswer, notes: tuple[str, ...]
+) -> Completion:
+    """A problem that no other parameter helps with. Where the provider's filter answered in the model's place, that
+    holds for every take that was asked for; anything else is raised."""
+    if not problem.filtered:
+        raise exception_for(problem, target)
     return Completion(choices=(Choice(stop=Stop.FILTER),) * request.n, latency=answer.latency, adjusted=notes)
 
 
@@ -208,8 +207,6 @@ def token_count(counts: Any, *path: str) -> int | None:
 
 
 def _usage(counts: Any) -> Usage:
-    if not isinstance(counts, dict):
-        return Usage()
     cached = token_count(counts, "prompt_tokens_details", "cached_tokens")
     return Usage(
         input=token_count(counts, "prompt_tokens"),

@@ -17,7 +17,6 @@ from pathlib import Path
 from unmask.errors import MissingError
 from unmask.records import Record
 
-VERSIONS = (2, 3)
 MAX_HEADER = 64 * 1024 * 1024
 """Bytes of a file that are looked at: twice what the largest headers in use have, vocabulary included."""
 
@@ -64,7 +63,7 @@ class _MetadataParser:
 
     def parse(self) -> dict[str, str | float]:
         version, _tensors, count = self._read_number("I"), self._read_number("Q"), int(self._read_number("Q"))
-        if version not in VERSIONS:
+        if version not in (2, 3):
             raise ValueError(f"its version is {version}, this program reads 2 and 3")
         entries = {}
         for _ in range(count):

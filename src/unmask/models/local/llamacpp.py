@@ -66,8 +66,6 @@ def engine() -> ModuleType:
 def _import_engine() -> ModuleType:
     try:
         return import_module("xllamacpp")
-    except ModuleNotFoundError:
-        raise
     except ImportError as error:
         if "libgomp" not in str(error) or not load_bundled_openmp():
             raise
