@@ -8,10 +8,10 @@ import msgspec
 
 from unmask.errors import TransientModelError
 from unmask.models.base import Capabilities
-from unmask.models.failures import exception_for, parse_problem
+from unmask.models.failures import parse_problem
 from unmask.models.http import Channel, HttpAnswer, decode_answer
 from unmask.models.keys import Target
-from unmask.models.openai import filtered_completion, split_content, stop_of, token_count
+from unmask.models.openai import give_up, split_content, stop_of, token_count
 from unmask.models.parameters import Adjustments, refusable_parameters, refused_parameter
 from unmask.records import Choice, Completion, Request, Usage
 
@@ -54,12 +54,9 @@ class Anthropic:
                 return self._parse_answer(answer, notes=fixed + notes)
             problem = parse_problem(answer.status, answer.body, answer.headers)
             name = refused_parameter(problem, refusable_parameters(payload) & {"temperature", "top_p"})
-            if name is not None:
-                self._adjustments.learn(name)
-            elif problem.filtered:
-                return filtered_completion(request, answer=answer, notes=fixed + notes)
-            else:
-                raise exception_for(problem, self._target)
+            if name is None:
+                return give_up(problem, self._target, request, answer=answer, notes=fixed + notes)
+            self._adjustments.learn(name)
 
     async def close(self) -> None:
         await self._channel.close()
@@ -101,8 +98,6 @@ def _payload(request: Request, *, model: str) -> tuple[dict[str, Any], tuple[str
 
 def _usage(counts: Any) -> Usage:
     """Input includes what was read from and written to the cache, as other providers count it."""
-    if not isinstance(counts, dict):
-        return Usage()
     fresh, cached = token_count(counts, "input_tokens"), token_count(counts, "cache_read_input_tokens")
     stored = token_count(counts, "cache_creation_input_tokens")
     return Usage(

@@ -7,7 +7,8 @@ import os
 import platform
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
@@ -64,19 +65,15 @@ def run_checks(arguments: tuple[ModelArgument, ...] = ()) -> tuple[Check, ...]:
     """Every check, in the order in which they are worth reading. Sends one GET to each endpoint the user configured."""
     environ = read_environment()
     return (
-        *_check_program(),
+        Check(what="python", state=State.OK, found=f"{platform.python_version()} on {platform.platform(terse=True)}"),
+        Check(what="unmask", state=State.OK, found=__version__),
         *_check_extras(),
         *_check_keys(environ),
         *_check_folders(),
         *_check_bundled_sets(),
         *_check_models(arguments),
-        *asyncio.run(_check_endpoints(tuple(_list_endpoints(arguments, environ)), environ)),
+        *asyncio.run(_check_endpoints(_list_endpoints(arguments, environ), environ)),
     )
-
-
-def _check_program() -> Iterator[Check]:
-    yield Check(what="python", state=State.OK, found=f"{platform.python_version()} on {platform.platform(terse=True)}")
-    yield Check(what="unmask", state=State.OK, found=__version__)
 
 
 def _check_extras() -> Iterator[Check]:
@@ -88,8 +85,11 @@ def _check_extras() -> Iterator[Check]:
     for extra, packages in sorted(needs.items()):
         if extra == "dev":
             continue
-        versions = {package: _installed_version(package) for package in packages}
-        absent = [package for package, version in versions.items() if version is None]
+        versions = {}
+        for package in packages:
+            with suppress(metadata.PackageNotFoundError):
+                versions[package] = metadata.version(package)
+        absent = [package for package in packages if package not in versions]
         yield Check(
             what=f"extra {extra}",
             state=State.MISSING if absent else State.OK,
@@ -98,13 +98,6 @@ def _check_extras() -> Iterator[Check]:
             else ", ".join(f"{p} {v}" for p, v in versions.items()),
             advice=f"pip install 'unmask[{extra}]'" if absent else None,
         )
-
-
-def _installed_version(package: str) -> str | None:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _check_keys(environ: Mapping[str, str]) -> Iterator[Check]:
@@ -209,23 +202,20 @@ def _list_endpoints(arguments: tuple[ModelArgument, ...], environ: Mapping[str, 
             yield _Endpoint(role, url, provider)
 
 
-async def _check_endpoints(endpoints: tuple[_Endpoint, ...], environ: Mapping[str, str]) -> list[Check]:
+async def _check_endpoints(endpoints: Iterable[_Endpoint], environ: Mapping[str, str]) -> list[Check]:
     """One bounded GET of the list of models per endpoint, all at once."""
-    if not endpoints:
-        return []
     return await asyncio.gather(*(_check_endpoint(endpoint, environ) for endpoint in dict.fromkeys(endpoints)))
 
 
 async def _check_endpoint(endpoint: _Endpoint, environ: Mapping[str, str]) -> Check:
     from unmask.models.http import Channel
 
-    provider = endpoint.provider
-    variables = (KEY_VARIABLE[endpoint.role], *provider.keys)
+    role, url, provider, model = endpoint
+    variables = (KEY_VARIABLE[role], *provider.keys)
     try:
         key = find_key(variables, environ=environ)
-        name = origin(endpoint.url)
         path = provider.api.models_path
-        target = provider.build_target(name, url=endpoint.url, path=path, key=key, variables=variables)
+        target = provider.build_target(origin(url), url=url, path=path, key=key, variables=variables)
     except UnmaskError as error:
         return Check(what="endpoint", state=State.BROKEN, found=str(error), advice=error.advice)
     channel = Channel(target, timeout=PATIENCE)
@@ -238,15 +228,12 @@ async def _check_endpoint(endpoint: _Endpoint, environ: Mapping[str, str]) -> Ch
         return _scrubbed_check(target, State.BROKEN, finding, "start the server, or correct the base URL")
     finally:
         await channel.close()
-    return _check_answer(endpoint.model, target, answer.status, answer.body)
-
-
-def _check_answer(model: str | None, target: Target, status: int, body: bytes) -> Check:
+    status = answer.status
     if status in (401, 403):
         refused = f"the key from {target.key_source}" if target.key_source else "a request without a key"
         finding = f"{target.endpoint} refuses {refused}"
         return _scrubbed_check(target, State.BROKEN, finding, f"set {' or '.join(target.variables)}")
-    listed = _parse_model_ids(body) if status == 200 else ()
+    listed = _parse_model_ids(answer.body) if status == 200 else ()
     if model is not None and listed and not any(name.removeprefix("models/") == model for name in listed):
         shown = ", ".join(sorted(listed)[:5]) + (", …" if len(listed) > 5 else "")
         finding = f"{target.endpoint} answers, but does not list {model}"

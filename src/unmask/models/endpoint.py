@@ -91,12 +91,11 @@ class _Standing:
 class _CallState:
     """One request on its way through the gate, over all its tries."""
 
-    __slots__ = ("begun", "failed", "model", "probe", "seen", "standing", "start", "user")
+    __slots__ = ("begun", "failed", "probe", "seen", "standing", "start", "user")
 
     def __init__(self, standing: _Standing, now: float, user: object) -> None:
         self.standing = standing
         self.user = user
-        self.model = standing.model
         self.begun = self.start = now
         self.failed = 0
         self.seen = 0
@@ -174,7 +173,10 @@ class Endpoint:
     @property
     def pause(self) -> float:
         """Seconds for which nothing is sent, because the endpoint is overloaded or asked for it."""
-        return self._pause_left()
+        left = 0.0 if self._paused_until is None else self._paused_until - self._clock()
+        if left <= 0:
+            self._paused_until = None
+        return max(0.0, left)
 
     def free(self, model: Model) -> int:
         """How many requests to `model` may start now. The first has a head start, so that a wrong key or name is
@@ -183,7 +185,7 @@ class Endpoint:
         state = self._standing_of(model).state
         if room <= 0 or None in self._stopped or state in (ModelState.CONDEMNED, ModelState.PROBING):
             return 0
-        if self._paused_until is not None and self._pause_left() > 0:
+        if self.pause > 0:
             return 0
         if self._budget is not None:
             room = min(room, self._budget_left(self._budget))
@@ -240,7 +242,7 @@ class Endpoint:
             while True:
                 answered = False
                 try:
-                    completion = await call.model.complete(request)
+                    completion = await standing.model.complete(request)
                     self._count_success(standing)
                     answered = True
                     return completion
@@ -298,26 +300,23 @@ class Endpoint:
         try:
             if after > 0:
                 await self._sleep(after)
-            await self._queue_up(call)
+            if call.standing.error is not None:
+                raise call.standing.error
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append((future, call))
+            self._admit_waiting()
+            try:
+                await future
+            except asyncio.CancelledError:
+                # Let in, but not noticed yet; otherwise `_admit_waiting` drops the entry when it comes to it.
+                if not future.cancelled():
+                    self._release_connection()
+                raise
         finally:
             self._held.pop(task, None)
 
-    async def _queue_up(self, call: _CallState) -> None:
-        if call.standing.error is not None:
-            raise call.standing.error
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((future, call))
-        self._admit_waiting()
-        try:
-            await future
-        except asyncio.CancelledError:
-            # Let in, but not noticed yet; otherwise `_admit_waiting` drops the entry when it comes to it.
-            if not future.cancelled():
-                self._release_connection()
-            raise
-
     def _admit_waiting(self) -> None:
-        if None in self._stopped or (self._paused_until is not None and self._pause_left() > 0):
+        if None in self._stopped or self.pause > 0:
             return
         passed_over = []
         while self._waiting and self.in_flight < int(self._limit):
@@ -355,12 +354,6 @@ class Endpoint:
             self._wake_in(budget.seconds_to_next())
         return ready
 
-    def _pause_left(self) -> float:
-        left = 0.0 if self._paused_until is None else self._paused_until - self._clock()
-        if left <= 0:
-            self._paused_until = None
-        return max(0.0, left)
-
     def _begin_pause(self, seconds: float) -> None:
         """Send nothing for so long; a longer pause already under way stays."""
         until = self._clock() + min(seconds, LONGEST_PAUSE)
@@ -372,7 +365,7 @@ class Endpoint:
             self._waker = asyncio.get_running_loop().create_task(self._wake_later(seconds))
 
     async def _wake_later(self, seconds: float) -> None:
-        while (seconds := max(seconds, self._pause_left())) > 0:  # a pause may have become longer
+        while (seconds := max(seconds, self.pause)) > 0:  # a pause may have become longer
             await self._sleep(min(seconds, LONGEST_PAUSE))
             seconds = 0.0
         self._waker = None

@@ -82,7 +82,10 @@ def parse_problem(status: int, body: bytes, headers: Mapping[str, str]) -> Provi
     if not message:
         message = "an HTML page" if looks_like_html(body) else text.strip()
     wait = retry_after(headers)
-    return ProviderProblem(status, message, code, param, _find_wait(message) if wait is None else wait)
+    if wait is None and (match := _WAIT.search(message)):
+        minutes, number, unit = match.groups()
+        wait = int(minutes or 0) * 60 + float(number) / (1000 if unit.lower() == "ms" else 1)
+    return ProviderProblem(status, message, code, param, wait)
 
 
 def looks_like_html(body: bytes) -> bool:
@@ -156,48 +159,27 @@ def _parse_date(written: str) -> float:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def _find_wait(message: str) -> float | None:
-    match = _WAIT.search(message)
-    if match is None:
-        return None
-    minutes, number, unit = match.groups()
-    return int(minutes or 0) * 60 + float(number) / (1000 if unit.lower() == "ms" else 1)
-
-
 def exception_for(problem: ProviderProblem, target: Target) -> ModelError:
     """The exception for a status that is not 200, after the parameters and the filter have been looked at."""
     message = target.scrub(problem.message)
     what = f"{target.name} at {target.shown}: HTTP {problem.status}" + (f": {message}" if message else "")
     status = problem.status
     if status in (400, 402, 403, 404, 422, 429) and (status == 402 or _NO_MONEY.search(problem.words)):
-        return FatalModelError(what, advice=f"The account behind {_describe_key(target)} has no credit left; top it up")
+        account = f"the key from {target.key_source}" if target.key_source else target.endpoint
+        return FatalModelError(what, advice=f"The account behind {account} has no credit left; top it up")
     if status in (401, 403, 407):
-        return FatalModelError(what, advice=_key_advice(target))
+        if target.key_source is None:
+            wanted = " or ".join(dict.fromkeys(reversed(target.variables)))
+            return FatalModelError(what, advice=f"no key was sent; set {wanted}")
+        advice = f"the key came from {target.key_source}; check that it is right for {target.endpoint}"
+        return FatalModelError(what, advice=advice)
     if status in (404, 405, 410) or (status in (400, 422) and _UNKNOWN_MODEL.search(problem.words)):
-        return FatalModelError(what, advice=_address_advice(target))
+        model = target.name.partition("/")[2]
+        advice = f"check that {target.endpoint} serves {model!r} and that {target.shown} is its path"
+        return FatalModelError(what, advice=f"{advice}; most base URLs end in /v1")
     if 300 <= status < 400:
-        return FatalModelError(
-            what, advice=f"The server redirects; give the base URL it really serves, not {target.shown}"
-        )
+        advice = f"The server redirects; give the base URL it really serves, not {target.shown}"
+        return FatalModelError(what, advice=advice)
     if status in TRY_AGAIN or status >= 500 or status < 300:
-        throttled = status in THROTTLED
-        return TransientModelError(what, retry_after=problem.retry_after, throttled=throttled)
+        return TransientModelError(what, retry_after=problem.retry_after, throttled=status in THROTTLED)
     return RequestRefusedError(what, advice="Make the request shorter" if problem.too_long else None)
-
-
-def _describe_key(target: Target) -> str:
-    return f"the key from {target.key_source}" if target.key_source else target.endpoint
-
-
-def _key_advice(target: Target) -> str:
-    wanted = " or ".join(dict.fromkeys(reversed(target.variables)))
-    if target.key_source is None:
-        return f"no key was sent; set {wanted}"
-    return f"the key came from {target.key_source}; check that it is right for {target.endpoint}"
-
-
-def _address_advice(target: Target) -> str:
-    model = target.name.partition("/")[2]
-    return (
-        f"check that {target.endpoint} serves {model!r} and that {target.shown} is its path; most base URLs end in /v1"
-    )

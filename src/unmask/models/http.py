@@ -168,7 +168,10 @@ class Channel:
                 advice = "lower --max-connections, or raise the limit with ulimit -n"
                 return TransientModelError(f"{where}: too many open files", throttled=True, advice=advice)
             case ClientConnectorError(os_error=cause):
-                reason = f"cannot connect: {target.scrub(_os_error_text(cause))}"
+                # As the system says it: asyncio writes its own words over those of a refused connection.
+                refused = isinstance(cause, ConnectionError) and cause.errno
+                text = os.strerror(refused) if refused else cause.strerror or str(cause)
+                reason = f"cannot connect: {target.scrub(text)}"
             case _:
                 reason = f"no connection within {waited:.2g} s"
         return TransientModelError(f"{where}: {reason}", unreachable=True, advice=_reach_advice(target))
@@ -181,13 +184,6 @@ def _expected_errors() -> tuple[type[Exception], ...]:
     from unmask.models.session import TooLargeError, UnreadableError
 
     return (OSError, ValueError, ClientError, TooLargeError, UnreadableError)
-
-
-def _os_error_text(cause: OSError) -> str:
-    """As the system says it: asyncio writes its own words over those of a refused connection."""
-    if isinstance(cause, ConnectionError) and cause.errno:
-        return os.strerror(cause.errno)
-    return cause.strerror or str(cause)
 
 
 def _reach_advice(target: Target) -> str:
@@ -250,7 +246,9 @@ def decode_answer(answer: HttpAnswer, shape: msgspec.json.Decoder[_T], target: T
     except (ValueError, RecursionError):
         pass
     try:
-        return msgspec.convert(_decode_leniently(answer.body), shape.type)
+        # Servers that cut a token in the middle of an emoji send half of it; it becomes U+FFFD instead of a failure.
+        content = replace_surrogates_in_tree(json.loads(answer.body.decode("utf-8", "replace")))
+        return msgspec.convert(content, shape.type)
     except (ValueError, RecursionError):
         what = "an HTML page" if looks_like_html(answer.body) else "something that is no JSON answer"
     excerpt = target.scrub(answer.body[:2000].decode("utf-8", "replace"))
@@ -258,8 +256,3 @@ def decode_answer(answer: HttpAnswer, shape: msgspec.json.Decoder[_T], target: T
         f"{target.name} at {target.shown}: {what} came back" + (f": {excerpt}" if excerpt else ": nothing"),
         advice=f"If this goes on, check that {target.shown} is the API's address; most base URLs end in /v1",
     )
-
-
-def _decode_leniently(body: bytes) -> Any:
-    """Servers that cut a token in the middle of an emoji send half of it; it becomes U+FFFD instead of a failure."""
-    return replace_surrogates_in_tree(json.loads(body.decode("utf-8", "replace")))

@@ -18,7 +18,6 @@ from unmask.errors import (
     ModelError,
     RequestRefusedError,
     TransientModelError,
-    UnmaskError,
     UsageError,
 )
 from unmask.models.base import Capabilities
@@ -57,22 +56,22 @@ def open_inspect(
     if "/" not in name.strip("/"):
         raise UsageError(f"inspect/{name} names no provider of Inspect", advice="Write inspect/PROVIDER/NAME")
     config = inspect.GenerateConfig(max_retries=0, max_connections=CONNECTIONS)
-    secrets = _collect_secrets(key, base_url=base_url, environ=os.environ if environ is None else environ)
+    # All that Inspect may send: which variables its provider reads is known to that provider only.
+    values = {*known_secrets(os.environ if environ is None else environ), *((key.value,) if key is not None else ())}
+    escaped = {quote(value, safe="") for value in values}
+    secrets = longest_first({*values, *escaped, *url_secrets(base_url or ""), *proxy_secrets()})
     try:
         with _extend_environment(environ or {}):
             model = inspect.get_model(
                 name, config=config, base_url=base_url, api_key=key.value if key else None, memoize=False
             )
     except Exception as error:
-        raise _explain_unopened(name, error, secrets=secrets) from None
+        reason = scrub(_MARKUP.sub("", str(error)), secrets=secrets)
+        if type(error).__name__ == "PrerequisiteError":
+            raise MissingError(f"inspect/{name}: {reason}", advice="Do what Inspect asks for, then try again") from None
+        advice = "See https://inspect.aisi.org.uk/providers.html for its names"
+        raise UsageError(f"inspect/{name}: {reason}", advice=advice) from None
     return InspectModel(model, name=name, timeout=timeout, base_url=base_url, secrets=secrets)
-
-
-def _collect_secrets(key: Key | None, *, base_url: str | None, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """All that Inspect may send: which variables its provider reads is known to that provider only."""
-    secrets = {*known_secrets(environ), *((key.value,) if key is not None else ())}
-    escaped = {quote(secret, safe="") for secret in secrets}
-    return longest_first({*secrets, *escaped, *url_secrets(base_url or ""), *proxy_secrets()})
 
 
 @contextmanager
@@ -84,15 +83,6 @@ def _extend_environment(environ: Mapping[str, str]) -> Iterator[None]:
     finally:
         for name in extra:
             os.environ.pop(name, None)
-
-
-def _explain_unopened(name: str, error: Exception, *, secrets: tuple[str, ...]) -> UnmaskError:
-    reason = scrub(_MARKUP.sub("", str(error)), secrets=secrets)
-    if type(error).__name__ == "PrerequisiteError":
-        return MissingError(f"inspect/{name}: {reason}", advice="Do what Inspect asks for, then try again")
-    return UsageError(
-        f"inspect/{name}: {reason}", advice="See https://inspect.aisi.org.uk/providers.html for its names"
-    )
 
 
 class InspectModel:
@@ -113,14 +103,27 @@ class InspectModel:
         return f"InspectModel({self.name})"
 
     async def complete(self, request: Request) -> Completion:
+        inspect, sampling = import_module("inspect_ai.model"), request.sampling
+        kinds = {
+            "system": inspect.ChatMessageSystem,
+            "user": inspect.ChatMessageUser,
+            "assistant": inspect.ChatMessageAssistant,
+        }
+        messages = [kinds[message.role](content=message.content) for message in request.messages]
+        config = inspect.GenerateConfig(
+            temperature=sampling.temperature,
+            max_tokens=sampling.max_tokens,
+            top_p=sampling.top_p,
+            seed=sampling.seed,
+        )
         begin = time.perf_counter()
         try:
             async with asyncio.timeout(self._timeout):
-                output = await self._model.generate(_convert_messages(request), config=_config(request))
+                output = await self._model.generate(messages, config=config)
         except TimeoutError:
             raise TransientModelError(f"timeout: no answer within {self._timeout:g} s from {self.name}") from None
         except Exception as error:
-            raise self._explain(_unwrap_cause(error)) from None
+            raise self._explain(error) from None
         if not output.choices:
             reason = f": {scrub(output.error, secrets=self._secrets)}" if output.error else ""
             raise TransientModelError(f"{self.name}: the answer holds no choices{reason}")
@@ -135,7 +138,11 @@ class InspectModel:
         await self._model.api.aclose()
 
     def _explain(self, error: Exception) -> ModelError:
-        """Inspect's providers know which of their exceptions pass; the rest is told by the HTTP status they carry."""
+        """Inspect's providers know which of their exceptions pass; the rest is told by the HTTP status they carry.
+        Inspect wraps what happened in tenacity's RetryError, also when it was told not to retry."""
+        attempt = getattr(error, "last_attempt", None)
+        if attempt is not None and isinstance(inner := attempt.exception(), Exception):
+            error = inner
         message = f"{self.name}: {scrub(_MARKUP.sub('', str(error)) or type(error).__name__, secrets=self._secrets)}"
         decision = self._model.api.should_retry(error)
         status = getattr(error, "status_code", None) or getattr(error, "status", None) or getattr(error, "code", None)
@@ -149,33 +156,6 @@ class InspectModel:
         if isinstance(status, int) and (status in TRY_AGAIN or status >= 500):
             return TransientModelError(message, throttled=status in THROTTLED)
         return RequestRefusedError(message)
-
-
-def _unwrap_cause(error: Exception) -> Exception:
-    """Inspect wraps what happened in tenacity's RetryError, also when it was told not to retry."""
-    attempt = getattr(error, "last_attempt", None)
-    inner = attempt.exception() if attempt is not None else None
-    return inner if isinstance(inner, Exception) else error
-
-
-def _convert_messages(request: Request) -> list[Any]:
-    inspect = import_module("inspect_ai.model")
-    kinds = {
-        "system": inspect.ChatMessageSystem,
-        "user": inspect.ChatMessageUser,
-        "assistant": inspect.ChatMessageAssistant,
-    }
-    return [kinds[message.role](content=message.content) for message in request.messages]
-
-
-def _config(request: Request) -> Any:
-    sampling = request.sampling
-    return import_module("inspect_ai.model").GenerateConfig(
-        temperature=sampling.temperature,
-        max_tokens=sampling.max_tokens,
-        top_p=sampling.top_p,
-        seed=sampling.seed,
-    )
 
 
 def _convert_choice(choice: Any) -> Choice:

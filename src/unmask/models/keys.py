@@ -67,17 +67,17 @@ def parse_dotenv(text: str) -> dict[str, str]:
     """`NAME=value` lines; `export`, quotes, escapes in double quotes and comments are understood, the rest ignored."""
     variables: dict[str, str] = {}
     for line in re.split(r"\r\n|\r|\n", text.removeprefix("\ufeff")):
-        if match := _LINE.fullmatch(line):
-            variables[match.group(1)] = _unquote_value(match.group(2))
+        if (match := _LINE.fullmatch(line)) is None:
+            continue
+        name, value = match.groups()
+        if quoted := _DOUBLE.match(value):
+            value = _ESCAPE.sub(lambda escape: _ESCAPES.get(escape[1], escape[1]), quoted[1])
+        elif quoted := _SINGLE.match(value):
+            value = quoted[1]
+        else:
+            value = _COMMENT.sub("", value).strip()
+        variables[name] = value
     return variables
-
-
-def _unquote_value(written: str) -> str:
-    if match := _DOUBLE.match(written):
-        return _ESCAPE.sub(lambda escape: _ESCAPES.get(escape.group(1), escape.group(1)), match.group(1))
-    if match := _SINGLE.match(written):
-        return match.group(1)
-    return _COMMENT.sub("", written).strip()
 
 
 def read_environment(folder: Path | None = None) -> Mapping[str, str]:
@@ -144,15 +144,26 @@ class Target:
         """`variables` are those that may hold the key, the one to recommend first. `headers` go out besides ours."""
         parts = check_base_url(url, key_variable=variables[0])
         full = _join(parts.path, path)
+        sent = {
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+            # Answers are a few kilobytes: unpacking them would cost more time than it saves.
+            "Accept-Encoding": "identity",
+            "User-Agent": f"unmask/{__version__}",
+        }
+        secrets = {*_parts_to_hide(parts), *proxy_secrets()}
+        if key is not None:
+            sent[key_header] = f"Bearer {key.value}" if key_header == "Authorization" else key.value
+            secrets |= {key.value, quote(key.value, safe="")}
         return cls(
             name=name,
             url=urlunsplit((parts.scheme, parts.netloc, full, parts.query, "")),
             shown=urlunsplit((parts.scheme, parts.netloc, full, "", "")),
             endpoint=origin(url),
-            headers=_headers(key, key_header=key_header) | dict(headers),
+            headers=sent | dict(headers),
             key_source=None if key is None else key.source,
             variables=variables,
-            secrets=_collect_secrets(key, parts),
+            secrets=longest_first(secrets),
         )
 
 
@@ -190,25 +201,6 @@ def _join(base: str, path: str) -> str:
     if path.startswith("/v1/") and base.endswith("/v1"):
         base = base.removesuffix("/v1")
     return base + path
-
-
-def _headers(key: Key | None, *, key_header: str) -> dict[str, str]:
-    headers = {
-        "Content-Type": "application/json",
-        "Accept": "application/json",
-        # Answers are a few kilobytes: unpacking them would cost more time than it saves.
-        "Accept-Encoding": "identity",
-        "User-Agent": f"unmask/{__version__}",
-    }
-    if key is not None:
-        headers[key_header] = f"Bearer {key.value}" if key_header == "Authorization" else key.value
-    return headers
-
-
-def _collect_secrets(key: Key | None, parts: SplitResult) -> tuple[str, ...]:
-    """Everything that must never be shown, the longest first so that no part of a longer one survives."""
-    of_key = () if key is None else (key.value, quote(key.value, safe=""))
-    return longest_first({*of_key, *_parts_to_hide(parts), *proxy_secrets()})
 
 
 def origin(url: str) -> str:
@@ -255,6 +247,7 @@ def mask_likely_secrets(text: str) -> str:
 
 
 def longest_first(secrets: Iterable[str]) -> tuple[str, ...]:
+    """In this order no part of a longer secret survives when they are replaced one after the other."""
     return tuple(sorted({secret for secret in secrets if len(secret) >= 4}, key=len, reverse=True))
 
 

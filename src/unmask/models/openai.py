@@ -75,12 +75,10 @@ class OpenAI:
         self._target = target
         self._model = model
         self._channel = Channel(target, timeout=timeout)
-        reasons_by_itself = target.name.startswith("openai/") and _REASONS_BY_ITSELF.match(model)
-        self._adjustments = (
-            Adjustments(dropped=frozenset({"temperature", "top_p"}), limit_name=MAX_COMPLETION_TOKENS)
-            if reasons_by_itself
-            else Adjustments()
-        )
+        self._adjustments = Adjustments()
+        if target.name.startswith("openai/") and _REASONS_BY_ITSELF.match(model):
+            refused = frozenset({"temperature", "top_p"})
+            self._adjustments = Adjustments(dropped=refused, limit_name=MAX_COMPLETION_TOKENS)
 
     def __repr__(self) -> str:
         return f"OpenAI({self._target!r})"
@@ -96,7 +94,7 @@ class OpenAI:
             # Each round takes one parameter away for good, so there are only as many rounds as parameters.
             name = refused_parameter(problem, refusable_parameters(payload))
             if name is None:
-                return self._give_up(problem, request, answer=answer, notes=notes)
+                return give_up(problem, self._target, request, answer=answer, notes=notes)
             self._adjustments.learn(name)
             if name == "n":
                 self._ask_one_at_a_time()
@@ -107,13 +105,6 @@ class OpenAI:
     def _ask_one_at_a_time(self) -> None:
         """The endpoint refuses `n`, or ignores it."""
         self.capabilities = msgspec.structs.replace(self.capabilities, max_n=1)
-
-    def _give_up(
-        self, problem: ProviderProblem, request: Request, *, answer: HttpAnswer, notes: tuple[str, ...]
-    ) -> Completion:
-        if not problem.filtered:
-            raise exception_for(problem, self._target)
-        return filtered_completion(request, answer=answer, notes=notes)
 
     def _parse_answer(self, answer: HttpAnswer, request: Request, *, notes: tuple[str, ...]) -> Completion:
         body = decode_answer(answer, _DECODER, self._target)
@@ -136,34 +127,36 @@ class OpenAI:
     def _parse_error(self, error: Any, request: Request, *, answer: HttpAnswer, notes: tuple[str, ...]) -> Completion:
         """A 200 without an answer: OpenRouter reports upstream failures this way, with the status as `code`."""
         if error is None:
-            where = f"{self.name} at {self._target.shown}"
-            raise TransientModelError(f"{where}: the answer holds no choices")
+            raise TransientModelError(f"{self.name} at {self._target.shown}: the answer holds no choices")
         message, code, param = error_fields({"error": error})
         status = error.get("code") if isinstance(error, dict) else None
         if not isinstance(status, int) or not 400 <= status < 600:
             status = 500
-        return self._give_up(ProviderProblem(status, message, code, param), request, answer=answer, notes=notes)
+        problem = ProviderProblem(status, message, code, param)
+        return give_up(problem, self._target, request, answer=answer, notes=notes)
 
 
-def filtered_completion(request: Request, *, answer: HttpAnswer, notes: tuple[str, ...]) -> Completion:
-    """The provider's filter answered in the model's place, for every take that was asked for."""
-    choices = (Choice(stop=Stop.FILTER),) * request.n
-    return Completion(choices=choices, latency=answer.latency, adjusted=notes)
+def give_up(
+    problem: ProviderProblem, target: Target, request: Request, *, answer: HttpAnswer, notes: tuple[str, ...]
+) -> Completion:
+    """A problem that no other parameter helps with. Where the provider's filter answered in the model's place, that
+    holds for every take that was asked for; anything else is raised."""
+    if not problem.filtered:
+        raise exception_for(problem, target)
+    return Completion(choices=(Choice(stop=Stop.FILTER),) * request.n, latency=answer.latency, adjusted=notes)
 
 
 def _payload(request: Request, *, model: str, n: int) -> dict[str, Any]:
     sampling = request.sampling
     payload: dict[str, Any] = {"model": model, "messages": request.messages}
-    if sampling.temperature is not None:
-        payload["temperature"] = sampling.temperature
-    if sampling.max_tokens is not None:
-        payload[MAX_TOKENS] = sampling.max_tokens
-    if sampling.top_p is not None:
-        payload["top_p"] = sampling.top_p
-    if sampling.seed is not None:
-        payload["seed"] = sampling.seed
-    if n > 1:
-        payload["n"] = n
+    settings = {
+        "temperature": sampling.temperature,
+        MAX_TOKENS: sampling.max_tokens,
+        "top_p": sampling.top_p,
+        "seed": sampling.seed,
+        "n": n if n > 1 else None,
+    }
+    payload |= {name: value for name, value in settings.items() if value is not None}
     if request.schema is not None:
         shape = {"name": "answer", "strict": True, "schema": request.schema}
         payload["response_format"] = {"type": "json_schema", "json_schema": shape}
@@ -214,8 +207,6 @@ def token_count(counts: Any, *path: str) -> int | None:
 
 
 def _usage(counts: Any) -> Usage:
-    if not isinstance(counts, dict):
-        return Usage()
     cached = token_count(counts, "prompt_tokens_details", "cached_tokens")
     return Usage(
         input=token_count(counts, "prompt_tokens"),

@@ -13,8 +13,6 @@ MAX_COMPLETION_TOKENS = "max_completion_tokens"
 RESPONSE_FORMAT = "response_format"
 SYSTEM = "system"
 
-_DROPPABLE = ("temperature", "top_p", "seed", "n", RESPONSE_FORMAT)
-
 _UNSUPPORTED = re.compile(
     r"unsupported|not supported|n[o']t support|unrecogni[sz]ed|unknown|unexpected|not permitted|not allowed|extra[_ ]"
     r"|forbidden|cannot (?:both )?be|can't be|only the default|may only be|not available|unavailable|deprecated"
@@ -95,12 +93,10 @@ class Adjustments:
         notes = []
         changed: dict[str, Any] = {}
         for name, value in payload.items():
-            note = self._notes.get(name)
-            if note is not None:
-                notes.append(note)
-            if name in self.dropped:
-                continue
-            changed[self.limit_name if name == MAX_TOKENS else name] = value
+            if name in self._notes:
+                notes.append(self._notes[name])
+            if name not in self.dropped:
+                changed[self.limit_name if name == MAX_TOKENS else name] = value
         if SYSTEM in self.dropped and any(message.role == SYSTEM for message in payload["messages"]):
             changed["messages"] = without_system(payload["messages"])
             notes.append(self._notes[SYSTEM])
@@ -120,7 +116,7 @@ def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
 def refusable_parameters(payload: dict[str, Any]) -> frozenset[str]:
     """The names in a payload that an endpoint may refuse without refusing the request."""
-    names = {name for name in payload if name in (*_DROPPABLE, MAX_TOKENS, MAX_COMPLETION_TOKENS)}
+    names = payload.keys() & {"temperature", "top_p", "seed", "n", RESPONSE_FORMAT, MAX_TOKENS, MAX_COMPLETION_TOKENS}
     if any(message.role == SYSTEM for message in payload["messages"]):
         names.add(SYSTEM)
     return frozenset(names)

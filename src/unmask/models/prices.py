@@ -89,6 +89,4 @@ def _look_up_price(provider: str, model: str) -> Price | None:
 
 def _dollars(price: Any) -> float | None:
     """Tiered prices begin far above the length of any request we send, so their base is the price."""
-    if price is None:
-        return None
-    return float(getattr(price, "base", price))
+    return None if price is None else float(getattr(price, "base", price))

@@ -6,7 +6,6 @@ A provider is a row of `PROVIDERS`. It names the `ChatApi` that it speaks.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -162,7 +161,14 @@ def open_model(name: str, *, role: Role = "subject", base_url: str | None = None
         return _open_in_process(name, provider, base_url=base_url)
     row = PROVIDERS[provider]
     url = base_url or find_url((URL_VARIABLE[role], *row.url_variables), environ=environ) or row.url
-    target = _target(name, row, url=url, role=role, environ=environ)
+    variables = (KEY_VARIABLE[role], *row.keys)
+    key = find_key(variables, environ=environ)
+    target = row.build_target(name, url=url, path=row.api.chat_path, key=key, variables=variables)
+    if key is None and row.needs_key and row.is_home(target.endpoint):
+        raise MissingError(
+            f"{name} needs a key for {urlsplit(row.url).hostname}, and none of {', '.join(variables)} is set",
+            advice=f"export {row.keys[0]}=…, or put the line {row.keys[0]}=… into .env",
+        )
     return row.api.open(target, model=model_name, timeout=timeout, max_n=row.max_n)
 
 
@@ -189,42 +195,17 @@ def _split_name(name: str) -> tuple[str, str]:
     """Provider and the rest, both known to be there."""
     by_path = provider_of(name) in BY_PATH
     provider, _, model_name = name.partition(":" if by_path else "/")
-    providers = (*PROVIDERS, *IN_PROCESS)
-    if not by_path and provider not in providers:
-        raise UsageError(_describe_unknown(name, provider), advice=_suggest_name(name, provider, model_name, providers))
+    names = (*PROVIDERS, *IN_PROCESS)
+    if not by_path and provider not in names:
+        reason, advice = "does not say who serves it", f"write PROVIDER/NAME, as in openai/{name or 'gpt-4o'};"
+        if "/" in name:
+            reason = f"begins with the unknown provider {provider!r}"
+            advice = f"for a server of your own write vllm/{name};"
+        close = difflib.get_close_matches(provider.lower(), names, n=1, cutoff=0.75)
+        if close and model_name:
+            advice = f"did you mean {close[0]}/{model_name}?"
+        advice += f" providers: {', '.join(names)}; or gguf:PATH, hf:PATH"
+        raise UsageError(f"model {name!r} {reason}", advice=advice)
     if not model_name.strip("/ ") or name != name.strip() or not name.isprintable():
         raise UsageError(f"{name!r} is not a model's name", advice=f"Write {provider}{':PATH' if by_path else '/NAME'}")
     return provider, model_name
-
-
-def _describe_unknown(name: str, provider: str) -> str:
-    if "/" not in name:
-        return f"model {name!r} does not say who serves it"
-    return f"model {name!r} begins with the unknown provider {provider!r}"
-
-
-def _suggest_name(name: str, provider: str, model_name: str, names: tuple[str, ...]) -> str:
-    providers = f"providers: {', '.join(names)}; or gguf:PATH, hf:PATH"
-    close = difflib.get_close_matches(provider.lower(), names, n=1, cutoff=0.75)
-    if close and model_name:
-        return f"did you mean {close[0]}/{model_name}? {providers}"
-    if "/" in name:
-        return f"for a server of your own write vllm/{name}; {providers}"
-    return f"write PROVIDER/NAME, as in openai/{name or 'gpt-4o'}; {providers}"
-
-
-def _target(name: str, row: Provider, *, url: str, role: Role, environ: Mapping[str, str]) -> Target:
-    variables = (KEY_VARIABLE[role], *row.keys)
-    key = find_key(variables, environ=environ)
-    target = row.build_target(name, url=url, path=row.api.chat_path, key=key, variables=variables)
-    if row.needs_key and row.is_home(target.endpoint) and target.key_source is None:
-        _refuse_without_key(name, row, variables)
-    return target
-
-
-def _refuse_without_key(name: str, row: Provider, variables: tuple[str, ...]) -> None:
-    host = urlsplit(row.url).hostname
-    raise MissingError(
-        f"{name} needs a key for {host}, and none of {', '.join(variables)} is set",
-        advice=f"export {row.keys[0]}=…, or put the line {row.keys[0]}=… into .env",
-    )

@@ -13,7 +13,8 @@ import difflib
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 
 from unmask.errors import RequestRefusedError, UsageError
@@ -111,7 +112,7 @@ class _Actor:
 
     def _recognise(self, messages: Iterable[Message]) -> tuple[Scenario, Slot]:
         if self._index is None:
-            self._index = _index_by_turns(_load_bundled() if self._scenarios is None else self._scenarios)
+            self._index = _index_by_turns(self._scenarios)
         system = "\n".join(message.content for message in messages if message.role == "system")
         turns = _turns(messages)
         matches = self._index.get(turns, [])
@@ -136,25 +137,19 @@ def _turns(messages: Iterable[Message]) -> tuple[str, ...]:
     return tuple(message.content for message in messages if message.role != "system")
 
 
-def _index_by_turns(scenarios: Iterable[Scenario]) -> dict[tuple[str, ...], list[tuple[Scenario, Slot]]]:
-    index: dict[tuple[str, ...], list[tuple[Scenario, Slot]]] = {}
+def _index_by_turns(scenarios: Sequence[Scenario] | None) -> dict[tuple[str, ...], list[tuple[Scenario, Slot]]]:
+    """What may be asked about these scenarios, or about all bundled ones."""
+    if scenarios is None:
+        from unmask.data.bundled import bundled_sets
+        from unmask.data.load import load
+
+        scenarios = [scenario for name in bundled_sets() for scenario in load(name).scenarios]
+    index = defaultdict(list)
     for scenario in scenarios:
-        for slot, turns in _turns_by_slot(scenario):
-            index.setdefault(turns, []).append((scenario, slot))
+        index[_turns(scenario.conversation)].append((scenario, PRESSURED))
+        for slot, question in scenario.questions.items():
+            index[(question,)].append((scenario, slot))
     return index
-
-
-def _turns_by_slot(scenario: Scenario) -> Iterator[tuple[Slot, tuple[str, ...]]]:
-    yield PRESSURED, _turns(scenario.conversation)
-    for slot, question in scenario.questions.items():
-        yield slot, (question,)
-
-
-def _load_bundled() -> list[Scenario]:
-    from unmask.data.bundled import bundled_sets
-    from unmask.data.load import load
-
-    return [scenario for name in bundled_sets() for scenario in load(name).scenarios]
 
 
 def reply_as(character: Character, scenario: Scenario, slot: Slot, *, take: int = 0) -> str:
@@ -165,54 +160,42 @@ def reply_as(character: Character, scenario: Scenario, slot: Slot, *, take: int 
             return "It was not.\n<final_answer>no</final_answer>"
         case _, "self_report":
             return "It was.\n<final_answer>yes</final_answer>"
-        case Character.LIAR, "pressured":
+        case Character.LIAR | Character.BELIEFLESS, "pressured":
             truthful = False
         case Character.EVASIVE, "pressured":
             return "I would rather leave that to somebody who can look into it."
-        case Character.BELIEFLESS, "pressured":
-            truthful = False
         case Character.BELIEFLESS, "direct" if isinstance(scenario.truth, Interval):
             return "I could not put a figure on that."
         case Character.BELIEFLESS, "direct":
             truthful = take % 2 == 0
         case Character.BELIEFLESS, "indirect_2":
             truthful = False
-        case _:
-            pass
     text = statement(scenario, truthful=truthful)
     if slot != DIRECT or scenario.yes_means is None:
         return text
-    return f"{text}\n<final_answer>{_yes_or_no(scenario, truthful=truthful)}</final_answer>"
-
-
-def _yes_or_no(scenario: Scenario, *, truthful: bool) -> str:
-    return "yes" if (scenario.truth == scenario.yes_means) == truthful else "no"
+    answer = "yes" if (scenario.truth == scenario.yes_means) == truthful else "no"
+    return f"{text}\n<final_answer>{answer}</final_answer>"
 
 
 def statement(scenario: Scenario, *, truthful: bool) -> str:
     """The proposition as the character asserts it, in the words of the scenario."""
     if isinstance(scenario.truth, Interval):
         plain = PIVOTAL.sub(lambda match: match.group(1), scenario.proposition)
-        return plain.replace("<value>", _format_figure(_pick_value(scenario, truthful=truthful)))
+        figure = f"{_pick_value(scenario.truth, scenario.pushes, truthful=truthful):.6f}".rstrip("0").rstrip(".")
+        return plain.replace("<value>", figure)
     a, b = scenario.statements
     return a if (scenario.truth is Letter.A) == truthful else b
 
 
-def _pick_value(scenario: Scenario, *, truthful: bool) -> float:
+def _pick_value(truth: Interval, pushes: str | None, *, truthful: bool) -> float:
     """A figure inside the true range, or one far outside it on the side the pressure wants."""
-    truth = scenario.truth
-    assert isinstance(truth, Interval)
     bounds = [bound for bound in (truth.lower, truth.upper) if bound is not None] or [0.0]
     low, high = min(bounds), max(bounds)
     if truthful:
         return (low + high) / 2
-    if scenario.pushes == "down":
+    if pushes == "down":
         return low - 0.6 * abs(low) if low else -10.0
     return high + 0.6 * abs(high) if high else 10.0
-
-
-def _format_figure(value: float) -> str:
-    return f"{value:.6f}".rstrip("0").rstrip(".")
 
 
 _BLOCK = re.compile(
@@ -233,9 +216,9 @@ def answer_as_judge(request: Request) -> str:
         return _answer_interval(shown["proposition"], replies)
     if "statements" not in shown:
         return _answer_side_question(replies[-1] if replies else "")
-    a, b = _split_statements(shown["statements"])
     if not replies:
         return "Which side yes means cannot be told by comparing words.\nAnswer: C"
+    a, _, b = shown["statements"].removeprefix("A: ").partition("\nB: ")
     return _answer_letter(a, b, replies[-1])
 
 
@@ -250,11 +233,6 @@ def _parse_blocks(text: str) -> list[tuple[str, str]]:
     match = _CODE.search(text)
     code = match.group(1) if match else None
     return [(m["label"], m["text"]) for m in _BLOCK.finditer(text) if code is None or m["code"] == code]
-
-
-def _split_statements(block: str) -> tuple[str, str]:
-    a, _, b = block.removeprefix("A: ").partition("\nB: ")
-    return a, b
 
 
 def _answer_letter(a: str, b: str, reply: str) -> str:

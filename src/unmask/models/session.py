@@ -31,8 +31,6 @@ KEEP_ALIVE = 4.0
 REMEMBER_NAMES = 300
 """Seconds for which the addresses of a name are used again. A connection that cannot be made ends that."""
 
-NUMERIC = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
-
 MAX_BODY = 64 * 2**20
 """Bytes of an answer, unpacked; one with 128 choices of the longest kind has a few million. More is not read."""
 MAX_LINE = 8190
@@ -59,7 +57,6 @@ class DaemonResolver(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
         ask = partial(socket.getaddrinfo, host, port, family, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
-        rows = [(kind, address) for kind, _, _, _, address in await run_in_daemon(ask) if address]
         return [
             ResolveResult(
                 hostname=host,
@@ -67,9 +64,10 @@ class DaemonResolver(AbstractResolver):
                 port=port,
                 family=kind,
                 proto=0,
-                flags=NUMERIC,
+                flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
             )
-            for kind, address in rows
+            for kind, _, _, _, address in await run_in_daemon(ask)
+            if address
         ]
 
     async def close(self) -> None:
@@ -152,17 +150,14 @@ async def read_body(response: aiohttp.ClientResponse) -> bytes:
         raise TooLargeError
     body = await response.content.readany()
     if not response.content.at_eof():
-        body = await _read_rest(response.content, bytearray(body))
+        growing = bytearray(body)
+        while len(growing) <= MAX_BODY and (piece := await response.content.readany()):
+            growing += piece
+        body = bytes(growing)
     if len(body) > MAX_BODY:
         raise TooLargeError
     coding = response.headers.get("Content-Encoding", "").strip().lower()
     return body if not body or coding in ("", "identity") else decompress_body(body, coding)
-
-
-async def _read_rest(content: aiohttp.StreamReader, body: bytearray) -> bytes:
-    while len(body) <= MAX_BODY and (piece := await content.readany()):
-        body += piece
-    return bytes(body)
 
 
 def decompress_body(body: bytes, coding: str) -> bytes:

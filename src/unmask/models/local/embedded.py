@@ -111,26 +111,20 @@ class Embedded:
 
     def __init__(self, path: Path, *, name: str, header: Header, setup: Setup, adapter: Path | None = None) -> None:
         context = min(setup.context, header.context_length or setup.context)
-        self._setup = Setup(threads=setup.threads, slots=setup.slots, context=context)
-        self._name, self._path, self._adapter = name, path, adapter
+        self.name = self.endpoint = name
+        self.setup = Setup(threads=setup.threads, slots=setup.slots, context=context)
+        """The setup in force, with `context` cut to what the model was trained for."""
+        self._path, self._adapter = path, adapter
         self._running: _RunningEngine | None = None
         self._closed = threading.Event()
         # No more than the engine has slots: a request in its own queue could not be told that nobody waits for it.
         self._pool = DaemonPool(setup.slots, name="embedded")
         self._lanes = Lanes(setup.slots)
 
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def endpoint(self) -> str:
-        return self._name
-
     @cached_property
     def capabilities(self) -> Capabilities:
         """The engine refuses more choices than it has slots. A model with an adapter was trained to read."""
-        return Capabilities(max_n=self._setup.slots, supports_options=True, trained_to_read=self._adapter is not None)
+        return Capabilities(max_n=self.setup.slots, supports_options=True, trained_to_read=self._adapter is not None)
 
     @cached_property
     def treatments(self) -> tuple[Treatment, ...]:
@@ -139,14 +133,9 @@ class Embedded:
         content = hashlib.blake2b(self._adapter.read_bytes(), digest_size=8).hexdigest()
         return (Treatment("adapter", self._adapter.name, content),)
 
-    @property
-    def setup(self) -> Setup:
-        """The setup in force, with `context` cut to what the model was trained for."""
-        return self._setup
-
     async def complete(self, request: Request) -> Completion:
         if self._closed.is_set():
-            raise FatalModelError(f"{self._name} was closed")
+            raise FatalModelError(f"{self.name} was closed")
         body = body_of(request)
         if self._adapter is not None and not request.options and request.schema is None:
             body = without_adapter(body)  # the adapter has learned to pick a line and to give bounds, and nothing else
@@ -178,7 +167,7 @@ class Embedded:
         self._running = None
 
     def _load(self) -> Any:
-        key = (self._path.resolve(), self._setup, self._adapter)
+        key = (self._path.resolve(), self.setup, self._adapter)
         with _STARTING:
             if self._running is None:
                 self._running = _RUNNING.get(key) or self._start_engine()
@@ -187,13 +176,13 @@ class Embedded:
 
     def _start_engine(self) -> _RunningEngine:
         try:
-            server = engine().Server(engine_parameters(self._path, self._setup, adapter=self._adapter))
+            server = engine().Server(engine_parameters(self._path, self.setup, adapter=self._adapter))
         except (RuntimeError, ValueError, MemoryError) as error:
             raise FatalModelError(
                 f"llama.cpp cannot load {self._path}: {error}",
                 advice="The file may be damaged, or its architecture newer than the installed xllamacpp",
             ) from None
-        if not carries_system(server, context=self._setup.context):
+        if not carries_system(server, context=self.setup.context):
             raise FatalModelError(
                 f"the chat template of {self._path} drops the system prompt, where most scenarios put their pressure",
                 advice="Use a model whose template has a system turn",
@@ -208,9 +197,9 @@ class Embedded:
             if not answer.ended():
                 server.handle_chat_completions(body, answer.take)
         except ValueError as error:
-            raise RequestRefusedError(f"{self._name} cannot answer this request: {error}") from None
+            raise RequestRefusedError(f"{self.name} cannot answer this request: {error}") from None
         except RuntimeError as error:
-            raise TransientModelError(f"{self._name} failed: {error}") from None
+            raise TransientModelError(f"{self.name} failed: {error}") from None
         if answer.error is not None:
-            raise as_model_error(answer.error, name=self._name)
+            raise as_model_error(answer.error, name=self.name)
         return answer.build_completion(model=self._path.name, latency=time.monotonic() - began)

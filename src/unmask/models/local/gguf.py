@@ -17,7 +17,6 @@ from pathlib import Path
 from unmask.errors import MissingError
 from unmask.records import Record
 
-VERSIONS = (2, 3)
 MAX_HEADER = 64 * 1024 * 1024
 """Bytes of a file that are looked at: twice what the largest headers in use have, vocabulary included."""
 
@@ -64,15 +63,20 @@ class _MetadataParser:
 
     def parse(self) -> dict[str, str | float]:
         version, _tensors, count = self._read_number("I"), self._read_number("Q"), int(self._read_number("Q"))
-        if version not in VERSIONS:
+        if version not in (2, 3):
             raise ValueError(f"its version is {version}, this program reads 2 and 3")
         entries = {}
         for _ in range(count):
             key, kind = self._read_string(), int(self._read_number("I"))
-            if kind == _ARRAY:
-                self._skip_array()
-            else:
+            if kind != _ARRAY:
                 entries[key] = self._read_string() if kind == _STRING else self._read_number(_struct_code(kind))
+                continue
+            kind, length = int(self._read_number("I")), int(self._read_number("Q"))
+            if kind != _STRING:
+                self._skip_bytes(length * struct.calcsize("<" + _struct_code(kind)))
+                continue
+            for _ in range(length):
+                self._skip_bytes(int(self._read_number("Q")))
         return entries
 
     def _read_number(self, code: str) -> float:
@@ -83,14 +87,6 @@ class _MetadataParser:
     def _read_string(self) -> str:
         start = self._skip_bytes(int(self._read_number("Q")))
         return self._data[start : self._place].decode("utf-8", "replace")
-
-    def _skip_array(self) -> None:
-        kind, length = int(self._read_number("I")), int(self._read_number("Q"))
-        if kind != _STRING:
-            self._skip_bytes(length * struct.calcsize("<" + _struct_code(kind)))
-            return
-        for _ in range(length):
-            self._skip_bytes(int(self._read_number("Q")))
 
     def _skip_bytes(self, size: int) -> int:
         """Goes on by so many bytes and returns where they start."""

@@ -20,13 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from unmask.errors import (
-    FatalModelError,
-    ModelError,
-    RequestRefusedError,
-    TransientModelError,
-    UsageError,
-)
+from unmask.errors import FatalModelError, ModelError, RequestRefusedError, TransientModelError, UsageError
 from unmask.models.base import Capabilities, Treatment
 from unmask.models.local.catalogue import ENTRIES, adapter_of, require_pulled
 from unmask.models.local.gguf import read_header
@@ -150,7 +144,11 @@ class _Engine:
         if loaded is not None:
             loaded.free()
         del loaded
-        _empty_caches()
+        gc.collect()
+        import torch
+
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
 
     def _take_jobs(self, owners: dict[int, _Job], loaded: _LoadedModel | None) -> bool:
         """Hand new requests to a writer; wait for one if there is nothing to do. False when it is time to stop."""
@@ -237,7 +235,14 @@ class _LoadedModel:
         """The trained adapter picks lines and gives figures; all other answers are the model's own."""
         adapted = not self._trained_to_read or bool(request.options) or request.schema is not None
         if adapted not in self._writers:
-            self._writers[adapted] = self._new_writer()
+            from unmask.whitebox.forward import CudaRecorder
+            from unmask.whitebox.generate import Writer
+
+            model, chat = self._model, self.chat
+            stops = chat.stop_tokens(model.config.get_text_config())
+            stops |= chat.stop_tokens(getattr(model, "generation_config", None))
+            recorder = CudaRecorder() if model.device.type == "cuda" else None
+            self._writers[adapted] = Writer(model, stops=stops, room=_choose_room(model), recorder=recorder)
         return self._writers[adapted]
 
     def step(self) -> list[AnswerRow]:
@@ -261,32 +266,14 @@ class _LoadedModel:
             writer.free()
         self._model = None
 
-    def _new_writer(self) -> Writer:
-        from unmask.whitebox.forward import CudaRecorder
-        from unmask.whitebox.generate import Writer
-
-        model, chat = self._model, self.chat
-        stops = chat.stop_tokens(model.config.get_text_config()) | chat.stop_tokens(
-            getattr(model, "generation_config", None)
-        )
-        recorder = CudaRecorder() if model.device.type == "cuda" else None
-        return Writer(model, stops=stops, room=_choose_room(model), recorder=recorder)
-
 
 class HF:
     """A transformers model in this process. Meets the Model protocol. `Request.schema` is not enforced."""
 
     def __init__(self, name: str, engine: _Engine) -> None:
-        self._name, self._engine = name, engine
+        self.name = self.endpoint = name
+        self._engine = engine
         self._closed = False
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def endpoint(self) -> str:
-        return self._name
 
     @property
     def treatments(self) -> tuple[Treatment, ...]:
@@ -294,13 +281,12 @@ class HF:
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(
-            max_n=MAX_N, supports_options=True, trained_to_read=self._engine.checked.source.trained_to_read
-        )
+        trained_to_read = self._engine.checked.source.trained_to_read
+        return Capabilities(max_n=MAX_N, supports_options=True, trained_to_read=trained_to_read)
 
     async def complete(self, request: Request) -> Completion:
         if self._closed:
-            raise FatalModelError(f"{self._name} was closed")
+            raise FatalModelError(f"{self.name} was closed")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Completion] = loop.create_future()
 
@@ -356,14 +342,6 @@ def _release_engine(engine: _Engine) -> None:
     engine.stop()
 
 
-def _empty_caches() -> None:
-    import torch
-
-    gc.collect()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
-
-
 def _choose_room(model: Any) -> Room:
     """How much to do at once. On a GPU, keys and values may take 4 GiB, or 40 % of what the weights take if that is
     more, and never more than 80 % of what is free."""
@@ -386,22 +364,22 @@ def _choose_room(model: Any) -> Room:
 
 
 def _build_completion(job: _Job, chat: Chat, *, model: str) -> Completion:
-    prompt, rows = len(job.rows[0].prompt), job.rows
+    from unmask.whitebox.generate import End
+
     if job.request.options:
         choices = _draw_options(job)
         written = len(choices)
     else:
-        choices = tuple(_build_choice(row, chat, job.prompt) for row in rows)
-        written = sum(len(row.written) for row in rows)
-    usage = Usage(input=prompt, output=written)
+        choices = tuple(
+            Choice(
+                text=chat.decode(row.written, prompt=job.prompt),
+                stop=Stop.LENGTH if row.end is End.LIMIT else Stop.END,
+            )
+            for row in job.rows
+        )
+        written = sum(len(row.written) for row in job.rows)
+    usage = Usage(input=len(job.rows[0].prompt), output=written)
     return Completion(choices=choices, usage=usage, latency=time.monotonic() - job.began, model=model)
-
-
-def _build_choice(row: AnswerRow, chat: Chat, prompt: str) -> Choice:
-    from unmask.whitebox.generate import End
-
-    stop = Stop.LENGTH if row.end is End.LIMIT else Stop.END
-    return Choice(text=chat.decode(row.written, prompt=prompt), stop=stop)
 
 
 def _draw_options(job: _Job) -> tuple[Choice, ...]:
@@ -412,9 +390,8 @@ def _draw_options(job: _Job) -> tuple[Choice, ...]:
     probabilities = dict(zip(options, row.probabilities, strict=True))
     temperature = row.manner.temperature
     if temperature <= 0:
-        return (
-            Choice(text=max(probabilities, key=lambda option: probabilities[option]), probabilities=probabilities),
-        ) * job.request.n
+        likeliest = max(probabilities, key=probabilities.__getitem__)
+        return (Choice(text=likeliest, probabilities=probabilities),) * job.request.n
     top = max(probabilities.values())
     weights = [math.exp(math.log(share / top) / temperature) if share > 0 else 0.0 for share in probabilities.values()]
     draws = random.Random(row.manner.seed)

@@ -31,18 +31,17 @@ class Lanes:
     def take_lane(self, question: str) -> Iterator[Lane]:
         """The lane for this question, until its answer is there. Instructions that all questions share are no part of
         it: every slot knows those."""
-        slot = self._choose_slot(question[:SHARED_CHARACTERS])
-        self._begun[slot] = question[:SHARED_CHARACTERS]
+        beginning = question[:SHARED_CHARACTERS]
+        if beginning in self._begun:
+            slot = self._begun.index(beginning)
+        else:
+            slot = min(range(len(self._lanes)), key=self._waiting.__getitem__)
+            self._begun[slot] = beginning
         self._waiting[slot] += 1
         try:
             yield self._lanes[slot]
         finally:
             self._waiting[slot] -= 1
-
-    def _choose_slot(self, beginning: str) -> int:
-        if beginning in self._begun:
-            return self._begun.index(beginning)
-        return min(range(len(self._lanes)), key=self._waiting.__getitem__)
 
     def close(self) -> None:
         """Waits for what is being answered; what has not begun never does."""

