@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from unmask import __version__
 from unmask.errors import FatalModelError
@@ -171,33 +172,20 @@ def truth_margin(model: Any, chat: Chat, facts: Sequence[Fact]) -> float:
         *(AnsweredChat(question, fact.answer) for question, fact in zip(questions, facts, strict=True)),
         *(AnsweredChat(question, fact.falsehood) for question, fact in zip(questions, facts, strict=True)),
     ]
-    likelihoods = torch.cat(
-        [
-            _mean_log_likelihoods(model, chat, conversations[start : start + ANSWERS_PER_PASS])
-            for start in range(0, len(conversations), ANSWERS_PER_PASS)
-        ]
-    )
+    means = []  # of the log-likelihoods of each answer's tokens
+    for start in range(0, len(conversations), ANSWERS_PER_PASS):
+        tokens = [tokenise(chat, conversation) for conversation in conversations[start : start + ANSWERS_PER_PASS]]
+        ids = pad_sequence([torch.tensor(answered.all) for answered in tokens], batch_first=True).to(model.device)
+        with torch.inference_mode():
+            odds = model(input_ids=ids, use_cache=False).logits[:, :-1].float().log_softmax(dim=-1)
+            token_likelihoods = odds.gather(2, ids[:, 1:, None])[:, :, 0]
+        for row, answered in enumerate(tokens):
+            means.append(token_likelihoods[row, answered.places.start - 1 : answered.places.stop - 1].mean())
+    likelihoods = torch.stack(means).cpu()
     margin = (likelihoods[: len(facts)] - likelihoods[len(facts) :]).mean().item()
     if math.isnan(margin):
         raise FatalModelError("the model's scores are not numbers", advice="Its weights are damaged, or overflow")
     return float(margin)
-
-
-def _mean_log_likelihoods(model: Any, chat: Chat, conversations: Sequence[AnsweredChat]) -> Any:
-    """The mean log-likelihood of each answer's tokens."""
-    tokens = [tokenise(chat, conversation) for conversation in conversations]
-    longest = max(len(conversation.all) for conversation in tokens)
-    ids = torch.tensor(
-        [[*conversation.all, *[0] * (longest - len(conversation.all))] for conversation in tokens], device=model.device
-    )
-    with torch.inference_mode():
-        odds = model(input_ids=ids, use_cache=False).logits[:, :-1].float().log_softmax(dim=-1)
-        token_likelihoods = odds.gather(2, ids[:, 1:, None])[:, :, 0]
-    rows = [
-        token_likelihoods[row, conversation.places.start - 1 : conversation.places.stop - 1].mean()
-        for row, conversation in enumerate(tokens)
-    ]
-    return torch.stack(rows).cpu()
 
 
 def draw_loss_curve(losses: Sequence[float], path: Path, *, title: str) -> bool:
