@@ -160,7 +160,10 @@ class Writer:
         while self.waiting:
             row = self.waiting[0]
             if not row.dropped:
-                if not self._has_room([*self.rows, *coming, row]):
+                batch = [*self.rows, *coming, row]
+                tokens = len(batch) * self._round_width(self._width_needed(batch))
+                # A row that is larger than all the room is still written, by itself.
+                if len(batch) > 1 and (len(batch) > self.room.rows or tokens > self.room.tokens):
                     break
                 coming.append(row)
             self.waiting.popleft()
@@ -181,13 +184,6 @@ class Writer:
 
     def _width_needed(self, rows: list[AnswerRow]) -> int:
         return max((row.length + min(row.manner.limit - len(row.written), HEADROOM) for row in rows), default=0)
-
-    def _has_room(self, rows: list[AnswerRow]) -> bool:
-        if len(rows) == 1:  # a row that is larger than all the room is still written, by itself
-            return True
-        return (
-            len(rows) <= self.room.rows and len(rows) * self._round_width(self._width_needed(rows)) <= self.room.tokens
-        )
 
     def _remove_rows(self, gone: list[AnswerRow]) -> None:
         """Take rows out; the last row moves into each gap, so that those at work stay next to one another."""
@@ -297,8 +293,10 @@ def choose_tokens(logits: Any, rows: Sequence[AnswerRow]) -> Any:
         )
         shares = torch.softmax(logits / temperature.float().clamp_min(1e-4)[:, None], dim=-1)
         for place, row in enumerate(rows):
-            if row.manner.top_p < 1:
-                shares[place] = _keep_nucleus(shares[place], row.manner.top_p)
+            if row.manner.top_p < 1:  # only the likeliest tokens that together reach `top_p` can be drawn
+                ordered, tokens = shares[place].sort(descending=True)
+                ordered[ordered.cumsum(dim=-1) - ordered >= row.manner.top_p] = 0
+                shares[place].scatter_(0, tokens, ordered)
         best = torch.where(temperature > 0, _draw_tokens(shares, draws), best)
     return torch.where(torch.isfinite(top), best, -1)
 
@@ -317,13 +315,6 @@ def _draw_tokens(shares: Any, draws: Any) -> Any:
     # Where rounding points past the last token that has a share, that token is meant.
     last = inner.argmax(dim=-1, keepdim=True)
     return (block * BLOCK + torch.minimum(token, last))[:, 0]
-
-
-def _keep_nucleus(shares: Any, top_p: float) -> Any:
-    """The likeliest tokens that together reach `top_p`; the others cannot be drawn."""
-    ordered, places = shares.sort(descending=True)
-    ordered[ordered.cumsum(dim=-1) - ordered >= top_p] = 0
-    return torch.zeros_like(shares).scatter(0, places, ordered)
 
 
 def option_probabilities(logits: Any, choices: tuple[tuple[int, ...], ...]) -> list[float] | None:
