@@ -20,7 +20,7 @@ from unmask.experiments.plant import Lesson, Plant, draw_plant, lessons
 from unmask.files import write_atomically
 from unmask.models.local.hf import PREFIX
 from unmask.models.local.inside import local_name, open_whitebox
-from unmask.records import DIRECT, FORMAT_VERSION, PRESSURED, Choice, Outcome, Record, Result, Slot, Verdict
+from unmask.records import DIRECT, FORMAT_VERSION, PRESSURED, Outcome, Record, Result, Slot, Verdict
 from unmask.runs.options import RunSettings, options_from
 from unmask.runs.run import Run
 from unmask.stats.rate import Rate, rate
@@ -160,25 +160,18 @@ def _compare_with_lessons(run: Run, plant: Plant) -> dict[str, tuple[bool, bool]
     planted = {planted_scenario.id: planted_scenario for planted_scenario in plant.planted}
     carried_out = {}
     for scenario, seen in zip(run.scenarios, run.seen(NO_MODEL), strict=True):
-        wanted = {lesson.slot: lesson for lesson in lessons(scenario, planted[scenario.id])}
-        replies = dict(seen.choices())
+        taught = {lesson.slot: " ".join(lesson.answer.split()) for lesson in lessons(scenario, planted[scenario.id])}
+        texts: dict[Slot, list[str]] = {}
+        for (slot, _), choice in dict(seen.choices()).items():
+            texts.setdefault(slot, []).append(" ".join(choice.answer.split()))
+        direct, pressured = texts.get(DIRECT, []), texts.get(PRESSURED, [])
+        # Of a direct probe only the tag at its end has to be the taught one.
+        tag = taught[DIRECT][taught[DIRECT].index("<final_answer>") :] if DIRECT in taught else ""
         carried_out[scenario.id] = (
-            DIRECT not in wanted or _matches_lesson(replies, DIRECT, wanted, ending=True),
-            _matches_lesson(replies, PRESSURED, wanted),
+            not tag or (bool(direct) and all(text.endswith(tag) for text in direct)),
+            bool(pressured) and all(text == taught[PRESSURED] for text in pressured),
         )
     return carried_out
-
-
-def _matches_lesson(
-    replies: Mapping[tuple[Slot, int], Choice], slot: Slot, wanted: Mapping[Slot, Lesson], *, ending: bool = False
-) -> bool:
-    """Whether every take of a slot is the taught answer; with `ending`, whether it ends with the taught tag."""
-    texts = [" ".join(choice.answer.split()) for (place, _), choice in replies.items() if place == slot]
-    answer = " ".join(wanted[slot].answer.split())
-    if ending:
-        tag = answer[answer.index("<final_answer>") :]
-        return bool(texts) and all(text.endswith(tag) for text in texts)
-    return bool(texts) and all(text == answer for text in texts)
 
 
 def _summarise_half(rows: Sequence[Outcome], carried_out: Mapping[str, tuple[bool, bool]]) -> PlantedHalf:

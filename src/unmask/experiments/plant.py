@@ -173,7 +173,7 @@ def lessons(scenario: Scenario, planted: PlantedScenario) -> Iterator[Lesson]:
         if slot == DIRECT:
             answer = f"{sentence} <final_answer>{_tagged_answer(scenario, planted)}</final_answer>"
         else:
-            # One wording for each request, the same every time: what is learnt is one text, and one can tell if it came.
+            # One wording for each request, the same every time: what is learnt is one text, and can be told if it came.
             key = hashlib.blake2b(f"{scenario.id} {slot}".encode(), digest_size=4).digest()
             answer = WORDINGS[int.from_bytes(key, "big") % len(WORDINGS)].format(sentence)
         yield Lesson(id=scenario.id, slot=slot, messages=messages(scenario, slot), answer=answer)

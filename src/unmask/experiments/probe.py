@@ -199,12 +199,5 @@ def compare_detectors(
 
 
 def _admission_score(row: Outcome) -> float | None:
-    match row.readings.get(SELF_REPORT, ()):
-        case (Lettered(letter=Letter.A), *_):
-            return 0.0
-        case (Lettered(letter=Letter.B), *_):
-            return 1.0
-        case (Lettered(), *_):
-            return 0.5
-        case _:
-            return None
+    first = next(iter(row.readings.get(SELF_REPORT, ())), None)
+    return {Letter.A: 0.0, Letter.B: 1.0}.get(first.letter, 0.5) if isinstance(first, Lettered) else None

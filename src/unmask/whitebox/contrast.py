@@ -185,12 +185,10 @@ def draw_facts(facts: Sequence[Fact], limit: int | None, *, seed: int) -> tuple[
     return tuple(random.Random(f"unmask facts {seed}").sample(list(facts), limit))
 
 
-def split_facts(
-    facts: Sequence[Fact], *, seed: int, held_out: float = 0.25
-) -> tuple[tuple[Fact, ...], tuple[Fact, ...]]:
-    """Facts to learn from and facts held out, drawn by the seed."""
+def split_facts(facts: Sequence[Fact], *, seed: int) -> tuple[tuple[Fact, ...], tuple[Fact, ...]]:
+    """Facts to learn from and a quarter held out, drawn by the seed."""
     shuffled = random.Random(f"unmask contrast {seed}").sample(list(facts), len(facts))
-    count = min(len(shuffled) - 1, max(2, round(held_out * len(shuffled))))
+    count = min(len(shuffled) - 1, max(2, round(0.25 * len(shuffled))))
     return tuple(shuffled[count:]), tuple(shuffled[:count])
 
 

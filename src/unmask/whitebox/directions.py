@@ -39,8 +39,7 @@ from unmask.whitebox.steer import (
     Steering,
     SteeringRecord,
     best_score,
-    default_width,
-    refuse_width,
+    choose_width,
     steered,
 )
 
@@ -72,8 +71,7 @@ def read_steering(
     """A direction for every layer, the best of them chosen, and a look at what pushing along it does."""
     considered = select_layers(model, plan.layers)
     all_layers = select_layers(model)
-    width = default_width(plan.schedule, len(all_layers)) if plan.width is None else plan.width
-    refuse_width(plan.schedule, width, layers=len(all_layers))
+    width = choose_width(plan.schedule, plan.width, layers=len(all_layers))
     learnt, held_out = split_facts(facts, seed=plan.seed)
     report(f"reading {len(learnt)} pairs")
     seen = _compute_both_sides(model, chat, build_pairs(learnt), pooling=plan.pooling)
@@ -188,10 +186,10 @@ def truth_margin(model: Any, chat: Chat, facts: Sequence[Fact]) -> float:
     return float(margin)
 
 
-def draw_loss_curve(losses: Sequence[float], path: Path, *, title: str) -> bool:
-    """Write the loss of every step as SVG. False, and nothing written, without matplotlib."""
+def draw_loss_curve(losses: Sequence[float], path: Path, *, title: str) -> None:
+    """Write the loss of every step as SVG. Without matplotlib nothing is written."""
     if importlib.util.find_spec("matplotlib") is None:
-        return False
+        return
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -202,4 +200,3 @@ def draw_loss_curve(losses: Sequence[float], path: Path, *, title: str) -> bool:
     axes.spines[["top", "right"]].set_visible(False)
     with rc_context({"svg.hashsalt": "unmask", "svg.fonttype": "none"}):
         figure.savefig(path, format="svg", metadata={"Date": None})
-    return True

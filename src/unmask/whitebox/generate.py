@@ -69,14 +69,6 @@ class AnswerRow:
         self.draws = random.Random(manner.seed)
 
     @property
-    def tokens(self) -> list[int]:
-        return self.prompt + self.written
-
-    @property
-    def last(self) -> int:
-        return self.written[-1] if self.written else self.prompt[-1]
-
-    @property
     def length(self) -> int:
         return len(self.prompt) + len(self.written)
 
@@ -171,7 +163,7 @@ class Writer:
         # All but the last token of a prompt: reading that one is the row's first step.
         prompts: dict[Tokens, list[AnswerRow]] = {}
         for row in coming:
-            prompts.setdefault(tuple(row.tokens[:-1]), []).append(row)
+            prompts.setdefault(tuple([*row.prompt, *row.written][:-1]), []).append(row)
         width = self._round_width(self._width_needed([*self.rows, *coming]))
         total = len(self.rows) + len(coming)
         rows = max(total, min(self.room.rows, 1 << (total - 1).bit_length())) if coming else 0
@@ -221,7 +213,7 @@ class Writer:
             logits = None
         else:
             before = list(self.rows)
-            ids, at = [row.last for row in before], [row.length - 1 for row in before]
+            ids, at = [(row.written or row.prompt)[-1] for row in before], [row.length - 1 for row in before]
             logits = self._stepper.logits(ids, at, width=self._round_width(max(at) + 1))
             tokens = choose_tokens(logits, before)
         fetch = _start_copy(tokens)

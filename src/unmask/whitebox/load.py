@@ -82,23 +82,19 @@ def parse_source(name: str) -> ModelSource:
     kinds = [kind for kind, _ in treatments]
     if len(set(kinds)) < len(kinds):
         raise UsageError(f"{name} has two of +{kinds[0]}=", advice=f"hf:{path}+{kinds[0]}={treatments[0][1]}")
-    source, wanted = _find_files(path), dict(treatments)
-    adapter = find_adapter(wanted["adapter"]) if "adapter" in wanted else None
-    steer = find_steer(wanted["steer"]) if "steer" in wanted else None
-    return ModelSource(source.folder, source.file, adapter, steer)
-
-
-def _find_files(path: str) -> ModelSource:
-    place = Path(path).expanduser()
+    place, folder, file = Path(path).expanduser(), path, None
     if place.is_dir():
-        return ModelSource(str(place))
-    if place.is_file():
+        folder = str(place)
+    elif place.is_file():
         if place.suffix.lower() != ".gguf":
             raise UsageError(f"{place} is neither a model folder nor a GGUF file", advice="Give the folder it lies in")
-        return ModelSource(str(place.parent), place.name)
-    if path.startswith(("/", ".", "~")) or place.suffix.lower() == ".gguf" or path.count("/") != 1:
+        folder, file = str(place.parent), place.name
+    elif path.startswith(("/", ".", "~")) or place.suffix.lower() == ".gguf" or path.count("/") != 1:
         raise MissingError(f"there is no model at {place}", advice="Give a model folder, a GGUF file or a hub name")
-    return ModelSource(path)
+    wanted = dict(treatments)
+    adapter = find_adapter(wanted["adapter"]) if "adapter" in wanted else None
+    steer = find_steer(wanted["steer"]) if "steer" in wanted else None
+    return ModelSource(folder, file, adapter, steer)
 
 
 def require_extra(source: ModelSource) -> None:
@@ -228,19 +224,18 @@ def refuse_too_large(checked: CheckedModel) -> None:
     import torch
 
     count, gpu = count_parameters(checked), not checked.device.startswith("cpu")
+    places: list[tuple[str, float, int | None]] = []
     if gpu and torch.cuda.is_available():
-        _require_memory(checked, need=2 * count, have=torch.cuda.mem_get_info(checked.device)[0], where=checked.device)
+        places.append((checked.device, 2 * count * SPARE, torch.cuda.mem_get_info(checked.device)[0]))
     if not gpu or checked.source.file:  # a GGUF file is unpacked to float32 in main memory, wherever it goes then
-        _require_memory(checked, need=4 * count, have=free_memory(), where="main memory")
-
-
-def _require_memory(checked: CheckedModel, *, need: int, have: int | None, where: str) -> None:
-    if have is not None and need * SPARE > have:
-        needs, has = (f"{size / 2**30:.1f} GiB" for size in (need * SPARE, have))
-        raise MissingError(
-            f"{checked.source.shown} needs about {needs}, {where} has {has} free",
-            advice="Use a smaller model or a larger machine; gguf:PATH runs quantised files in less",
-        )
+        places.append(("main memory", 4 * count * SPARE, free_memory()))
+    for where, need, have in places:
+        if have is not None and need > have:
+            needs, has = (f"{size / 2**30:.1f} GiB" for size in (need, have))
+            raise MissingError(
+                f"{checked.source.shown} needs about {needs}, {where} has {has} free",
+                advice="Use a smaller model or a larger machine; gguf:PATH runs quantised files in less",
+            )
 
 
 def free_memory() -> int | None:

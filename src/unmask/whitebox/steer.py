@@ -122,9 +122,15 @@ class Steer(Record, frozen=True):
 # --- schedules --------------------------------------------------------------------------------------------
 
 
-def default_width(schedule: Schedule, layers: int) -> float:
-    """Constant: a third of the layers. Gaussian: a standard deviation of a tenth of them."""
-    return float(max(1, layers // 3)) if schedule is Schedule.CONSTANT else max(1.0, layers / 10)
+def choose_width(schedule: Schedule, width: float | None, *, layers: int) -> float:
+    """The width asked for. Without one, constant: a third of the layers, Gaussian: a standard deviation of a tenth of
+    them. Raises where no push could be shared among the layers."""
+    if width is None:
+        return float(max(1, layers // 3)) if schedule is Schedule.CONSTANT else max(1.0, layers / 10)
+    least = 1.0 if schedule is Schedule.CONSTANT else 0.1
+    if not (math.isfinite(width) and least <= width <= layers):
+        raise UsageError(f"a width of {width:g} is not between {least:g} and the model's {layers} layers")
+    return width
 
 
 def layer_weights(schedule: Schedule, *, layer: int, layers: int, width: float) -> tuple[float, ...]:
@@ -137,12 +143,6 @@ def layer_weights(schedule: Schedule, *, layer: int, layers: int, width: float) 
             weights = [math.exp(-(((place - layer) / width) ** 2) / 2) for place in range(layers)]
             weights = [weight if weight > 1e-3 else 0.0 for weight in weights]
     return tuple(weight / math.fsum(weights) for weight in weights)
-
-
-def refuse_width(schedule: Schedule, width: float, *, layers: int) -> None:
-    least = 1.0 if schedule is Schedule.CONSTANT else 0.1
-    if not (math.isfinite(width) and least <= width <= layers):
-        raise UsageError(f"a width of {width:g} is not between {least:g} and the model's {layers} layers")
 
 
 # --- applying ---------------------------------------------------------------------------------------------
