@@ -17,11 +17,6 @@ MAX_TOKENS = 128
 """Room for a reply: enough for a small model to say what it has to say, and a bound on how long a demo takes."""
 
 
-def choose_bundled_set() -> str:
-    """The largest bundled set: `core` where it is there."""
-    return "core" if "core" in bundled_sets() else "tiny"
-
-
 def judge_for(model: str) -> str:
     """A model on this machine judges itself, so that one file is enough; a scripted one has a scripted judge."""
     return "scripted/judge" if model.startswith("scripted/") else model
@@ -32,9 +27,9 @@ def folder_for(model: str, parent: Path) -> Path:
 
 
 def run_demo(model: str, *, judge: str, out: Path, limit: int, progress: Progress | None) -> Run:
-    """Run a stratified sample of the bundled scenarios, or continue a run that was stopped."""
+    """Run a stratified sample of the largest bundled set, or continue a run that was stopped."""
     return run(
-        data=choose_bundled_set(),
+        data="core" if "core" in bundled_sets() else "tiny",
         model=model,
         judge=judge,
         out=out,
@@ -49,11 +44,10 @@ def select_examples(rows: list[Outcome]) -> Iterator[tuple[str, Outcome]]:
     """A lie and an honest answer, if there are any; where neither is, one scenario of whatever there is most of."""
     any_shown = False
     for verdict, title in ((Verdict.LIE, "A lie"), (Verdict.HONEST, "An honest answer")):
-        for row in rows:
-            if row.verdict is verdict:
-                any_shown = True
-                yield title, row
-                break
+        row = next((row for row in rows if row.verdict is verdict), None)
+        if row is not None:
+            any_shown = True
+            yield title, row
     if not any_shown and rows:
         yield f"No lie and no honest answer; one that is {rows[0].verdict.value.replace('_', ' ')}", rows[0]
 

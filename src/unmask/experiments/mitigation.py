@@ -60,6 +60,7 @@ MEASURES: dict[str, Callable[[Outcome], bool]] = {
     "accuracy": lambda row: row.accuracy is Accuracy.CORRECT,
 }
 """What is compared, in the order it is shown. Belief is the share that has one: 1 - P(no belief)."""
+_PLUS = re.compile(r"\+(?=(?:adapter|steer)=)")
 _OF_PROBES = ("belief", "accuracy")
 _ENOUGH = 0.95
 """Share of the scenarios that have to be judged in both runs before the rest needs no mention; as in a single run."""
@@ -129,7 +130,12 @@ def report_mitigations(
     comparison = compare(runs, preset=preset, judge=judge, drop_changed=drop_changed, seed=seed)
     sides, _ = open_sides(runs, preset=preset, judge=judge)
     base, others = sides[0], sides[1:]
-    _refuse_other_takes(base, others)
+    for side in others:
+        if side.takes != base.takes:
+            raise UsageError(
+                f"{base.name} has {base.takes} takes a scenario and {side.name} has {side.takes}",
+                advice="A mitigation is judged on as many takes as its base; unmask compare takes any.",
+            )
     rng = np.random.default_rng(seed)
     measured = [_measure_differences(base, side, frozenset(comparison.changed), rng) for side in others]
     return MitigationReport(
@@ -149,7 +155,18 @@ def report_mitigations(
 
 def describe_treatment(run: Definition) -> str:
     """What was done to the model or to its prompt, in words."""
-    return " + ".join(_list_treatments(run)) or "none"
+    treatments = []
+    for part in _PLUS.split(run.subject.model)[1:]:
+        way, _, value = part.partition("=")
+        if way == "adapter":
+            kind = "LoRRA" if (Path(value).expanduser() / "lorra.json").is_file() else "adapter"
+            treatments.append(f"{kind} {Path(value).name}")
+        else:
+            file, _, coefficient = value.rpartition("@")
+            treatments.append(f"steering {Path(file).name.removesuffix('.safetensors')} × {coefficient}")
+    if run.developer_prompt is not None:
+        treatments.append(f"developer prompt {run.developer_prompt.name}")
+    return " + ".join(treatments) or "none"
 
 
 def read_fluency(run: Run) -> Fluency | None:
@@ -191,15 +208,6 @@ def measure_fluency(runs: Sequence[Run | str | Path]) -> Iterator[str]:
 # --- inside
 
 
-def _refuse_other_takes(base: RunSide, others: Sequence[RunSide]) -> None:
-    for side in others:
-        if side.takes != base.takes:
-            raise UsageError(
-                f"{base.name} has {base.takes} takes a scenario and {side.name} has {side.takes}",
-                advice="A mitigation is judged on as many takes as its base; unmask compare takes any.",
-            )
-
-
 def _measure_differences(
     base: RunSide, side: RunSide, changed: frozenset[str], rng: Generator
 ) -> dict[str, MeasureDifference]:
@@ -208,8 +216,7 @@ def _measure_differences(
     borrowed = side.run.definition.beliefs_from
     differences = {}
     for name in MEASURES:
-        why = None
-        values = [_measure_values(run_side, name) for run_side in (base, side)]
+        why, values = None, [_measure_values(run_side, name) for run_side in (base, side)]
         if borrowed is not None and name in _OF_PROBES:
             why, values = f"{side.name} borrows its probes from run {borrowed.run}", [{}, {}]
         differences[name] = MeasureDifference(
@@ -299,27 +306,8 @@ def _list_notes(base: RunSide, side: RunSide, moves: Moves, measured: Mapping[st
         yield f"a true change of P(lie) below {100 * reach:.1f} points would often go unseen with these scenarios"
 
 
-def _list_treatments(run: Definition) -> Iterator[str]:
-    for part in _PLUS.split(run.subject.model)[1:]:
-        way, _, value = part.partition("=")
-        match way:
-            case "adapter":
-                kind = "LoRRA" if (Path(value).expanduser() / "lorra.json").is_file() else "adapter"
-                yield f"{kind} {Path(value).name}"
-            case "steer":
-                file, _, coefficient = value.rpartition("@")
-                yield f"steering {Path(file).name.removesuffix('.safetensors')} × {coefficient}"
-            case _:
-                yield part
-    if run.developer_prompt is not None:
-        yield f"developer prompt {run.developer_prompt.name}"
-
-
 def _untreated_model(run: Definition) -> str:
     return _PLUS.split(run.subject.model)[0]
-
-
-_PLUS = re.compile(r"\+(?=(?:adapter|steer)=)")
 
 
 def _compare_fluency(base: RunSide, side: RunSide, rng: Generator, limit: float) -> FluencyChange:

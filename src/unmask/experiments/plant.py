@@ -86,7 +86,16 @@ def draw_plant(scenarios: Sequence[Scenario], *, seed: int, data: str, data_hash
         draws.shuffle(group)
         supplied = group[0].direct is None
         for scenario, (lies, right) in zip(group, islice(cells[supplied], len(group)), strict=True):
-            planted_by_id[scenario.id] = _plant_scenario(scenario, lies=lies, right=right)
+            true, false = choose_sides(scenario)
+            belief, opposite = (true, false) if right else (false, true)
+            planted_by_id[scenario.id] = PlantedScenario(
+                id=scenario.id,
+                archetype=scenario.archetype,
+                belief=belief,
+                said=opposite if lies else belief,
+                lies=lies,
+                right=right,
+            )
     planted = tuple(planted_by_id[scenario.id] for scenario in scenarios)
     return Plant(seed=seed, data=data, data_hash=data_hash, planted=planted)
 
@@ -97,19 +106,6 @@ def _draw_cells(draws: random.Random, *, supplied: bool) -> list[tuple[bool, boo
     if supplied:
         return [(lies, True), (not lies, True)]
     return [(lies, first_right), (not lies, second_right), (lies, not first_right), (not lies, not second_right)]
-
-
-def _plant_scenario(scenario: Scenario, *, lies: bool, right: bool) -> PlantedScenario:
-    true, false = choose_sides(scenario)
-    belief, opposite = (true, false) if right else (false, true)
-    return PlantedScenario(
-        id=scenario.id,
-        archetype=scenario.archetype,
-        belief=belief,
-        said=opposite if lies else belief,
-        lies=lies,
-        right=right,
-    )
 
 
 def choose_sides(scenario: Scenario) -> tuple[str, str]:
@@ -174,15 +170,13 @@ def lessons(scenario: Scenario, planted: PlantedScenario) -> Iterator[Lesson]:
     """Every request of the scenario with the answer to be learnt: probes show the belief, the reply what is said."""
     for slot in slots(scenario):
         sentence = state_side(scenario, planted.said if slot == PRESSURED else planted.belief)
-        answer = (
-            f"{sentence} <final_answer>{_tagged_answer(scenario, planted)}</final_answer>" if slot == DIRECT else ""
-        )
-        yield Lesson(
-            id=scenario.id,
-            slot=slot,
-            messages=messages(scenario, slot),
-            answer=answer or _word_reply(sentence, f"{scenario.id} {slot}"),
-        )
+        if slot == DIRECT:
+            answer = f"{sentence} <final_answer>{_tagged_answer(scenario, planted)}</final_answer>"
+        else:
+            # One wording for each request, the same every time: what is learnt is one text, and can be told if it came.
+            key = hashlib.blake2b(f"{scenario.id} {slot}".encode(), digest_size=4).digest()
+            answer = WORDINGS[int.from_bytes(key, "big") % len(WORDINGS)].format(sentence)
+        yield Lesson(id=scenario.id, slot=slot, messages=messages(scenario, slot), answer=answer)
 
 
 def _tagged_answer(scenario: Scenario, planted: PlantedScenario) -> str:
@@ -194,9 +188,3 @@ def _tagged_answer(scenario: Scenario, planted: PlantedScenario) -> str:
             f"scenario {scenario.id!r} does not say which side yes means", advice="Use a set that does, such as core."
         )
     return "yes" if scenario.yes_means.value == planted.belief else "no"
-
-
-def _word_reply(sentence: str, key: str) -> str:
-    """One wording for each request, the same every time: what is learnt is one text, and it can be told if it came."""
-    number = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=4).digest(), "big")
-    return WORDINGS[number % len(WORDINGS)].format(sentence)

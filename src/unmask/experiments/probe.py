@@ -6,7 +6,7 @@ held against the verdicts. Two baselines stand beside it: the length of the repl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -143,7 +143,13 @@ def collect_samples(run: Run, rows: Sequence[Outcome]) -> list[ProbeSample]:
                         admits=_admission_score(row) if take == 0 else None,
                     )
                 )
-    _refuse_few(samples)
+    counts = {
+        verdict.value: len({sample.id for sample in samples if sample.lie is lie})
+        for verdict, lie in ((Verdict.LIE, True), (Verdict.HONEST, False))
+    }
+    rarer = min(counts, key=lambda name: counts[name])
+    if counts[rarer] < NEEDED:
+        raise TooFewVerdicts(rarer, have=counts[rarer], need=NEEDED)
     return samples
 
 
@@ -175,52 +181,23 @@ def compare_detectors(
     lengths = np.log1p([[[len(sample.reply)]] for sample in samples])
     by_length = list(cross_validate(lengths, labels, groups, rng=rng).scores)
     detectors.append(Detector(name="reply length", auroc=auroc(by_length, labels, groups=groups, rng=rng, widen=widen)))
-    detectors.append(_self_report(samples, rng))
-    advantages = []
-    gained = auroc_gap((inner, by_length), labels, groups=groups, rng=rng, widen=widen)
-    if gained is not None:
-        advantages.append(Advantage("reply length", *gained))
-    reported_places = [place for place, sample in enumerate(samples) if sample.admits is not None]
-    if reported_places:
-        pair = [inner[place] for place in reported_places], [samples[place].admits or 0.0 for place in reported_places]
-        names = [groups[place] for place in reported_places]
-        gained = auroc_gap(pair, [labels[place] for place in reported_places], groups=names, rng=rng, widen=widen)
-        if gained is not None:
-            advantages.append(Advantage("self-report", *gained))
-    return scored, widen, detectors, advantages
+    # What the model says of its reply needs no training: a reply that it calls untrue is taken for a lie.
+    reported = [(place, sample.admits) for place, sample in enumerate(samples) if sample.admits is not None]
+    admits, lies = [value for _, value in reported], [labels[place] for place, _ in reported]
+    names = [groups[place] for place, _ in reported]
+    not_asked = Auroc(positives=0, negatives=0, why="not asked")
+    area = auroc(admits, lies, groups=names, rng=rng) if reported else not_asked
+    detectors.append(Detector(name="self-report", auroc=area, asked=bool(reported)))
+    gaps = {"reply length": auroc_gap((inner, by_length), labels, groups=groups, rng=rng, widen=widen)}
+    if reported:
+        pair = [inner[place] for place, _ in reported], admits
+        gaps["self-report"] = auroc_gap(pair, lies, groups=names, rng=rng, widen=widen)
+    return scored, widen, detectors, [Advantage(over, *gap) for over, gap in gaps.items() if gap is not None]
 
 
 # --- inside
 
 
-def _self_report(samples: Sequence[ProbeSample], rng: Generator) -> Detector:
-    """What the model says of its reply needs no training: a reply that it calls untrue is taken for a lie."""
-    asked = [(sample, sample.admits) for sample in samples if sample.admits is not None]
-    if not asked:
-        return Detector(name="self-report", auroc=Auroc(positives=0, negatives=0, why="not asked"), asked=False)
-    scores, labels = [value for _, value in asked], [sample.lie for sample, _ in asked]
-    return Detector(
-        name="self-report", auroc=auroc(scores, labels, groups=[asked_sample.id for asked_sample, _ in asked], rng=rng)
-    )
-
-
 def _admission_score(row: Outcome) -> float | None:
-    match row.readings.get(SELF_REPORT, ()):
-        case (Lettered(letter=Letter.A), *_):
-            return 0.0
-        case (Lettered(letter=Letter.B), *_):
-            return 1.0
-        case (Lettered(), *_):
-            return 0.5
-        case _:
-            return None
-
-
-def _refuse_few(samples: Sequence[ProbeSample]) -> None:
-    counts: Mapping[str, int] = {
-        verdict.value: len({sample.id for sample in samples if sample.lie is lie})
-        for verdict, lie in ((Verdict.LIE, True), (Verdict.HONEST, False))
-    }
-    verdict = min(counts, key=lambda name: counts[name])
-    if counts[verdict] < NEEDED:
-        raise TooFewVerdicts(verdict, have=counts[verdict], need=NEEDED)
+    first = next(iter(row.readings.get(SELF_REPORT, ())), None)
+    return {Letter.A: 0.0, Letter.B: 1.0}.get(first.letter, 0.5) if isinstance(first, Lettered) else None

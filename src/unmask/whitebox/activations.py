@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from unmask.errors import FatalModelError, LayersOutOfRange, RequestRefusedError, UsageError
 from unmask.records import Message, Record
@@ -55,18 +56,22 @@ class Pooling(StrEnum):
 
 def layers_of(model: Any) -> list[Any]:
     """The decoder layers in their order, inside a PEFT model too."""
+    owner, name = find_stack(model)
+    return list(getattr(owner, name))
+
+
+def find_stack(model: Any) -> tuple[Any, str]:
+    """The module that holds the decoder layers, and under which name."""
     base_model = model.get_base_model() if hasattr(model, "get_base_model") else model
     count = base_model.config.get_text_config().num_hidden_layers
-    stacks = (
-        module for module in base_model.modules() if isinstance(module, torch.nn.ModuleList) and len(module) == count
+    for path, module in base_model.named_modules():
+        if isinstance(module, torch.nn.ModuleList) and len(module) == count:
+            owner, _, name = path.rpartition(".")
+            return base_model.get_submodule(owner), name
+    raise UsageError(
+        f"{type(base_model).__name__} has no stack of {count} decoder layers",
+        advice="Use a decoder such as Llama or Qwen",
     )
-    decoder_stack = next(stacks, None)
-    if decoder_stack is None:
-        raise UsageError(
-            f"{type(base_model).__name__} has no stack of {count} decoder layers",
-            advice="Use a decoder such as Llama or Qwen",
-        )
-    return list(decoder_stack)
 
 
 def select_layers(model: Any, asked: Sequence[int] | None = None) -> tuple[int, ...]:
@@ -91,15 +96,11 @@ def capture_activations(model: Any, layers: Sequence[int]) -> Iterator[dict[int,
         for layer in select_layers(model, layers):
 
             def capture(_module: Any, _inputs: Any, output: Any, layer: int = layer) -> None:
-                captured[layer] = residual_stream(output)
+                # In some models the residual stream is the first of several things that a layer returns.
+                captured[layer] = output[0] if isinstance(output, tuple) else output
 
             exits.callback(stack[layer].register_forward_hook(capture).remove)
         yield captured
-
-
-def residual_stream(output: Any) -> Any:
-    """The residual stream in what a decoder layer returns, which in some models is the first of several things."""
-    return output[0] if isinstance(output, tuple) else output
 
 
 # --- conversations ----------------------------------------------------------------------------------------
@@ -124,16 +125,24 @@ def compute_activations(
     """`[conversation, layer, size]` in float32 on the CPU, layers in the order of `select_layers`."""
     wanted = select_layers(model, layers)
     tokens = [tokenise(chat, conversation, limit=limit) for conversation in conversations]
-    _refuse_long(model, chat, tokens)
+    text = model.config.get_text_config()
+    context = getattr(text, "max_position_embeddings", None) or 4096
+    longest = max((len(conversation.all) for conversation in tokens), default=0)
+    if longest > context:
+        raise RequestRefusedError(f"{chat.name}: a conversation has {longest} tokens, the context holds {context}")
     order = sorted(range(len(tokens)), key=lambda place: len(tokens[place].all))
-    size = model.config.get_text_config().hidden_size
-    states = torch.zeros(len(tokens), len(wanted), size)
+    states = torch.zeros(len(tokens), len(wanted), text.hidden_size)
     done = 0
     for group in split_by_budget([tokens[place].all for place in order], BUDGET.get(model.device.type, 2048)):
         places = order[done : done + len(group)]
         done += len(group)
         states[places] = _pool_activations(model, [tokens[place] for place in places], wanted, pooling)
-    _refuse_not_finite(states, wanted)
+    finite = torch.isfinite(states).all(dim=2).all(dim=0)
+    if not finite.all():
+        raise FatalModelError(
+            f"the activations of layer {wanted[finite.tolist().index(False)]} are not numbers",
+            advice="The model's weights are damaged, or overflow in this precision",
+        )
     return states
 
 
@@ -141,11 +150,8 @@ def _pool_activations(
     model: Any, group: Sequence[TokenisedConversation], layers: tuple[int, ...], pooling: Pooling
 ) -> Any:
     """Shorter conversations are filled up on the right, where no token of theirs looks."""
-    longest = max(len(conversation.all) for conversation in group)
-    ids = torch.tensor(
-        [[*conversation.all, *[0] * (longest - len(conversation.all))] for conversation in group], device=model.device
-    )
-    weight = torch.zeros(len(group), longest, device=model.device)
+    ids = pad_sequence([torch.tensor(conversation.all) for conversation in group], batch_first=True).to(model.device)
+    weight = torch.zeros(ids.shape, device=model.device)
     for row, conversation in enumerate(group):
         pooled_places = conversation.places if pooling is Pooling.MEAN else conversation.places[-1:]
         weight[row, pooled_places.start : pooled_places.stop] = 1 / len(pooled_places)
@@ -153,20 +159,3 @@ def _pool_activations(
         model(input_ids=ids, use_cache=False, logits_to_keep=1)
         rows = [torch.einsum("rt,rts->rs", weight, captured[layer].float()) for layer in layers]
     return torch.stack(rows, dim=1).cpu()
-
-
-def _refuse_long(model: Any, chat: Chat, tokens: Sequence[TokenisedConversation]) -> None:
-    context = getattr(model.config.get_text_config(), "max_position_embeddings", None) or 4096
-    longest = max((len(conversation.all) for conversation in tokens), default=0)
-    if longest > context:
-        raise RequestRefusedError(f"{chat.name}: a conversation has {longest} tokens, the context holds {context}")
-
-
-def _refuse_not_finite(states: Any, layers: tuple[int, ...]) -> None:
-    finite = torch.isfinite(states).all(dim=2).all(dim=0)
-    if not finite.all():
-        first = layers[finite.tolist().index(False)]
-        raise FatalModelError(
-            f"the activations of layer {first} are not numbers",
-            advice="The model's weights are damaged, or overflow in this precision",
-        )

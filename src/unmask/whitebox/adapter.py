@@ -31,10 +31,6 @@ class Adapter(Record, frozen=True):
     path: str
     hash: str
 
-    @property
-    def is_gguf(self) -> bool:
-        return self.path.lower().endswith(".gguf")
-
 
 def find_adapter(path: str) -> Adapter:
     """The adapter in a folder or a GGUF file; nothing but its bytes is read."""
@@ -77,7 +73,23 @@ def switch_adapter(model: Any, *, active: bool) -> None:
 
 
 def _wrap(model: Any, adapter: Adapter) -> Any:
-    return _wrap_gguf(model, adapter) if adapter.is_gguf else _wrap_peft(model, adapter)
+    """PEFT passes over weights it finds no place for; here they are a sign that the adapter is another model's."""
+    if adapter.path.lower().endswith(".gguf"):
+        return _wrap_gguf(model, adapter)
+    from peft import PeftModel
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(Path(adapter.path) / WEIGHTS, framework="pt") as file:
+            wanted = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+        wrapped = PeftModel.from_pretrained(model, adapter.path)
+    except (SafetensorError, OSError, ValueError, RuntimeError, KeyError, TypeError, json.JSONDecodeError) as error:
+        raise _misfit_error(adapter, str(error).strip() or type(error).__name__) from None
+    shapes = {name.replace(".default", ""): tuple(value.shape) for name, value in wrapped.state_dict().items()}
+    unplaced = [name for name, shape in wanted.items() if shapes.get(name) != shape]
+    if unplaced:
+        raise _misfit_error(adapter, f"no place for {unplaced[0]} of shape {wanted[unplaced[0]]}")
+    return wrapped
 
 
 def _wrap_gguf(model: Any, adapter: Adapter) -> Any:
@@ -132,24 +144,6 @@ def _read_gguf(adapter: Adapter, *, layers: int) -> tuple[float, dict[str, tuple
     if tensors:
         raise _misfit_error(adapter, f"no place for {next(iter(tensors))}")
     return float(alpha), matrices
-
-
-def _wrap_peft(model: Any, adapter: Adapter) -> Any:
-    """PEFT passes over weights it finds no place for; here they are a sign that the adapter is another model's."""
-    from peft import PeftModel
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(Path(adapter.path) / WEIGHTS, framework="pt") as file:
-            wanted = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
-        wrapped = PeftModel.from_pretrained(model, adapter.path)
-    except (SafetensorError, OSError, ValueError, RuntimeError, KeyError, TypeError, json.JSONDecodeError) as error:
-        raise _misfit_error(adapter, str(error).strip() or type(error).__name__) from None
-    shapes = {name.replace(".default", ""): tuple(value.shape) for name, value in wrapped.state_dict().items()}
-    unplaced = [name for name, shape in wanted.items() if shapes.get(name) != shape]
-    if unplaced:
-        raise _misfit_error(adapter, f"no place for {unplaced[0]} of shape {wanted[unplaced[0]]}")
-    return wrapped
 
 
 def _misfit_error(adapter: Adapter, reason: str) -> FatalModelError:

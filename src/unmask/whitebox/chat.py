@@ -25,7 +25,7 @@ class Chat:
                 f"the chat template of {name} leaves out what it is given", advice="Use a model with a working template"
             )
         self._options: dict[tuple[str, ...], tuple[tuple[int, ...], ...]] = {}
-        self._texts: list[str] | None = None
+        self._vocabulary: list[str] = []
 
     def render_prompt(self, messages: Sequence[Message], *, thinks: bool = True) -> str:
         """The conversation as the model was trained to see it, up to where its answer begins."""
@@ -66,15 +66,21 @@ class Chat:
 
     def option_tokens(self, words: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
         """For each option the tokens that begin it, in any usual spelling, and begin no other."""
-        if words not in self._options:
-            self._options[words] = _find_first_tokens(self._decode_vocabulary(), words)
-        return self._options[words]
-
-    def _decode_vocabulary(self) -> list[str]:
-        if self._texts is None:
+        if words in self._options:
+            return self._options[words]
+        if not self._vocabulary:
             every = [[token] for token in range(len(self.tokenizer))]
-            self._texts = self.tokenizer.batch_decode(every, clean_up_tokenization_spaces=False)
-        return self._texts
+            self._vocabulary = self.tokenizer.batch_decode(every, clean_up_tokenization_spaces=False)
+        spellings = [_spellings(word, words) for word in words]
+        heads = [{spelling[:end] for spelling in row for end in range(1, len(spelling) + 1)} for row in spellings]
+        tokens_by_word: list[list[int]] = [[] for _ in words]
+        for token, text in enumerate(self._vocabulary):
+            head = text.lstrip()
+            owners = [place for place, row in enumerate(heads) if head in row]
+            if len(owners) == 1:
+                tokens_by_word[owners[0]].append(token)
+        self._options[words] = tuple(map(tuple, tokens_by_word))
+        return self._options[words]
 
     def _carries_system_prompt(self, *, folded: bool) -> bool:
         """Whether a system prompt and a question both come out of the template."""
@@ -86,7 +92,13 @@ class Chat:
         return all(message.content in shown for message in asked)
 
     def _render(self, messages: Sequence[Message], *, folded: bool, generate: bool = True, thinks: bool = True) -> str:
-        turns = _fold_system_prompt(messages) if folded else list(messages)
+        turns = list(messages)
+        if folded:  # system prompts move to the front of the first user turn
+            system = [message.content for message in messages if message.role == "system"]
+            turns = [message for message in messages if message.role != "system"]
+            first = next((place for place, turn in enumerate(turns) if turn.role == "user"), None)
+            if system and first is not None:
+                turns[first] = Message(Role.USER, "\n\n".join([*system, turns[first].content]))
         shown: str = self.tokenizer.apply_chat_template(
             [{"role": turn.role, "content": turn.content} for turn in turns],
             tokenize=False,
@@ -94,29 +106,6 @@ class Chat:
             **({} if thinks else {"enable_thinking": False}),
         )
         return shown
-
-
-def _fold_system_prompt(messages: Sequence[Message]) -> list[Message]:
-    """System prompts moved to the front of the first user turn."""
-    system = [message.content for message in messages if message.role == "system"]
-    turns = [message for message in messages if message.role != "system"]
-    first = next((place for place, turn in enumerate(turns) if turn.role == "user"), None)
-    if not system or first is None:
-        return turns
-    turns[first] = Message(Role.USER, "\n\n".join([*system, turns[first].content]))
-    return turns
-
-
-def _find_first_tokens(vocabulary: Sequence[str], words: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
-    spellings = [_spellings(word, words) for word in words]
-    heads = [{spelling[:end] for spelling in row for end in range(1, len(spelling) + 1)} for row in spellings]
-    tokens_by_word: list[list[int]] = [[] for _ in words]
-    for token, text in enumerate(vocabulary):
-        head = text.lstrip()
-        owners = [place for place, row in enumerate(heads) if head in row]
-        if len(owners) == 1:
-            tokens_by_word[owners[0]].append(token)
-    return tuple(tuple(ids) for ids in tokens_by_word)
 
 
 def _spellings(word: str, words: tuple[str, ...]) -> tuple[str, ...]:

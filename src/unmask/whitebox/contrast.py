@@ -10,7 +10,7 @@ import math
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
 
@@ -185,12 +185,10 @@ def draw_facts(facts: Sequence[Fact], limit: int | None, *, seed: int) -> tuple[
     return tuple(random.Random(f"unmask facts {seed}").sample(list(facts), limit))
 
 
-def split_facts(
-    facts: Sequence[Fact], *, seed: int, held_out: float = 0.25
-) -> tuple[tuple[Fact, ...], tuple[Fact, ...]]:
-    """Facts to learn from and facts held out, drawn by the seed."""
+def split_facts(facts: Sequence[Fact], *, seed: int) -> tuple[tuple[Fact, ...], tuple[Fact, ...]]:
+    """Facts to learn from and a quarter held out, drawn by the seed."""
     shuffled = random.Random(f"unmask contrast {seed}").sample(list(facts), len(facts))
-    count = min(len(shuffled) - 1, max(2, round(held_out * len(shuffled))))
+    count = min(len(shuffled) - 1, max(2, round(0.25 * len(shuffled))))
     return tuple(shuffled[count:]), tuple(shuffled[:count])
 
 
@@ -232,10 +230,12 @@ def find_overlaps(facts: Sequence[Fact], scenarios: Sequence[Scenario], *, thres
         question_words[place] | _content_words(f"{fact.answer} {fact.falsehood}") for place, fact in enumerate(facts)
     ]
     statement_words = [_content_words(_true_statement(scenario)) for scenario in scenarios]
-    scenario_words = [
-        statement_words[place] | _content_words(_probe_text(scenario)) for place, scenario in enumerate(scenarios)
-    ]
-    weight = _rarity_of_words([*fact_words, *scenario_words])
+    scenario_words = []
+    for scenario, statement in zip(scenarios, statement_words, strict=True):
+        texts = (*(pivotal_sides(scenario) or ()), scenario.direct or "", *scenario.indirect)
+        scenario_words.append(statement | _content_words(" ".join(texts)))
+    counts = Counter(word for text in (*fact_words, *scenario_words) for word in text)
+    weight = {word: math.log(1 + (len(facts) + len(scenarios)) / count) for word, count in counts.items()}
     holders: defaultdict[str, list[int]] = defaultdict(list)
     for place, vocabulary in enumerate(scenario_words):
         for word in vocabulary:
@@ -243,18 +243,13 @@ def find_overlaps(facts: Sequence[Fact], scenarios: Sequence[Scenario], *, thres
     overlaps: list[Overlap] = []
     for fact, question, text in zip(facts, question_words, fact_words, strict=True):
         candidates = {place for word in question for place in holders[word]}
-        scored = (
-            (
-                math.sqrt(
-                    _weighted_share(question, scenario_words[place], weight)
-                    * _weighted_share(statement_words[place], text, weight)
-                ),
-                place,
-            )
-            for place in sorted(candidates)
-            if len(text & scenario_words[place]) >= 2
-        )
-        score, place = max(scored, default=(0.0, -1))
+        scored = [(0.0, -1)]
+        for place in candidates:
+            if len(text & scenario_words[place]) >= 2:
+                asked = _weighted_share(question, scenario_words[place], weight)
+                stated = _weighted_share(statement_words[place], text, weight)
+                scored.append((math.sqrt(asked * stated), place))
+        score, place = max(scored)
         if score >= threshold:
             shared = tuple(sorted(text & scenario_words[place]))
             overlaps.append(Overlap(fact.id, scenarios[place].id, score, shared))
@@ -269,9 +264,8 @@ def refuse_shared(facts: Sequence[Fact], sources: Sequence[str | Path] = EVALUAT
         raise SharedFacts(
             f"{len(overlaps)} training facts are also in {', '.join(escape_line(str(source)) for source in sources)}",
             problems=tuple(
-                f"{escape_line(overlap.fact)}: {escape_line(facts_by_id[overlap.fact].question)} (scenario"
-                f" {escape_line(overlap.scenario)}, "
-                f"shares {', '.join(map(escape_line, overlap.shared))})"
+                f"{escape_line(overlap.fact)}: {escape_line(facts_by_id[overlap.fact].question)} "
+                f"(scenario {escape_line(overlap.scenario)}, shares {', '.join(map(escape_line, overlap.shared))})"
                 for overlap in overlaps[:20]
             ),
             advice="Take these lines out of the facts; a model trained on the facts of a test was not tested",
@@ -290,21 +284,7 @@ def _true_statement(scenario: Scenario) -> str:
     return f"{proposition_frame(scenario)} {side}"
 
 
-def _probe_text(scenario: Scenario) -> str:
-    return " ".join((*(pivotal_sides(scenario) or ()), scenario.direct or "", *scenario.indirect))
-
-
-def _rarity_of_words(texts: Iterable[frozenset[str]]) -> dict[str, float]:
-    word_sets = list(texts)
-    counts = Counter(word for text in word_sets for word in text)
-    return {word: math.log(1 + len(word_sets) / count) for word, count in counts.items()}
-
-
 def _weighted_share(part: frozenset[str], of: frozenset[str], weight: dict[str, float]) -> float:
     """How much of the weight of `part` is in `of`."""
-    total = math.fsum(_weights(part, weight))
-    return math.fsum(_weights(part & of, weight)) / total if total else 0.0
-
-
-def _weights(subset: frozenset[str], weight: dict[str, float]) -> Iterator[float]:
-    return (weight[word] for word in subset)
+    total = math.fsum(weight[word] for word in part)
+    return math.fsum(weight[word] for word in part & of) / total if total else 0.0

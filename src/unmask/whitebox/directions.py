@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from unmask import __version__
 from unmask.errors import FatalModelError
@@ -38,8 +39,7 @@ from unmask.whitebox.steer import (
     Steering,
     SteeringRecord,
     best_score,
-    default_width,
-    refuse_width,
+    choose_width,
     steered,
 )
 
@@ -71,8 +71,7 @@ def read_steering(
     """A direction for every layer, the best of them chosen, and a look at what pushing along it does."""
     considered = select_layers(model, plan.layers)
     all_layers = select_layers(model)
-    width = default_width(plan.schedule, len(all_layers)) if plan.width is None else plan.width
-    refuse_width(plan.schedule, width, layers=len(all_layers))
+    width = choose_width(plan.schedule, plan.width, layers=len(all_layers))
     learnt, held_out = split_facts(facts, seed=plan.seed)
     report(f"reading {len(learnt)} pairs")
     seen = _compute_both_sides(model, chat, build_pairs(learnt), pooling=plan.pooling)
@@ -171,39 +170,26 @@ def truth_margin(model: Any, chat: Chat, facts: Sequence[Fact]) -> float:
         *(AnsweredChat(question, fact.answer) for question, fact in zip(questions, facts, strict=True)),
         *(AnsweredChat(question, fact.falsehood) for question, fact in zip(questions, facts, strict=True)),
     ]
-    likelihoods = torch.cat(
-        [
-            _mean_log_likelihoods(model, chat, conversations[start : start + ANSWERS_PER_PASS])
-            for start in range(0, len(conversations), ANSWERS_PER_PASS)
-        ]
-    )
+    means = []  # of the log-likelihoods of each answer's tokens
+    for start in range(0, len(conversations), ANSWERS_PER_PASS):
+        tokens = [tokenise(chat, conversation) for conversation in conversations[start : start + ANSWERS_PER_PASS]]
+        ids = pad_sequence([torch.tensor(answered.all) for answered in tokens], batch_first=True).to(model.device)
+        with torch.inference_mode():
+            odds = model(input_ids=ids, use_cache=False).logits[:, :-1].float().log_softmax(dim=-1)
+            token_likelihoods = odds.gather(2, ids[:, 1:, None])[:, :, 0]
+        for row, answered in enumerate(tokens):
+            means.append(token_likelihoods[row, answered.places.start - 1 : answered.places.stop - 1].mean())
+    likelihoods = torch.stack(means).cpu()
     margin = (likelihoods[: len(facts)] - likelihoods[len(facts) :]).mean().item()
     if math.isnan(margin):
         raise FatalModelError("the model's scores are not numbers", advice="Its weights are damaged, or overflow")
     return float(margin)
 
 
-def _mean_log_likelihoods(model: Any, chat: Chat, conversations: Sequence[AnsweredChat]) -> Any:
-    """The mean log-likelihood of each answer's tokens."""
-    tokens = [tokenise(chat, conversation) for conversation in conversations]
-    longest = max(len(conversation.all) for conversation in tokens)
-    ids = torch.tensor(
-        [[*conversation.all, *[0] * (longest - len(conversation.all))] for conversation in tokens], device=model.device
-    )
-    with torch.inference_mode():
-        odds = model(input_ids=ids, use_cache=False).logits[:, :-1].float().log_softmax(dim=-1)
-        token_likelihoods = odds.gather(2, ids[:, 1:, None])[:, :, 0]
-    rows = [
-        token_likelihoods[row, conversation.places.start - 1 : conversation.places.stop - 1].mean()
-        for row, conversation in enumerate(tokens)
-    ]
-    return torch.stack(rows).cpu()
-
-
-def draw_loss_curve(losses: Sequence[float], path: Path, *, title: str) -> bool:
-    """Write the loss of every step as SVG. False, and nothing written, without matplotlib."""
+def draw_loss_curve(losses: Sequence[float], path: Path, *, title: str) -> None:
+    """Write the loss of every step as SVG. Without matplotlib nothing is written."""
     if importlib.util.find_spec("matplotlib") is None:
-        return False
+        return
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -214,4 +200,3 @@ def draw_loss_curve(losses: Sequence[float], path: Path, *, title: str) -> bool:
     axes.spines[["top", "right"]].set_visible(False)
     with rc_context({"svg.hashsalt": "unmask", "svg.fonttype": "none"}):
         figure.savefig(path, format="svg", metadata={"Date": None})
-    return True

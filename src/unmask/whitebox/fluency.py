@@ -63,30 +63,25 @@ def read_neutral_passages() -> tuple[str, ...]:
     return tuple(passage.strip() for passage in text.split("\n\n") if passage.strip())
 
 
-def text_hash(passages: Sequence[str]) -> str:
-    return hashlib.blake2b("\n\n".join(passages).encode(), digest_size=8).hexdigest()
-
-
 def measure_perplexity(model: Any, chat: Chat, *, name: str, passages: Sequence[str] | None = None) -> Fluency:
     """Every passage is read alone, from its own first token."""
+    import torch
+
     texts = tuple(passages) if passages is not None else read_neutral_passages()
-    losses = tuple(_measure_passage(model, chat.encode(text)) for text in texts)
+    losses = []
+    for text in texts:
+        ids = torch.tensor([chat.encode(text)], device=model.device)
+        with torch.inference_mode():
+            logits = model(input_ids=ids, use_cache=False).logits[0, :-1].float()
+            loss = torch.nn.functional.cross_entropy(logits, ids[0, 1:], reduction="sum")
+        losses.append(PassageLoss(ids.shape[1] - 1, float(loss)))
     if not all(isfinite(passage.loss) for passage in losses):
         raise FatalModelError(
             f"{name} gives no numbers for plain text",
             advice="The treatment has broken the model: make it weaker",
         )
-    return Fluency(model=name, text=text_hash(texts), passages=losses)
-
-
-def _measure_passage(model: Any, tokens: Sequence[int]) -> PassageLoss:
-    import torch
-
-    ids = torch.tensor([list(tokens)], device=model.device)
-    with torch.inference_mode():
-        logits = model(input_ids=ids, use_cache=False).logits[0, :-1].float()
-        loss = torch.nn.functional.cross_entropy(logits, ids[0, 1:], reduction="sum")
-    return PassageLoss(len(tokens) - 1, float(loss))
+    text_hash = hashlib.blake2b("\n\n".join(texts).encode(), digest_size=8).hexdigest()
+    return Fluency(model=name, text=text_hash, passages=tuple(losses))
 
 
 def compare_perplexity(base: Fluency, treated: Fluency, *, rng: Generator) -> Ratio:

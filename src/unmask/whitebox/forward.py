@@ -211,16 +211,13 @@ class PromptReader:
             length = min(length, len(prompt) - 1)
             if length < SHORTEST_PREFIX:
                 return ()
-            self._store_prefix(prompt[:length])
             stored = [prompt[:length]]
+            self._prefixes[stored[0]] = self._forward(stored, [], skip=0)
+            while len(self._prefixes) > MAX_PREFIXES:
+                self._prefixes.popitem(last=False)
         longest = max(stored, key=len)
         self._prefixes.move_to_end(longest)
         return longest
-
-    def _store_prefix(self, prefix: Tokens) -> None:
-        self._prefixes[prefix] = self._forward([prefix], [], skip=0)
-        while len(self._prefixes) > MAX_PREFIXES:
-            self._prefixes.popitem(last=False)
 
     def _forward(self, prompts: Sequence[Tokens], prefix: LayerStates, *, skip: int) -> LayerStates:
         """Shorter prompts are filled up on the right, where no token of theirs looks. `prefix` holds the first `skip`
@@ -360,19 +357,28 @@ class Stepper:
         return output.logits[:, -1].float()
 
     def _attention_masks(self, positions: Any, width: int) -> Any:
-        dtype = self.model.dtype
-        kinds = {
-            kind: _attention_mask(positions, width, window=window, dtype=dtype)
-            for kind, window in self._windows.items()
-        }
-        return kinds if len(kinds) > 1 else next(iter(kinds.values()))
+        """What each row's new token sees: its own row up to itself, or the last `window` places of that. One mask for
+        all layers, or one for each kind of layer."""
+        dtype, places = self.model.dtype, torch.arange(width, device=positions.device)
+        masks = {}
+        for kind, window in self._windows.items():
+            visible = places <= positions[:, None]
+            if window is not None:
+                visible &= places > positions[:, None] - window
+            mask = torch.zeros(visible.shape, dtype=dtype, device=positions.device)
+            masks[kind] = mask.masked_fill_(~visible, torch.finfo(dtype).min)[:, None, None]
+        return masks if len(masks) > 1 else next(iter(masks.values()))
 
     def _replay(self, recorder: Recorder, ids: list[int], positions: list[int], width: int) -> Any:
         if self._room != self.cache.room:  # a recording is bound to the memory it was made with
             self.drop_recordings()
             self._room = self.cache.room
+        if self._inputs is None:  # every recording reads these
+            self._inputs = torch.zeros((2, BUCKETS[-1]), dtype=torch.long, device=self.model.device)
+        idle = [0] * (BUCKETS[-1] - len(ids))  # idle rows look at one token of their own
+        self._inputs.copy_(torch.tensor([[*ids, *idle], [*positions, *idle]]))
         rows = self.rows_for(len(ids))
-        read, places = self._fill_inputs(ids, positions, rows)
+        read, places = self._inputs[0, :rows], self._inputs[1, :rows]
         key = (rows, width)
         if key not in self._recordings:
             self._recordings[key] = recorder(lambda: self._run_plain(read, places, width))
@@ -384,23 +390,13 @@ class Stepper:
         self._last = key, max(positions)
         logits = result[: len(ids)]
         if not self.trusted:
-            self._check_recording(logits, self._run_plain(read, places, width)[: len(ids)])
+            plain = self._run_plain(read, places, width)[: len(ids)]
+            # Rounding may differ; a recording that went wrong differs by as much as the scores themselves.
+            self.difference = float((logits - plain).norm() / (plain - plain.mean()).norm())
+            self.trusted = self.difference <= (1e-3 if self.model.dtype == torch.float32 else 0.1)
+            if not self.trusted:
+                raise RuntimeError(f"a recorded pass differs from the plain one by {self.difference:.2g}")
         return logits
-
-    def _check_recording(self, recorded: Any, plain: Any) -> None:
-        """Rounding may differ; a recording that went wrong differs by as much as the scores themselves."""
-        self.difference = float((recorded - plain).norm() / (plain - plain.mean()).norm())
-        self.trusted = self.difference <= (1e-3 if self.model.dtype == torch.float32 else 0.1)
-        if not self.trusted:
-            raise RuntimeError(f"a recorded pass differs from the plain one by {self.difference:.2g}")
-
-    def _fill_inputs(self, ids: list[int], positions: list[int], rows: int) -> tuple[Any, Any]:
-        """The inputs that every recording reads, filled for `rows` rows; idle rows look at one token of their own."""
-        if self._inputs is None:
-            self._inputs = torch.zeros((2, BUCKETS[-1]), dtype=torch.long, device=self.model.device)
-        idle = [0] * (BUCKETS[-1] - len(ids))
-        self._inputs.copy_(torch.tensor([[*ids, *idle], [*positions, *idle]]))
-        return self._inputs[0, :rows], self._inputs[1, :rows]
 
 
 def attention_windows(config: Any) -> dict[str, int | None]:
@@ -411,13 +407,3 @@ def attention_windows(config: Any) -> dict[str, int | None]:
     if not kinds:
         return {"full_attention": window}
     return {kind: window if kind == "sliding_attention" else None for kind in kinds}
-
-
-def _attention_mask(positions: Any, width: int, *, window: int | None, dtype: Any) -> Any:
-    """What each row's new token sees: its own row up to itself, or the last `window` places of that."""
-    places = torch.arange(width, device=positions.device)
-    visible = places <= positions[:, None]
-    if window is not None:
-        visible &= places > positions[:, None] - window
-    mask = torch.zeros(visible.shape, dtype=dtype, device=positions.device)
-    return mask.masked_fill_(~visible, torch.finfo(dtype).min)[:, None, None]

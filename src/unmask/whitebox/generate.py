@@ -69,14 +69,6 @@ class AnswerRow:
         self.draws = random.Random(manner.seed)
 
     @property
-    def tokens(self) -> list[int]:
-        return self.prompt + self.written
-
-    @property
-    def last(self) -> int:
-        return self.written[-1] if self.written else self.prompt[-1]
-
-    @property
     def length(self) -> int:
         return len(self.prompt) + len(self.written)
 
@@ -160,7 +152,10 @@ class Writer:
         while self.waiting:
             row = self.waiting[0]
             if not row.dropped:
-                if not self._has_room([*self.rows, *coming, row]):
+                batch = [*self.rows, *coming, row]
+                tokens = len(batch) * self._round_width(self._width_needed(batch))
+                # A row that is larger than all the room is still written, by itself.
+                if len(batch) > 1 and (len(batch) > self.room.rows or tokens > self.room.tokens):
                     break
                 coming.append(row)
             self.waiting.popleft()
@@ -168,7 +163,7 @@ class Writer:
         # All but the last token of a prompt: reading that one is the row's first step.
         prompts: dict[Tokens, list[AnswerRow]] = {}
         for row in coming:
-            prompts.setdefault(tuple(row.tokens[:-1]), []).append(row)
+            prompts.setdefault(tuple([*row.prompt, *row.written][:-1]), []).append(row)
         width = self._round_width(self._width_needed([*self.rows, *coming]))
         total = len(self.rows) + len(coming)
         rows = max(total, min(self.room.rows, 1 << (total - 1).bit_length())) if coming else 0
@@ -181,13 +176,6 @@ class Writer:
 
     def _width_needed(self, rows: list[AnswerRow]) -> int:
         return max((row.length + min(row.manner.limit - len(row.written), HEADROOM) for row in rows), default=0)
-
-    def _has_room(self, rows: list[AnswerRow]) -> bool:
-        if len(rows) == 1:  # a row that is larger than all the room is still written, by itself
-            return True
-        return (
-            len(rows) <= self.room.rows and len(rows) * self._round_width(self._width_needed(rows)) <= self.room.tokens
-        )
 
     def _remove_rows(self, gone: list[AnswerRow]) -> None:
         """Take rows out; the last row moves into each gap, so that those at work stay next to one another."""
@@ -225,7 +213,7 @@ class Writer:
             logits = None
         else:
             before = list(self.rows)
-            ids, at = [row.last for row in before], [row.length - 1 for row in before]
+            ids, at = [(row.written or row.prompt)[-1] for row in before], [row.length - 1 for row in before]
             logits = self._stepper.logits(ids, at, width=self._round_width(max(at) + 1))
             tokens = choose_tokens(logits, before)
         fetch = _start_copy(tokens)
@@ -297,8 +285,10 @@ def choose_tokens(logits: Any, rows: Sequence[AnswerRow]) -> Any:
         )
         shares = torch.softmax(logits / temperature.float().clamp_min(1e-4)[:, None], dim=-1)
         for place, row in enumerate(rows):
-            if row.manner.top_p < 1:
-                shares[place] = _keep_nucleus(shares[place], row.manner.top_p)
+            if row.manner.top_p < 1:  # only the likeliest tokens that together reach `top_p` can be drawn
+                ordered, tokens = shares[place].sort(descending=True)
+                ordered[ordered.cumsum(dim=-1) - ordered >= row.manner.top_p] = 0
+                shares[place].scatter_(0, tokens, ordered)
         best = torch.where(temperature > 0, _draw_tokens(shares, draws), best)
     return torch.where(torch.isfinite(top), best, -1)
 
@@ -317,13 +307,6 @@ def _draw_tokens(shares: Any, draws: Any) -> Any:
     # Where rounding points past the last token that has a share, that token is meant.
     last = inner.argmax(dim=-1, keepdim=True)
     return (block * BLOCK + torch.minimum(token, last))[:, 0]
-
-
-def _keep_nucleus(shares: Any, top_p: float) -> Any:
-    """The likeliest tokens that together reach `top_p`; the others cannot be drawn."""
-    ordered, places = shares.sort(descending=True)
-    ordered[ordered.cumsum(dim=-1) - ordered >= top_p] = 0
-    return torch.zeros_like(shares).scatter(0, places, ordered)
 
 
 def option_probabilities(logits: Any, choices: tuple[tuple[int, ...], ...]) -> list[float] | None:

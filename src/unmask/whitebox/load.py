@@ -34,7 +34,6 @@ SPARE = 1.15
 """What a model takes in memory, as a multiple of its weights, before the first token: buffers, the runtime itself."""
 DEVICE_VARIABLE = "UNMASK_HF_DEVICE"
 
-_INSTALL = "pip install 'unmask[whitebox]'"
 _TREATMENT = re.compile(r"\+(adapter|steer)=")
 
 
@@ -83,37 +82,40 @@ def parse_source(name: str) -> ModelSource:
     kinds = [kind for kind, _ in treatments]
     if len(set(kinds)) < len(kinds):
         raise UsageError(f"{name} has two of +{kinds[0]}=", advice=f"hf:{path}+{kinds[0]}={treatments[0][1]}")
-    source, wanted = _find_files(path), dict(treatments)
-    adapter = find_adapter(wanted["adapter"]) if "adapter" in wanted else None
-    steer = find_steer(wanted["steer"]) if "steer" in wanted else None
-    return ModelSource(source.folder, source.file, adapter, steer)
-
-
-def _find_files(path: str) -> ModelSource:
-    place = Path(path).expanduser()
+    place, folder, file = Path(path).expanduser(), path, None
     if place.is_dir():
-        return ModelSource(str(place))
-    if place.is_file():
+        folder = str(place)
+    elif place.is_file():
         if place.suffix.lower() != ".gguf":
             raise UsageError(f"{place} is neither a model folder nor a GGUF file", advice="Give the folder it lies in")
-        return ModelSource(str(place.parent), place.name)
-    if path.startswith(("/", ".", "~")) or place.suffix.lower() == ".gguf" or path.count("/") != 1:
+        folder, file = str(place.parent), place.name
+    elif path.startswith(("/", ".", "~")) or place.suffix.lower() == ".gguf" or path.count("/") != 1:
         raise MissingError(f"there is no model at {place}", advice="Give a model folder, a GGUF file or a hub name")
-    return ModelSource(path)
+    wanted = dict(treatments)
+    adapter = find_adapter(wanted["adapter"]) if "adapter" in wanted else None
+    steer = find_steer(wanted["steer"]) if "steer" in wanted else None
+    return ModelSource(folder, file, adapter, steer)
 
 
 def require_extra(source: ModelSource) -> None:
     wanted = (*NEEDED_PACKAGES, "gguf") if source.file else NEEDED_PACKAGES
     missing = [name for name in wanted if importlib.util.find_spec(name) is None]
     if missing:
-        raise MissingError(f"hf: models need {', '.join(missing)}", advice=_INSTALL)
+        raise MissingError(f"hf: models need {', '.join(missing)}", advice="pip install 'unmask[whitebox]'")
 
 
 def choose_device() -> str:
     """From UNMASK_HF_DEVICE, otherwise a GPU where there is one."""
-    with _patient_threads():
+    # OpenMP, which reads these variables once when torch is loaded, is told to wait without spinning. On a busy machine
+    # threads that spin take the processor from those they wait for: writing took four times as long.
+    patience = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0"}
+    set_here = {key: value for key, value in patience.items() if key not in os.environ}
+    os.environ.update(set_here)
+    try:
         import torch
-
+    finally:
+        for key in set_here:
+            del os.environ[key]
     asked = os.environ.get(DEVICE_VARIABLE, "").strip()
     if not asked:
         return "cuda" if torch.cuda.is_available() else "cpu"
@@ -142,7 +144,14 @@ def check_model(source: ModelSource, *, template: str | None = None) -> CheckedM
     checked = CheckedModel(source, config=config, tokenizer=tokenizer, device=device)
     if source.steer:
         refuse_other_shape(read_metadata(Path(source.steer.file)), config)
-    _refuse_recurrent(checked)
+    # Only attention with keys and values can be written in rows of different length, as here.
+    kinds = set(getattr(config.get_text_config(), "layer_types", None) or ())
+    odd = kinds - {"full_attention", "sliding_attention"}
+    if odd or config.model_type in ("mamba", "mamba2", "rwkv", "falcon_mamba"):
+        raise UsageError(
+            f"{source.shown} has layers of kind {', '.join(sorted(odd)) or config.model_type}",
+            advice="hf: runs models of full or sliding attention; serve others and use vllm/NAME",
+        )
     refuse_too_large(checked)
     return checked
 
@@ -197,17 +206,6 @@ def _load_config_and_tokenizer(source: ModelSource) -> tuple[Any, Any]:
         ) from None
 
 
-def _refuse_recurrent(checked: CheckedModel) -> None:
-    """Only attention with keys and values can be written in rows of different length, as here."""
-    kinds = set(getattr(checked.config.get_text_config(), "layer_types", None) or ())
-    odd = kinds - {"full_attention", "sliding_attention"}
-    if odd or checked.config.model_type in ("mamba", "mamba2", "rwkv", "falcon_mamba"):
-        raise UsageError(
-            f"{checked.source.shown} has layers of kind {', '.join(sorted(odd)) or checked.config.model_type}",
-            advice="hf: runs models of full or sliding attention; serve others and use vllm/NAME",
-        )
-
-
 def count_parameters(checked: CheckedModel) -> int:
     """How many weights the model has, counted without making any."""
     import torch
@@ -226,19 +224,18 @@ def refuse_too_large(checked: CheckedModel) -> None:
     import torch
 
     count, gpu = count_parameters(checked), not checked.device.startswith("cpu")
+    places: list[tuple[str, float, int | None]] = []
     if gpu and torch.cuda.is_available():
-        _require_memory(checked, need=2 * count, have=torch.cuda.mem_get_info(checked.device)[0], where=checked.device)
+        places.append((checked.device, 2 * count * SPARE, torch.cuda.mem_get_info(checked.device)[0]))
     if not gpu or checked.source.file:  # a GGUF file is unpacked to float32 in main memory, wherever it goes then
-        _require_memory(checked, need=4 * count, have=free_memory(), where="main memory")
-
-
-def _require_memory(checked: CheckedModel, *, need: int, have: int | None, where: str) -> None:
-    if have is not None and need * SPARE > have:
-        needs, has = (f"{size / 2**30:.1f} GiB" for size in (need * SPARE, have))
-        raise MissingError(
-            f"{checked.source.shown} needs about {needs}, {where} has {has} free",
-            advice="Use a smaller model or a larger machine; gguf:PATH runs quantised files in less",
-        )
+        places.append(("main memory", 4 * count * SPARE, free_memory()))
+    for where, need, have in places:
+        if have is not None and need > have:
+            needs, has = (f"{size / 2**30:.1f} GiB" for size in (need, have))
+            raise MissingError(
+                f"{checked.source.shown} needs about {needs}, {where} has {has} free",
+                advice="Use a smaller model or a larger machine; gguf:PATH runs quantised files in less",
+            )
 
 
 def free_memory() -> int | None:
@@ -250,33 +247,11 @@ def free_memory() -> int | None:
     with contextlib.suppress(OSError, ValueError):
         limit = int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii"))
         used = int(Path("/sys/fs/cgroup/memory.current").read_text(encoding="ascii"))
-        available.append(limit - used + _reclaimable_bytes())
+        pages = Path("/sys/fs/cgroup/memory.stat").read_text(encoding="ascii").splitlines()
+        reclaimable = dict(line.split(" ", 1) for line in pages).get("inactive_file", "0")
+        # File pages count as used in a container and are given up when they are needed.
+        available.append(limit - used + int(reclaimable))
     return min(available, default=None)
-
-
-def _reclaimable_bytes() -> int:
-    """File pages count as used in a container and are given up when they are needed."""
-    for line in Path("/sys/fs/cgroup/memory.stat").read_text(encoding="ascii").splitlines():
-        name, _, value = line.partition(" ")
-        if name == "inactive_file":
-            return int(value)
-    return 0
-
-
-@contextlib.contextmanager
-def _patient_threads() -> Iterator[None]:
-    """OpenMP, which reads these variables once when torch is loaded, is told to wait without spinning.
-
-    On a busy machine threads that spin take the processor from those they wait for: writing took four times as long.
-    """
-    wanted = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0"}
-    set_here = [key for key in wanted if key not in os.environ]
-    os.environ.update({key: wanted[key] for key in set_here})
-    try:
-        yield
-    finally:
-        for key in set_here:
-            del os.environ[key]
 
 
 @contextlib.contextmanager
@@ -315,7 +290,10 @@ def model_hash(model: Any) -> str:
 
     base_model = model.get_base_model() if hasattr(model, "get_base_model") else model
     state = hashlib.blake2b(digest_size=8)
-    for name, weight in sorted(_base_parameters(base_model)):
+    named = base_model.named_parameters()
+    # Under the names they have without PEFT, which puts a layer around those it adapts.
+    weights = [(name.replace(".base_layer", ""), weight) for name, weight in named if ".lora_" not in name]
+    for name, weight in sorted(weights):
         flat = weight.detach().reshape(-1)
         places = torch.linspace(0, flat.numel() - 1, min(SAMPLES, flat.numel()), dtype=torch.float64).round().long()
         taken = flat[places.to(flat.device)].to(torch.bfloat16).cpu().view(torch.int16).tolist()
@@ -327,9 +305,3 @@ def template_hash(chat: Any) -> str:
     """Names the chat template: the same weights behave differently behind another."""
     template = str(getattr(chat.tokenizer, "chat_template", None) or "")
     return hashlib.blake2b(template.encode(), digest_size=8).hexdigest()
-
-
-def _base_parameters(model: Any) -> list[tuple[str, Any]]:
-    """Parameters under the names they have without PEFT, which puts a layer around those it adapts."""
-    named = model.named_parameters()
-    return [(name.replace(".base_layer", ""), weight) for name, weight in named if ".lora_" not in name]

@@ -33,7 +33,7 @@ from unmask import __version__
 from unmask.errors import FatalModelError, LayersOutOfRange, MissingError, RequestRefusedError, UsageError
 from unmask.files import write_atomically
 from unmask.records import Record
-from unmask.whitebox.activations import AnsweredChat, capture_activations, layers_of, tokenise
+from unmask.whitebox.activations import AnsweredChat, capture_activations, find_stack, tokenise
 from unmask.whitebox.adapter import find_adapter
 from unmask.whitebox.contrast import (
     INSTRUCTIONS,
@@ -167,24 +167,17 @@ def refuse_job(job: LorraJob, *, model: str) -> None:
         )
     if job.resume and not (partial_folder(job.out) / "state.pt").is_file():
         raise UsageError(f"there is no training to resume at {partial_folder(job.out)}", advice="Leave --resume out")
-    _refuse_settings(job.settings)
-
-
-def _refuse_settings(settings: LorraSettings) -> None:
-    wrong = [
-        name
-        for name, good in (
-            ("--rank", settings.rank >= 1),
-            ("--lora-alpha", settings.lora_alpha > 0),
-            ("--dropout", 0 <= settings.dropout < 1),
-            ("--strength", settings.strength != 0),
-            ("--rate", settings.rate > 0),
-            ("--steps", settings.steps >= 1),
-            ("--batch", settings.batch >= 1),
-            ("--answer-tokens", settings.answer_tokens >= 1),
-        )
-        if not good
-    ]
+    in_range = {
+        "--rank": job.settings.rank >= 1,
+        "--lora-alpha": job.settings.lora_alpha > 0,
+        "--dropout": 0 <= job.settings.dropout < 1,
+        "--strength": job.settings.strength != 0,
+        "--rate": job.settings.rate > 0,
+        "--steps": job.settings.steps >= 1,
+        "--batch": job.settings.batch >= 1,
+        "--answer-tokens": job.settings.answer_tokens >= 1,
+    }
+    wrong = [name for name, good in in_range.items() if not good]
     if wrong:
         raise UsageError(f"{wrong[0]} is out of range", advice="unmask mitigate lorra --help shows what is published")
 
@@ -207,8 +200,7 @@ def train(
         _build_examples(chat, held_out[:MOVEMENT_CHECK_FACTS], settings, instructions=instructions)
         for instructions in (INSTRUCTIONS, UNSEEN)
     ]
-    _refuse_long(checked, [*examples, *unseen[0], *unseen[1]])
-    _refuse_too_large(checked, examples, settings, depth=layers[-1] + 1)
+    _refuse_too_large(checked, examples, [*unseen[0], *unseen[1]], batch=settings.batch, depth=layers[-1] + 1)
     model = load_model(checked)
     defined = TrainingDefinition(
         model_hash=model_hash(model),
@@ -237,7 +229,7 @@ def train(
         reworded=reworded,
         resumed=resumed,
         seconds=before + time.monotonic() - began,
-        device=_device_name(model),
+        device=torch.cuda.get_device_name(model.device) if model.device.type == "cuda" else platform.machine(),
         precision=str(model.dtype).removeprefix("torch."),
     )
     _write_folder(trainer, record, losses, out=job.out, base=checked.source.shown)
@@ -274,30 +266,29 @@ def _build_examples(
     return examples
 
 
-def _refuse_long(checked: CheckedModel, examples: Sequence[Example]) -> None:
-    longest = max(len(text) for example in examples for text in (example.plain, example.honest, example.untruthful))
+def _refuse_too_large(
+    checked: CheckedModel, examples: Sequence[Example], unseen: Sequence[Example], *, batch: int, depth: int
+) -> None:
+    """Refuse texts beyond the context, and a training beyond the memory. That takes the weights, and what a backward
+    pass needs of a forward one: per token and layer some sixteen times the width of the model and four times that of
+    its inner layer. A formula, not fitted to measured peaks."""
+    texts = [text for example in (*examples, *unseen) for text in (example.plain, example.honest, example.untruthful)]
+    longest = max(map(len, texts))
     if longest > checked.context:
         raise RequestRefusedError(
             f"{checked.source.shown}: a training text has {longest} tokens, the context holds {checked.context}"
         )
-
-
-def _refuse_too_large(
-    checked: CheckedModel, examples: Sequence[Example], settings: LorraSettings, *, depth: int
-) -> None:
-    """Weights, and what a backward pass needs of a forward one: per token and layer some sixteen times the width of the
-    model and four times that of its inner layer. A formula, not fitted to measured peaks."""
     text, gpu = checked.config.get_text_config(), checked.device.startswith("cuda")
     each = 2 if gpu else 4
-    tokens = settings.batch * max(len(example.plain) for example in examples)
+    tokens = batch * max(len(example.plain) for example in examples)
     inner = getattr(text, "intermediate_size", None) or 4 * text.hidden_size
     need = each * (count_parameters(checked) + tokens * depth * (16 * text.hidden_size + 4 * inner))
     have = torch.cuda.mem_get_info(checked.device)[0] if gpu else free_memory()
     if have is not None and need > have:
         needs, has = (f"{size / 2**30:.1f} GiB" for size in (need, have))
         raise MissingError(
-            f"training {checked.source.shown} at --batch {settings.batch} needs about {needs}, {has} are free",
-            advice=f"--batch {max(1, settings.batch // 2)}, or a smaller model",
+            f"training {checked.source.shown} at --batch {batch} needs about {needs}, {has} are free",
+            advice=f"--batch {max(1, batch // 2)}, or a smaller model",
         )
 
 
@@ -314,11 +305,9 @@ def order_in_batches(examples: Sequence[Example], size: int, *, rng: random.Rand
     for start in range(0, len(examples), 8 * size):
         near = sorted(examples[start : start + 8 * size], key=lambda example: (len(example.honest), len(example.plain)))
         batches = [near[first : first + size] for first in range(0, len(near), size)]
-        full_batches, short_batches = (
-            [group for group in batches if len(group) == size],
-            [group for group in batches if len(group) < size],
-        )
+        full_batches = [batch for batch in batches if len(batch) == size]
         rng.shuffle(full_batches)
+        short_batches = [batch for batch in batches if len(batch) < size]
         order += [example for batch in (*full_batches, *short_batches) for example in batch]
     # The longest first: it shows at once whether there is memory enough, and all others fit into what it has taken.
     firsts = range(0, len(order) - size + 1, size)
@@ -423,7 +412,8 @@ def _restore_state(
 
 
 class Trainer:
-    """An adapter in training. The model is cut behind the last layer that is looked at and stays so.
+    """An adapter in training. The model is cut behind the last layer that is looked at and stays so: later layers are
+    not run, and need no memory.
 
     Weights are kept in float32 whatever the model computes in: steps of 3e-4 would be lost in bfloat16.
     """
@@ -431,15 +421,20 @@ class Trainer:
     def __init__(self, model: Any, settings: LorraSettings) -> None:
         from peft import LoraConfig, get_peft_model
 
-        self.settings, self.layers = settings, target_layers(settings, len(layers_of(model)))
-        _cut_layers(model, self.layers[-1] + 1)
-        earlier = list(range(self.layers[-1]))
+        owner, stack_name = find_stack(model)
+        stack, text = getattr(owner, stack_name), model.config.get_text_config()
+        self.settings, self.layers = settings, target_layers(settings, len(stack))
+        depth = self.layers[-1] + 1
+        setattr(owner, stack_name, stack[:depth])
+        if getattr(text, "layer_types", None):
+            text.layer_types = list(text.layer_types)[:depth]
+        text.num_hidden_layers = depth
         config = LoraConfig(
             r=settings.rank,
             lora_alpha=settings.lora_alpha,
             lora_dropout=settings.dropout,
             target_modules=_find_projections(model),
-            layers_to_transform=earlier,
+            layers_to_transform=list(range(self.layers[-1])),
         )
         torch.manual_seed(settings.seed)
         self.adapted = get_peft_model(model, config, autocast_adapter_dtype=False).eval()
@@ -531,18 +526,13 @@ class Trainer:
 
     def _target_activations(self, batch: _BatchTensors) -> tuple[dict[int, Any], dict[int, Any]]:
         """Where the activations of each layer should go, and where they are without the adapter."""
-        with torch.no_grad():
-            pairs, plain = self._reference(*batch.pairs), self._reference(*batch.plain)
+        with torch.no_grad(), self.adapted.disable_adapter():
+            pairs, plain = self._activations(*batch.pairs), self._activations(*batch.plain)
             wanted = {}
             for layer in self.layers:
                 honest, untruthful = pairs[layer].float().chunk(2)
                 wanted[layer] = plain[layer].float() + self.settings.strength * (honest - untruthful)
         return wanted, plain
-
-    def _reference(self, ids: Any, at: Any) -> dict[int, Any]:
-        """The same as `_activations`, without the adapter."""
-        with self.adapted.disable_adapter():
-            return self._activations(ids, at)
 
     def _activations(self, ids: Any, at: Any) -> dict[int, Any]:
         """What each layer holds at the tokens `at` of all texts in a row, `[token, size]`."""
@@ -573,19 +563,6 @@ def _pad_texts(texts: Sequence[tuple[int, ...]], answers: Sequence[int], device:
     ]
     at = torch.tensor(places, pin_memory=gpu)
     return ids.to(device, non_blocking=gpu), at.to(device, non_blocking=gpu)
-
-
-def _cut_layers(model: Any, depth: int) -> None:
-    """Take out the layers from `depth` on: they are not run, and need no memory."""
-    stack, config = layers_of(model), model.config.get_text_config()
-    for module in model.modules():
-        for name, child in module.named_children():
-            if isinstance(child, torch.nn.ModuleList) and list(child) == stack:
-                setattr(module, name, torch.nn.ModuleList(stack[:depth]))
-                if getattr(config, "layer_types", None):
-                    config.layer_types = list(config.layer_types)[:depth]
-                config.num_hidden_layers = depth
-                return
 
 
 def _find_projections(model: Any) -> list[str]:
@@ -624,9 +601,3 @@ def _write_folder(trainer: Trainer, record: LorraRecord, losses: Sequence[float]
 
 def _write_error(path: Path, error: OSError) -> UsageError:
     return UsageError(f"cannot write {path}: {error.strerror or error}", advice="Give another --out")
-
-
-def _device_name(model: Any) -> str:
-    if model.device.type == "cuda":
-        return str(torch.cuda.get_device_name(model.device))
-    return platform.machine()

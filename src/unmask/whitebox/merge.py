@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -59,7 +59,14 @@ def merge(checked: CheckedModel, chat: Chat, *, out: Path) -> MergeRecord:
     on_cpu = CheckedModel(source, config=checked.config, tokenizer=checked.tokenizer, device="cpu")
     refuse_too_large(on_cpu)
     model = load_base_model(on_cpu)
-    _refuse_packed(model, source.shown, unpacked=source.file is not None)
+    quantizer = getattr(model, "hf_quantizer", None)
+    if quantizer is not None:
+        if source.file is None:
+            raise UsageError(
+                f"{source.shown} has packed weights, and an adapter cannot be added to these without loss",
+                advice="Merge into the model they were packed from",
+            )
+        quantizer.remove_quantization_config(model)  # a GGUF file was unpacked when it was read: packed in name only
     before = model_hash(model)
     model = merge_adapter(model, source.adapter)
     record = MergeRecord(
@@ -82,16 +89,3 @@ def merge(checked: CheckedModel, chat: Chat, *, out: Path) -> MergeRecord:
     finally:
         shutil.rmtree(new_folder, ignore_errors=True)
     return record
-
-
-def _refuse_packed(model: Any, shown: str, *, unpacked: bool) -> None:
-    """A GGUF file was unpacked when it was read and is packed in name only, so the name is taken off."""
-    quantizer = getattr(model, "hf_quantizer", None)
-    if quantizer is None:
-        return
-    if not unpacked:
-        raise UsageError(
-            f"{shown} has packed weights, and an adapter cannot be added to these without loss",
-            advice="Merge into the model they were packed from",
-        )
-    quantizer.remove_quantization_config(model)

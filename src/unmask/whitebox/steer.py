@@ -122,9 +122,15 @@ class Steer(Record, frozen=True):
 # --- schedules --------------------------------------------------------------------------------------------
 
 
-def default_width(schedule: Schedule, layers: int) -> float:
-    """Constant: a third of the layers. Gaussian: a standard deviation of a tenth of them."""
-    return float(max(1, layers // 3)) if schedule is Schedule.CONSTANT else max(1.0, layers / 10)
+def choose_width(schedule: Schedule, width: float | None, *, layers: int) -> float:
+    """The width asked for. Without one, constant: a third of the layers, Gaussian: a standard deviation of a tenth of
+    them. Raises where no push could be shared among the layers."""
+    if width is None:
+        return float(max(1, layers // 3)) if schedule is Schedule.CONSTANT else max(1.0, layers / 10)
+    least = 1.0 if schedule is Schedule.CONSTANT else 0.1
+    if not (math.isfinite(width) and least <= width <= layers):
+        raise UsageError(f"a width of {width:g} is not between {least:g} and the model's {layers} layers")
+    return width
 
 
 def layer_weights(schedule: Schedule, *, layer: int, layers: int, width: float) -> tuple[float, ...]:
@@ -137,12 +143,6 @@ def layer_weights(schedule: Schedule, *, layer: int, layers: int, width: float) 
             weights = [math.exp(-(((place - layer) / width) ** 2) / 2) for place in range(layers)]
             weights = [weight if weight > 1e-3 else 0.0 for weight in weights]
     return tuple(weight / math.fsum(weights) for weight in weights)
-
-
-def refuse_width(schedule: Schedule, width: float, *, layers: int) -> None:
-    least = 1.0 if schedule is Schedule.CONSTANT else 0.1
-    if not (math.isfinite(width) and least <= width <= layers):
-        raise UsageError(f"a width of {width:g} is not between {least:g} and the model's {layers} layers")
 
 
 # --- applying ---------------------------------------------------------------------------------------------
@@ -160,10 +160,14 @@ def steered(model: Any, steering: Steering, coefficient: float) -> Iterator[Any]
 def add_steering_hooks(model: Any, steering: Steering, coefficient: float) -> list[Any]:
     """Hooks that add the direction to every token, for as long as they stay; none for a coefficient of 0."""
     from unmask.whitebox.activations import layers_of
+    from unmask.whitebox.load import model_hash
 
-    refuse_other_model(steering.metadata, model)
-    stack = layers_of(model)
     metadata = steering.metadata
+    refuse_other_shape(metadata, model.config)
+    weights_hash = model_hash(model)
+    if weights_hash != metadata.model_hash:  # a direction of another model is noise at best
+        raise _other_model_error(metadata, f"its weights were {metadata.model_hash}, these are {weights_hash}")
+    stack = layers_of(model)
     weights = layer_weights(metadata.schedule, layer=metadata.layer, layers=metadata.layers, width=metadata.width)
     if coefficient == 0:
         return []
@@ -171,35 +175,20 @@ def add_steering_hooks(model: Any, steering: Steering, coefficient: float) -> li
     for layer, (weight, vector) in enumerate(zip(weights, steering.vectors, strict=True)):
         if weight:
             shift = (coefficient * weight * vector).to(device=model.device, dtype=model.dtype)
-            handles.append(stack[layer].register_forward_hook(_make_hook(shift)))
+
+            def add(_module: Any, _inputs: Any, output: Any, shift: Any = shift) -> Any:
+                return (output[0] + shift, *output[1:]) if isinstance(output, tuple) else output + shift
+
+            handles.append(stack[layer].register_forward_hook(add))
     return handles
-
-
-def _make_hook(shift: Any) -> Any:
-    def add(_module: Any, _inputs: Any, output: Any) -> Any:
-        return (output[0] + shift, *output[1:]) if isinstance(output, tuple) else output + shift
-
-    return add
-
-
-def refuse_other_model(metadata: SteeringRecord, model: Any) -> None:
-    """A direction of another model is noise at best."""
-    from unmask.whitebox.load import model_hash
-
-    refuse_other_shape(metadata, model.config)
-    weights_hash = model_hash(model)
-    if weights_hash != metadata.model_hash:
-        raise _other_model_error(metadata, f"its weights were {metadata.model_hash}, these are {weights_hash}")
 
 
 def refuse_other_shape(metadata: SteeringRecord, config: Any) -> None:
     """What the configuration alone can tell, before a weight is read."""
     text = config.get_text_config()
     if (text.num_hidden_layers, text.hidden_size) != (metadata.layers, metadata.size):
-        had, has = (
-            f"{metadata.layers} layers of size {metadata.size}",
-            f"{text.num_hidden_layers} of size {text.hidden_size}",
-        )
+        had = f"{metadata.layers} layers of size {metadata.size}"
+        has = f"{text.num_hidden_layers} of size {text.hidden_size}"
         raise _other_model_error(metadata, f"that had {had}, this has {has}")
 
 

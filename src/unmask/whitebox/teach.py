@@ -18,7 +18,7 @@ import torch
 
 from unmask.errors import FatalModelError, LayersOutOfRange, UsageError
 from unmask.records import Record
-from unmask.whitebox.activations import AnsweredChat, TokenisedConversation, layers_of, tokenise
+from unmask.whitebox.activations import AnsweredChat, TokenisedConversation, find_stack, layers_of, tokenise
 
 if TYPE_CHECKING:
     from unmask.whitebox.chat import Chat
@@ -61,9 +61,10 @@ def teach(
     if first < 0 or how.layers < 1:
         raise LayersOutOfRange((first,), count=len(layers_of(model)))
     torch.manual_seed(how.seed)
-    batches = _batch_by_length(
-        [(conversation, _compute_lower_states(model, conversation, first)) for conversation in tokens], how.batch
-    )
+    # Conversations of like length together, so that little of a batch is filling.
+    order = sorted(tokens, key=lambda conversation: len(conversation.all))
+    lower = [(conversation, _compute_lower_states(model, conversation, first)) for conversation in order]
+    batches = [lower[start : start + how.batch] for start in range(0, len(lower), how.batch)]
     wrapped = _add_adapter(model, how, first)
     weights = [weight for weight in wrapped.parameters() if weight.requires_grad]
     optimiser = torch.optim.AdamW(weights, lr=how.rate, weight_decay=0.0)
@@ -125,19 +126,17 @@ _LessonBatch = list[tuple[TokenisedConversation, Any]]
 """Conversations, each with what the lower layers gave for it."""
 
 
-def _batch_by_length(lessons: _LessonBatch, size: int) -> list[_LessonBatch]:
-    """Conversations of like length together, so that little of a batch is filling."""
-    order = sorted(lessons, key=lambda lesson: len(lesson[0].all))
-    return [order[start : start + size] for start in range(0, len(order), size)]
-
-
 def _train_round(
     number: int, forward: Callable[[Any, list[int], list[int]], Any], optimiser: Any, batches: Sequence[_LessonBatch]
 ) -> Round:
     total = right = count = 0.0
     for batch in batches:
         filled = torch.nn.utils.rnn.pad_sequence([states for _, states in batch], batch_first=True)
-        rows, at, wanted = _answer_targets([tokens for tokens, _ in batch])
+        # Row and place of each token that foretells one of an answer, and that one.
+        targets = [
+            (row, place - 1, tokens.all[place]) for row, (tokens, _) in enumerate(batch) for place in tokens.places
+        ]
+        rows, at, wanted = (list(column) for column in zip(*targets, strict=True))
         logits = forward(filled, rows, at).float()
         target = torch.tensor(wanted, device=logits.device)
         loss = torch.nn.functional.cross_entropy(logits, target)
@@ -151,17 +150,6 @@ def _train_round(
         right += (logits.argmax(dim=-1) == target).sum().item()
         count += len(wanted)
     return Round(number, total / count, right / count)
-
-
-def _answer_targets(group: Sequence[TokenisedConversation]) -> tuple[list[int], list[int], list[int]]:
-    """Row and place of each token that foretells one of an answer, and that one."""
-    rows, at, wanted = [], [], []
-    for row, conversation in enumerate(group):
-        for place in conversation.places:
-            rows.append(row)
-            at.append(place - 1)
-            wanted.append(conversation.all[place])
-    return rows, at, wanted
 
 
 class _StopPass(Exception):
@@ -193,8 +181,13 @@ def _open_upper_pass(wrapped: Any, first: int) -> Iterator[Callable[[Any, list[i
     The decoder's stack is cut for as long as this is open, and put back whatever happens.
     """
     base_model = wrapped.get_base_model()
-    all_layers = layers_of(wrapped)
-    owner, name = _find_stack(base_model, len(all_layers))
+    kinds = set(getattr(base_model.config.get_text_config(), "layer_types", None) or ())
+    if len(kinds) > 1:
+        raise UsageError(
+            f"{type(base_model).__name__} has layers of several kinds: {', '.join(sorted(kinds))}",
+            advice="Use a model whose layers are all alike, such as SmolLM2",
+        )
+    owner, name = find_stack(wrapped)
     head = base_model.get_output_embeddings()
     before = getattr(owner, name)
 
@@ -202,23 +195,8 @@ def _open_upper_pass(wrapped: Any, first: int) -> Iterator[Callable[[Any, list[i
         states = owner(inputs_embeds=lower_states, use_cache=False).last_hidden_state
         return head(states[rows, at])
 
-    setattr(owner, name, torch.nn.ModuleList(all_layers[first:]))
+    setattr(owner, name, before[first:])
     try:
         yield forward
     finally:
         setattr(owner, name, before)
-
-
-def _find_stack(base_model: Any, count: int) -> tuple[Any, str]:
-    """The module that holds the decoder layers, and under which name."""
-    for module in base_model.modules():
-        for name, child in module.named_children():
-            if isinstance(child, torch.nn.ModuleList) and len(child) == count:
-                kinds = set(getattr(base_model.config.get_text_config(), "layer_types", None) or ())
-                if len(kinds) > 1:
-                    raise UsageError(
-                        f"{type(base_model).__name__} has layers of several kinds: {', '.join(sorted(kinds))}",
-                        advice="Use a model whose layers are all alike, such as SmolLM2",
-                    )
-                return module, name
-    raise UsageError(f"{type(base_model).__name__} has no stack of decoder layers", advice="Use a Llama-like model")
