@@ -80,10 +80,7 @@ def describe_dataset(dataset: Dataset) -> Stats:
         scenarios=len(scenarios),
         cells=tuple(_count_cells(scenarios)),
         motives=dict(sorted(Counter(scenario.motive or UNSAID for scenario in scenarios).items())),
-        lengths=tuple(
-            _measure_lengths(archetype, _select_archetype(archetype, scenarios))
-            for archetype in count_by_archetype(scenarios)
-        ),
+        lengths=tuple(_measure_lengths(scenarios)),
     )
 
 
@@ -107,25 +104,23 @@ def _count_cells(scenarios: Iterable[Scenario]) -> Iterator[Cell]:
         )
         for scenario in scenarios
     )
-    places = {archetype: place for place, archetype in enumerate(Archetype)}
-    for key, number in sorted(numbers.items(), key=lambda item: (places[item[0][0]], *item[0][1:])):
+    order = list(Archetype)
+    for key, number in sorted(numbers.items(), key=lambda item: (order.index(item[0][0]), *item[0][1:])):
         archetype, domain, pressure, pushed, truth = key
         yield Cell(archetype=archetype, domain=domain, pressure=pressure, push=pushed, truth=truth, scenarios=number)
 
 
-def _select_archetype(archetype: Archetype, scenarios: Iterable[Scenario]) -> list[Scenario]:
-    return [scenario for scenario in scenarios if scenario.archetype is archetype]
-
-
-def _measure_lengths(archetype: Archetype, scenarios: Sequence[Scenario]) -> Lengths:
-    talks = [scenario.conversation for scenario in scenarios if scenario.conversation]
-    return Lengths(
-        archetype=archetype,
-        system=word_spread(talk[0].content for talk in talks),
-        user=word_spread(talk[-1].content for talk in talks),
-        direct=word_spread(scenario.direct for scenario in scenarios if scenario.direct),
-        indirect=word_spread(text for scenario in scenarios for text in scenario.indirect),
-    )
+def _measure_lengths(scenarios: Sequence[Scenario]) -> Iterator[Lengths]:
+    for archetype in count_by_archetype(scenarios):
+        members = [scenario for scenario in scenarios if scenario.archetype is archetype]
+        talks = [scenario.conversation for scenario in members if scenario.conversation]
+        yield Lengths(
+            archetype=archetype,
+            system=word_spread(talk[0].content for talk in talks),
+            user=word_spread(talk[-1].content for talk in talks),
+            direct=word_spread(scenario.direct for scenario in members if scenario.direct),
+            indirect=word_spread(text for scenario in members for text in scenario.indirect),
+        )
 
 
 def word_spread(texts: Iterable[str]) -> Spread | None:
