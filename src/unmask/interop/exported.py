@@ -49,14 +49,13 @@ def read_exported_log(log: Log, *, path: str) -> ImportedRun:
             advice="Ask for several replies with -T takes=N in place of --epochs N.",
         )
     journals = [_read_journal(sample, path) for sample in log.samples]
-    definition = _read_definition(log) or {}
     about = ImportSource(
         harness="unmask",
         path=path,
         model=str(log.header.eval.get("model") or "unknown"),
         judge="unknown",
         preset=Preset.PAPER,
-        definition=definition,
+        definition=_read_definition(log) or {},
         whole=True,
     )
     scenarios = tuple(
