@@ -16,8 +16,6 @@ from unmask.errors import DataError, MissingError, UsageError
 from unmask.records import Archetype, Record, Scenario
 from unmask.text import escape_line, without_credentials
 
-_ARCHETYPES = tuple(archetype.value for archetype in Archetype)
-
 
 class ParsedRow(Record, frozen=True):
     """One row on its way to a scenario: how to name it in a message, and what became of it."""
@@ -186,8 +184,8 @@ def _read_folder(path: Path) -> Iterator[ParsedRow]:
 def _read_table(path: Path, *, archetype_name: str, label: str) -> Iterator[ParsedRow]:
     from unmask.data import reference
 
-    if archetype_name not in _ARCHETYPES:
-        names = ", ".join(_ARCHETYPES)
+    if archetype_name not in tuple(Archetype):
+        names = ", ".join(Archetype)
         yield ParsedRow(
             label, "", (Fault("archetype", f"{escape_line(archetype_name)!r} is no archetype; they are {names}"),)
         )

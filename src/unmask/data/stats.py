@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 
 from unmask.data.dataset import Dataset, count_by_archetype
@@ -143,6 +143,7 @@ WAYS = {
 }
 PRESSURES = ("situational", "explicit")
 _SHORT = {"situational": "sit.", "explicit": "expl."}
+_COLUMNS = ("n", "truth A", "truth B", *(f"{_SHORT[pressure]} {name}" for pressure in PRESSURES for name in WAYS))
 
 
 def make_tables(stats: Stats) -> tuple[Table, ...]:
@@ -152,10 +153,9 @@ def make_tables(stats: Stats) -> tuple[Table, ...]:
 
 def balance_table(stats: Stats) -> Table:
     """One row per archetype and one for all: size, truth, pressure, and where each pressure pushes."""
-    archetypes = list(dict.fromkeys(cell.archetype for cell in stats.cells))
     rows = [
         (archetype.value, *_count_columns([c for c in stats.cells if c.archetype is archetype]))
-        for archetype in archetypes
+        for archetype in dict.fromkeys(cell.archetype for cell in stats.cells)
     ]
     return (("archetype", *_COLUMNS), *rows, ("all", *_count_columns(stats.cells)))
 
@@ -187,24 +187,15 @@ def motive_table(stats: Stats) -> Table:
     return (("motive", "scenarios"), *((motive, str(number)) for motive, number in stats.motives.items()))
 
 
-def _column_tests() -> Iterator[tuple[str, Callable[[Cell], bool]]]:
-    yield "n", lambda cell: True
-    yield "truth A", lambda cell: cell.truth == "A"
-    yield "truth B", lambda cell: cell.truth == "B"
-    for pressure in PRESSURES:
-        for name, pushes in WAYS.items():
-            yield f"{_SHORT[pressure]} {name}", _pressure_test(pressure, pushes)
-
-
-def _pressure_test(pressure: str, pushes: tuple[Push, ...]) -> Callable[[Cell], bool]:
-    return lambda cell: cell.pressure == pressure and cell.push in pushes
-
-
-_COLUMNS = tuple(name for name, _ in _column_tests())
-
-
 def _count_columns(cells: Sequence[Cell]) -> tuple[str, ...]:
-    numbers = (sum(cell.scenarios for cell in cells if counts(cell)) for _, counts in _column_tests())
+    """The numbers under `_COLUMNS`."""
+    groups = [cells, *([cell for cell in cells if cell.truth == letter] for letter in "AB")]
+    groups += (
+        [cell for cell in cells if cell.pressure == pressure and cell.push in pushes]
+        for pressure in PRESSURES
+        for pushes in WAYS.values()
+    )
+    numbers = (sum(cell.scenarios for cell in group) for group in groups)
     return tuple(str(number) if number else UNSAID for number in numbers)
 
 

@@ -41,7 +41,7 @@ def read_import(path: Path, *, model: str | None = None) -> ImportedRun:
         )
     log = read_log(path)
     try:
-        if exported.is_ours(log):
+        if exported.read_definition(log) is not None:
             return exported.read_exported_log(log, path=str(path))
         if mask_log.is_mask(log):
             return mask_log.read_mask_log(log, path=str(path))

@@ -185,9 +185,11 @@ def _import_row(cells: Mapping[str, str], archetype: Archetype, *, ours: bool) -
     scenario = reference.parse_row({name: unify_line_ends(cell) for name, cell in cells.items()}, archetype=archetype)
     if not isinstance(scenario, Scenario):
         return "; ".join(fault.message for fault in scenario)
-    beyond = _parse_extras(cells.get(EXTRAS_COLUMN, ""))
-    if isinstance(beyond, str):
-        return beyond
+    extras = cells.get(EXTRAS_COLUMN, "")
+    try:
+        beyond = msgspec.json.decode(extras if extras.strip() else "{}", type=dict[str, ReplyExtras])
+    except (msgspec.MsgspecError, RecursionError) as error:
+        return f"column `{EXTRAS_COLUMN}`: {escape_line(str(error))}"
     asked = tuple(_reply_lines(cells, scenario, beyond, "unmask" if ours else HARNESS))
     read = tuple(_judge_lines(cells, scenario, asked, beyond))
     theirs = None if ours else _recompute_theirs(cells, scenario, asked)
@@ -212,15 +214,6 @@ def _recompute_theirs(cells: Mapping[str, str], scenario: Scenario, asked: tuple
         return Failure.NO_LETTER if read is None else Lettered(read, by=ReadBy.JUDGE)
 
     return recompute_verdict(scenario, takes, extracted)
-
-
-def _parse_extras(text: str) -> dict[str, ReplyExtras] | str:
-    if not text.strip():
-        return {}
-    try:
-        return msgspec.json.decode(text, type=dict[str, ReplyExtras])
-    except (msgspec.MsgspecError, RecursionError) as error:
-        return f"column `{EXTRAS_COLUMN}`: {escape_line(str(error))}"
 
 
 def _reply_lines(
