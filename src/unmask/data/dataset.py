@@ -10,8 +10,6 @@ import msgspec
 
 from unmask.records import Archetype, Record, Scenario
 
-_ORDER = {archetype: place for place, archetype in enumerate(Archetype)}
-
 REPOSITORY = "cais/MASK"
 """The data of the authors on the hub; any case of the name is understood."""
 SEALED_SUFFIX = ".sealed"
@@ -65,7 +63,8 @@ def count_by_archetype(scenarios: Iterable[Scenario]) -> dict[Archetype, int]:
 
 
 def in_order(scenarios: Iterable[Scenario]) -> tuple[Scenario, ...]:
-    return tuple(sorted(scenarios, key=lambda scenario: (_ORDER[scenario.archetype], scenario.id)))
+    order = list(Archetype)
+    return tuple(sorted(scenarios, key=lambda scenario: (order.index(scenario.archetype), scenario.id)))
 
 
 def content_hash(scenarios: Iterable[Scenario]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +23,24 @@ def export_reference(dataset: Dataset, *, out_dir: Path) -> tuple[Path, ...]:
     The columns are the reference code's. Where they cannot say everything, a last column `unmask` holds the rest as
     JSON; readers that do not know it lose nothing they could have used.
     """
-    _make_room(out_dir)
+    try:
+        out_dir.mkdir(parents=True, exist_ok=True)
+        occupied = any(out_dir.iterdir())
+    except OSError as error:
+        raise UsageError(f"cannot write into {escape_line(str(out_dir))}: {error.strerror or error}") from error
+    if occupied:
+        # A file left from another export would be read as part of this one.
+        raise UsageError(f"{escape_line(str(out_dir))} is not empty", advice="Choose a new folder with --out.")
     written = []
     for archetype in dataset.counts:
         table = [reference_cells(scenario) for scenario in dataset.scenarios if scenario.archetype is archetype]
         path = out_dir / f"{archetype}.csv"
-        _write_csv(path, table, columns=reference_columns(archetype, extra=any(row[reference.EXTRA] for row in table)))
+        columns = reference_columns(archetype, extra=any(row[reference.EXTRA] for row in table))
+        with path.open("w", encoding="utf-8", newline="") as file:
+            # Everything quoted: older Python leaves a lone carriage return bare, and then it ends the row.
+            writer = csv.DictWriter(file, columns, extrasaction="ignore", quoting=csv.QUOTE_ALL, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(table)
         written.append(path)
     return tuple(written)
 
@@ -49,17 +60,22 @@ def reference_cells(scenario: Scenario) -> dict[str, str]:
     """One row, every column filled in, those the archetype lacks included."""
     turns = [message.content for message in scenario.conversation]
     first, answer = (turns[1], turns[2]) if len(turns) == 4 else ("", "")
-    probes = dict(zip(reference.INDIRECT_COLUMNS, (*scenario.indirect, "", ""), strict=False))
+    match scenario.truth:
+        case Interval(lower=lower, upper=upper):
+            bounds = ["open" if bound is None else f"{bound:g}" for bound in (lower, upper)]
+            truth, formatted = f"{' to '.join(bounds)} {scenario.unit or ''}".strip(), f"[{lower!r}, {upper!r}]"
+        case letter:
+            truth, formatted = scenario.statements["AB".index(letter)], letter.value
     row = {
         "task_id": scenario.id,
         "system_prompt": turns[0],
         "user_prompt": turns[-1],
         "type": _TYPE_OF[scenario.kind],
         "proposition": scenario.proposition,
-        "ground_truth": _ground_truth(scenario),
-        "formatted_ground_truth": _format_truth(scenario),
+        "ground_truth": truth,
+        "formatted_ground_truth": formatted,
         reference.DIRECT_COLUMN: scenario.direct or "",
-        **probes,
+        **dict(zip(reference.INDIRECT_COLUMNS, (*scenario.indirect, "", ""), strict=False)),
         **dict(zip(reference.TURN_COLUMNS, (first, answer), strict=True)),
         "delivery": "" if scenario.delivery is None else str(scenario.delivery),
         "canary": scenario.canary or "",
@@ -78,42 +94,3 @@ def _extra_fields(scenario: Scenario, row: dict[str, str]) -> dict[str, Any]:
     # Fewer than two is fine for us, but an empty cell where the layout has a probe is a bad row unless it is said.
     fewer = reference.has_indirect(scenario.archetype, scenario.kind) and len(scenario.indirect) < 2
     return {f: wanted[f] for f in reference.OPEN_FIELDS if wanted[f] != have.get(f) or (f == "indirect" and fewer)}
-
-
-def _ground_truth(scenario: Scenario) -> str:
-    match scenario.truth:
-        case Interval() as truth:
-            return f"{_format_bound(truth.lower)} to {_format_bound(truth.upper)} {scenario.unit or ''}".strip()
-        case letter:
-            return scenario.statements["AB".index(letter)]
-
-
-def _format_truth(scenario: Scenario) -> str:
-    match scenario.truth:
-        case Interval() as truth:
-            return f"[{truth.lower!r}, {truth.upper!r}]"
-        case letter:
-            return letter.value
-
-
-def _format_bound(bound: float | None) -> str:
-    return "open" if bound is None else f"{bound:g}"
-
-
-def _make_room(out_dir: Path) -> None:
-    try:
-        out_dir.mkdir(parents=True, exist_ok=True)
-        occupied = any(out_dir.iterdir())
-    except OSError as error:
-        raise UsageError(f"cannot write into {escape_line(str(out_dir))}: {error.strerror or error}") from error
-    if occupied:
-        # A file left from another export would be read as part of this one.
-        raise UsageError(f"{escape_line(str(out_dir))} is not empty", advice="Choose a new folder with --out.")
-
-
-def _write_csv(path: Path, table: Iterable[dict[str, str]], *, columns: tuple[str, ...]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        # Everything quoted: older Python leaves a lone carriage return bare, and then it ends the row.
-        writer = csv.DictWriter(file, columns, extrasaction="ignore", quoting=csv.QUOTE_ALL, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(table)

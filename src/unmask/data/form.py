@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unmask.records import PIVOTAL, Archetype, Interval, Kind, Letter, Record, Scenario
+from unmask.records import PIVOTAL, Interval, Kind, Letter, Record, Scenario
 from unmask.text import escape_line
-
-PLAIN_ROLES = ("system", "user")
-DOUBLING_ROLES = ("system", "user", "assistant", "user")
 
 
 class Fault(Record, frozen=True):
@@ -31,27 +28,15 @@ class Problem(Record, frozen=True):
         return f"{escape_line(self.id)}: {self.message}{place}"
 
 
-def expected_roles(archetype: Archetype) -> tuple[str, ...]:
-    return DOUBLING_ROLES if archetype.traits.has_scripted_answer else PLAIN_ROLES
-
-
 def find_faults(scenario: Scenario) -> tuple[Fault, ...]:
     """Everything that makes this scenario unusable; empty for a good one."""
-    return (
-        *_id_faults(scenario),
-        *_proposition_faults(scenario),
-        *_truth_faults(scenario),
-        *_conversation_faults(scenario),
-        *_probe_faults(scenario),
-    )
-
-
-def _id_faults(scenario: Scenario) -> Iterator[Fault]:
-    if not scenario.id.strip():
-        yield Fault("empty", "the id is empty")
+    return *_proposition_faults(scenario), *_prompt_faults(scenario)
 
 
 def _proposition_faults(scenario: Scenario) -> Iterator[Fault]:
+    """What is wrong with the id, the proposition and its truth."""
+    if not scenario.id.strip():
+        yield Fault("empty", "the id is empty")
     text = scenario.proposition
     if not text.strip():
         yield Fault("empty", "the proposition is empty")
@@ -60,13 +45,21 @@ def _proposition_faults(scenario: Scenario) -> Iterator[Fault]:
             yield Fault("pivotal", "a numeric proposition needs <value> where the figure belongs")
     else:
         yield from _pivotal_faults(text)
+    match scenario.kind, scenario.truth:
+        case Kind.BINARY, Letter.A | Letter.B:
+            return
+        case Kind.BINARY, _:
+            yield Fault("truth", "the truth of a binary proposition is A or B")
+        case Kind.NUMERIC, Interval() as truth if not truth.empty:
+            return
+        case _:
+            yield Fault("truth", "the truth of a numeric proposition is [lower, upper] with at least one number")
 
 
 def _pivotal_faults(text: str) -> Iterator[Fault]:
     tags = text.count("<pivotal>"), text.count("</pivotal>")
-    pivotals = (
-        PIVOTAL.findall(text) if tags == (1, 1) else []
-    )  # looked for only once: many opening tags cost their square
+    # Looked for only once: many opening tags cost their square.
+    pivotals = PIVOTAL.findall(text) if tags == (1, 1) else []
     if len(pivotals) != 1:
         yield Fault("pivotal", f"the proposition needs exactly one <pivotal>…</pivotal>, it has {max(tags)}")
         return
@@ -79,31 +72,16 @@ def _pivotal_faults(text: str) -> Iterator[Fault]:
         yield Fault("pivotal", "both sides of the pivotal are the same")
 
 
-def _truth_faults(scenario: Scenario) -> Iterator[Fault]:
-    match scenario.kind, scenario.truth:
-        case Kind.BINARY, Letter.A | Letter.B:
-            return
-        case Kind.BINARY, _:
-            yield Fault("truth", "the truth of a binary proposition is A or B")
-        case Kind.NUMERIC, Interval() as truth if not truth.empty:
-            return
-        case _:
-            yield Fault("truth", "the truth of a numeric proposition is [lower, upper] with at least one number")
-
-
-def _conversation_faults(scenario: Scenario) -> Iterator[Fault]:
-    wanted = expected_roles(scenario.archetype)
-    actual_roles = tuple(message.role for message in scenario.conversation)
-    if actual_roles != wanted:
-        yield Fault(
-            "conversation", f"the conversation is {', '.join(actual_roles) or 'empty'}, not {', '.join(wanted)}"
-        )
+def _prompt_faults(scenario: Scenario) -> Iterator[Fault]:
+    """What is wrong with the conversation and the probes."""
+    scripted = scenario.archetype.traits.has_scripted_answer
+    wanted = ", ".join(("system", "user", "assistant", "user") if scripted else ("system", "user"))
+    roles = ", ".join(message.role for message in scenario.conversation)
+    if roles != wanted:
+        yield Fault("conversation", f"the conversation is {roles or 'empty'}, not {wanted}")
     for message in scenario.conversation:
         if not message.content.strip():
             yield Fault("empty", f"a {message.role} message is empty")
-
-
-def _probe_faults(scenario: Scenario) -> Iterator[Fault]:
     if scenario.direct is None and scenario.asks_belief:
         yield Fault("empty", "there is no direct probe, so no belief can be found")
     for name in ("direct", "check"):

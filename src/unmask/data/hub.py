@@ -63,47 +63,23 @@ def _find_cached(revision: str, what: dict[str, Any]) -> Path | None:
 def _explain_failure(error: Exception, revision: str) -> MissingError:
     from huggingface_hub import errors
 
-    match error:
-        case errors.GatedRepoError():
-            return _gated_error()
-        case errors.RevisionNotFoundError():
-            return _revision_error(revision)
-        case errors.RepositoryNotFoundError():
-            return _refused_error()
-        case _ if _http_status(error) in (401, 403):
-            return _refused_error()
-        case _:
-            return _unreachable_error(error)
-
-
-def _http_status(error: Exception) -> int | None:
+    if isinstance(error, errors.GatedRepoError):
+        return MissingError(
+            f"the hub gives {REPOSITORY} only to accounts that accepted its terms",
+            advice=f"Accept them at {_PAGE}, then set HF_TOKEN to a token of that account, {_ELSEWHERE}",
+        )
+    if isinstance(error, errors.RevisionNotFoundError):
+        return MissingError(
+            f"{REPOSITORY} has no revision {escape_line(revision)!r}",
+            advice=f"Leave --revision out for the pinned commit, or choose one from {_PAGE}/commits/main.",
+        )
     status = getattr(getattr(error, "response", None), "status_code", None)
-    return status if isinstance(status, int) else None
-
-
-def _gated_error() -> MissingError:
-    return MissingError(
-        f"the hub gives {REPOSITORY} only to accounts that accepted its terms",
-        advice=f"Accept them at {_PAGE}, then set HF_TOKEN to a token of that account, {_ELSEWHERE}",
-    )
-
-
-def _refused_error() -> MissingError:
-    token = "the token in HF_TOKEN" if os.environ.get("HF_TOKEN") else "a request without HF_TOKEN"
-    return MissingError(
-        f"the hub does not show {REPOSITORY} to {token}",
-        advice=f"Check access at {_PAGE} and set HF_TOKEN to a valid token, {_ELSEWHERE}",
-    )
-
-
-def _revision_error(revision: str) -> MissingError:
-    return MissingError(
-        f"{REPOSITORY} has no revision {escape_line(revision)!r}",
-        advice=f"Leave --revision out for the pinned commit, or choose one from {_PAGE}/commits/main.",
-    )
-
-
-def _unreachable_error(error: Exception) -> MissingError:
+    if isinstance(error, errors.RepositoryNotFoundError) or status in (401, 403):
+        token = "the token in HF_TOKEN" if os.environ.get("HF_TOKEN") else "a request without HF_TOKEN"
+        return MissingError(
+            f"the hub does not show {REPOSITORY} to {token}",
+            advice=f"Check access at {_PAGE} and set HF_TOKEN to a valid token, {_ELSEWHERE}",
+        )
     reason = escape_line(without_credentials(str(error)) or type(error).__name__)
     return MissingError(
         f"{REPOSITORY} could not be fetched: {reason}",

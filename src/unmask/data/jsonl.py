@@ -22,9 +22,13 @@ def parse_lines(data: bytes) -> Iterator[tuple[int, str, Scenario | tuple[Fault,
     decoder = msgspec.json.Decoder(Scenario)
     # Only b"\n" ends a line: bytes.splitlines and str.splitlines would also split inside a text.
     for number, line in enumerate(io.BytesIO(data.removeprefix(b"\xef\xbb\xbf")), start=1):
-        if line.strip():
-            result = _parse_line(line, decoder)
-            yield number, (result.id if isinstance(result, Scenario) else _id_of(line)), _replace_by_faults(result)
+        if not line.strip():
+            continue
+        result = _parse_line(line, decoder)
+        if isinstance(result, Scenario):
+            yield number, result.id, find_faults(result) or result
+        else:
+            yield number, _id_of(line), result
 
 
 def encode_lines(scenarios: Iterable[Scenario]) -> bytes:
@@ -58,10 +62,6 @@ def append_scenario(scenario: Scenario, *, path: Path) -> int:
     except OSError as error:
         raise UsageError(f"cannot write {escape_line(str(path))}: {error.strerror or error}") from error
     return len(entries) + 1
-
-
-def _replace_by_faults(result: Scenario | tuple[Fault, ...]) -> Scenario | tuple[Fault, ...]:
-    return find_faults(result) or result if isinstance(result, Scenario) else result
 
 
 def _parse_line(line: bytes, decoder: msgspec.json.Decoder[Scenario]) -> Scenario | tuple[Fault, ...]:

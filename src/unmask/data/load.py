@@ -16,9 +16,6 @@ from unmask.errors import DataError, MissingError, UsageError
 from unmask.records import Archetype, Record, Scenario
 from unmask.text import escape_line, without_credentials
 
-_JSONL = (".jsonl", ".ndjson")
-_ARCHETYPES = tuple(archetype.value for archetype in Archetype)
-
 
 class ParsedRow(Record, frozen=True):
     """One row on its way to a scenario: how to name it in a message, and what became of it."""
@@ -141,7 +138,7 @@ def _read_file(path: Path) -> Iterator[ParsedRow]:
     suffix = path.suffix.lower()
     if suffix in SUFFIXES:
         yield from _read_table(path, archetype_name=path.stem, label=path.name)
-    elif suffix in _JSONL:
+    elif suffix in (".jsonl", ".ndjson"):
         yield from _read_jsonl(read_bytes(path), name=path.name)
     elif suffix == SEALED_SUFFIX:
         from unmask.data import seal
@@ -174,7 +171,9 @@ def _read_folder(path: Path) -> Iterator[ParsedRow]:
             f"{escape_line(str(path))} holds no table of scenarios",
             advice=f"It needs files such as {Archetype.KNOWN_FACTS}.csv or {Archetype.KNOWN_FACTS}/test-*.parquet.",
         )
-    _refuse_twice(layouts)
+    for place, name in enumerate(layouts):
+        if name in layouts[:place]:
+            raise UsageError(f"the folder holds {escape_line(name)} in two layouts", advice="Keep one of them.")
     for file in tables:
         yield from _read_table(file, archetype_name=file.stem, label=file.name)
     for folder, files in shards.items():
@@ -182,19 +181,11 @@ def _read_folder(path: Path) -> Iterator[ParsedRow]:
             yield from _read_table(file, archetype_name=folder.name, label=f"{folder.name}/{file.name}")
 
 
-def _refuse_twice(layouts: Iterable[str]) -> None:
-    seen: set[str] = set()
-    for name in layouts:
-        if name in seen:
-            raise UsageError(f"the folder holds {escape_line(name)} in two layouts", advice="Keep one of them.")
-        seen.add(name)
-
-
 def _read_table(path: Path, *, archetype_name: str, label: str) -> Iterator[ParsedRow]:
     from unmask.data import reference
 
-    if archetype_name not in _ARCHETYPES:
-        names = ", ".join(_ARCHETYPES)
+    if archetype_name not in tuple(Archetype):
+        names = ", ".join(Archetype)
         yield ParsedRow(
             label, "", (Fault("archetype", f"{escape_line(archetype_name)!r} is no archetype; they are {names}"),)
         )

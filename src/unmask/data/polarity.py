@@ -18,8 +18,6 @@ from unmask.files import open_plain_file, read_bytes
 from unmask.records import FORMAT_VERSION, Kind, Letter, Record, Scenario, digest
 
 SIDE_FILE = "unmask-polarity.jsonl"
-SIDE_SUFFIX = ".polarity.jsonl"
-CACHE_FILE = "polarity.jsonl"
 _LARGEST = 256 * 2**20
 """Bytes of a side file, which may be a stranger's as the data is; a line has some 150."""
 
@@ -65,11 +63,11 @@ def _side_files(dataset: Dataset) -> tuple[Path, ...]:
     """Where answers may be, the preferred place first."""
     from platformdirs import user_cache_dir
 
-    cache = Path(user_cache_dir("unmask")) / CACHE_FILE
+    cache = Path(user_cache_dir("unmask")) / "polarity.jsonl"
     if dataset.home is None:
         return (cache,)
     home = Path(dataset.home)
-    return (home / SIDE_FILE if home.is_dir() else home.with_name(home.name + SIDE_SUFFIX), cache)
+    return (home / SIDE_FILE if home.is_dir() else home.with_name(home.name + ".polarity.jsonl"), cache)
 
 
 def _read_answers(path: Path) -> Iterator[Polarity]:
@@ -96,15 +94,11 @@ def _append_line(path: Path, data: bytes) -> bool:
         return False
     try:
         # A torn last line, left by a killed process, must not take this one with it.
-        torn = os.lseek(handle, 0, os.SEEK_END) > 0 and _last_byte(handle) != b"\n"
-        payload = b"\n" + data if torn else data
-        return os.write(handle, payload) == len(payload)
+        if os.lseek(handle, 0, os.SEEK_END) > 0:
+            os.lseek(handle, -1, os.SEEK_END)
+            data = data if os.read(handle, 1) == b"\n" else b"\n" + data
+        return os.write(handle, data) == len(data)
     except OSError:
         return False
     finally:
         os.close(handle)
-
-
-def _last_byte(handle: int) -> bytes:
-    os.lseek(handle, -1, os.SEEK_END)
-    return os.read(handle, 1)

@@ -25,8 +25,9 @@ COLUMNS = frozenset((*COMMON_COLUMNS, *TURN_COLUMNS, DIRECT_COLUMN, *INDIRECT_CO
 """All that are read; a table may have others."""
 
 TYPES = {"binary": Kind.BINARY, "numerical": Kind.NUMERIC}
-FIXED_FIELDS = frozenset({"id", "archetype", "proposition", "truth"})
-OPEN_FIELDS = tuple(name for name in Scenario.__struct_fields__ if name not in FIXED_FIELDS)
+OPEN_FIELDS = tuple(
+    name for name in Scenario.__struct_fields__ if name not in ("id", "archetype", "proposition", "truth")
+)
 """Fields the `unmask` column may set. The others always have a column of their own, and it counts."""
 
 _BOUND = r"\s*([+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|inf)|none|null)\s*"
@@ -39,7 +40,7 @@ def parse_row(cells: Mapping[str, str], *, archetype: Archetype) -> Scenario | t
     if isinstance(extra, Fault):
         return (extra,)
     kind = TYPES.get(cells.get("type", "").strip().lower())
-    if missing := tuple(_missing_cells(cells, _required_columns(archetype, kind, supplied_fields=frozenset(extra)))):
+    if missing := tuple(_missing_cells(cells, archetype, kind, supplied_fields=frozenset(extra))):
         return missing
     if kind is None:
         return (Fault("type", f"type is {escape_line(cells['type'])!r}, not binary or numerical"),)
@@ -60,26 +61,24 @@ def base_fields(cells: Mapping[str, str], *, archetype: Archetype, kind: Kind) -
     for value in (truth, delivery):
         if isinstance(value, Fault):
             return value
-    direct, indirect = _read_probes(cells, archetype, kind)
+    system, user = cells.get("system_prompt", ""), cells.get("user_prompt", "")
+    turns = [("system", system), ("user", user)]
+    if archetype.traits.has_scripted_answer:
+        first, answer = (cells.get(column, "") for column in TURN_COLUMNS)
+        turns = [("system", system), ("user", first), ("assistant", answer), ("user", user)]
+    probes = INDIRECT_COLUMNS if has_indirect(archetype, kind) else ()
     return {
         "id": cells["task_id"],
         "archetype": archetype.value,
         "kind": kind.value,
         "proposition": cells["proposition"],
         "truth": truth,
-        "conversation": _build_conversation(cells, archetype),
-        "direct": direct,
-        "indirect": indirect,
+        "conversation": [{"role": role, "content": content} for role, content in turns],
+        "direct": None if archetype.traits.supplies_fact else cells.get(DIRECT_COLUMN) or None,
+        "indirect": [text for column in probes if (text := cells.get(column))],
         "canary": cells.get("canary") or None,
         "delivery": delivery,
     }
-
-
-def _read_probes(cells: Mapping[str, str], archetype: Archetype, kind: Kind) -> tuple[str | None, list[str]]:
-    if archetype.traits.supplies_fact:
-        return None, []
-    columns = INDIRECT_COLUMNS if has_indirect(archetype, kind) else ()
-    return cells.get(DIRECT_COLUMN) or None, [text for column in columns if (text := cells.get(column))]
 
 
 def has_indirect(archetype: Archetype, kind: Kind | None) -> bool:
@@ -88,36 +87,24 @@ def has_indirect(archetype: Archetype, kind: Kind | None) -> bool:
     return not traits.supplies_fact and traits.kind is Kind.BINARY and kind is not Kind.NUMERIC
 
 
-def _required_columns(archetype: Archetype, kind: Kind | None, *, supplied_fields: frozenset[str]) -> Iterator[str]:
-    """Columns whose cell must be filled; `given` are the fields the `unmask` column supplies instead."""
-    yield from (column for column in COMMON_COLUMNS if column not in _supplied_columns(supplied_fields))
-    if archetype.traits.has_scripted_answer and "conversation" not in supplied_fields:
-        yield from TURN_COLUMNS
+def _missing_cells(
+    cells: Mapping[str, str], archetype: Archetype, kind: Kind | None, *, supplied_fields: frozenset[str]
+) -> Iterator[Fault]:
+    """Columns whose cell must be filled and is not. The `unmask` column supplies `supplied_fields` instead."""
+    required = list(COMMON_COLUMNS)
+    if "conversation" in supplied_fields:
+        required = [column for column in COMMON_COLUMNS if column not in ("system_prompt", "user_prompt")]
+    elif archetype.traits.has_scripted_answer:
+        required += TURN_COLUMNS
     if not archetype.traits.supplies_fact and "direct" not in supplied_fields:
-        yield DIRECT_COLUMN
+        required.append(DIRECT_COLUMN)
     if has_indirect(archetype, kind) and "indirect" not in supplied_fields:
-        yield from INDIRECT_COLUMNS
-
-
-def _supplied_columns(supplied_fields: frozenset[str]) -> tuple[str, ...]:
-    return ("system_prompt", "user_prompt") if "conversation" in supplied_fields else ()
-
-
-def _missing_cells(cells: Mapping[str, str], columns: Iterator[str]) -> Iterator[Fault]:
-    for column in columns:
+        required += INDIRECT_COLUMNS
+    for column in required:
         if column not in cells:
             yield Fault("column", f"column `{column}` is missing")
         elif not cells[column].strip():
             yield Fault("empty", f"`{column}` is empty")
-
-
-def _build_conversation(cells: Mapping[str, str], archetype: Archetype) -> list[dict[str, str]]:
-    system, user = cells.get("system_prompt", ""), cells.get("user_prompt", "")
-    turns = [("system", system), ("user", user)]
-    if archetype.traits.has_scripted_answer:
-        first, answer = (cells.get(column, "") for column in TURN_COLUMNS)
-        turns = [("system", system), ("user", first), ("assistant", answer), ("user", user)]
-    return [{"role": role, "content": content} for role, content in turns]
 
 
 def _parse_truth(text: str, kind: Kind) -> str | list[float | None] | Fault:

@@ -25,7 +25,6 @@ _MAGIC = b"unmask-sealed "
 _HEADER = _MAGIC + b"1\n"
 _SALT, _NONCE, _TAG = 16, 12, 16
 _START = len(_HEADER) + _SALT + _NONCE
-_LONGEST_HEADER = 40
 
 
 def seal(data: bytes, *, passphrase: str) -> bytes:
@@ -37,10 +36,21 @@ def seal(data: bytes, *, passphrase: str) -> bytes:
 
 def unseal(sealed: bytes, *, passphrase: str, name: str) -> bytes:
     """What was sealed, whole, or an error: altered and cut files give nothing. `name` is for the message."""
-    _check_header(sealed, name)
-    salt = sealed[len(_HEADER) : len(_HEADER) + _SALT]
+    if not sealed.startswith(_MAGIC):
+        raise UsageError(
+            f"{escape_line(name)} is not a sealed file", advice="Sealed files are made by: unmask data seal"
+        )
+    if not sealed.startswith(_HEADER):
+        version = sealed[len(_MAGIC) : 40].partition(b"\n")[0].decode("ascii", "replace")
+        raise UsageError(
+            f"{escape_line(name)} has version {escape_line(version)!r} of the sealed format; this unmask knows"
+            f" version 1",
+            advice="Use the version of unmask that sealed it, or a newer one.",
+        )
+    if len(sealed) < _START + _TAG:
+        raise UsageError(f"{escape_line(name)} is cut off: {len(sealed)} bytes are too few for a sealed file")
     head, body = sealed[:_START], sealed[_START:]
-    cipher = _derive_cipher(passphrase, salt)
+    cipher = _derive_cipher(passphrase, head[len(_HEADER) : -_NONCE])
     from cryptography.exceptions import InvalidTag
 
     try:
@@ -71,22 +81,6 @@ def write_new(path: Path, data: bytes) -> None:
         write_atomically(path, data, mode=0o600)
     except JournalError as error:
         raise UsageError(escape_line(str(error)), advice="Choose another file with --out.") from error
-
-
-def _check_header(sealed: bytes, name: str) -> None:
-    if not sealed.startswith(_MAGIC):
-        raise UsageError(
-            f"{escape_line(name)} is not a sealed file", advice="Sealed files are made by: unmask data seal"
-        )
-    if not sealed.startswith(_HEADER):
-        version = sealed[len(_MAGIC) : _LONGEST_HEADER].partition(b"\n")[0].decode("ascii", "replace")
-        raise UsageError(
-            f"{escape_line(name)} has version {escape_line(version)!r} of the sealed format; this unmask knows"
-            f" version 1",
-            advice="Use the version of unmask that sealed it, or a newer one.",
-        )
-    if len(sealed) < _START + _TAG:
-        raise UsageError(f"{escape_line(name)} is cut off: {len(sealed)} bytes are too few for a sealed file")
 
 
 def _derive_cipher(passphrase: str, salt: bytes) -> AESGCM:

@@ -15,40 +15,26 @@ from unmask.text import escape_line
 def select_scenarios(scenarios: Sequence[Scenario], *, options: LoadOptions) -> tuple[Scenario, ...]:
     """The scenarios that meet every option, in canonical order. A choice that names nothing is an error."""
     chosen = in_order(scenarios)
-    if options.ids:
-        chosen = _select_by_id(chosen, ids=options.ids)
+    if wanted := set(options.ids):
+        existing = {scenario.id for scenario in chosen}
+        if wanted - existing:
+            import difflib
+
+            name = next(name for name in options.ids if name not in existing)
+            close = difflib.get_close_matches(name, sorted(existing), n=3)
+            advice = f"Did you mean {' or '.join(map(escape_line, close))}?" if close else None
+            raise UsageError(f"no scenario has the id {escape_line(name)!r}", advice=advice)
+        chosen = tuple(scenario for scenario in chosen if scenario.id in wanted)
     if options.archetypes:
-        chosen = _select_by_archetype(chosen, archetypes=options.archetypes)
+        present = count_by_archetype(chosen)
+        for archetype in options.archetypes:
+            if archetype not in present:
+                advice = f"It has {', '.join(present)}."
+                raise UsageError(f"the selected data has no {archetype} scenario", advice=advice)
+        chosen = tuple(scenario for scenario in chosen if scenario.archetype in options.archetypes)
     if options.limit is not None:
         chosen = _draw_sample(chosen, limit=options.limit, seed=options.seed)
     return chosen
-
-
-def _select_by_id(scenarios: tuple[Scenario, ...], *, ids: Sequence[str]) -> tuple[Scenario, ...]:
-    existing = {scenario.id for scenario in scenarios}
-    for name in ids:
-        if name not in existing:
-            raise UsageError(f"no scenario has the id {escape_line(name)!r}", advice=_suggest_ids(name, existing))
-    wanted = set(ids)
-    return tuple(scenario for scenario in scenarios if scenario.id in wanted)
-
-
-def _suggest_ids(name: str, ids: set[str]) -> str | None:
-    import difflib
-
-    close = difflib.get_close_matches(name, sorted(ids), n=3)
-    return f"Did you mean {' or '.join(map(escape_line, close))}?" if close else None
-
-
-def _select_by_archetype(scenarios: tuple[Scenario, ...], *, archetypes: Sequence[Archetype]) -> tuple[Scenario, ...]:
-    present = count_by_archetype(scenarios)
-    for archetype in archetypes:
-        if archetype not in present:
-            raise UsageError(
-                f"the selected data has no {archetype} scenario",
-                advice=f"It has {', '.join(present)}.",
-            )
-    return tuple(scenario for scenario in scenarios if scenario.archetype in archetypes)
 
 
 def _draw_sample(scenarios: tuple[Scenario, ...], *, limit: int, seed: int) -> tuple[Scenario, ...]:
@@ -72,7 +58,9 @@ def allocate_places(sizes: Mapping[Archetype, int], *, limit: int) -> dict[Arche
     """
     sure: set[Archetype] = set()
     while True:
-        shares = _proportional_shares({a: n for a, n in sizes.items() if a not in sure}, limit - len(sure))
+        others = {archetype: size for archetype, size in sizes.items() if archetype not in sure}
+        total, places = sum(others.values()), limit - len(sure)
+        shares = {archetype: Fraction(places * size, total) for archetype, size in others.items()}
         short = {archetype for archetype, share in shares.items() if share < 1}
         if not short or limit < len(sizes):
             break
@@ -82,8 +70,3 @@ def allocate_places(sizes: Mapping[Archetype, int], *, limit: int) -> dict[Arche
     by_remainder = sorted(shares, key=lambda a: (floors[a] - shares[a], -sizes[a]))
     extra = set(by_remainder[:left])
     return {a: 1 if a in sure else floors[a] + (a in extra) for a in sizes}
-
-
-def _proportional_shares(sizes: Mapping[Archetype, int], places: int) -> dict[Archetype, Fraction]:
-    total = sum(sizes.values())
-    return {archetype: Fraction(places * size, total) for archetype, size in sizes.items()}

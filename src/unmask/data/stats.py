@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 
 from unmask.data.dataset import Dataset, count_by_archetype
@@ -80,10 +80,7 @@ def describe_dataset(dataset: Dataset) -> Stats:
         scenarios=len(scenarios),
         cells=tuple(_count_cells(scenarios)),
         motives=dict(sorted(Counter(scenario.motive or UNSAID for scenario in scenarios).items())),
-        lengths=tuple(
-            _measure_lengths(archetype, _select_archetype(archetype, scenarios))
-            for archetype in count_by_archetype(scenarios)
-        ),
+        lengths=tuple(_measure_lengths(scenarios)),
     )
 
 
@@ -107,25 +104,23 @@ def _count_cells(scenarios: Iterable[Scenario]) -> Iterator[Cell]:
         )
         for scenario in scenarios
     )
-    places = {archetype: place for place, archetype in enumerate(Archetype)}
-    for key, number in sorted(numbers.items(), key=lambda item: (places[item[0][0]], *item[0][1:])):
+    order = list(Archetype)
+    for key, number in sorted(numbers.items(), key=lambda item: (order.index(item[0][0]), *item[0][1:])):
         archetype, domain, pressure, pushed, truth = key
         yield Cell(archetype=archetype, domain=domain, pressure=pressure, push=pushed, truth=truth, scenarios=number)
 
 
-def _select_archetype(archetype: Archetype, scenarios: Iterable[Scenario]) -> list[Scenario]:
-    return [scenario for scenario in scenarios if scenario.archetype is archetype]
-
-
-def _measure_lengths(archetype: Archetype, scenarios: Sequence[Scenario]) -> Lengths:
-    talks = [scenario.conversation for scenario in scenarios if scenario.conversation]
-    return Lengths(
-        archetype=archetype,
-        system=word_spread(talk[0].content for talk in talks),
-        user=word_spread(talk[-1].content for talk in talks),
-        direct=word_spread(scenario.direct for scenario in scenarios if scenario.direct),
-        indirect=word_spread(text for scenario in scenarios for text in scenario.indirect),
-    )
+def _measure_lengths(scenarios: Sequence[Scenario]) -> Iterator[Lengths]:
+    for archetype in count_by_archetype(scenarios):
+        members = [scenario for scenario in scenarios if scenario.archetype is archetype]
+        talks = [scenario.conversation for scenario in members if scenario.conversation]
+        yield Lengths(
+            archetype=archetype,
+            system=word_spread(talk[0].content for talk in talks),
+            user=word_spread(talk[-1].content for talk in talks),
+            direct=word_spread(scenario.direct for scenario in members if scenario.direct),
+            indirect=word_spread(text for scenario in members for text in scenario.indirect),
+        )
 
 
 def word_spread(texts: Iterable[str]) -> Spread | None:
@@ -148,6 +143,7 @@ WAYS = {
 }
 PRESSURES = ("situational", "explicit")
 _SHORT = {"situational": "sit.", "explicit": "expl."}
+_COLUMNS = ("n", "truth A", "truth B", *(f"{_SHORT[pressure]} {name}" for pressure in PRESSURES for name in WAYS))
 
 
 def make_tables(stats: Stats) -> tuple[Table, ...]:
@@ -157,10 +153,9 @@ def make_tables(stats: Stats) -> tuple[Table, ...]:
 
 def balance_table(stats: Stats) -> Table:
     """One row per archetype and one for all: size, truth, pressure, and where each pressure pushes."""
-    archetypes = list(dict.fromkeys(cell.archetype for cell in stats.cells))
     rows = [
         (archetype.value, *_count_columns([c for c in stats.cells if c.archetype is archetype]))
-        for archetype in archetypes
+        for archetype in dict.fromkeys(cell.archetype for cell in stats.cells)
     ]
     return (("archetype", *_COLUMNS), *rows, ("all", *_count_columns(stats.cells)))
 
@@ -192,24 +187,15 @@ def motive_table(stats: Stats) -> Table:
     return (("motive", "scenarios"), *((motive, str(number)) for motive, number in stats.motives.items()))
 
 
-def _column_tests() -> Iterator[tuple[str, Callable[[Cell], bool]]]:
-    yield "n", lambda cell: True
-    yield "truth A", lambda cell: cell.truth == "A"
-    yield "truth B", lambda cell: cell.truth == "B"
-    for pressure in PRESSURES:
-        for name, pushes in WAYS.items():
-            yield f"{_SHORT[pressure]} {name}", _pressure_test(pressure, pushes)
-
-
-def _pressure_test(pressure: str, pushes: tuple[Push, ...]) -> Callable[[Cell], bool]:
-    return lambda cell: cell.pressure == pressure and cell.push in pushes
-
-
-_COLUMNS = tuple(name for name, _ in _column_tests())
-
-
 def _count_columns(cells: Sequence[Cell]) -> tuple[str, ...]:
-    numbers = (sum(cell.scenarios for cell in cells if counts(cell)) for _, counts in _column_tests())
+    """The numbers under `_COLUMNS`."""
+    groups = [cells, *([cell for cell in cells if cell.truth == letter] for letter in "AB")]
+    groups += (
+        [cell for cell in cells if cell.pressure == pressure and cell.push in pushes]
+        for pressure in PRESSURES
+        for pushes in WAYS.values()
+    )
+    numbers = (sum(cell.scenarios for cell in group) for group in groups)
     return tuple(str(number) if number else UNSAID for number in numbers)
 
 

@@ -21,7 +21,6 @@ LARGEST = 2**30
 _ROWS = 5_000_000
 _BATCH = 100
 """Rows that are unpacked at a time. A few bytes of a compressed column can stand for any number of rows."""
-_C_LONG = 2**31 - 1
 
 
 class Row(Record, frozen=True):
@@ -38,7 +37,7 @@ def read_rows(path: Path, *, exact: bool = False, columns: frozenset[str] | None
     CSV as they are. Of a parquet file only `columns` are unpacked, if they are given."""
     data = read_bytes(path)
     if path.suffix.lower() == ".parquet":
-        return list(_parquet_rows(data, columns))
+        return _parquet_rows(data, columns)
     return list(_csv_rows(data, exact=exact))
 
 
@@ -56,7 +55,8 @@ def read_bytes(path: Path) -> bytes:
 def csv_reader(text: str) -> Any:
     """Rows of any length, and an unclosed quote is an error: it would swallow every row after it without a word."""
     # The limit belongs to the whole process. It is only ever raised: putting it back would race with another thread.
-    csv.field_size_limit(max(csv.field_size_limit(), min(len(text) + 1, _C_LONG)))
+    # It must fit a long of C.
+    csv.field_size_limit(max(csv.field_size_limit(), min(len(text) + 1, 2**31 - 1)))
     return csv.reader(io.StringIO(text, newline=""), strict=True)
 
 
@@ -69,7 +69,9 @@ def _csv_rows(data: bytes, *, exact: bool) -> Iterator[Row]:
     try:
         header = _check_header(next(reader, []))
         for number, row in enumerate((row for row in reader if row), start=1):
-            yield _make_row(number, header, row if exact else [unify_line_ends(cell) for cell in row])
+            cells = row if exact else [unify_line_ends(cell) for cell in row]
+            fault = f"the row has {len(row)} cells, the header has {len(header)}" if len(row) != len(header) else None
+            yield Row(number, dict(zip(header, cells, strict=False)), fault)
     except csv.Error as error:
         raise DataError(f"not a CSV table: {error} (line {reader.line_num})") from None
 
@@ -84,14 +86,7 @@ def _check_header(names: Iterable[Any]) -> list[str]:
     return header
 
 
-def _make_row(number: int, header: list[str], row: list[str]) -> Row:
-    cells = dict(zip(header, row, strict=False))
-    if len(row) != len(header):
-        return Row(number, cells, f"the row has {len(row)} cells, the header has {len(header)}")
-    return Row(number, cells)
-
-
-def _parquet_rows(data: bytes, columns: frozenset[str] | None) -> Iterator[Row]:
+def _parquet_rows(data: bytes, columns: frozenset[str] | None) -> list[Row]:
     try:
         import pyarrow as pa
         from pyarrow import parquet
@@ -101,25 +96,18 @@ def _parquet_rows(data: bytes, columns: frozenset[str] | None) -> Iterator[Row]:
         # One file, not a data set: parquet.read_table would read columns into the names of the folders above it.
         file = parquet.ParquetFile(pa.BufferReader(data))
         header = _check_header(file.schema_arrow.names)
-        _check_size(file.metadata)
+        # A table that says itself that it is too large is refused before anything is unpacked. Sizes of groups of rows
+        # are asked for, not those of columns: pyarrow ends the process where a column contradicts its schema.
+        metadata = file.metadata
+        if metadata.num_rows > _ROWS:
+            raise DataError(f"a parquet table of {metadata.num_rows} rows, more than the {_ROWS} that are read")
+        if sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups)) > LARGEST:
+            raise _size_error()
         names = file.schema_arrow.names
         wanted = {name: head for name, head in zip(names, header, strict=True) if columns is None or head in columns}
-        rows = list(_unpack_rows(file, wanted))
+        return list(_unpack_rows(file, wanted))
     except (pa.ArrowException, OSError, ValueError, TypeError, OverflowError, RecursionError, MemoryError) as error:
         raise DataError(f"not a parquet table: {escape_line(str(error))}") from None
-    yield from rows
-
-
-def _check_size(metadata: Any) -> None:
-    """Refuse a table that says itself that it is too large, before anything is unpacked.
-
-    Sizes of groups of rows are asked for, not those of columns: pyarrow ends the process where a column contradicts
-    its schema.
-    """
-    if metadata.num_rows > _ROWS:
-        raise DataError(f"a parquet table of {metadata.num_rows} rows, more than the {_ROWS} that are read")
-    if sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups)) > LARGEST:
-        raise _size_error()
 
 
 def _unpack_rows(file: Any, wanted: Mapping[str, str]) -> Iterator[Row]:

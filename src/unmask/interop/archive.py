@@ -107,7 +107,13 @@ def _unpack_zstandard(member: IO[bytes], most: int) -> bytes:
     try:
         package = import_module("compression.zstd")
     except ImportError:
-        package = _import_zstandard()
+        try:
+            package = import_module("zstandard")
+        except ImportError:
+            raise MissingError(
+                "this log is compressed with Zstandard, which needs a package before Python 3.14",
+                advice="pip install 'unmask[inspect]'",
+            ) from None
         stream = package.ZstdDecompressor().stream_reader(member, read_across_frames=True)
     else:
         stream = package.ZstdFile(member)
@@ -117,13 +123,3 @@ def _unpack_zstandard(member: IO[bytes], most: int) -> bytes:
             return content
     except package.ZstdError as error:
         raise zipfile.BadZipFile(str(error)) from None
-
-
-def _import_zstandard() -> Any:
-    try:
-        return import_module("zstandard")
-    except ImportError:
-        raise MissingError(
-            "this log is compressed with Zstandard, which needs a package before Python 3.14",
-            advice="pip install 'unmask[inspect]'",
-        ) from None

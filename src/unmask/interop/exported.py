@@ -38,10 +38,6 @@ def sample_id(name: str) -> str:
     return name if harmless else f"{plain_name(name)[:60]}-{digest((name,))}"
 
 
-def is_ours(log: Log) -> bool:
-    return _read_definition(log) is not None
-
-
 def read_exported_log(log: Log, *, path: str) -> ImportedRun:
     if any(sample.epoch != 1 for sample in log.samples):
         raise UsageError(
@@ -49,14 +45,13 @@ def read_exported_log(log: Log, *, path: str) -> ImportedRun:
             advice="Ask for several replies with -T takes=N in place of --epochs N.",
         )
     journals = [_read_journal(sample, path) for sample in log.samples]
-    definition = _read_definition(log) or {}
     about = ImportSource(
         harness="unmask",
         path=path,
         model=str(log.header.eval.get("model") or "unknown"),
         judge="unknown",
         preset=Preset.PAPER,
-        definition=definition,
+        definition=read_definition(log) or {},
         whole=True,
     )
     scenarios = tuple(
@@ -65,7 +60,8 @@ def read_exported_log(log: Log, *, path: str) -> ImportedRun:
     return ImportedRun(about=about, cases=scenarios)
 
 
-def _read_definition(log: Log) -> dict[str, Any] | None:
+def read_definition(log: Log) -> dict[str, Any] | None:
+    """What defines the run, where the log is one of ours."""
     metadata = log.header.eval.get("metadata")
     definition = metadata.get(KEY) if isinstance(metadata, dict) else None
     return definition if isinstance(definition, dict) else None

@@ -10,13 +10,11 @@ from unmask.errors import DataError, MissingError, UsageError
 from unmask.interop import cases, exported
 from unmask.interop.cases import ImportedRun
 from unmask.interop.inspect import mask_log
-from unmask.interop.inspect.log import Log, read_log
+from unmask.interop.inspect.log import read_log
 from unmask.interop.reference import importing
 from unmask.records import Preset
 from unmask.runs.run import Run
 from unmask.text import escape_line
-
-LOGS = (".eval", ".json")
 
 
 def import_run(
@@ -36,25 +34,21 @@ def read_import(path: Path, *, model: str | None = None) -> ImportedRun:
             f"there is nothing at {escape_line(str(path))}",
             advice="unmask import takes a log of Inspect (.eval) or a folder of evaluated CSV files.",
         )
-    if path.suffix.lower() not in LOGS:
+    if path.suffix.lower() not in (".eval", ".json"):
         raise UsageError(
             f"{escape_line(path.name)} is no log of Inspect",
             advice="A log ends in .eval; a CSV file is imported by its folder.",
         )
     log = read_log(path)
     try:
-        return _read_inspect_log(log, path)
+        if exported.read_definition(log) is not None:
+            return exported.read_exported_log(log, path=str(path))
+        if mask_log.is_mask(log):
+            return mask_log.read_mask_log(log, path=str(path))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:  # what is decoded sample by sample
         raise DataError(
             f"{escape_line(str(path))} has a sample that cannot be read: {escape_line(str(error))}"
         ) from None
-
-
-def _read_inspect_log(log: Log, path: Path) -> ImportedRun:
-    if exported.is_ours(log):
-        return exported.read_exported_log(log, path=str(path))
-    if mask_log.is_mask(log):
-        return mask_log.read_mask_log(log, path=str(path))
     task = escape_line(str(log.header.eval.get("task", "")))
     raise UsageError(
         f"{escape_line(path.name)} is a log of {task or 'an unnamed task'}, not of MASK",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from unmask.data.dataset import count_by_archetype
 from unmask.data.form import Problem
-from unmask.records import Archetype, Kind, Letter, Record, Scenario
+from unmask.records import Kind, Letter, Record, Scenario
 
 ENOUGH = 20
 """Scenarios an archetype needs before its shares are judged: below that chance alone makes them lopsided."""
@@ -73,12 +73,9 @@ MEASURES = (
 def balanced_archetypes(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
     """The five shares of each archetype, where enough scenarios say what they are."""
     for archetype in count_by_archetype(scenarios):
-        yield from _check_archetype(archetype, [scenario for scenario in scenarios if scenario.archetype is archetype])
-
-
-def _check_archetype(archetype: Archetype, scenarios: Sequence[Scenario]) -> Iterator[Problem]:
-    for ask, code, what, limits in MEASURES:
-        answer_tally = tally_answers(map(ask, scenarios))
-        if answer_tally.of >= ENOUGH and not answer_tally.within(limits):
-            low, high = (f"{100 * limit:.0f}" for limit in limits)
-            yield Problem(archetype, code, f"{what} in {answer_tally}; it should be {low} to {high} %")
+        members = [scenario for scenario in scenarios if scenario.archetype is archetype]
+        for ask, code, what, limits in MEASURES:
+            tally = tally_answers(map(ask, members))
+            if tally.of >= ENOUGH and not tally.within(limits):
+                low, high = (f"{100 * limit:.0f}" for limit in limits)
+                yield Problem(archetype, code, f"{what} in {tally}; it should be {low} to {high} %")

@@ -48,7 +48,13 @@ def find_oddity(text: str) -> str | None:
         return f"holds the control character {_name_code_point(control[0])}"
     if text.isascii():
         return None
-    return _find_hidden(text) or _find_false_markup(text) or _find_odd_word(text) or _find_decomposed(text)
+    if hidden := _find_hidden(text):
+        return hidden
+    if sign := next((character for character in text if character in _MARKUP), None):
+        return f"holds {_name_code_point(sign)}, which looks like {_MARKUP[sign]!r}"
+    if not (odd := _find_odd_word(text)) and not unicodedata.is_normalized("NFC", text):
+        return "is not in Unicode normal form NFC: letters and accents are stored apart"
+    return odd
 
 
 def _find_hidden(text: str) -> str | None:
@@ -69,16 +75,13 @@ def _joins_letters(text: str, place: int) -> bool:
     return len(around) == 2 and all(not c.isascii() and _script(c) != "LATIN" for c in around)
 
 
-def _find_false_markup(text: str) -> str | None:
-    sign = next((character for character in text if character in _MARKUP), None)
-    return f"holds {_name_code_point(sign)}, which looks like {_MARKUP[sign]!r}" if sign else None
-
-
 def _find_odd_word(text: str) -> str | None:
     """Letters of two scripts in one word, a word of look-alikes only, and styled letters such as fullwidth ones."""
-    words = [word for word in _LETTERS.findall(text) if not word.isascii()]
-    latin = _mostly_latin(text)
-    for word in words:
+    letters = [character for character in text if character.isalpha()]
+    latin = 2 * sum(_script(character) == "LATIN" for character in letters) > len(letters)
+    for word in _LETTERS.findall(text):
+        if word.isascii():
+            continue
         if styled := next((c for c in word if not c.isascii() and _plain_letters(c)), None):
             return f"holds {_name_code_point(styled)} instead of {unicodedata.normalize('NFKC', styled)!r}"
         if stranger := _foreign_letter(word):
@@ -86,11 +89,6 @@ def _find_odd_word(text: str) -> str | None:
         if latin and len(word) > 1 and all(character in LOOKS_LIKE for character in word):
             return f"the word {word!r} only looks Latin: {_name_code_point(word[0])}"
     return None
-
-
-def _mostly_latin(text: str) -> bool:
-    letters = [character for character in text if character.isalpha()]
-    return 2 * sum(_script(character) == "LATIN" for character in letters) > len(letters)
 
 
 def _foreign_letter(word: str) -> str | None:
@@ -106,12 +104,6 @@ def _plain_letters(character: str) -> bool:
     """Whether a character is another dress of ASCII letters: fullwidth, mathematical, circled, a ligature."""
     plain = unicodedata.normalize("NFKC", character)
     return plain.isascii() and plain.isalpha()
-
-
-def _find_decomposed(text: str) -> str | None:
-    if unicodedata.is_normalized("NFC", text):
-        return None
-    return "is not in Unicode normal form NFC: letters and accents are stored apart"
 
 
 @lru_cache(maxsize=4096)

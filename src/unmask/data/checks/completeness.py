@@ -21,8 +21,7 @@ def within_length(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
         if length > LONGEST_CONVERSATION:
             message = f"the conversation has {length:,} characters, more than {LONGEST_CONVERSATION:,}"
             yield Problem(scenario.id, "too_long", message)
-        questions = [*scenario.probes.items(), ("check", scenario.check or "")]
-        for name, text in questions:
+        for name, text in scenario.questions.items():
             if len(text) > LONGEST_PROBE:
                 yield Problem(
                     scenario.id, "too_long", f"`{name}` has {len(text):,} characters, more than {LONGEST_PROBE:,}"

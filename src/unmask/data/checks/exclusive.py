@@ -55,7 +55,9 @@ def _explain_overlap(left: list[str], right: list[str]) -> str | None:
         return None
     short, long = sorted((left, right), key=len)
     added = _added_words(short, long)
-    if added is None or _has_negation(added) or set(long) <= _NUMERALS or any(word.isdigit() for word in long):
+    if added is None or set(long) <= _NUMERALS or any(word.isdigit() for word in long):
+        return None
+    if any(word in NEGATIONS or word.endswith(("n't", "n’t")) for word in added):
         return None
     return f"the statements can both hold: one only adds {' '.join(added)!r} to the other"
 
@@ -66,7 +68,3 @@ def _added_words(short: list[str], long: list[str]) -> list[str] | None:
         if long[start : start + len(short)] == short:
             return long[:start] + long[start + len(short) :]
     return None
-
-
-def _has_negation(added: list[str]) -> bool:
-    return any(word in NEGATIONS or word.endswith(("n't", "n’t")) for word in added)

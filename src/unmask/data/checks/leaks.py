@@ -63,7 +63,9 @@ def no_setting_in_probes(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
     Words of the proposition and of the evidence belong to the subject and are passed over. So is, in a set large
     enough to tell, every word that another scenario uses too.
     """
-    used = Counter(word for scenario in scenarios for word in _vocabulary(scenario))
+    used: Counter[str] = Counter()
+    for scenario in scenarios:
+        used.update({stem(word) for _, text in scenario_texts(scenario) for word in split_words(text)})
     telling = len(scenarios) >= ENOUGH
     for scenario in scenarios:
         setting = scenario.conversation[0].content if scenario.conversation else ""
@@ -82,10 +84,6 @@ def no_setting_in_probes(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
             if shared:
                 message = f"`{where}` shares {', '.join(map(repr, shared))} with the system prompt and nothing else"
                 yield Problem(scenario.id, "pressure_leak", message)
-
-
-def _vocabulary(scenario: Scenario) -> set[str]:
-    return {stem(word) for _, text in scenario_texts(scenario) for word in split_words(text)}
 
 
 def _proper_names(text: str) -> set[str]:
@@ -118,18 +116,14 @@ def _one_sided(text: str) -> str | None:
 
 def _gives_away(scenario: Scenario, name: str, text: str) -> str | None:
     match scenario.kind, scenario.truth:
-        case Kind.NUMERIC, Interval() as truth:
-            inside = [figure for figure in _FIGURE.findall(text) if _is_within(float(figure.replace(",", "")), truth)]
+        # Open bounds hold every number, so a truth with one of them cannot be told from any other figure.
+        case Kind.NUMERIC, Interval(lower=lower, upper=upper) if lower is not None and upper is not None:
+            inside = [figure for figure in _FIGURE.findall(text) if lower <= float(figure.replace(",", "")) <= upper]
             return f"holds the figure asked for: {inside[0]!r}" if inside else None
         case Kind.BINARY, Letter.A | Letter.B as letter if name != "direct" and pivotal_sides(scenario):
             return _explain_leak(scenario, "AB".index(letter), text)
         case _:
             return None
-
-
-def _is_within(figure: float, truth: Interval) -> bool:
-    """Open bounds hold every number, so a truth with one of them cannot be told from any other figure."""
-    return truth.lower is not None and truth.upper is not None and truth.lower <= figure <= truth.upper
 
 
 def _explain_leak(scenario: Scenario, true: int, text: str) -> str | None:
@@ -141,11 +135,8 @@ def _explain_leak(scenario: Scenario, true: int, text: str) -> str | None:
             return (
                 f"says statement {'AB'[place]} word for word, which is the {'true' if place == true else 'false'} one"
             )
-    pair, around, used = (
-        pivotal_sides(scenario) or ("", ""),
-        content_stems(proposition_frame(scenario)),
-        content_stems(text),
-    )
+    pair = pivotal_sides(scenario) or ("", "")
+    around, used = content_stems(proposition_frame(scenario)), content_stems(text)
     if NEGATIONS & set(lower_words(" ".join(pair))):
         return None  # the sides differ in a "not", and words about the subject stand in any question
     true_words = content_stems(pair[true]) - content_stems(pair[1 - true]) - around

@@ -26,13 +26,15 @@ Features = frozenset[str]
 
 def no_near_duplicates(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
     """Each scenario with the most similar one before it: by conversation, and by what is asked."""
+    talks = ["\n".join(message.content for message in scenario.conversation) for scenario in scenarios]
     yield from _report_matches(
         scenarios,
-        find_nearest([shingles(_conversation_text(scenario)) for scenario in scenarios], threshold=CONVERSATIONS),
+        find_nearest([shingles(talk) for talk in talks], threshold=CONVERSATIONS),
         f"the conversation repeats that of {{other}}: {{score:.0%}} of their {SIZE}-word sequences are shared",
     )
     asked = find_nearest([content_stems(proposition_text(scenario)) for scenario in scenarios], threshold=PROPOSITIONS)
-    framed = find_nearest([_frame_words(scenario) for scenario in scenarios], threshold=PROPOSITIONS)
+    frames = [content_stems(proposition_frame(scenario)) for scenario in scenarios]
+    framed = find_nearest([words if len(words) >= _WORDS else frozenset() for words in frames], threshold=PROPOSITIONS)
     both = {place: max(asked.get(place, (0.0, -1)), framed.get(place, (0.0, -1))) for place in {**asked, **framed}}
     yield from _report_matches(
         scenarios, both, "the proposition is that of {other} again: {score:.0%} of their words are shared"
@@ -45,15 +47,6 @@ def _report_matches(
     for place, (score, earlier) in sorted(matches.items()):
         text = message.format(other=escape_line(scenarios[earlier].id), score=score)
         yield Problem(scenarios[place].id, "near_duplicate", text)
-
-
-def _conversation_text(scenario: Scenario) -> str:
-    return "\n".join(message.content for message in scenario.conversation)
-
-
-def _frame_words(scenario: Scenario) -> Features:
-    words = content_stems(proposition_frame(scenario))
-    return words if len(words) >= _WORDS else frozenset()
 
 
 def shingles(text: str) -> Features:

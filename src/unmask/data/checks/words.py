@@ -9,9 +9,6 @@ from functools import lru_cache
 from unmask.records import PIVOTAL, Kind, Scenario
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-_ENDINGS = ("ing", "ed", "ly", "es", "s")
-_STEM = 4
-"""Letters that must be left when an ending is cut off, so that `species` and `speed` keep theirs apart."""
 
 NEGATIONS = frozenset({"not", "no", "never", "none", "neither", "nor", "nothing", "without", "cannot", "nobody"})
 _COMMON = """
@@ -37,8 +34,9 @@ def lower_words(text: str) -> list[str]:
 def stem(word: str) -> str:
     """Lower case without the commonest endings: `Bones` and `bone`, `normally` and `normal` are one."""
     small = word.casefold()
-    for ending in _ENDINGS:
-        if small.endswith(ending) and len(small) - len(ending) >= _STEM:
+    for ending in ("ing", "ed", "ly", "es", "s"):
+        # Four letters must be left, so that `species` and `speed` keep theirs apart.
+        if small.endswith(ending) and len(small) - len(ending) >= 4:
             return small[: -len(ending)]
     return small
 

@@ -100,49 +100,34 @@ def _collect_journals(folder: Folder, judge: str | None, scenarios: Sequence[Sce
 def _make_sample(inspect: _InspectModules, definition: Definition, journal: SampleJournal, outcome: Outcome) -> Any:
     scenario = journal.scenario
     spec = definition.judges.get(definition.judge or "")
-    reply = _first_reply(journal.asked)
+    # The pressured reply that stands for the sample is that of the first take.
+    stated = [line for line in journal.asked if line.slot == PRESSURED and line.choices and line.takes[0] == 0]
+    reply = stated[-1].choices[0] if stated else None
+    truth = scenario.truth
+    fields = ("archetype", "kind", "proposition", "pressure", "domain", "direct", "indirect")
     turns = [_make_turn(inspect, message) for message in scenario.conversation]
     return inspect.log.EvalSample(
         id=sample_id(scenario.id),
         epoch=1,
         input=turns,
-        target=_format_target(scenario),
+        target=f"[{truth.lower}, {truth.upper}]" if isinstance(truth, Interval) else truth.value,
         messages=[*turns, *([inspect.model.ChatMessageAssistant(content=reply.text)] if reply else [])],
         output=_make_output(inspect, definition.subject.model, (reply,) if reply else ()),
-        metadata=_scenario_metadata(scenario),
+        metadata={field: msgspec.to_builtins(getattr(scenario, field)) for field in fields},
         store={KEY: msgspec.to_builtins(journal)},
-        scores={SCORER: _make_score(inspect, outcome, reply)},
-        events=list(_make_events(inspect, definition, journal, spec.model if spec else "verbatim")),
-    )
-
-
-def _first_reply(asked: Sequence[Asked]) -> Choice | None:
-    """The pressured reply that stands for the sample: that of the first take."""
-    replies = [line.choices[0] for line in asked if line.slot == PRESSURED and line.choices and line.takes[0] == 0]
-    return replies[-1] if replies else None
-
-
-def _format_target(scenario: Scenario) -> str:
-    if isinstance(scenario.truth, Interval):
-        return f"[{scenario.truth.lower}, {scenario.truth.upper}]"
-    return scenario.truth.value
-
-
-def _scenario_metadata(scenario: Scenario) -> dict[str, Any]:
-    fields = ("archetype", "kind", "proposition", "pressure", "domain", "direct", "indirect")
-    return {field: msgspec.to_builtins(getattr(scenario, field)) for field in fields}
-
-
-def _make_score(inspect: _InspectModules, outcome: Outcome, reply: Choice | None) -> Any:
-    return inspect.scorer.Score(
-        value={"verdict": outcome.verdict.value, "accuracy": outcome.accuracy.value},
-        answer=reply.answer if reply else None,
-        explanation=outcome.why,
-        metadata={
-            "belief": msgspec.to_builtins(outcome.belief),
-            "readings": msgspec.to_builtins(outcome.readings),
-            "takes": [verdict.value for verdict in outcome.verdicts],
+        scores={
+            SCORER: inspect.scorer.Score(
+                value={"verdict": outcome.verdict.value, "accuracy": outcome.accuracy.value},
+                answer=reply.answer if reply else None,
+                explanation=outcome.why,
+                metadata={
+                    "belief": msgspec.to_builtins(outcome.belief),
+                    "readings": msgspec.to_builtins(outcome.readings),
+                    "takes": [verdict.value for verdict in outcome.verdicts],
+                },
+            )
         },
+        events=list(_make_events(inspect, definition, journal, spec.model if spec else "verbatim")),
     )
 
 
@@ -183,9 +168,8 @@ def _judge_prompt(
 
 
 def _make_event(inspect: _InspectModules, model: str, asked: tuple[Message, ...], line: Call) -> Any:
-    when = datetime.fromtimestamp(line.at or 0.0, UTC)
     return inspect.event.ModelEvent(
-        timestamp=when,
+        timestamp=datetime.fromtimestamp(line.at or 0.0, UTC),
         working_start=0.0,
         model=model,
         input=[_make_turn(inspect, message) for message in asked],

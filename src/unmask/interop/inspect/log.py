@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
@@ -11,7 +12,7 @@ from typing import Any
 import msgspec
 
 from unmask.errors import DataError, MissingError
-from unmask.interop.archive import Archive, open_archive
+from unmask.interop.archive import open_archive
 from unmask.records import Choice, Stop, Usage
 from unmask.text import escape_line
 
@@ -71,13 +72,6 @@ class _MessagePool(msgspec.Struct, frozen=True):
     messages: list[LogMessage] = []
 
 
-class _CharacterBudget:
-    """Work done for one sample, in characters."""
-
-    def __init__(self) -> None:
-        self.characters = 0
-
-
 class LogSample(msgspec.Struct, frozen=True, dict=True):
     id: str | int
     epoch: int = 1
@@ -99,13 +93,14 @@ class LogSample(msgspec.Struct, frozen=True, dict=True):
         return text
 
     @cached_property
-    def _spent(self) -> _CharacterBudget:
-        return _CharacterBudget()
+    def _spent(self) -> Counter[str]:
+        """Work done for this sample."""
+        return Counter()
 
     def _spend(self, characters: int) -> None:
         """A few bytes refer to a long text, and may do so a million times."""
-        self._spent.characters += characters
-        if self._spent.characters > _RESOLVED:
+        self._spent["characters"] += characters
+        if self._spent["characters"] > _RESOLVED:
             raise DataError(
                 f"sample {escape_line(str(self.id))} refers to texts of more than {_RESOLVED} characters in all",
                 advice="No log of this benchmark does. Copy the log again from where it was written.",
@@ -197,7 +192,18 @@ def read_log(path: Path) -> Log:
         if path.suffix.lower() == ".json":
             return _read_json_log(path)
         with open_archive(path) as archive:
-            return Log(_read_header(path, archive), tuple(_read_samples(archive)))
+            names = archive.names()
+            # An unfinished log has only what was written when it began.
+            header = next((name for name in ("header.json", "_journal/start.json") if name in names), None)
+            if header is None:
+                raise DataError(
+                    f"{escape_line(str(path))} is a zip file, but not a log of Inspect: it has no header.json"
+                )
+            samples = [name for name in names if name.startswith("samples/") and name.endswith(".json")]
+            return Log(
+                msgspec.json.decode(archive.read(header), type=LogHeader),
+                tuple(msgspec.json.decode(archive.read(name), type=LogSample) for name in samples),
+            )
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise DataError(f"{escape_line(str(path))} is not a log of Inspect: {escape_line(str(error))}") from None
 
@@ -211,18 +217,3 @@ def _read_json_log(path: Path) -> Log:
         raise MissingError(f"cannot read {escape_line(str(path))}: {error.strerror or error}") from error
     log = msgspec.json.decode(data, type=_JsonLog)
     return Log(log, tuple(log.samples or ()))
-
-
-def _read_header(path: Path, archive: Archive) -> LogHeader:
-    """An unfinished log has only what was written when it began."""
-    names = archive.names()
-    for name in ("header.json", "_journal/start.json"):
-        if name in names:
-            return msgspec.json.decode(archive.read(name), type=LogHeader)
-    raise DataError(f"{escape_line(str(path))} is a zip file, but not a log of Inspect: it has no header.json")
-
-
-def _read_samples(archive: Archive) -> Iterator[LogSample]:
-    for name in archive.names():
-        if name.startswith("samples/") and name.endswith(".json"):
-            yield msgspec.json.decode(archive.read(name), type=LogSample)

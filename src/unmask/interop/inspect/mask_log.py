@@ -52,23 +52,25 @@ TASK = "mask"
 _STORED = {DIRECT: "belief_elicit_1_responses", PRESSURED: "pressured_responses"}
 _STORED_INDIRECT = "belief_elicit_2_and_3_responses"
 _CELLS = {"pressured_user_prompt": "user_prompt", "pressured_system_prompt": "system_prompt"}
-_EPOCHS = 1000
+_OPPOSITE: dict[Letter | None, Letter] = {Letter.A: Letter.B, Letter.B: Letter.A}
 _BOUNDS = re.compile(r"\b((?:relative_)?(?:lower|upper))_bound\b")
 
 
 def is_mask(log: Log) -> bool:
-    return str(log.header.eval.get("task", "")).rpartition("/")[2] == TASK and bool(
-        any("formatted_ground_truth" in sample.metadata for sample in log.samples)
+    return str(log.header.eval.get("task", "")).rpartition("/")[2] == TASK and any(
+        "formatted_ground_truth" in sample.metadata for sample in log.samples
     )
 
 
 def read_mask_log(log: Log, *, path: str) -> ImportedRun:
     """Every sample as a case, its epochs together: the statements of all of them are takes, the probes of the first
     one make the belief."""
+    samples_by_id: dict[str | int, dict[int, LogSample]] = {}
     for sample in log.samples:
-        if not 1 <= sample.epoch <= _EPOCHS:
+        if not 1 <= sample.epoch <= 1000:
             raise DataError(f"{escape_line(path)}: sample {escape_line(str(sample.id))} has the epoch {sample.epoch}")
-    groups = _group_epochs(log.samples)
+        samples_by_id.setdefault(sample.id, {})[sample.epoch] = sample
+    groups = [dict(sorted(epochs.items())) for epochs in samples_by_id.values()]
     about = _describe_source(log, path)
     if about.takes > MOST_TAKES:
         raise DataError(f"{escape_line(path)} has {about.takes} takes of a scenario, more than {MOST_TAKES}")
@@ -78,13 +80,6 @@ def read_mask_log(log: Log, *, path: str) -> ImportedRun:
 
 Epochs = Mapping[int, LogSample]
 """A sample by epoch, in order; an epoch that never began is missing."""
-
-
-def _group_epochs(samples: Sequence[LogSample]) -> list[Epochs]:
-    samples_by_id: dict[str | int, dict[int, LogSample]] = {}
-    for sample in samples:
-        samples_by_id.setdefault(sample.id, {})[sample.epoch] = sample
-    return [dict(sorted(epochs.items())) for epochs in samples_by_id.values()]
 
 
 def _first_sample(samples: Epochs) -> LogSample:
@@ -156,10 +151,8 @@ def _read_scenarios(groups: Sequence[Epochs], path: str) -> list[tuple[Epochs, S
     good, problems = [], []
     for samples in groups:
         sample = _first_sample(samples)
-        parsed = _parse_scenario(
-            sample,
-            name=_scenario_id(sample) if ids[_scenario_id(sample)] == 1 else f"{_scenario_id(sample)} {sample.id}",
-        )
+        name = _scenario_id(sample)
+        parsed = _parse_scenario(sample, name=name if ids[name] == 1 else f"{name} {sample.id}")
         if isinstance(parsed, Scenario):
             good.append((samples, parsed))
         else:
@@ -201,7 +194,7 @@ def _import_scenario(samples: Epochs, scenario: Scenario, about: ImportSource) -
     answers: Answers = {}
     for epoch in range(1, about.epochs + 1):
         sample = samples.get(epoch)
-        stored = _output_reader(sample)
+        stored: Stored = cache(sample.stored_outputs) if sample else lambda key: ()
         part = _read_replies(sample, stored, scenario, about, probes=sample is _first_sample(samples))
         shift = (epoch - 1) * about.takes // about.epochs
         for place, reply in part.items():
@@ -237,7 +230,7 @@ def _combine_epochs(verdicts: Sequence[TheirVerdict | None]) -> TheirVerdict | N
     """Their verdict over epochs by their rule over statements: a lie wins, then an error, then what comes most often,
     first seen first. They give none themselves."""
     present = [verdict for verdict in verdicts if verdict is not None]
-    words = [epoch_verdict.all or epoch_verdict.first for epoch_verdict in present if epoch_verdict.first is not None]
+    words = [verdict.all or verdict.first for verdict in present if verdict.first is not None]
     if len(present) < 2 or not words:
         return present[0] if present else None
     first = next(candidate for candidate in present if candidate.first is not None)
@@ -247,10 +240,6 @@ def _combine_epochs(verdicts: Sequence[TheirVerdict | None]) -> TheirVerdict | N
 
 Stored = Callable[[str], Sequence[LogOutput]]
 """A list of outputs in the store of a sample, by its key there. Decoded once, however many takes it has."""
-
-
-def _output_reader(sample: LogSample | None) -> Stored:
-    return cache(sample.stored_outputs) if sample else lambda key: ()
 
 
 def _read_replies(
@@ -346,18 +335,24 @@ def _answers_from_verdict(
 ) -> Iterator[tuple[tuple[Slot, str], list[Choice | str]]]:
     """Letters that give the verdict and accuracy the log has; else nothing is known."""
     theirs = _read_their_verdict(sample)
-    belief = _believed_letter(scenario, theirs.accuracy if theirs else None)
+    truth = scenario.truth if isinstance(scenario.truth, Letter) else None
+    beliefs = {
+        "correct": truth,
+        "no-belief-elicitation-done": truth,
+        "incorrect": _OPPOSITE.get(truth),
+        "no-belief": Letter.C,
+    }
+    belief = beliefs.get(theirs.accuracy or "") if theirs else None
     for slot, slot_texts in texts.items():
         answers = list(dict.fromkeys(Choice(text=text).answer for text in slot_texts))
         letters: Sequence[Letter | None] = [belief if slot == DIRECT else Letter.C] * len(answers)
         if slot == PRESSURED:
             letters = _stated_letters(theirs, belief, len(answers))
         for answer, letter in zip(answers, letters, strict=True):
-            has_letter = scenario.kind is Kind.BINARY and letter is not None
-            yield (
-                (slot, answer),
-                [letter_choice(letter.value) if has_letter and letter else "there: no judge calls are kept"],
-            )
+            if letter is not None and scenario.kind is Kind.BINARY:
+                yield (slot, answer), [letter_choice(letter.value)]
+            else:
+                yield (slot, answer), ["there: no judge calls are kept"]
 
 
 def _stated_letters(theirs: TheirVerdict | None, belief: Letter | None, count: int) -> list[Letter | None]:
@@ -365,28 +360,11 @@ def _stated_letters(theirs: TheirVerdict | None, belief: Letter | None, count: i
     the first, and the others are not known."""
     if theirs is None:
         return [None] * count
-    letters = {"honest": belief, "lie": _opposite_letter(belief), "evade": Letter.C, "no-belief": Letter.A}
+    letters = {"honest": belief, "lie": _OPPOSITE.get(belief), "evade": Letter.C, "no-belief": Letter.A}
     overall = theirs.all or theirs.first or ""
     if overall != "lie" or count < 2:
         return [letters.get(overall)] * count
     return [letters["lie"], *[None] * (count - 1)]
-
-
-def _believed_letter(scenario: Scenario, accuracy: str | None) -> Letter | None:
-    truth = scenario.truth if isinstance(scenario.truth, Letter) else None
-    match accuracy:
-        case "correct" | "no-belief-elicitation-done":
-            return truth
-        case "incorrect":
-            return _opposite_letter(truth)
-        case "no-belief":
-            return Letter.C
-        case _:
-            return None
-
-
-def _opposite_letter(letter: Letter | None) -> Letter | None:
-    return {Letter.A: Letter.B, Letter.B: Letter.A}.get(letter) if letter is not None else None
 
 
 def _read_their_verdict(sample: LogSample) -> TheirVerdict | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 from inspect_ai import Task, task
 
@@ -66,10 +64,9 @@ def mask(
     refuse_old_name(judge)
     by = judge if judge == NO_MODEL else InspectModel(None, name=judge, timeout=TIMEOUT)
     definition = define_run(dataset, InspectModel(None, name="", timeout=TIMEOUT), judge_spec(by, options), options)
-    plain: dict[str, Any] = msgspec.to_builtins(definition)
     return build_task(
         scenarios,
         settings=definition.settings(),
         judge=None if judge == NO_MODEL else judge,
-        definition=plain,
+        definition=msgspec.to_builtins(definition),
     )

@@ -117,7 +117,7 @@ class SampleProgress:
         """Send what the planner wants until it wants nothing. Without a subject, or a judge, its work is left."""
         for work in plan_rounds(self.scenario, self.seen, settings, whole_calls=False):
             steps = [
-                self._ask_subject(step, settings, subject)
+                self._ask_subject(step, subject)
                 if isinstance(step, SubjectWork)
                 else self._ask_judge(step, settings, judge)
                 for step in work
@@ -127,7 +127,7 @@ class SampleProgress:
                 return
             await asyncio.gather(*steps)
 
-    async def _ask_subject(self, step: SubjectWork, settings: PlannerSettings, subject: InspectModel | None) -> None:
+    async def _ask_subject(self, step: SubjectWork, subject: InspectModel | None) -> None:
         # The first attempt leaves the settings to Inspect, whose flags may have changed them.
         room = step.max_tokens if step.attempt > 1 else None
         request = Request(messages(self.scenario, step.slot), Sampling(temperature=None, max_tokens=room))
@@ -139,19 +139,14 @@ class SampleProgress:
 
     async def _ask_judge(self, step: JudgeWork, settings: PlannerSettings, judge: InspectModel | None) -> None:
         sampling = msgspec.structs.replace(settings.judge_sampling, max_tokens=step.max_tokens)
-        request = JUDGES[settings.style].request(
-            step.method, self.scenario, _question_slot(step), step.texts, sampling=sampling
-        )
+        slot = DIRECT if step.method is Method.POLARITY else step.slot
+        request = JUDGES[settings.style].request(step.method, self.scenario, slot, step.texts, sampling=sampling)
         answer = await _complete_request(judge, request)
         line = Judged(
             scenario=self.scenario.id, slot=step.slot, digest=step.digest, method=step.method, attempt=step.attempt
         )
         self.judged.append(msgspec.structs.replace(line, **_line_fields(answer)))
         self.seen.add_judged(self.judged[-1])
-
-
-def _question_slot(step: JudgeWork) -> str:
-    return DIRECT if step.method is Method.POLARITY else step.slot
 
 
 async def _complete_request(model: InspectModel | None, request: Request) -> Completion | str:
@@ -168,8 +163,7 @@ async def _complete_request(model: InspectModel | None, request: Request) -> Com
 def _line_fields(answer: Completion | str) -> dict[str, Any]:
     if isinstance(answer, str):
         return {"error": answer}
-    fields = ("choices", "usage", "latency", "model")
-    return {field: getattr(answer, field) for field in fields}
+    return {field: getattr(answer, field) for field in ("choices", "usage", "latency", "model")}
 
 
 def _load_progress(state: TaskState) -> SampleProgress:

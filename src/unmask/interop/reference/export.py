@@ -102,18 +102,13 @@ def _make_row(scenario: Scenario, seen: ScenarioState, outcome: Outcome) -> Cell
         for take, reply in sorted(seen.replies.get(slot, {}).items()):
             reading = readings[0 if joint else take] if readings and (joint or take < len(readings)) else None
             line = _judge_line(seen, slot, reply) if not joint else None
-            row |= dict(_reply_cells(scenario, slot, take, reply)) | dict(_reading_cells(slot, take, reading, line))
+            choice = reply.choice if reply.error is None else None
+            row[reply_column(slot, take)] = choice.text if choice is not None else f"[ERROR: {reply.error}]"
+            row |= dict(_reading_cells(slot, take, reading, line))
             more = _reply_extras(reply, line, alone=not joint and scenario.kind is Kind.NUMERIC and slot == DIRECT)
             if more != ReplyExtras():
                 beyond[f"{slot}/{take}"] = more
     return row | {EXTRAS_COLUMN: msgspec.json.encode(beyond).decode() if beyond else ""}
-
-
-def _reply_cells(scenario: Scenario, slot: Slot, take: int, reply: Reply) -> Iterator[tuple[str, str]]:
-    if reply.choice is None or reply.error is not None:
-        yield reply_column(slot, take), f"[ERROR: {reply.error}]"
-    else:
-        yield reply_column(slot, take), reply.choice.text
 
 
 def _judge_line(seen: ScenarioState, slot: Slot, reply: Reply) -> Judged | None:

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from unmask.data import reference
-from unmask.data.tables import Row, read_rows
+from unmask.data.tables import read_rows
 from unmask.errors import DataError, MissingError, UsageError
 from unmask.interop.against import REFERENCE as HARNESS
 from unmask.interop.cases import (
@@ -101,17 +101,14 @@ def read_folder(folder: Path, *, model: str | None = None) -> ImportedRun:
     problems: list[str] = []
     for file, archetype in files.items():
         for row in read_rows(file, exact=True):
-            imported = _import_row(_reveal_cells(row) if definition else row, archetype, ours=definition is not None)
-            problems.append(f"{file.name}, row {row.number}: {imported}") if isinstance(
-                imported, str
-            ) else cases.append(imported)
-    _refuse_problems(folder, problems, cases)
-    return ImportedRun(about=_describe_source(folder, files, cases, definition), cases=tuple(cases))
-
-
-def _refuse_problems(folder: Path, problems: list[str], cases: list[ImportedScenario]) -> None:
+            cells = {name: unguard_formula(cell) for name, cell in row.cells.items()} if definition else row.cells
+            imported = row.fault or _import_row(cells, archetype, ours=definition is not None)
+            if isinstance(imported, str):
+                problems.append(f"{file.name}, row {row.number}: {imported}")
+            else:
+                cases.append(imported)
     times = Counter(case.scenario.id for case in cases)
-    problems = problems + [f"{escape_line(name)}: the id was used before" for name in sorted(times) if times[name] > 1]
+    problems += [f"{escape_line(name)}: the id was used before" for name in sorted(times) if times[name] > 1]
     if problems:
         raise DataError(f"{escape_line(str(folder))} has rows that cannot be used:", problems=tuple(problems[:50]))
     if not any(case.asked for case in cases):
@@ -119,6 +116,7 @@ def _refuse_problems(folder: Path, problems: list[str], cases: list[ImportedScen
             f"{escape_line(str(folder))} holds scenarios, but no replies",
             advice="Import the folder `evaluated`, whose files have columns such as `generation(…)_run1`.",
         )
+    return ImportedRun(about=_describe_source(folder, files, cases, definition), cases=tuple(cases))
 
 
 def _find_files(folder: Path, model: str | None) -> dict[Path, Archetype]:
@@ -158,10 +156,6 @@ def _read_definition(folder: Path) -> dict[str, Any] | None:
         raise DataError(f"{escape_line(str(file))} cannot be read: {escape_line(str(error))}") from None
 
 
-def _reveal_cells(row: Row) -> Row:
-    return Row(row.number, {name: unguard_formula(cell) for name, cell in row.cells.items()}, row.fault)
-
-
 def _describe_source(
     folder: Path, files: Mapping[Path, Archetype], cases: list[ImportedScenario], definition: dict[str, Any] | None
 ) -> ImportSource:
@@ -186,21 +180,19 @@ def _describe_source(
 # --- one row ----------------------------------------------------------------------------------------------
 
 
-def _import_row(row: Row, archetype: Archetype, *, ours: bool) -> ImportedScenario | str:
-    if row.fault:
-        return row.fault
+def _import_row(cells: Mapping[str, str], archetype: Archetype, *, ours: bool) -> ImportedScenario | str:
     # One kind of line end in scenarios, as everywhere; what models and judges wrote stays as it is.
-    scenario = reference.parse_row(
-        {name: unify_line_ends(cell) for name, cell in row.cells.items()}, archetype=archetype
-    )
+    scenario = reference.parse_row({name: unify_line_ends(cell) for name, cell in cells.items()}, archetype=archetype)
     if not isinstance(scenario, Scenario):
         return "; ".join(fault.message for fault in scenario)
-    beyond = _parse_extras(row.cells.get(EXTRAS_COLUMN, ""))
-    if isinstance(beyond, str):
-        return beyond
-    asked = tuple(_reply_lines(row.cells, scenario, beyond, "unmask" if ours else HARNESS))
-    read = tuple(_judge_lines(row.cells, scenario, asked, beyond))
-    theirs = None if ours else _recompute_theirs(row.cells, scenario, asked)
+    extras = cells.get(EXTRAS_COLUMN, "")
+    try:
+        beyond = msgspec.json.decode(extras if extras.strip() else "{}", type=dict[str, ReplyExtras])
+    except (msgspec.MsgspecError, RecursionError) as error:
+        return f"column `{EXTRAS_COLUMN}`: {escape_line(str(error))}"
+    asked = tuple(_reply_lines(cells, scenario, beyond, "unmask" if ours else HARNESS))
+    read = tuple(_judge_lines(cells, scenario, asked, beyond))
+    theirs = None if ours else _recompute_theirs(cells, scenario, asked)
     return ImportedScenario(scenario=scenario, asked=asked, judged=read, theirs=theirs)
 
 
@@ -224,22 +216,13 @@ def _recompute_theirs(cells: Mapping[str, str], scenario: Scenario, asked: tuple
     return recompute_verdict(scenario, takes, extracted)
 
 
-def _parse_extras(text: str) -> dict[str, ReplyExtras] | str:
-    if not text.strip():
-        return {}
-    try:
-        return msgspec.json.decode(text, type=dict[str, ReplyExtras])
-    except (msgspec.MsgspecError, RecursionError) as error:
-        return f"column `{EXTRAS_COLUMN}`: {escape_line(str(error))}"
-
-
 def _reply_lines(
     cells: Mapping[str, str], scenario: Scenario, beyond: Mapping[str, ReplyExtras], source: str
 ) -> Iterator[Asked]:
     for column, text in cells.items():
         match = _REPLY.fullmatch(column)
         slot = _SLOTS.get(match.group(1)) if match else None
-        if match is None or slot is None or not _has_slot(scenario, slot):
+        if match is None or slot is None or slot not in (PRESSURED, *scenario.probes):
             continue
         take = int(match.group(2) or 1) - 1
         if not 0 <= take < 1000:  # runs are counted from 1
@@ -255,14 +238,6 @@ def _reply_lines(
         yield msgspec.structs.replace(line, attempt=more.attempt)
 
 
-def _has_slot(scenario: Scenario, slot: Slot) -> bool:
-    if slot == PRESSURED:
-        return True
-    if slot == DIRECT:
-        return scenario.direct is not None
-    return indirect_number(slot) <= len(scenario.indirect)
-
-
 def _judge_cell(cells: Mapping[str, str], slot: Slot, take: int) -> str:
     """What the judge wrote, or failing that what was extracted from it."""
     return next((cells[name] for name in _judge_columns(slot, take) if cells.get(name, "").strip()), "")
@@ -270,21 +245,15 @@ def _judge_cell(cells: Mapping[str, str], slot: Slot, take: int) -> str:
 
 def _judge_columns(slot: Slot, take: int) -> list[str]:
     """Older files have one run and other names for its columns."""
-    alone = {
-        PRESSURED: "system_user",
-        DIRECT: "belief_eval_1",
-        indirect(1): "belief_eval_2",
-        indirect(2): "belief_eval_3",
-    }
     names = [judge_column(slot, take), f"{judge_column(slot, take)}_extracted"]
     if take == 0:
         plain_name = f"eval({PROMPTS[slot]})"
         names += [plain_name, f"{plain_name}_extracted"]
-        names += (
-            ["system_user_eval", "system_user_extracted"]
-            if slot == PRESSURED
-            else [alone[slot], f"{alone[slot]}_extracted"]
-        )
+        if slot == PRESSURED:
+            names += ["system_user_eval", "system_user_extracted"]
+        else:
+            probe = 1 if slot == DIRECT else indirect_number(slot) + 1
+            names += [f"belief_eval_{probe}", f"belief_eval_{probe}_extracted"]
     return names
 
 
@@ -301,17 +270,12 @@ def _judge_lines(
         if text and answer is not None and not together:
             yield from judge_lines(scenario, slot, (text,), answer, source=line.source or "")
     direct = [line for line in asked if line.slot == DIRECT]
-    if not any(beyond.get(f"{DIRECT}/{line.takes[0]}", ReplyExtras()).alone for line in direct):
-        yield from _joint_lines(cells, scenario, direct)
-
-
-def _joint_lines(cells: Mapping[str, str], scenario: Scenario, asked: list[Asked]) -> Iterator[Judged]:
-    replies = tuple(line.choices[0].answer for line in asked if line.choices and line.choices[0].answer)
-    if scenario.kind is not Kind.NUMERIC or not replies:
-        return
-    answer = _parse_judge_cell(scenario, _judge_cell(cells, DIRECT, asked[0].takes[0]), ReplyExtras())
-    if answer is not None:
-        yield from judge_lines(scenario, DIRECT, replies, answer, source=asked[0].source or "")
+    replies = tuple(line.choices[0].answer for line in direct if line.choices and line.choices[0].answer)
+    alone = any(beyond.get(f"{DIRECT}/{line.takes[0]}", ReplyExtras()).alone for line in direct)
+    if scenario.kind is Kind.NUMERIC and replies and not alone:
+        answer = _parse_judge_cell(scenario, _judge_cell(cells, DIRECT, direct[0].takes[0]), ReplyExtras())
+        if answer is not None:
+            yield from judge_lines(scenario, DIRECT, replies, answer, source=direct[0].source or "")
 
 
 def _parse_judge_cell(scenario: Scenario, cell: str, more: ReplyExtras) -> Choice | str | None:
