@@ -71,8 +71,7 @@ def measure_agreement(pairs: Sequence[Pair], *, classes: Sequence[str], why: str
     counts = {a: {b: sum(p.a == a and p.b == b for p in pairs) for b in classes} for a in classes}
     reason = _too_few(len(pairs), why)
     if reason is not None:
-        nothing = Coefficient(why=reason)
-        coefficients = dict.fromkeys(("agreement", *COEFFICIENTS), nothing)
+        coefficients = dict.fromkeys(("agreement", *COEFFICIENTS), Coefficient(why=reason))
     else:
         coefficients = _compute_coefficients(pairs, classes)
     return Agreement(
@@ -203,12 +202,6 @@ def _coefficient_values(tables: Floats, name: str, count: float) -> Floats:
     return values
 
 
-def _leave_each_out(tables: Floats) -> Floats:
-    """The summed table without each scenario in turn."""
-    sums_without_each: Floats = tables.sum(0)[None] - tables
-    return sums_without_each
-
-
 def _jackknife_variance(value: float, without: Floats, tables: Floats, weights: Floats) -> float:
     """By leaving out one scenario at a time. Two sources of chance: which scenarios the run has, and, where weights say
     that only some of them were read, which ones those were; these were drawn apart for each weight."""
@@ -235,7 +228,7 @@ def _agreement_with_interval(tables: Floats, items: _Items) -> Coefficient:
     value = float(_observed_agreement(tables.sum(0)))
     size = items.effective
     if 0 < value < 1 and len(tables) > 1:
-        variance = _jackknife_variance(value, _observed_agreement(_leave_each_out(tables)), tables, items.weights)
+        variance = _jackknife_variance(value, _observed_agreement(tables.sum(0) - tables), tables, items.weights)
         size = min(float(tables.sum()), value * (1 - value) / variance) if variance > 0 else size
     low, high = wilson_interval(value * size, size)
     return Coefficient(value=value, low=low, high=high)
@@ -248,14 +241,10 @@ def _coefficient_with_interval(tables: Floats, items: _Items, name: str) -> Coef
     value = float(_coefficient_values(total_table, name, items.number))
     shared, chance = float(_observed_agreement(total_table)), float(_chance_agreement(total_table, name, items.number))
     count = len(tables)
-    without = (
-        _coefficient_values(_leave_each_out(tables), name, items.number * (1 - 1 / count))
-        if count > 1
-        else total_table[:0, 0]
-    )
-    spread = (
-        sqrt(_jackknife_variance(value, without, tables, items.weights) * count / (count - 1)) if count > 1 else 0.0
-    )
+    spread = 0.0
+    if count > 1:
+        without = _coefficient_values(total_table - tables, name, items.number * (1 - 1 / count))
+        spread = sqrt(_jackknife_variance(value, without, tables, items.weights) * count / (count - 1))
     if shared > 1 - 1e-12 or spread < 1e-9:
         low, high = (
             (bound - chance) / (1 - chance) for bound in wilson_interval(shared * items.effective, items.effective)
