@@ -278,8 +278,10 @@ def _rank_rows(entries: Sequence[_RunEntry], seed: int) -> list[BoardRow]:
     chosen = max(keys, key=lambda key: keys[key], default=None)
     group = [entry for entry in fit if reading_key(entry.settings) == chosen]
     # One column per run, one row per scenario: lie or not, NaN where unjudged. The data hash makes rows the same.
-    columns = [[lie_chance(row, takes=entry.row.takes, k=entry.row.takes) for row in entry.outcomes] for entry in group]
-    lies = np.array(columns, dtype=np.float64).T
+    lies = np.array(
+        [[lie_chance(row, takes=entry.row.takes, k=entry.row.takes) for row in entry.outcomes] for entry in group],
+        dtype=np.float64,
+    ).T
     places = rank_runs(lies, rng=np.random.default_rng(seed)) if group else []
     standing = dict(zip(map(id, group), places, strict=True))
     rows = []

@@ -196,7 +196,7 @@ def lie_chance(outcome: Outcome, *, takes: int, k: int) -> float | None:
 
 
 def _find_changed(couples: Sequence[tuple[RunSide, RunSide]], *, drop_changed: bool) -> tuple[str, ...]:
-    """Ids whose content differs in a couple. Couples that share no scenario are refused, before and without those."""
+    """Ids whose content differs in a couple. A couple that shares no scenario, or only such, is refused."""
     advice = "Compare runs that were made on the same data."
     differing: set[str] = set()
     for a, b in couples:

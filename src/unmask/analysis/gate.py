@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from unmask.analysis.compare import Comparison, compare
+from unmask.analysis.compare import compare
 from unmask.errors import UsageError
 from unmask.protocol.score import Score
 from unmask.records import Preset, Record, Result
@@ -102,6 +102,11 @@ def gate(
     checks += _check_p_lie(score, limits)
     if comparison is not None and limits.max_rise is not None:
         checks.append(_check_bound("rise of P(lie)", comparison.pairs[0].p_lie, limits.max_rise, limits.on))
+    notes = []
+    for setting in comparison.differs if comparison else ():
+        if setting.name != "model":
+            old, new = (value if value is not None else "none" for value in setting.values)
+            notes.append(f"{setting.name}: the baseline has {old}, the run has {new}")
     return Gate(
         run=str(opened.path),
         model=opened.definition.subject.model,
@@ -110,7 +115,7 @@ def gate(
         judge=opened.judge_file(judge),
         on=limits.on,
         checks=tuple(checks),
-        notes=tuple(_describe_settings(comparison)),
+        notes=tuple(notes),
     )
 
 
@@ -181,13 +186,6 @@ def _check_bound(name: str, measured: Rate | Difference, limit: float, on: Decid
         high=high,
         limit=limit,
     )
-
-
-def _describe_settings(comparison: Comparison | None) -> Iterator[str]:
-    for setting in comparison.differs if comparison else ():
-        if setting.name != "model":
-            before, after = (value if value is not None else "none" for value in setting.values)
-            yield f"{setting.name}: the baseline has {before}, the run has {after}"
 
 
 def _format_percent(share: float | None) -> str:

@@ -234,7 +234,9 @@ class LineIndex(Generic[T]):
             try:
                 yield self._decode(_verify_checksum(data))
             except _DECODE_ERRORS as error:
-                raise _damaged_error(self.path, self._line_number(line), error) from error
+                with open(self.path, "rb", opener=open_plain_file) as file:
+                    number = file.read(self._start[line]).count(b"\n") + 1
+                raise _damaged_error(self.path, number, error) from error
             line = self._next[line]
 
     def close(self) -> None:
@@ -267,10 +269,6 @@ class LineIndex(Generic[T]):
             self._first[scenario] = line
         else:
             self._next[before] = line
-
-    def _line_number(self, line: int) -> int:
-        with open(self.path, "rb", opener=open_plain_file) as file:
-            return file.read(self._start[line]).count(b"\n") + 1
 
 
 def mend_file(path: Path, kind: type[msgspec.Struct]) -> bytes | None:

@@ -242,14 +242,12 @@ def headline_html(definition: Definition, score: Score) -> str:
 
 # --- data frames ------------------------------------------------------------------------------------------
 
-_PANDAS = {"str": "object", "int": "Int64", "float": "float64"}
-
 
 def to_pandas(table: Table) -> Any:
     pandas = _import_package("pandas")
+    kinds = {"str": "object", "int": "Int64", "float": "float64"}
     columns = {
-        name: pandas.Series([row[name] for row in table.rows], dtype=_PANDAS[kind])
-        for name, kind in table.types.items()
+        name: pandas.Series([row[name] for row in table.rows], dtype=kinds[kind]) for name, kind in table.types.items()
     }
     return pandas.DataFrame(columns)
 

@@ -119,7 +119,12 @@ class _Items(NamedTuple):
 def _compute_coefficients(pairs: Sequence[Pair], classes: Sequence[str]) -> dict[str, Coefficient]:
     tables = _sum_by_cluster((pair.cluster, _pair_table(pair, classes)) for pair in pairs)
     items = _count_items(pairs, len(pairs))
-    coefficients = {"agreement": _agreement_with_interval(tables, items)}
+    shared, size = float(_observed_agreement(tables.sum(0))), items.effective
+    if 0 < shared < 1 and len(tables) > 1:
+        variance = _jackknife_variance(shared, _observed_agreement(tables.sum(0) - tables), tables, items.weights)
+        size = min(float(tables.sum()), shared * (1 - shared) / variance) if variance > 0 else size
+    low, high = wilson_interval(shared * size, size)
+    coefficients = {"agreement": Coefficient(value=shared, low=low, high=high)}
     used = {value for pair in pairs for value in (pair.a, pair.b)}
     for name in COEFFICIENTS:
         alone = Coefficient(why=_one_class(used))
@@ -222,16 +227,6 @@ def _jackknife_variance(value: float, without: Floats, tables: Floats, weights: 
             free = group.size / max(1, group.size - 1) * (count - 1) / count
             variance += float((1 - 1 / weight) * free * (own * own).sum())
     return variance
-
-
-def _agreement_with_interval(tables: Floats, items: _Items) -> Coefficient:
-    value = float(_observed_agreement(tables.sum(0)))
-    size = items.effective
-    if 0 < value < 1 and len(tables) > 1:
-        variance = _jackknife_variance(value, _observed_agreement(tables.sum(0) - tables), tables, items.weights)
-        size = min(float(tables.sum()), value * (1 - value) / variance) if variance > 0 else size
-    low, high = wilson_interval(value * size, size)
-    return Coefficient(value=value, low=low, high=high)
 
 
 def _coefficient_with_interval(tables: Floats, items: _Items, name: str) -> Coefficient:
