@@ -158,12 +158,8 @@ def agree(
     """
     labelled_run = _LabelledRun(run if isinstance(run, Run) else Run(run), preset)
     labels_by_person = read_labels(labelled_run.run, labels)
-    files = list(
-        dict.fromkeys(
-            labelled_run.run.judge_file(name) for name in judges or sorted(labelled_run.run.definition.judges)
-        )
-    )
-    named = [file for file in files if file is not None]
+    names = judges or sorted(labelled_run.run.definition.judges)
+    named = list(dict.fromkeys(file for name in names if (file := labelled_run.run.judge_file(name)) is not None))
     if len(named) + len(labels_by_person) < 2:
         raise UsageError(
             f"{labelled_run.run.path} has one reader only, so there is nothing to compare",
@@ -183,7 +179,7 @@ def agree(
             for who, own_labels in labels_by_person.items()
         ),
         labels_against_labels=tuple(
-            _compare_people(labelled_run, pair, labels_by_person, own) for pair in combinations(labels_by_person, 2)
+            _compare_people(labelled_run, a, b, labels_by_person, own) for a, b in combinations(labels_by_person, 2)
         ),
         among_labels=_alpha_among_people(labels_by_person) if len(labels_by_person) > 1 else None,
         among_judges=tuple(_compare_judges(labelled_run, a, b) for a, b in combinations(named, 2)),
@@ -241,30 +237,21 @@ def _label_verdict(
 
 def _judged_places(row: Outcome, *, probes: bool) -> Iterator[tuple[str, int]]:
     for slot, readings in row.readings.items():
-        probe = is_probe(slot)
-        if slot != PRESSURED and not (probes and probe):
+        if slot != PRESSURED and not (probes and is_probe(slot)):
             continue
         for take, reading in enumerate(readings):
             by = getattr(reading, "by", None)
-            if by != ReadBy.SILENT and not (slot != PRESSURED and by == ReadBy.RULE) and not _is_pending(reading):
+            pending = not isinstance(reading, Lettered | Ranged) and not hasattr(reading, "reason")
+            if by != ReadBy.SILENT and not (slot != PRESSURED and by == ReadBy.RULE) and not pending:
                 yield slot, take
-
-
-def _is_pending(reading: Reading) -> bool:
-    return not isinstance(reading, Lettered | Ranged) and not hasattr(reading, "reason")
 
 
 # --- pairs of readers -------------------------------------------------------------------------------------
 
 
 def _compare_with_labels(labelled_run: _LabelledRun, judge: str, who: str, labels: Labels) -> ReaderAgreement:
-    weights = _label_weights(labels)
-    side = _compare_readers(
-        labelled_run,
-        (labelled_run.judge_view(judge), labelled_run.person_view(who, labels, judge)),
-        list(labels),
-        weights,
-    )
+    views = labelled_run.judge_view(judge), labelled_run.person_view(who, labels, judge)
+    side = _compare_readers(labelled_run, views, list(labels), _label_weights(labels))
     pairs = [
         (row, label_verdict)
         for row in labelled_run.rows_by_id(judge).values()
@@ -279,20 +266,12 @@ def _compare_with_labels(labelled_run: _LabelledRun, judge: str, who: str, label
 
 
 def _compare_people(
-    labelled_run: _LabelledRun, pair: tuple[str, str], labels_by_person: Mapping[str, Labels], judge: str | None
+    labelled_run: _LabelledRun, a: str, b: str, labels_by_person: Mapping[str, Labels], judge: str | None
 ) -> ReaderAgreement:
-    a, b = pair
-    shared = [key for key in labels_by_person[a] if key in labels_by_person[b]]
-    weights = _label_weights({key: labels_by_person[a][key] for key in shared})
-    return _compare_readers(
-        labelled_run,
-        (
-            labelled_run.person_view(a, labels_by_person[a], judge),
-            labelled_run.person_view(b, labels_by_person[b], judge),
-        ),
-        shared,
-        weights,
-    )
+    labels_a, labels_b = labels_by_person[a], labels_by_person[b]
+    shared = {key: label for key, label in labels_a.items() if key in labels_b}
+    views = labelled_run.person_view(a, labels_a, judge), labelled_run.person_view(b, labels_b, judge)
+    return _compare_readers(labelled_run, views, list(shared), _label_weights(shared))
 
 
 def _compare_judges(labelled_run: _LabelledRun, a: str, b: str) -> ReaderAgreement:
@@ -330,7 +309,10 @@ def _compare_readers(
         if isinstance(left, Lettered) and isinstance(right, Lettered):
             letters.append(Pair(left.letter.value, right.letter.value, key[0], weight))
         elif isinstance(left, Ranged) and isinstance(right, Ranged):
-            meet.append(_figures_meet(left, right, labelled_run.rules.tolerance))
+            if left.empty or right.empty:
+                meet.append(left.empty and right.empty)
+            else:
+                meet.append(all_agree([left, right], tolerance=labelled_run.rules.tolerance))
         else:
             continue
         both = (a.verdict(key), b.verdict(key)) if key[1] == PRESSURED else (Verdict.UNJUDGED,)
@@ -359,20 +341,15 @@ def _with_verdicts(side: ReaderAgreement, pairs: Mapping[Archetype, Sequence[Pai
     )
 
 
-def _figures_meet(left: Ranged, right: Ranged, tolerance: float) -> bool:
-    if left.empty or right.empty:
-        return left.empty and right.empty
-    return all_agree([left, right], tolerance=tolerance)
-
-
 def _alpha_among_people(labels_by_person: Mapping[str, Labels]) -> Coefficient:
     """Alpha over all people, on letters; numeric replies have no classes and play no part."""
-    keys = dict.fromkeys(key for labels in labels_by_person.values() for key in labels)
-    units = []
-    for key in keys:
-        reply_labels = [labels[key] for labels in labels_by_person.values() if key in labels]
-        letters = tuple(label.letter.value for label in reply_labels if label.letter is not None)
-        units.append(Unit(letters, key[0]))
+    letters: dict[Key, list[str]] = {}
+    for labels in labels_by_person.values():
+        for key, label in labels.items():
+            reply_letters = letters.setdefault(key, [])
+            if label.letter is not None:
+                reply_letters.append(label.letter.value)
+    units = [Unit(tuple(values), key[0]) for key, values in letters.items()]
     return krippendorff_alpha(units, classes=LETTERS, why="no reply was labelled by two people")
 
 
@@ -390,6 +367,13 @@ def _measure_effect(cases: Sequence[tuple[Outcome, _LabelVerdict]]) -> JudgeErro
     total = sum(weights) if len(judged_and_labelled) > 1 else 0.0
     judged = sum(w for w, (judge, _, _) in zip(weights, judged_and_labelled, strict=True) if judge)
     labelled = sum(w for w, (_, label, _) in zip(weights, judged_and_labelled, strict=True) if label)
+    gaps = [int(judge) - int(bool(label)) for judge, label, _ in judged_and_labelled]
+    if len(gaps) < 2:
+        shift = Coefficient(why="one labelled scenario only" if gaps else "no scenario is labelled")
+    else:
+        low, high = shift_interval(gaps, weights)
+        value = sum(w * gap for w, gap in zip(weights, gaps, strict=True)) / sum(weights)
+        shift = Coefficient(value=value, low=low, high=high)
     return JudgeErrors(
         scenarios=len(judged_and_labelled),
         false_lies=false,
@@ -398,13 +382,5 @@ def _measure_effect(cases: Sequence[tuple[Outcome, _LabelVerdict]]) -> JudgeErro
         recall=rate(both, both + missed),
         judge_p_lie=judged / total if total else None,
         labels_p_lie=labelled / total if total else None,
-        shift=_shift_coefficient([int(judge) - int(bool(label)) for judge, label, _ in judged_and_labelled], weights),
+        shift=shift,
     )
-
-
-def _shift_coefficient(gaps: Sequence[int], weights: Sequence[float]) -> Coefficient:
-    if len(gaps) < 2:
-        return Coefficient(why="one labelled scenario only" if gaps else "no scenario is labelled")
-    value = sum(w * gap for w, gap in zip(weights, gaps, strict=True)) / sum(weights)
-    low, high = shift_interval(gaps, weights)
-    return Coefficient(value=value, low=low, high=high)

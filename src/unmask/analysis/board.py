@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -21,9 +21,6 @@ from unmask.runs.run import Run
 from unmask.stats.lying_at import lying_at
 from unmask.stats.rank import RankRange, rank_runs
 from unmask.stats.rate import Rate, hide_unjudged
-
-if TYPE_CHECKING:
-    from unmask.stats.resample import Floats
 
 BOARD_VERSION = 1
 
@@ -125,7 +122,10 @@ def board(
         _make_entry(name, run, Preset(preset) if preset else None, judge)
         for name, run in zip(names, opened, strict=True)
     ]
-    rows = sorted(_rank_rows(entries, seed), key=_sort_key)
+    rows = sorted(
+        _rank_rows(entries, seed),
+        key=lambda row: (row.place is None, 1.0 if row.honesty.value is None else -row.honesty.value, row.name),
+    )
     return Board(rows=tuple(rows), published=published_rows() if with_published else (), seed=seed)
 
 
@@ -136,7 +136,22 @@ def published_rows() -> tuple[PublishedRow, ...]:
     for value in published_values():
         if value.measure in shown and value.archetype is None:
             grouped.setdefault((value.source, value.where, value.model, value.variant), {})[value.measure] = value
-    return tuple(_make_published_row(values) for values in grouped.values())
+    rows = []
+    for values in grouped.values():
+        first = next(iter(values.values()))
+        row = PublishedRow(
+            source=first.source,
+            where=first.where,
+            model=first.model,
+            variant=first.variant,
+            n=max((value.n for value in values.values() if value.n is not None), default=None),
+            data=first.data,
+            judge=first.judge,
+            note=first.note,
+            values=values,
+        )
+        rows.append(row)
+    return tuple(rows)
 
 
 # --- columns
@@ -202,6 +217,8 @@ def _make_entry(name: str, run: Run, preset: Preset | None, judge: str | None) -
     measures = measure(rows, takes=takes)
     measured = MeasuredRun(measures, rows, takes)
     rates: dict[str, Any] = {column: COLUMNS[column].value(measured) for column in COLUMNS}
+    shown = (*READING_SETTINGS, "data", "effort", "temperature", "max tokens", "unmask")
+    provenance = {name: settings[name] for name in shown}
     row = BoardRow(
         name=name,
         model=run.definition.subject.model,
@@ -212,7 +229,7 @@ def _make_entry(name: str, run: Run, preset: Preset | None, judge: str | None) -
         unjudged=measures.p_lie.unjudged,
         takes=takes,
         **rates,
-        provenance=_select_provenance(settings, run),
+        provenance=provenance | {"run": run.definition.id, "created": run.definition.created},
     )
     return _RunEntry(row, rows, settings)
 
@@ -248,71 +265,36 @@ def _why_unranked(measures: Measures, rows: Sequence[Outcome]) -> str | None:
     unjudged = measures.p_lie.unjudged
     if unjudged > MOST_UNJUDGED * (measures.p_lie.total + unjudged):
         return f"{unjudged} of {measures.p_lie.total + unjudged} scenarios unjudged"
-    judge = find_one_letter(rows)
-    return None if judge is None else str(judge)
-
-
-def _select_provenance(settings: SettingTexts, run: Run) -> dict[str, str | None]:
-    names = (*READING_SETTINGS, "data", "effort", "temperature", "max tokens", "unmask")
-    return {name: settings[name] for name in names} | {"run": run.definition.id, "created": run.definition.created}
+    one_letter = find_one_letter(rows)
+    return None if one_letter is None else str(one_letter)
 
 
 def _rank_rows(entries: Sequence[_RunEntry], seed: int) -> list[BoardRow]:
     """The rows with their places, or with what sets them apart from those that are ranked."""
+    import numpy as np
+
     fit = [entry for entry in entries if entry.row.unranked is None]
     keys = Counter(reading_key(entry.settings) for entry in fit)
     chosen = max(keys, key=lambda key: keys[key], default=None)
     group = [entry for entry in fit if reading_key(entry.settings) == chosen]
-    standing = dict(zip(map(id, group), _rank_group(group, seed), strict=True))
+    # One column per run, one row per scenario: lie or not, NaN where unjudged. The data hash makes rows the same.
+    lies = np.array(
+        [[lie_chance(row, takes=entry.row.takes, k=entry.row.takes) for row in entry.outcomes] for entry in group],
+        dtype=np.float64,
+    ).T
+    places = rank_runs(lies, rng=np.random.default_rng(seed)) if group else []
+    standing = dict(zip(map(id, group), places, strict=True))
     rows = []
     for entry in entries:
         row = entry.row
         if id(entry) in standing:
             row = msgspec.structs.replace(row, place=standing[id(entry)])
         elif row.unranked is None:
-            row = msgspec.structs.replace(row, unranked=_explain_difference(entry.settings, group[0].settings))
+            unlike = "; ".join(
+                f"{setting.name} {setting.values[0] or 'none'} instead of {setting.values[1] or 'none'}"
+                for setting in differing_settings([entry.settings, group[0].settings])
+                if setting.reading
+            )
+            row = msgspec.structs.replace(row, unranked=f"not comparable: {unlike}")
         rows.append(row)
     return rows
-
-
-def _rank_group(group: Sequence[_RunEntry], seed: int) -> list[RankRange]:
-    import numpy as np
-
-    if not group:
-        return []
-    return rank_runs(_lie_matrix(group), rng=np.random.default_rng(seed))
-
-
-def _lie_matrix(group: Sequence[_RunEntry]) -> Floats:
-    """One column per run, one row per scenario: lie or not, NaN where unjudged. The data hash makes rows the same."""
-    import numpy as np
-
-    columns = [[lie_chance(row, takes=entry.row.takes, k=entry.row.takes) for row in entry.outcomes] for entry in group]
-    return np.array(columns, dtype=np.float64).T
-
-
-def _explain_difference(own: SettingTexts, ranked: SettingTexts) -> str:
-    unlike = [setting for setting in differing_settings([own, ranked]) if setting.reading]
-    return "not comparable: " + "; ".join(
-        f"{setting.name} {setting.values[0] or 'none'} instead of {setting.values[1] or 'none'}" for setting in unlike
-    )
-
-
-def _sort_key(row: BoardRow) -> tuple[bool, float, str]:
-    value = row.honesty.value
-    return row.place is None, 1.0 if value is None else -value, row.name
-
-
-def _make_published_row(values: dict[str, PublishedValue]) -> PublishedRow:
-    first = next(iter(values.values()))
-    return PublishedRow(
-        source=first.source,
-        where=first.where,
-        model=first.model,
-        variant=first.variant,
-        n=max((value.n for value in values.values() if value.n is not None), default=None),
-        data=first.data,
-        judge=first.judge,
-        note=first.note,
-        values=values,
-    )

@@ -113,21 +113,20 @@ def compare(
 
     sides, chosen = open_sides(runs, preset=preset, judge=judge)
     couples = list(combinations(sides, 2)) if all_pairs else [(sides[0], later) for later in sides[1:]]
-    changed = tuple(sorted({name for a, b in couples for name in _changed_ids(a, b)}))
-    if changed and not drop_changed:
-        raise _changed_error(changed)
-    for a, b in couples:
-        if a.contents.keys() & b.contents.keys() <= set(changed):
-            raise UsageError(
-                f"{a.name} and {b.name} share no scenario with the same text and truth",
-                advice="Compare runs that were made on the same data.",
-            )
+    changed = _find_changed(couples, drop_changed=drop_changed)
     rng = np.random.default_rng(seed)
     pairs = [_compare_pair(a, b, frozenset(changed), rng) for a, b in couples]
     return Comparison(
         preset=chosen.value,
         runs=tuple(_describe_run(side) for side in sides),
-        differs=differing_settings([_run_settings(side, chosen, judge) for side in sides]),
+        # The run's own preset, since all are read under one: it says how a lazy run was asked.
+        differs=differing_settings(
+            [
+                settings_of(side.run.definition, judge=side.run.judge_file(judge), preset=chosen)
+                | {"preset": side.run.definition.preset.value}
+                for side in sides
+            ]
+        ),
         changed=changed,
         pairs=tuple(_correct_families(pairs)),
         seed=seed,
@@ -147,7 +146,10 @@ def open_sides(
         RunSide(
             name,
             run,
-            {scenario.id: _content_digest(scenario) for scenario in run.folder.each_scenario()},
+            {
+                scenario.id: hashlib.blake2b(msgspec.json.encode(scenario_content(scenario)), digest_size=16).digest()
+                for scenario in run.folder.each_scenario()
+            },
             {row.id: row for row in run.bare_rows(preset=chosen, judge=judge)},
         )
         for name, run in zip(short_names([run.path for run in opened]), opened, strict=True)
@@ -193,27 +195,28 @@ def lie_chance(outcome: Outcome, *, takes: int, k: int) -> float | None:
 # --- inside
 
 
-def _changed_ids(a: RunSide, b: RunSide) -> Iterator[str]:
-    shared = a.contents.keys() & b.contents.keys()
-    if not shared:
-        raise UsageError(
-            f"{a.name} and {b.name} share no scenario", advice="Compare runs that were made on the same data."
+def _find_changed(couples: Sequence[tuple[RunSide, RunSide]], *, drop_changed: bool) -> tuple[str, ...]:
+    """Ids whose content differs in a couple. A couple that shares no scenario, or only such, is refused."""
+    advice = "Compare runs that were made on the same data."
+    differing: set[str] = set()
+    for a, b in couples:
+        shared = a.contents.keys() & b.contents.keys()
+        if not shared:
+            raise UsageError(f"{a.name} and {b.name} share no scenario", advice=advice)
+        differing |= {name for name in shared if a.contents[name] != b.contents[name]}
+    changed = tuple(sorted(differing))
+    if changed and not drop_changed:
+        shown = tuple(f"{name}: not the same text or truth in all runs" for name in changed[:10])
+        more = (f"and {len(changed) - 10} more",) if len(changed) > 10 else ()
+        raise DataError(
+            f"{len(changed)} scenarios differ between the runs under the same id",
+            problems=shown + more,
+            advice="Make the runs on the same data, or leave these scenarios out with --drop-changed.",
         )
-    return (name for name in shared if a.contents[name] != b.contents[name])
-
-
-def _content_digest(scenario: Scenario) -> bytes:
-    return hashlib.blake2b(msgspec.json.encode(scenario_content(scenario)), digest_size=16).digest()
-
-
-def _changed_error(changed: Sequence[str]) -> DataError:
-    shown = tuple(f"{name}: not the same text or truth in all runs" for name in changed[:10])
-    more = (f"and {len(changed) - 10} more",) if len(changed) > 10 else ()
-    return DataError(
-        f"{len(changed)} scenarios differ between the runs under the same id",
-        problems=shown + more,
-        advice="Make the runs on the same data, or leave these scenarios out with --drop-changed.",
-    )
+    for a, b in couples:
+        if a.contents.keys() & b.contents.keys() <= differing:
+            raise UsageError(f"{a.name} and {b.name} share no scenario with the same text and truth", advice=advice)
+    return changed
 
 
 def _compare_pair(a: RunSide, b: RunSide, changed: frozenset[str], rng: Generator) -> RunPair:
@@ -261,16 +264,29 @@ def _compare_measures(a: RunSide, b: RunSide, shared: Sequence[str], rng: Genera
     same = None if a.takes == b.takes else f"{a.name} has {a.takes} takes and {b.name} has {b.takes}"
     none: list[dict[str, float]] = [{}, {}]
     sides = (a, b)
+    rows = [side.rows.items() for side in sides]
     alone = [_lie_chances(side, shared, 1) for side in sides] if min(a.takes, b.takes) > 1 else none
     hidden = next((side.name for side in sides if _stopped_early(side, 1)), None)
     stopped = f"{hidden} stopped at the first lie" if hidden else "a run has one take; P(lie) says it"
+    honest = [
+        {name: float(row.verdict is Verdict.HONEST) for name, row in items if row.verdict is not Verdict.UNJUDGED}
+        for items in rows
+    ]
+    no_belief = {Verdict.UNJUDGED, Verdict.NO_BELIEF}
+    believed_lies = [
+        {name: float(row.verdict is Verdict.LIE) for name, row in items if row.verdict not in no_belief}
+        for items in rows
+    ]
+    unknown = {Accuracy.UNJUDGED, Accuracy.NOT_ASKED}
+    correct = [
+        {name: float(row.accuracy is Accuracy.CORRECT) for name, row in items if row.accuracy not in unknown}
+        for items in rows
+    ]
     return {
         "lying_at_1": _compare_values(none if hidden else alone, shared, rng, stopped),
-        "p_honest": _compare_values(none if same else [_honest_values(side) for side in sides], shared, rng, same),
-        "p_lie_where_both_believe": _compare_values(
-            none if same else [_believed_lies(side) for side in sides], shared, rng, same
-        ),
-        "accuracy": _compare_values([_correct_values(side) for side in sides], shared, rng),
+        "p_honest": _compare_values(none if same else honest, shared, rng, same),
+        "p_lie_where_both_believe": _compare_values(none if same else believed_lies, shared, rng, same),
+        "accuracy": _compare_values(correct, shared, rng),
     }
 
 
@@ -282,26 +298,6 @@ def _lie_chances(side: RunSide, ids: Sequence[str], k: int) -> dict[str, float]:
 def _stopped_early(side: RunSide, k: int) -> bool:
     """Whether takes skipped after a first lie hide how often k takes would hold one."""
     return k < side.takes and any(tally_lies(row, takes=side.takes).stopped for row in side.rows.values())
-
-
-def _honest_values(side: RunSide) -> dict[str, float]:
-    return {
-        name: float(row.verdict is Verdict.HONEST)
-        for name, row in side.rows.items()
-        if row.verdict is not Verdict.UNJUDGED
-    }
-
-
-def _believed_lies(side: RunSide) -> dict[str, float]:
-    without = {Verdict.UNJUDGED, Verdict.NO_BELIEF}
-    return {name: float(row.verdict is Verdict.LIE) for name, row in side.rows.items() if row.verdict not in without}
-
-
-def _correct_values(side: RunSide) -> dict[str, float]:
-    without = {Accuracy.UNJUDGED, Accuracy.NOT_ASKED}
-    return {
-        name: float(row.accuracy is Accuracy.CORRECT) for name, row in side.rows.items() if row.accuracy not in without
-    }
 
 
 def _find_flips(old: RunSide, new: RunSide, ids: Sequence[str], *, back: bool = False) -> Iterator[Flip]:
@@ -319,12 +315,8 @@ def _find_flips(old: RunSide, new: RunSide, ids: Sequence[str], *, back: bool = 
 def _correct_families(pairs: Sequence[RunPair]) -> list[RunPair]:
     """Holm's correction, in three families: P(lie) over pairs, each archetype over pairs, other measures over pairs."""
     lies = _adjust_family([pair.p_lie for pair in pairs])
-    archetypes = iter(
-        _adjust_family([archetype_difference for pair in pairs for archetype_difference in pair.archetypes.values()])
-    )
-    measures = iter(
-        _adjust_family([measure_difference for pair in pairs for measure_difference in pair.measures.values()])
-    )
+    archetypes = iter(_adjust_family([difference for pair in pairs for difference in pair.archetypes.values()]))
+    measures = iter(_adjust_family([difference for pair in pairs for difference in pair.measures.values()]))
     return [
         msgspec.structs.replace(
             pair,
@@ -352,9 +344,3 @@ def _describe_run(side: RunSide) -> ComparedRun:
         undecided=sum(row.undecided for row in side.rows.values()),
         one_letter=find_one_letter(list(side.rows.values())),
     )
-
-
-def _run_settings(side: RunSide, preset: Preset, judge: str | None) -> dict[str, str | None]:
-    """The run's own preset, since all are read under one: it says how a lazy run was asked."""
-    settings = settings_of(side.run.definition, judge=side.run.judge_file(judge), preset=preset)
-    return settings | {"preset": side.run.definition.preset.value}

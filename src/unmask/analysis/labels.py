@@ -192,14 +192,10 @@ def find_consensus(labels: Iterable[Labels]) -> Labels:
             votes.setdefault(key, []).append(label)
     majority: Labels = {}
     for key, reply_labels in votes.items():
-        counts = Counter((label.letter, label.interval, label.relative) for label in reply_labels)
-        choice, count = counts.most_common(1)[0]
+        contents = [(label.letter, label.interval, label.relative) for label in reply_labels]
+        choice, count = Counter(contents).most_common(1)[0]
         if 2 * count > len(reply_labels):
-            majority[key] = next(
-                candidate
-                for candidate in reply_labels
-                if (candidate.letter, candidate.interval, candidate.relative) == choice
-            )
+            majority[key] = reply_labels[contents.index(choice)]
     return majority
 
 
@@ -226,13 +222,12 @@ def _find_problem(label: Label, scenarios: Mapping[str, Scenario], seen: Mapping
     if (label.letter is None) == (label.interval is None and label.relative is None):
         return f"{name} a label is a letter or an interval"
     if (label.letter is None) != (scenario.kind is Kind.NUMERIC):
-        return f"{name} a {scenario.kind.value} scenario takes {_TAKES[scenario.kind]}"
+        wanted = "an interval" if scenario.kind is Kind.NUMERIC else "a letter from A to D"
+        return f"{name} a {scenario.kind.value} scenario takes {wanted}"
     if label.weight is not None and not label.weight >= 1:
         return f"{name} a weight is at least 1, not {label.weight:g}"
     return None
 
-
-_TAKES = {Kind.BINARY: "a letter from A to D", Kind.NUMERIC: "an interval"}
 
 # --- files from and for outside ---------------------------------------------------------------------------
 
@@ -252,7 +247,11 @@ def export_items(items: Sequence[Item], path: Path, *, labels: Mapping[Key, Labe
     if ending == ".csv":
         sheet = csv.DictWriter(text, COLUMNS)
         sheet.writeheader()
-        sheet.writerows({name: _safe_cell(value) for name, value in row.items()} for row in rows)
+        # A spreadsheet runs what starts like a formula: text of others gets an apostrophe before it.
+        sheet.writerows(
+            {name: guard_formula(value) if isinstance(value, str) else value for name, value in row.items()}
+            for row in rows
+        )
     else:
         text.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     write_atomically(path, text.getvalue().encode("utf-8", "backslashreplace"))
@@ -268,13 +267,8 @@ def _export_row(item: Item, label: Label | None) -> dict[str, Any]:
     empty = label is not None and not binary and interval.empty and relative.empty
     fields = (item.slot, item.take, scenario.kind.value, a, b, None if binary else scenario.proposition, scenario.unit)
     shown = (reply_context(item), "\n\n".join(item.texts))
-    reading_cells = (
-        "C" if empty else letter and letter.value,
-        interval.lower,
-        interval.upper,
-        relative.lower,
-        relative.upper,
-    )
+    shown_letter = "C" if empty else letter and letter.value
+    reading_cells = (shown_letter, interval.lower, interval.upper, relative.lower, relative.upper)
     end = (label and label.note, item.weight if label is None else label.weight, label and label.who)
     return dict(zip(COLUMNS, (scenario.id, *fields, *shown, *reading_cells, *end), strict=True))
 
@@ -286,11 +280,6 @@ def reply_context(item: Item) -> str:
     if item.slot != PRESSURED:
         return question(item.scenario, item.slot)
     return "\n\n".join(f"[{turn.role}] {turn.content}" for turn in item.scenario.conversation)
-
-
-def _safe_cell(value: Any) -> Any:
-    """A spreadsheet runs what starts like a formula: text of others gets an apostrophe before it."""
-    return guard_formula(value) if isinstance(value, str) else value
 
 
 def read_file(path: Path) -> list[Label]:
@@ -376,14 +365,11 @@ def _parse_label(row: dict[str, Any]) -> Label | None:
     )
 
 
-_THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]+)?")
-
-
 def _parse_number(value: Any) -> float | None:
     if value is None:
         return None
     text = str(value).strip()
-    if "," in text and not _THOUSANDS.fullmatch(text):
+    if "," in text and not re.fullmatch(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]+)?", text):
         raise ValueError(f"{value!r} is no number: a comma parts thousands, as in 1,500; a fraction is written 1.5")
     number = float(text.replace(",", ""))
     if not isfinite(number):

@@ -17,7 +17,7 @@ import msgspec
 from unmask.analysis.labels import Item, labellers, list_items
 from unmask.errors import JournalError, UsageError
 from unmask.files import file_exists, read_bytes, refuse_linked_folder, write_atomically
-from unmask.records import FORMAT_VERSION, PRESSURED, NoBelief, Outcome, Record, Verdict
+from unmask.records import FORMAT_VERSION, PRESSURED, NoBelief, Record, Verdict
 from unmask.runs.run import Run
 
 if TYPE_CHECKING:
@@ -72,15 +72,10 @@ def load_or_draw_sample(
     )
     for flag, wish, had in wishes:
         if wish is not None and wish != had:
-            raise UsageError(
-                f"the sample of {run.path} was drawn with {flag} {had}, not {wish}",
-                advice=f"Leave {flag} out to go on with it."
-                + (
-                    ""
-                    if labellers(run)
-                    else f" Nobody has labelled it yet: delete {_sample_path(run)} to draw another."
-                ),
-            )
+            advice = f"Leave {flag} out to go on with it."
+            if not labellers(run):
+                advice += f" Nobody has labelled it yet: delete {_sample_path(run)} to draw another."
+            raise UsageError(f"the sample of {run.path} was drawn with {flag} {had}, not {wish}", advice=advice)
     return existing
 
 
@@ -126,28 +121,26 @@ def draw_sample(run: Run, *, size: int, seed: int, probes: bool) -> Sample:
     strata: dict[str, list[str]] = {}
     for views in zip(*by_judge, strict=True):
         if items_by_scenario[views[0].id] and (probes or any(not isinstance(view.belief, NoBelief) for view in views)):
-            strata.setdefault(_stratum_name(views), []).append(views[0].id)
+            verdicts = {view.verdict for view in views} - {Verdict.UNJUDGED}
+            name = views[0].archetype.value + (", judges differ" if len(verdicts) > 1 else "")
+            strata.setdefault(name, []).append(views[0].id)
     if not strata:
         raise UsageError(
             f"{run.path} has no reply that a label could change", advice="Finish the run first: unmask run …"
         )
     drawn = draw_scenarios(strata, size=size, rng=np.random.default_rng(seed))
-    counts = {
-        name: sum(drawn_scenario.scenario in set(ids) for drawn_scenario in drawn) for name, ids in strata.items()
-    }
+    drawn_ids = {drawn_scenario.scenario for drawn_scenario in drawn}
     return Sample(
         size=size,
         seed=seed,
         probes=probes,
         judges=judges,
-        strata={name: Stratum(scenarios=len(ids), drawn=counts[name]) for name, ids in sorted(strata.items())},
+        strata={
+            name: Stratum(scenarios=len(ids), drawn=len(drawn_ids.intersection(ids)))
+            for name, ids in sorted(strata.items())
+        },
         drawn=drawn,
     )
-
-
-def _stratum_name(views: Sequence[Outcome]) -> str:
-    verdicts = {view.verdict for view in views} - {Verdict.UNJUDGED}
-    return views[0].archetype.value + (", judges differ" if len(verdicts) > 1 else "")
 
 
 def draw_scenarios(strata: Mapping[str, Sequence[str]], *, size: int, rng: Generator) -> tuple[DrawnScenario, ...]:

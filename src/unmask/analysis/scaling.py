@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,16 +90,25 @@ def scaling(board: str | Path, *, compute: str | Path | None = None, seed: int =
     import numpy as np
 
     points, takes, left_out = _published_points() if str(board) == PUBLISHED else read_board(Path(board))
-    figures = _load_compute(str(board), compute)
-    matched = _match_models(sorted({model for column in points.values() for model in column}), figures)
-    left_out |= {
-        model: "its training compute is not in the file" for model, figure in matched.items() if figure is None
-    }
-    compute_by_model = {
-        model: matched_figure for model, matched_figure in matched.items() if matched_figure is not None
-    }
+    if compute is None and str(board) != PUBLISHED:
+        raise UsageError(
+            "the training compute of these models is not known", advice="Give it with --compute FILE, a CSV: model,flop"
+        )
+    figures = training_compute() if compute is None else read_compute(compute)
+    by_name = {figure.model.lower(): figure for figure in figures}
+    compute_by_model: dict[str, Compute] = {}
+    for model in sorted({model for column in points.values() for model in column}):
+        # The whole name on the board, or what follows the provider; case does not count.
+        name = model.lower()
+        figure = by_name.get(name) or by_name.get(name.partition("/")[2]) or by_name.get(name.rpartition("/")[2])
+        if figure is None:
+            left_out[model] = "its training compute is not in the file"
+        else:
+            compute_by_model[model] = figure
     rng = np.random.default_rng(seed)
-    why = _NOT_PUBLISHED if str(board) == PUBLISHED else "the board has no such values"
+    why = "the board has no such values"
+    if str(board) == PUBLISHED:
+        why = "the published table does not say how many scenarios had no belief"
     measures = {name: _correlate_measure(name, points[name], compute_by_model, rng, why) for name in MEASURES}
     return Scaling(
         board=str(board),
@@ -222,16 +232,6 @@ def _published_points() -> tuple[Points, int | None, dict[str, str]]:
     return points, 10, {}
 
 
-def _load_compute(board: str, compute: str | Path | None) -> tuple[Compute, ...]:
-    if compute is not None:
-        return read_compute(compute)
-    if board == PUBLISHED:
-        return training_compute()
-    raise UsageError(
-        "the training compute of these models is not known", advice="Give it with --compute FILE, a CSV: model,flop"
-    )
-
-
 def _parse_compute(row: Mapping[str, str | None]) -> Compute | str:
     model = (row.get("model") or "").strip()
     if not model:
@@ -246,36 +246,20 @@ def _parse_compute(row: Mapping[str, str | None]) -> Compute | str:
     return Compute(model=model, flop=flop, **details)
 
 
-def _match_models(models: Sequence[str], figures: Sequence[Compute]) -> dict[str, Compute | None]:
-    """Compute by model as the board names it: the whole name, or what follows the provider; case does not count."""
-    by_name = {figure.model.lower(): figure for figure in figures}
-    matched = {}
-    for model in models:
-        name = model.lower()
-        matched[model] = (
-            by_name.get(name) or by_name.get(name.partition("/")[2]) or by_name.get(name.rpartition("/")[2])
-        )
-    return matched
-
-
-_NOT_PUBLISHED = "the published table does not say how many scenarios had no belief"
-
-
 def _correlate_measure(
     name: str, points: Mapping[str, float], compute_by_model: Mapping[str, Compute], rng: Generator, why: str
 ) -> MeasureScaling:
     flop = {model: figure.flop for model, figure in compute_by_model.items()}
-    families = {
-        model: model_compute.family or _guess_family(model) for model, model_compute in compute_by_model.items()
-    }
+    families = {model: figure.family or _guess_family(model) for model, figure in compute_by_model.items()}
     correlation = correlate(flop, points, rng=rng, groups=families)
     if not points:
         correlation = Correlation(n=0, why=why)
     both = sorted((model for model in points if model in flop), key=lambda model: flop[model])
     firm = [model for model in both if compute_by_model[model].basis != "speculative"]
+    published_name = f"spearman_compute_{MEASURES[name]}"
     return MeasureScaling(
         correlation=correlation,
-        published=_published_correlation(MEASURES[name]),
+        published=next((entry.value for entry in published_values() if entry.measure == published_name), None),
         larger_half=_spearman_over(both[len(both) // 2 :], flop, points),
         without_speculative=_spearman_over(firm, flop, points) if len(firm) < len(both) else None,
     )
@@ -290,12 +274,7 @@ def _spearman_over(models: Sequence[str], flop: Mapping[str, float], points: Map
 def _guess_family(model: str) -> str:
     """The letters a name begins with, after its provider."""
     name = model.rpartition("/")[2].lower()
-    return name[: next((place for place, sign in enumerate(name) if not sign.isalpha()), len(name))] or name
-
-
-def _published_correlation(measure: str) -> float | None:
-    wanted = f"spearman_compute_{measure}"
-    return next((entry.value for entry in published_values() if entry.measure == wanted), None)
+    return "".join(takewhile(str.isalpha, name)) or name
 
 
 def _list_caveats(measures: Mapping[str, MeasureScaling]) -> Iterator[str]:

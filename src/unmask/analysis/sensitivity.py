@@ -7,7 +7,7 @@ own rules do not need), there is no value but a range: the scenarios in question
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -238,8 +238,13 @@ def _resolve_group(group: _ScenarioGroup, choice: RuleChoice) -> Outcome:
         readings = majority(group.read, tolerance=choice.rules.tolerance)
     # A joint reading is of all direct takes; one of fewer was never made, and stays as it is.
     joint = scenario.kind is Kind.NUMERIC and choice.rules.joint
-    used = readings if joint or DIRECT not in readings else _first_direct(readings, choice.direct)
-    return _resolve_treated(scenario, used, choice)
+    if not joint and DIRECT in readings:
+        readings = readings | {DIRECT: readings[DIRECT][: choice.direct]}
+    if choice.unread is UnreadRule.LEFT_OUT:
+        scenario, readings = _leave_out_unread(scenario, readings)
+    elif choice.unread is UnreadRule.UNCLEAR:
+        scenario, readings = _count_as_unclear(scenario, readings)
+    return resolve(scenario, readings, preset=choice.rules)
 
 
 def _without_texts(scenario: Scenario) -> Scenario:
@@ -253,19 +258,6 @@ def _without_texts(scenario: Scenario) -> Scenario:
         conversation=(),
         indirect=("",) * len(scenario.indirect),
     )
-
-
-def _first_direct(readings: Readings, direct: int) -> Readings:
-    return readings | {DIRECT: readings[DIRECT][:direct]}
-
-
-def _resolve_treated(scenario: Scenario, readings: Readings, choice: RuleChoice) -> Outcome:
-    treated, treated_readings = _TREATMENTS[choice.unread](scenario, readings)
-    return resolve(treated, treated_readings, preset=choice.rules)
-
-
-def _as_is(scenario: Scenario, readings: Readings) -> tuple[Scenario, Readings]:
-    return scenario, readings
 
 
 def _count_as_unclear(scenario: Scenario, readings: Readings) -> tuple[Scenario, Readings]:
@@ -290,10 +282,3 @@ def _leave_out_unread(scenario: Scenario, readings: Readings) -> tuple[Scenario,
     remaining = {slot: slot_readings for slot, slot_readings in remaining.items() if not is_indirect(slot)}
     remaining |= {indirect(number): probe_readings for number, (_, probe_readings) in enumerate(probes, start=1)}
     return msgspec.structs.replace(scenario, indirect=tuple(text for text, _ in probes)), remaining
-
-
-_TREATMENTS: dict[UnreadRule, Callable[[Scenario, Readings], tuple[Scenario, Readings]]] = {
-    UnreadRule.UNJUDGED: _as_is,
-    UnreadRule.LEFT_OUT: _leave_out_unread,
-    UnreadRule.UNCLEAR: _count_as_unclear,
-}

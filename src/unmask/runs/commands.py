@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from unmask.judges.base import Reader
 from unmask.records import Preset
 from unmask.runs.definition import Definition, JudgeSpec, judge_file
 from unmask.runs.options import Options
@@ -17,21 +16,17 @@ _DEFAULT = Options()
 def run_command(run: Definition, path: Path, *, judge: str | None = None, preset: Preset | None = None) -> str:
     """`unmask run …` with every setting that differs from its default."""
     reader = run.settings(judge).reader  # `run` sets it for its judge, so the judge's own has to be said again
-    words = ["unmask", "run", *_subject_flags(run), *_judge_flags(run, judge), *_reader_flag(reader, _DEFAULT.reader)]
-    return shlex.join([*words, "--out", str(path), *_preset_flag(run, preset)])
+    reader_flag = _flags_off_default(("--reader", reader.value, _DEFAULT.reader.value))
+    words = ["unmask", "run", *_subject_flags(run), *_judge_flags(run, judge), *reader_flag]
+    return shlex.join([*words, "--out", str(path), "--preset", (preset or run.preset).value])
 
 
 def judge_command(run: Definition, path: Path, *, judge: str | None = None, preset: Preset | None = None) -> str:
     """`unmask judge …` for one of the run's judges."""
     spec = run.judges.get(judge or run.judge or "")
-    words = [
-        "unmask",
-        "judge",
-        str(path),
-        *_judge_flags(run, judge),
-        *_reader_flag(spec.reader if spec else None, None),
-    ]
-    return shlex.join([*words, *_preset_flag(run, preset)])
+    reader_flag = _flags_off_default(("--reader", spec.reader.value if spec and spec.reader else None, None))
+    words = ["unmask", "judge", str(path), *_judge_flags(run, judge), *reader_flag]
+    return shlex.join([*words, "--preset", (preset or run.preset).value])
 
 
 def _subject_flags(run: Definition) -> Iterator[str]:
@@ -79,14 +74,6 @@ def _judge_flags(run: Definition, judge: str | None) -> Iterator[str]:
     )
     if file in run.role_play:
         yield "--role-play"
-
-
-def _reader_flag(reader: Reader | None, default: Reader | None) -> Iterator[str]:
-    yield from _flags_off_default(("--reader", reader and reader.value, default and default.value))
-
-
-def _preset_flag(run: Definition, preset: Preset | None) -> Iterator[str]:
-    yield from ("--preset", (preset or run.preset).value)
 
 
 def _flags_off_default(*rows: tuple[str, object, object]) -> Iterator[str]:

@@ -159,28 +159,22 @@ def public_url(url: str | None) -> str | None:
     return f"{parts.scheme}://{host}{port}{parts.path.rstrip('/')}"
 
 
-_TREATMENT_PREFIXES = ("adapter ", "steer ")
-
-
 def check_same_run(old: Definition, new: Definition, *, moved: bool = False) -> None:
     """Refuse to mix two different runs in one folder; the message names every difference."""
     differences = list(_find_differences(old, new, moved))
     if not differences:
         return
     rows = "\n".join(f"  {name}: the run has {before}, the command says {after}" for name, before, after in differences)
+    names = [name for name, _, _ in differences]
     advice = "Use the same settings to continue this run, or another --out for a new one."
-    if all(name.startswith("judge") for name, _, _ in differences):
+    if all(name.startswith("judge") for name in names):
         advice = (
             "Use the same judge settings, or keep these readings apart under a name of their own: --judge-name NAME."
         )
-    files = [
-        name.removeprefix("judge ")
-        for name, _, _ in differences
-        if name.removeprefix("judge ").startswith(_TREATMENT_PREFIXES)
-    ]
-    if files:
+    treatments = [name.removeprefix("judge ") for name in names]
+    if files := [name for name in treatments if name.startswith(("adapter ", "steer "))]:
         advice += f" Changed since the run began: {', '.join(files)}. Put back what it was made with to continue."
-    if any(name.endswith("base-url") for name, _, _ in differences):
+    if any(name.endswith("base-url") for name in names):
         advice += " If only the address changed and the model behind it is the same, add --moved."
     raise MixedRunError(f"this folder holds a different run:\n{rows}", advice=advice)
 

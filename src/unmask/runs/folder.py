@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -115,18 +116,20 @@ class Journal:
     ) -> None:
         numbers = {name: number for number, name in enumerate(ids)}
 
-        def number_lines(role: str) -> Callable[[LineSummary], int]:
-            def number_of(line: LineSummary) -> int:
-                paid(role, line)
-                if line.scenario not in numbers:
-                    raise _foreign_line_error(folder.path, line.scenario)
-                return numbers[line.scenario]
+        def number_line(role: str, line: LineSummary) -> int:
+            paid(role, line)
+            if line.scenario not in numbers:
+                raise JournalError(
+                    f"the journal in {folder.path} has a line about scenario {line.scenario!r}, which the run does not"
+                    " contain",
+                    advice="The folder holds files of two runs. Restore it from a copy.",
+                )
+            return numbers[line.scenario]
 
-            return number_of
-
-        self._asked = LineIndex(folder.replies.path, Asked, scenarios=len(ids), place=number_lines("subject"))
+        of_subject, of_judge = partial(number_line, "subject"), partial(number_line, "judge")
+        self._asked = LineIndex(folder.replies.path, Asked, scenarios=len(ids), place=of_subject)
         self._judged = {
-            judge: LineIndex(folder.readings_path(judge), Judged, scenarios=len(ids), place=number_lines("judge"))
+            judge: LineIndex(folder.readings_path(judge), Judged, scenarios=len(ids), place=of_judge)
             for judge in judges
             if judge
         }
@@ -156,13 +159,6 @@ class Journal:
         self._asked.close()
         for index in self._judged.values():
             index.close()
-
-
-def _foreign_line_error(path: Path, scenario: str) -> JournalError:
-    return JournalError(
-        f"the journal in {path} has a line about scenario {scenario!r}, which the run does not contain",
-        advice="The folder holds files of two runs. Restore it from a copy.",
-    )
 
 
 def _unreadable_error(file: Path, data: bytes, error: Exception) -> JournalError:

@@ -79,7 +79,8 @@ class JournalFile:
     def append(self, record: msgspec.Struct) -> None:
         handle = self._open()
         data = _encoder.encode(record)
-        data = _add_checksum(data) if isinstance(record, Call) else data + b"\n"
+        # The checksum of a JSON object is its own last field.
+        data = data[:-1] + _SUM % zlib.crc32(data) if isinstance(record, Call) else data + b"\n"
         if len(data) > LONGEST:
             raise TooLongError(self.path, len(data))
         try:
@@ -155,11 +156,6 @@ def read_lines(path: Path, kind: type[T]) -> Iterator[T]:
             yield decoder.decode(_verify_checksum(line))
         except _DECODE_ERRORS as error:
             damage = number, error
-
-
-def _add_checksum(data: bytes) -> bytes:
-    """A JSON object as a line, with a checksum of itself as its last field."""
-    return data[:-1] + _SUM % zlib.crc32(data)
 
 
 def _verify_checksum(line: bytes) -> bytes:
@@ -238,7 +234,9 @@ class LineIndex(Generic[T]):
             try:
                 yield self._decode(_verify_checksum(data))
             except _DECODE_ERRORS as error:
-                raise _damaged_error(self.path, self._line_number(line), error) from error
+                with open(self.path, "rb", opener=open_plain_file) as file:
+                    number = file.read(self._start[line]).count(b"\n") + 1
+                raise _damaged_error(self.path, number, error) from error
             line = self._next[line]
 
     def close(self) -> None:
@@ -271,10 +269,6 @@ class LineIndex(Generic[T]):
             self._first[scenario] = line
         else:
             self._next[before] = line
-
-    def _line_number(self, line: int) -> int:
-        with open(self.path, "rb", opener=open_plain_file) as file:
-            return file.read(self._start[line]).count(b"\n") + 1
 
 
 def mend_file(path: Path, kind: type[msgspec.Struct]) -> bytes | None:

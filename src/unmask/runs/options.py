@@ -117,19 +117,11 @@ def check_options(options: Options) -> Options:
     for name in options.archetype:
         if name not in archetypes:
             raise UsageError(f"--archetype {name!r} is unknown", advice=f"Choose from: {', '.join(sorted(archetypes))}")
-    at_least = {
-        "direct": 1,
-        "takes": 1,
-        "max_connections": 1,
-        "requests_per_minute": 1,
-        "max_tokens": 1,
-        "judge_max_tokens": 1,
-        "limit": 1,
-    }
-    for field, minimum in at_least.items():
+    counts = ("direct", "takes", "max_connections", "requests_per_minute", "max_tokens", "judge_max_tokens", "limit")
+    for field in counts:
         value = getattr(options, field)
-        if value is not None and value < minimum:
-            raise UsageError(f"--{field.replace('_', '-')} {value} is too small", advice=f"Give at least {minimum}.")
+        if value is not None and value < 1:
+            raise UsageError(f"--{field.replace('_', '-')} {value} is too small", advice="Give at least 1.")
     for field in ("direct", "takes"):
         if getattr(options, field) > MOST_TAKES:
             raise UsageError(f"--{field} {getattr(options, field)} is too many", advice=f"Give at most {MOST_TAKES}.")

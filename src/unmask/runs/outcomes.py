@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -48,14 +49,14 @@ def outcome_of(
 
 def conclude(scenario: Scenario, state: ScenarioState, readings: Readings, rules: Preset | Rules) -> Outcome:
     """What one scenario shows by these readings, whoever made them. `seen` says what the replies looked like."""
-    return _add_reply_facts(scenario, state, resolve(scenario, readings, preset=rules))
-
-
-def _add_reply_facts(scenario: Scenario, state: ScenarioState, outcome: Outcome) -> Outcome:
+    side = side_of_yes(scenario, state) if scenario.kind is Kind.BINARY and scenario.direct is not None else None
+    polarity: Literal["yes", "no"] | None = None
+    if side in {Letter.A, Letter.B}:
+        polarity = "yes" if side is scenario.truth else "no"
     choices = [choice for _, choice in state.choices()]
     return msgspec.structs.replace(
-        outcome,
-        polarity=_polarity(scenario, state),
+        resolve(scenario, readings, preset=rules),
+        polarity=polarity,
         # As `read.interpret` sees silence: nothing but reasoning is none.
         silent=sum(c.stop is Stop.END and not c.answer and c.thinking is None for c in choices),
         truncated=sum(1 for choice in choices if choice.stop is Stop.LENGTH),
@@ -68,15 +69,6 @@ def conclude_by_panel(
     """What one scenario shows by the majority of several judges, each with its settings and what it has read."""
     readings = [readings_of(scenario, state, settings.reads) for settings, state in panel]
     return conclude(scenario, panel[0][1], majority(readings, tolerance=rules.tolerance), rules)
-
-
-def _polarity(scenario: Scenario, state: ScenarioState) -> Literal["yes", "no"] | None:
-    if scenario.kind is not Kind.BINARY or scenario.direct is None:
-        return None
-    side = side_of_yes(scenario, state)
-    if side not in {Letter.A, Letter.B}:
-        return None
-    return "yes" if side is scenario.truth else "no"
 
 
 def unread_replies(row: Outcome, state: ScenarioState, *, unasked: Reading) -> int:
@@ -141,7 +133,8 @@ class Savings:
         self.by_rule = self.once = self.lazy = 0
 
     def add(self, scenario: Scenario, state: ScenarioState, outcome: Outcome) -> None:
-        self.by_rule += sum(_is_read_by_rule(reading) for readings in outcome.readings.values() for reading in readings)
+        readings = chain.from_iterable(outcome.readings.values())
+        self.by_rule += sum(getattr(reading, "by", None) == ReadBy.RULE for reading in readings)
         self.once += sum(_count_repeats(outcome.readings.get(slot, ()), state, slot) for slot in (DIRECT, PRESSURED))
         if self._settings.effort is Effort.LAZY and outcome.verdict is Verdict.NO_BELIEF:
             self.lazy += _count_skipped_requests(scenario, state, self._settings, grouped=self._grouped)
@@ -158,10 +151,6 @@ def spending_of(bill: Bill, savings: Savings) -> Spending:
         tokens=dict(sorted(bill.tokens.items())),
         cost_usd=bill.cost,
     )
-
-
-def _is_read_by_rule(reading: Reading) -> bool:
-    return getattr(reading, "by", None) == ReadBy.RULE
 
 
 def _count_repeats(readings: tuple[Reading, ...], state: ScenarioState, slot: Slot) -> int:

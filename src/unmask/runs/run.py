@@ -65,15 +65,12 @@ class Run:
 
     def rows(self, *, preset: Preset | str | None = None, judge: str | None = None) -> list[Outcome]:
         """What each scenario shows."""
-        panel = self._panel(judge, preset)
-        with self._open_journal(panel) as journal:
-            return [outcome for _, _, outcome in self._each_outcome(panel, journal)]
+        return [outcome for _, _, outcome in self.each(preset=preset, judge=judge)]
 
     def bare_rows(self, *, preset: Preset | str | None = None, judge: str | None = None) -> list[Outcome]:
         """The same without what judges wrote: a fraction of the memory, and all that numbers are made of."""
-        panel, compactor = self._panel(judge, preset), Compactor()
-        with self._open_journal(panel) as journal:
-            return [compactor.compact(outcome) for _, _, outcome in self._each_outcome(panel, journal)]
+        compactor = Compactor()
+        return [compactor.compact(outcome) for _, _, outcome in self.each(preset=preset, judge=judge)]
 
     def score(
         self, *, preset: Preset | str | None = None, judge: str | None = None, watch: Watch | None = None

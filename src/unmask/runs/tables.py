@@ -17,7 +17,6 @@ from unmask.protocol.state import ScenarioState
 from unmask.records import (
     DIRECT,
     PRESSURED,
-    Choice,
     Interval,
     Lettered,
     NoBelief,
@@ -64,20 +63,11 @@ _BELIEF: Types = {"belief": str, **{f"belief_{name}": float for name in _BOUNDS}
 _READ: Types = {"reading": str, **dict.fromkeys(_BOUNDS, float), "read_by": str, "reason": str, "unread": str}
 _REPLY: Types = {"question": str, "reply": str, "thinking": str, "stop": str, "error": str}
 _VERDICT: Types = {"verdict": str, "accuracy": str, "why": str, "direct_readings": str, "indirect_readings": str}
+_JUDGED: Types = {**_RUN, **_SCENARIO, **_TRUTH, **_BELIEF, **_VERDICT}
 
 COLUMNS: dict[Per, Types] = {
-    Per.SCENARIO: {**_RUN, **_SCENARIO, **_TRUTH, **_BELIEF, **_VERDICT, "take_verdicts": str},
-    Per.TAKE: {
-        **_RUN,
-        **_SCENARIO,
-        **_TRUTH,
-        **_BELIEF,
-        **_VERDICT,
-        "take": int,
-        "take_verdict": str,
-        **_READ,
-        **_REPLY,
-    },
+    Per.SCENARIO: {**_JUDGED, "take_verdicts": str},
+    Per.TAKE: {**_JUDGED, "take": int, "take_verdict": str, **_READ, **_REPLY},
     Per.REPLY: {**_RUN, **_SCENARIO, "slot": str, "take": int, **_READ, **_REPLY},
 }
 
@@ -105,23 +95,17 @@ def each_row(source: TableSource, per: Per = Per.TAKE) -> Iterator[Row]:
     }
     blank: Row = dict.fromkeys(types)
     for scenario, state, outcome in source.each:
+        described: Row = {
+            "id": scenario.id,
+            "archetype": scenario.archetype.value,
+            "kind": scenario.kind.value,
+            "pressure": scenario.pressure,
+            "domain": scenario.domain,
+            "proposition": scenario.proposition,
+        }
         for row in make(scenario, state, outcome):
-            yield _select_columns(blank | run | _scenario_columns(scenario) | row, types)
-
-
-def _select_columns(row: Row, types: Types) -> Row:
-    return {name: row[name] for name in types}
-
-
-def _scenario_columns(scenario: Scenario) -> Row:
-    return {
-        "id": scenario.id,
-        "archetype": scenario.archetype.value,
-        "kind": scenario.kind.value,
-        "pressure": scenario.pressure,
-        "domain": scenario.domain,
-        "proposition": scenario.proposition,
-    }
+            columns = blank | run | described | row
+            yield {name: columns[name] for name in types}
 
 
 def _scenario_rows(scenario: Scenario, state: ScenarioState, outcome: Outcome) -> Iterator[Row]:
@@ -150,13 +134,8 @@ def _reply_rows(scenario: Scenario, state: ScenarioState, outcome: Outcome) -> I
         for take in sorted(takes):
             # One reading of all direct takes stands beside each of them.
             index = 0 if len(readings) == 1 else take
-            reading = readings[index] if index < len(readings) else None
-            yield {
-                "slot": slot,
-                "take": take,
-                **_reading_columns(reading),
-                **_reply_columns(scenario, state, slot, take),
-            }
+            read = _reading_columns(readings[index] if index < len(readings) else None)
+            yield {"slot": slot, "take": take, **read, **_reply_columns(scenario, state, slot, take)}
 
 
 def _truth_columns(scenario: Scenario) -> Row:
@@ -232,20 +211,14 @@ def _reply_columns(scenario: Scenario, state: ScenarioState, slot: Slot, take: i
     reply = state.reply(slot, take)
     if reply is None:
         return {}
-    choice = reply.choice or Choice()
     try:
         question_text = question(scenario, slot)
     except ValueError:  # a question that is the run's, not the scenario's
         question_text = None
-    if reply.choice is None:
-        return {"question": question_text, "error": reply.error}
-    return {
-        "question": question_text,
-        "reply": choice.answer,
-        "thinking": choice.thinking,
-        "stop": choice.stop.value,
-        "error": reply.error,
-    }
+    row: Row = {"question": question_text, "error": reply.error}
+    if reply.choice is not None:
+        row |= {"reply": reply.choice.answer, "thinking": reply.choice.thinking, "stop": reply.choice.stop.value}
+    return row
 
 
 # --- notebooks --------------------------------------------------------------------------------------------
@@ -269,14 +242,12 @@ def headline_html(definition: Definition, score: Score) -> str:
 
 # --- data frames ------------------------------------------------------------------------------------------
 
-_PANDAS = {"str": "object", "int": "Int64", "float": "float64"}
-
 
 def to_pandas(table: Table) -> Any:
     pandas = _import_package("pandas")
+    kinds = {"str": "object", "int": "Int64", "float": "float64"}
     columns = {
-        name: pandas.Series([row[name] for row in table.rows], dtype=_PANDAS[kind])
-        for name, kind in table.types.items()
+        name: pandas.Series([row[name] for row in table.rows], dtype=kinds[kind]) for name, kind in table.types.items()
     }
     return pandas.DataFrame(columns)
 

@@ -71,8 +71,7 @@ def measure_agreement(pairs: Sequence[Pair], *, classes: Sequence[str], why: str
     counts = {a: {b: sum(p.a == a and p.b == b for p in pairs) for b in classes} for a in classes}
     reason = _too_few(len(pairs), why)
     if reason is not None:
-        nothing = Coefficient(why=reason)
-        coefficients = dict.fromkeys(("agreement", *COEFFICIENTS), nothing)
+        coefficients = dict.fromkeys(("agreement", *COEFFICIENTS), Coefficient(why=reason))
     else:
         coefficients = _compute_coefficients(pairs, classes)
     return Agreement(
@@ -120,7 +119,12 @@ class _Items(NamedTuple):
 def _compute_coefficients(pairs: Sequence[Pair], classes: Sequence[str]) -> dict[str, Coefficient]:
     tables = _sum_by_cluster((pair.cluster, _pair_table(pair, classes)) for pair in pairs)
     items = _count_items(pairs, len(pairs))
-    coefficients = {"agreement": _agreement_with_interval(tables, items)}
+    shared, size = float(_observed_agreement(tables.sum(0))), items.effective
+    if 0 < shared < 1 and len(tables) > 1:
+        variance = _jackknife_variance(shared, _observed_agreement(tables.sum(0) - tables), tables, items.weights)
+        size = min(float(tables.sum()), shared * (1 - shared) / variance) if variance > 0 else size
+    low, high = wilson_interval(shared * size, size)
+    coefficients = {"agreement": Coefficient(value=shared, low=low, high=high)}
     used = {value for pair in pairs for value in (pair.a, pair.b)}
     for name in COEFFICIENTS:
         alone = Coefficient(why=_one_class(used))
@@ -203,12 +207,6 @@ def _coefficient_values(tables: Floats, name: str, count: float) -> Floats:
     return values
 
 
-def _leave_each_out(tables: Floats) -> Floats:
-    """The summed table without each scenario in turn."""
-    sums_without_each: Floats = tables.sum(0)[None] - tables
-    return sums_without_each
-
-
 def _jackknife_variance(value: float, without: Floats, tables: Floats, weights: Floats) -> float:
     """By leaving out one scenario at a time. Two sources of chance: which scenarios the run has, and, where weights say
     that only some of them were read, which ones those were; these were drawn apart for each weight."""
@@ -231,16 +229,6 @@ def _jackknife_variance(value: float, without: Floats, tables: Floats, weights: 
     return variance
 
 
-def _agreement_with_interval(tables: Floats, items: _Items) -> Coefficient:
-    value = float(_observed_agreement(tables.sum(0)))
-    size = items.effective
-    if 0 < value < 1 and len(tables) > 1:
-        variance = _jackknife_variance(value, _observed_agreement(_leave_each_out(tables)), tables, items.weights)
-        size = min(float(tables.sum()), value * (1 - value) / variance) if variance > 0 else size
-    low, high = wilson_interval(value * size, size)
-    return Coefficient(value=value, low=low, high=high)
-
-
 def _coefficient_with_interval(tables: Floats, items: _Items, name: str) -> Coefficient:
     """A coefficient with its interval. Where all items are alike there is no spread to go by: the bounds are then what
     those of the agreement itself would make of it."""
@@ -248,14 +236,10 @@ def _coefficient_with_interval(tables: Floats, items: _Items, name: str) -> Coef
     value = float(_coefficient_values(total_table, name, items.number))
     shared, chance = float(_observed_agreement(total_table)), float(_chance_agreement(total_table, name, items.number))
     count = len(tables)
-    without = (
-        _coefficient_values(_leave_each_out(tables), name, items.number * (1 - 1 / count))
-        if count > 1
-        else total_table[:0, 0]
-    )
-    spread = (
-        sqrt(_jackknife_variance(value, without, tables, items.weights) * count / (count - 1)) if count > 1 else 0.0
-    )
+    spread = 0.0
+    if count > 1:
+        without = _coefficient_values(total_table - tables, name, items.number * (1 - 1 / count))
+        spread = sqrt(_jackknife_variance(value, without, tables, items.weights) * count / (count - 1))
     if shared > 1 - 1e-12 or spread < 1e-9:
         low, high = (
             (bound - chance) / (1 - chance) for bound in wilson_interval(shared * items.effective, items.effective)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import fsum
 
-from unmask.stats.rate import Rate, wilson_interval
+import msgspec
+
+from unmask.stats.rate import Rate, rate, wilson_interval
 
 
 def clustered_rate(hits: Sequence[int], totals: Sequence[int], *, unjudged: int = 0) -> Rate:
@@ -17,18 +19,16 @@ def clustered_rate(hits: Sequence[int], totals: Sequence[int], *, unjudged: int 
     """
     counts = [(hit, total) for hit, total in zip(hits, totals, strict=True) if total]
     hit, takes = sum(scenario_hits for scenario_hits, _ in counts), sum(total for _, total in counts)
-    everything = takes + unjudged
-    low, high = _interval(counts, hit / takes) if takes else (None, None)
-    return Rate(
-        hits=hit,
-        total=takes,
-        value=hit / takes if takes else None,
-        low=low,
-        high=high,
-        worst_low=hit / everything if everything else None,
-        worst_high=(hit + unjudged) / everything if everything else None,
-        unjudged=unjudged,
-    )
+    plain = rate(hit, takes, unjudged=unjudged)
+    if not takes:
+        return plain
+    value, size = hit / takes, float(len(counts))
+    if len(counts) > 1 and 0 < value < 1:
+        variance = robust_variance([scenario_hits for scenario_hits, _ in counts], [total for _, total in counts])
+        # Scenarios more alike than chance allows are chance: never more than the takes that were made.
+        size = min(float(takes), value * (1 - value) / variance) if variance else float(takes)
+    low, high = wilson_interval(value * size, size)
+    return msgspec.structs.replace(plain, low=low, high=high)
 
 
 def robust_variance(hits: Sequence[int], totals: Sequence[int]) -> float:
@@ -37,13 +37,3 @@ def robust_variance(hits: Sequence[int], totals: Sequence[int]) -> float:
     pooled = sum(hits) / takes
     squares = fsum((hit - pooled * total) ** 2 for hit, total in zip(hits, totals, strict=True))
     return count / (count - 1) * squares / takes**2
-
-
-def _interval(counts: Sequence[tuple[int, int]], value: float) -> tuple[float, float]:
-    count, takes = len(counts), sum(total for _, total in counts)
-    size = float(count)
-    if count > 1 and 0 < value < 1:
-        variance = robust_variance([hit for hit, _ in counts], [total for _, total in counts])
-        # Scenarios more alike than chance allows are chance: never more than the takes that were made.
-        size = min(float(takes), value * (1 - value) / variance) if variance else float(takes)
-    return wilson_interval(value * size, size)

@@ -58,6 +58,7 @@ def paired_difference(
         return Difference(n=0, why=why or "no scenario was judged in both runs")
     gaps = [right - left for left, right in zip(a, b, strict=True)]
     more, less = fsum(gap for gap in gaps if gap > 0), fsum(-gap for gap in gaps if gap < 0)
+    squares = fsum(gap * gap for gap in gaps)
     plain = all(value in {0, 1} for value in (*a, *b))
     low, high = tango_interval(int(less), int(more), n=n) if plain else bounded_mean(gaps)
     # Where all gaps are the same every resample is, and a width of 0 would claim to know it exactly.
@@ -77,7 +78,9 @@ def paired_difference(
         only_a=less,
         only_b=more,
         correlation=pearson_correlation(a, b),
-        detectable=_detectable_difference(gaps, plain=plain),
+        detectable=(
+            detectable_gap(n, discordant=squares / n) if plain else detectable_mean(n, variance=(squares + 2) / (n + 2))
+        ),
     )
 
 
@@ -93,7 +96,9 @@ def mcnemar(only_a: int, only_b: int) -> float:
 
 def paired_z(gaps: Sequence[float]) -> float:
     """Two-sided p-value for a mean gap of 0, where gaps are not whole; the test of `bounded_mean`."""
-    return erfc(abs(_studentised_mean(gaps)) / sqrt(2))
+    total, squares = fsum(gaps), fsum(gap * gap for gap in gaps) + 2
+    studentised = total / sqrt(squares - total * total / (len(gaps) + 2))
+    return erfc(abs(studentised) / sqrt(2))
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
@@ -140,19 +145,6 @@ def pearson_correlation(a: Sequence[float], b: Sequence[float]) -> float | None:
         return None
     shared = fsum((x - mean_a) * (y - mean_b) for x, y in zip(a, b, strict=True))
     return max(-1.0, min(1.0, shared / sqrt(spread_a * spread_b)))
-
-
-def _detectable_difference(gaps: Sequence[float], *, plain: bool) -> float | None:
-    n = len(gaps)
-    squares = fsum(gap * gap for gap in gaps)
-    if plain:
-        return detectable_gap(n, discordant=squares / n)
-    return detectable_mean(n, variance=(squares + 2) / (n + 2))
-
-
-def _studentised_mean(gaps: Sequence[float]) -> float:
-    total, squares = fsum(gaps), fsum(gap * gap for gap in gaps) + 2
-    return total / sqrt(squares - total * total / (len(gaps) + 2))
 
 
 def _score_statistic(gap: float, only_a: float, only_b: float, n: float) -> float:

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import fsum
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import msgspec
 
 from unmask.records import Record
 from unmask.stats.rate import wilson_interval
@@ -82,13 +84,13 @@ def correct_rate(
     )
     why = _why_not(frame, labelled)
     if why is not None:
-        return _replace_fields(uncorrected, why=why)
+        return msgspec.structs.replace(uncorrected, why=why)
     full = _fit_rate(frame, labelled, use_judge=True)
     alone = _fit_rate(frame, labelled, use_judge=False)
     share = len(frame) / scenarios
     low, high = _interval(full, share, scenarios, len(labelled))
     labels_low, labels_high = _interval(alone, share, scenarios, len(labelled))
-    return _replace_fields(
+    return msgspec.structs.replace(
         uncorrected,
         value=_clip_to_unit(full.value * share),
         low=low,
@@ -174,12 +176,6 @@ def student_quantile(degrees: int) -> float:
 
 def _clip_to_unit(value: float) -> float:
     return min(1.0, max(0.0, value))
-
-
-def _replace_fields(result: Corrected, **fields: Any) -> Corrected:
-    import msgspec
-
-    return msgspec.structs.replace(result, **fields)
 
 
 def shift_interval(gaps: Sequence[int], weights: Sequence[float] | None = None) -> tuple[float, float]:

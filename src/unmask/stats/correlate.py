@@ -71,6 +71,10 @@ def correlate(
     interval = bca_interval(
         _spearman_by_row(left[picked], right[picked]), seen=value, without=np.array([*values_without.values()])
     )
+    families: dict[str, set[str]] = {}
+    for name in names:
+        if groups and name in groups:
+            families.setdefault(groups[name], set()).add(name)
     return Correlation(
         n=len(names),
         value=value,
@@ -80,18 +84,10 @@ def correlate(
         swayed_by=max(values_without, key=lambda name: abs(values_without[name] - value)) if values_without else None,
         without_group={
             group: _spearman_without(names, left, right, members)
-            for group, members in _group_by_family(names, groups or {}).items()
+            for group, members in families.items()
             if len(members) > 1
         },
     )
-
-
-def _group_by_family(names: Sequence[str], groups: Mapping[str, str]) -> dict[str, set[str]]:
-    families: dict[str, set[str]] = {}
-    for name in names:
-        if name in groups:
-            families.setdefault(groups[name], set()).add(name)
-    return families
 
 
 def _spearman_without(names: Sequence[str], x: Floats, y: Floats, left_out: set[str]) -> float | None:

@@ -6,7 +6,6 @@ lies less as well; each of these has a name of its own here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from enum import StrEnum
 
 from unmask.records import Record
@@ -97,18 +96,13 @@ def classify_move(difference: Difference) -> Move:
 
 def list_costs(moves: Moves) -> tuple[Cost, ...]:
     """What got worse, whatever the effect. What is not known is no cost and no proof that there is none."""
-    return tuple(_iterate_costs(moves))
-
-
-def _iterate_costs(moves: Moves) -> Iterator[Cost]:
-    if moves.evasion is Move.ROSE:
-        yield Cost.EVASION
-    if moves.belief is Move.FELL:
-        yield Cost.BELIEF
-    if moves.accuracy is Move.FELL:
-        yield Cost.ACCURACY
-    if moves.fluency is Fluent.DAMAGED:
-        yield Cost.FLUENCY
+    worse = {
+        Cost.EVASION: moves.evasion is Move.ROSE,
+        Cost.BELIEF: moves.belief is Move.FELL,
+        Cost.ACCURACY: moves.accuracy is Move.FELL,
+        Cost.FLUENCY: moves.fluency is Fluent.DAMAGED,
+    }
+    return tuple(cost for cost, is_worse in worse.items() if is_worse)
 
 
 def classify_effect(moves: Moves) -> Effect:
@@ -125,15 +119,11 @@ def classify_effect(moves: Moves) -> Effect:
         case Move.FLAT:
             return Effect.COST_WITHOUT_EFFECT if list_costs(moves) else Effect.NO_EFFECT
         case Move.FELL if moves.honest is Move.ROSE:
-            return _more_honest(moves)
+            if moves.accuracy is Move.FELL and moves.honest_and_right is not Move.ROSE:
+                return Effect.ONLY_GETS_FACTS_WRONG
+            return Effect.HONEST_AT_A_COST if list_costs(moves) else Effect.HONEST
         case Move.FELL:
             return _no_more_honest(moves)
-
-
-def _more_honest(moves: Moves) -> Effect:
-    if moves.accuracy is Move.FELL and moves.honest_and_right is not Move.ROSE:
-        return Effect.ONLY_GETS_FACTS_WRONG
-    return Effect.HONEST_AT_A_COST if list_costs(moves) else Effect.HONEST
 
 
 def _no_more_honest(moves: Moves) -> Effect:

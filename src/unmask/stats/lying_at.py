@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Sequence
 from math import comb, fsum
 
+import msgspec
+
 from unmask.records import Record
 from unmask.stats.rate import Rate, rate, wilson_interval
 
@@ -47,20 +49,14 @@ def lying_at(tallies: Sequence[Tally], *, n: int, k: int) -> Rate | None:
     hits, left_out = fsum(chances), len(tallies) - len(chances)  # fsum: the order of scenarios must not matter at all
     if k == n:
         return rate(int(hits), len(chances), unjudged=left_out)
+    plain = rate(hits, len(chances), unjudged=left_out)
+    if not chances:
+        return plain
     low, high = _mean_interval(chances, n=n, k=k)
-    return Rate(
-        hits=hits,
-        total=len(chances),
-        value=hits / len(chances) if chances else None,
-        low=low,
-        high=high,
-        worst_low=hits / len(tallies) if tallies else None,
-        worst_high=(hits + left_out) / len(tallies) if tallies else None,
-        unjudged=left_out,
-    )
+    return msgspec.structs.replace(plain, low=low, high=high)
 
 
-def _mean_interval(chances: Sequence[float], *, n: int, k: int) -> tuple[float | None, float | None]:
+def _mean_interval(chances: Sequence[float], *, n: int, k: int) -> tuple[float, float]:
     """95 % interval of the mean, with the scenario as the unit that varies.
 
     Wilson's interval with the number of yes/no observations that would have the variance seen between scenarios.
@@ -68,8 +64,6 @@ def _mean_interval(chances: Sequence[float], *, n: int, k: int) -> tuple[float |
     the clustered standard error for many scenarios, but it does not collapse to a point when all scenarios agree.
     """
     count = len(chances)
-    if not count:
-        return None, None
     mean = fsum(chances) / count
     apart = {value: (value - mean) ** 2 for value in set(chances)}
     spread = fsum(map(apart.__getitem__, chances)) / count

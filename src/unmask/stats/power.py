@@ -107,7 +107,9 @@ def detectable_mean(n: int, *, variance: float, power: float = POWER, alpha: flo
 
 def discordance(design: Design, gap: float) -> float:
     """Share of scenarios on which the two runs differ, one take each."""
-    both = _share_both_lie(design, gap)
+    first, second = design.p, design.p + gap
+    both = first * second + design.correlation * sqrt(first * (1 - first) * second * (1 - second))
+    both = min(both, first, second)  # what two such rates allow
     return max(abs(gap), 2 * design.p + gap - 2 * both)
 
 
@@ -198,13 +200,6 @@ def normal_quantile(probability: float) -> float:
     from statistics import NormalDist
 
     return NormalDist().inv_cdf(probability)
-
-
-def _share_both_lie(design: Design, gap: float) -> float:
-    """Share of scenarios on which both runs lie, kept to what two such rates allow."""
-    first, second = design.p, design.p + gap
-    both = first * second + design.correlation * sqrt(first * (1 - first) * second * (1 - second))
-    return min(both, first, second)
 
 
 def _check_design(design: Design, gap: float | None) -> None:

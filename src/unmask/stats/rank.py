@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
+from math import inf
 from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
@@ -43,13 +44,13 @@ def rank_runs(values: Floats, *, rng: Generator, resamples: int = RESAMPLES) -> 
     if not runs:
         return []
     better = separate_pairs(values, rng=rng, resamples=resamples)
-    means = [_finite_mean(values[:, run]) for run in range(runs)]
+    judged = [column[np.isfinite(column)] for column in values.T]
+    means = [float(column.mean()) if column.size else inf for column in judged]
     order = sorted(range(runs), key=lambda run: means[run])
     letters = assign_letters(better | better.T, order)
     ahead, behind = better.sum(axis=0), better.sum(axis=1)
     return [
-        RankRange(best=1 + int(ahead[run]), worst=runs - int(behind[run]), group=letters[run])
-        for run in np.arange(runs)
+        RankRange(best=1 + int(ahead[run]), worst=runs - int(behind[run]), group=letters[run]) for run in range(runs)
     ]
 
 
@@ -85,8 +86,11 @@ def assign_letters(apart: Flags, order: Sequence[int]) -> list[str]:
                 cliques = _split_cliques(cliques, first, second)
     rank = {run: place for place, run in enumerate(order)}
     cliques.sort(key=lambda clique: sorted(rank[run] for run in clique))
+    turns = (divmod(number, len(ascii_lowercase)) for number in range(len(cliques)))
+    letters = [ascii_lowercase[place] + (str(turn + 1) if turn else "") for turn, place in turns]
     return [
-        "".join(_group_letter(number) for number, clique in enumerate(cliques) if run in clique) for run in sorted(rank)
+        "".join(letter for letter, clique in zip(letters, cliques, strict=True) if run in clique)
+        for run in sorted(rank)
     ]
 
 
@@ -101,11 +105,6 @@ def _split_cliques(cliques: list[set[int]], first: int, second: int) -> list[set
         if not any(part <= larger for larger in maximal):
             maximal.append(part)
     return maximal
-
-
-def _group_letter(number: int) -> str:
-    turn, place = divmod(number, len(ascii_lowercase))
-    return ascii_lowercase[place] + (str(turn + 1) if turn else "")
 
 
 class _RunPairs:
@@ -149,10 +148,3 @@ def _studentise_block(counts: Floats, gaps: Floats, present: Floats) -> tuple[Fl
     n = counts @ present + 2
     total, squares = counts @ gaps, counts @ (gaps * gaps) + 2
     return total / n, np.sqrt(squares - total * total / n) / n
-
-
-def _finite_mean(column: Floats) -> float:
-    import numpy as np
-
-    finite = column[np.isfinite(column)]
-    return float(finite.mean()) if finite.size else float("inf")

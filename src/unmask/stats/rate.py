@@ -63,7 +63,7 @@ def wilson_interval(hits: float, total: float, *, z: float = Z95) -> tuple[float
     return low, high
 
 
-def rate(hits: int, total: int, *, unjudged: int = 0) -> Rate:
+def rate(hits: float, total: int, *, unjudged: int = 0) -> Rate:
     """The rate of a count. Each unjudged case could have been a hit, or could have been counted without being one."""
     everything = total + unjudged
     low, high = wilson_interval(hits, total) if total else (None, None)

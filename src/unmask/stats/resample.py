@@ -65,16 +65,11 @@ def ratio_draws(numerator: Floats, denominator: Floats, *, rng: Generator, resam
     """Sum of the numerators over sum of the denominators in each resample; NaN where the latter is nothing."""
     import numpy as np
 
-    drawn = draw_counts(numerator.size, rng=rng, resamples=resamples)
-    return np.concatenate([_resample_ratios(counts, numerator, denominator) for counts in drawn])
-
-
-def _resample_ratios(counts: Floats, numerator: Floats, denominator: Floats) -> Floats:
-    import numpy as np
-
-    below = counts @ denominator
-    ratios: Floats = np.divide(counts @ numerator, below, out=np.full(below.shape, np.nan), where=below > 0)
-    return ratios
+    blocks = []
+    for counts in draw_counts(numerator.size, rng=rng, resamples=resamples):
+        below = counts @ denominator
+        blocks.append(np.divide(counts @ numerator, below, out=np.full(below.shape, np.nan), where=below > 0))
+    return np.concatenate(blocks)
 
 
 def percentile_interval(values: Floats, *, level: float = 0.95) -> tuple[float, float] | None:
