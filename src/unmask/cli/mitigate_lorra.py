@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from unmask.cli.options import as_json as json_flag
-from unmask.cli.options import option
+from unmask.cli.options import json_flag, option
 
 if TYPE_CHECKING:
     from unmask.whitebox.lorra import LorraJob, LorraRecord, StepReport

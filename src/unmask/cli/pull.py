@@ -9,14 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from unmask.cli.options import as_json as json_flag
-from unmask.cli.options import option
+from unmask.cli.options import json_flag, option
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.progress import Progress as RichProgress
-
-    from unmask.models.local.pull import ListedModel, Progress, Report
+    from unmask.models.local.pull import Progress, Report
 
 
 @click.command()
@@ -53,12 +49,9 @@ def _print_listing(*, to: Path | None, as_json: bool) -> None:
         click.echo(msgspec.json.encode([msgspec.to_builtins(row) for row in rows]).decode())
         return
     for row in rows:
-        click.echo(_format_listed(row))
-
-
-def _format_listed(row: ListedModel) -> str:
-    where = row.path or f"not here: unmask pull {row.name}"
-    return f"{row.name}  {row.size / 1e6:,.0f} MB  {row.licence}\n  {row.about}\n  sha256 {row.sha256}\n  {where}"
+        where = row.path or f"not here: unmask pull {row.name}"
+        click.echo(f"{row.name}  {row.size / 1e6:,.0f} MB  {row.licence}\n  {row.about}")
+        click.echo(f"  sha256 {row.sha256}\n  {where}")
 
 
 def _fetch_model(name: str, *, to: Path | None, as_json: bool) -> None:
@@ -86,19 +79,16 @@ def show_progress(name: str, *, total: int, quiet: bool) -> Iterator[Report]:
     if quiet:
         yield lambda _: None
     elif console.is_terminal:
-        with _progress_bar(console) as bar:
+        from rich import progress
+
+        title, note = progress.TextColumn("{task.description}"), progress.TextColumn("{task.fields[note]}")
+        numbers = progress.DownloadColumn(), progress.TransferSpeedColumn(), progress.TimeRemainingColumn()
+        columns = title, progress.BarColumn(), *numbers, note
+        with progress.Progress(*columns, console=console, transient=True) as bar:
             task = bar.add_task(name, total=total, note="")
             yield lambda step: bar.update(task, completed=step.done, note=step.note)
     else:
         yield _line_reporter(name)
-
-
-def _progress_bar(console: Console) -> RichProgress:
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
-
-    name, note = TextColumn("{task.description}"), TextColumn("{task.fields[note]}")
-    numbers = DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()
-    return Progress(name, BarColumn(), *numbers, note, console=console, transient=True)
 
 
 def _line_reporter(name: str) -> Report:
