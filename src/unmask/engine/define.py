@@ -152,12 +152,17 @@ def create_or_continue(folder: Folder, wanted: Definition, dataset: Dataset, *, 
     else:
         old = folder.definition()
         check_same_run(old, wanted, moved=moved)
+        judges = old.judges
+        if old.reader is not wanted.reader:  # those of a run that goes on with another reader keep theirs
+            judges = {
+                file: msgspec.structs.replace(spec, reader=spec.reader or old.reader) for file, spec in judges.items()
+            }
         definition = msgspec.structs.replace(
             wanted,
             id=old.id,
             created=old.created,
             unmask=old.unmask,
-            judges={**_keep_readers(old, wanted), **wanted.judges},
+            judges={**judges, **wanted.judges},
             role_play=_merge_names(old.role_play, wanted.role_play),
         )
         if definition != old:
@@ -188,13 +193,6 @@ def add_judge(
         folder.write_definition(wanted)
     folder.mend(file)
     return wanted
-
-
-def _keep_readers(old: Definition, wanted: Definition) -> dict[str, JudgeSpec]:
-    """The judges of a run that is continued with another reader: they keep the one they have read with."""
-    if old.reader is wanted.reader:
-        return old.judges
-    return {file: msgspec.structs.replace(spec, reader=spec.reader or old.reader) for file, spec in old.judges.items()}
 
 
 def _merge_names(before: tuple[str, ...], now: tuple[str, ...]) -> tuple[str, ...]:
