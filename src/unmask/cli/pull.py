@@ -31,39 +31,28 @@ def pull(name: str | None, *, listed: bool, to: Path | None, as_json: bool) -> N
     An interrupted pull continues where it stopped. Nothing in the fetched packages is run, and a file is only used
     once its SHA-256 is the one in the catalogue.
     """
-    if listed:
-        _print_listing(to=to, as_json=as_json)
-    elif name is None:
-        raise click.UsageError("which model? unmask pull --list shows them")
-    else:
-        _fetch_model(name, to=to, as_json=as_json)
+    import msgspec
 
-
-def _print_listing(*, to: Path | None, as_json: bool) -> None:
-    from unmask.models.local.pull import list_models
-
-    rows = list_models(to=to)
-    if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.encode([msgspec.to_builtins(row) for row in rows]).decode())
-        return
-    for row in rows:
-        where = row.path or f"not here: unmask pull {row.name}"
-        click.echo(f"{row.name}  {row.size / 1e6:,.0f} MB  {row.licence}\n  {row.about}")
-        click.echo(f"  sha256 {row.sha256}\n  {where}")
-
-
-def _fetch_model(name: str, *, to: Path | None, as_json: bool) -> None:
     from unmask.models.local.catalogue import find_entry
+    from unmask.models.local.pull import list_models
     from unmask.models.local.pull import pull as fetch
 
+    if listed:
+        rows = list_models(to=to)
+        if as_json:
+            click.echo(msgspec.json.encode([msgspec.to_builtins(row) for row in rows]).decode())
+            return
+        for row in rows:
+            where = row.path or f"not here: unmask pull {row.name}"
+            click.echo(f"{row.name}  {row.size / 1e6:,.0f} MB  {row.licence}\n  {row.about}")
+            click.echo(f"  sha256 {row.sha256}\n  {where}")
+        return
+    if name is None:
+        raise click.UsageError("which model? unmask pull --list shows them")
     wanted = find_entry(name)
     with show_progress(wanted.name, total=wanted.size, quiet=as_json) as report:
         path = fetch(name, to=to, report=report)
     if as_json:
-        import msgspec
-
         click.echo(msgspec.json.encode({"name": wanted.name, "path": str(path), "sha256": wanted.sha256}).decode())
     else:
         model = f"gguf:{path}" if to else f"embedded/{wanted.name}"

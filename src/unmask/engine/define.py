@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import msgspec
 
 from unmask import __version__
 from unmask.data.dataset import Dataset
-from unmask.data.polarity import load_answers, question_key, store_answer
+from unmask.data.polarity import load_answers, question_key
 from unmask.errors import MissingError, UsageError
 from unmask.files import file_exists
 from unmask.judges.base import JUDGES, Style
@@ -208,12 +207,3 @@ def with_polarity(dataset: Dataset) -> tuple[Scenario, ...]:
         side = sides.get(question_key(scenario)) if scenario.yes_means is None and scenario.direct else None
         scenarios.append(msgspec.structs.replace(scenario, yes_means=side) if isinstance(side, Letter) else scenario)
     return tuple(scenarios)
-
-
-def polarity_learner(dataset: Dataset, judge: str) -> Callable[[Scenario, Letter], None]:
-    """Stores what a judge says about a question's polarity beside the data, for every later run."""
-
-    def learn(scenario: Scenario, side: Letter) -> None:
-        store_answer(dataset, scenario=scenario, letter=side, judge=judge)
-
-    return learn

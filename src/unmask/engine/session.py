@@ -15,7 +15,7 @@ from contextlib import contextmanager
 import msgspec
 
 from unmask.data.dataset import Dataset
-from unmask.engine.define import polarity_learner
+from unmask.data.polarity import store_answer
 from unmask.engine.executor import Executor, Route
 from unmask.engine.loop import call_repeatedly
 from unmask.engine.work import JUDGE, SUBJECT, Workload
@@ -24,6 +24,7 @@ from unmask.models.base import Model
 from unmask.models.endpoint import Endpoint, Limits
 from unmask.models.prices import Price, find_price
 from unmask.protocol.state import ScenarioState
+from unmask.records import Letter, Scenario
 from unmask.runs.cost import Bill, Purse
 from unmask.runs.definition import Definition
 from unmask.runs.folder import Folder, Journal
@@ -117,6 +118,10 @@ def open_workload(
         state.forget_errors()  # failures of earlier sessions are tried again
         return state
 
+    def learn_polarity(scenario: Scenario, side: Letter) -> None:
+        if dataset is not None:  # what a judge says is stored beside the data, for every later run
+            store_answer(dataset, scenario=scenario, letter=side, judge=judge_file)
+
     settings = definition.settings(judge_file, preset=options.preset)
     try:
         open_journals(
@@ -133,7 +138,7 @@ def open_workload(
             bill=bill,
             developer_prompt=definition.developer_prompt,
             one_call=options.one_call,
-            learn_polarity=None if dataset is None else polarity_learner(dataset, judge_file),
+            learn_polarity=learn_polarity,
         )
     finally:
         folder.replies.close()

@@ -32,7 +32,8 @@ def read_answers(calls: Sequence[Judged], *, method: Method) -> Reading:
         return Unread(f"failed: {calls[-1].error}")
     if next_attempt(calls) is not None:
         return Pending()
-    return _explain_unread(calls[-1])
+    choice = calls[-1].choices[-1] if calls[-1].choices else Choice()
+    return Unread(_unread_reason(choice), text=excerpt(choice))
 
 
 def read_side_answer(calls: Sequence[Judged], *, method: Method) -> Reading:
@@ -96,11 +97,6 @@ def _parse_module() -> ModuleType:
     """Its patterns take as long to build as the rest of a command takes to start, and are not needed before a judge has
     answered."""
     return import_module("unmask.judges.parse")
-
-
-def _explain_unread(call: Judged) -> Unread:
-    choice = call.choices[-1] if call.choices else Choice()
-    return Unread(_unread_reason(choice), text=excerpt(choice))
 
 
 def _unread_reason(choice: Choice) -> str:

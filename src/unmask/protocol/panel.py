@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 
 from unmask.protocol.intervals import all_agree, common_part
-from unmask.records import Lettered, Pending, Ranged, ReadBy, Reading, Slot, Unread
+from unmask.records import Letter, Lettered, Pending, Ranged, ReadBy, Reading, Slot, Unread
 
 PANEL = "panel:"
 """How a panel is named: `panel:openai/gpt-4o,verbatim,anthropic/claude`."""
@@ -45,11 +45,10 @@ def combine_readings(readings: Sequence[Reading], *, tolerance: float) -> Readin
 
 
 def _majority_letter(readings: Sequence[Reading], needed: int) -> Reading | None:
-    votes = Counter(reading.letter for reading in readings if isinstance(reading, Lettered))
-    for letter, count in votes.items():
-        if count >= needed:
-            behind = [reading for reading in readings if isinstance(reading, Lettered) and reading.letter is letter]
-            return Lettered(letter, by=_source_of(behind), why=f"{count} of {len(readings)} judges")
+    for letter in Letter:
+        behind = [reading for reading in readings if isinstance(reading, Lettered) and reading.letter is letter]
+        if len(behind) >= needed:
+            return Lettered(letter, by=_source_of(behind), why=f"{len(behind)} of {len(readings)} judges")
     return None
 
 

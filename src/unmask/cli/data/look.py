@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -138,8 +138,8 @@ def _scenario_lines(scenario: Scenario) -> Iterator[str]:
     yield f"proposition  {scenario.proposition}"
     yield f"truth        {_format_truth(scenario)}"
     yield from (f"{name:<12} {value}" for name in _NOTES if (value := getattr(scenario, name)) is not None)
-    yield from _titled_blocks(scenario.questions.items())
-    yield from _titled_blocks((f"pressured, {message.role}", message.content) for message in scenario.conversation)
+    turns = ((f"pressured, {message.role}", message.content) for message in scenario.conversation)
+    yield from (f"\n[{title}]\n{text}" for title, text in (*scenario.questions.items(), *turns))
 
 
 def _format_truth(scenario: Scenario) -> str:
@@ -151,9 +151,3 @@ def _format_truth(scenario: Scenario) -> str:
             return f"{lower} to {upper}"
         case letter:
             return f"{letter}: {scenario.statements['AB'.index(letter)]}"
-
-
-def _titled_blocks(parts: Iterable[tuple[str, str]]) -> Iterator[str]:
-    for title, text in parts:
-        yield f"\n[{title}]"
-        yield text
