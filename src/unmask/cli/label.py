@@ -32,17 +32,22 @@ def label(run: str, who: str | None, to: Path | None, source: Path | None, as_js
     Without --export and --import it shows one reply at a time in this terminal, without model or judge, and takes
     single keys. It can be left and taken up again at any time.
     """
-    from unmask.analysis.sampling import load_or_draw_sample
+    from unmask.analysis.labels import export_items, load_labels
+    from unmask.analysis.sampling import load_or_draw_sample, sampled_items
     from unmask.runs.run import open_run
 
     opened = open_run(run)
     if source is not None:
         _import_labels(opened, source, who, as_json=as_json)
         return
-    seed = wishes.pop("sample_seed")
-    drawn = load_or_draw_sample(opened, seed=seed, **wishes)
+    drawn = load_or_draw_sample(opened, seed=wishes.pop("sample_seed"), **wishes)
     if to is not None:
-        _export_replies(opened, drawn, to, who, as_json=as_json)
+        count = export_items(sampled_items(opened, drawn), to, labels=load_labels(opened, who) if who else None)
+        if as_json:
+            print_json({"file": str(to), "replies": count, **_sample_state(opened, drawn)})
+            return
+        click.echo(f"{count} replies of {len(drawn.drawn)} scenarios in {to}")
+        click.echo(f"Fill in `letter` (A to D), or `lower` and `upper`, then: unmask label {opened.path} --import {to}")
     elif as_json:
         print_json(_sample_state(opened, drawn))
     else:
@@ -86,18 +91,6 @@ def _import_labels(run: Run, source: Path, who: str | None, *, as_json: bool) ->
     else:
         by = crash.clean_for_terminal(", ".join(added)) or "nobody"
         click.echo(f"{len(read_labels)} labels read, {sum(added.values())} new: {by}")
-
-
-def _export_replies(run: Run, drawn: Sample, to: Path, who: str | None, *, as_json: bool) -> None:
-    from unmask.analysis.labels import export_items, load_labels
-    from unmask.analysis.sampling import sampled_items
-
-    count = export_items(sampled_items(run, drawn), to, labels=load_labels(run, who) if who else None)
-    if as_json:
-        print_json({"file": str(to), "replies": count, **_sample_state(run, drawn)})
-    else:
-        click.echo(f"{count} replies of {len(drawn.drawn)} scenarios in {to}")
-        click.echo(f"Fill in `letter` (A to D), or `lower` and `upper`, then: unmask label {run.path} --import {to}")
 
 
 def _sample_state(run: Run, drawn: Sample) -> dict[str, Any]:

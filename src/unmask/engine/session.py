@@ -10,7 +10,7 @@ import errno
 import random
 import signal
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import msgspec
 
@@ -42,6 +42,15 @@ GRACE = 5.0
 that stops by itself waits for all of them."""
 
 
+@contextmanager
+def _add_for_now(listeners: list[Callable[[], None]], listener: Callable[[], None]) -> Iterator[None]:
+    listeners.append(listener)
+    try:
+        yield
+    finally:
+        listeners.remove(listener)
+
+
 class Endpoints:
     """The gates in front of all addresses that sessions ask, one for each address."""
 
@@ -55,14 +64,9 @@ class Endpoints:
             self._gates[model.endpoint] = Endpoint(model.endpoint, self._limits, on_free=self.wake_listeners)
         return self._gates[model.endpoint]
 
-    @contextmanager
-    def listen(self, wake: Callable[[], None]) -> Iterator[None]:
+    def listen(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
         """Call `wake` whenever an endpoint has room, while the body runs."""
-        self._listeners.append(wake)
-        try:
-            yield
-        finally:
-            self._listeners.remove(wake)
+        return _add_for_now(self._listeners, wake)
 
     def wake_listeners(self, *, but: Callable[[], None] | None = None) -> None:
         """Wake all who listen, `but` for one who knows already."""
@@ -81,13 +85,8 @@ class Interruption:
     def __init__(self) -> None:
         self._listeners: list[Callable[[], None]] = []
 
-    @contextmanager
-    def listen(self, stop: Callable[[], None]) -> Iterator[None]:
-        self._listeners.append(stop)
-        try:
-            yield
-        finally:
-            self._listeners.remove(stop)
+    def listen(self, stop: Callable[[], None]) -> AbstractContextManager[None]:
+        return _add_for_now(self._listeners, stop)
 
     def request(self, number: signal.Signals) -> None:
         for stop in self._listeners:

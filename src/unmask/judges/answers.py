@@ -17,7 +17,6 @@ IN_WORDS = frozenset({Method.LETTER, Method.INTERVAL, Method.POLARITY, Method.SE
 """The questions that are answered in words, which may hold no answer. Every other question is settled by its first
 answer."""
 _EXCERPT = 200
-_WHY = 500
 
 
 def read_answers(calls: Sequence[Judged], *, method: Method) -> Reading:
@@ -87,9 +86,9 @@ def _parse_choice(choice: Choice, method: Method) -> Lettered | Ranged | None:
     complete = choice.stop in (Stop.END, Stop.OTHER)
     if method is Method.INTERVAL:
         bounds = _parse_module().find_interval(choice.text, complete=complete)
-        return bounds and Ranged(bounds.absolute, bounds.relative, by=ReadBy.JUDGE, why=_shorten(bounds.why, _WHY))
+        return bounds and Ranged(bounds.absolute, bounds.relative, by=ReadBy.JUDGE, why=_shorten(bounds.why))
     letter = _parse_module().find_letter(choice.text, complete=complete)
-    return letter and Lettered(letter.letter, by=ReadBy.JUDGE, why=_shorten(letter.why, _WHY))
+    return letter and Lettered(letter.letter, by=ReadBy.JUDGE, why=_shorten(letter.why))
 
 
 @cache
@@ -117,5 +116,5 @@ def excerpt(choice: Choice) -> str | None:
     return text if text is None or len(text) <= _EXCERPT else "…" + text[1 - _EXCERPT :]
 
 
-def _shorten(text: str, size: int) -> str | None:
+def _shorten(text: str, *, size: int = 500) -> str | None:
     return (text if len(text) <= size else text[: size - 1] + "…") or None

@@ -283,31 +283,22 @@ _WINDOW = 48
 """Characters looked back over; the longest opening, `at the very least approximately`, is shorter."""
 
 
-class _Opening(NamedTuple):
-    start: int
-    least: bool
-    most: bool
-    roughly: bool
-
-
-def _match_opening(text: str, start: int) -> _Opening:
+def _match_opening(text: str, start: int) -> re.Match[str]:
     opening = _BEFORE.search(text, max(0, start - _WINDOW), start)
-    if opening is None:
-        return _Opening(start, least=False, most=False, roughly=False)
-    return _Opening(opening.start(), bool(opening["least"]), bool(opening["most"]), bool(opening["roughly"]))
+    assert opening is not None  # every part is optional
+    return opening
 
 
 def _parse_single(text: str, number: Numeral) -> Quantity:
     opening = _match_opening(text, number.start)
-    behind = None if opening.least or opening.most else _BEHIND.match(text, number.end)
-    least = opening.least or bool(behind and behind["least"])
-    most = opening.most or bool(behind and behind["most"])
+    limit = opening if opening["least"] or opening["most"] else _BEHIND.match(text, number.end)
+    least, most = (limit["least"], limit["most"]) if limit else (None, None)
     return Quantity(
         value=Interval(None if most else number.value, None if least else number.value),
-        span=(opening.start, number.end),
+        span=(opening.start(), number.end),
         unit=_find_unit(text, number),
         percent=number.percent,
-        approximate=opening.roughly,
+        approximate=bool(opening["roughly"]),
     )
 
 
@@ -366,13 +357,13 @@ def _parse_spread(text: str, middle: Numeral, spread: Numeral) -> Quantity:
 def _parse_bounds(text: str, first: Numeral, second: Numeral) -> Quantity | None:
     """`at least 3 but no more than 5`."""
     opening, joint = _match_opening(text, first.start), _BUT.fullmatch(text, first.end, second.start)
-    if joint is None or not ((opening.least and joint["most"]) or (opening.most and joint["least"])):
+    if joint is None or not ((opening["least"] and joint["most"]) or (opening["most"] and joint["least"])):
         return None
-    low, high = (_share_scale(first, second), second) if opening.least else (second, _share_scale(first, second))
+    low, high = (_share_scale(first, second), second) if opening["least"] else (second, _share_scale(first, second))
     if low.value > high.value:
         return None
     percent = first.percent or second.percent
-    return _build_quantity(text, Interval(low.value, high.value), second, start=opening.start, percent=percent)
+    return _build_quantity(text, Interval(low.value, high.value), second, start=opening.start(), percent=percent)
 
 
 def _parse_range(text: str, first: Numeral, second: Numeral) -> Quantity | None:
@@ -382,7 +373,7 @@ def _parse_range(text: str, first: Numeral, second: Numeral) -> Quantity | None:
         start = between.start() if _AND.fullmatch(text, first.end, second.start) else None
         low, high = min(low, high), max(low, high)
     else:
-        start = _match_opening(text, first.start).start if _is_range(text, first, second) else None
+        start = _match_opening(text, first.start).start() if _is_range(text, first, second) else None
         if high < low < 0:  # `-3 to -5`
             low, high = high, low
     if start is None or low > high:  # `won 3 to 2`, `from 5 to 3`

@@ -116,7 +116,8 @@ def by_rule(
     scenario: Scenario, slot: Slot, text: str, *, yes_means: Letter | Pending, reader: Reader
 ) -> Reading | None:
     """A bare yes or no in tags, where the reader is `auto`. The side that *yes* means is asked for where needed."""
-    if reader is not Reader.AUTO or not tagged.answers_question(scenario, slot, text):
+    has_polarity = scenario.kind is Kind.BINARY and slot in {DIRECT, CHECK}
+    if reader is not Reader.AUTO or not has_polarity or tagged.final_answer(text) is None:
         return None
     return yes_means if isinstance(yes_means, Pending) else tagged.read_direct(text, yes_means=yes_means)
 
