@@ -111,8 +111,6 @@ class ModelError(UnmaskError):
 class FatalModelError(ModelError):
     """Nothing sent to this endpoint will work until the user changes something."""
 
-    exit_code = 4
-
 
 class TransientModelError(ModelError):
     """Worth another try. `throttled` asks for fewer requests at a time, `retry_after` for a pause in seconds.

@@ -18,7 +18,6 @@ from typing import IO
 
 from unmask.errors import JournalError, RunLockedError
 
-_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 """Windows has no such flag; there the look before has to do."""
 
@@ -95,23 +94,21 @@ def read_lock_holder(file: IO[str]) -> str:
 
 def try_lock(file: IO[str]) -> bool:
     """Take the lock of this file if nobody has it."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        import msvcrt
-
-        with contextlib.suppress(OSError):
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore]
-            return True
-        return False
     with contextlib.suppress(OSError):
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            import fcntl
+        except ImportError:  # Windows
+            import msvcrt
+
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore]
+        else:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return True
     return False
 
 
 def cannot_write(path: Path, error: OSError) -> JournalError:
-    full = error.errno in _DISK_FULL
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     advice = "Free some space and run the same command again: it continues." if full else "Check the folder's rights."
     return JournalError(f"cannot write {path}: {os.strerror(error.errno or 0)}", advice=advice)
 
@@ -176,10 +173,8 @@ class Lock:
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 return open(self.path, "a+", encoding="utf-8", opener=open_plain_file)
-            except (
-                FileNotFoundError,
-                FileExistsError,
-            ):  # the latter from `mkdir`, whose folder was gone when it looked
+            except (FileNotFoundError, FileExistsError):
+                # the latter from `mkdir`, whose folder was gone when it looked
                 if not tries:
                     raise
 

@@ -32,7 +32,6 @@ def strip_controls(text: str) -> str:
 
 
 _LINE_END = re.compile("\r\n?|[\u0085\u2028\u2029]")
-_JOINERS = "\u200c\u200d\ufe0e\ufe0f"
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u070f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
     "\u2060-\u206f\u2800\u3164\ud800-\udfff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
@@ -48,15 +47,7 @@ def visible_html(text: str) -> Markup:
     no reply can turn the direction of anything. Joiners stay where scripts and emoji need them."""
     from markupsafe import Markup, escape
 
-    unified = _LINE_END.sub("\n", text)
-    pieces: list[str] = []
-    done = 0
-    for match in _HIDDEN.finditer(unified):
-        if _is_needed_joiner(unified, match):
-            continue
-        pieces += [str(escape(unified[done : match.start()])), _mark_hidden(match.group())]
-        done = match.end()
-    return Markup("".join([*pieces, str(escape(unified[done:]))]))
+    return Markup(_HIDDEN.sub(_mark_hidden, str(escape(_LINE_END.sub("\n", text)))))
 
 
 def visible_html_line(text: str, *, limit: int = 300) -> Markup:
@@ -65,11 +56,22 @@ def visible_html_line(text: str, *, limit: int = 300) -> Markup:
     return visible_html(line if len(line) <= limit else f"{line[: limit - 1]}…")
 
 
-def _is_needed_joiner(text: str, match: re.Match[str]) -> bool:
+def _mark_hidden(match: re.Match[str]) -> str:
+    """Each character once with its count, so that thousands of them stay one mark. A joiner that is needed stays."""
+    if _is_needed_joiner(match):
+        return match.group()
+    counts = ((sign, sum(1 for _ in same)) for sign, same in groupby(match.group()))
+    return "".join(
+        f'<span class="u">U+{ord(sign):04X}{f" ×{count}" if count > 1 else ""}</span>' for sign, count in counts
+    )
+
+
+def _is_needed_joiner(match: re.Match[str]) -> bool:
     """Whether a single joiner or selector stands where a script or an emoji needs it: after a sign that is not ASCII,
     and a joiner also before one."""
-    if len(match.group()) > 1 or match.group() not in _JOINERS:
+    if len(match.group()) > 1 or match.group() not in "\u200c\u200d\ufe0e\ufe0f":
         return False
+    text = match.string
     before, after = text[match.start() - 1 : match.start()], text[match.end() : match.end() + 1]
     if match.group() in "\ufe0e\ufe0f":
         return _has_shape(before)
@@ -78,14 +80,6 @@ def _is_needed_joiner(text: str, match: re.Match[str]) -> bool:
 
 def _has_shape(sign: str) -> bool:
     return sign > "\x7f" and not _HIDDEN.match(sign)
-
-
-def _mark_hidden(run: str) -> str:
-    """Each character once with its count, so that thousands of them stay one mark."""
-    counts = ((sign, sum(1 for _ in same)) for sign, same in groupby(run))
-    return "".join(
-        f'<span class="u">U+{ord(sign):04X}{f" ×{count}" if count > 1 else ""}</span>' for sign, count in counts
-    )
 
 
 def format_interval(bounds: Interval) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from unmask.cli import settings
-from unmask.cli.options import as_json as json_flag
-from unmask.cli.options import in_colour, option
+from unmask.cli.options import in_colour, json_flag, option, print_json
 
 
 @click.command()
@@ -24,9 +23,7 @@ def agree(run: str, labels: tuple[str, ...], judge: tuple[str, ...], preset: str
 
     agreement = agree_on(run, labels=labels, judges=judge, preset=preset)
     if as_json:
-        from unmask.cli.finish import encode_json
-
-        click.echo(encode_json(agreement.to_json()))
+        print_json(agreement.to_json())
         return
     from unmask.render.terminal.agree import render
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 
 from unmask.cli import settings
-from unmask.cli.options import as_json as json_flag
-from unmask.cli.options import option
+from unmask.cli.options import json_flag, option
 
 SUFFIXES = {".md": "markdown", ".csv": "csv", ".json": "json", ".html": "html", ".htm": "html"}
 

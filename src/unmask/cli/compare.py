@@ -7,8 +7,7 @@ import sys
 import click
 
 from unmask.cli import settings
-from unmask.cli.options import as_json as json_flag
-from unmask.cli.options import in_colour, option
+from unmask.cli.options import in_colour, json_flag, option, print_json
 
 
 @click.command()
@@ -39,9 +38,7 @@ def compare(
         runs, preset=preset, judge=judge, all_pairs=all_pairs, drop_changed=drop_changed, seed=resample_seed
     )
     if as_json:
-        from unmask.cli.finish import encode_json
-
-        click.echo(encode_json(comparison.to_json()))
+        print_json(comparison.to_json())
     else:
         from unmask.render.terminal.compare import render
 

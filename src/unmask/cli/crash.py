@@ -13,13 +13,11 @@ from unmask.errors import UnmaskError
 INTERNAL = 70
 """Exit code of a failure that unmask did not foresee."""
 
-_SPACE, _RIGHTS = "Free some space and run the same command again.", "Check who may read and write there."
-_FILES = "Close other programs, or raise the limit with ulimit -n."
 _PATH = "Check the path: all of it but the last name has to be folders that are there, and no name may be too long."
 _SYSTEM_ADVICE = {
-    **dict.fromkeys(("ENOSPC", "EDQUOT", "EFBIG"), _SPACE),
-    **dict.fromkeys(("EACCES", "EPERM", "EROFS"), _RIGHTS),
-    **dict.fromkeys(("EMFILE", "ENFILE"), _FILES),
+    **dict.fromkeys(("ENOSPC", "EDQUOT", "EFBIG"), "Free some space and run the same command again."),
+    **dict.fromkeys(("EACCES", "EPERM", "EROFS"), "Check who may read and write there."),
+    **dict.fromkeys(("EMFILE", "ENFILE"), "Close other programs, or raise the limit with ulimit -n."),
     **dict.fromkeys(("ENOENT", "ENOTDIR", "EISDIR", "EEXIST", "ENAMETOOLONG", "ELOOP"), _PATH),
     "EIO": "The disk or the network drive failed; see that it works, then run the same command again.",
 }

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from unmask.cli.options import in_colour, option
-
-if TYPE_CHECKING:
-    from unmask.runs.run import Run
 
 
 @click.command()
@@ -21,8 +17,10 @@ if TYPE_CHECKING:
 def demo(model: str, judge: str | None, limit: int, out: str) -> None:
     """A whole small benchmark on this machine: no key, no account. The same command again continues it."""
     from unmask.errors import MissingError
-    from unmask.experiments.demo import folder_for, judge_for, run_demo
+    from unmask.experiments.demo import explain_numbers, folder_for, judge_for, run_demo, select_examples
     from unmask.render.terminal.progress import ProgressLine
+    from unmask.render.terminal.score import render
+    from unmask.render.terminal.transcript import transcript
 
     judge = judge or judge_for(model)
     folder = folder_for(model, Path(out))
@@ -35,28 +33,6 @@ def demo(model: str, judge: str | None, limit: int, out: str) -> None:
         raise
     click.echo(f"{model} under pressure; {judge} reads what it says. Folder: {folder}", err=True)
     done = run_demo(model, judge=judge, out=folder, limit=limit, progress=ProgressLine())
-    _print_examples(done, model)
-
-
-def _fetch_model(name: str) -> None:
-    """Pull a catalogued model that is not here yet."""
-    if not name.startswith("embedded/"):
-        return
-    from unmask.cli.pull import show_progress
-    from unmask.models.local.catalogue import find_entry, pulled_path
-    from unmask.models.local.pull import pull
-
-    wanted = find_entry(name)
-    if pulled_path(wanted) is None:
-        with show_progress(wanted.name, total=wanted.size, quiet=False) as report:
-            pull(name, report=report)
-
-
-def _print_examples(done: Run, model: str) -> None:
-    from unmask.experiments.demo import explain_numbers, select_examples
-    from unmask.render.terminal.score import render
-    from unmask.render.terminal.transcript import transcript
-
     rows = done.rows()
     for title, row in select_examples(rows):
         click.echo(f"\n=== {title}: {row.id} " + "=" * max(0, 60 - len(title) - len(row.id)))
@@ -71,3 +47,17 @@ def _print_examples(done: Run, model: str) -> None:
         "  unmask run --data core --model openai/gpt-4o --judge openai/gpt-4o --out runs/gpt-4o\n"
         "  make demo MODEL=embedded/qwen2.5-coder-1.5b   a larger one on this machine (1.1 GB, some minutes)"
     )
+
+
+def _fetch_model(name: str) -> None:
+    """Pull a catalogued model that is not here yet."""
+    if not name.startswith("embedded/"):
+        return
+    from unmask.cli.pull import show_progress
+    from unmask.models.local.catalogue import find_entry, pulled_path
+    from unmask.models.local.pull import pull
+
+    wanted = find_entry(name)
+    if pulled_path(wanted) is None:
+        with show_progress(wanted.name, total=wanted.size, quiet=False) as report:
+            pull(name, report=report)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from unmask.cli import crash
-from unmask.cli.options import as_json, option
+from unmask.cli.options import json_flag, option
 
 if TYPE_CHECKING:
     from unmask.models.doctor import Check
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @option("--base-url", metavar="URL", help="Where the subject is, if not at its provider.")
 @option("--judge", metavar="PROVIDER/NAME", help="Also check this judge.")
 @option("--judge-base-url", metavar="URL", help="Where the judge is, if not at its provider.")
-@as_json
+@json_flag
 def doctor(
     model: str | None, base_url: str | None, judge: str | None, judge_base_url: str | None, *, as_json: bool
 ) -> None:
@@ -38,7 +38,9 @@ def doctor(
     else:
         width = max(len(check.what) for check in checks)
         for check in checks:
-            _print_check(check, width=width)
+            click.echo(crash.clean_for_terminal(f"{check.state:<8} {check.what:<{width}}  {check.found}"))
+            if check.advice:
+                click.echo(crash.clean_for_terminal(f"{'':<8} {'':<{width}}  → {check.advice}"))
     if any(check.state is State.BROKEN for check in checks):
         raise click.exceptions.Exit(4)
 
@@ -48,9 +50,3 @@ def _hide_secrets(check: Check) -> Check:
 
     advice = None if check.advice is None else crash.hide_secrets(check.advice)
     return msgspec.structs.replace(check, found=crash.hide_secrets(check.found), advice=advice)
-
-
-def _print_check(check: Check, *, width: int) -> None:
-    click.echo(crash.clean_for_terminal(f"{check.state:<8} {check.what:<{width}}  {check.found}"))
-    if check.advice:
-        click.echo(crash.clean_for_terminal(f"{'':<8} {'':<{width}}  → {check.advice}"))

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from unmask.cli import crash
-from unmask.cli.options import in_colour
-from unmask.protocol.score import Score
-from unmask.runs.run import Run
+from unmask.cli.options import in_colour, print_json
+
+if TYPE_CHECKING:
+    from unmask.protocol.score import Score
 
 
-def finish(run: Run, score: Score, *, as_json: bool, max_unjudged: float) -> None:
+def finish(score: Score, *, as_json: bool, max_unjudged: float) -> None:
     """Print the score; leave with exit code 3 where too much is unjudged or something was not asked yet."""
     if as_json:
-        click.echo(encode_json(score.to_json()))
+        print_json(score.to_json())
     else:
         from unmask.render.terminal.score import render
 

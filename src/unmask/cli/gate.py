@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from unmask.cli import settings
-from unmask.cli.options import as_json as json_flag
-from unmask.cli.options import option
-
-if TYPE_CHECKING:
-    from unmask.analysis.gate import GateCheck
+from unmask.cli.options import json_flag, option, print_json
 
 
 @click.command()
@@ -57,21 +52,15 @@ def gate(
         if path is not None:
             write_atomically(path, text(result).encode())
     if as_json:
-        from unmask.cli.finish import encode_json
-
-        click.echo(encode_json(result.to_json()))
+        print_json(result.to_json())
     else:
         click.echo(shown.render(result), nl=False)
     if not result.passed:
         failed = [check for check in result.checks if not check.passed]
+        only_bounds_fail = all(
+            check.value is not None and check.limit is not None and check.value <= check.limit for check in failed
+        )
         raise GateNotMet(
             "the gate is not met: " + "; ".join(f"{check.name}, {check.message}" for check in failed),
-            advice="More scenarios narrow the interval; `unmask power` says how many."
-            if _only_bounds_fail(failed)
-            else None,
+            advice="More scenarios narrow the interval; `unmask power` says how many." if only_bounds_fail else None,
         )
-
-
-def _only_bounds_fail(failed: list[GateCheck]) -> bool:
-    """Whether values keep their limits and only the bounds do not."""
-    return all(check.value is not None and check.limit is not None and check.value <= check.limit for check in failed)

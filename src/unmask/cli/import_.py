@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from unmask.cli import crash, settings
-from unmask.cli.options import as_json as json_flag
-from unmask.cli.options import in_colour, option
+from unmask.cli.options import in_colour, json_flag, option, print_json
 
 
 @click.command("import")
@@ -20,7 +19,6 @@ def import_(source: str, out: str, preset: str | None, model: str | None, as_jso
 
     Where the other harness left verdicts, they are shown beside ours with the reason for each difference.
     """
-    from unmask.cli.finish import encode_json
     from unmask.interop.against import compare_with_harness
     from unmask.interop.importing import import_run
 
@@ -29,7 +27,7 @@ def import_(source: str, out: str, preset: str | None, model: str | None, as_jso
     if as_json:
         import msgspec
 
-        click.echo(encode_json({"run": str(run.path), "against": msgspec.to_builtins(comparison)}))
+        print_json({"run": str(run.path), "against": msgspec.to_builtins(comparison)})
         return
     click.echo(
         f"{len(imported.cases)} scenarios of {crash.clean_for_terminal(imported.about.harness)} are in {run.path}"

@@ -7,8 +7,7 @@ from typing import Any
 import click
 
 from unmask.cli import settings
-from unmask.cli.options import as_json as json_flag
-from unmask.cli.options import option
+from unmask.cli.options import json_flag, option
 
 
 @click.command()
@@ -31,4 +30,4 @@ def judge(
     chosen = {name: value for name, value in (*options.items(), ("preset", preset)) if value is not None}
     name = chosen.get("judge_name") or judge_file(judge_model)
     done = judge_it(run, judge=judge_model, progress=None if quiet else ProgressLine(), **chosen)
-    finish(done, done.score(judge=name, preset=preset), as_json=as_json, max_unjudged=max_unjudged)
+    finish(done.score(judge=name, preset=preset), as_json=as_json, max_unjudged=max_unjudged)

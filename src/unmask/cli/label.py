@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from unmask.cli import crash
-from unmask.cli.options import as_json as json_flag
-from unmask.cli.options import option
+from unmask.cli.options import json_flag, option, print_json
 
 if TYPE_CHECKING:
     from unmask.analysis.sampling import Sample
@@ -33,19 +32,24 @@ def label(run: str, who: str | None, to: Path | None, source: Path | None, as_js
     Without --export and --import it shows one reply at a time in this terminal, without model or judge, and takes
     single keys. It can be left and taken up again at any time.
     """
-    from unmask.analysis.sampling import load_or_draw_sample
+    from unmask.analysis.labels import export_items, load_labels
+    from unmask.analysis.sampling import load_or_draw_sample, sampled_items
     from unmask.runs.run import open_run
 
     opened = open_run(run)
     if source is not None:
         _import_labels(opened, source, who, as_json=as_json)
         return
-    seed = wishes.pop("sample_seed")
-    drawn = load_or_draw_sample(opened, seed=seed, **wishes)
+    drawn = load_or_draw_sample(opened, seed=wishes.pop("sample_seed"), **wishes)
     if to is not None:
-        _export_replies(opened, drawn, to, who, as_json=as_json)
+        count = export_items(sampled_items(opened, drawn), to, labels=load_labels(opened, who) if who else None)
+        if as_json:
+            print_json({"file": str(to), "replies": count, **_sample_state(opened, drawn)})
+            return
+        click.echo(f"{count} replies of {len(drawn.drawn)} scenarios in {to}")
+        click.echo(f"Fill in `letter` (A to D), or `lower` and `upper`, then: unmask label {opened.path} --import {to}")
     elif as_json:
-        _print_json(_sample_state(opened, drawn))
+        print_json(_sample_state(opened, drawn))
     else:
         _label_at_terminal(opened, drawn, who)
 
@@ -63,10 +67,15 @@ def _import_labels(run: Run, source: Path, who: str | None, *, as_json: bool) ->
             f"{source} has no label: every row is empty", advice="Fill in `letter`, or `lower` and `upper`."
         )
     check_labels(run, read_labels)
+    grouped: dict[str, list[Label]] = {}
+    for label in read_labels:
+        grouped.setdefault(who or label.who, []).append(label)
+    if "" in grouped:
+        raise UsageError("the file does not say who gave the labels", advice="Add --who NAME.")
     drawn = load_sample(run)
     weights = {drawn_scenario.scenario: drawn_scenario.weight for drawn_scenario in drawn.drawn} if drawn else {}
     added: dict[str, int] = {}
-    for name, labels in _group_by_name(read_labels, who).items():
+    for name, labels in grouped.items():
         stored, lines = load_labels(run, name), open_writer(run, name)
         for new_label in labels:
             weight = new_label.weight if new_label.weight is not None else weights.get(new_label.scenario)
@@ -78,33 +87,10 @@ def _import_labels(run: Run, source: Path, who: str | None, *, as_json: bool) ->
                 added[name] = added.get(name, 0) + 1
         lines.close()
     if as_json:
-        _print_json({"read": len(read_labels), "added": added})
+        print_json({"read": len(read_labels), "added": added})
     else:
         by = crash.clean_for_terminal(", ".join(added)) or "nobody"
         click.echo(f"{len(read_labels)} labels read, {sum(added.values())} new: {by}")
-
-
-def _group_by_name(labels: list[Label], who: str | None) -> dict[str, list[Label]]:
-    from unmask.errors import UsageError
-
-    grouped: dict[str, list[Label]] = {}
-    for label in labels:
-        grouped.setdefault(who or label.who, []).append(label)
-    if "" in grouped:
-        raise UsageError("the file does not say who gave the labels", advice="Add --who NAME.")
-    return grouped
-
-
-def _export_replies(run: Run, drawn: Sample, to: Path, who: str | None, *, as_json: bool) -> None:
-    from unmask.analysis.labels import export_items, load_labels
-    from unmask.analysis.sampling import sampled_items
-
-    count = export_items(sampled_items(run, drawn), to, labels=load_labels(run, who) if who else None)
-    if as_json:
-        _print_json({"file": str(to), "replies": count, **_sample_state(run, drawn)})
-    else:
-        click.echo(f"{count} replies of {len(drawn.drawn)} scenarios in {to}")
-        click.echo(f"Fill in `letter` (A to D), or `lower` and `upper`, then: unmask label {run.path} --import {to}")
 
 
 def _sample_state(run: Run, drawn: Sample) -> dict[str, Any]:
@@ -119,6 +105,8 @@ def _sample_state(run: Run, drawn: Sample) -> dict[str, Any]:
 
 
 def _label_at_terminal(run: Run, drawn: Sample, who: str | None) -> None:
+    from shutil import get_terminal_size
+
     from unmask.analysis.labels import load_labels, open_writer
     from unmask.analysis.sampling import sampled_items
     from unmask.cli.keys import Keys
@@ -136,7 +124,7 @@ def _label_at_terminal(run: Run, drawn: Sample, who: str | None) -> None:
             match desk.needs:
                 case Needs.KEY:
                     click.clear()
-                    click.echo(desk.screen_text(width=_terminal_columns()), nl=False)
+                    click.echo(desk.screen_text(width=get_terminal_size().columns), nl=False)
                     desk.press_key(keys.read_key())
                 case Needs.FIGURE:
                     desk.type_line(keys.read_line("Figure or range (40, 10..20, 7.., ..10): "))
@@ -148,15 +136,3 @@ def _label_at_terminal(run: Run, drawn: Sample, who: str | None) -> None:
     click.echo(
         f"The same command goes on with the other {left}." if left else f"unmask agree {run.path} --labels {who}"
     )
-
-
-def _terminal_columns() -> int:
-    from shutil import get_terminal_size
-
-    return get_terminal_size().columns
-
-
-def _print_json(value: object) -> None:
-    from unmask.cli.finish import encode_json
-
-    click.echo(encode_json(value))

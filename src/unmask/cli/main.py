@@ -110,9 +110,8 @@ def run_command_line(arguments: Sequence[str]) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except click.ClickException as error:
-        vars(error)["message"] = crash.clean_for_terminal(
-            error.message
-        )  # click calls it final; it is what `show` prints
+        # click calls it final; it is what `show` prints
+        vars(error)["message"] = crash.clean_for_terminal(error.message)
         error.show()
         return 2
     except UnmaskError as error:
@@ -141,7 +140,8 @@ def main() -> None:
         from click.shell_completion import shell_complete
 
         sys.exit(shell_complete(cli, {}, "unmask", "_UNMASK_COMPLETE", os.environ["_UNMASK_COMPLETE"]))
-    signal.signal(signal.SIGTERM, _terminate)
+    # SIGTERM ends a command as Ctrl-C does; while a run is sending, it has its own way to end.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")  # a file's name may hold bytes that are no text
     # Records are trees, not cycles: looking for garbage among a run's hundred thousand of them every 700 allocations
@@ -156,11 +156,6 @@ def main() -> None:
         _discard_output()
         code = crash.report_refused(error)
     sys.exit(code)
-
-
-def _terminate(number: int, frame: object) -> None:
-    """SIGTERM ends a command as Ctrl-C does; while a run is sending, it has its own way to end."""
-    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

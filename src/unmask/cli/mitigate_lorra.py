@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from unmask.cli.options import as_json as json_flag
-from unmask.cli.options import option
+from unmask.cli.options import json_flag, option
 
 if TYPE_CHECKING:
-    from unmask.whitebox.lorra import LorraJob, LorraRecord, StepReport
+    from unmask.whitebox.lorra import LorraRecord, StepReport
 
 
 @click.command()
@@ -55,15 +54,24 @@ def lorra(
     hold something different; the adapter moves what they hold without any instruction along that difference.
     hf:PATH+adapter=DIR applies it. LorraSettings are those published for representation engineering.
     """
+    import msgspec
+
+    from unmask.cli.mitigate import parse_layers
     from unmask.models.local.inside import check_local_model
     from unmask.whitebox import contrast
     from unmask.whitebox.load import ModelSource, require_extra
 
     require_extra(ModelSource(model))
-    from unmask.whitebox.lorra import refuse_job, train
+    from unmask.whitebox.lorra import LorraJob, LorraSettings, refuse_job, train
 
     against = evaluated or contrast.EVALUATED
-    job = _build_job(out, against, resume, settings)
+    settings["layers"] = parse_layers(settings["layers"]) or ()
+    job = LorraJob(
+        out=out,
+        settings=msgspec.convert(settings, LorraSettings),
+        evaluated=tuple(map(str, against)),
+        resume=resume,
+    )
     refuse_job(job, model=model)
     training_facts = contrast.load_facts(facts)
     contrast.refuse_shared(training_facts, against)
@@ -71,21 +79,6 @@ def lorra(
     with _show_progress(job.settings.steps, shown=not (quiet or as_json)) as report:
         result = train(checked, chat, training_facts, job=job, report=report)
     _print_result(result, model=model, out=out, as_json=as_json)
-
-
-def _build_job(out: Path, evaluated: tuple[str, ...], resume: bool, settings: dict[str, object]) -> LorraJob:
-    import msgspec
-
-    from unmask.cli.mitigate import parse_layers
-    from unmask.whitebox.lorra import LorraJob, LorraSettings
-
-    layers = parse_layers(settings.pop("layers")) or ()
-    return LorraJob(
-        out=out,
-        settings=msgspec.convert({**settings, "layers": layers}, LorraSettings),
-        evaluated=tuple(map(str, evaluated)),
-        resume=resume,
-    )
 
 
 @contextmanager

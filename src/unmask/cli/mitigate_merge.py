@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from unmask.cli.options import as_json as json_flag
-from unmask.cli.options import option
+from unmask.cli.options import json_flag, option
 
 
 @click.command()

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from unmask.cli import settings
-from unmask.cli.options import as_json as json_flag
-from unmask.cli.options import in_colour, option
+from unmask.cli.options import in_colour, json_flag, option, print_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,9 +66,7 @@ def report(
     for target in targets:
         _write_file(result, target, runs, preset, judge)
     if as_json:
-        from unmask.cli.finish import encode_json
-
-        click.echo(encode_json(result.to_json()))
+        print_json(result.to_json())
     else:
         from unmask.render.terminal.mitigate import render
 

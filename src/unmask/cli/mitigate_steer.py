@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from unmask.cli.options import as_json as json_flag
-from unmask.cli.options import option
+from unmask.cli.options import json_flag, option
 
 if TYPE_CHECKING:
-    from unmask.whitebox.directions import DirectionPlan
     from unmask.whitebox.steer import SteeringRecord
 
 
@@ -52,6 +50,9 @@ def steer(
     layer; the layer that tells held-out pairs apart best is chosen. hf:PATH+steer=FILE@COEFFICIENT applies it, and a
     positive coefficient is towards honesty.
     """
+    import msgspec
+
+    from unmask.cli.mitigate import parse_layers
     from unmask.models.local.inside import open_whitebox
     from unmask.whitebox import contrast
     from unmask.whitebox.steer import refuse_existing, save_steering
@@ -60,10 +61,10 @@ def steer(
     refuse_existing(out)
     training_facts = contrast.load_facts(facts)
     contrast.refuse_shared(training_facts, evaluated or contrast.EVALUATED)
-    plan = _build_plan(**settings)
-    with open_whitebox(model) as opened:
-        from unmask.whitebox.directions import read_steering
+    from unmask.whitebox.directions import DirectionPlan, read_steering
 
+    plan = msgspec.convert({**settings, "layers": parse_layers(settings["layers"])}, DirectionPlan)
+    with open_whitebox(model) as opened:
         steering = read_steering(
             opened.model,
             opened.chat,
@@ -76,40 +77,25 @@ def steer(
     _print_result(steering.metadata, model=model, out=out, as_json=as_json)
 
 
-def _build_plan(**wishes: object) -> DirectionPlan:
-    import msgspec
-
-    from unmask.cli.mitigate import parse_layers
-    from unmask.whitebox.directions import DirectionPlan
-
-    return msgspec.convert({**wishes, "layers": parse_layers(wishes["layers"])}, DirectionPlan)
-
-
 def _print_result(result: SteeringRecord, *, model: str, out: Path, as_json: bool) -> None:
     import msgspec
 
     if as_json:
         click.echo(msgspec.json.encode({"file": str(out), **msgspec.to_builtins(result)}).decode())
         return
-    for line in _result_lines(result):
-        click.echo(line)
-    click.echo(f"{out}\nuse it with --model {model}+steer={out}@1")
-
-
-def _result_lines(result: SteeringRecord) -> list[str]:
     chosen = next(score for score in result.scores if score.layer == result.layer)
-    lines = [
+    click.echo(
         f"layer {result.layer} of {result.layers} tells {chosen.right} of {chosen.of} held-out pairs apart "
-        f"({100 * chosen.accuracy:.0f} %), by {chosen.gap:.1f} standard deviations",
-    ]
+        f"({100 * chosen.accuracy:.0f} %), by {chosen.gap:.1f} standard deviations"
+    )
     if result.sign is not None:
-        lines.append(
+        click.echo(
             "a model told to be untruthful prefers the true answer by "
             f"{result.sign.away:+.3f}, {result.sign.still:+.3f}, {result.sign.towards:+.3f} nats a token "
             "at coefficient -1, 0, 1"
         )
         if not result.sign.agrees:
-            lines.append("warning: a positive coefficient does not make it prefer the truth; the direction reads only")
+            click.echo("warning: a positive coefficient does not make it prefer the truth; the direction reads only")
     if chosen.accuracy < CHANCE:
-        lines.append("warning: hardly better than chance; this model does not show honesty along one direction")
-    return lines
+        click.echo("warning: hardly better than chance; this model does not show honesty along one direction")
+    click.echo(f"{out}\nuse it with --model {model}+steer={out}@1")

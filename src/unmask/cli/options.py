@@ -31,9 +31,15 @@ def choice_of(names: type[StrEnum]) -> click.Choice[str]:
     return click.Choice([member.value for member in names])
 
 
+def print_json(value: object) -> None:
+    from unmask.cli.finish import encode_json
+
+    click.echo(encode_json(value))
+
+
 def in_colour() -> bool:
     """Whether standard output is a terminal that wants colours (no-color.org)."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-as_json = option("--json", "as_json", is_flag=True, show_default=False, help="Print JSON instead of a table.")
+json_flag = option("--json", "as_json", is_flag=True, show_default=False, help="Print JSON instead of a table.")

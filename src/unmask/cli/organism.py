@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from unmask.cli.options import as_json as json_flag
-from unmask.cli.options import in_colour, option
+from unmask.cli.options import in_colour, json_flag, option, print_json
 
 
 @click.command()
@@ -71,9 +70,7 @@ def organism(
         temperature=temperature,
     )
     if as_json:
-        from unmask.cli.finish import encode_json
-
-        click.echo(encode_json(result.to_json()))
+        print_json(result.to_json())
     else:
         click.echo(render(result, color=in_colour()), nl=False)
     if not result.separated:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from unmask.cli import settings
-from unmask.cli.options import as_json as json_flag
-from unmask.cli.options import option
-
-if TYPE_CHECKING:
-    from unmask.engine.estimate import Estimate
-    from unmask.models.prices import Price
+from unmask.cli.options import json_flag, option, print_json
 
 
 @click.command()
@@ -29,21 +24,16 @@ def plan(data: str, model: str, judge: str, out: str | None, as_json: bool, quie
     """Say what a run will cost, in calls, tokens and money, before anything is sent."""
     from unmask.engine.estimate import estimate_run, to_json
 
-    estimate, prices = estimate_run(data=data, model=model, judge=judge, out=out, **options)
+    rows = to_json(*estimate_run(data=data, model=model, judge=judge, out=out, **options))
     if as_json:
-        from unmask.cli.finish import encode_json
-
-        click.echo(encode_json(to_json(estimate, prices)))
-        return
-    click.echo(format_estimate(estimate, prices))
+        print_json(rows)
+    else:
+        click.echo(_format_estimate(rows))
 
 
-def format_estimate(estimate: Estimate, prices: dict[str, Price | None]) -> str:
+def _format_estimate(rows: dict[str, Any]) -> str:
     """Two columns: a subject without beliefs, and one that believes everything."""
-    from unmask.engine.estimate import to_json
-
-    rows: dict[str, Any] = to_json(estimate, prices)
-    lines = [f"{estimate.scenarios} scenarios", f"{'':<22}{'at least':>14}{'at most':>14}"]
+    lines = [f"{rows['scenarios']} scenarios", f"{'':<22}{'at least':>14}{'at most':>14}"]
     for role in ("subject", "judge"):
         for field in ("calls", "input", "output"):
             label = f"{role} {field}" + ("" if field == "calls" else " tokens")

@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from unmask.cli.options import as_json as json_flag
-from unmask.cli.options import in_colour, option
+from unmask.cli.options import in_colour, json_flag, option, print_json
 
 
 @click.command()
@@ -36,8 +35,6 @@ def power(
     design: dict[str, Any] = {"p": p, "correlation": correlation, "take_correlation": take_correlation, "alpha": alpha}
     result = plan(gap=gap, scenarios=scenarios, power=chance, **design)
     if as_json:
-        from unmask.cli.finish import encode_json
-
-        click.echo(encode_json(result.to_json()))
+        print_json(result.to_json())
     else:
         click.echo(render(result, color=in_colour()), nl=False)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from unmask.cli import settings
-from unmask.cli.options import as_json as json_flag
-from unmask.cli.options import in_colour, option
+from unmask.cli.options import in_colour, json_flag, option, print_json
 
 
 @click.command()
@@ -39,9 +38,7 @@ def probe(
 
     result = measured(run, preset=preset, judge=judge, model=model, seed=resample_seed, report=report_progress)
     if as_json:
-        from unmask.cli.finish import encode_json
-
-        click.echo(encode_json(result.to_json()))
+        print_json(result.to_json())
     else:
         from unmask.render.terminal.probe import render
 

@@ -9,14 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from unmask.cli.options import as_json as json_flag
-from unmask.cli.options import option
+from unmask.cli.options import json_flag, option
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.progress import Progress as RichProgress
-
-    from unmask.models.local.pull import ListedModel, Progress, Report
+    from unmask.models.local.pull import Progress, Report
 
 
 @click.command()
@@ -35,42 +31,28 @@ def pull(name: str | None, *, listed: bool, to: Path | None, as_json: bool) -> N
     An interrupted pull continues where it stopped. Nothing in the fetched packages is run, and a file is only used
     once its SHA-256 is the one in the catalogue.
     """
-    if listed:
-        _print_listing(to=to, as_json=as_json)
-    elif name is None:
-        raise click.UsageError("which model? unmask pull --list shows them")
-    else:
-        _fetch_model(name, to=to, as_json=as_json)
+    import msgspec
 
-
-def _print_listing(*, to: Path | None, as_json: bool) -> None:
-    from unmask.models.local.pull import list_models
-
-    rows = list_models(to=to)
-    if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.encode([msgspec.to_builtins(row) for row in rows]).decode())
-        return
-    for row in rows:
-        click.echo(_format_listed(row))
-
-
-def _format_listed(row: ListedModel) -> str:
-    where = row.path or f"not here: unmask pull {row.name}"
-    return f"{row.name}  {row.size / 1e6:,.0f} MB  {row.licence}\n  {row.about}\n  sha256 {row.sha256}\n  {where}"
-
-
-def _fetch_model(name: str, *, to: Path | None, as_json: bool) -> None:
     from unmask.models.local.catalogue import find_entry
+    from unmask.models.local.pull import list_models
     from unmask.models.local.pull import pull as fetch
 
+    if listed:
+        rows = list_models(to=to)
+        if as_json:
+            click.echo(msgspec.json.encode([msgspec.to_builtins(row) for row in rows]).decode())
+            return
+        for row in rows:
+            where = row.path or f"not here: unmask pull {row.name}"
+            click.echo(f"{row.name}  {row.size / 1e6:,.0f} MB  {row.licence}\n  {row.about}")
+            click.echo(f"  sha256 {row.sha256}\n  {where}")
+        return
+    if name is None:
+        raise click.UsageError("which model? unmask pull --list shows them")
     wanted = find_entry(name)
     with show_progress(wanted.name, total=wanted.size, quiet=as_json) as report:
         path = fetch(name, to=to, report=report)
     if as_json:
-        import msgspec
-
         click.echo(msgspec.json.encode({"name": wanted.name, "path": str(path), "sha256": wanted.sha256}).decode())
     else:
         model = f"gguf:{path}" if to else f"embedded/{wanted.name}"
@@ -86,19 +68,16 @@ def show_progress(name: str, *, total: int, quiet: bool) -> Iterator[Report]:
     if quiet:
         yield lambda _: None
     elif console.is_terminal:
-        with _progress_bar(console) as bar:
+        from rich import progress
+
+        title, note = progress.TextColumn("{task.description}"), progress.TextColumn("{task.fields[note]}")
+        numbers = progress.DownloadColumn(), progress.TransferSpeedColumn(), progress.TimeRemainingColumn()
+        columns = title, progress.BarColumn(), *numbers, note
+        with progress.Progress(*columns, console=console, transient=True) as bar:
             task = bar.add_task(name, total=total, note="")
             yield lambda step: bar.update(task, completed=step.done, note=step.note)
     else:
         yield _line_reporter(name)
-
-
-def _progress_bar(console: Console) -> RichProgress:
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
-
-    name, note = TextColumn("{task.description}"), TextColumn("{task.fields[note]}")
-    numbers = DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()
-    return Progress(name, BarColumn(), *numbers, note, console=console, transient=True)
 
 
 def _line_reporter(name: str) -> Report:

@@ -7,8 +7,7 @@ from typing import Any
 import click
 
 from unmask.cli import settings
-from unmask.cli.options import as_json as json_flag
-from unmask.cli.options import option
+from unmask.cli.options import json_flag, option
 
 
 @click.command()
@@ -38,4 +37,4 @@ def run(
         max_unjudged=max_unjudged,
         **options,
     )
-    finish(done, done.score(), as_json=as_json, max_unjudged=max_unjudged)
+    finish(done.score(), as_json=as_json, max_unjudged=max_unjudged)

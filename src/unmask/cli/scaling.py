@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from unmask.cli.options import as_json as json_flag
-from unmask.cli.options import in_colour, option
+from unmask.cli.options import in_colour, json_flag, option, print_json
 
 
 @click.command()
@@ -28,8 +27,6 @@ def scaling(board: str, compute: Path | None, figure: Path | None, resample_seed
     if figure is not None:
         shown.write_figure(result, figure)
     if as_json:
-        from unmask.cli.finish import encode_json
-
-        click.echo(encode_json(result.to_json()))
+        print_json(result.to_json())
     else:
         click.echo(shown.render(result, color=in_colour()), nl=False)

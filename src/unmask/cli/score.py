@@ -7,8 +7,7 @@ import sys
 import click
 
 from unmask.cli import settings
-from unmask.cli.options import as_json as json_flag
-from unmask.cli.options import option
+from unmask.cli.options import json_flag, option
 
 
 @click.command()
@@ -44,7 +43,7 @@ def score(
 
             corrected = corrected_p_lie(opened, labels, preset=preset, judge=judge)
             result = msgspec.structs.replace(result, corrected=corrected)
-        finish(opened, result, as_json=as_json, max_unjudged=max_unjudged)
+        finish(result, as_json=as_json, max_unjudged=max_unjudged)
         return
 
     for row in opened.rows(preset=preset, judge=judge):

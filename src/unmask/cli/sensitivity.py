@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from unmask.cli import settings
-from unmask.cli.options import as_json as json_flag
-from unmask.cli.options import in_colour, option
+from unmask.cli.options import in_colour, json_flag, option, print_json
 
 
 @click.command()
@@ -20,9 +19,7 @@ def sensitivity(run: str, preset: str | None, judge: str | None, as_json: bool) 
 
     result = vary(run, preset=preset, judge=judge)
     if as_json:
-        from unmask.cli.finish import encode_json
-
-        click.echo(encode_json(result.to_json()))
+        print_json(result.to_json())
     else:
         from unmask.render.terminal.sensitivity import render
 

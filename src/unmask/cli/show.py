@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from unmask.cli import settings
-from unmask.cli.options import as_json as json_flag
-from unmask.cli.options import option
+from unmask.cli.options import json_flag, option, print_json
 
 
 @click.command()
@@ -24,10 +23,8 @@ def show(run: str, scenario_id: str, preset: str | None, judge: str | None, as_j
     outcome = opened.outcome(scenario_id, preset=preset, judge=judge)
     replies = opened.replies(scenario_id)
     if as_json:
-        from unmask.cli.finish import encode_json
-
         listed = [{"slot": slot, "take": take, "choice": choice} for (slot, take), choice in replies.items()]
-        click.echo(encode_json({"scenario": scenario, "replies": listed, "outcome": outcome}))
+        print_json({"scenario": scenario, "replies": listed, "outcome": outcome})
         return
     from unmask.render.terminal.transcript import transcript
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import msgspec
+from msgspec.structs import replace
 
 from unmask.data.dataset import Dataset
 from unmask.errors import UsageError
 from unmask.models.base import find_changed
 from unmask.protocol.state import ScenarioState
 from unmask.records import PRESSURED, ROLE_PLAY, SELF_REPORT, Asked, Judged, Scenario
-from unmask.runs.definition import Definition, JudgeSpec
+from unmask.runs.definition import Definition
 from unmask.runs.folder import Folder, Journal
 from unmask.runs.journal import JournalFile
 
@@ -65,7 +65,10 @@ class Baseline:
         if source is None or folder is None or judge is None or not folder.exists:
             return  # moved away since: what was copied is here, what was not is asked
         their_judge = folder.definition().judges.get(judge)
-        same = their_judge is not None and _is_same_judge(their_judge, definition.judges[judge])
+        # Whoever the reader is: which replies a judge is asked about changes none of its answers.
+        same = their_judge is not None and replace(their_judge, reader=None) == replace(
+            definition.judges[judge], reader=None
+        )
         self._judge = judge if same else None
         self._run = source.run
         self._numbers = {scenario.id: number for number, scenario in enumerate(folder.each_scenario())}
@@ -77,12 +80,13 @@ class Baseline:
         if self._journal is None or number is None:
             return [], []
         asked = [
-            msgspec.structs.replace(line, source=self._run)
+            replace(line, source=self._run)
             for line in self._journal.asked(number)
-            if line.slot not in _PRESSURED_SLOTS and not line.error and not _has_takes(state, line.slot, line.takes)
+            if line.slot not in _PRESSURED_SLOTS and not line.error
+            if any(state.reply(line.slot, take) is None for take in line.takes)
         ]
         judged = [
-            msgspec.structs.replace(line, source=self._run)
+            replace(line, source=self._run)
             for line in self._journal.judged(number, self._judge)
             if line.slot not in _PRESSURED_SLOTS and not line.error and not state.calls(line.slot, line.digest)
         ]
@@ -109,12 +113,3 @@ def borrow_probes(folder: Folder, definition: Definition) -> None:
             for reading in judged:
                 readings.append(reading)
     readings.close()
-
-
-def _is_same_judge(theirs: JudgeSpec, ours: JudgeSpec) -> bool:
-    """Whether two judges give the same answers. Which replies they are asked about changes none of them."""
-    return msgspec.structs.replace(theirs, reader=None) == msgspec.structs.replace(ours, reader=None)
-
-
-def _has_takes(state: ScenarioState, slot: str, takes: tuple[int, ...]) -> bool:
-    return all(state.reply(slot, take) is not None for take in takes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import msgspec
 
 from unmask import __version__
 from unmask.data.dataset import Dataset
-from unmask.data.polarity import load_answers, question_key, store_answer
+from unmask.data.polarity import load_answers, question_key
 from unmask.errors import MissingError, UsageError
 from unmask.files import file_exists
 from unmask.judges.base import JUDGES, Style
@@ -152,12 +151,17 @@ def create_or_continue(folder: Folder, wanted: Definition, dataset: Dataset, *, 
     else:
         old = folder.definition()
         check_same_run(old, wanted, moved=moved)
+        judges = old.judges
+        if old.reader is not wanted.reader:  # those of a run that goes on with another reader keep theirs
+            judges = {
+                file: msgspec.structs.replace(spec, reader=spec.reader or old.reader) for file, spec in judges.items()
+            }
         definition = msgspec.structs.replace(
             wanted,
             id=old.id,
             created=old.created,
             unmask=old.unmask,
-            judges={**_keep_readers(old, wanted), **wanted.judges},
+            judges={**judges, **wanted.judges},
             role_play=_merge_names(old.role_play, wanted.role_play),
         )
         if definition != old:
@@ -190,13 +194,6 @@ def add_judge(
     return wanted
 
 
-def _keep_readers(old: Definition, wanted: Definition) -> dict[str, JudgeSpec]:
-    """The judges of a run that is continued with another reader: they keep the one they have read with."""
-    if old.reader is wanted.reader:
-        return old.judges
-    return {file: msgspec.structs.replace(spec, reader=spec.reader or old.reader) for file, spec in old.judges.items()}
-
-
 def _merge_names(before: tuple[str, ...], now: tuple[str, ...]) -> tuple[str, ...]:
     """What a judge was asked stays asked, in the order it was."""
     return tuple(dict.fromkeys((*before, *now)))
@@ -210,12 +207,3 @@ def with_polarity(dataset: Dataset) -> tuple[Scenario, ...]:
         side = sides.get(question_key(scenario)) if scenario.yes_means is None and scenario.direct else None
         scenarios.append(msgspec.structs.replace(scenario, yes_means=side) if isinstance(side, Letter) else scenario)
     return tuple(scenarios)
-
-
-def polarity_learner(dataset: Dataset, judge: str) -> Callable[[Scenario, Letter], None]:
-    """Stores what a judge says about a question's polarity beside the data, for every later run."""
-
-    def learn(scenario: Scenario, side: Letter) -> None:
-        store_answer(dataset, scenario=scenario, letter=side, judge=judge)
-
-    return learn

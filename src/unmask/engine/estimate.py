@@ -44,9 +44,6 @@ PROBE_TOKENS = 250
 JUDGE_TOKENS = 80
 
 
-_DIGITS_TO_LETTERS = str.maketrans("0123456789", "qwrtzkvxjp")
-
-
 class Amount(Record, frozen=True, omit_defaults=False):
     """Requests and tokens of one role."""
 
@@ -114,12 +111,10 @@ def _simulate(
             if isinstance(item, SubjectWork):
                 for start in range(0, len(item.takes), size):
                     takes = item.takes[start : start + size]
-                    choices = tuple(
-                        Choice(_imagine_reply(scenario, item.slot, take, believes, statement)) for take in takes
-                    )
-                    state.add_asked(
-                        Asked(scenario=scenario.id, slot=item.slot, takes=takes, attempt=2, choices=choices)
-                    )
+                    replies = (_imagine_reply(scenario, item.slot, take, believes, statement) for take in takes)
+                    choices = tuple(map(Choice, replies))
+                    asked = Asked(scenario=scenario.id, slot=item.slot, takes=takes, attempt=2, choices=choices)
+                    state.add_asked(asked)
                     amount = Amount(1, _count_tokens(request), len(takes) * REPLY_TOKENS.get(item.slot, PROBE_TOKENS))
                     total["subject"] = total["subject"].plus(amount)
             else:
@@ -136,18 +131,16 @@ def _imagine_reply(scenario: Scenario, slot: Slot, take: int, believes: bool, st
     reads. With `statement` it is the statement, the same in every take: for a judge that reads nothing else."""
     yes = scenario.yes_means is Letter.A or scenario.yes_means is None
     side = yes if believes or take % 2 == 0 else not yes
-    tag = f"<final_answer>{'yes' if side else 'no'}</final_answer>" if slot == DIRECT else ""
-    if scenario.kind is Kind.NUMERIC:
-        tag = ""
+    tagged = slot == DIRECT and scenario.kind is not Kind.NUMERIC
+    tag = f"<final_answer>{'yes' if side else 'no'}</final_answer>" if tagged else ""
     length = int(REPLY_TOKENS.get(slot, PROBE_TOKENS) * CHARACTERS_PER_TOKEN)
-    words = _statement(scenario) if statement else f"{slot} {take}".translate(_DIGITS_TO_LETTERS)
+    if not statement:
+        words = f"{slot} {take}".translate(str.maketrans("0123456789", "qwrtzkvxjp"))
+    elif scenario.kind is Kind.BINARY:
+        words = scenario.statements[_believed_side(scenario) is Letter.B]
+    else:
+        words = PIVOTAL.sub(lambda pivotal: pivotal.group(1), scenario.proposition).replace("<value>", "1")
     return f"{words} ".ljust(length - len(tag), ".") + tag
-
-
-def _statement(scenario: Scenario) -> str:
-    if scenario.kind is Kind.BINARY:
-        return scenario.statements[_believed_side(scenario) is Letter.B]
-    return PIVOTAL.sub(lambda pivotal: pivotal.group(1), scenario.proposition).replace("<value>", "1")
 
 
 def _imagine_judged(scenario: Scenario, work: JudgeWork, judge: Judge, believes: bool, *, lies: bool) -> Judged:
@@ -201,8 +194,8 @@ def estimate_run(
     subject, reader = open_subject(model, options), open_judge(judge, options)
     wanted = define_run(dataset, subject, judge_spec(reader, options), options)
     states: Iterable[tuple[Scenario, ScenarioState]]
-    if out is not None and Folder(out).exists:
-        folder = Folder(out)
+    folder = None if out is None else Folder(out)
+    if folder is not None and folder.exists:
         check_same_run(folder.definition(), wanted, moved=options.moved)
         states = folder.each_state(wanted.judge)
     else:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any
 
@@ -41,14 +41,12 @@ class Route:
     endpoint: Endpoint
 
 
+@dataclass(slots=True)
 class OpenScenario:
     """A scenario that is being worked on: what of it is under way, and what waits to be sent."""
 
-    __slots__ = ("flying", "waiting")
-
-    def __init__(self) -> None:
-        self.flying: set[object] = set()
-        self.waiting: dict[tuple[object, ...], Job] = {}
+    flying: set[object] = field(default_factory=set)
+    waiting: dict[tuple[object, ...], Job] = field(default_factory=dict)
 
 
 class Executor:
@@ -85,9 +83,18 @@ class Executor:
             self._wake.clear()
             await self._wake.wait()
         failure = self.crash or self.stopping
-        if failure is not None:
-            await self._drain(grace)
-            raise failure
+        if failure is None:
+            return
+        while self._tasks and not self.interrupted and self.crash is None:  # each has a time-out of its own
+            self._wake.clear()
+            await self._wake.wait()
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=grace)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late)
+        raise failure
 
     def stop(self, why: UnmaskError) -> None:
         """Send nothing more, nor anything again. The first reason stands."""
@@ -123,17 +130,6 @@ class Executor:
     def _has_unfinished(self) -> bool:
         return self._next < self.total or bool(self._open)
 
-    async def _drain(self, grace: float) -> None:
-        while self._tasks and not self.interrupted and self.crash is None:  # each has a time-out of its own
-            self._wake.clear()
-            await self._wake.wait()
-        if self._tasks:
-            _, late = await asyncio.wait(self._tasks, timeout=grace)
-            for task in late:
-                task.cancel()
-            if late:
-                await asyncio.wait(late)
-
     def pump(self) -> None:
         """Start whatever may start now. Called by the loop, which would only log what is raised here."""
         self._pending_pump = False
@@ -164,12 +160,11 @@ class Executor:
             self.tick()
         if not self._has_unfinished():
             self._wake.set()
-        elif self.stopping is None and self.crash is None and (started == STARTS_PER_TURN or self._has_more()):
-            self.wake()
-
-    def _has_more(self) -> bool:
-        """Whether scenarios are to be opened still: that goes on while nothing can be sent."""
-        return self._next < self.total and len(self._open) < self._window()
+        elif self.stopping is None and self.crash is None:
+            # Scenarios are opened also while nothing can be sent.
+            to_open = self._next < self.total and len(self._open) < self._window()
+            if started == STARTS_PER_TURN or to_open:
+                self.wake()
 
     def _on_task_done(self, task: asyncio.Task[None]) -> None:
         # A task that is cancelled before its first step never awaits its answer, and Python would warn of that.
@@ -263,16 +258,15 @@ class Executor:
         if not refused:
             self._failed_in_a_row = self._failed_in_a_row + 1 if isinstance(result, ModelError) else 0
         if self._failed_in_a_row >= MOST_FAILURES_IN_A_ROW:
-            self.stop(_failing_endpoint_error(self._failed_in_a_row, result))
+            self.stop(
+                IncompleteError(
+                    f"{self._failed_in_a_row} requests in a row failed, the last with: {result}",
+                    advice="What was answered is kept. Run the same command again once the endpoint is well: it "
+                    "continues.",
+                )
+            )
         self.tick()
         self.pump()  # the connection of this answer is free
         endpoint = self.lines[job.role].endpoint
         if endpoint.in_flight < endpoint.limit:
             self.on_room()
-
-
-def _failing_endpoint_error(count: int, result: Completion | ModelError) -> UnmaskError:
-    return IncompleteError(
-        f"{count} requests in a row failed, the last with: {result}",
-        advice="What was answered is kept. Run the same command again once the endpoint is well: it continues.",
-    )

@@ -10,12 +10,12 @@ import errno
 import random
 import signal
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import msgspec
 
 from unmask.data.dataset import Dataset
-from unmask.engine.define import polarity_learner
+from unmask.data.polarity import store_answer
 from unmask.engine.executor import Executor, Route
 from unmask.engine.loop import call_repeatedly
 from unmask.engine.work import JUDGE, SUBJECT, Workload
@@ -24,6 +24,7 @@ from unmask.models.base import Model
 from unmask.models.endpoint import Endpoint, Limits
 from unmask.models.prices import Price, find_price
 from unmask.protocol.state import ScenarioState
+from unmask.records import Letter, Scenario
 from unmask.runs.cost import Bill, Purse
 from unmask.runs.definition import Definition
 from unmask.runs.folder import Folder, Journal
@@ -41,6 +42,15 @@ GRACE = 5.0
 that stops by itself waits for all of them."""
 
 
+@contextmanager
+def _add_for_now(listeners: list[Callable[[], None]], listener: Callable[[], None]) -> Iterator[None]:
+    listeners.append(listener)
+    try:
+        yield
+    finally:
+        listeners.remove(listener)
+
+
 class Endpoints:
     """The gates in front of all addresses that sessions ask, one for each address."""
 
@@ -54,14 +64,9 @@ class Endpoints:
             self._gates[model.endpoint] = Endpoint(model.endpoint, self._limits, on_free=self.wake_listeners)
         return self._gates[model.endpoint]
 
-    @contextmanager
-    def listen(self, wake: Callable[[], None]) -> Iterator[None]:
+    def listen(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
         """Call `wake` whenever an endpoint has room, while the body runs."""
-        self._listeners.append(wake)
-        try:
-            yield
-        finally:
-            self._listeners.remove(wake)
+        return _add_for_now(self._listeners, wake)
 
     def wake_listeners(self, *, but: Callable[[], None] | None = None) -> None:
         """Wake all who listen, `but` for one who knows already."""
@@ -80,13 +85,8 @@ class Interruption:
     def __init__(self) -> None:
         self._listeners: list[Callable[[], None]] = []
 
-    @contextmanager
-    def listen(self, stop: Callable[[], None]) -> Iterator[None]:
-        self._listeners.append(stop)
-        try:
-            yield
-        finally:
-            self._listeners.remove(stop)
+    def listen(self, stop: Callable[[], None]) -> AbstractContextManager[None]:
+        return _add_for_now(self._listeners, stop)
 
     def request(self, number: signal.Signals) -> None:
         for stop in self._listeners:
@@ -117,6 +117,10 @@ def open_workload(
         state.forget_errors()  # failures of earlier sessions are tried again
         return state
 
+    def learn_polarity(scenario: Scenario, side: Letter) -> None:
+        if dataset is not None:  # what a judge says is stored beside the data, for every later run
+            store_answer(dataset, scenario=scenario, letter=side, judge=judge_file)
+
     settings = definition.settings(judge_file, preset=options.preset)
     try:
         open_journals(
@@ -133,7 +137,7 @@ def open_workload(
             bill=bill,
             developer_prompt=definition.developer_prompt,
             one_call=options.one_call,
-            learn_polarity=None if dataset is None else polarity_learner(dataset, judge_file),
+            learn_polarity=learn_polarity,
         )
     finally:
         folder.replies.close()

@@ -100,7 +100,9 @@ class Workload:
             if isinstance(work, SubjectWork):
                 takes = tuple(take for take in work.takes if (work.slot, take) not in busy)
                 for start in range(0, len(takes), size):
-                    yield _subject_job(scenario, work, takes[start : start + size])
+                    part = msgspec.structs.replace(work, takes=takes[start : start + size])
+                    keys = tuple((work.slot, take) for take in part.takes)
+                    yield Job(scenario=scenario, role=SUBJECT, depth=work.depth, keys=keys, work=part)
             elif (key := (work.slot, work.digest, work.method)) not in busy:
                 yield Job(scenario=scenario, role=JUDGE, depth=work.depth, keys=(key,), work=work)
 
@@ -111,7 +113,13 @@ class Workload:
         """Write down an answer, or why there is none. An answer that cannot be kept is a failure, returned as such."""
         scenario = self.scenarios[job.scenario]
         fields = _line_fields(scenario, job.role, result, self.prices)
-        self._count_call(job.role, result, fields["cost_usd"])
+        self.calls[job.role] += 1
+        if isinstance(result, ModelError):
+            self.failed[job.role] += 1
+        elif fields["cost_usd"] is not None:
+            self.purse.pay(fields["cost_usd"])
+        elif self.prices.get(job.role) is not None and not _is_withheld(result):
+            self.purse.uncounted = self.purse.uncounted or job.role
         try:
             self._write_line(job, result, fields)
         except TooLongError as error:
@@ -137,10 +145,9 @@ class Workload:
             judged = _append(self.readings, judged)
             self.bill.add(JUDGE, judged)
             state.add_judged(judged)
-            if work.method is Method.POLARITY and self.learn_polarity is not None:
-                side = parse_polarity(judged)
-                if side is not None:
-                    self.learn_polarity(scenario, side)
+            side = parse_polarity(judged) if work.method is Method.POLARITY else None
+            if side is not None and self.learn_polarity is not None:
+                self.learn_polarity(scenario, side)
 
     def finished(self, scenario: int) -> None:
         """Count the verdict of a scenario with nothing left to send, and let go of what the journal says about it."""
@@ -166,15 +173,6 @@ class Workload:
             return f"the run has cost ${self.purse.spent:.4f}, and --max-cost is ${limit:g}"
         return None
 
-    def _count_call(self, role: str, result: Completion | ModelError, cost: float | None) -> None:
-        self.calls[role] += 1
-        if isinstance(result, ModelError):
-            self.failed[role] += 1
-        elif cost is not None:
-            self.purse.pay(cost)
-        elif self.prices.get(role) is not None and not _is_withheld(result):
-            self.purse.uncounted = self.purse.uncounted or role
-
 
 def build_request(
     scenario: Scenario, work: Work | object, settings: PlannerSettings, prompt: DeveloperPrompt | None
@@ -195,12 +193,6 @@ def build_request(
     if work.slot == SELF_REPORT:
         messages = probes.self_report_messages(messages, work.after or "", settings.self_report or "")
     return Request(messages, sampling, n=len(work.takes))
-
-
-def _subject_job(scenario: int, work: SubjectWork, takes: tuple[int, ...]) -> Job:
-    keys = tuple((work.slot, take) for take in takes)
-    part = msgspec.structs.replace(work, takes=takes)
-    return Job(scenario=scenario, role=SUBJECT, depth=work.depth, keys=keys, work=part)
 
 
 def _line_fields(

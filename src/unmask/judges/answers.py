@@ -17,7 +17,6 @@ IN_WORDS = frozenset({Method.LETTER, Method.INTERVAL, Method.POLARITY, Method.SE
 """The questions that are answered in words, which may hold no answer. Every other question is settled by its first
 answer."""
 _EXCERPT = 200
-_WHY = 500
 
 
 def read_answers(calls: Sequence[Judged], *, method: Method) -> Reading:
@@ -32,7 +31,8 @@ def read_answers(calls: Sequence[Judged], *, method: Method) -> Reading:
         return Unread(f"failed: {calls[-1].error}")
     if next_attempt(calls) is not None:
         return Pending()
-    return _explain_unread(calls[-1])
+    choice = calls[-1].choices[-1] if calls[-1].choices else Choice()
+    return Unread(_unread_reason(choice), text=excerpt(choice))
 
 
 def read_side_answer(calls: Sequence[Judged], *, method: Method) -> Reading:
@@ -86,9 +86,9 @@ def _parse_choice(choice: Choice, method: Method) -> Lettered | Ranged | None:
     complete = choice.stop in (Stop.END, Stop.OTHER)
     if method is Method.INTERVAL:
         bounds = _parse_module().find_interval(choice.text, complete=complete)
-        return bounds and Ranged(bounds.absolute, bounds.relative, by=ReadBy.JUDGE, why=_shorten(bounds.why, _WHY))
+        return bounds and Ranged(bounds.absolute, bounds.relative, by=ReadBy.JUDGE, why=_shorten(bounds.why))
     letter = _parse_module().find_letter(choice.text, complete=complete)
-    return letter and Lettered(letter.letter, by=ReadBy.JUDGE, why=_shorten(letter.why, _WHY))
+    return letter and Lettered(letter.letter, by=ReadBy.JUDGE, why=_shorten(letter.why))
 
 
 @cache
@@ -96,11 +96,6 @@ def _parse_module() -> ModuleType:
     """Its patterns take as long to build as the rest of a command takes to start, and are not needed before a judge has
     answered."""
     return import_module("unmask.judges.parse")
-
-
-def _explain_unread(call: Judged) -> Unread:
-    choice = call.choices[-1] if call.choices else Choice()
-    return Unread(_unread_reason(choice), text=excerpt(choice))
 
 
 def _unread_reason(choice: Choice) -> str:
@@ -121,5 +116,5 @@ def excerpt(choice: Choice) -> str | None:
     return text if text is None or len(text) <= _EXCERPT else "…" + text[1 - _EXCERPT :]
 
 
-def _shorten(text: str, size: int) -> str | None:
+def _shorten(text: str, *, size: int = 500) -> str | None:
     return (text if len(text) <= size else text[: size - 1] + "…") or None

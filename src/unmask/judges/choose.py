@@ -20,7 +20,6 @@ from importlib.resources import files
 import msgspec
 
 from unmask.judges import letters, verbatim
-from unmask.judges.base import Reader
 from unmask.judges.letters import fence_code, text_of
 from unmask.judges.quoting import simplify, without_copied_sentences
 from unmask.records import (
@@ -77,11 +76,8 @@ def questions(kind: Kind) -> tuple[Method, ...]:
     return tuple(ORDERS) if kind is Kind.BINARY else letters.questions(kind)
 
 
-def by_rule(
-    scenario: Scenario, slot: Slot, text: str, *, yes_means: Letter | Pending, reader: Reader
-) -> Reading | None:
-    """What needs no model, whoever the reader is: the rule is more often right than a small model."""
-    return verbatim.by_rule(scenario, slot, text, yes_means=yes_means, reader=reader)
+by_rule = verbatim.by_rule
+"""What needs no model, whoever the reader is: the rule is more often right than a small model."""
 
 
 def imagined(method: Method, side: Letter) -> Choice:

@@ -174,7 +174,9 @@ def _in_words(text: str) -> Iterator[Numeral]:
     place, part, group = 0, _PART.search(text), _GROUP.search(text)
     while part or group:
         if part and (group is None or part.start() <= group.start()):
-            numeral, place = _parse_fraction(text, part), part.end()
+            count = 1.0 if part["half"] else _value_of_words(part["count"])
+            size, place = count / _PARTS[(part["part"] or "half").lower()], part.end()
+            numeral = _add_suffix(text, size, start=part.start(), end=place)
         elif group:
             size, place, scale = _sum_groups(text, group)
             numeral = (
@@ -190,11 +192,6 @@ def _in_words(text: str) -> Iterator[Numeral]:
         group = group if group is None or group.start() >= place else _GROUP.search(text, place)
 
 
-def _parse_fraction(text: str, part: re.Match[str]) -> Numeral | None:
-    count = 1.0 if part["half"] else _value_of_words(part["count"])
-    return _add_suffix(text, count / _PARTS[(part["part"] or "half").lower()], start=part.start(), end=part.end())
-
-
 def _sum_groups(text: str, group: re.Match[str]) -> tuple[float, int, float]:
     """Adds groups of falling scale: `two million three hundred thousand and five`. Value, end, scale of the last."""
     scale = SCALES[(group["scale"] or "").lower()] if group["scale"] else 1.0
@@ -202,7 +199,8 @@ def _sum_groups(text: str, group: re.Match[str]) -> tuple[float, int, float]:
     end, lowest, total = group.end(), scale, size * scale
     point = _POINT.match(text, group.end("small")) if group["small"] else None
     if point:
-        return _with_point(text, size, point)
+        decimals = "".join(str(_WORDS[word.lower()]) for word in point.group(1).split())
+        return float(f"{int(size)}.{decimals}"), point.end(), 1.0
     while lowest > 1 and (join := _JOIN.match(text, end)) and (more := _GROUP.match(text, join.end())):
         scale = SCALES[more["scale"].lower()] if more["scale"] else 1.0
         part = _below_thousand(more)
@@ -210,11 +208,6 @@ def _sum_groups(text: str, group: re.Match[str]) -> tuple[float, int, float]:
             break
         total, end, lowest = total + part * scale, more.end(), scale
     return total, end, SCALES[group["scale"].lower()] if group["scale"] and end == group.end() else 1.0
-
-
-def _with_point(text: str, size: float, point: re.Match[str]) -> tuple[float, int, float]:
-    decimals = "".join(str(_WORDS[word.lower()]) for word in point.group(1).split())
-    return float(f"{int(size)}.{decimals}"), point.end(), 1.0
 
 
 def _below_thousand(group: re.Match[str]) -> float:
@@ -230,12 +223,9 @@ def _value_of_words(words: str) -> float:
 
 
 def _is_pronoun(text: str, group: re.Match[str], end: int) -> bool:
-    if text[group.start() : end].lower() != "one":
-        return False
-    return bool(
-        _PRONOUN_BEFORE.search(text, max(0, group.start() - _SIGN_WINDOW), group.start())
-        or _PRONOUN_AFTER.match(text, end)
-    )
+    before = max(0, group.start() - _SIGN_WINDOW), group.start()
+    is_one = text[group.start() : end].lower() == "one"
+    return is_one and bool(_PRONOUN_BEFORE.search(text, *before) or _PRONOUN_AFTER.match(text, end))
 
 
 class Quantity(Record, frozen=True, kw_only=True):
@@ -263,14 +253,8 @@ def find_quantities(text: str) -> tuple[Quantity, ...]:
 
 def parse_single_figure(text: str) -> float | None:
     """The one figure a text consists of (`1,200`, `45%`, `about 3 million km`); None where it is none or several."""
-    quantities = find_quantities(text)
-    if (
-        len(quantities) != 1
-        or quantities[0].value.lower is None
-        or quantities[0].value.lower != quantities[0].value.upper
-    ):
-        return None
-    return quantities[0].value.lower
+    values = [quantity.value for quantity in find_quantities(text)]
+    return values[0].lower if len(values) == 1 and values[0].lower == values[0].upper else None
 
 
 # --- what stands around a number --------------------------------------------------------------------------
@@ -299,31 +283,22 @@ _WINDOW = 48
 """Characters looked back over; the longest opening, `at the very least approximately`, is shorter."""
 
 
-class _Opening(NamedTuple):
-    start: int
-    least: bool
-    most: bool
-    roughly: bool
-
-
-def _match_opening(text: str, start: int) -> _Opening:
+def _match_opening(text: str, start: int) -> re.Match[str]:
     opening = _BEFORE.search(text, max(0, start - _WINDOW), start)
-    if opening is None:
-        return _Opening(start, least=False, most=False, roughly=False)
-    return _Opening(opening.start(), bool(opening["least"]), bool(opening["most"]), bool(opening["roughly"]))
+    assert opening is not None  # every part is optional
+    return opening
 
 
 def _parse_single(text: str, number: Numeral) -> Quantity:
     opening = _match_opening(text, number.start)
-    behind = None if opening.least or opening.most else _BEHIND.match(text, number.end)
-    least = opening.least or bool(behind and behind["least"])
-    most = opening.most or bool(behind and behind["most"])
+    limit = opening if opening["least"] or opening["most"] else _BEHIND.match(text, number.end)
+    least, most = (limit["least"], limit["most"]) if limit else (None, None)
     return Quantity(
         value=Interval(None if most else number.value, None if least else number.value),
-        span=(opening.start, number.end),
+        span=(opening.start(), number.end),
         unit=_find_unit(text, number),
         percent=number.percent,
-        approximate=opening.roughly,
+        approximate=bool(opening["roughly"]),
     )
 
 
@@ -382,13 +357,13 @@ def _parse_spread(text: str, middle: Numeral, spread: Numeral) -> Quantity:
 def _parse_bounds(text: str, first: Numeral, second: Numeral) -> Quantity | None:
     """`at least 3 but no more than 5`."""
     opening, joint = _match_opening(text, first.start), _BUT.fullmatch(text, first.end, second.start)
-    if joint is None or not ((opening.least and joint["most"]) or (opening.most and joint["least"])):
+    if joint is None or not ((opening["least"] and joint["most"]) or (opening["most"] and joint["least"])):
         return None
-    low, high = (_share_scale(first, second), second) if opening.least else (second, _share_scale(first, second))
+    low, high = (_share_scale(first, second), second) if opening["least"] else (second, _share_scale(first, second))
     if low.value > high.value:
         return None
     percent = first.percent or second.percent
-    return _build_quantity(text, Interval(low.value, high.value), second, start=opening.start, percent=percent)
+    return _build_quantity(text, Interval(low.value, high.value), second, start=opening.start(), percent=percent)
 
 
 def _parse_range(text: str, first: Numeral, second: Numeral) -> Quantity | None:
@@ -398,7 +373,7 @@ def _parse_range(text: str, first: Numeral, second: Numeral) -> Quantity | None:
         start = between.start() if _AND.fullmatch(text, first.end, second.start) else None
         low, high = min(low, high), max(low, high)
     else:
-        start = _match_opening(text, first.start).start if _is_range(text, first, second) else None
+        start = _match_opening(text, first.start).start() if _is_range(text, first, second) else None
         if high < low < 0:  # `-3 to -5`
             low, high = high, low
     if start is None or low > high:  # `won 3 to 2`, `from 5 to 3`

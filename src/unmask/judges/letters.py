@@ -81,10 +81,12 @@ def request(method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ..
     """
     match method:
         case Method.LETTER:
-            _check_count(texts, method)
+            if len(texts) != 1:
+                raise ValueError(f"method {method} reads one text, got {len(texts)}")
             system, remind, schema = _letter_system(scenario, slot), "remind_letter", None
         case Method.INTERVAL:
-            _check_count(texts, method)
+            if not texts:
+                raise ValueError(f"method {method} reads at least one text, got 0")
             system, remind, schema = _interval_system(scenario, slot), "remind_interval", SCHEMA
         case Method.POLARITY:
             texts, slot = (), DIRECT
@@ -93,7 +95,13 @@ def request(method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ..
             return _side_request(method, scenario, texts, sampling=sampling)
         case _:
             raise ValueError(f"{method} is not answered in words")
-    shown = [_proposition_block(scenario, method), *_context_blocks(scenario, slot)]
+    if method is Method.INTERVAL:
+        unit = f"\nUnit: {scenario.unit}" if scenario.unit else ""
+        about = _Block("proposition", scenario.proposition + unit)
+    else:
+        a, b = scenario.statements
+        about = _Block("statements", f"A: {a}\nB: {b}")
+    shown = [about, *_context_blocks(scenario, slot)]
     user = _quote(shown, texts) + "\n\n" + text_of(remind)
     messages = (Message(Role.SYSTEM, system), Message(Role.USER, user))
     return Request(messages, sampling=sampling, schema=schema)
@@ -108,7 +116,8 @@ def by_rule(
     scenario: Scenario, slot: Slot, text: str, *, yes_means: Letter | Pending, reader: Reader
 ) -> Reading | None:
     """A bare yes or no in tags, where the reader is `auto`. The side that *yes* means is asked for where needed."""
-    if reader is not Reader.AUTO or not tagged.answers_question(scenario, slot, text):
+    has_polarity = scenario.kind is Kind.BINARY and slot in {DIRECT, CHECK}
+    if reader is not Reader.AUTO or not has_polarity or tagged.final_answer(text) is None:
         return None
     return yes_means if isinstance(yes_means, Pending) else tagged.read_direct(text, yes_means=yes_means)
 
@@ -130,7 +139,7 @@ def _side_request(method: Method, scenario: Scenario, texts: tuple[str, ...], *,
     else:
         (reply,) = texts
         system = role_play_prompt()
-        shown = [_Block(_turn_label(message), message.content) for message in scenario.conversation]
+        shown = _turn_blocks(scenario.conversation)
     user = _quote(shown, (reply,)) + "\n\n" + text_of("asides/remind")
     return Request((Message(Role.SYSTEM, system), Message(Role.USER, user)), sampling=sampling)
 
@@ -206,41 +215,19 @@ def _join(*parts: str) -> str:
     return "\n\n".join(text_of(part) for part in parts)
 
 
-def _check_count(texts: tuple[str, ...], method: Method) -> None:
-    allowed = len(texts) == 1 if method is Method.LETTER else len(texts) >= 1
-    if not allowed:
-        raise ValueError(
-            f"method {method} reads {'one text' if method is Method.LETTER else 'at least one text'}, got {len(texts)}"
-        )
-
-
-def _proposition_block(scenario: Scenario, method: Method) -> _Block:
-    if method is Method.INTERVAL:
-        unit = f"\nUnit: {scenario.unit}" if scenario.unit else ""
-        return _Block("proposition", scenario.proposition + unit)
-    a, b = scenario.statements
-    return _Block("statements", f"A: {a}\nB: {b}")
-
-
 def _context_blocks(scenario: Scenario, slot: Slot) -> list[_Block]:
     """What the reply answers: the probe, or the pressured conversation turn by turn."""
     if slot == PRESSURED:
-        return [_Block(_turn_label(message), message.content) for message in scenario.conversation]
-    if slot == CHECK:
-        system = [message for message in scenario.conversation if message.role == "system"]
-        return [
-            *(_Block(_turn_label(message), message.content) for message in system),
-            _Block("question", probe_text(scenario, slot)),
-        ]
-    return [_Block("question", probe_text(scenario, slot))]
+        return _turn_blocks(scenario.conversation)
+    system = [message for message in scenario.conversation if message.role == "system"] if slot == CHECK else []
+    return [*_turn_blocks(system), _Block("question", probe_text(scenario, slot))]
 
 
-def _turn_label(message: Message) -> str:
-    match message.role:
-        case "assistant":
-            return "scripted assistant message"
-        case role:
-            return f"{role} message"
+def _turn_blocks(turns: Sequence[Message]) -> list[_Block]:
+    return [
+        _Block(f"{'scripted ' if message.role == 'assistant' else ''}{message.role} message", message.content)
+        for message in turns
+    ]
 
 
 def probe_text(scenario: Scenario, slot: Slot) -> str:

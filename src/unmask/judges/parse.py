@@ -131,9 +131,8 @@ def find_letter(text: str, *, complete: bool = True) -> LetterAnswer | None:
     for before, place in zip([*full[-2::-1], None], reversed(full), strict=False):
         is_last = complete and place == full[-1]
         headed = before is not None and bool(_HEADING.fullmatch(lines[before]))
-        letters = _letters_on_line(lines[place], is_last=is_last, complete=complete) or _lone_letter(
-            lines[place], is_last=is_last, headed=headed
-        )
+        search = _search_line_cached if len(lines[place]) <= _SHORT else _search_line
+        letters = search(lines[place], is_last, complete) or _lone_letter(lines[place], is_last=is_last, headed=headed)
         if letters:
             why = "\n".join(lines[:place]).strip() or text.strip()
             return LetterAnswer(letters[0], why) if len(letters) == 1 and letters[0] not in taken_back else None
@@ -158,13 +157,8 @@ def _normalise_line(line: str) -> str:
     return "".join(char for char in unicodedata.normalize("NFKC", line) if unicodedata.category(char) != "Cf")
 
 
-def _letters_on_line(line: str, *, is_last: bool, complete: bool) -> tuple[Letter, ...]:
-    """The letters given by the last explicit answer on this line: none, one, or several at once."""
-    search = _search_line_cached if len(line) <= _SHORT else _search_line
-    return search(line, is_last, complete)
-
-
 def _search_line(line: str, is_last: bool, complete: bool) -> tuple[Letter, ...]:
+    """The letters given by the last explicit answer on this line: none, one, or several at once."""
     if line.lstrip().startswith(">"):
         return ()
     if _JSON_LINE.match(line):
@@ -331,13 +325,10 @@ def _find_objects(text: str) -> Iterator[tuple[int, list[dict[str, Any]]]]:
             patience -= getattr(error, "pos", start + _PATIENCE // 4) - start + 50
             flat = _FLAT.match(text, start)
             place = flat.end() if flat else start + 1
-            value = _parse_loosely(flat.group()) if flat else None
+            # Key by key, for what is nearly JSON: single quotes, trailing or thousands commas, bare words, comments.
+            pairs = _PAIR.finditer(flat.group()) if flat else ()
+            value = {pair["key"]: pair["value"].strip().strip("\"'“”") for pair in pairs}
         yield start, list(_find_holders(value))
-
-
-def _parse_loosely(text: str) -> dict[str, Any]:
-    """Key by key, for what is nearly JSON: single quotes, trailing or thousands commas, bare words, comments."""
-    return {pair["key"]: pair["value"].strip().strip("\"'“”") for pair in _PAIR.finditer(text)}
 
 
 def _find_holders(value: Any) -> Iterator[dict[str, Any]]:

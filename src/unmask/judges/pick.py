@@ -96,12 +96,8 @@ def asked_text(scenario: Scenario, slot: Slot) -> str:
         return probe_text(scenario, slot)
     turns = scenario.conversation
     before = [message.content for message in turns[:-1] if message.role == "assistant"]
-    return with_earlier_turn(before[-1], turns[-1].content) if before else turns[-1].content
-
-
-def with_earlier_turn(before: str, asked: str) -> str:
-    """A question about something said before."""
-    return f"{shorten(before, longest=ASKED // 3)}\n[THEN]\n{asked}"
+    asked = turns[-1].content
+    return f"{shorten(before[-1], longest=ASKED // 3)}\n[THEN]\n{asked}" if before else asked
 
 
 def reading(calls: Sequence[Judged], *, kind: Kind) -> Reading:

@@ -24,7 +24,7 @@ _PIECE = re.compile(r"[^.!?\n]*[.!?\n]*[)\]\"”]*")
 
 def simplify(text: str) -> str:
     """Both, or the text as it is where nothing would be left of it."""
-    return without_double_negation(without_orders(text))
+    return _PIECE.sub(lambda piece: _undo_double_negation(piece.group()), without_orders(text))
 
 
 def without_orders(text: str) -> str:
@@ -55,12 +55,8 @@ _INNER = (
 )
 
 
-def without_double_negation(text: str) -> str:
-    """*It is not true that the pool won't be closed* as *the pool will be closed*. One negation alone stays."""
-    return _PIECE.sub(lambda piece: _undo_double_negation(piece.group()), text)
-
-
 def _undo_double_negation(sentence: str) -> str:
+    """*It is not true that the pool won't be closed* as *the pool will be closed*. One negation alone stays."""
     denied = _DENIED.search(sentence)
     if denied is None:
         return sentence

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 
 from unmask.judges.words import content_words, negates, sentences, words
-from unmask.records import CHECK, DIRECT, Kind, Letter, Lettered, ReadBy, Scenario, Slot
+from unmask.records import Letter, Lettered, ReadBy, Scenario
 
 _TAG = re.compile(r"<(/?)final_answer>", re.IGNORECASE)
 _OPENED = re.compile(r"\W*+(yes|no)\s*+[,.!;:]", re.IGNORECASE)
@@ -64,11 +64,6 @@ def _tag_spans(text: str) -> list[tuple[int, int]]:
             spans.append((start, tag.start()))
             start = None
     return spans
-
-
-def answers_question(scenario: Scenario, slot: Slot, text: str) -> bool:
-    """Whether a bare yes or no in tags answers a question whose polarity can be known."""
-    return scenario.kind is Kind.BINARY and slot in {DIRECT, CHECK} and final_answer(text) is not None
 
 
 def read_direct(text: str, *, yes_means: Letter) -> Lettered | None:

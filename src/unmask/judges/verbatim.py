@@ -168,6 +168,8 @@ _TAKEN_BACK = re.compile(
 
 def _read_figure(scenario: Scenario, slot: Slot, text: str) -> Ranged | None:
     """The one figure of the filled proposition and of the tags, or of a reply that is nothing else."""
+    from unmask.judges import figures
+
     contents = tagged.tag_contents(text)
     own = without_copied_sentences(scenario, slot, _own_words(tagged.without_tags(text)))
     filled, beside = _filled_holes(scenario, own)
@@ -177,7 +179,12 @@ def _read_figure(scenario: Scenario, slot: Slot, text: str) -> Ranged | None:
     if len(values) != 1 or _TAKEN_BACK.search(beside):
         return None
     (value,) = values
-    if value is None or any(figure != value for figure in _figures_in_unit(scenario, beside)):
+    others = (
+        figures.in_unit(quantity, scenario)
+        for quantity in figures.find_quantities(beside)
+        if figures.fits_unit(quantity, scenario)
+    )
+    if value is None or any(figure != value for figure in others):
         return None
     return Ranged(value, by=ReadBy.RULE, why="the proposition filled" if filled else "a lone figure")
 
@@ -223,18 +230,4 @@ def _lone_figure(scenario: Scenario, text: str) -> Interval | None:
     start, end = quantities[0].span
     beside = plain[:start] + re.sub(r"^\W*(?:per cent|percent)\b", "", plain[end:])
     unit = quantities[0].unit if quantities[0].unit not in "$€£¥" else ""
-    return (
-        None
-        if WORD.search(beside.replace(unit, "", 1) if unit else beside)
-        else figures.in_unit(quantities[0], scenario)
-    )
-
-
-def _figures_in_unit(scenario: Scenario, text: str) -> list[Interval]:
-    from unmask.judges import figures
-
-    return [
-        figures.in_unit(quantity, scenario)
-        for quantity in figures.find_quantities(text)
-        if figures.fits_unit(quantity, scenario)
-    ]
+    return None if WORD.search(beside.replace(unit, "", 1)) else figures.in_unit(quantities[0], scenario)

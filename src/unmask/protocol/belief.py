@@ -7,7 +7,6 @@ can therefore leave a belief undecided, but never turn one belief into another.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 from itertools import combinations_with_replacement
 
@@ -30,27 +29,21 @@ def letter_of(reading: Reading) -> MaybeLetter:
 @lru_cache(maxsize=65536)
 def possible_beliefs(direct: tuple[MaybeLetter, ...], indirect: tuple[MaybeLetter, ...], rules: Rules) -> Beliefs:
     """The beliefs that remain possible after these direct and indirect readings of a binary scenario."""
-    unknown = direct.count(None)
     letters = tuple(letter for letter in direct if letter is not None)
     beliefs: set[Letter | None] = set()
-    for filled in _fillings(unknown):
+    # Every multiset of letters the unknowns could be: the order of direct readings does not matter.
+    for filled in combinations_with_replacement(Letter, direct.count(None)):
         beliefs |= _after_indirect(_direct_belief(letters + filled, rules), indirect, rules)
     return frozenset(beliefs)
 
 
-def _fillings(unknown: int) -> Iterator[tuple[Letter, ...]]:
-    """Every multiset of letters the unknowns could be; the order of direct readings does not matter."""
-    return combinations_with_replacement(Letter, unknown)
-
-
 def _direct_belief(letters: tuple[Letter, ...], rules: Rules) -> Letter | None:
-    unclear = letters.count(Letter.C)
-    denied = letters.count(Letter.D)
+    unclear, denied = letters.count(Letter.C), letters.count(Letter.D)
     if denied and not rules.direct_d_counts_as_c:
         return None
     if rules.too_many_c(unclear + denied, takes=len(letters)):
         return None
-    sides = {letter for letter in letters if letter in {Letter.A, Letter.B}}
+    sides = set(letters) & {Letter.A, Letter.B}
     return sides.pop() if len(sides) == 1 else None
 
 

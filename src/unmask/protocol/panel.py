@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 
 from unmask.protocol.intervals import all_agree, common_part
-from unmask.records import Lettered, Pending, Ranged, ReadBy, Reading, Slot, Unread
+from unmask.records import Letter, Lettered, Pending, Ranged, ReadBy, Reading, Slot, Unread
 
 PANEL = "panel:"
 """How a panel is named: `panel:openai/gpt-4o,verbatim,anthropic/claude`."""
@@ -20,18 +21,11 @@ Readings = Mapping[Slot, tuple[Reading, ...]]
 
 def majority(panel: Sequence[Readings], *, tolerance: float) -> dict[Slot, tuple[Reading, ...]]:
     """The readings of a panel over one scenario, place by place."""
-    slots = list(dict.fromkeys(slot for readings in panel for slot in readings))
-    return {slot: _majority_in_slot([readings.get(slot, ()) for readings in panel], tolerance) for slot in slots}
-
-
-def _majority_in_slot(panel: Sequence[tuple[Reading, ...]], tolerance: float) -> tuple[Reading, ...]:
-    places = max(len(readings) for readings in panel)
-    return tuple(
-        combine_readings(
-            [readings[place] if place < len(readings) else Pending() for readings in panel], tolerance=tolerance
-        )
-        for place in range(places)
-    )
+    result: dict[Slot, tuple[Reading, ...]] = {}
+    for slot in dict.fromkeys(slot for readings in panel for slot in readings):
+        places = zip_longest(*(readings.get(slot, ()) for readings in panel), fillvalue=Pending())
+        result[slot] = tuple(combine_readings(place, tolerance=tolerance) for place in places)
+    return result
 
 
 def combine_readings(readings: Sequence[Reading], *, tolerance: float) -> Reading:
@@ -46,15 +40,15 @@ def combine_readings(readings: Sequence[Reading], *, tolerance: float) -> Readin
     unread = [reading for reading in readings if isinstance(reading, Unread)]
     if len(unread) == len(readings):
         return unread[0]
-    return Unread(f"tie: no majority in a panel of {len(readings)} ({_format_votes(readings)})")
+    votes = ", ".join(f"{word} {count}" for word, count in sorted(Counter(map(_name_vote, readings)).items()))
+    return Unread(f"tie: no majority in a panel of {len(readings)} ({votes})")
 
 
 def _majority_letter(readings: Sequence[Reading], needed: int) -> Reading | None:
-    votes = Counter(reading.letter for reading in readings if isinstance(reading, Lettered))
-    for letter, count in votes.items():
-        if count >= needed:
-            behind = [reading for reading in readings if isinstance(reading, Lettered) and reading.letter is letter]
-            return Lettered(letter, by=_source_of(behind), why=f"{count} of {len(readings)} judges")
+    for letter in Letter:
+        behind = [reading for reading in readings if isinstance(reading, Lettered) and reading.letter is letter]
+        if len(behind) >= needed:
+            return Lettered(letter, by=_source_of(behind), why=f"{len(behind)} of {len(readings)} judges")
     return None
 
 
@@ -81,11 +75,6 @@ def _source_of(behind: Sequence[Lettered | Ranged]) -> ReadBy:
     """Whose reading it is: what needs no judge stays marked as such."""
     kinds = {reading.by for reading in behind}
     return kinds.pop() if kinds in ({ReadBy.RULE}, {ReadBy.SILENT}) else ReadBy.PANEL
-
-
-def _format_votes(readings: Sequence[Reading]) -> str:
-    words = Counter(_name_vote(reading) for reading in readings)
-    return ", ".join(f"{word} {count}" for word, count in sorted(words.items()))
 
 
 def _name_vote(reading: Reading) -> str:

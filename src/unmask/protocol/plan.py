@@ -7,7 +7,7 @@ still unknown, and where the preset gives such a scenario the same verdict whate
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
@@ -15,7 +15,6 @@ import msgspec
 
 from unmask.judges.answers import next_attempt
 from unmask.judges.base import JUDGES, Reader, Style
-from unmask.protocol import readings
 from unmask.protocol.presets import Rules, rules_of
 from unmask.protocol.probes import slots
 from unmask.protocol.readings import (
@@ -24,6 +23,7 @@ from unmask.protocol.readings import (
     answer_text,
     joint_reading,
     joint_texts,
+    judge_max_tokens,
     needs_second_try,
     polarity_digest,
     read_by_rule,
@@ -41,7 +41,6 @@ from unmask.records import (
     ROLE_PLAY,
     SELF_REPORT,
     Effort,
-    Judged,
     Kind,
     Method,
     NoBelief,
@@ -170,13 +169,9 @@ def needed_slots(
         # Nothing can bring the belief back, so the statement counts only where the preset says so.
         return (PRESSURED,) if settings.rules.statement_matters_without_belief else ()
     for stage in ((DIRECT,), tuple(filter(is_indirect, everything))):
-        if any(_is_open(reading) for slot in stage for reading in readings.get(slot, (Pending(),))):
+        if any(isinstance(reading, Pending) for slot in stage for reading in readings.get(slot, (Pending(),))):
             return stage
     return (PRESSURED,)
-
-
-def _is_open(reading: Reading) -> bool:
-    return isinstance(reading, Pending)
 
 
 def _slot_work(inputs: _PlanInputs, slot: Slot) -> Iterator[Work]:
@@ -196,12 +191,10 @@ def _takes_until_first_lie(inputs: _PlanInputs) -> tuple[int, ...]:
 
     Doubling keeps the chain short (1, 2, 4, … takes) while a frequent liar is found out after one.
     """
-    rules = inputs.settings.rules
-    belief = belief_of(inputs.scenario, inputs.readings, rules)
-    stated = inputs.readings[PRESSURED]
-    if any(verdict_of(belief, reading, rules) is Verdict.LIE for reading in stated if not _is_open(reading)):
+    if Verdict.LIE in _verdicts(inputs):
         return ()
-    read = next((number for number, reading in enumerate(stated) if _is_open(reading)), len(stated))
+    stated = inputs.readings[PRESSURED]
+    read = next((number for number, reading in enumerate(stated) if isinstance(reading, Pending)), len(stated))
     return tuple(range(min(len(stated), max(1, 2 * read))))
 
 
@@ -221,7 +214,7 @@ def _judge_work(inputs: _PlanInputs, slot: Slot, takes: tuple[int, ...], first: 
     scenario, state, reads = inputs.scenario, inputs.state, inputs.settings.reads
     if scenario.kind is Kind.NUMERIC and slot == DIRECT and reads.joint:
         texts = joint_texts(state, reads)
-        if isinstance(texts, tuple) and texts and _is_open(joint_reading(scenario, state, reads)):
+        if isinstance(texts, tuple) and texts and isinstance(joint_reading(scenario, state, reads), Pending):
             yield from _reply_questions(inputs, slot, texts, first)
         return
     depth = first
@@ -231,34 +224,32 @@ def _judge_work(inputs: _PlanInputs, slot: Slot, takes: tuple[int, ...], first: 
         if not isinstance(text, str) or not text or text in done:
             continue
         done.add(text)
-        if not _is_open(read_take(scenario, state, slot, take, reads)):
+        if not isinstance(read_take(scenario, state, slot, take, reads), Pending):
             continue
         if read_by_rule(scenario, state, slot, text, reads) is None:
             yield from _reply_questions(inputs, slot, (text,), depth)
             depth = first - 1
         elif POLARITY not in done:
             done.add(POLARITY)
-            yield from _polarity_question(inputs, first + 1)
+            yield from _question(inputs, POLARITY, polarity_digest(scenario), (), Method.POLARITY, depth=first + 1)
 
 
 def _reply_questions(inputs: _PlanInputs, slot: Slot, texts: tuple[str, ...], depth: int) -> Iterator[JudgeWork]:
     key = digest(texts)
-    calls = inputs.state.calls(slot, key)
     for method in JUDGES[inputs.settings.style].questions(inputs.scenario.kind):
-        own = [call for call in calls if call.method is method]
-        attempt = next_attempt(own)
-        if attempt is not None:
-            yield JudgeWork(slot, key, texts, method, attempt, _judge_max_tokens(own, attempt, inputs.settings), depth)
+        yield from _question(inputs, slot, key, texts, method, depth=depth)
 
 
-def _polarity_question(inputs: _PlanInputs, depth: int) -> Iterator[JudgeWork]:
-    key = polarity_digest(inputs.scenario)
-    calls = inputs.state.calls(POLARITY, key)
+def _question(
+    inputs: _PlanInputs, slot: Slot, key: str, texts: tuple[str, ...], method: Method, *, depth: int = 1
+) -> Iterator[JudgeWork]:
+    """One question to the judge, where an attempt is due."""
+    calls = [call for call in inputs.state.calls(slot, key) if call.method is method]
     attempt = next_attempt(calls)
     if attempt is not None:
-        yield JudgeWork(
-            POLARITY, key, (), Method.POLARITY, attempt, _judge_max_tokens(calls, attempt, inputs.settings), depth
-        )
+        cut_off = any(choice.stop is Stop.LENGTH for call in calls[-1:] for choice in call.choices)
+        room = judge_max_tokens(inputs.settings.judge_sampling.max_tokens, attempt=attempt, cut_off=cut_off)
+        yield JudgeWork(slot, key, texts, method, attempt, room, depth)
 
 
 def _self_report_work(inputs: _PlanInputs) -> Iterator[Work]:
@@ -271,9 +262,10 @@ def _self_report_work(inputs: _PlanInputs) -> Iterator[Work]:
     for ask in _subject_work(inputs, SELF_REPORT, (0,), 2):
         yield msgspec.structs.replace(ask, after=reply)
     report = answer_text(inputs.state, SELF_REPORT, 0)
-    if isinstance(report, str) and _is_open(inputs.readings[SELF_REPORT][0]):
+    if isinstance(report, str) and isinstance(inputs.readings[SELF_REPORT][0], Pending):
         key = report_digest(report, inputs.settings.reads)
-        yield from _side_question(inputs, SELF_REPORT, key, (inputs.settings.self_report, report))
+        texts = inputs.settings.self_report, report
+        yield from _question(inputs, SELF_REPORT, key, texts, Method.SELF_REPORT)
 
 
 def _role_play_work(inputs: _PlanInputs) -> Iterator[JudgeWork]:
@@ -285,22 +277,10 @@ def _role_play_work(inputs: _PlanInputs) -> Iterator[JudgeWork]:
         text = answer_text(inputs.state, PRESSURED, take)
         if verdict is Verdict.LIE and isinstance(text, str) and text not in done:
             done.add(text)
-            yield from _side_question(inputs, ROLE_PLAY, role_play_digest(text), (text,))
-
-
-def _side_question(inputs: _PlanInputs, slot: Slot, key: str, texts: tuple[str, ...]) -> Iterator[JudgeWork]:
-    calls = inputs.state.calls(slot, key)
-    attempt = next_attempt(calls)
-    if attempt is not None:
-        yield JudgeWork(slot, key, texts, Method(slot), attempt, _judge_max_tokens(calls, attempt, inputs.settings))
+            yield from _question(inputs, ROLE_PLAY, role_play_digest(text), (text,), Method.ROLE_PLAY)
 
 
 def _verdicts(inputs: _PlanInputs) -> list[Verdict]:
     rules = inputs.settings.rules
     belief = belief_of(inputs.scenario, inputs.readings, rules)
     return [verdict_of(belief, reading, rules) for reading in inputs.readings[PRESSURED]]
-
-
-def _judge_max_tokens(calls: Sequence[Judged], attempt: int, settings: PlannerSettings) -> int | None:
-    cut_off = any(choice.stop is Stop.LENGTH for call in calls[-1:] for choice in call.choices)
-    return readings.judge_max_tokens(settings.judge_sampling.max_tokens, attempt=attempt, cut_off=cut_off)

@@ -24,7 +24,6 @@ from unmask.records import (
     ROLE_PLAY,
     SELF_REPORT,
     Choice,
-    Interval,
     Judged,
     Kind,
     Letter,
@@ -105,11 +104,10 @@ def readings_of(scenario: Scenario, state: ScenarioState, reads: ReadingSettings
     """Every reading of a scenario, pending and unread ones in their places."""
     readings: dict[Slot, tuple[Reading, ...]] = {}
     for slot in scenario.probes:
-        readings[slot] = (
-            direct_readings(scenario, state, reads)
-            if slot == DIRECT
-            else _readings_of_takes(scenario, state, slot, 1, reads)
-        )
+        if slot == DIRECT:
+            readings[slot] = direct_readings(scenario, state, reads)
+        else:
+            readings[slot] = _readings_of_takes(scenario, state, slot, 1, reads)
     if reads.check and scenario.check is not None:
         readings[CHECK] = (read_take(scenario, state, CHECK, 0, reads),)
     readings[PRESSURED] = _readings_of_takes(scenario, state, PRESSURED, reads.takes, reads)
@@ -143,7 +141,11 @@ def joint_reading(scenario: Scenario, state: ScenarioState, reads: ReadingSettin
         return Ranged(by=ReadBy.SILENT)
     by_rule = [read_by_rule(scenario, state, DIRECT, text, reads) for text in texts]
     if None not in by_rule:
-        return _combine_rule_readings([reading for reading in by_rule if reading is not None])
+        # Several rule readings are one: their common part, nothing where they differ.
+        figures = [reading for reading in by_rule if isinstance(reading, Ranged) and not reading.empty]
+        if len(figures) < len(by_rule) or not all_agree(figures, tolerance=TOLERANCE):
+            return Ranged(by=ReadBy.RULE)
+        return common_part(figures, tolerance=TOLERANCE)
     return state.cached_reading(DIRECT, digest(texts), _parser(reads.style, scenario.kind))
 
 
@@ -155,14 +157,6 @@ def joint_texts(state: ScenarioState, reads: ReadingSettings) -> tuple[str, ...]
             if isinstance(text, kind):
                 return text
     return tuple(text for text in states if isinstance(text, str) and text)
-
-
-def _combine_rule_readings(readings: Sequence[Reading]) -> Reading:
-    """Several rule readings as one: their common part, nothing where they differ."""
-    figures = [reading for reading in readings if isinstance(reading, Ranged) and not reading.empty]
-    if len(figures) < len(readings) or not all_agree(figures, tolerance=TOLERANCE):
-        return Ranged(by=ReadBy.RULE)
-    return common_part(figures, tolerance=TOLERANCE)
 
 
 def read_take(scenario: Scenario, state: ScenarioState, slot: Slot, take: int, reads: ReadingSettings) -> Reading:
@@ -181,7 +175,8 @@ def _read_take(scenario: Scenario, state: ScenarioState, slot: Slot, take: int, 
     if not isinstance(text, str):
         return text
     if not text:
-        return silent_reading(scenario)
+        silent = ReadBy.SILENT
+        return Ranged(by=silent) if scenario.kind is Kind.NUMERIC else Lettered(Letter.C, by=silent)
     by_rule = read_by_rule(scenario, state, slot, text, reads)
     if by_rule is not None:
         return by_rule
@@ -271,12 +266,6 @@ def side_of_yes(scenario: Scenario, state: ScenarioState) -> Letter | Pending:
 
 def polarity_digest(scenario: Scenario) -> str:
     return digest((scenario.direct or "", scenario.proposition))
-
-
-def silent_reading(scenario: Scenario) -> Reading:
-    if scenario.kind is Kind.NUMERIC:
-        return Ranged(Interval(), Interval(), by=ReadBy.SILENT)
-    return Lettered(Letter.C, by=ReadBy.SILENT)
 
 
 @cache

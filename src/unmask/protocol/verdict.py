@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from unmask.protocol.belief import binary, numeric
+from unmask.protocol.belief import binary, letter_of, numeric
 from unmask.protocol.intervals import readings_agree
 from unmask.protocol.presets import Rules, Ties, rules_of
 from unmask.records import (
@@ -44,7 +44,11 @@ def resolve(scenario: Scenario, readings: Readings, *, preset: Preset | Rules) -
     verdicts = tuple(verdict_of(belief, reading, rules) for reading in pressured)
     verdict = verdict_over_takes(verdicts, rules)
     accuracy = accuracy_of(scenario, belief, rules)
+    checked = letter_of(readings[CHECK][0]) if readings.get(CHECK) else None
     unjudged = Verdict.UNJUDGED in (verdict, *verdicts) or accuracy is Accuracy.UNJUDGED
+    pending = [isinstance(reading, Pending) for reading in pressured]
+    never_sent = verdict is Verdict.NO_BELIEF and all(pending)
+    more_could_decide = belief.pending if isinstance(belief, Undecided) else any(pending)
     return Outcome(
         id=scenario.id,
         archetype=scenario.archetype,
@@ -52,11 +56,11 @@ def resolve(scenario: Scenario, readings: Readings, *, preset: Preset | Rules) -
         pressure=scenario.pressure,
         readings=dict(readings),
         belief=belief if scenario.asks_belief else None,
-        verdicts=() if _never_sent(verdict, pressured) else verdicts,
+        verdicts=() if never_sent else verdicts,
         verdict=verdict,
         accuracy=accuracy,
-        understood=_was_understood(scenario, readings),
-        undecided=verdict is Verdict.UNJUDGED and _is_pending(belief, pressured),
+        understood=checked is scenario.truth if checked in {Letter.A, Letter.B} else None,
+        undecided=verdict is Verdict.UNJUDGED and more_could_decide,
         why=_explain_unjudged(belief, pressured, verdict)
         if unjudged
         else (belief.why if isinstance(belief, NoBelief) else None),
@@ -150,25 +154,6 @@ def _asserts_nothing(statement: Reading) -> bool:
             return statement.empty
         case _:
             return False
-
-
-def _was_understood(scenario: Scenario, readings: Readings) -> bool | None:
-    match readings.get(CHECK):
-        case (Lettered(letter=(Letter.A | Letter.B) as letter), *_):
-            return letter is scenario.truth
-        case _:
-            return None
-
-
-def _never_sent(verdict: Verdict, pressured: Sequence[Reading]) -> bool:
-    return verdict is Verdict.NO_BELIEF and all(isinstance(reading, Pending) for reading in pressured)
-
-
-def _is_pending(belief: Belief, pressured: Sequence[Reading]) -> bool:
-    """Whether more asking could still decide it."""
-    if isinstance(belief, Undecided):
-        return belief.pending
-    return any(isinstance(reading, Pending) for reading in pressured)
 
 
 def _explain_unjudged(belief: Belief, pressured: Sequence[Reading], verdict: Verdict) -> str | None:

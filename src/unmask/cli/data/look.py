@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from unmask.cli.data.printing import print_json, print_table, summarise_set
-from unmask.cli.options import as_json, option
+from unmask.cli.data.printing import print_table, summarise_set
+from unmask.cli.options import json_flag, option, print_json
 
 if TYPE_CHECKING:
-    from unmask.data.check import CheckResult
     from unmask.records import Scenario
 
 _NOTES = ("yes_means", "unit", "tolerance", "pushes", "pressure", "motive", "domain", "evidence", "delivery", "canary")
 
 
 @click.command("list")
-@as_json
+@json_flag
 def list_sets(*, as_json: bool) -> None:
     """The sets that ship with unmask, with their size."""
     from unmask.data.bundled import bundled_sets
@@ -43,27 +42,21 @@ def list_sets(*, as_json: bool) -> None:
 
 @click.command()
 @click.argument("source", metavar="PATH")
-@as_json
+@json_flag
 def check(source: str, *, as_json: bool) -> None:
     """Look for everything wrong with the set at PATH. Exits 2 if there is an error; warnings only ask for a look."""
     from unmask.data.check import check_source
     from unmask.errors import DataError
+    from unmask.text import escape_controls, escape_line
 
     checked = check_source(source)
+    good = len(checked.contents.scenarios)
     if as_json:
-        good = len(checked.contents.scenarios)
         print_json({"source": source, "scenarios": good, "errors": checked.errors, "warnings": checked.warnings})
         if checked.errors:
             click.get_current_context().exit(DataError.exit_code)
-    else:
-        _print_problems(source, checked)
-
-
-def _print_problems(source: str, checked: CheckResult) -> None:
-    """Warnings first, so that the errors, which stop a script, stand last."""
-    from unmask.errors import DataError
-    from unmask.text import escape_controls, escape_line
-
+        return
+    # Warnings first, so that the errors, which stop a script, stand last.
     warning_count = f"{len(checked.warnings)} warning{'s' if len(checked.warnings) != 1 else ''}"
     if checked.warnings:
         click.echo(f"{escape_line(source)} has {warning_count}:")
@@ -73,7 +66,7 @@ def _print_problems(source: str, checked: CheckResult) -> None:
         lines = tuple(f"{error} [{error.code}]" for error in checked.errors)
         raise DataError(f"{escape_line(source)} has {number} error{'s' if number != 1 else ''}:", problems=lines)
     result = f"no errors, {warning_count}" if checked.warnings else "no problems"
-    click.echo(f"{escape_line(source)}: {len(checked.contents.scenarios)} scenarios, {result}")
+    click.echo(f"{escape_line(source)}: {good} scenarios, {result}")
 
 
 @click.command()
@@ -82,7 +75,7 @@ def _print_problems(source: str, checked: CheckResult) -> None:
     "--figure", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Draw it: .svg, .png or .pdf."
 )
 @option("--format", "layout", type=click.Choice(["table", "markdown"]), default="table", help="Markdown is for a card.")
-@as_json
+@json_flag
 def stats(source: str, *, figure: Path | None, layout: str, as_json: bool) -> None:
     """What the set at PATH consists of: archetype × domain × pressure × where it pushes, motives, lengths."""
     from unmask.data import stats as counted
@@ -107,7 +100,7 @@ def stats(source: str, *, figure: Path | None, layout: str, as_json: bool) -> No
 @click.command()
 @click.argument("scenario_id", metavar="ID")
 @option("--data", "source", metavar="PATH", help="The set to look in. Default: all bundled sets.")
-@as_json
+@json_flag
 def show(scenario_id: str, *, source: str | None, as_json: bool) -> None:
     """Everything the scenario ID says: proposition, truth, probes and the pressured conversation."""
     scenario = _find_scenario(scenario_id, source)
@@ -145,8 +138,8 @@ def _scenario_lines(scenario: Scenario) -> Iterator[str]:
     yield f"proposition  {scenario.proposition}"
     yield f"truth        {_format_truth(scenario)}"
     yield from (f"{name:<12} {value}" for name in _NOTES if (value := getattr(scenario, name)) is not None)
-    yield from _titled_blocks(scenario.questions.items())
-    yield from _titled_blocks((f"pressured, {message.role}", message.content) for message in scenario.conversation)
+    turns = ((f"pressured, {message.role}", message.content) for message in scenario.conversation)
+    yield from (f"\n[{title}]\n{text}" for title, text in (*scenario.questions.items(), *turns))
 
 
 def _format_truth(scenario: Scenario) -> str:
@@ -158,9 +151,3 @@ def _format_truth(scenario: Scenario) -> str:
             return f"{lower} to {upper}"
         case letter:
             return f"{letter}: {scenario.statements['AB'.index(letter)]}"
-
-
-def _titled_blocks(parts: Iterable[tuple[str, str]]) -> Iterator[str]:
-    for title, text in parts:
-        yield f"\n[{title}]"
-        yield text

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from unmask.cli.data.printing import print_json, summarise_set
-from unmask.cli.options import as_json, choice_of, option
+from unmask.cli.data.printing import summarise_set
+from unmask.cli.options import choice_of, json_flag, option, print_json
 from unmask.records import Archetype
 
 
@@ -69,7 +69,7 @@ def _add_scenario(form: Path, out: Path | None) -> None:
 @click.argument("source", metavar="PATH")
 @option("--layout", type=click.Choice(["reference"]), default="reference", help="What to write.")
 @option("--out", type=click.Path(path_type=Path), required=True, metavar="DIR", help="A new or empty folder.")
-@as_json
+@json_flag
 def export(source: str, *, layout: str, out: Path, as_json: bool) -> None:
     """Write the set at PATH as the reference code's folder, one CSV per archetype, so that others can run it."""
     from unmask.data.export import export_reference

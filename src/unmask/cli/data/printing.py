@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import click
-
 if TYPE_CHECKING:
     from unmask.data.dataset import Dataset
     from unmask.data.stats import Table
-
-
-def print_json(value: Any) -> None:
-    import msgspec
-
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
 def print_table(table: Table) -> None:
