@@ -527,7 +527,7 @@ def test_the_trained_judge_is_asked_for_picks_and_its_adapter_is_recorded(qwen, 
     monkeypatch.setattr(hf, "adapter_of", lambda known: gguf)
     judge = opened("judge-1.5b")
     assert style_of(judge) is Style.PICKS
-    assert style_of(opened(qwen)) is Style.ENTAILMENT
+    assert style_of(opened(qwen)) is Style.CHOOSE
     (treatment,) = judge.treatments
     assert (treatment.kind, treatment.path) == ("adapter", "judge.gguf")
 
