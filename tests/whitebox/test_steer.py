@@ -455,7 +455,7 @@ def real():
 def test_the_direction_of_a_real_model_tells_held_out_pairs_apart(real):
     """Ten pairs with facts and instructions it was not read from."""
     _, made = real
-    score = next(score for score in made.record.scores if score.layer == made.record.layer)
+    score = next(score for score in made.metadata.scores if score.layer == made.metadata.layer)
     assert score.of == 10
     assert score.right >= 9
     assert score.gap > 1
@@ -463,7 +463,7 @@ def test_the_direction_of_a_real_model_tells_held_out_pairs_apart(real):
 
 def test_a_positive_coefficient_makes_a_real_model_prefer_the_truth(real):
     """Told to be untruthful, it finds the true answers likelier the further it is pushed."""
-    sign = real[1].record.sign
+    sign = real[1].metadata.sign
     assert sign is not None
     assert sign.away < sign.still < sign.towards
 
