@@ -25,7 +25,7 @@ def run_blocking(work: Callable[[], Coroutine[object, object, T]]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(work())
+        return _run_in_new_loop(work)
     thread = _OwnThread(work)
     with _catch_interrupts(thread.interrupt) as interrupted:
         thread.start()
@@ -40,6 +40,24 @@ def run_blocking(work: Callable[[], Coroutine[object, object, T]]) -> T:
     if thread.failed is not None:
         raise thread.failed
     return thread.results[0]
+
+
+def _run_in_new_loop(work: Callable[[], Coroutine[object, object, T]]) -> T:
+    """`asyncio.run`, but a signal that comes while the loop is being made waits until the work has begun: Python would
+    leave half a loop and a coroutine that nobody awaits, and complain about both."""
+    waiting = {signal.SIGINT, signal.SIGTERM}
+
+    async def begin() -> T:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, waiting)
+        return await work()
+
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        return asyncio.run(work())
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, waiting)
+    try:
+        return asyncio.run(begin())
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 _handlers: ContextVar[list[Callable[[signal.Signals], None]]] = ContextVar("_handlers")
