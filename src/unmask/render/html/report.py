@@ -241,10 +241,10 @@ def _text_limit(height: float, text: str, weight: float) -> int:
 
 
 def _render_report(parts: Sequence[RunSection], fixed: dict[str, object], limit: Limit, omissions: Omissions) -> str:
-    redact, brief, whole = omissions
+    redact, brief, unshortened = omissions
     talks: dict[str, list[ScenarioConversation]] = {}
     for part in parts:
-        page = Page(prefix=part.prefix, limit=limit, redact=redact, brief=brief, whole=whole)
+        page = Page(prefix=part.prefix, limit=limit, redact=redact, brief=brief, whole=unshortened)
         shown = zip(part.scenarios, part.rows, part.replies, strict=True)
         talks[part.prefix] = [build_conversation(scenario, row, replies, page) for scenario, row, replies in shown]
     return render_page(

@@ -75,8 +75,8 @@ def shorten_text(text: str, limit: int) -> Piece:
     cut = max(0, len(trimmed) - limit)
     if not cut:
         split = _fold_position(trimmed)
-        rest = visible_html(trimmed[split:].lstrip("\n"))
-        return Piece(visible_html(trimmed[:split]), rest, len(trimmed) - split, 0)
+        folded = visible_html(trimmed[split:].lstrip("\n"))
+        return Piece(visible_html(trimmed[:split]), folded, len(trimmed) - split, 0)
     # Two thirds from the beginning and one from the end, in whole words where words are short.
     tail = limit // 3
     front, back = trimmed[: limit - tail], trimmed[len(trimmed) - tail :] if tail else ""
