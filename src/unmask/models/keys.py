@@ -176,7 +176,7 @@ def check_base_url(url: str, *, key_variable: str) -> SplitResult:
     except ValueError:
         usable = False
     usable = usable and not re.search(r"\s", url.strip())
-    advice = f"put the key into {key_variable} and leave it out of the URL"
+    advice = f"Put the key into {key_variable} and leave it out of the URL"
     if "@" in url or (not usable and _AT_SIGN.search(url)):
         # Where an @ stands after a slash, ? or #, nobody can tell what is password and what is host: none is taken.
         raise UsageError(

@@ -34,7 +34,7 @@ class Header(Record, frozen=True, kw_only=True):
 
 def read_header(path: Path) -> Header:
     """The header of the file at `path`; MissingError if there is none, or if it is no GGUF file."""
-    advice = "give the path of a GGUF file, or `unmask pull --list` for models that can be fetched"
+    advice = "Give the path of a GGUF file, or `unmask pull --list` for models that can be fetched"
     try:
         with path.open("rb") as file:
             if file.read(4) != b"GGUF":
