@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -17,6 +19,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 settings.register_profile("usual", deadline=None)
 settings.register_profile("thorough", deadline=None, max_examples=1000)
 settings.load_profile("usual")
+
+
+@pytest.fixture(autouse=True)
+def _every_session_is_closed() -> Iterator[None]:
+    """A test that leaves connections open fails itself; the warning of aiohttp would come when the process ends."""
+    yield
+    module = sys.modules.get("unmask.models.session")
+    left = [] if module is None else list(module._SESSIONS.values())
+    if left:
+        module._SESSIONS.clear()
+    assert not left, "a model was not closed"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -29,8 +29,10 @@ def ask(script: Script | Canned | list[Canned], *requests: Request) -> tuple[Any
     async def go() -> tuple[Any, Loopback]:
         async with loopback(script) as server:
             model = open_model("anthropic/claude-x", base_url=server.url.removesuffix("/v1"))
-            done = [await model.complete(one) for one in requests or (request(),)]
-            await model.close()
+            try:
+                done = [await model.complete(one) for one in requests or (request(),)]
+            finally:
+                await model.close()
             return done if len(done) > 1 else done[0], server
 
     return asyncio.run(go())

@@ -12,7 +12,7 @@ import socket
 import zlib
 from functools import partial
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
+from weakref import WeakValueDictionary
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
@@ -121,7 +121,8 @@ def _trace_reuse() -> aiohttp.TraceConfig:
     return trace
 
 
-_SESSIONS: WeakKeyDictionary[asyncio.AbstractEventLoop, SharedSession] = WeakKeyDictionary()
+_SESSIONS: WeakValueDictionary[asyncio.AbstractEventLoop, SharedSession] = WeakValueDictionary()
+"""Its users hold a session. It holds its loop, so as a value of a dictionary with weak keys it would never go."""
 
 
 def join_session() -> SharedSession:
