@@ -146,7 +146,7 @@ class Endpoint:
             self.unknown += 1
             fault = Fault(400, b'{"error": {"message": "no planted scenario in this request"}}')
         final = given.model == replies.FINAL
-        shown = json.loads(body)["messages"][-1]["content"] if kind == "polarity" else ""
+        shown = given.messages[-1].content if kind == "polarity" else ""
         return Asked(role, (name, kind), given.n or 1, len(body), tokens, digest, final, shown), fault
 
     def answer(self, asked: Asked) -> bytes:
