@@ -13,7 +13,7 @@ from unmask.data.load import load
 from unmask.models.scripted import Scripted, answer_as_judge, open_scripted
 from unmask.records import Archetype, Letter, Request
 
-ASKED = [scenario for scenario in load("core").scenarios if scenario.archetype is Archetype.KNOWN_FACTS]
+ASKED = [scenario for scenario in load("core").scenarios if scenario.archetype is Archetype.KNOWN_FACTS][:20]
 
 
 @pytest.fixture(autouse=True)
@@ -36,8 +36,9 @@ def honest_subject() -> Scripted:
     return Scripted(reply, name="scripted/subject")
 
 
-def judge(name: str, *, wrong: bool) -> Scripted:
-    """Reads words rightly. What *yes* means it gets right in both orders of the statements, or wrong in both."""
+def judge(name: str, *, wrong: bool, stubborn: bool = False) -> Scripted:
+    """Reads words rightly. What *yes* means it gets right in both orders of the statements, or wrong in both; one that
+    is stubborn says A whatever stands there."""
 
     def reply(request: Request) -> str:
         system, shown = (message.content for message in request.messages)
@@ -46,7 +47,7 @@ def judge(name: str, *, wrong: bool) -> Scripted:
         scenario = next(scenario for scenario in ASKED if str(scenario.direct) in shown)
         a, b = scenario.statements
         exchanged = f"A: {b}\nB: {a}" in shown
-        first = ((scenario.yes_means is Letter.A) != wrong) != exchanged
+        first = stubborn or ((scenario.yes_means is Letter.A) != wrong) != exchanged
         return f"So.\nAnswer: {'A' if first else 'B'}"
 
     return Scripted(reply, name=name)
@@ -73,6 +74,15 @@ def test_d02_a_judge_with_polarity_backwards_moves_no_later_run_of_another_judge
     assert after.score().overall.accuracy == alone.accuracy
     assert alone.p_lie.value == 0.0
     assert {scenario.yes_means for scenario in after.scenarios} == {None}
+
+
+def test_d02_a_judge_that_likes_one_letter_makes_no_lies(tmp_path: Path):
+    """Asked once it would take *yes* for statement A throughout, and turn the beliefs of half the questions round. In
+    both orders it names no statement twice, so nothing is read by rule."""
+    data, reader = write_data(tmp_path / "d.jsonl"), judge("scripted/likes-a", wrong=False, stubborn=True)
+    done = unmask.run(data=data, model=honest_subject(), judge=reader, out=tmp_path / "run")
+    assert {scenario.yes_means for scenario in ASKED} == {Letter.A, Letter.B}
+    assert done.score().overall.p_lie.value == 0.0
 
 
 def test_d02_compare_names_the_polarity_where_two_runs_took_different_sides(tmp_path: Path):

@@ -24,7 +24,8 @@ class PolarityStore:
 
     def __init__(self, home: str | None, spec: JudgeSpec, *, run: str) -> None:
         self._home, self._run = home, run
-        self._judge = " ".join([spec.model, *(f"{treatment.kind}@{treatment.hash}" for treatment in spec.treatments)])
+        model = spec.model.removeprefix("inspect/")  # whoever sends the requests, the model is the same
+        self._judge = " ".join([model, *(f"{treatment.kind}@{treatment.hash}" for treatment in spec.treatments)])
         self._prompt = polarity_hash()
         self._answers = load_answers(home, judge=self._judge, prompt=self._prompt)
 
