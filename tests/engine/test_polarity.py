@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 
 import msgspec
@@ -14,10 +16,17 @@ from unmask.analysis.board import board
 from unmask.data.jsonl import write_jsonl
 from unmask.data.load import from_scenarios, load
 from unmask.data.polarity import SIDE_FILE
+from unmask.engine.define import create_or_continue, define_run, judge_spec
 from unmask.engine.estimate import estimate_run
+from unmask.engine.session import Endpoints, Interruption, open_workload, run_session
+from unmask.engine.work import JUDGE, SUBJECT
 from unmask.errors import FatalModelError
+from unmask.models.endpoint import Limits
 from unmask.models.scripted import Scripted, answer_as_judge, open_scripted
 from unmask.records import Judged, Letter, Method, Request, Scenario
+from unmask.runs.cost import Purse
+from unmask.runs.folder import Folder
+from unmask.runs.options import Options
 from unmask.runs.polarity import find_sides
 
 ASKED = [scenario for scenario in load("tiny").scenarios if scenario.kind == "binary" and scenario.direct]
@@ -299,3 +308,38 @@ def test_data_that_says_everything_has_no_polarity_to_list(tmp_path: Path):
     assert [sides.digest for sides in find_sides(done.folder, "scripted_good")] == [None]
     assert not Path(f"{path}.polarity.jsonl").exists()
     assert not (tmp_path / SIDE_FILE).exists()
+
+
+def test_two_runs_in_one_loop_share_a_store_and_keep_their_own_answers(data: Path, tmp_path: Path):
+    """Both started before anything was stored, so both ask; a third run takes over."""
+    judge, options = Judge(), Options()
+    dataset, folders = load(data), [Folder(tmp_path / name) for name in ("one", "two")]
+
+    async def run_both() -> None:
+        endpoints, interruption = Endpoints(Limits(max_connections=3)), Interruption()
+        with ExitStack() as stack:
+            workloads = []
+            for folder in folders:
+                model = subject()
+                wanted = define_run(dataset, model, judge_spec(judge, options), options)
+                definition = create_or_continue(folder, wanted, dataset)
+                opened = open_workload(
+                    folder,
+                    definition,
+                    options,
+                    judge_file="scripted_good",
+                    models={SUBJECT: model, JUDGE: judge},
+                    dataset=dataset,
+                )
+                workloads.append(stack.enter_context(opened))
+            shared = {"endpoints": endpoints, "purse": Purse(), "interruption": interruption}
+            await asyncio.gather(*(run_session(workload, **shared) for workload in workloads))
+        await endpoints.close()
+
+    asyncio.run(run_both())
+    assert set(judge.polarity.values()) == {2}
+    for folder in folders:
+        assert {line.source for line in lines_about_polarity(folder.path)} == {None}
+    third = Judge()
+    assert run(data, tmp_path / "three", third).rows() == unmask.open_run(tmp_path / "one").rows()
+    assert not third.polarity
