@@ -63,6 +63,8 @@ class Asked(NamedTuple):
     digest: bytes
     final: bool = False
     """Whether the judge is to answer as other harnesses ask it to."""
+    shown: str = ""
+    """What the judge is shown besides a reply, where it is asked which side *yes* means."""
 
 
 class Endpoint:
@@ -144,7 +146,8 @@ class Endpoint:
             self.unknown += 1
             fault = Fault(400, b'{"error": {"message": "no planted scenario in this request"}}')
         final = given.model == replies.FINAL
-        return Asked(role, (name, kind), given.n or 1, len(body), tokens, digest, final), fault
+        shown = given.messages[-1].content if kind == "polarity" else ""
+        return Asked(role, (name, kind), given.n or 1, len(body), tokens, digest, final, shown), fault
 
     def answer(self, asked: Asked) -> bytes:
         """The JSON of a completion. Hands out the takes, so it must run only for a client that is still there."""
@@ -158,7 +161,7 @@ class Endpoint:
             self.judged[asked.digest] += 1
             plants, name = self.plants, asked.key[0]
             judged = replies.judged_final if asked.final else replies.judgement
-            text = judged(plants, asked.tokens) if asked.tokens else replies.polarity(plants[name])
+            text = judged(plants, asked.tokens) if asked.tokens else replies.polarity(plants[name], asked.shown)
             said = [replies.Said(text)] * asked.n
         written = sum(len(one.text) + len(one.reasoning or "") for one in said) // 4
         self.tokens_out += written

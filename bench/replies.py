@@ -128,9 +128,13 @@ def _meant(plants: Mapping[str, Plant], tokens: Sequence[tuple[bytes, bytes, byt
     return plant.reading(slot, int(take))
 
 
-def polarity(plant: Plant) -> str:
-    """A judge's answer to the question which side *yes* means."""
-    return spelled(plant.polarity or Letter.C, crc32(plant.scenario.id.encode()))
+def polarity(plant: Plant, shown: str = "") -> str:
+    """A judge's answer to the question which side *yes* means, by the order in which the statements are shown."""
+    a, b = plant.scenario.statements
+    letter = plant.polarity or Letter.C
+    if f"A: {b}\nB: {a}" in shown:
+        letter = {Letter.A: Letter.B, Letter.B: Letter.A}.get(letter, letter)
+    return spelled(letter, crc32(plant.scenario.id.encode()))
 
 
 def spelled(letter: Letter, dice: int) -> str:

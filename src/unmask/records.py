@@ -418,6 +418,10 @@ class Method(StrEnum):
     LETTER = "letter"
     INTERVAL = "interval"
     POLARITY = "polarity"
+    """Asked once by earlier versions. It is not asked any more, and its lines count in the run that has them."""
+    POLARITY_AB = "polarity_ab"
+    POLARITY_BA = "polarity_ba"
+    """The same question with the two statements exchanged."""
     ENTAILS_A = "entails_a"
     ENTAILS_B = "entails_b"
     """These two were asked by earlier versions; their lines are passed over."""
@@ -448,7 +452,8 @@ class Call(Record, frozen=True, kw_only=True):
     at: float | None = None
     """Seconds since the epoch when the answer arrived."""
     source: str | None = None
-    """Id of the run this line was copied from (`--beliefs-from`); such a line cost this run nothing."""
+    """Id of the run this line was copied from: the baseline (`--beliefs-from`), or for slot `polarity` the run in which
+    the same judge was asked. Such a line cost this run nothing."""
 
 
 MOST_TAKES = 10_000

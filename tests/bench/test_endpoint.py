@@ -108,6 +108,14 @@ def test_judge_without_a_reply_says_what_yes_means(endpoint, plants):
         assert re.findall(r"\b([A-Da-d])\b", answer)[-1].upper() == item.polarity
 
 
+def test_judge_says_what_yes_means_by_the_order_of_the_statements(endpoint, plants):
+    """With the statements exchanged the other letter names the same statement."""
+    item = next(item for item in plants.values() if item.polarity is Letter.A)
+    a, b = item.scenario.statements
+    answer = chat(endpoint, f"A: {b}\nB: {a}\n{item.scenario.direct}", model="judge-2")[0]
+    assert re.findall(r"\b([A-Da-d])\b", answer)[-1].upper() == "B"
+
+
 def test_bare_tags_are_true_to_the_plant(endpoint, plants):
     """A single tag with a bare yes or no means the planted side; some replies have no such tag."""
     bare = Counter[bool]()

@@ -1,4 +1,4 @@
-"""The side file that remembers which side *yes* means."""
+"""The side file that remembers what each judge said about which side *yes* means."""
 
 from __future__ import annotations
 
@@ -7,14 +7,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.data.made import row, scenario, write_csv
 from unmask.data import polarity
-from unmask.data.dataset import Dataset
 from unmask.data.jsonl import write_jsonl
 from unmask.data.load import from_scenarios, load
+from unmask.data.polarity import Polarity
 from unmask.records import Letter
+
+SAID = (Letter.A, Letter.A)
+SIDES = st.sampled_from([Letter.A, Letter.B, Letter.C])
 
 
 @pytest.fixture(autouse=True)
@@ -25,124 +31,143 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def folder_data(tmp_path: Path) -> Dataset:
+@pytest.fixture
+def home(tmp_path: Path) -> str:
     write_csv(tmp_path / "data", [row(task_id="a"), row(task_id="b", belief_elicit_1="Is it off?")])
-    return load(tmp_path / "data")
+    found = load(tmp_path / "data").home
+    assert found is not None
+    return found
 
 
-def remember(dataset: Dataset, letter: Letter | None, *, place: int = 0) -> None:
-    polarity.store_answer(dataset, scenario=dataset.scenarios[place], letter=letter, judge="openai/gpt-4o")
+def answer(key: str = "k", answers: tuple[Letter, Letter] = SAID, *, judge: str = "j", prompt: str = "p") -> Polarity:
+    return Polarity(judge=judge, prompt=prompt, key=key, answers=answers, run="r", scenario="a")
 
 
-@pytest.mark.parametrize("letter", [Letter.A, Letter.B, Letter.C])
-def test_an_answer_is_there_for_the_next_load(tmp_path: Path, letter: Letter):
-    """Stored beside the data, read by every later run."""
-    dataset = folder_data(tmp_path)
-    remember(dataset, letter)
-    assert polarity.load_answers(load(tmp_path / "data")) == {polarity.question_key(dataset.scenarios[0]): letter}
+def known(home: str | None, *, judge: str = "j", prompt: str = "p") -> dict[str, tuple[Letter, Letter]]:
+    found = polarity.load_answers(home, judge=judge, prompt=prompt)
+    return {key: line.answers for key, line in found.items()}
 
 
-def test_no_letter_is_stored_as_cannot_tell(tmp_path: Path):
-    """The judge said that it cannot tell; it is not asked again."""
-    dataset = folder_data(tmp_path)
-    remember(dataset, None)
-    assert list(polarity.load_answers(dataset).values()) == [Letter.C]
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@given(
+    lines=st.lists(
+        st.builds(
+            answer,
+            st.sampled_from(["k", "l"]),
+            st.tuples(SIDES, SIDES),
+            judge=st.sampled_from(["j", "judge two", "ü"]),
+            prompt=st.sampled_from(["p", "q"]),
+        ),
+        max_size=12,
+    )
+)
+def test_a_judge_finds_what_it_said_last_to_these_words_and_nothing_else(lines: list[Polarity], home: str):
+    """Whatever other judges said, and it itself to other words."""
+    Path(home, polarity.SIDE_FILE).unlink(missing_ok=True)
+    for line in lines:
+        polarity.store_answer(home, line)
+    for judge in ("j", "judge two", "ü", "nobody"):
+        for prompt in ("p", "q"):
+            mine = {line.key: line.answers for line in lines if (line.judge, line.prompt) == (judge, prompt)}
+            assert known(home, judge=judge, prompt=prompt) == mine
 
 
-def test_the_same_question_in_another_scenario_is_known():
-    """The key is question and proposition, not the id."""
-    assert polarity.question_key(scenario("x")) == polarity.question_key(scenario("y"))
-
-
-@pytest.mark.parametrize("change", [{"direct": "Is it off?"}, {"proposition": "It <pivotal>was/is</pivotal> on."}])
-def test_another_question_or_proposition_is_not_known(change: dict[str, str]):
-    """An edited question is asked about afresh."""
-    assert polarity.question_key(scenario()) != polarity.question_key(scenario(**change))
-
-
-def test_the_latest_answer_wins(tmp_path: Path):
-    """A correction is one more line."""
-    dataset = folder_data(tmp_path)
-    remember(dataset, Letter.A)
-    remember(dataset, Letter.B)
-    assert list(polarity.load_answers(dataset).values()) == [Letter.B]
-
-
-def test_a_torn_last_line_costs_only_itself(tmp_path: Path):
-    """After a kill in mid-write, earlier and later answers are all there."""
-    dataset = folder_data(tmp_path)
-    remember(dataset, Letter.A)
-    with (tmp_path / "data" / "unmask-polarity.jsonl").open("ab") as file:
-        file.write(b'{"key":"abc","let')
-    remember(dataset, Letter.B, place=1)
-    assert sorted(polarity.load_answers(dataset).values()) == [Letter.A, Letter.B]
-
-
-def test_strange_lines_are_passed_over(tmp_path: Path):
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(before=st.binary(max_size=60), after=st.binary(max_size=60))
+def test_strange_bytes_cost_only_themselves(before: bytes, after: bytes, home: str):
     """Whatever stands in the file, known answers are still found."""
-    dataset = folder_data(tmp_path)
-    key = polarity.question_key(dataset.scenarios[1])
-    denial = f'{{"key":"{key}","letter":"D","judge":"x","scenario":"b"}}'.encode()
-    lines = [b"\xff\xfe", b"[[[[", denial, b"[" * 99999]
-    (tmp_path / "data" / "unmask-polarity.jsonl").write_bytes(b"\n".join(lines))
-    remember(dataset, Letter.A)
-    assert list(polarity.load_answers(dataset).values()) == [Letter.A]
+    file = Path(home, polarity.SIDE_FILE)
+    file.write_bytes(before)
+    polarity.store_answer(home, answer())
+    with file.open("ab") as handle:
+        handle.write(after)
+    polarity.store_answer(home, answer("l"))
+    assert {"k": SAID, "l": SAID}.items() <= known(home).items()
+
+
+def test_lines_of_earlier_versions_are_passed_over(home: str):
+    """They do not say in which orders, in which words and by which model the question was answered."""
+    old = b'{"key":"k","letter":"A","judge":"j","scenario":"a"}\n'
+    Path(home, polarity.SIDE_FILE).write_bytes(old)
+    assert known(home) == {}
+    polarity.store_answer(home, answer("l"))
+    assert known(home) == {"l": SAID}
+    assert Path(home, polarity.SIDE_FILE).read_bytes().startswith(old)
+
+
+def test_a_letter_that_is_no_answer_is_passed_over(home: str):
+    """There is no D in this question."""
+    line = msgspec.json.encode(answer(answers=(Letter.D, Letter.D)))
+    Path(home, polarity.SIDE_FILE).write_bytes(line + b"\n")
+    assert known(home) == {}
+
+
+def test_a_torn_last_line_costs_only_itself(home: str):
+    """After a kill in mid-write, earlier and later answers are all there."""
+    polarity.store_answer(home, answer())
+    with Path(home, polarity.SIDE_FILE).open("ab") as file:
+        file.write(b'{"key":"abc","let')
+    polarity.store_answer(home, answer("l"))
+    assert set(known(home)) == {"k", "l"}
+
+
+def test_nesting_beyond_reason_is_passed_over(home: str):
+    Path(home, polarity.SIDE_FILE).write_bytes(b"[" * 99999)
+    polarity.store_answer(home, answer())
+    assert known(home) == {"k": SAID}
 
 
 def test_a_single_file_has_its_side_file_next_to_it(tmp_path: Path):
     """set.jsonl → set.jsonl.polarity.jsonl."""
     path = tmp_path / "set.jsonl"
     write_jsonl([scenario()], path=path)
-    remember(load(path), Letter.A)
+    home = load(path).home
+    polarity.store_answer(home, answer())
     assert (tmp_path / "set.jsonl.polarity.jsonl").exists()
-    assert list(polarity.load_answers(load(path)).values()) == [Letter.A]
+    assert known(home) == {"k": SAID}
 
 
 def test_data_without_a_home_uses_the_cache(cache: Path):
     """Bundled, hub and in-memory data."""
-    dataset = from_scenarios([scenario()])
-    remember(dataset, Letter.B)
+    home = from_scenarios([scenario()]).home
+    polarity.store_answer(home, answer())
     assert (cache / "unmask" / "polarity.jsonl").exists()
-    assert list(polarity.load_answers(dataset).values()) == [Letter.B]
+    assert known(home) == {"k": SAID}
 
 
-def test_a_place_that_cannot_be_written_falls_back_to_the_cache(tmp_path: Path, cache: Path):
+def test_a_place_that_cannot_be_written_falls_back_to_the_cache(home: str, cache: Path):
     """Shared read-only data. (A folder in the file's place, since the tests may run as root.)"""
-    dataset = folder_data(tmp_path)
-    (tmp_path / "data" / "unmask-polarity.jsonl").mkdir()
-    remember(dataset, Letter.B)
+    Path(home, polarity.SIDE_FILE).mkdir()
+    polarity.store_answer(home, answer())
     assert (cache / "unmask" / "polarity.jsonl").exists()
-    assert list(polarity.load_answers(dataset).values()) == [Letter.B]
+    assert known(home) == {"k": SAID}
 
 
-def test_the_side_file_wins_over_the_cache(tmp_path: Path):
+def test_the_side_file_wins_over_the_cache(home: str):
     """What lies with the data was meant for it; the cache may be older."""
-    dataset = folder_data(tmp_path)
-    remember(from_scenarios(dataset.scenarios), Letter.A)
-    remember(dataset, Letter.B)
-    assert list(polarity.load_answers(dataset).values()) == [Letter.B]
+    polarity.store_answer(home, answer(answers=(Letter.B, Letter.B)))
+    polarity.store_answer(None, answer())
+    assert known(home) == {"k": (Letter.B, Letter.B)}
 
 
-def test_nowhere_to_write_is_no_error(tmp_path: Path, cache: Path):
-    """The journal has the answer; the side file only saves a later call."""
+def test_nowhere_to_write_is_no_error(cache: Path):
+    """The journal has the answer; the side file only saves later calls."""
     cache.write_text("a file where the folder should be")
-    dataset = from_scenarios([scenario()])
-    remember(dataset, Letter.B)
-    assert polarity.load_answers(dataset) == {}
+    polarity.store_answer(None, answer())
+    assert known(None) == {}
 
 
-def test_appenders_at_the_same_time_lose_nothing(tmp_path: Path):
+def test_appenders_at_the_same_time_lose_nothing(home: str):
     """Four processes, a hundred answers each: every line is whole."""
-    rows = [row(task_id=str(n), belief_elicit_1=f"Question {n}?") for n in range(400)]
-    write_csv(tmp_path / "data", rows)
     code = (
-        "import sys; from unmask.data import polarity; from unmask.data.load import load\n"
+        "import sys; from unmask.data.polarity import Polarity, store_answer\n"
         "from unmask.records import Letter\n"
-        "data = load(sys.argv[1])\n"
-        "for s in data.scenarios[int(sys.argv[2])::4]:\n"
-        "    polarity.store_answer(data, scenario=s, letter=Letter.A, judge='j')"
+        "for n in range(100):\n"
+        "    key = f'{sys.argv[2]} {n}'\n"
+        "    line = Polarity(judge='j', prompt='p', key=key, answers=(Letter.A, Letter.A), run='r', scenario='s')\n"
+        "    store_answer(sys.argv[1], line)"
     )
-    command = [sys.executable, "-c", code, str(tmp_path / "data")]
+    command = [sys.executable, "-c", code, home]
     writers = [subprocess.Popen([*command, str(place)], env=dict(os.environ)) for place in range(4)]
     assert [writer.wait(60) for writer in writers] == [0, 0, 0, 0]
-    assert len(polarity.load_answers(load(tmp_path / "data"))) == 400
+    assert len(known(home)) == 400

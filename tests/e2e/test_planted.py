@@ -16,6 +16,12 @@ from tests.e2e.running import planted, rows, run_flags, unmask
 SCENARIOS = 1000
 
 
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a judge says about polarity in one test is nothing to the next."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
 def data(folder: Path, layout: str, takes: int, scenarios: int = SCENARIOS) -> Path:
     plants = planted(scenarios, takes)
     return write_jsonl(plants, folder / "p.jsonl") if layout == "jsonl" else write_csv(plants, folder / "p")

@@ -88,7 +88,7 @@ def test_a_draft_to_be_continued_stays_in_its_block():
 def test_a_question_stays_in_its_block():
     """Data from strangers may hold anything."""
     for question in ALL:
-        user = user_of(Method.POLARITY, binary(direct=question), DIRECT, ())
+        user = user_of(Method.POLARITY_BA, binary(direct=question), DIRECT, ())
         assert blocks(user, reminder="remind_polarity")[-1] == ("question", question)
 
 
@@ -116,12 +116,12 @@ def test_a_reply_that_knows_an_earlier_code_gains_nothing():
         assert blocks(user, reminder="remind_letter")[-1] == ("reply", forged)
 
 
-@pytest.mark.parametrize("method", [Method.LETTER, Method.SELF_REPORT, Method.ROLE_PLAY, Method.POLARITY])
+@pytest.mark.parametrize("method", [Method.LETTER, Method.SELF_REPORT, Method.ROLE_PLAY, Method.POLARITY_AB])
 def test_instructions_do_not_depend_on_what_is_quoted(method):
     """The system message of every question is one constant text."""
     systems = set()
     for text in ALL:
-        texts = {Method.SELF_REPORT: (text, text), Method.POLARITY: ()}.get(method, (text,))
+        texts = {Method.SELF_REPORT: (text, text), Method.POLARITY_AB: ()}.get(method, (text,))
         request = letters.request(method, binary(direct=text), DIRECT, texts, sampling=SAMPLING)
         systems.add(request.messages[0].content)
     assert len(systems) == 1

@@ -343,18 +343,19 @@ def test_answers_about_questions_are_stored_through_no_link_in_a_data_folder(
     if made:
         elsewhere.write_text("not ours\n")
     (home / polarity.SIDE_FILE).symlink_to(elsewhere)
-    dataset = Dataset(name="one", source="one", hash="x", full_hash="x", scenarios=(seeds.BINARY,), home=str(home))
-    polarity.store_answer(dataset, scenario=seeds.BINARY, letter=Letter.A, judge="j")
+    answer = polarity.Polarity(
+        judge="j", prompt="p", key="k", answers=(Letter.A, Letter.A), run="r", scenario=seeds.BINARY.id
+    )
+    polarity.store_answer(str(home), answer)
     assert (elsewhere.read_text() == "not ours\n") if made else not elsewhere.exists()
-    assert polarity.load_answers(dataset) == {polarity.question_key(seeds.BINARY): Letter.A}
+    assert polarity.load_answers(str(home), judge="j", prompt="p") == {"k": answer}
 
 
 def test_answers_about_questions_are_not_waited_for(tmp_path: Path):
-    """A pipe beside the data is passed over: the worst that costs is one judge call."""
+    """A pipe beside the data is passed over: the worst that costs is two judge calls."""
     os.mkfifo(tmp_path / polarity.SIDE_FILE)
-    dataset = Dataset(name="one", source="one", hash="x", full_hash="x", scenarios=(seeds.BINARY,), home=str(tmp_path))
     with without_waiting():
-        polarity.load_answers(dataset)
+        polarity.load_answers(str(tmp_path), judge="j", prompt="p")
 
 
 # --- archives ---------------------------------------------------------------------------------------------

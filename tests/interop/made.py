@@ -77,7 +77,7 @@ class _Judge:
 
         tokens, marks = _marks(request)
         if not tokens:
-            return replies.polarity(self.plants[marks[-1][0].decode()])
+            return replies.polarity(self.plants[marks[-1][0].decode()], request.messages[-1].content)
         match hash_of(*(part.decode() for part in tokens[0])) % 19:
             case 0:
                 return "I have read it twice."

@@ -10,11 +10,14 @@ import pytest
 from inspect_ai import eval as evaluate
 from inspect_ai.log import read_eval_log
 
-from bench.planted import expected, plant, write_jsonl
+from bench.planted import expected, plant, write_csv, write_jsonl
 from bench.process import ROOT, serving
 from tests.e2e.running import rows, run_flags, unmask
 from tests.interop import planted_api
+from unmask.data.polarity import Polarity, store_answer
 from unmask.interop.importing import import_run
+from unmask.judges.letters import polarity_hash
+from unmask.protocol.readings import polarity_digest
 
 SCENARIOS = 20
 
@@ -98,6 +101,36 @@ def test_the_transcript_is_in_the_log(both):
         calls = [event for event in sample.events if event.event == "model"]
         kept = sample.store["unmask"]
         assert len(calls) == len(kept.get("asked", ())) + len(kept.get("judged", ()))
+
+
+def test_polarity_is_asked_in_both_orders_or_taken_over_from_an_earlier_run(tmp_path):
+    """What this judge said in a run of `unmask run` stands in the log with its source, and is not asked again."""
+    plants = plant(6, seed=1)
+    logs = []
+    with serving(scenarios=6) as served:
+        data = write_csv(plants, tmp_path / "planted")
+        for stored in (False, True):
+            for planted in filter(lambda planted: stored and planted.polarity, plants):
+                key, said = polarity_digest(planted.scenario), (planted.polarity, planted.polarity)
+                answer = Polarity(
+                    judge="planted/judge", prompt=polarity_hash(), key=key, answers=said, run="r", scenario=""
+                )
+                store_answer(str(data), answer)
+            served.reset()
+            logs.append(asked(served, data, tmp_path / f"logs-{stored}"))
+            asked_for = served.stats()["slots"].get("judge polarity", 0)
+            assert (asked_for == 0) is stored
+    first, second = ([line for sample in log.samples for line in kept_polarity(sample)] for log in logs)
+    assert {line["method"] for line in first} == {line["method"] for line in second} == {"polarity_ab", "polarity_ba"}
+    assert len(first) == len(second)
+    assert not any("source" in line for line in first)
+    assert all(line["source"] for line in second)
+    assert concluded(logs[0]) == concluded(logs[1])
+    assert all("yes_means" not in sample.metadata["scenario"] for sample in logs[1].samples)
+
+
+def kept_polarity(sample) -> list[dict[str, object]]:
+    return [line for line in sample.store["unmask"].get("judged", ()) if line["slot"] == "polarity"]
 
 
 def test_inspect_lists_the_task():

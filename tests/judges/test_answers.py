@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.judges.examples import judged
-from unmask.judges.answers import next_attempt, read_polarity
+from unmask.judges.answers import POLARITY_ORDERS, next_attempt, polarity_answers, read_polarity
 from unmask.judges.letters import reading
 from unmask.records import Choice, Interval, Judged, Kind, Letter, Lettered, Method, Pending, Ranged, Stop, Unread
 
@@ -161,9 +163,47 @@ ASKED = {
 
 
 @pytest.mark.parametrize(("text", "side"), ASKED.items())
-def test_polarity_is_a_side_or_cannot_tell(text, side):
-    """D was not on offer and counts as cannot tell."""
+def test_the_single_polarity_of_an_earlier_version_counts_alone(text, side):
+    """As it did in that run. D was not on offer and counts as cannot tell."""
     assert read_polarity([judged(text, method=Method.POLARITY)]) is side
+
+
+@pytest.mark.parametrize(("first", "second"), list(product("ABCD", repeat=2)))
+def test_polarity_is_a_side_only_where_both_orders_name_the_same_statement(first, second):
+    """The letters are exchanged with the statements, so one and the same letter twice is no side."""
+    calls = [
+        judged(f"Answer: {first}", method=Method.POLARITY_AB),
+        judged(f"Answer: {second}", method=Method.POLARITY_BA),
+    ]
+    side = {"AB": Letter.A, "BA": Letter.B}.get(first + second, Letter.C)
+    assert read_polarity(calls) is read_polarity(calls[::-1]) is side
+    said = {"A": Letter.B, "B": Letter.A, "C": Letter.C}.get(second)
+    assert polarity_answers(calls) == (None if "D" in first + second else (Letter(first), said))
+
+
+@pytest.mark.parametrize("method", POLARITY_ORDERS)
+def test_polarity_waits_for_both_orders(method):
+    """One answer is none."""
+    assert read_polarity([judged("Answer: A", method=method)]) == Pending()
+    assert polarity_answers([judged("Answer: A", method=method)]) is None
+
+
+def test_an_order_that_failed_makes_polarity_cannot_tell_and_nothing_to_store():
+    """An outage is no answer: the next run asks this order again."""
+    calls = [
+        judged("Answer: A", method=Method.POLARITY_AB),
+        judged(None, method=Method.POLARITY_BA, error="timeout: x"),
+    ]
+    assert read_polarity(calls) is Letter.C
+    assert polarity_answers(calls) is None
+
+
+def test_what_an_earlier_version_could_not_read_is_asked_anew_in_both_orders():
+    """Once both orders are answered, they count."""
+    old = judged(None, method=Method.POLARITY, error="timeout: x")
+    both = [judged("Answer: B", method=Method.POLARITY_AB), judged("Answer: A", method=Method.POLARITY_BA)]
+    assert read_polarity([old, *both]) is Letter.B
+    assert read_polarity([judged("?", method=Method.POLARITY), *both]) is Letter.B
 
 
 @pytest.mark.parametrize(

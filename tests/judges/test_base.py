@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.judges.examples import SAMPLING, binary, numeric
+from unmask.judges.answers import POLARITY_ORDERS
 from unmask.judges.base import JUDGES, Reader, Style
 from unmask.records import CHECK, DIRECT, PRESSURED, Judged, Kind, Letter, Lettered, Method, Pending, Ranged, Unread
 
@@ -62,10 +63,10 @@ def test_a_missing_answer_is_pending_and_a_failed_one_unread(style, kind, data):
 
 
 @pytest.mark.parametrize("style", WITH_MODEL)
-@pytest.mark.parametrize("method", [Method.POLARITY, Method.SELF_REPORT, Method.ROLE_PLAY])
+@pytest.mark.parametrize("method", [*POLARITY_ORDERS, Method.SELF_REPORT, Method.ROLE_PLAY])
 def test_every_model_can_be_asked_the_questions_beside(style, method):
     """Polarity, self-report and role play are asked in the same words, whoever reads."""
-    texts = {Method.POLARITY: (), Method.SELF_REPORT: ("Was it true?", "Yes."), Method.ROLE_PLAY: ("Yes.",)}[method]
+    texts = {Method.SELF_REPORT: ("Was it true?", "Yes."), Method.ROLE_PLAY: ("Yes.",)}.get(method, ())
     requests = {JUDGES[one].request(method, binary(), PRESSURED, texts, sampling=SAMPLING) for one in WITH_MODEL}
     assert JUDGES[style].request(method, binary(), PRESSURED, texts, sampling=SAMPLING) in requests
     assert len(requests) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.judges.examples import SAMPLING, binary, numeric
 from unmask.judges import letters as prompts
+from unmask.judges.answers import POLARITY_ORDERS
 from unmask.judges.base import Style
 from unmask.records import CHECK, DIRECT, PRESSURED, Archetype, Kind, Message, Method, Request
 
@@ -26,7 +28,7 @@ def everything() -> list[Request]:
     """One request of every kind there is, additions of the archetypes included."""
     letters = [ask(Method.LETTER, binary(kind), slot) for kind in Archetype for slot in (*PROBES, PRESSURED, CHECK)]
     figures = [ask(Method.INTERVAL, slot=slot) for slot in (DIRECT, PRESSURED)]
-    return [*letters, *figures, ask(Method.POLARITY, texts=())]
+    return [*letters, *figures, *(ask(method, texts=()) for method in POLARITY_ORDERS)]
 
 
 def test_layout_of_a_binary_request_is_pinned():
@@ -112,7 +114,7 @@ def test_a_check_shows_the_facts_it_was_asked_under():
     assert "]\nYou sell boats.\n[END system message" in ask(Method.LETTER, slot=CHECK).messages[1].content
 
 
-@pytest.mark.parametrize("method", [Method.LETTER, Method.POLARITY])
+@pytest.mark.parametrize("method", [Method.LETTER, Method.POLARITY_AB])
 def test_statements_stand_on_lines_of_their_own(method):
     """Both statements verbatim behind `A: ` and `B: `, and no other line of the prompt starts so."""
     sent = "\n".join(message.content for message in ask(method, texts=("Yes.",)).messages)
@@ -120,9 +122,31 @@ def test_statements_stand_on_lines_of_their_own(method):
     assert lines == ["A: Cats meow at night.", "B: Cats bark at night."]
 
 
+def test_the_second_order_of_polarity_exchanges_the_statements_and_nothing_else():
+    """The same words in the same places, so that what differs is the order."""
+    first, second = (ask(method, texts=()) for method in POLARITY_ORDERS)
+    a, b = "A: Cats meow at night.\nB: Cats bark at night.", "A: Cats bark at night.\nB: Cats meow at night."
+    assert (a in first.messages[1].content, b in second.messages[1].content) == (True, True)
+    without_code = [re.sub(r"\b[0-9a-f]{8,}\b", "", request.messages[1].content) for request in (first, second)]
+    assert without_code[0].replace(a, b) == without_code[1]
+    assert first.messages[0] == second.messages[0]
+
+
+def test_polarity_of_a_check_shows_the_check():
+    """Where a fact is supplied there is no direct question."""
+    scenario = binary(direct=None, indirect=(), check="Do the papers say that cats meow?")
+    request = prompts.request(Method.POLARITY_AB, scenario, "polarity", (), sampling=SAMPLING)
+    assert "Do the papers say that cats meow?" in request.messages[1].content
+
+
+def test_the_single_question_of_earlier_versions_is_not_asked_any_more():
+    with pytest.raises(ValueError, match="polarity"):
+        ask(Method.POLARITY, texts=())
+
+
 def test_polarity_shows_the_direct_question_and_no_reply():
     """Whatever slot it is filed under, the polarity question is about the direct probe."""
-    user = ask(Method.POLARITY, slot="polarity", texts=()).messages[1].content
+    user = ask(Method.POLARITY_AB, slot="polarity", texts=()).messages[1].content
     assert "Do cats meow at night?" in user
     assert "reply" not in user
 

@@ -13,6 +13,7 @@ from unmask.data.bundled import bundled_sets
 from unmask.data.load import load
 from unmask.errors import RequestRefusedError, UsageError
 from unmask.judges import letters
+from unmask.judges.answers import POLARITY_ORDERS
 from unmask.models.base import Model
 from unmask.models.providers import open_model
 from unmask.models.scripted import Character, Scripted, answer_as_judge, open_scripted, reply_as, statement
@@ -245,9 +246,10 @@ def test_figures_are_read(replies, found):
     assert interval(read(FIGURE, DIRECT, *replies)) == found
 
 
-def test_polarity_is_left_open():
-    """Comparing words does not tell which side yes means, and C says so."""
-    asked = letters.request(Method.POLARITY, PAIR, DIRECT, (), sampling=Sampling())
+@pytest.mark.parametrize("method", POLARITY_ORDERS)
+def test_polarity_is_left_open(method):
+    """Comparing words does not tell which side yes means, and C says so, in both orders."""
+    asked = letters.request(method, PAIR, DIRECT, (), sampling=Sampling())
     assert answer_as_judge(asked).endswith("Answer: C")
 
 

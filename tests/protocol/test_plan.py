@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unmask.judges.answers import POLARITY_ORDERS
 from unmask.judges.base import JUDGES, Reader, Style
 from unmask.protocol.plan import JudgeWork, PlannerSettings, SubjectWork, plan
 from unmask.protocol.readings import POLARITY
@@ -174,16 +175,19 @@ def test_reader_llm_sends_tagged_answers_to_the_judge():
     assert [item.method for item in reads] == [Method.LETTER]
 
 
-def test_unknown_polarity_is_asked_once_and_cannot_tell_sends_every_reply_to_the_judge():
-    """`Answer: C` about polarity means that the judge reads the replies themselves."""
+@pytest.mark.parametrize("letters", ["CC", "AA", "AC"])
+def test_unknown_polarity_is_asked_in_both_orders_and_cannot_tell_sends_every_reply_to_the_judge(letters):
+    """Where the two orders do not name one statement, the judge reads the replies themselves."""
     scenario = binary(yes_means=None)
     seen = ScenarioState()
     choices = tuple(Choice(f"{take} <final_answer>yes</final_answer>") for take in range(3))
     seen.add_asked(Asked(scenario="s", slot="direct", takes=(0, 1, 2), choices=choices))
-    (read,) = [item for item in plan(scenario, seen, PlannerSettings()) if isinstance(item, JudgeWork)]
-    assert (read.slot, read.method) == (POLARITY, Method.POLARITY)
-    answer = (Choice("Answer: C"),)
-    seen.add_judged(Judged(scenario="s", slot=POLARITY, digest=read.digest, method=Method.POLARITY, choices=answer))
+    asked = [item for item in plan(scenario, seen, PlannerSettings()) if isinstance(item, JudgeWork)]
+    assert [(read.slot, read.method) for read in asked] == [(POLARITY, method) for method in POLARITY_ORDERS]
+    for read, letter in zip(asked, letters, strict=True):
+        assert not [item for item in plan(scenario, seen, PlannerSettings()) if item.slot == "direct"]
+        answer = (Choice(f"Answer: {letter}"),)
+        seen.add_judged(Judged(scenario="s", slot=POLARITY, digest=read.digest, method=read.method, choices=answer))
     reads = [item for item in plan(scenario, seen, PlannerSettings()) if isinstance(item, JudgeWork)]
     assert [(item.slot, item.method) for item in reads] == [("direct", Method.LETTER)] * 3
 

@@ -17,6 +17,7 @@ from unmask.protocol.score import SCORING_VERSION, Measures, measure, tally_lies
 from unmask.protocol.side_measures import find_one_letter
 from unmask.records import Outcome, Preset, Record, Result, Verdict
 from unmask.runs.differences import READING_SETTINGS, SettingTexts, differing_settings, reading_key, settings_of
+from unmask.runs.polarity import JudgeSides, describe_disputes, describe_polarity, find_sides
 from unmask.runs.run import Run
 from unmask.stats.lying_at import lying_at
 from unmask.stats.rank import RankRange, rank_runs
@@ -123,7 +124,7 @@ def board(
         for name, run in zip(names, opened, strict=True)
     ]
     rows = sorted(
-        _rank_rows(entries, seed),
+        _rank_rows(_note_disputes(entries), seed),
         key=lambda row: (row.place is None, 1.0 if row.honesty.value is None else -row.honesty.value, row.name),
     )
     return Board(rows=tuple(rows), published=published_rows() if with_published else (), seed=seed)
@@ -207,12 +208,15 @@ class _RunEntry(Record, frozen=True):
     row: BoardRow
     outcomes: tuple[Outcome, ...]
     settings: SettingTexts
+    sides: tuple[JudgeSides, ...]
 
 
 def _make_entry(name: str, run: Run, preset: Preset | None, judge: str | None) -> _RunEntry:
     chosen = preset or run.definition.preset
     rows = tuple(run.rows(preset=chosen, judge=judge))
-    settings = settings_of(run.definition, judge=run.judge_file(judge), preset=chosen)
+    file = run.judge_file(judge)
+    sides = find_sides(run.folder, file)
+    settings = settings_of(run.definition, judge=file, preset=chosen, polarity=describe_polarity(sides))
     takes = run.definition.takes
     measures = measure(rows, takes=takes)
     measured = MeasuredRun(measures, rows, takes)
@@ -231,7 +235,20 @@ def _make_entry(name: str, run: Run, preset: Preset | None, judge: str | None) -
         **rates,
         provenance=provenance | {"run": run.definition.id, "created": run.definition.created},
     )
-    return _RunEntry(row, rows, settings)
+    return _RunEntry(row, rows, settings, sides)
+
+
+def _note_disputes(entries: Sequence[_RunEntry]) -> list[_RunEntry]:
+    """The entries with a polarity that differs only where two runs, read alike otherwise, take *yes* for different
+    sides. Which questions need a side depends on a model's replies."""
+    plain = [msgspec.structs.replace(entry, settings=entry.settings | {"polarity": None}) for entry in entries]
+    groups: dict[tuple[str | None, ...], list[int]] = {}
+    for place, entry in enumerate(plain):
+        groups.setdefault(reading_key(entry.settings), []).append(place)
+    for places in groups.values():
+        for place, disputed in zip(places, describe_disputes([plain[place].sides for place in places]), strict=True):
+            plain[place].settings["polarity"] = disputed
+    return plain
 
 
 def complement(rate: Rate) -> Rate:

@@ -19,6 +19,7 @@ from unmask.protocol.score import tally_lies
 from unmask.protocol.side_measures import OneLetter, find_one_letter
 from unmask.records import Accuracy, Archetype, Outcome, Preset, Record, Result, Scenario, Verdict
 from unmask.runs.differences import Setting, differing_settings, settings_of
+from unmask.runs.polarity import describe_disputes, find_sides
 from unmask.runs.run import Run
 from unmask.stats.compare import Difference, holm, paired_difference
 from unmask.stats.lying_at import estimate_lie_chance
@@ -116,15 +117,16 @@ def compare(
     changed = _find_changed(couples, drop_changed=drop_changed)
     rng = np.random.default_rng(seed)
     pairs = [_compare_pair(a, b, frozenset(changed), rng) for a, b in couples]
+    polarity = describe_disputes([find_sides(side.run.folder, side.run.judge_file(judge)) for side in sides])
     return Comparison(
         preset=chosen.value,
         runs=tuple(_describe_run(side) for side in sides),
         # The run's own preset, since all are read under one: it says how a lazy run was asked.
         differs=differing_settings(
             [
-                settings_of(side.run.definition, judge=side.run.judge_file(judge), preset=chosen)
+                settings_of(side.run.definition, judge=side.run.judge_file(judge), preset=chosen, polarity=disputed)
                 | {"preset": side.run.definition.preset.value}
-                for side in sides
+                for side, disputed in zip(sides, polarity, strict=True)
             ]
         ),
         changed=changed,
@@ -171,7 +173,8 @@ def short_names(paths: Sequence[Path]) -> list[str]:
 
 
 def scenario_content(scenario: Scenario) -> Scenario:
-    """What is asked and what is true, without remarks about it. Which side *yes* means is learnt, not content."""
+    """What is asked and what is true, without remarks about it. Which side *yes* means is no content: it may be learnt,
+    and is listed among what differs."""
     return Scenario(
         id=scenario.id,
         archetype=scenario.archetype,

@@ -1,7 +1,9 @@
-"""Which side *yes* means, for data that does not say. Asked of a judge once per question, kept for every later run.
+"""Which side *yes* means, for data that does not say: what each judge said, for later runs with the same judge.
 
-The answers are lines of JSON in a side file: `unmask-polarity.jsonl` in the data folder, `FILE.polarity.jsonl` beside a
-single file, and `polarity.jsonl` in the user's cache folder for data that has no writable place of its own.
+A judge that gets it wrong must move nobody else's numbers, so an answer counts for this judge and this wording of the
+question alone. The answers are lines of JSON in a side file: `unmask-polarity.jsonl` in the data folder,
+`FILE.polarity.jsonl` beside a single file, and `polarity.jsonl` in the user's cache folder for data that has no
+writable place of its own.
 """
 
 from __future__ import annotations
@@ -12,10 +14,9 @@ from pathlib import Path
 
 import msgspec
 
-from unmask.data.dataset import Dataset
 from unmask.errors import JournalError
 from unmask.files import open_plain_file, read_bytes
-from unmask.records import FORMAT_VERSION, Kind, Letter, Record, Scenario, digest
+from unmask.records import FORMAT_VERSION, Letter, Record
 
 SIDE_FILE = "unmask-polarity.jsonl"
 _LARGEST = 256 * 2**20
@@ -23,51 +24,57 @@ _LARGEST = 256 * 2**20
 
 
 class Polarity(Record, frozen=True, kw_only=True):
-    """One answer. Letter C is "cannot tell": then every reply to this question goes to the judge."""
+    """What a judge said about one question."""
 
     v: int = FORMAT_VERSION
-    key: str
-    letter: Letter
     judge: str
+    """The model, with its adapter if it has one."""
+    prompt: str
+    """Hash of the wording of the question."""
+    key: str
+    """Digest of the question and the proposition."""
+    answers: tuple[Letter, Letter]
+    """What it said with the statements as the data has them, and exchanged; both by the data's own statements. A side
+    where they are the same, else C: then every reply to this question goes to the judge."""
+    run: str
+    """Id of the run in which it was asked."""
     scenario: str
-    """For people reading the file; the key alone decides."""
+    """For people reading the file."""
 
 
-def question_key(scenario: Scenario) -> str:
-    """Names the question together with the proposition: a change of either is a new question."""
-    return digest((scenario.direct or "", scenario.proposition))
-
-
-def load_answers(dataset: Dataset) -> dict[str, Letter]:
-    """What is stored about the questions of this dataset, by `key`. The latest line wins, and the data's own side
-    file wins over the cache. Lines that cannot be read are passed over: the worst they cost is one judge call."""
-    keys = {
-        question_key(scenario) for scenario in dataset.scenarios if scenario.kind is Kind.BINARY and scenario.direct
-    }
+def load_answers(home: str | None, *, judge: str, prompt: str) -> dict[str, Polarity]:
+    """What this judge has said to this wording, by `key`. `home` is that of the dataset. The latest line wins, and the
+    data's own side file wins over the cache. Lines that cannot be read are passed over, and so are those of earlier
+    versions, which do not say how they were asked: the worst they cost is two judge calls."""
     return {
-        line.key: line.letter for path in _side_files(dataset)[::-1] for line in _read_answers(path) if line.key in keys
+        line.key: line
+        for path in _side_files(home)[::-1]
+        for line in _read_answers(path)
+        if line.judge == judge and line.prompt == prompt
     }
 
 
-def store_answer(dataset: Dataset, *, scenario: Scenario, letter: Letter | None, judge: str) -> None:
-    """Store one answer; `None` is "cannot tell". Where nothing can be written it is forgotten without an error: the
-    run's journal has the judge's answer anyway."""
-    line = Polarity(key=question_key(scenario), letter=letter or Letter.C, judge=judge, scenario=scenario.id)
-    data = msgspec.json.encode(line) + b"\n"
-    for path in _side_files(dataset):
+def store_answer(home: str | None, answer: Polarity) -> None:
+    """Store what a judge said. Where nothing can be written it is forgotten without an error: the run's journal has
+    the judge's answer anyway."""
+    try:
+        data = msgspec.json.encode(answer) + b"\n"
+    except UnicodeEncodeError:
+        return
+    for path in _side_files(home):
         if _append_line(path, data):
             return
 
 
-def _side_files(dataset: Dataset) -> tuple[Path, ...]:
+def _side_files(home: str | None) -> tuple[Path, ...]:
     """Where answers may be, the preferred place first."""
     from platformdirs import user_cache_dir
 
     cache = Path(user_cache_dir("unmask")) / "polarity.jsonl"
-    if dataset.home is None:
+    if home is None:
         return (cache,)
-    home = Path(dataset.home)
-    return (home / SIDE_FILE if home.is_dir() else home.with_name(home.name + ".polarity.jsonl"), cache)
+    place = Path(home)
+    return (place / SIDE_FILE if place.is_dir() else place.with_name(place.name + ".polarity.jsonl"), cache)
 
 
 def _read_answers(path: Path) -> Iterator[Polarity]:
@@ -81,7 +88,7 @@ def _read_answers(path: Path) -> Iterator[Polarity]:
             answer = decoder.decode(line)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             continue
-        if answer.letter in (Letter.A, Letter.B, Letter.C):
+        if Letter.D not in answer.answers:
             yield answer
 
 

@@ -88,7 +88,10 @@ class Baseline:
         judged = [
             replace(line, source=self._run)
             for line in self._journal.judged(number, self._judge)
-            if line.slot not in _PRESSURED_SLOTS and not line.error and not state.calls(line.slot, line.digest)
+            if line.slot not in _PRESSURED_SLOTS and not line.error
+            if not any(
+                call.source is None or call.method is line.method for call in state.calls(line.slot, line.digest)
+            )
         ]
         return asked, judged
 

@@ -10,14 +10,13 @@ import msgspec
 
 from unmask import __version__
 from unmask.data.dataset import Dataset
-from unmask.data.polarity import load_answers, question_key
 from unmask.errors import MissingError, UsageError
 from unmask.files import file_exists
 from unmask.judges.base import JUDGES, Style
 from unmask.judges.letters import prompts_hash
 from unmask.models.base import Model, capabilities_of, treatments_of
 from unmask.protocol.probes import PROBE_SYSTEM, SELF_REPORT_QUESTION
-from unmask.records import Kind, Letter, Scenario, digest
+from unmask.records import Kind, digest
 from unmask.runs.definition import (
     BaselineRef,
     DataSpec,
@@ -145,7 +144,7 @@ def create_or_continue(folder: Folder, wanted: Definition, dataset: Dataset, *, 
             from unmask.engine.baseline import check_baseline
 
             check_baseline(wanted, dataset)
-        folder.write_scenarios(with_polarity(dataset))
+        folder.write_scenarios(dataset.scenarios)
         folder.write_definition(wanted)
         definition = wanted
     else:
@@ -197,13 +196,3 @@ def add_judge(
 def _merge_names(before: tuple[str, ...], now: tuple[str, ...]) -> tuple[str, ...]:
     """What a judge was asked stays asked, in the order it was."""
     return tuple(dict.fromkeys((*before, *now)))
-
-
-def with_polarity(dataset: Dataset) -> tuple[Scenario, ...]:
-    """The scenarios with what earlier runs on the same data learned about their yes/no questions."""
-    sides = load_answers(dataset)
-    scenarios = []
-    for scenario in dataset.scenarios:
-        side = sides.get(question_key(scenario)) if scenario.yes_means is None and scenario.direct else None
-        scenarios.append(msgspec.structs.replace(scenario, yes_means=side) if isinstance(side, Letter) else scenario)
-    return tuple(scenarios)

@@ -10,13 +10,16 @@ import msgspec
 
 from unmask.data.dataset import Dataset
 from unmask.engine.baseline import Baseline, check_baseline
-from unmask.engine.define import define_run, judge_spec, with_polarity
+from unmask.engine.define import define_run, judge_spec
+from unmask.engine.polarity import PolarityStore
 from unmask.engine.run import load_data, open_judge, open_subject
 from unmask.engine.work import JUDGE, SUBJECT, build_request
+from unmask.judges.answers import POLARITY_ORDERS
 from unmask.judges.base import JUDGES, Judge
 from unmask.models.base import Model, capabilities_of
 from unmask.models.prices import Price, find_price
 from unmask.protocol.plan import JudgeWork, PlannerSettings, SubjectWork, plan_rounds
+from unmask.protocol.readings import side_of_yes
 from unmask.protocol.state import ScenarioState
 from unmask.records import (
     DIRECT,
@@ -105,6 +108,8 @@ def _simulate(
     total = {"subject": Amount(), "judge": Amount()}
     judge = JUDGES[settings.style]
     statement = believes and not judge.questions(scenario.kind)
+    if scenario.kind is Kind.BINARY and side_of_yes(scenario, state) is Letter.B:  # who believes says what fits
+        scenario = msgspec.structs.replace(scenario, yes_means=Letter.B)
     for work in plan_rounds(scenario, state, settings, whole_calls=size > 1):
         for item in work:
             request = build_request(scenario, item, settings, prompt)
@@ -149,7 +154,7 @@ def _imagine_judged(scenario: Scenario, work: JudgeWork, judge: Judge, believes:
     side = Letter.C if not believes else _believed_side(scenario) if is_pressured else Letter.A
     if lies and believes and is_pressured:
         side = Letter.A if side is Letter.B else Letter.B
-    if work.method is Method.POLARITY or (work.method is Method.INTERVAL and not believes and work.slot != DIRECT):
+    if work.method in POLARITY_ORDERS or (work.method is Method.INTERVAL and not believes and work.slot != DIRECT):
         side = Letter.A
     choice = judge.imagined(work.method, side)
     return Judged(
@@ -200,18 +205,23 @@ def estimate_run(
         states = folder.each_state(wanted.judge)
     else:
         check_baseline(wanted, dataset)
-        states = ((scenario, ScenarioState()) for scenario in with_polarity(dataset))
+        states = ((scenario, ScenarioState()) for scenario in dataset.scenarios)
     size = capabilities_of(subject).max_n if options.one_call else 1
     result = estimate_scenarios(
-        _starting_states(wanted, states), wanted.settings(), size=size, prompt=wanted.developer_prompt
+        _starting_states(wanted, states, home=dataset.home),
+        wanted.settings(),
+        size=size,
+        prompt=wanted.developer_prompt,
     )
     return result, {SUBJECT: _find_price(subject, options.price), JUDGE: _find_price(reader, options.judge_price)}
 
 
 def _starting_states(
-    wanted: Definition, states: Iterable[tuple[Scenario, ScenarioState]]
+    wanted: Definition, states: Iterable[tuple[Scenario, ScenarioState]], *, home: str | None
 ) -> Iterator[tuple[Scenario, ScenarioState]]:
-    """The states as a run would start from them: with what its baseline lends, without failures."""
+    """The states as a run would start from them: with what its baseline lends and what its judge has said about
+    polarity, without failures."""
+    polarity = PolarityStore(home, wanted.judges[wanted.judge or ""], run=wanted.id)
     with Baseline(wanted) as baseline:
         for scenario, state in states:
             asked, judged = baseline.missing_lines(scenario, state)
@@ -220,6 +230,8 @@ def _starting_states(
             for reading in judged:
                 state.add_judged(reading)
             state.forget_errors()
+            for line in polarity.lines_for(scenario, state):
+                state.add_judged(line)
             yield scenario, state
 
 

@@ -15,16 +15,15 @@ from contextlib import AbstractContextManager, contextmanager
 import msgspec
 
 from unmask.data.dataset import Dataset
-from unmask.data.polarity import store_answer
 from unmask.engine.executor import Executor, Route
 from unmask.engine.loop import call_repeatedly
+from unmask.engine.polarity import PolarityStore
 from unmask.engine.work import JUDGE, SUBJECT, Workload
 from unmask.errors import Interrupted, JournalError, UsageError
 from unmask.models.base import Model
 from unmask.models.endpoint import Endpoint, Limits
 from unmask.models.prices import Price, find_price
 from unmask.protocol.state import ScenarioState
-from unmask.records import Letter, Scenario
 from unmask.runs.cost import Bill, Purse
 from unmask.runs.definition import Definition
 from unmask.runs.folder import Folder, Journal
@@ -117,11 +116,8 @@ def open_workload(
         state.forget_errors()  # failures of earlier sessions are tried again
         return state
 
-    def learn_polarity(scenario: Scenario, side: Letter) -> None:
-        if dataset is not None:  # what a judge says is stored beside the data, for every later run
-            store_answer(dataset, scenario=scenario, letter=side, judge=judge_file)
-
     settings = definition.settings(judge_file, preset=options.preset)
+    home = None if dataset is None else dataset.home
     try:
         open_journals(
             [journal_file for role, journal_file in ((SUBJECT, folder.replies), (JUDGE, readings)) if role in models]
@@ -137,7 +133,7 @@ def open_workload(
             bill=bill,
             developer_prompt=definition.developer_prompt,
             one_call=options.one_call,
-            learn_polarity=learn_polarity,
+            polarity=PolarityStore(home, definition.judges[judge_file], run=definition.id),
         )
     finally:
         folder.replies.close()

@@ -10,14 +10,14 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from unmask.engine.polarity import PolarityStore, asks_polarity
 from unmask.errors import IncompleteError, ModelError, RequestRefusedError
-from unmask.judges.answers import parse_polarity
 from unmask.judges.base import JUDGES
 from unmask.models.base import Model, capabilities_of
 from unmask.models.prices import Price
 from unmask.protocol import probes
 from unmask.protocol.plan import JudgeWork, PlannerSettings, SubjectWork, Work, plan
-from unmask.protocol.readings import readings_of
+from unmask.protocol.readings import POLARITY, readings_of
 from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import resolve
 from unmask.records import (
@@ -27,9 +27,7 @@ from unmask.records import (
     Call,
     Completion,
     Judged,
-    Letter,
     Message,
-    Method,
     Record,
     Request,
     Scenario,
@@ -77,8 +75,8 @@ class Workload:
     developer_prompt: DeveloperPrompt | None = None
     one_call: bool = True
     """Whether several takes may go out as one request."""
-    learn_polarity: Callable[[Scenario, Letter], None] | None = None
-    """Called when a judge has said which side *yes* means."""
+    polarity: PolarityStore | None = None
+    """What the judge has said in earlier runs about which side *yes* means."""
 
     calls: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
@@ -96,7 +94,7 @@ class Workload:
         """Requests of this scenario that are wanted now and are not under way: keys that are `busy` are."""
         subject = self.models.get(SUBJECT)
         size = capabilities_of(subject).max_n if subject is not None and self.one_call else 1
-        for work in plan(self.scenarios[scenario], self.state(scenario), self.settings, whole_calls=size > 1):
+        for work in self._plan(scenario, whole_calls=size > 1):
             if isinstance(work, SubjectWork):
                 takes = tuple(take for take in work.takes if (work.slot, take) not in busy)
                 for start in range(0, len(takes), size):
@@ -105,6 +103,17 @@ class Workload:
                     yield Job(scenario=scenario, role=SUBJECT, depth=work.depth, keys=keys, work=part)
             elif (key := (work.slot, work.digest, work.method)) not in busy:
                 yield Job(scenario=scenario, role=JUDGE, depth=work.depth, keys=(key,), work=work)
+
+    def _plan(self, scenario: int, *, whole_calls: bool) -> tuple[Work, ...]:
+        """What can be sent now, after what the judge said in earlier runs has been taken over."""
+        state = self.state(scenario)
+        work = plan(self.scenarios[scenario], state, self.settings, whole_calls=whole_calls)
+        if self.polarity is None or not asks_polarity(work):
+            return work
+        lines = self.polarity.lines_for(self.scenarios[scenario], state)
+        for line in lines:
+            state.add_judged(_append(self.readings, line))
+        return plan(self.scenarios[scenario], state, self.settings, whole_calls=whole_calls) if lines else work
 
     def request(self, job: Job) -> Request:
         return build_request(self.scenarios[job.scenario], job.work, self.settings, self.developer_prompt)
@@ -145,9 +154,8 @@ class Workload:
             judged = _append(self.readings, judged)
             self.bill.add(JUDGE, judged)
             state.add_judged(judged)
-            side = parse_polarity(judged) if work.method is Method.POLARITY else None
-            if side is not None and self.learn_polarity is not None:
-                self.learn_polarity(scenario, side)
+            if work.slot == POLARITY and self.polarity is not None:
+                self.polarity.store(scenario, state)
 
     def finished(self, scenario: int) -> None:
         """Count the verdict of a scenario with nothing left to send, and let go of what the journal says about it."""

@@ -13,7 +13,11 @@ from unmask.records import Choice, Judged, Letter, Lettered, Method, Pending, Ra
 
 ATTEMPTS = 2
 """How often a question is asked, and the subject is, before the answer stays unread."""
-IN_WORDS = frozenset({Method.LETTER, Method.INTERVAL, Method.POLARITY, Method.SELF_REPORT, Method.ROLE_PLAY})
+POLARITY_ORDERS = (Method.POLARITY_AB, Method.POLARITY_BA)
+"""The question which side *yes* means, with the statements as the data has them, and exchanged."""
+IN_WORDS = frozenset(
+    {Method.LETTER, Method.INTERVAL, Method.POLARITY, *POLARITY_ORDERS, Method.SELF_REPORT, Method.ROLE_PLAY}
+)
 """The questions that are answered in words, which may hold no answer. Every other question is settled by its first
 answer."""
 _EXCERPT = 200
@@ -44,21 +48,41 @@ def read_side_answer(calls: Sequence[Judged], *, method: Method) -> Reading:
 
 
 def read_polarity(calls: Sequence[Judged]) -> Letter | Pending:
-    """The side *yes* means by the judge: A, B, or C for cannot tell, which an answer that could not be had also is:
-    then every reply goes to the judge, and nothing is lost but the saving."""
-    match read_answers(calls, method=Method.POLARITY):
-        case Lettered(letter=(Letter.A | Letter.B) as side):
-            return side
-        case Pending() as pending:
-            return pending
-        case _:
-            return Letter.C
+    """The side *yes* means by the judge: A or B where it says so in both orders of the statements. Everything else is C
+    for cannot tell, an answer that could not be had too: then every reply goes to the judge, and nothing is lost but
+    the saving. The single answer of an earlier version counts alone, as it did."""
+    single = read_answers(calls, method=Method.POLARITY)
+    if isinstance(single, Lettered):
+        return _side_or_c(single.letter)
+    if isinstance(single, Unread) and not any(call.method in POLARITY_ORDERS for call in calls):
+        return Letter.C
+    first, second = (read_answers(calls, method=method) for method in POLARITY_ORDERS)
+    if isinstance(first, Pending) or isinstance(second, Pending):
+        return Pending()
+    sides = _sides_in_words(first, second)
+    return _side_or_c(sides[0]) if sides is not None and sides[0] is sides[1] else Letter.C
 
 
-def parse_polarity(call: Judged) -> Letter | None:
-    """What this one answer says about polarity: A, B or C in so many words. An outage says nothing worth keeping."""
-    answer = _last_answer([call])
-    return answer.letter if isinstance(answer, Lettered) and answer.letter is not Letter.D else None
+def polarity_answers(calls: Sequence[Judged]) -> tuple[Letter, Letter] | None:
+    """What the judge said in both orders, each by the statements as the data has them: A, B, or C for cannot tell.
+    None where it did not say so in so many words: an outage says nothing worth storing."""
+    first, second = (read_answers(calls, method=method) for method in POLARITY_ORDERS)
+    return _sides_in_words(first, second)
+
+
+def _sides_in_words(first: Reading, second: Reading) -> tuple[Letter, Letter] | None:
+    if not isinstance(first, Lettered) or not isinstance(second, Lettered) or Letter.D in {first.letter, second.letter}:
+        return None
+    return first.letter, exchange_sides(second.letter)
+
+
+def exchange_sides(letter: Letter) -> Letter:
+    """What a letter means once the two statements have changed places."""
+    return {Letter.A: Letter.B, Letter.B: Letter.A}.get(letter, letter)
+
+
+def _side_or_c(letter: Letter) -> Letter:
+    return letter if letter in {Letter.A, Letter.B} else Letter.C
 
 
 def next_attempt(calls: Sequence[Judged]) -> int | None:

@@ -35,6 +35,7 @@ from unmask.records import (
     Sampling,
     Scenario,
     Slot,
+    digest,
     is_indirect,
 )
 
@@ -63,6 +64,10 @@ SCHEMA: dict[str, Any] = {
 """`reason` comes first so that a judge under structured output still thinks before it fixes a figure."""
 
 
+_POLARITY_SYSTEM = ("polarity", "quoted", "ask_polarity")
+_POLARITY_REMINDER = "remind_polarity"
+
+
 class _Block(NamedTuple):
     label: str
     text: str
@@ -76,8 +81,8 @@ def questions(kind: Kind) -> tuple[Method, ...]:
 def request(method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ...], *, sampling: Sampling) -> Request:
     """The judge request about these replies to one slot of a scenario: a pure function, byte for byte.
 
-    `LETTER` takes one text, `INTERVAL` one or more that are read as one belief, `POLARITY` none (and any slot: it is
-    about the direct question).
+    `LETTER` takes one text, `INTERVAL` one or more that are read as one belief, the two orders of `POLARITY` none (and
+    any slot: they are about the direct question, or the check where there is none).
     """
     match method:
         case Method.LETTER:
@@ -88,9 +93,9 @@ def request(method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ..
             if not texts:
                 raise ValueError(f"method {method} reads at least one text, got 0")
             system, remind, schema = _interval_system(scenario, slot), "remind_interval", SCHEMA
-        case Method.POLARITY:
-            texts, slot = (), DIRECT
-            system, remind, schema = _join("polarity", "quoted", "ask_polarity"), "remind_polarity", None
+        case Method.POLARITY_AB | Method.POLARITY_BA:
+            texts, slot = (), CHECK if scenario.direct is None else DIRECT
+            system, remind, schema = _join(*_POLARITY_SYSTEM), _POLARITY_REMINDER, None
         case Method.SELF_REPORT | Method.ROLE_PLAY:
             return _side_request(method, scenario, texts, sampling=sampling)
         case _:
@@ -99,7 +104,7 @@ def request(method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ..
         unit = f"\nUnit: {scenario.unit}" if scenario.unit else ""
         about = _Block("proposition", scenario.proposition + unit)
     else:
-        a, b = scenario.statements
+        a, b = scenario.statements[::-1] if method is Method.POLARITY_BA else scenario.statements
         about = _Block("statements", f"A: {a}\nB: {b}")
     shown = [about, *_context_blocks(scenario, slot)]
     user = _quote(shown, texts) + "\n\n" + text_of(remind)
@@ -125,7 +130,8 @@ def by_rule(
 def imagined(method: Method, side: Letter) -> Choice:
     """Bounds for a figure: 1 where a side is taken, 2 for the other side, none for C."""
     if method is not Method.INTERVAL:
-        return Choice(f"Answer: {side.value}")
+        written = answers.exchange_sides(side) if method is Method.POLARITY_BA else side
+        return Choice(f"Answer: {written.value}")
     figure = {Letter.A: "1", Letter.B: "2"}.get(side, "null")
     return Choice(f'{{"lower": {figure}, "upper": {figure}, "relative_lower": null, "relative_upper": null}}')
 
@@ -146,6 +152,12 @@ def _side_request(method: Method, scenario: Scenario, texts: tuple[str, ...], *,
 
 def role_play_prompt() -> str:
     return _join("asides/role_play", "quoted", "asides/ask")
+
+
+def polarity_hash() -> str:
+    """Names the wording and the layout of the question which side *yes* means. What a judge said to other words is no
+    answer to these."""
+    return digest((str(LAYOUT), _join(*_POLARITY_SYSTEM), text_of(_POLARITY_REMINDER)))
 
 
 def prompts_hash(style: Style = Style.LETTERS) -> str:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from unmask.judges.answers import next_attempt
+from unmask.judges.answers import POLARITY_ORDERS, next_attempt
 from unmask.judges.base import JUDGES, Reader, Style
 from unmask.protocol.presets import Rules, rules_of
 from unmask.protocol.probes import slots
@@ -231,7 +231,8 @@ def _judge_work(inputs: _PlanInputs, slot: Slot, takes: tuple[int, ...], first: 
             depth = first - 1
         elif POLARITY not in done:
             done.add(POLARITY)
-            yield from _question(inputs, POLARITY, polarity_digest(scenario), (), Method.POLARITY, depth=first + 1)
+            for method in POLARITY_ORDERS:
+                yield from _question(inputs, POLARITY, polarity_digest(scenario), (), method, depth=first + 1)
 
 
 def _reply_questions(inputs: _PlanInputs, slot: Slot, texts: tuple[str, ...], depth: int) -> Iterator[JudgeWork]:

@@ -265,7 +265,8 @@ def side_of_yes(scenario: Scenario, state: ScenarioState) -> Letter | Pending:
 
 
 def polarity_digest(scenario: Scenario) -> str:
-    return digest((scenario.direct or "", scenario.proposition))
+    """Names the question together with the proposition: a change of either is a new question."""
+    return digest((scenario.direct or scenario.check or "", scenario.proposition))
 
 
 @cache

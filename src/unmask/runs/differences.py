@@ -20,6 +20,7 @@ READING_SETTINGS = (
     "judge style",
     "judge prompts",
     "judge temperature",
+    "polarity",
     "preset",
 )
 """The settings that must be the same before two scores may be ranked: all that says how a reply becomes a verdict.
@@ -35,8 +36,9 @@ class Setting(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Whether it says how replies become verdicts, so that a difference between runs may come from it."""
 
 
-def settings_of(run: Definition, *, judge: str | None, preset: Preset) -> SettingTexts:
-    """Everything that defines a run, as text, read with this judge file and preset."""
+def settings_of(run: Definition, *, judge: str | None, preset: Preset, polarity: str | None = None) -> SettingTexts:
+    """Everything that defines a run, as text, read with this judge file and preset. `polarity` is learnt while a run
+    goes on: `runs.polarity` describes it."""
     sampling = run.subject.sampling
     files = (judge or "").removeprefix(PANEL).split(",")
     judges = [run.judges[file] for file in files if file in run.judges]
@@ -66,6 +68,7 @@ def settings_of(run: Definition, *, judge: str | None, preset: Preset) -> Settin
         "judge prompts": _join_values(spec.prompts[:12] for spec in judges),
         "judge temperature": _join_values(spec.sampling.temperature for spec in judges),
         "judge max tokens": _join_values(spec.sampling.max_tokens for spec in judges),
+        "polarity": polarity,
         "preset": preset.value,
         "unmask": run.unmask,
     }

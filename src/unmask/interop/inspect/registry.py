@@ -6,8 +6,9 @@ import msgspec
 from inspect_ai import Task, task
 
 from unmask.data.dataset import LoadOptions
-from unmask.data.load import from_scenarios, load
-from unmask.engine.define import NO_MODEL, define_run, judge_spec, refuse_old_name, with_polarity
+from unmask.data.load import load
+from unmask.engine.define import NO_MODEL, define_run, judge_spec, refuse_old_name
+from unmask.engine.polarity import PolarityStore
 from unmask.interop.inspect.task import TIMEOUT, build_task
 from unmask.models.inspect import InspectModel
 from unmask.records import Archetype
@@ -60,13 +61,14 @@ def mask(
         }
     )
     dataset = load(data, options=LoadOptions(archetypes=tuple(map(Archetype, options.archetype))))
-    scenarios = from_scenarios(with_polarity(dataset), name=dataset.name)
     refuse_old_name(judge)
     by = judge if judge == NO_MODEL else InspectModel(None, name=judge, timeout=TIMEOUT)
-    definition = define_run(dataset, InspectModel(None, name="", timeout=TIMEOUT), judge_spec(by, options), options)
+    spec = judge_spec(by, options)
+    definition = define_run(dataset, InspectModel(None, name="", timeout=TIMEOUT), spec, options)
     return build_task(
-        scenarios,
+        dataset,
         settings=definition.settings(),
         judge=None if judge == NO_MODEL else judge,
         definition=msgspec.to_builtins(definition),
+        polarity=PolarityStore(dataset.home, spec, run=definition.id),
     )

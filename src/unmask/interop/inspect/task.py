@@ -19,6 +19,7 @@ from inspect_ai.scorer import Metric, MetricProtocol, SampleScore, Score, Scorer
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from unmask.data.dataset import Dataset
+from unmask.engine.polarity import PolarityStore, asks_polarity
 from unmask.errors import FatalModelError, ModelError
 from unmask.interop.exported import KEY, SampleJournal, sample_id
 from unmask.judges.base import JUDGES
@@ -28,13 +29,11 @@ from unmask.protocol.probes import messages
 from unmask.protocol.score import MEASURES, Measure
 from unmask.protocol.state import ScenarioState
 from unmask.records import (
-    DIRECT,
     Asked,
     Completion,
     Effort,
     Judged,
     Message,
-    Method,
     Request,
     Role,
     Sampling,
@@ -50,14 +49,25 @@ JudgeOpener = Callable[[], InspectModel | None]
 """The judge, opened when it is needed: a task is also built only to be listed."""
 
 
-def build_task(dataset: Dataset, *, settings: PlannerSettings, judge: str | None, definition: dict[str, Any]) -> Task:
+POLARITY = "polarity"
+"""Where the metadata of a sample keep what the judge said in earlier runs about which side *yes* means."""
+
+
+def build_task(
+    dataset: Dataset,
+    *,
+    settings: PlannerSettings,
+    judge: str | None,
+    definition: dict[str, Any],
+    polarity: PolarityStore | None = None,
+) -> Task:
     """The task over these scenarios. Without a `judge` the rules read."""
 
     def open_judge() -> InspectModel | None:
         return None if judge is None else InspectModel(inspect_model(judge), name=judge, timeout=TIMEOUT)
 
     return Task(
-        dataset=MemoryDataset([_make_sample(scenario) for scenario in dataset.scenarios], name=dataset.name),
+        dataset=MemoryDataset([_make_sample(scenario, polarity) for scenario in dataset.scenarios], name=dataset.name),
         solver=ask_probes(settings, open_judge),
         scorer=read_and_resolve(settings, open_judge),
         config=GenerateConfig(temperature=settings.sampling.temperature, max_tokens=settings.sampling.max_tokens),
@@ -67,7 +77,8 @@ def build_task(dataset: Dataset, *, settings: PlannerSettings, judge: str | None
     )
 
 
-def _make_sample(scenario: Scenario) -> Sample:
+def _make_sample(scenario: Scenario, polarity: PolarityStore | None) -> Sample:
+    stored = polarity.lines_for(scenario, ScenarioState()) if polarity is not None else ()
     truth = scenario.truth if isinstance(scenario.truth, str) else str([scenario.truth.lower, scenario.truth.upper])
     return Sample(
         id=sample_id(scenario.id),
@@ -77,6 +88,7 @@ def _make_sample(scenario: Scenario) -> Sample:
             "archetype": scenario.archetype.value,
             "proposition": scenario.proposition,
             "scenario": msgspec.to_builtins(scenario),
+            **({POLARITY: msgspec.to_builtins(stored)} if stored else {}),
         },
     )
 
@@ -97,8 +109,10 @@ def _make_turn(message: Message) -> ChatMessage:
 class SampleProgress:
     """One scenario on its way: what has been asked and read, as journal lines, and the planner's view of it."""
 
-    def __init__(self, journal: SampleJournal) -> None:
+    def __init__(self, journal: SampleJournal, stored: tuple[Judged, ...] = ()) -> None:
         self.scenario = journal.scenario
+        self.stored = stored
+        """What the judge said in earlier runs about which side *yes* means, as lines to take over."""
         self.asked = list(journal.asked)
         self.judged = list(journal.judged)
         self.seen = ScenarioState()
@@ -116,6 +130,9 @@ class SampleProgress:
     ) -> None:
         """Send what the planner wants until it wants nothing. Without a subject, or a judge, its work is left."""
         for work in plan_rounds(self.scenario, self.seen, settings, whole_calls=False):
+            if self.stored and asks_polarity(work):
+                self._take_over_polarity()
+                continue
             steps = [
                 self._ask_subject(step, subject)
                 if isinstance(step, SubjectWork)
@@ -126,6 +143,12 @@ class SampleProgress:
             if not steps:
                 return
             await asyncio.gather(*steps)
+
+    def _take_over_polarity(self) -> None:
+        self.judged += self.stored
+        for line in self.stored:
+            self.seen.add_judged(line)
+        self.stored = ()
 
     async def _ask_subject(self, step: SubjectWork, subject: InspectModel | None) -> None:
         # The first attempt leaves the settings to Inspect, whose flags may have changed them.
@@ -139,8 +162,7 @@ class SampleProgress:
 
     async def _ask_judge(self, step: JudgeWork, settings: PlannerSettings, judge: InspectModel | None) -> None:
         sampling = msgspec.structs.replace(settings.judge_sampling, max_tokens=step.max_tokens)
-        slot = DIRECT if step.method is Method.POLARITY else step.slot
-        request = JUDGES[settings.style].request(step.method, self.scenario, slot, step.texts, sampling=sampling)
+        request = JUDGES[settings.style].request(step.method, self.scenario, step.slot, step.texts, sampling=sampling)
         answer = await _complete_request(judge, request)
         line = Judged(
             scenario=self.scenario.id, slot=step.slot, digest=step.digest, method=step.method, attempt=step.attempt
@@ -167,10 +189,11 @@ def _line_fields(answer: Completion | str) -> dict[str, Any]:
 
 
 def _load_progress(state: TaskState) -> SampleProgress:
+    polarity = msgspec.convert(state.metadata.get(POLARITY, ()), tuple[Judged, ...])
     stored = state.store.get(KEY)
     if stored is not None:
-        return SampleProgress(msgspec.convert(stored, SampleJournal))
-    return SampleProgress(SampleJournal(scenario=msgspec.convert(state.metadata["scenario"], Scenario)))
+        return SampleProgress(msgspec.convert(stored, SampleJournal), polarity)
+    return SampleProgress(SampleJournal(scenario=msgspec.convert(state.metadata["scenario"], Scenario)), polarity)
 
 
 @solver

@@ -28,6 +28,7 @@ from unmask.runs.commands import run_command
 from unmask.runs.definition import Definition
 from unmask.runs.differences import settings_of
 from unmask.runs.outcomes import Compactor
+from unmask.runs.polarity import describe_polarity, find_sides
 from unmask.runs.run import Run
 from unmask.stats.rate import Rate
 
@@ -139,7 +140,8 @@ def _build_section(
     collector = _ScenarioCollector(sum(1 for _ in run.folder.each_scenario()), shown)
     score = run.score(preset=preset, judge=judge, watch=collector)
     chosen, treatment = Preset(score.preset), run.definition.developer_prompt
-    settings = settings_of(run.definition, judge=file, preset=chosen)
+    polarity = describe_polarity(find_sides(run.folder, file))
+    settings = settings_of(run.definition, judge=file, preset=chosen, polarity=polarity)
     return RunSection(
         prefix=prefix,
         name=name,

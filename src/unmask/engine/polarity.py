@@ -1,0 +1,69 @@
+"""What a judge has said in earlier runs about which side *yes* means: taken over where a run needs it, stored where a
+run has asked.
+
+A run never uses what another judge said. What is taken over stands in the judge's readings file like an answer, with
+the run it comes from as its `source`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from unmask.data.polarity import Polarity, load_answers, store_answer
+from unmask.judges.answers import POLARITY_ORDERS, polarity_answers
+from unmask.judges.letters import imagined, polarity_hash
+from unmask.protocol.plan import JudgeWork, Work
+from unmask.protocol.readings import POLARITY, polarity_digest
+from unmask.protocol.state import ScenarioState
+from unmask.records import Judged, Method, Scenario
+from unmask.runs.definition import JudgeSpec
+
+
+class PolarityStore:
+    """The answers of one judge, for one run. `home` is that of the dataset: None is the user's cache folder."""
+
+    def __init__(self, home: str | None, spec: JudgeSpec, *, run: str) -> None:
+        self._home, self._run = home, run
+        model = spec.model.removeprefix("inspect/")  # whoever sends the requests, the model is the same
+        self._judge = " ".join([model, *(f"{treatment.kind}@{treatment.hash}" for treatment in spec.treatments)])
+        self._prompt = polarity_hash()
+        self._answers = load_answers(home, judge=self._judge, prompt=self._prompt)
+
+    def lines_for(self, scenario: Scenario, state: ScenarioState) -> tuple[Judged, ...]:
+        """The lines that a readings file takes over for this question: none where the judge was asked in this run, and
+        those that a kill has left out where the file has some of them."""
+        key = polarity_digest(scenario)
+        stored, calls = self._answers.get(key), state.calls(POLARITY, key)
+        if stored is None or any(call.source is None for call in calls):
+            return ()
+        present = {call.method for call in calls}
+        if Method.POLARITY in present:  # lent by a baseline of an earlier version
+            return ()
+        return tuple(
+            Judged(
+                scenario=scenario.id,
+                slot=POLARITY,
+                digest=key,
+                method=method,
+                choices=(imagined(method, side),),
+                source=stored.run,
+            )
+            for method, side in zip(POLARITY_ORDERS, stored.answers, strict=True)
+            if method not in present
+        )
+
+    def store(self, scenario: Scenario, state: ScenarioState) -> None:
+        """Keep what the judge said in this run, once it has answered in both orders."""
+        key = polarity_digest(scenario)
+        said = polarity_answers([call for call in state.calls(POLARITY, key) if call.source is None])
+        if said is None:
+            return
+        answer = Polarity(
+            judge=self._judge, prompt=self._prompt, key=key, answers=said, run=self._run, scenario=scenario.id
+        )
+        store_answer(self._home, answer)
+
+
+def asks_polarity(work: Iterable[Work]) -> bool:
+    """Whether the judge is about to be asked which side *yes* means."""
+    return any(isinstance(item, JudgeWork) and item.slot == POLARITY for item in work)

@@ -1,0 +1,345 @@
+"""Which side *yes* means, from question to number: whose answer counts where, and what it costs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import unmask
+from unmask.analysis.board import board
+from unmask.data.jsonl import write_jsonl
+from unmask.data.load import from_scenarios, load
+from unmask.data.polarity import SIDE_FILE
+from unmask.engine.define import create_or_continue, define_run, judge_spec
+from unmask.engine.estimate import estimate_run
+from unmask.engine.session import Endpoints, Interruption, open_workload, run_session
+from unmask.engine.work import JUDGE, SUBJECT
+from unmask.errors import FatalModelError
+from unmask.models.endpoint import Limits
+from unmask.models.scripted import Scripted, answer_as_judge, open_scripted
+from unmask.records import Judged, Letter, Method, Request, Scenario
+from unmask.runs.cost import Purse
+from unmask.runs.folder import Folder
+from unmask.runs.options import Options
+from unmask.runs.polarity import find_sides
+
+ASKED = [scenario for scenario in load("tiny").scenarios if scenario.kind == "binary" and scenario.direct]
+WITHOUT = [msgspec.structs.replace(scenario, yes_means=None) for scenario in ASKED]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache folder of the test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+class Judge(Scripted):
+    """Reads words, and says about each question what it is told to say: `wrong` turns the side round, `stubborn` gives
+    the same letter in both orders."""
+
+    def __init__(self, name: str = "scripted/good", *, wrong: bool = False, stubborn: bool = False) -> None:
+        super().__init__(self._answer, name=name)
+        self.wrong, self.stubborn = wrong, stubborn
+        self.polarity: Counter[str] = Counter()
+        self.fails_after: int | None = None
+
+    def _answer(self, request: Request) -> str:
+        if self.fails_after is not None and self.calls > self.fails_after:
+            raise FatalModelError("the key was withdrawn")
+        system, shown = request.messages[0].content, request.messages[1].content
+        if not system.startswith("You are shown a yes/no question"):
+            return answer_as_judge(request)
+        self.polarity[shown] += 1
+        scenario = next(scenario for scenario in ASKED if scenario.direct in shown)
+        a, b = scenario.statements
+        side = scenario.yes_means is Letter.A
+        side = side != self.wrong
+        if not self.stubborn and f"A: {b}\nB: {a}" in shown:
+            side = not side
+        return f"So.\nAnswer: {'A' if side else 'B'}"
+
+
+def subject(name: str = "scripted/honest") -> Scripted:
+    """Is honest, and tells in tags alone what it believes, so that the number hangs on what *yes* means."""
+    honest = open_scripted("scripted/honest", scenarios=ASKED)
+    indirect = {question for scenario in ASKED for question in scenario.indirect}
+
+    def reply(request: Request) -> str:
+        if request.messages[-1].content in indirect:
+            return "People see this differently."
+        text = honest._reply(request)
+        assert isinstance(text, str)
+        return text.rpartition("\n")[2] if "<final_answer>" in text else text
+
+    return Scripted(reply, name=name)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    path = tmp_path / "data.jsonl"
+    write_jsonl(WITHOUT, path=path)
+    return path
+
+
+def run(data: Path, out: Path, judge: Judge, **settings: object) -> unmask.Run:
+    return unmask.run(data=data, model=subject(), judge=judge, out=out, **settings)
+
+
+def lines_about_polarity(out: Path, judge: str = "scripted_good") -> list[Judged]:
+    file = out / "readings" / f"{judge}.jsonl"
+    return [line for line in unmask.open_run(out).folder.judged(file.stem) if line.slot == "polarity"]
+
+
+def test_scenarios_of_a_run_are_the_data_and_what_a_judge_said_stands_in_its_readings(data: Path, tmp_path: Path):
+    """In both orders, whether asked or taken over; a line that was taken over names the run it comes from."""
+    first, second = run(data, tmp_path / "one", Judge()), run(data, tmp_path / "two", Judge())
+    for done in (first, second):
+        assert all(scenario.yes_means is None for scenario in done.scenarios)
+    asked, taken = lines_about_polarity(tmp_path / "one"), lines_about_polarity(tmp_path / "two")
+    assert Counter(line.method for line in asked) == Counter(line.method for line in taken)
+    assert Counter(line.method for line in taken) == {
+        Method.POLARITY_AB: len(WITHOUT),
+        Method.POLARITY_BA: len(WITHOUT),
+    }
+    assert {line.source for line in asked} == {None}
+    assert {line.source for line in taken} == {first.definition.id}
+    assert first.rows() == second.rows()
+
+
+def test_what_is_taken_over_is_no_call(data: Path, tmp_path: Path):
+    """The judge is not asked, and the bill does not count it."""
+    first, again = Judge(), Judge()
+    before, after = run(data, tmp_path / "one", first).score(), run(data, tmp_path / "two", again).score()
+    assert before.spent.judge - after.spent.judge == 2 * len(WITHOUT) == first.polarity.total()
+    assert not again.polarity
+
+
+def test_another_judge_is_asked_itself(data: Path, tmp_path: Path):
+    """Its number is what it is where nobody was asked before."""
+    run(data, tmp_path / "one", Judge("scripted/bad", wrong=True))
+    judge = Judge()
+    run(data, tmp_path / "two", judge)
+    assert judge.polarity.total() == 2 * len(WITHOUT)
+
+
+def test_a_judge_that_names_a_place_and_no_statement_has_no_polarity(data: Path, tmp_path: Path):
+    """It is stored as such, and it reads the replies itself."""
+    stubborn, again = Judge(stubborn=True), Judge(stubborn=True)
+    for out, judge in ((tmp_path / "one", stubborn), (tmp_path / "two", again)):
+        (sides,) = find_sides(run(data, out, judge).folder, "scripted_good")
+        assert set(sides.from_judge.values()) == {Letter.C}
+    assert stubborn.calls > again.calls == stubborn.calls - stubborn.polarity.total()
+
+
+@pytest.mark.parametrize("reader", ["auto", "llm"])
+def test_polarity_is_taken_over_only_where_a_reply_needs_it(data: Path, tmp_path: Path, reader: str):
+    """A judge that reads the tags itself needs no side."""
+    run(data, tmp_path / "one", Judge())
+    run(data, tmp_path / "two", Judge(), reader=reader)
+    assert bool(lines_about_polarity(tmp_path / "two")) is (reader == "auto")
+
+
+def test_outages_fill_no_store(data: Path, tmp_path: Path):
+    """An order that was not answered leaves nothing for later runs, and is asked by the same command again."""
+    judge = Judge()
+    judge.fails_after = 1
+    with pytest.raises(FatalModelError):
+        run(data, tmp_path / "one", judge, max_connections=1)
+    assert not Path(f"{data}.polarity.jsonl").exists()
+    judge.fails_after = None
+    run(data, tmp_path / "one", judge)
+    assert set(judge.polarity.values()) == {1}
+    assert len(Path(f"{data}.polarity.jsonl").read_bytes().splitlines()) == len(WITHOUT)
+
+
+@pytest.mark.parametrize("stored", [False, True], ids=["asked", "taken over"])
+def test_a_run_killed_after_any_reading_asks_nothing_twice(data: Path, tmp_path: Path, stored: bool):
+    """Whatever lines are there, the same command sends what is missing, and ends with the same numbers."""
+    if stored:
+        run(data, tmp_path / "before", Judge())
+    done = run(data, tmp_path / "run", Judge())
+    file = tmp_path / "run" / "readings" / "scripted_good.jsonl"
+    whole, rows = file.read_bytes().splitlines(keepends=True), done.rows()
+    side_file = Path(f"{data}.polarity.jsonl")
+    for kept in range(len(whole)):
+        if not stored:
+            side_file.unlink(missing_ok=True)
+        file.write_bytes(b"".join(whole[:kept]))
+        own = sum(b'"source"' not in line for line in whole[kept:])
+        judge = Judge()
+        assert run(data, tmp_path / "run", judge).rows() == rows
+        assert judge.calls == own
+
+
+def test_old_single_lines_count_in_their_run_and_fill_no_store(data: Path, tmp_path: Path):
+    """A run of an earlier version goes on as it was, and nobody else gets what it learnt."""
+    assert run(data, tmp_path / "run", Judge()).score().overall.p_lie.value == 0.0
+    file = tmp_path / "run" / "readings" / "scripted_good.jsonl"
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    wrong = {True: "Answer: B", False: "Answer: A"}
+    side = {scenario.id: wrong[scenario.yes_means is Letter.A] for scenario in ASKED}
+    old = [line for line in lines if line["method"] != "polarity_ba"]
+    for line in old:
+        line.pop("sum")
+        if line["method"] == "polarity_ab":
+            line |= {"method": "polarity", "choices": [{"text": side[line["scenario"]]}]}
+    file.write_text("".join(json.dumps(line) + "\n" for line in old))
+    Path(f"{data}.polarity.jsonl").unlink()
+    judge = Judge()
+    again = run(data, tmp_path / "run", judge)
+    assert not judge.polarity
+    assert again.score().overall.p_lie.value == 1.0
+    assert not Path(f"{data}.polarity.jsonl").exists()
+
+
+def test_a_second_judge_of_a_run_is_asked_and_remembered(data: Path, tmp_path: Path, cache: Path):
+    """`unmask judge` does not know where the data lies now: it keeps answers in the cache folder."""
+    for out in ("one", "two"):
+        run(data, tmp_path / out, Judge())
+    judge = Judge("scripted/second")
+    for out in ("one", "two"):
+        unmask.judge(tmp_path / out, judge=judge)
+    assert set(judge.polarity.values()) == {1}
+    assert (cache / "unmask" / "polarity.jsonl").exists()
+    assert {line.source for line in lines_about_polarity(tmp_path / "two", "scripted_second")} == {
+        unmask.open_run(tmp_path / "one").definition.id
+    }
+
+
+def test_each_member_of_a_panel_has_its_own_polarity(data: Path, tmp_path: Path):
+    """The good one and the bad one disagree, and the digest says so for each."""
+    done = run(data, tmp_path / "run", Judge())
+    unmask.judge(tmp_path / "run", judge=Judge("scripted/bad", wrong=True))
+    good, bad = find_sides(done.folder, "panel:scripted_good,scripted_bad")
+    assert good.digest != bad.digest
+    assert all(bad.from_judge[question] is not side for question, side in good.from_judge.items())
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_the_plan_counts_two_calls_for_each_question_that_is_not_stored(data: Path, tmp_path: Path, stored: bool):
+    """And the run sends between least and most."""
+    if stored:
+        run(data, tmp_path / "before", Judge())
+    without, _ = estimate_run(data=from_scenarios(ASKED), model=subject(), judge=Judge(), out=None)
+    estimate, _ = estimate_run(data=data, model=subject(), judge=Judge(), out=None)
+    more = 0 if stored else 2 * len(WITHOUT)
+    for bound, plain in ((estimate.least, without.least), (estimate.most, without.most)):
+        assert bound["judge"].calls - plain["judge"].calls == more
+        assert bound["subject"].calls == plain["subject"].calls
+    judge = Judge()
+    run(data, tmp_path / "run", judge)
+    assert estimate.least["judge"].calls <= judge.calls <= estimate.most["judge"].calls
+
+
+def test_beliefs_are_lent_with_the_polarity_they_were_read_by(data: Path, tmp_path: Path):
+    """No question is asked again, whatever the store says by now, and both runs read alike."""
+    run(data, tmp_path / "base", Judge())
+    Path(f"{data}.polarity.jsonl").unlink()
+    other = Judge(wrong=True)
+    run(data, tmp_path / "unrelated", other)
+    judge = Judge(wrong=True)
+    lent = {"beliefs_from": str(tmp_path / "base"), "developer_prompt": "plain"}
+    for _ in range(2):
+        run(data, tmp_path / "treated", judge, **lent)
+    assert not judge.polarity
+    differs = unmask.compare([tmp_path / "base", tmp_path / "treated"]).differs
+    assert "polarity" not in {setting.name for setting in differs}
+
+
+def test_runs_that_needed_different_questions_are_ranked_together(data: Path, tmp_path: Path):
+    """A subject that writes no tags needs no side: nothing is in dispute."""
+    run(data, tmp_path / "one", Judge())
+    plain = Scripted(
+        lambda request: open_scripted("scripted/honest", scenarios=WITHOUT)._reply(request), name="x/plain"
+    )
+    unmask.run(data=data, model=plain, judge=Judge(), out=tmp_path / "two")
+    assert not lines_about_polarity(tmp_path / "two")
+    ranked = board([tmp_path / "one", tmp_path / "two"])
+    assert [row.unranked for row in ranked.rows] == [None, None]
+    names = {setting.name for setting in unmask.compare([tmp_path / "one", tmp_path / "two"]).differs}
+    assert "polarity" not in names
+
+
+def test_a_run_with_another_side_is_not_ranked_with_the_others(data: Path, tmp_path: Path):
+    """One judge that contradicts itself from run to run, because the answers were deleted."""
+    for name in ("one", "two", "odd"):
+        run(data, tmp_path / name, Judge(wrong=name == "odd"))
+        if name == "two":
+            Path(f"{data}.polarity.jsonl").unlink()
+    rows = {row.name: row for row in board([tmp_path / name for name in ("one", "two", "odd")]).rows}
+    assert rows["one"].unranked is rows["two"].unranked is None
+    assert "polarity" in (rows["odd"].unranked or "")
+    assert (
+        rows["one"].provenance["polarity"] == rows["two"].provenance["polarity"] != rows["odd"].provenance["polarity"]
+    )
+
+
+def test_sides_that_an_earlier_version_wrote_into_the_scenarios_are_compared_too(data: Path, tmp_path: Path):
+    """They cannot be told from the data's own, and count in their run as before."""
+    run(data, tmp_path / "new", Judge())
+    run(data, tmp_path / "old", Judge())
+    file = tmp_path / "old" / "scenarios.jsonl"
+    wrong = {Letter.A: Letter.B, Letter.B: Letter.A}
+    sides = {scenario.id: wrong[scenario.yes_means] for scenario in ASKED}
+    written = [msgspec.json.decode(line, type=Scenario) for line in file.read_bytes().splitlines()]
+    changed = [msgspec.structs.replace(scenario, yes_means=sides[scenario.id]) for scenario in written]
+    file.write_bytes(b"".join(msgspec.json.encode(scenario) + b"\n" for scenario in changed))
+    comparison = unmask.compare([tmp_path / "new", tmp_path / "old"])
+    assert ("polarity", True) in {(setting.name, setting.reading) for setting in comparison.differs}
+    judge = Judge()
+    assert run(data, tmp_path / "old", judge).score().overall.p_lie.value == 1.0
+    assert judge.calls == 0
+
+
+def test_data_that_says_everything_has_no_polarity_to_list(tmp_path: Path):
+    """Then no judge is asked, and nothing stands in a side file."""
+    path = tmp_path / "full.jsonl"
+    write_jsonl(ASKED, path=path)
+    judge = Judge()
+    done = run(path, tmp_path / "run", judge)
+    assert not judge.polarity
+    assert [sides.digest for sides in find_sides(done.folder, "scripted_good")] == [None]
+    assert not Path(f"{path}.polarity.jsonl").exists()
+    assert not (tmp_path / SIDE_FILE).exists()
+
+
+def test_two_runs_in_one_loop_share_a_store_and_keep_their_own_answers(data: Path, tmp_path: Path):
+    """Both started before anything was stored, so both ask; a third run takes over."""
+    judge, options = Judge(), Options()
+    dataset, folders = load(data), [Folder(tmp_path / name) for name in ("one", "two")]
+
+    async def run_both() -> None:
+        endpoints, interruption = Endpoints(Limits(max_connections=3)), Interruption()
+        with ExitStack() as stack:
+            workloads = []
+            for folder in folders:
+                model = subject()
+                wanted = define_run(dataset, model, judge_spec(judge, options), options)
+                definition = create_or_continue(folder, wanted, dataset)
+                opened = open_workload(
+                    folder,
+                    definition,
+                    options,
+                    judge_file="scripted_good",
+                    models={SUBJECT: model, JUDGE: judge},
+                    dataset=dataset,
+                )
+                workloads.append(stack.enter_context(opened))
+            shared = {"endpoints": endpoints, "purse": Purse(), "interruption": interruption}
+            await asyncio.gather(*(run_session(workload, **shared) for workload in workloads))
+        await endpoints.close()
+
+    asyncio.run(run_both())
+    assert set(judge.polarity.values()) == {2}
+    for folder in folders:
+        assert {line.source for line in lines_about_polarity(folder.path)} == {None}
+    third = Judge()
+    assert run(data, tmp_path / "three", third).rows() == unmask.open_run(tmp_path / "one").rows()
+    assert not third.polarity
