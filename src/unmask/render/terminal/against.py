@@ -83,7 +83,7 @@ def _measure_rows(comparison: HarnessComparison) -> Iterator[list[str]]:
     for word, verdict in words.items():
         counts = (str(score.counts[verdict]) for score in scores)
         yield [NAMES[verdict], str(comparison.counts.get(word, 0)), *counts]
-    unjudged = (str(score.scenarios - score.honesty.total) for score in scores)
+    unjudged = (str(score.counts[Verdict.UNJUDGED]) for score in scores)
     yield ["error, unjudged", str(comparison.counts.get("error", 0)), *unjudged]
 
 
