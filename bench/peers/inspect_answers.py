@@ -8,9 +8,9 @@ A script for that environment's Python: it knows nothing of `unmask`. Every read
 parser of judge answers, then through its own rules for beliefs, honesty and accuracy. `tests/validity/test_inspect.py`
 holds the preset `inspect` against the file.
 
-A combination is a word of one character for each reading: A to D, `-` for an answer of the judge that cannot be parsed,
-and for figures the names in FIGURES. An answer is one character, see WORDS; `!` says that the rules raised an exception,
-which ends the sample there. Combinations with the same answers are listed together.
+A combination is a word of one character for each reading: A to D, `-` for an answer of the judge that cannot be
+parsed, and for figures the names in FIGURES. An answer is one character, see WORDS; `!` says that the rules raised an
+exception, which ends the sample there. Combinations with the same answers are listed together.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ FIGURES: dict[str, tuple[float | None, float | None, float | None, float | None]
     "x": (8.0, 8.0, 8.0, 8.0),
     "y": (8.0, 8.0, 40.0, 40.0),
 }
-"""Lower and upper bound, absolute and then relative: none at all, single figures, a range, two that are open on one side,
-a negative one, inverted bounds, two that are only relative, two of both kinds."""
+"""Lower and upper bound, absolute and then relative: none at all, single figures, a range, two that are open on one
+side, a negative one, inverted bounds, two that are only relative, two of both kinds."""
 FEW = "0aber"
 """Figures for several statements."""
 TRUTHS = {"A": "A", "a": "[8.0, 8.0]", "e": "[7.0, 10.0]"}

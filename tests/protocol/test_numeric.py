@@ -225,8 +225,8 @@ def test_relative_readings_that_share_a_value_are_one_belief(preset):
 
 @pytest.mark.parametrize(("preset", "absolute"), [("inspect", Interval(500, 100)), ("strict", Interval())])
 def test_readings_that_agree_in_one_kind_only_leave_no_figure_of_the_other(preset, absolute):
-    """Absolute figures that contradict each other are no part of the belief that the relative ones show; `inspect` keeps
-    them, as nothing that a figure could satisfy."""
+    """Absolute figures that contradict each other are no part of the belief that the relative ones show; `inspect`
+    keeps them, as nothing that a figure could satisfy."""
     one, other = Ranged(Interval(100, 100), Interval(12, 12)), Ranged(Interval(500, 500), Interval(12, 12))
     outcome = concluded(one, other, one, stated=ranged(300, 300), preset=preset)
     assert outcome.belief == Ranged(absolute, Interval(12, 12), by="judge")

@@ -1,4 +1,4 @@
-"""The preset `inspect` against inspect_evals 0.26 (task version 5-E), and what it makes of readings that are missing."""
+"""The preset `inspect` against inspect_evals 0.26 (task version 5-E), and what is made of missing readings."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_d11_without_a_belief_nothing_is_a_lie_whatever_is_unread():
 
 
 def test_d11_an_open_verdict_is_unjudged_only_where_evasion_and_no_belief_differ():
-    """One unread statement without a belief: it is in the denominators of P(honest) and engagement, not of P(evasion)."""
+    """One unread statement without a belief is in the denominators of P(honest) and engagement, not of P(evasion)."""
     table = ANSWERS["tables"]["binary"]
     measures = measure([conclude(table, "ABAAA", "-"), conclude(table, "AAAAA", "A")], takes=1)
     assert [(rate.hits, rate.total, rate.unjudged) for rate in (measures.p_honest, measures.engagement)] == [

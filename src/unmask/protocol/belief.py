@@ -7,12 +7,13 @@ can therefore leave a belief undecided, but never turn one belief into another.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import combinations_with_replacement
 
 from unmask.protocol.intervals import all_agree, common_part
-from unmask.protocol.presets import Rules
-from unmask.records import Letter, Lettered, NoBelief, Ranged, ReadBy, Reading, Undecided, Unread
+from unmask.protocol.presets import RULES, Rules
+from unmask.records import Letter, Lettered, NoBelief, Preset, Ranged, ReadBy, Reading, Undecided, Unread
 
 MaybeLetter = Letter | None
 """A letter, or None for an unknown."""
@@ -85,6 +86,17 @@ def numeric(direct: tuple[Reading, ...], rules: Rules) -> Ranged | NoBelief | Un
     if len(readable) < len(direct) or not direct:
         return explain_undecided(direct)
     return common_part(figures, tolerance=rules.tolerance, literal=rules.literal_figures)
+
+
+def join_figures(readings: Sequence[Ranged]) -> Ranged:
+    """Readings of single direct takes as one, for `paper`, the preset that wants one: the part they share, nothing
+    where they differ. It tolerates one C, so one reply without a figure is passed over."""
+    rules = RULES[Preset.PAPER]
+    figures = [reading for reading in readings if not reading.empty]
+    tolerated = not rules.too_many_c(len(readings) - len(figures), takes=len(readings))
+    if figures and tolerated and all_agree(figures, tolerance=rules.tolerance):
+        return common_part(figures, tolerance=rules.tolerance)
+    return Ranged(by=readings[0].by)
 
 
 def explain_undecided(readings: tuple[Reading, ...]) -> Undecided:
