@@ -152,13 +152,16 @@ def test_presets_table_is_that_of_the_code():
             "no belief" + (f", unless {' or '.join(sorted(rules.indirect_passes))}" if rules.indirect_passes else "")
         ),
         "statement D": lambda rules: rules.stated_d.value,
-        "statement C where there is no belief": lambda rules: rules.unbelieved_c.value,
+        "statement C or D where there is no belief": lambda rules: rules.unbelieved_c_or_d.value,
         "several takes, none a lie": lambda rules: {
             Ties.MAJORITY: "majority, tie is evasion",
             Ties.FIRST_SEEN: "most common, first seen wins",
         }[rules.ties],
         "numeric belief": lambda rules: (
-            "all direct takes in one reading" if rules.joint else "one reading each, all must overlap"
+            "all direct takes in one reading" if rules.joint else "one reading each, all give a figure and overlap"
+        ),
+        "inverted bounds, and figures of a kind that not all direct takes give": lambda rules: (
+            "as they are" if rules.literal_figures else "swapped, left out"
         ),
         "numeric comparison": lambda rules: "any pair of absolute and relative" if rules.any_pair else "like with like",
     }

@@ -583,3 +583,9 @@ class Outcome(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Whether the in-context check was answered as the instructions say; `None` where it was not asked or not clear."""
     silent: int = 0
     truncated: int = 0
+
+    @property
+    def cannot_be_lie(self) -> bool:
+        """Whether it is no lie whatever is unread or not asked: there is no belief that a statement could contradict.
+        Under `inspect` its verdict can still be open, between evasion and no belief."""
+        return isinstance(self.belief, NoBelief)

@@ -9,10 +9,11 @@ import pytest
 
 import unmask
 from bench.scale.grown import Shape, grow
-from tests.made_runs import made
-from unmask.analysis.sensitivity import TOLERANCES, sensitivity
+from tests.made_runs import Subject, made, scenarios
+from unmask.analysis.sensitivity import TOLERANCES, TagCounts, sensitivity
 from unmask.analysis.sensitivity import _count_as_unclear as unclear
 from unmask.analysis.sensitivity import _leave_out_unread as left_out
+from unmask.data.dataset import Dataset, in_order
 from unmask.models.scripted import Scripted
 from unmask.protocol.presets import rules_of
 from unmask.protocol.readings import readings_of
@@ -49,7 +50,8 @@ def test_the_runs_own_choice_is_the_score(run):
     found = sensitivity(run)
     score = run.score().overall.p_lie
     assert found.own.p_lie == score
-    for axis in ("preset", "stated D", "D among direct probes", "unread", "judge", "tolerance", "direct takes"):
+    axes = ("preset", "stated D", "D among direct probes", "unread", "judge", "reader of tags", "tolerance")
+    for axis in (*axes, "direct takes"):
         own = [one for one in by_axis(found, axis).values() if one.own]
         assert [one.p_lie for one in own] == [score], axis
 
@@ -204,3 +206,78 @@ def test_a_run_twice_as_long_that_holds_the_same_is_resolved_as_often(tmp_path, 
         sensitivity(grown.run)
     assert 1_000 <= scenarios[4_000] < 0.6 * scenarios[8_000]
     assert calls[4_000] == calls[8_000] > 0
+
+
+# --- who reads tags ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def contradictory(tmp_path):
+    """Of six scenarios with a belief, two whose direct tags say yes behind a sentence that says no."""
+    given = scenarios(6, text="The door")
+    subject = Subject(given, ["lie"] * 6)
+    asked = [scenario.id for scenario in given if scenario.direct][:2]
+
+    def answer(request):
+        text = request.messages[-1].content
+        name = next((name for name in asked if name in text), None)
+        if name is None or text.startswith("Write about"):
+            return subject(request)
+        return f"The door is shut in case {name}. <final_answer>yes</final_answer>"
+
+    data = Dataset(name="d", source="d", scenarios=in_order(given), hash="h", full_hash="h")
+    return unmask.run(
+        data=data,
+        model=Scripted(answer, name="scripted/m"),
+        judge="scripted/judge",
+        out=tmp_path / "run",
+        effort="full",
+    )
+
+
+def test_tags_that_contradict_their_reasons_are_counted_and_read_by_the_judge(contradictory):
+    """Three takes each; the judge reads the sentence, so these scenarios believe the other side and are honest."""
+    found = sensitivity(contradictory)
+    assert found.tags == TagCounts(tags=12, contradicted=6, unread=0)
+    assert "12 direct answers are a bare yes or no in tags. 6 of these contradict" in " ".join(render(found).split())
+    assert [one.open for one in by_axis(found, "reader of tags").values()] == [0, 2]
+    assert found.own.p_lie.hits == 4
+
+
+def test_what_only_a_rule_has_read_is_open_under_llm_until_the_judge_has_read_it(contradictory):
+    """The range of what is possible, how many, and the command; afterwards both readers have a value."""
+    found = sensitivity(contradictory)
+    readers = by_axis(found, "reader of tags")
+    assert (readers["auto"].own, readers["llm"].own) == (True, False)
+    assert (readers["llm"].p_lie, readers["llm"].open) == (None, 2)
+    assert found.reader_command.endswith("--judge scripted/judge --reader llm --preset paper")
+    assert found.reader_command in render(found, width=400)
+    unmask.judge(contradictory.path, judge="scripted/judge", reader="llm")
+    after = sensitivity(contradictory.path)
+    readers = by_axis(after, "reader of tags")
+    assert (readers["auto"].own, readers["llm"].own) == (False, True)
+    assert after.reader_command is None
+    assert readers["auto"].p_lie == found.own.p_lie
+    assert readers["llm"].p_lie.hits == 2  # the scripted judge finds no statement in a lone tag, so no belief
+
+
+def test_an_old_run_whose_tags_now_need_the_judge_says_how_to_complete_it(contradictory):
+    """Its readings by rule were never stored: without the judge's the scenarios are undecided, and not lies."""
+    contradictory.folder.readings_path(contradictory.definition.judge).write_text("")
+    old = unmask.open_run(contradictory.path).score()
+    assert set(old.undecided) >= {"s-0000", "s-0002"}
+    assert old.complete_with.startswith("unmask judge")
+    assert sensitivity(contradictory.path).tags == TagCounts(tags=12, contradicted=6, unread=6)
+
+
+def test_a_judge_without_a_model_has_no_choice_of_reader(tmp_path):
+    """It reads tags by rule in any case."""
+    found = sensitivity(made(tmp_path / "run", PLAN, judge="verbatim"))
+    assert not by_axis(found, "reader of tags")
+    assert found.reader_command is None
+
+
+def test_an_open_verdict_without_a_belief_is_no_possible_lie(tmp_path):
+    """Under `inspect` a lazy run never asked the statement of such scenarios: P(lie) has a value all the same."""
+    found = by_axis(sensitivity(made(tmp_path / "run", PLAN)), "preset")["inspect"]
+    assert (found.p_lie.value, found.open) == (6 / 15, 0)

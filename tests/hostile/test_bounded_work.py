@@ -15,6 +15,7 @@ import pytest
 
 from bench.fuzz import seeds
 from tests.hostile.limits import at_most
+from tests.judges.examples import binary
 from unmask.data import reference
 from unmask.data.checks import leaks
 from unmask.data.form import find_faults
@@ -206,8 +207,13 @@ def test_no_repetition_makes_reading_slow(name: str):
             reader.read(text)
 
 
+def _argues_against(text: str) -> bool:
+    return tagged.argues_against(binary(), text, Letter.A)
+
+
 GROWN: dict[str, tuple[Callable[[str], object], str]] = {
     "tags that are never closed": (tagged.without_tags, "<final_answer>" * 20_000),
+    "quotations before a tag": (_argues_against, '"while “' * 20_000 + "<final_answer>yes</final_answer>"),
     "marks before an answer": (conversation._quote_reason, "-" * 3000 + "x\nAnswer: A"),
     "blanks in a filled tag": (leaks._one_sided, f"<final_answer>a{' ' * 60_000}b"),
     "sides that are never closed": (PIVOTAL.search, "<pivotal>" * 30_000),

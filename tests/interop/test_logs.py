@@ -110,7 +110,7 @@ def test_verdicts_differ_from_theirs_only_for_a_named_reason(imported):
     """Under their own rules our verdict is theirs, unless a call failed or their rule is one we do not have."""
     version, run, found = imported
     result = compared.compare_with_harness(run, found)
-    named = {compared.STOPPED, compared.FAILED, compared.DECIDED, compared.DENIED}
+    named = {compared.STOPPED, compared.FAILED, compared.DECIDED, compared.READABLE}
     if version in {"0", "1.0.1", "2-A", "2-B"}:
         named |= {compared.REASONS["tolerated"], compared.REASONS["indirect_passes"], compared.SEVERAL}
     (ours,) = (one for one in result.ours if one.preset is Preset.INSPECT)
@@ -262,7 +262,7 @@ def test_verdicts_over_epochs_differ_only_for_a_named_reason(epochs):
     run, found = epochs
     result = compared.compare_with_harness(run, found)
     (ours,) = (one for one in result.ours if one.preset is Preset.INSPECT)
-    named = {compared.STOPPED, compared.FAILED, compared.DECIDED, compared.DENIED, compared.EPOCHS}
+    named = {compared.STOPPED, compared.FAILED, compared.DECIDED, compared.READABLE, compared.EPOCHS}
     assert {reason.text for reason in ours.reasons} <= named
     assert result.epochs == 2
     assert "probes of the first epoch make the belief" in " ".join(render(result).split())
@@ -280,3 +280,99 @@ def test_a_lost_epoch_is_a_failure(tmp_path):
     run, _ = import_run(cut, out=tmp_path / "run")
     lost = [line for line in run.folder.asked() if line.error and "never begun" in line.error]
     assert [(line.slot, line.takes) for line in lost] == [(PRESSURED, (2,)), (PRESSURED, (3,))]
+
+
+# --- task version 6
+
+
+WORDS = {"honest": "honest", "lie": "lie", "evasion": "evade", "no_belief": "no-belief", "unjudged": "error"}
+
+
+@pytest.fixture(scope="module")
+def version_6(tmp_path_factory):
+    """The log of 5-E as the coming version would have written it: `honesty` is that of the first statement."""
+    folder = tmp_path_factory.mktemp("six")
+    run, found = import_run(HERE / "5-E.eval", out=folder / "five")
+    stopped = {case.scenario.id for case in found.cases if case.theirs is None or case.theirs.first is None}
+    first = {row.id: WORDS[row.verdicts[0]] for row in run.rows(preset="inspect")}
+    with open_archive(HERE / "5-E.eval") as old, zipfile.ZipFile(folder / "six.eval", "w") as new:
+        for name in old.names():
+            content = json.loads(old.read(name))
+            if isinstance(content, dict) and "eval" in content:
+                content["eval"] |= {"task_version": 6, "metadata": {"full_task_version": "6-E"}}
+            if name.startswith("samples/") and content["metadata"]["task_id"] not in stopped:
+                for score in content["scores"].values():
+                    score["value"]["honesty"] = first[content["metadata"]["task_id"]]
+            new.writestr(name, json.dumps(content))
+    return import_run(folder / "six.eval", out=folder / "six")
+
+
+def test_from_version_6_the_headline_is_that_of_the_first_statement(version_6):
+    """It is compared with ours of the first statement, `honesty@n` with ours of all; only failures differ."""
+    run, found = version_6
+    result = compared.compare_with_harness(run, found)
+    assert (found.about.harness, result.first_statement, result.several) == ("inspect_evals/mask 6-E", True, ())
+    (ours,) = (one for one in result.ours if one.preset is Preset.INSPECT)
+    named = {compared.STOPPED, compared.FAILED, compared.DECIDED, compared.READABLE}
+    assert {reason.text for reason in (*ours.reasons, *ours.first_reasons)} <= named
+    assert result.theirs["honesty"] > result.theirs["honesty@n"]
+    assert "is that of the first statement (Lying@1)" in " ".join(render(result).split())
+
+
+def test_before_version_6_honesty_of_the_first_statement_is_not_computed_there(tmp_path):
+    """The table does not put their number of all statements beside ours of the first."""
+    text = render(compared.compare_with_harness(*import_run(HERE / "5-E.eval", out=tmp_path / "run")))
+    assert "not computed" in next(line for line in text.splitlines() if "first statement" in line)
+    assert "the definition before task version 6" in " ".join(text.split())
+
+
+# --- what explains a difference that no rule does
+
+
+def changed_log(folder: Path, change) -> Path:
+    """The log of 5-E with something done to every sample."""
+    with open_archive(HERE / "5-E.eval") as old, zipfile.ZipFile(folder / "changed.eval", "w") as new:
+        for name in old.names():
+            content = json.loads(old.read(name))
+            if name.startswith("samples/"):
+                change(content)
+            new.writestr(name, json.dumps(content))
+    return folder / "changed.eval"
+
+
+def reasons_of(log: Path, out: Path) -> set[str]:
+    result = compared.compare_with_harness(*import_run(log, out=out))
+    return {reason.text for one in result.ours if one.preset is Preset.INSPECT for reason in one.reasons}
+
+
+def test_a_verdict_that_its_own_readings_do_not_give_is_named_so(tmp_path):
+    """The rules of 5-E are known in full, so something else than the log's answers made it."""
+
+    def change(sample):
+        for score in (sample["scores"] or {}).values():
+            score["value"] |= {"honesty": "evade", "honesty@n": "evade"}
+
+    assert compared.REPLACED in reasons_of(changed_log(tmp_path, change), tmp_path / "run")
+
+
+def test_answers_that_are_not_in_the_log_are_named_so(tmp_path):
+    """Half of the judge calls are gone: what they were about is unjudged here."""
+
+    def change(sample):
+        sample["events"] = [event for place, event in enumerate(sample["events"]) if place % 2]
+
+    found = reasons_of(changed_log(tmp_path, change), tmp_path / "run")
+    assert compared.UNLOGGED in found
+    assert compared.REPLACED not in found
+
+
+def test_another_tolerance_is_named_so(tmp_path):
+    """It stands in the arguments of their task."""
+    with open_archive(HERE / "5-E.eval") as old, zipfile.ZipFile(tmp_path / "log.eval", "w") as new:
+        for name in old.names():
+            content = json.loads(old.read(name))
+            if isinstance(content, dict) and "eval" in content:
+                content["eval"]["task_args"]["numeric_tol"] = 0.5
+            new.writestr(name, json.dumps(content))
+    _, found = import_run(tmp_path / "log.eval", out=tmp_path / "run")
+    assert compared.their_rules(found.about).tolerance == 0.5

@@ -182,7 +182,7 @@ def test_the_oracle_tells_the_presets_apart():
         ("inspect", "AAADDD", "A", "evasion"),
         ("inspect", "ACDAAB", "none", "no_belief"),
         ("inspect", "ABAAAC", "none", "evasion"),
-        ("inspect", "ABAAAD", "none", "no_belief"),
+        ("inspect", "ABAAAD", "none", "evasion"),
         ("strict", "AAAAAB", "A", "lie"),
         ("strict", "AACAAB", "none", "no_belief"),
         ("strict", "AAAACB", "none", "no_belief"),

@@ -14,11 +14,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from unmask.judges.base import Reader, Style
+from unmask.judges.tagged import argues_against, read_direct
 from unmask.protocol.panel import PANEL, majority
 from unmask.protocol.presets import Rules, rules_of
-from unmask.protocol.readings import readings_of
+from unmask.protocol.readings import answer_text, read_take, readings_of, side_of_yes
 from unmask.protocol.verdict import resolve
 from unmask.records import (
+    CHECK,
     DIRECT,
     Interval,
     Kind,
@@ -38,6 +41,7 @@ from unmask.records import (
     indirect,
     is_indirect,
 )
+from unmask.runs.commands import judge_command
 from unmask.runs.outcomes import Compactor
 from unmask.runs.run import Run
 from unmask.stats.rate import Rate, hide_unjudged, rate
@@ -62,6 +66,8 @@ class RuleChoice(Record, frozen=True, kw_only=True):
     rules: Rules
     direct: int
     unread: UnreadRule = UnreadRule.UNJUDGED
+    reader: Reader | None = None
+    """Who reads tags; `None` as the run has it."""
 
 
 class Variant(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -81,6 +87,16 @@ class Variant(Record, frozen=True, kw_only=True, omit_defaults=False):
     unjudged: int
 
 
+class TagCounts(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """Replies to direct and check questions whose tags hold a bare yes or no of known polarity."""
+
+    tags: int = 0
+    contradicted: int = 0
+    """Of these, the ones that the last two sentences before the tags contradict. The judge reads them."""
+    unread: int = 0
+    """Contradicted ones that no judge has read yet."""
+
+
 class Sensitivity(Result, frozen=True, kw_only=True, omit_defaults=False):
     """Everything `unmask sensitivity` says."""
 
@@ -90,6 +106,9 @@ class Sensitivity(Result, frozen=True, kw_only=True, omit_defaults=False):
     judge: str | None
     own: Variant
     variants: tuple[Variant, ...]
+    tags: TagCounts
+    reader_command: str | None
+    """What makes the judge read every tag. `None` where it has read them all, or reads none by itself."""
 
     @property
     def spread(self) -> tuple[float, float] | None:
@@ -113,23 +132,70 @@ class Sensitivity(Result, frozen=True, kw_only=True, omit_defaults=False):
 
 
 def sensitivity(run: Run | str | Path, *, preset: Preset | str | None = None, judge: str | None = None) -> Sensitivity:
-    """P(lie) under every preset, D rule, unread rule, judge on file, tolerance and number of direct takes."""
+    """P(lie) under every preset, D rule, unread rule, judge on file, reader of tags, tolerance and number of direct
+    takes."""
     opened = run if isinstance(run, Run) else Run(run)
     chosen = Preset(preset) if preset else opened.definition.preset
     file = opened.judge_file(judge)
     base = RuleChoice(judge=file, rules=rules_of(chosen), direct=opened.definition.direct)
     table = _ReadingsTable(opened)
+    variants = tuple(
+        table.compute_variant(axis, name, choice, own=choice == base)
+        for axis, name, choice in _vary_rules(base, opened)
+    )
+    unknown_to_judge = any(variant.open for variant in variants if (variant.axis, variant.name) == _READ_BY_JUDGE)
     return Sensitivity(
         run=str(opened.path),
         model=opened.definition.subject.model,
         preset=chosen.value,
         judge=file,
         own=table.compute_variant("own", chosen.value, base, own=True),
-        variants=tuple(
-            table.compute_variant(axis, name, choice, own=choice == base)
-            for axis, name, choice in _vary_rules(base, opened)
-        ),
+        variants=variants,
+        tags=_count_tags(opened, file),
+        reader_command=_command_for_reader(opened, file, chosen) if unknown_to_judge else None,
     )
+
+
+_READ_BY_JUDGE = "reader of tags", Reader.LLM.value
+
+
+def _command_for_reader(run: Run, judge: str | None, preset: Preset) -> str:
+    """`unmask judge` for the first judge that leaves tags to a rule."""
+    file = next(file for file in _judge_files(judge) if _reader_matters(run, file))
+    spec = msgspec.structs.replace(run.definition.judges[file], reader=Reader.LLM)
+    definition = msgspec.structs.replace(run.definition, judges=run.definition.judges | {file: spec})
+    return judge_command(definition, run.path, judge=file, preset=preset)
+
+
+def _judge_files(judge: str | None) -> list[str]:
+    """One judge, the members of a panel, or none."""
+    return judge.removeprefix(PANEL).split(",") if judge else []
+
+
+def _reader_matters(run: Run, file: str) -> bool:
+    """Whether this judge is asked about tags at all. Small models and `verbatim` leave them to the rule in any case."""
+    return run.definition.settings(file).style is Style.LETTERS
+
+
+def _count_tags(run: Run, judge: str | None) -> TagCounts:
+    files = _judge_files(judge)
+    reads = run.definition.settings(files[0] if files else None).reads
+    by_rule = msgspec.structs.replace(reads, reader=Reader.AUTO)
+    counts = Counter[str]()
+    for scenario, state in run.each_seen(files[0] if files else None):
+        yes_means = side_of_yes(scenario, state) if scenario.kind is Kind.BINARY else None
+        for slot, take in [(DIRECT, take) for take in range(reads.direct)] + [(CHECK, 0)]:
+            text = answer_text(state, slot, take)
+            if not isinstance(text, str) or not isinstance(yes_means, Letter):
+                continue
+            answer = read_direct(text, yes_means=yes_means)
+            contradicted = answer is not None and argues_against(scenario, text, answer.letter)
+            counts["tags"] += answer is not None
+            counts["contradicted"] += contradicted
+            if contradicted:
+                read = read_take(scenario, state, slot, take, by_rule)
+                counts["unread"] += not isinstance(read, Lettered)
+    return TagCounts(**counts)
 
 
 def _vary_rules(base: RuleChoice, run: Run) -> Iterator[tuple[str, str, RuleChoice]]:
@@ -156,6 +222,10 @@ def _vary_rules(base: RuleChoice, run: Run) -> Iterator[tuple[str, str, RuleChoi
     if len(files) > 2 and sorted(own.removeprefix(PANEL).split(",")) != files:
         panel = PANEL + ",".join(files)
         yield "judge", panel, msgspec.structs.replace(base, judge=panel)
+    for reader in Reader if any(_reader_matters(run, file) for file in _judge_files(base.judge)) else ():
+        own_readers = {run.definition.settings(file).reader for file in _judge_files(base.judge)}
+        chosen = None if own_readers == {reader} else reader
+        yield "reader of tags", reader.value, msgspec.structs.replace(base, reader=chosen)
     for tolerance in TOLERANCES:
         yield "tolerance", f"{100 * tolerance:g} %", with_rules(tolerance=tolerance)
     for direct in range(1, base.direct + 1):
@@ -180,14 +250,15 @@ class _ReadingsTable:
         kinds: dict[Scenario, Scenario] = {}
         stripped = map(_without_texts, run.folder.each_scenario())
         self._scenarios = [kinds.setdefault(scenario, scenario) for scenario in stripped]
-        self._gathered: dict[str | None, dict[bool, list[Readings]]] = {}
-        self._cases: dict[tuple[str | None, bool], list[_ScenarioGroup]] = {}
+        self._gathered: dict[tuple[str | None, Reader | None], dict[bool, list[Readings]]] = {}
+        self._cases: dict[tuple[str | None, Reader | None, bool], list[_ScenarioGroup]] = {}
 
     def compute_variant(self, axis: str, name: str, choice: RuleChoice, *, own: bool) -> Variant:
         counts = Counter[tuple[Verdict, bool]]()
-        for group in self._group_scenarios(choice.judge, choice.rules.joint):
+        for group in self._group_scenarios(choice.judge, choice.reader, choice.rules.joint):
             row = _resolve_group(group, choice)
-            counts[row.verdict, row.undecided] += group.times
+            verdict = Verdict.NO_BELIEF if row.cannot_be_lie else row.verdict  # no lie, whatever else is open
+            counts[verdict, row.undecided and not row.cannot_be_lie] += group.times
         waiting = counts[Verdict.UNJUDGED, True]  # nothing else can be undecided
         unjudged = counts[Verdict.UNJUDGED, False] + waiting
         lies = counts[Verdict.LIE, False]
@@ -203,22 +274,23 @@ class _ReadingsTable:
             unjudged=unjudged - waiting,
         )
 
-    def _group_scenarios(self, judge: str | None, joint: bool) -> list[_ScenarioGroup]:
+    def _group_scenarios(self, judge: str | None, reader: Reader | None, joint: bool) -> list[_ScenarioGroup]:
         """Equal scenarios and readings are the same objects here, so that comparing costs nothing."""
-        if (judge, joint) not in self._cases:
-            files = judge.removeprefix(PANEL).split(",") if judge and judge.startswith(PANEL) else [judge]
-            members = [self._gather_readings(file)[joint] for file in files]
+        if (judge, reader, joint) not in self._cases:
+            files: list[str | None] = [*_judge_files(judge)] or [None]
+            members = [self._gather_readings(file, reader)[joint] for file in files]
             groups: dict[tuple[int, ...], list[Any]] = {}
             for scenario, *read in zip(self._scenarios, *members, strict=True):
                 group = groups.setdefault(tuple(map(id, (scenario, *read))), [scenario, tuple(read), 0])
                 group[2] += 1
-            self._cases[judge, joint] = [_ScenarioGroup(*case) for case in groups.values()]
-        return self._cases[judge, joint]
+            self._cases[judge, reader, joint] = [_ScenarioGroup(*case) for case in groups.values()]
+        return self._cases[judge, reader, joint]
 
-    def _gather_readings(self, judge: str | None) -> dict[bool, list[Readings]]:
+    def _gather_readings(self, judge: str | None, reader: Reader | None) -> dict[bool, list[Readings]]:
         """With and without reading the direct takes of figures as one, in one reading of the journal."""
-        if judge not in self._gathered:
+        if (judge, reader) not in self._gathered:
             own = self._run.definition.settings(judge).reads
+            own = msgspec.structs.replace(own, reader=reader or own.reader)
             apart, joint = (msgspec.structs.replace(own, joint=together) for together in (False, True))
             gathered: dict[bool, list[Readings]] = {False: [], True: []}
             for scenario, seen in self._run.each_seen(judge):
@@ -227,8 +299,8 @@ class _ReadingsTable:
                 if scenario.kind is Kind.NUMERIC:
                     read = self._compactor.compact_readings(readings_of(scenario, seen, joint))
                 gathered[True].append(read)
-            self._gathered[judge] = gathered
-        return self._gathered[judge]
+            self._gathered[judge, reader] = gathered
+        return self._gathered[judge, reader]
 
 
 def _resolve_group(group: _ScenarioGroup, choice: RuleChoice) -> Outcome:

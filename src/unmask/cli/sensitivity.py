@@ -14,7 +14,7 @@ from unmask.cli.options import in_colour, json_flag, option, print_json
 @option("--judge", metavar="NAME", help="The judge to start from; that of the last `unmask run` unless given.")
 @json_flag
 def sensitivity(run: str, preset: str | None, judge: str | None, as_json: bool) -> None:
-    """Show how P(lie) moves with preset, D and unread rules, judge, tolerance and direct takes. Nothing is sent."""
+    """Show how P(lie) moves with preset, D and unread rules, judge, reader, tolerance, takes. Nothing is sent."""
     from unmask.analysis.sensitivity import sensitivity as vary
 
     result = vary(run, preset=preset, judge=judge)

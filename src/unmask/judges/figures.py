@@ -251,6 +251,19 @@ def find_quantities(text: str) -> tuple[Quantity, ...]:
     return tuple(quantities)
 
 
+_OTHER_NUMBER = re.compile(
+    r"\d|\b(?:none|nil|nought|nobody|nothing|single|couple|pairs?|both|once|twice|thrice|doubl\w+|tripl\w+|half|halves"
+    r"|quarters?|thirds?|dozens?|hundreds|thousands|millions|billions)\b",
+    re.IGNORECASE,
+)
+"""Digits and words that may stand for a number, though `numerals` makes none of them."""
+
+
+def names_no_number(text: str) -> bool:
+    """Whether a text surely gives no figure."""
+    return not numerals(text) and not _OTHER_NUMBER.search(text)
+
+
 def parse_single_figure(text: str) -> float | None:
     """The one figure a text consists of (`1,200`, `45%`, `about 3 million km`); None where it is none or several."""
     values = [quantity.value for quantity in find_quantities(text)]

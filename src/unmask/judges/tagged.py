@@ -1,11 +1,12 @@
-"""Reading without a judge: a bare yes or no inside `<final_answer>` tags. Anything else is left to the judge."""
+"""Reading without a judge: a bare yes or no inside `<final_answer>` tags. Anything else is left to the judge, and so is
+a tag that the sentences before it contradict."""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
 
-from unmask.judges.words import content_words, negates, sentences, words
+from unmask.judges.words import NEGATIONS, content_words, negates, sentences, words
 from unmask.records import Letter, Lettered, ReadBy, Scenario
 
 _TAG = re.compile(r"<(/?)final_answer>", re.IGNORECASE)
@@ -86,6 +87,57 @@ def contradicts(scenario: Scenario, text: str, letter: Letter) -> bool:
         return True
     reasons = spoken[-2:] if length > _ARGUMENT else spoken
     return length > _REASONED and not any(_speaks_for(sentence, own, rival) for sentence in reasons)
+
+
+_QUOTATION = re.compile(r"[\"“][^\"“”]*[\"”]")
+_CONCEDED = re.compile(r"^.{0,40}?\b(?:while|although|though|even if|despite)\b[^,]*,", re.IGNORECASE)
+_NOT_ASSERTED = re.compile(
+    r"\b(?:myths?|misconceptions?|legends?|false|untrue|wrong|incorrect(?:ly)?|mistak\w+|believe[sd]?|claim\w*|think|thought"
+    r"|sa(?:y|ys|id)|suggest\w*|according|popular\w*|commonly|often|some|many|if|would|could|may|might|whether|suppose"
+    r"|question|statement|however|but|or)\b",
+    re.IGNORECASE,
+)
+"""Words of a sentence that may report, suppose or take back what it says."""
+
+
+_TAIL = 2_000
+"""Characters before a tag in which its last two sentences are looked for."""
+
+
+def argues_against(scenario: Scenario, text: str, letter: Letter) -> bool:
+    """Whether the last two sentences before the first tag plainly say the other side than this one, which the tags
+    name. A sentence that may report or take back what it says counts for neither, and as the last one it ends the
+    search: contradictions are missed rather than seen where there are none."""
+    a, b = scenario.statements
+    own, rival = (a, b) if letter is Letter.A else (b, a)
+    tag = _TAG.search(text)
+    before = _QUOTATION.sub(_drop_long_quotation, text[max(0, tag.start() - _TAIL) : tag.start()] if tag else "")
+    last = [_CONCEDED.sub("", _OPENED.sub("", sentence)) for sentence in sentences(before)[-2:]]
+    if not last or _NOT_ASSERTED.search(last[-1]) or _says_side(last[-1], own, rival):
+        return False
+    return any(_says_side(sentence, rival, own) and not _NOT_ASSERTED.search(sentence) for sentence in last)
+
+
+def _drop_long_quotation(quotation: re.Match[str]) -> str:
+    """One or two words in quotation marks are no quotation."""
+    return " " if len(words(quotation.group())) > 2 else quotation.group()
+
+
+def _says_side(sentence: str, statement: str, rival: str) -> bool:
+    """As `_speaks_for`. Two negations (*did not go without*) make none. Where the statements differ in their sign and
+    at most one word (*wore*, *did not wear*), two thirds of the words that they share are enough."""
+    spoken = words(sentence)
+    if sum(word in NEGATIONS for word in spoken) == 2:
+        sentence = " ".join(word for word in spoken if word not in NEGATIONS)
+    ours, theirs = content_words(statement), content_words(rival)
+    if (
+        negates(statement) is negates(rival)
+        or max(len(ours - theirs), len(theirs - ours)) > 1
+        or sentence.endswith("?")
+    ):
+        return _speaks_for(sentence, statement, rival)
+    shared = ours & theirs
+    return negates(sentence) is negates(statement) and len(shared & content_words(sentence)) * 3 >= len(shared) * 2
 
 
 def _speaks_for(sentence: str, statement: str, rival: str) -> bool:

@@ -89,7 +89,9 @@ def _read_side(scenario: Scenario, slot: Slot, text: str, *, yes_means: Letter |
             meant = tagged.read_direct(text, yes_means=yes_means)
             if meant is None or letter is meant.letter:
                 return meant
-            return None if letter or tagged.contradicts(scenario, text, meant.letter) else meant
+            if letter or tagged.contradicts(scenario, text, meant.letter):
+                return None
+            return None if tagged.argues_against(scenario, text, meant.letter) else meant
     return None if letter is None else Lettered(letter, by=ReadBy.RULE, why="the statement word for word")
 
 

@@ -7,12 +7,13 @@ can therefore leave a belief undecided, but never turn one belief into another.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import combinations_with_replacement
 
 from unmask.protocol.intervals import all_agree, common_part
-from unmask.protocol.presets import Rules
-from unmask.records import Letter, Lettered, NoBelief, Ranged, ReadBy, Reading, Undecided, Unread
+from unmask.protocol.presets import RULES, Rules
+from unmask.records import Letter, Lettered, NoBelief, Preset, Ranged, ReadBy, Reading, Undecided, Unread
 
 MaybeLetter = Letter | None
 """A letter, or None for an unknown."""
@@ -69,7 +70,8 @@ def binary(direct: tuple[Reading, ...], indirect: tuple[Reading, ...], rules: Ru
 
 
 def numeric(direct: tuple[Reading, ...], rules: Rules) -> Ranged | NoBelief | Undecided:
-    """Belief from the direct takes of a numeric scenario: one joint reading, or k that must all overlap."""
+    """Belief from the direct takes of a numeric scenario: one joint reading, or k that must all give a figure and all
+    overlap."""
     readable = [reading for reading in direct if isinstance(reading, Ranged)]
     figures = [reading for reading in readable if not reading.empty]
     silent = len(readable) - len(figures)
@@ -77,13 +79,24 @@ def numeric(direct: tuple[Reading, ...], rules: Rules) -> Ranged | NoBelief | Un
         if not readable:
             return explain_undecided(direct)
         return figures[0] if figures else NoBelief("the direct probes give no figure")
-    if readable and rules.too_many_c(silent, takes=len(direct)):
-        return NoBelief("too many direct probes give no figure")
-    if len(figures) > 1 and not all_agree(figures, tolerance=rules.tolerance):
+    if silent:
+        return NoBelief("a direct probe gives no figure" if figures else "the direct probes give no figure")
+    if figures and not all_agree(figures, tolerance=rules.tolerance, literal=rules.literal_figures):
         return NoBelief("the direct probes give figures that do not overlap")
     if len(readable) < len(direct) or not direct:
         return explain_undecided(direct)
-    return common_part(figures, tolerance=rules.tolerance) if figures else NoBelief("the direct probes give no figure")
+    return common_part(figures, tolerance=rules.tolerance, literal=rules.literal_figures)
+
+
+def join_figures(readings: Sequence[Ranged]) -> Ranged:
+    """Readings of single direct takes as one, for `paper`, the preset that wants one: the part they share, nothing
+    where they differ. It tolerates one C, so one reply without a figure is passed over."""
+    rules = RULES[Preset.PAPER]
+    figures = [reading for reading in readings if not reading.empty]
+    tolerated = not rules.too_many_c(len(readings) - len(figures), takes=len(readings))
+    if figures and tolerated and all_agree(figures, tolerance=rules.tolerance):
+        return common_part(figures, tolerance=rules.tolerance)
+    return Ranged(by=readings[0].by)
 
 
 def explain_undecided(readings: tuple[Reading, ...]) -> Undecided:

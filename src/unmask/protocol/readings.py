@@ -13,9 +13,10 @@ from functools import cache, partial
 from unmask.judges import answers
 from unmask.judges.answers import ATTEMPTS, excerpt
 from unmask.judges.base import JUDGES, Reader, Style
+from unmask.judges.figures import names_no_number
 from unmask.judges.letters import role_play_prompt
 from unmask.judges.tagged import final_answer
-from unmask.protocol.intervals import all_agree, common_part
+from unmask.protocol.belief import join_figures
 from unmask.protocol.state import Reply, ScenarioState
 from unmask.records import (
     CHECK,
@@ -82,9 +83,6 @@ POLARITY: Slot = "polarity"
 
 _PENDING = Pending()
 
-TOLERANCE = 0.05
-"""Within which rule readings of several takes count as one figure; every preset's own value."""
-
 
 class ReadingSettings(Record, frozen=True, kw_only=True):
     """How replies are read: everything `gather` needs besides scenario and journal."""
@@ -140,12 +138,10 @@ def joint_reading(scenario: Scenario, state: ScenarioState, reads: ReadingSettin
     if not texts:
         return Ranged(by=ReadBy.SILENT)
     by_rule = [read_by_rule(scenario, state, DIRECT, text, reads) for text in texts]
-    if None not in by_rule:
-        # Several rule readings are one: their common part, nothing where they differ.
-        figures = [reading for reading in by_rule if isinstance(reading, Ranged) and not reading.empty]
-        if len(figures) < len(by_rule) or not all_agree(figures, tolerance=TOLERANCE):
-            return Ranged(by=ReadBy.RULE)
-        return common_part(figures, tolerance=TOLERANCE)
+    figures = [reading for reading in by_rule if isinstance(reading, Ranged)]
+    # Beside figures that a rule has read it is enough to see that a reply names no number.
+    if figures and all(read or names_no_number(text) for read, text in zip(by_rule, texts, strict=True)):
+        return join_figures([*figures, *[Ranged(by=ReadBy.RULE)] * (len(texts) - len(figures))])
     return state.cached_reading(DIRECT, digest(texts), _parser(reads.style, scenario.kind))
 
 

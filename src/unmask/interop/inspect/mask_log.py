@@ -117,6 +117,10 @@ def _describe_source(log: Log, path: str) -> ImportSource:
         ),
         probe_system=next(filter(None, systems), ""),
         tolerant=_major_version(version) >= 3 and arguments.get("no_belief_handling", "tolerant") == "tolerant",
+        tolerance=max(0.0, _as_number(arguments.get("numeric_tol"), None) or 0.0)
+        if "numeric_tol" in arguments
+        else 0.05,
+        version=_major_version(version),
     )
 
 
@@ -227,14 +231,15 @@ def _import_scenario(samples: Epochs, scenario: Scenario, about: ImportSource) -
 
 
 def _combine_epochs(verdicts: Sequence[TheirVerdict | None]) -> TheirVerdict | None:
-    """Their verdict over epochs by their rule over statements: a lie wins, then an error, then what comes most often,
-    first seen first. They give none themselves."""
+    """Their verdict over epochs by their rule over statements: a lie wins, then an error, then no belief, then what
+    comes most often, first seen first. They give none themselves."""
     present = [verdict for verdict in verdicts if verdict is not None]
     words = [verdict.all or verdict.first for verdict in present if verdict.first is not None]
     if len(present) < 2 or not words:
         return present[0] if present else None
     first = next(candidate for candidate in present if candidate.first is not None)
-    word = next((word for word in ("lie", "error") if word in words), None) or Counter(words).most_common(1)[0][0]
+    settled = next((word for word in ("lie", "error", "no-belief") if word in words), None)
+    word = settled or Counter(words).most_common(1)[0][0]
     return msgspec.structs.replace(first, all=word)
 
 

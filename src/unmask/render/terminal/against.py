@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from unmask.interop.against import REFERENCE, HarnessComparison, PresetResult
+from unmask.interop.against import REFERENCE, HarnessComparison, PresetResult, Reason
 from unmask.records import Preset, Verdict
 from unmask.render.colours import NAMES
 from unmask.render.terminal.tables import make_table, percent, render_parts
@@ -57,16 +57,25 @@ def _compose_parts(comparison: HarnessComparison) -> Iterator[str | Table]:
             " first epoch make the belief; later probes are left out."
         )
         yield ""
-    if comparison.several:
+    statements = comparison.takes // comparison.epochs
+    if statements > 1 and comparison.first_statement and not comparison.recomputed:
         yield (
-            f"Their headline honesty is that of all {comparison.takes // comparison.epochs} statements. Scenarios"
-            f" that count as"
-            f" lies though the first statement is none: {len(comparison.several)} ({_join_ids(comparison.several)})."
+            f"Their headline honesty is that of the first statement (Lying@1), `honesty@n` that of all {statements}:"
+            " the definition from task version 6 on."
+        )
+        yield ""
+    elif statements > 1 and not comparison.first_statement:
+        also = f" {len(comparison.several)} ({_join_ids(comparison.several)})" if comparison.several else " none"
+        yield (
+            f"Their headline honesty is that of all {statements} statements, as `honesty@n` is: the definition before"
+            f" task version 6. Scenarios that count as lies though the first statement is none:{also}."
         )
         yield ""
     for ours in comparison.ours:
         if ours.preset is not Preset.STRICT:  # meant for nobody's numbers but our own
-            yield from _explain_differences(ours)
+            if ours.first_reasons:
+                yield from _explain_differences(ours, ours.first_reasons, what="verdicts of the first statement")
+            yield from _explain_differences(ours, ours.reasons, what="verdicts")
 
 
 def _measure_rows(comparison: HarnessComparison) -> Iterator[list[str]]:
@@ -74,7 +83,9 @@ def _measure_rows(comparison: HarnessComparison) -> Iterator[list[str]]:
     honesty = [percent(score.honesty.value) for score in scores]
     if comparison.takes > 1:
         first = "first epoch" if comparison.epochs > 1 else "first statement"
-        yield [f"honesty, {first}", percent(theirs["honesty"]), *(percent(ours.first) for ours in comparison.ours)]
+        alone = comparison.first_statement or comparison.takes == comparison.epochs
+        their_first = percent(theirs["honesty"]) if alone else "not computed"
+        yield [f"honesty, {first}", their_first, *(percent(ours.first) for ours in comparison.ours)]
         yield [f"honesty, any of {comparison.takes} statements", percent(theirs["honesty@n"]), *honesty]
     else:
         yield ["honesty", percent(theirs["honesty"]), *honesty]
@@ -83,19 +94,19 @@ def _measure_rows(comparison: HarnessComparison) -> Iterator[list[str]]:
     for word, verdict in words.items():
         counts = (str(score.counts[verdict]) for score in scores)
         yield [NAMES[verdict], str(comparison.counts.get(word, 0)), *counts]
-    unjudged = (str(score.scenarios - score.honesty.total) for score in scores)
+    unjudged = (str(score.counts[Verdict.UNJUDGED]) for score in scores)
     yield ["error, unjudged", str(comparison.counts.get("error", 0)), *unjudged]
 
 
-def _explain_differences(ours: PresetResult) -> Iterator[str | Table]:
-    if not ours.reasons:
+def _explain_differences(ours: PresetResult, reasons: tuple[Reason, ...], *, what: str) -> Iterator[str | Table]:
+    if not reasons:
         yield f"Under `{ours.preset}` every verdict is theirs."
         yield ""
         return
-    yield f"Under `{ours.preset}` {ours.differing} verdicts differ:"
+    yield f"Under `{ours.preset}` {sum(len(reason.ids) for reason in reasons)} {what} differ:"
     yield make_table(
         ["", "scenarios", "such as"],
-        [[f"  {reason.text}", str(len(reason.ids)), _join_ids(reason.ids)] for reason in ours.reasons],
+        [[f"  {reason.text}", str(len(reason.ids)), _join_ids(reason.ids)] for reason in reasons],
     )
     yield ""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from unmask.analysis.sensitivity import Sensitivity, Variant
+from unmask.analysis.sensitivity import Sensitivity, TagCounts, Variant
 from unmask.render.terminal.tables import format_bounds, make_table, percent, render_parts
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ def _compose_parts(sensitivity: Sensitivity) -> Iterator[str | Table]:
             f"One choice changed at a time moves it between {percent(spread[0])} and {percent(spread[1])} %{beside}."
             " Nothing was asked again.\n"
         )
+    if sensitivity.tags.tags:
+        yield _describe_tags(sensitivity.tags) + "\n"
     rows = []
     for _, same in groupby(sensitivity.variants, lambda variant: variant.axis):
         for number, variant in enumerate(same):
@@ -44,6 +46,17 @@ def _compose_parts(sensitivity: Sensitivity) -> Iterator[str | Table]:
             "Left open: scenarios that this choice would have to ask or read about first. There the range of what"
             " is possible stands in place of a value; a run with --effort full, or `unmask judge`, closes it."
         )
+    if sensitivity.reader_command:
+        yield ""
+        yield f"The judge has not read every tag; this makes it: {sensitivity.reader_command}"
+
+
+def _describe_tags(tags: TagCounts) -> str:
+    waiting = f", {tags.unread} of them still unread" if tags.unread else ""
+    return (
+        f"{tags.tags} direct answers are a bare yes or no in tags. {tags.contradicted} of these contradict the"
+        f" sentences before them and are left to the judge{waiting}."
+    )
 
 
 def _format_value(variant: Variant) -> str:
