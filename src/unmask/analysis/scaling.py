@@ -18,7 +18,7 @@ import msgspec
 from unmask.analysis.published.values import Compute, published_values, training_compute
 from unmask.errors import DataError, MissingError, UsageError
 from unmask.records import Record, Result
-from unmask.stats.correlate import LEAST, Correlation, correlate, spearman
+from unmask.stats.correlate import LEAST, LEAST_FOR_INTERVAL, Correlation, correlate, spearman
 from unmask.text import unguard_formula
 
 if TYPE_CHECKING:
@@ -286,6 +286,11 @@ def _list_caveats(measures: Mapping[str, MeasureScaling]) -> Iterator[str]:
             continue
         if correlation.low is not None and correlation.high is not None and correlation.low <= 0 <= correlation.high:
             yield f"{name}: the interval [{correlation.low:+.2f}, {correlation.high:+.2f}] includes 0"
+        if correlation.p_value is not None:
+            yield (
+                f"{name}: no interval, {correlation.n} models are too few for one ({LEAST_FOR_INTERVAL} are needed);"
+                f" p = {correlation.p_value:.3f} over all orders of the models"
+            )
         for family, without_family in correlation.without_group.items():
             if without_family is not None and (
                 without_family * correlation.value <= 0 or abs(without_family) < abs(correlation.value) / 2
