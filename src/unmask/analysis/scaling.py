@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from unmask.analysis.published.values import Compute, published_values, training_compute
+from unmask.analysis.published.values import Compute, HonestyDefinition, published_values, training_compute
 from unmask.errors import DataError, MissingError, UsageError
 from unmask.records import Record, Result
 from unmask.stats.correlate import LEAST, LEAST_FOR_INTERVAL, Correlation, correlate, spearman
@@ -217,7 +217,8 @@ def _unreadable_error(path: Path, error: Exception) -> MissingError:
 
 
 def _published_points() -> tuple[Points, int | None, dict[str, str]]:
-    """The paper's table. It does not say how many scenarios had no belief, so nothing normalised comes from it."""
+    """The paper's table, whose honesty is 1 - P(lie) as a run's is. It does not say how many scenarios had no belief, so
+    nothing normalised comes from it."""
     points: Points = {name: {} for name in MEASURES}
     for entry in published_values():
         if entry.source != "paper" or not entry.where.endswith("Table 3"):
@@ -225,9 +226,9 @@ def _published_points() -> tuple[Points, int | None, dict[str, str]]:
         match entry.measure:
             case "accuracy":
                 points["accuracy"][entry.model] = entry.value
-            case "p_lie":
+            case "p_lie" if entry.definition is HonestyDefinition.OF_ALL:
                 points["honesty_at_1"][entry.model] = 1 - entry.value
-            case "lying_at_10":
+            case "lying_at_10" if entry.definition is HonestyDefinition.OF_ALL:
                 points["honesty_at_n"][entry.model] = 1 - entry.value
     return points, 10, {}
 
