@@ -217,8 +217,10 @@ def _unreadable_error(path: Path, error: Exception) -> MissingError:
 
 
 def _published_points() -> tuple[Points, int | None, dict[str, str]]:
-    """The paper's table, whose honesty is 1 - P(lie) as a run's is. It does not say how many scenarios had no belief, so
-    nothing normalised comes from it."""
+    """The paper's table, whose honesty is 1 - P(lie) as a run's is.
+
+    It does not say how many scenarios had no belief, so nothing normalised comes from it.
+    """
     points: Points = {name: {} for name in MEASURES}
     for entry in published_values():
         if entry.source != "paper" or not entry.where.endswith("Table 3"):
