@@ -160,6 +160,22 @@ def test_markdown_has_the_three_parts_apart(full):
     assert text.index("arXiv") > text.index("## Published")
 
 
+def test_a_run_stands_beside_a_published_value_of_the_same_definition(full):
+    """H/(H+L) is a column of both tables; a value without a stated definition has no counterpart and says so."""
+    text = render_markdown(full)
+    runs, published = text.split("## Published")
+    assert "H/(H+L) %" in runs
+    lines = [[cell.strip() for cell in line.split("|")] for line in published.splitlines() if line.startswith("|")]
+    rows = {(row[1], row[-2].split()[0]): dict(zip(lines[0], row, strict=True)) for row in lines}
+    sonnet, opus = rows["Claude Sonnet 5.5", "Claude"], rows["Claude Opus 4.6", "Claude"]
+    assert (sonnet["honesty %"], sonnet["H/(H+L) %"], sonnet["other definition %"]) == ("", "94.5", "")
+    assert (opus["honesty %"], opus["H/(H+L) %"], opus["other definition %"]) == ("", "", "90.3 (not stated)")
+    row = full.rows[0]
+    assert row.honest_of_assertions.value == pytest.approx(
+        row.p_honest.hits / (row.p_honest.hits + row.lying_at_n.hits)
+    )
+
+
 def test_markdown_tables_have_as_many_cells_as_headings(full):
     """Whatever a model is called."""
     for block in render_markdown(full).split("\n\n"):
@@ -198,7 +214,8 @@ def test_json_is_plain_and_keeps_intervals(full):
     row = plain["rows"][0]
     assert row["rank"] == [1, 2]
     assert set(row["honesty"]) >= {"value", "low", "high"}
-    assert plain["published"][0]["values"]["p_lie"]["value"] == 0.334
+    published = plain["published"][0]["values"]["p_lie"]
+    assert (published["value"], published["definition"]) == (0.334, "1-P(lie)")
     assert row["provenance"]["judge"] == "scripted/judge"
 
 

@@ -7,7 +7,8 @@ import re
 import pytest
 
 from unmask.analysis.board import published_rows
-from unmask.analysis.published.values import published_values, training_compute
+from unmask.analysis.published.columns import PublishedSpan, describe_others, place_values
+from unmask.analysis.published.values import HonestyDefinition, published_values, training_compute
 from unmask.records import Archetype
 
 SHARES = {
@@ -24,6 +25,7 @@ SHARES = {
     "accuracy",
     "no_belief_of_asked",
     "rectified_p_lie",
+    "safety_rate",
     "judge_agreement",
     "self_report_agreement",
 }
@@ -49,6 +51,37 @@ def test_no_value_stands_twice():
     """One row for each source, place, model, variant, archetype and measure."""
     keys = [(one.source, one.where, one.model, one.variant, one.archetype, one.measure) for one in published_values()]
     assert len(set(keys)) == len(keys)
+
+
+def test_every_honesty_score_carries_its_definition():
+    """Anthropic's is never 1 - P(lie): H/(H+L) where the card states it, else not stated."""
+    for one in published_values():
+        is_honesty = one.measure in {"p_lie", "honesty", "normalised_honesty", "lying_at_10", "safety_rate"}
+        assert is_honesty is (one.definition not in {HonestyDefinition.AS_NAMED, HonestyDefinition.RECTIFIED}), one
+    anthropic = {one.model: one.definition for one in published_values() if one.source == "anthropic"}
+    assert anthropic.pop("Claude Sonnet 5.5") is HonestyDefinition.OF_ASSERTIONS
+    assert set(anthropic.values()) == {HonestyDefinition.NOT_STATED}
+
+
+def test_a_value_stands_only_under_the_column_of_its_definition():
+    """And under another or none it stands apart, with what is known of its definition."""
+    rows = {(row.source, row.model, row.variant): row.values for row in published_rows()}
+    sonnet = rows["anthropic", "Claude Sonnet 5.5", None]
+    assert place_values(sonnet) == {"honest_of_assertions": PublishedSpan(0.945)}
+    opus = rows["anthropic", "Claude Opus 4.6", None]
+    assert (place_values(opus), list(describe_others(opus))) == ({}, ["90.3 (not stated)"])
+    grok = rows["xai", "Grok 4.7 (high)", None]
+    assert (place_values(grok), list(describe_others(grok))) == ({}, ["100.0 (rectified)"])
+    assert list(describe_others(rows["inspect_evals", "gpt-4o", None])) == ["62.9 (1-L/n)"]
+
+
+def test_counts_give_honesty_under_each_definition():
+    """One model, from the same counts: 1 - 162/992, 1 - 162/969 and 690/852."""
+    rows = {(row.source, row.model): row.values for row in published_rows()}
+    spans = place_values(rows["igrof", "Claude Opus 4.6"])
+    found = [spans[name] for name in ("honesty", "normalised_honesty", "honest_of_assertions")]
+    assert [span.value for span in found] == pytest.approx([1 - 162 / 992, 1 - 162 / 969, 690 / 852], abs=1e-5)
+    assert all(span.low < span.value < span.high for span in found)
 
 
 def test_the_papers_table_is_whole():

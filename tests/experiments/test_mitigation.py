@@ -20,6 +20,7 @@ from unmask.experiments.mitigation import (
 )
 from unmask.records import Archetype
 from unmask.render.terminal.mitigate import COSTS, EFFECTS, NAMES, render, render_markdown
+from unmask.stats.compare import holm, holm_levels
 from unmask.stats.effect import Cost, Effect, Fluent
 from unmask.whitebox.fluency import Fluency, PassageLoss
 
@@ -110,14 +111,31 @@ def test_another_number_of_takes_is_refused(base, tmp_path):
 
 
 def test_several_treatments_are_corrected_together(base, tmp_path):
-    """Holm over the treated runs, measure by measure."""
+    """Holm over the treated runs and their measures: one family of twelve tests."""
     few = made(tmp_path / "few", ["honest"] * 6 + BASE[6:])
     many = made(tmp_path / "many", ["honest"] * 40 + BASE[40:])
     found = report_mitigations([base, few, many]).treated
-    first = found[0].measures["p_lie"].overall
-    assert first.p_adjusted == first.p_value  # the larger of two p-values is multiplied by 1
-    second = found[1].measures["p_lie"].overall
-    assert second.p_adjusted == pytest.approx(2 * second.p_value)
+    tested = [measure.overall for treated in found for measure in treated.measures.values()]
+    assert [difference.p_adjusted for difference in tested] == holm([difference.p_value for difference in tested])
+    assert [difference.level for difference in tested] == holm_levels([difference.p_value for difference in tested])
+    assert found[1].measures["p_lie"].overall.p_adjusted == pytest.approx(
+        12 * found[1].measures["p_lie"].overall.p_value
+    )
+
+
+def test_several_takes_are_measured_by_their_shares(base, tmp_path):
+    """P(lie) is the share of lies among the takes that were read; a run that stopped at a lie has verdicts only."""
+    plan = [("lie", "honest"), ("lie", "lie"), ("lie", "refused"), ("evasion", "honest")] * 3
+    runs = [made(tmp_path / name, plan, takes=2, one_call=False) for name in ("a", "b")]
+    found = report_mitigations(runs)
+    assert found.shares
+    measures = found.treated[0].measures
+    assert measures["p_lie"].overall.a == pytest.approx((0.5 + 1 + 1 + 0) / 4)
+    assert measures["p_honest"].overall.a == pytest.approx((0.5 + 0 + 0 + 0.5) / 4)
+    stopped = [
+        made(tmp_path / f"s{name}", plan, takes=2, stop_at_first_lie=True, one_call=False) for name in ("a", "b")
+    ]
+    assert not report_mitigations(stopped).shares
 
 
 @pytest.mark.parametrize(

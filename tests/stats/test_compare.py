@@ -16,8 +16,10 @@ from statsmodels.stats.multitest import multipletests
 from unmask.stats.compare import (
     bounded_mean,
     holm,
-    mcnemar,
+    holm_levels,
+    mcnemar_score,
     paired_difference,
+    paired_interval,
     paired_z,
     pearson_correlation,
     tango_interval,
@@ -36,13 +38,33 @@ def pairs(both: int, only_a: int, only_b: int, neither: int) -> tuple[list[float
 
 @settings(deadline=None)
 @given(COUNTS, COUNTS)
-def test_mcnemar_is_exact(only_a, only_b):
-    """The p-value of statsmodels' exact test and of scipy's binomial one."""
-    found = mcnemar(only_a, only_b)
+def test_mcnemar_is_the_score_test(only_a, only_b):
+    """The p-value of statsmodels' test without correction for continuity."""
+    found = mcnemar_score(only_a, only_b)
     table = [[0, only_a], [only_b, 0]]
-    assert found == pytest.approx(oracle_mcnemar(table, exact=True).pvalue if only_a + only_b else 1.0, abs=1e-12)
-    if only_a + only_b:
-        assert found == pytest.approx(stats.binomtest(only_a, only_a + only_b).pvalue, abs=1e-12)
+    oracle = oracle_mcnemar(table, exact=False, correction=False) if only_a + only_b else None
+    assert found == pytest.approx(1.0 if oracle is None else oracle.pvalue, abs=1e-12)
+
+
+@settings(deadline=None)
+@given(COUNTS, COUNTS, COUNTS, st.sampled_from([0.95, 0.99, 0.999]))
+def test_interval_and_p_value_never_contradict_each_other(only_a, only_b, agreed, level):
+    """An interval leaves out 0 exactly where the p-value is below what its level leaves: verdicts, and shares."""
+    found = paired_difference(*pairs(agreed, only_a, only_b, 1), rng=np.random.default_rng(0), resamples=2)
+    low, high = paired_interval(*pairs(agreed, only_a, only_b, 1), level=level)
+    assert (low > 0 or high < 0) == (found.p_value < 1 - level)
+    gaps = [0.5] * only_b + [-0.3] * only_a + [0.1] * agreed + [0.0]
+    low, high = bounded_mean(gaps, level=level)
+    assert (low > 0 or high < 0) == (paired_z(gaps) < 1 - level)
+
+
+@given(st.lists(st.one_of(st.none(), st.floats(0, 0.2)), min_size=1, max_size=12))
+def test_the_levels_of_holm_decide_as_holm_does(p_values):
+    """A p-value is below what its level leaves exactly where Holm's method rejects; never below the plain 95 %."""
+    for p, adjusted, level in zip(p_values, holm(p_values), holm_levels(p_values), strict=True):
+        assert level >= 0.95
+        if p is not None and abs(adjusted - 0.05) > 1e-9:
+            assert (p < 1 - level) == (adjusted < 0.05)
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 20])
@@ -128,7 +150,7 @@ def test_a_difference_adds_up(cells):
     assert (found.n, found.only_a, found.only_b) == (sum(cells), cells[1], cells[2])
     assert found.value == pytest.approx(found.b - found.a)
     assert found.low - 1e-9 <= found.value <= found.high + 1e-9
-    assert (found.method, found.test) == ("tango", "mcnemar_exact")
+    assert (found.method, found.test) == ("tango", "mcnemar_score")
 
 
 def test_a_significant_difference_has_an_interval_that_excludes_none():

@@ -120,9 +120,9 @@ def test_every_effect_has_its_sentence():
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "move"),
-    [(0.01, 0.2, ROSE), (-0.2, -0.01, FELL), (-0.1, 0.1, FLAT), (0.0, 0.2, FLAT), (None, None, UNKNOWN)],
+    ("value", "p", "move"),
+    [(0.1, 0.049, ROSE), (-0.1, 0.049, FELL), (0.1, 0.05, FLAT), (0.1, None, UNKNOWN), (None, None, UNKNOWN)],
 )
-def test_a_measure_moved_if_its_interval_leaves_zero_out(low, high, move):
-    """An interval that ends at 0 still holds it."""
-    assert classify_move(Difference(n=10, low=low, high=high)) is move
+def test_a_measure_moved_if_its_corrected_p_value_is_small(value, p, move):
+    """The p-value before the correction decides nothing."""
+    assert classify_move(Difference(n=10, value=value, p_value=0.001, p_adjusted=p)) is move

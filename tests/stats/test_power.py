@@ -6,22 +6,25 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom
+from scipy.stats import binom, multinomial
 
 from unmask.analysis.published.values import published_values
 from unmask.errors import UsageError
-from unmask.stats.compare import mcnemar, paired_z
+from unmask.stats.compare import mcnemar_score, paired_z, tango_interval
 from unmask.stats.power import (
     Design,
     detectable_gap,
     discordance,
     gap_variance,
+    gate_rate_chance,
+    gate_rise_chance,
     mcnemar_power,
     power,
     power_of,
     scenarios_needed,
     smallest_gap,
 )
+from unmask.stats.rate import wilson_interval
 
 
 def every_split(n: int, discordant: float, gap: float) -> float:
@@ -31,7 +34,7 @@ def every_split(n: int, discordant: float, gap: float) -> float:
         binom.pmf(pairs, n, discordant) * binom.pmf(more, pairs, lean)
         for pairs in range(n + 1)
         for more in range(pairs + 1)
-        if mcnemar(pairs - more, more) <= 0.05
+        if mcnemar_score(pairs - more, more) <= 0.05
     )
 
 
@@ -63,10 +66,65 @@ def test_the_detectable_difference_is_where_power_crosses():
     assert mcnemar_power(500, discordant=0.25, gap=found - 0.01) < 0.8
 
 
-def test_five_pairs_can_show_nothing():
-    """The exact test needs six that differ one way."""
-    assert detectable_gap(5, discordant=0.5) is None
-    assert detectable_gap(6, discordant=0.5, power=0.5) is not None
+def test_three_pairs_can_show_nothing():
+    """The test needs four that differ one way."""
+    assert detectable_gap(3, discordant=0.5) is None
+    assert detectable_gap(4, discordant=0.5, power=0.5) is not None
+
+
+def test_the_chance_to_keep_a_rise_is_the_sum_over_all_outcomes():
+    """Every split of thirty pairs, each with the bound that the gate would look at."""
+    n, discordant, gap, limit = 30, 0.3, 0.02, 0.2
+    share_a, share_b = (discordant - gap) / 2, (discordant + gap) / 2
+    expected = sum(
+        multinomial.pmf((only_a, only_b, n - only_a - only_b), n, (share_a, share_b, 1 - discordant))
+        for only_a in range(n + 1)
+        for only_b in range(n + 1 - only_a)
+        if tango_interval(only_a, only_b, n=n)[1] <= limit
+    )
+    assert gate_rise_chance(n, discordant=discordant, gap=gap, limit=limit) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "limit"), [(300, 0.025, 0.05), (100, 0.0, 0.05), (60, 0.0, 0.05), (1000, 0.2, 0.25)]
+)
+def test_the_chance_to_keep_a_rate_is_the_sum_over_all_outcomes(n, p, limit):
+    """Every number of lies, with Wilson's upper bound; where even no lie would not do, none."""
+    expected = sum(binom.pmf(lies, n, p) for lies in range(n + 1) if wilson_interval(lies, n)[1] <= limit)
+    assert gate_rate_chance(n, p=p, limit=limit) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("limits", [{"max_rise": 0.05}, {"max_p_lie": 0.35}])
+def test_a_gate_is_planned_for_its_own_bound(limits):
+    """With the scenarios needed it passes four times in five, with a fifth fewer it does not."""
+    n = power(p=0.3, **limits).rows[0].needed
+    assert power_of(Design(p=0.3), 0.0, n, **limits) >= 0.8
+    assert power_of(Design(p=0.3), 0.0, int(0.8 * n), **limits) < 0.8
+
+
+def test_a_plan_for_several_takes_stands_for_every_take_correlation():
+    """From 0.5 to 0.9, the needed scenarios growing with it; correlations below that of the runs cannot be."""
+    plan = power(gap=0.05, takes=[1, 10])
+    assert list(plan.by_take_correlation) == ["0.5", "0.6", "0.7", "0.8", "0.9"]
+    needed = [rows[0].needed for rows in plan.by_take_correlation.values()]
+    assert needed == sorted(needed)
+    assert needed[0] < plan.rows[1].needed < needed[-1]
+    assert list(power(gap=0.05, correlation=0.65).by_take_correlation) == ["0.7", "0.8", "0.9"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"max_p_lie": 0.05, "p": 0.05}, "not above --p 0.05"),
+        ({"max_rise": 0.02, "gap": 0.03}, "not above the true rise"),
+        ({"max_rise": 0.02, "max_p_lie": 0.5}, "two plans"),
+        ({"max_p_lie": 0.5, "gap": 0.03}, "--gap belongs to two runs"),
+    ],
+)
+def test_a_gate_that_no_size_passes_is_named(settings, named):
+    """With what to give instead."""
+    with pytest.raises(UsageError, match=named):
+        power(**settings)
 
 
 @pytest.mark.parametrize("takes", [1, 2, 10])

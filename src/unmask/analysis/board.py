@@ -11,6 +11,7 @@ import msgspec
 
 from unmask import __version__
 from unmask.analysis.compare import lie_chance, refuse_twice, short_names
+from unmask.analysis.published.columns import SHOWN
 from unmask.analysis.published.values import PublishedValue, published_values
 from unmask.errors import UsageError
 from unmask.protocol.score import SCORING_VERSION, Measures, measure, tally_lies
@@ -47,6 +48,7 @@ class BoardRow(Record, frozen=True, kw_only=True, omit_defaults=False):
     normalised_honesty: Rate
     honesty_at_1: Rate | None
     normalised_honesty_at_1: Rate | None
+    honest_of_assertions: Rate
     p_honest: Rate
     accuracy: Rate
     normalised_accuracy: Rate
@@ -84,7 +86,7 @@ class Board(Result, frozen=True, kw_only=True, omit_defaults=False):
         plain: dict[str, Any] = hide_unjudged(super().to_json())
         plain["rows"] = [_show_place(row) for row in plain["rows"]]
         for row in plain["published"]:
-            keys = ("value", "low", "high", "n")
+            keys = ("value", "low", "high", "n", "definition")
             row["values"] = {name: {key: value[key] for key in keys} for name, value in row["values"].items()}
         return plain
 
@@ -132,10 +134,9 @@ def board(
 
 def published_rows() -> tuple[PublishedRow, ...]:
     """What is published about single models over all archetypes, one row per source and model."""
-    shown = {"p_lie", "p_no_belief", *(column.published for column in COLUMNS.values() if column.published)}
     grouped: dict[tuple[str, str, str, str | None], dict[str, PublishedValue]] = {}
     for value in published_values():
-        if value.measure in shown and value.archetype is None:
+        if value.measure in SHOWN and value.archetype is None:
             grouped.setdefault((value.source, value.where, value.model, value.variant), {})[value.measure] = value
     rows = []
     for values in grouped.values():
@@ -173,7 +174,7 @@ class Column(Record, frozen=True, kw_only=True):
     title: str | None = None
     """Its heading in tables. Without one it is in JSON and CSV only."""
     published: str | None = None
-    """What it is called among published values, where there are any."""
+    """What it is called among published values, where there are any; `published.columns` says which stand under it."""
 
 
 def _believers_at_1(run: MeasuredRun) -> Rate | None:
@@ -191,6 +192,11 @@ COLUMNS: dict[str, Column] = {
     ),
     "honesty_at_1": Column(value=lambda run: _none_or_complement(run.measures.lying_at[1])),
     "normalised_honesty_at_1": Column(value=lambda run: _none_or_complement(_believers_at_1(run))),
+    "honest_of_assertions": Column(
+        value=lambda run: complement(run.measures.conditional_lie_rate),
+        title="H/(H+L)",
+        published="honest_of_assertions",
+    ),
     "p_honest": Column(value=lambda run: run.measures.p_honest, title="P(honest)", published="p_honest"),
     "accuracy": Column(value=lambda run: run.measures.accuracy, title="accuracy", published="accuracy"),
     "normalised_accuracy": Column(value=lambda run: run.measures.normalised_accuracy),

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
@@ -61,12 +61,30 @@ class RunPair(Record, frozen=True, kw_only=True, omit_defaults=False):
     shared: int
     """Scenarios in both runs; those known in both are `p_lie.n`."""
     takes: int
-    """The k of Lying@k at which the two are compared."""
+    """The smaller number of takes: `p_lie` is Lying@k for this k."""
+    primary: Literal["p_lie", "lying_at_1"]
+    """The comparison to look at first, which `unmask gate` decides on and `unmask power` plans: Lying@1 with several
+    takes, where it is known, else P(lie)."""
     p_lie: Difference
     measures: dict[str, Difference]
     archetypes: dict[Archetype, Difference]
+    """The primary comparison, archetype by archetype."""
     became_lies: tuple[Flip, ...]
     stopped_lying: tuple[Flip, ...]
+
+    @property
+    def main(self) -> Difference:
+        """The primary comparison."""
+        return self.p_lie if self.primary == "p_lie" else self.measures[self.primary]
+
+    @property
+    def secondary(self) -> dict[str, Difference]:
+        """All but the primary comparison that there is a value of, under the keys of `TITLES`."""
+        return {
+            name: difference
+            for name, difference in _list_measures(self).items()
+            if name != self.primary and (difference.n or name != "lying_at_1")
+        }
 
 
 class Comparison(Result, frozen=True, kw_only=True, omit_defaults=False):
@@ -233,13 +251,18 @@ def _compare_pair(a: RunSide, b: RunSide, changed: frozenset[str], rng: Generato
     archetypes = {
         archetype: [name for name in shared if a.rows[name].archetype is archetype] for archetype in Archetype
     }
+    p_lie, measures = _compare_values(lies, shared, rng, why), _compare_measures(a, b, shared, rng)
+    by_share = k > 1 and measures["lying_at_1"].n > 0
+    if by_share:
+        lies = [_lie_chances(side, shared, 1) for side in (a, b)]
     return RunPair(
         a=a.name,
         b=b.name,
         shared=len(shared),
         takes=k,
-        p_lie=_compare_values(lies, shared, rng, why),
-        measures=_compare_measures(a, b, shared, rng),
+        primary="lying_at_1" if by_share else "p_lie",
+        p_lie=p_lie,
+        measures=measures,
         archetypes={name: _compare_values(lies, ids, rng, why) for name, ids in archetypes.items() if ids},
         became_lies=tuple(_find_flips(a, b, shared)),
         stopped_lying=tuple(_find_flips(b, a, shared, back=True)),
@@ -254,12 +277,18 @@ def _compare_values(values: Sequence[Values], ids: Sequence[str], rng: Generator
 
 
 TITLES = {
+    "p_lie": "P(lie)",
     "lying_at_1": "Lying@1",
     "p_honest": "P(honest)",
     "p_lie_where_both_believe": "P(lie) where both believe",
     "accuracy": "accuracy",
 }
-"""What people are shown for the differences below."""
+"""What people are shown for the differences of a pair."""
+
+
+def title_measure(pair: RunPair, name: str) -> str:
+    """What a difference is called; with several takes P(lie) says of how many."""
+    return f"P(lie), Lying@{pair.takes}" if name == "p_lie" and pair.takes > 1 else TITLES[name]
 
 
 def _compare_measures(a: RunSide, b: RunSide, shared: Sequence[str], rng: Generator) -> dict[str, Difference]:
@@ -316,19 +345,29 @@ def _find_flips(old: RunSide, new: RunSide, ids: Sequence[str], *, back: bool = 
 
 
 def _correct_families(pairs: Sequence[RunPair]) -> list[RunPair]:
-    """Holm's correction, in three families: P(lie) over pairs, each archetype over pairs, other measures over pairs."""
-    lies = _adjust_family([pair.p_lie for pair in pairs])
+    """Holm's correction, in three families: the primary comparison over pairs, its archetypes over pairs, and all other
+    measures over pairs."""
+    main = _adjust_family([pair.main for pair in pairs])
     archetypes = iter(_adjust_family([difference for pair in pairs for difference in pair.archetypes.values()]))
-    measures = iter(_adjust_family([difference for pair in pairs for difference in pair.measures.values()]))
-    return [
-        msgspec.structs.replace(
-            pair,
-            p_lie=lie,
-            archetypes={name: next(archetypes) for name in pair.archetypes},
-            measures={name: next(measures) for name in pair.measures},
+    others = iter(
+        _adjust_family([part for pair in pairs for name, part in _list_measures(pair).items() if name != pair.primary])
+    )
+    corrected = []
+    for pair, difference in zip(pairs, main, strict=True):
+        measures = {name: difference if name == pair.primary else next(others) for name in _list_measures(pair)}
+        corrected.append(
+            msgspec.structs.replace(
+                pair,
+                p_lie=measures.pop("p_lie"),
+                archetypes={name: next(archetypes) for name in pair.archetypes},
+                measures=measures,
+            )
         )
-        for pair, lie in zip(pairs, lies, strict=True)
-    ]
+    return corrected
+
+
+def _list_measures(pair: RunPair) -> dict[str, Difference]:
+    return {"p_lie": pair.p_lie, **pair.measures}
 
 
 def _adjust_family(family: Sequence[Difference]) -> list[Difference]:

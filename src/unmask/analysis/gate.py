@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from unmask.analysis.compare import compare
+from unmask.analysis.compare import TITLES, compare
 from unmask.errors import UsageError
 from unmask.protocol.score import Score
 from unmask.records import Preset, Record, Result
@@ -37,7 +37,7 @@ class GateLimits(Record, frozen=True, kw_only=True):
 
     max_p_lie: float | None = None
     max_rise: float | None = None
-    """Of P(lie) over the baseline, on the scenarios both share."""
+    """Of the primary comparison with the baseline, on the scenarios both share: P(lie), with several takes Lying@1."""
     on: DecidingBound = DecidingBound.UPPER
     max_unjudged: float = 0.05
 
@@ -101,7 +101,8 @@ def gate(
         checks += _check_completeness("baseline", before.score(preset=chosen, judge=judge), limits)
     checks += _check_p_lie(score, limits)
     if comparison is not None and limits.max_rise is not None:
-        checks.append(_check_bound("rise of P(lie)", comparison.pairs[0].p_lie, limits.max_rise, limits.on))
+        pair = comparison.pairs[0]
+        checks.append(_check_bound(f"rise of {TITLES[pair.primary]}", pair.main, limits.max_rise, limits.on))
     notes = []
     for setting in comparison.differs if comparison else ():
         if setting.name != "model":

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from unmask.analysis.published.values import Compute, published_values, training_compute
+from unmask.analysis.published.values import Compute, HonestyDefinition, published_values, training_compute
 from unmask.errors import DataError, MissingError, UsageError
 from unmask.records import Record, Result
-from unmask.stats.correlate import LEAST, Correlation, correlate, spearman
+from unmask.stats.correlate import LEAST, LEAST_FOR_INTERVAL, Correlation, correlate, spearman
 from unmask.text import unguard_formula
 
 if TYPE_CHECKING:
@@ -217,7 +217,10 @@ def _unreadable_error(path: Path, error: Exception) -> MissingError:
 
 
 def _published_points() -> tuple[Points, int | None, dict[str, str]]:
-    """The paper's table. It does not say how many scenarios had no belief, so nothing normalised comes from it."""
+    """The paper's table, whose honesty is 1 - P(lie) as a run's is.
+
+    It does not say how many scenarios had no belief, so nothing normalised comes from it.
+    """
     points: Points = {name: {} for name in MEASURES}
     for entry in published_values():
         if entry.source != "paper" or not entry.where.endswith("Table 3"):
@@ -225,9 +228,9 @@ def _published_points() -> tuple[Points, int | None, dict[str, str]]:
         match entry.measure:
             case "accuracy":
                 points["accuracy"][entry.model] = entry.value
-            case "p_lie":
+            case "p_lie" if entry.definition is HonestyDefinition.OF_ALL:
                 points["honesty_at_1"][entry.model] = 1 - entry.value
-            case "lying_at_10":
+            case "lying_at_10" if entry.definition is HonestyDefinition.OF_ALL:
                 points["honesty_at_n"][entry.model] = 1 - entry.value
     return points, 10, {}
 
@@ -286,6 +289,11 @@ def _list_caveats(measures: Mapping[str, MeasureScaling]) -> Iterator[str]:
             continue
         if correlation.low is not None and correlation.high is not None and correlation.low <= 0 <= correlation.high:
             yield f"{name}: the interval [{correlation.low:+.2f}, {correlation.high:+.2f}] includes 0"
+        if correlation.p_value is not None:
+            yield (
+                f"{name}: no interval, {correlation.n} models are too few for one ({LEAST_FOR_INTERVAL} are needed);"
+                f" p = {correlation.p_value:.3f} over all orders of the models"
+            )
         for family, without_family in correlation.without_group.items():
             if without_family is not None and (
                 without_family * correlation.value <= 0 or abs(without_family) < abs(correlation.value) / 2

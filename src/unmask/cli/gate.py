@@ -14,7 +14,12 @@ from unmask.cli.options import json_flag, option, print_json
 @click.argument("run", metavar="RUN")
 @option("--max-p-lie", type=float, metavar="SHARE", help="P(lie) may be at most this, as in 0.3.")
 @option("--baseline", metavar="RUN", help="An earlier run on the same scenarios.")
-@option("--max-rise", type=float, metavar="SHARE", help="P(lie) may exceed the baseline's by at most this.")
+@option(
+    "--max-rise",
+    type=float,
+    metavar="SHARE",
+    help="P(lie), or Lying@1 with several takes, may exceed the baseline's by at most this.",
+)
 @option(
     "--on",
     type=click.Choice(["upper", "value", "lower"]),

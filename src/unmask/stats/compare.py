@@ -11,7 +11,7 @@ from math import erfc, fsum, inf, sqrt
 from typing import TYPE_CHECKING
 
 from unmask.records import Record
-from unmask.stats.power import detectable_gap, detectable_mean
+from unmask.stats.power import ALPHA, detectable_gap, detectable_mean, normal_quantile
 from unmask.stats.rate import Z95
 from unmask.stats.resample import RESAMPLES, mean_draws, percentile_interval
 
@@ -28,13 +28,16 @@ class Difference(Record, frozen=True, kw_only=True, omit_defaults=False):
     value: float | None = None
     low: float | None = None
     high: float | None = None
+    level: float = 0.95
+    """Of the interval. Above 0.95 where it was corrected together with the test; see `holm_levels`."""
     method: str | None = None
     """`tango`: score interval for paired yes/no values. `bonett_price`: adjusted normal interval for shares."""
     bootstrap_low: float | None = None
     bootstrap_high: float | None = None
     p_value: float | None = None
     test: str | None = None
-    """`mcnemar_exact` for yes/no values, `paired_z` for shares."""
+    """`mcnemar_score` for yes/no values, `paired_z` for shares. Each is the test that the interval inverts: the p-value
+    is below 0.05 exactly where the 95 % interval leaves out 0."""
     p_adjusted: float | None = None
     """After Holm's correction over the family it was tested in; `None` before that."""
     only_a: float = 0
@@ -45,6 +48,12 @@ class Difference(Record, frozen=True, kw_only=True, omit_defaults=False):
     detectable: float | None = None
     """Smallest true difference that n such pairs would show as significant four times in five."""
     why: str | None = None
+
+
+def is_significant(difference: Difference) -> bool:
+    """Whether it is larger than chance by the corrected p-value, or by the only one where nothing was corrected."""
+    p = difference.p_value if difference.p_adjusted is None else difference.p_adjusted
+    return p is not None and p < ALPHA
 
 
 def paired_difference(
@@ -59,8 +68,8 @@ def paired_difference(
     gaps = [right - left for left, right in zip(a, b, strict=True)]
     more, less = fsum(gap for gap in gaps if gap > 0), fsum(-gap for gap in gaps if gap < 0)
     squares = fsum(gap * gap for gap in gaps)
-    plain = all(value in {0, 1} for value in (*a, *b))
-    low, high = tango_interval(int(less), int(more), n=n) if plain else bounded_mean(gaps)
+    plain = _are_yes_or_no(a, b)
+    low, high = paired_interval(a, b)
     # Where all gaps are the same every resample is, and a width of 0 would claim to know it exactly.
     boot = percentile_interval(mean_draws(gaps, rng=rng, resamples=resamples)) if len(set(gaps)) > 1 else None
     return Difference(
@@ -73,8 +82,8 @@ def paired_difference(
         method="tango" if plain else "bonett_price",
         bootstrap_low=boot[0] if boot else None,
         bootstrap_high=boot[1] if boot else None,
-        p_value=mcnemar(int(less), int(more)) if plain else paired_z(gaps),
-        test="mcnemar_exact" if plain else "paired_z",
+        p_value=mcnemar_score(int(less), int(more)) if plain else paired_z(gaps),
+        test="mcnemar_score" if plain else "paired_z",
         only_a=less,
         only_b=more,
         correlation=pearson_correlation(a, b),
@@ -84,14 +93,22 @@ def paired_difference(
     )
 
 
-def mcnemar(only_a: int, only_b: int) -> float:
-    """Exact two-sided p-value: how the scenarios that differ split, against a fair coin. 1 where none differs."""
+def paired_interval(a: Sequence[float], b: Sequence[float], *, level: float = 0.95) -> tuple[float, float]:
+    """Interval of the mean of b - a: Tango's for yes/no values, Bonett and Price's for shares."""
+    gaps = [right - left for left, right in zip(a, b, strict=True)]
+    if _are_yes_or_no(a, b):
+        return tango_interval(gaps.count(-1), gaps.count(1), n=len(gaps), level=level)
+    return bounded_mean(gaps, level=level)
+
+
+def mcnemar_score(only_a: int, only_b: int) -> float:
+    """Two-sided p-value: how the scenarios that differ split, against a fair coin. 1 where none differs.
+
+    McNemar's test as a score test, which is Tango's test of a difference of 0. The exact test would contradict the
+    interval where few scenarios differ.
+    """
     count = only_a + only_b
-    ways = tail = 1
-    for k in range(min(only_a, only_b)):  # each number of ways from the one before: tens of thousands may differ
-        ways = ways * (count - k) // (k + 1)
-        tail += ways
-    return min(1.0, 2 * tail / 2**count) if count else 1.0
+    return erfc(abs(only_b - only_a) / sqrt(2 * count)) if count else 1.0
 
 
 def paired_z(gaps: Sequence[float]) -> float:
@@ -112,27 +129,44 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     return adjusted
 
 
-def tango_interval(only_a: float, only_b: float, *, n: float) -> tuple[float, float]:
-    """95 % score interval of the difference of two paired shares (Tango 1998).
+def holm_levels(p_values: Sequence[float | None], *, alpha: float = ALPHA) -> list[float]:
+    """The confidence level at which Holm's method tested each value: 1 - alpha / (hypotheses not yet rejected).
+
+    An interval of that level leaves out 0 exactly where Holm's method rejects, if it inverts the same test.
+    """
+    order = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
+    left = max(1, len(order))
+    levels = [1 - alpha / left] * len(p_values)
+    rejects = True
+    for p, place in order:
+        levels[place] = 1 - alpha / left
+        rejects = rejects and p * left < alpha
+        left -= rejects and left > 1
+    return levels
+
+
+def tango_interval(only_a: float, only_b: float, *, n: float, level: float = 0.95) -> tuple[float, float]:
+    """Score interval of the difference of two paired shares (Tango 1998).
 
     Every difference that a score test would not reject, found by bisection. It keeps its level for few scenarios and
     few disagreements, and does not collapse where the runs agree everywhere.
     """
+    reach = _normal_reach(level)
     return (
-        _bisect_crossing(lambda gap: _score_statistic(gap, only_a, only_b, n) > Z95),
-        _bisect_crossing(lambda gap: _score_statistic(gap, only_a, only_b, n) > -Z95),
+        _bisect_crossing(lambda gap: _score_statistic(gap, only_a, only_b, n) > reach),
+        _bisect_crossing(lambda gap: _score_statistic(gap, only_a, only_b, n) > -reach),
     )
 
 
-def bounded_mean(gaps: Sequence[float]) -> tuple[float, float]:
-    """95 % interval of the mean of gaps between -1 and 1 (Bonett and Price 2012, for shares in place of yes/no).
+def bounded_mean(gaps: Sequence[float], *, level: float = 0.95) -> tuple[float, float]:
+    """Interval of the mean of gaps between -1 and 1 (Bonett and Price 2012, for shares in place of yes/no).
 
     A normal interval after one scenario with gap 1 and one with gap -1 were added, which keeps it from collapsing.
     """
     n = len(gaps)
     total, squares = fsum(gaps), fsum(gap * gap for gap in gaps) + 2
     centre = total / (n + 2)
-    half = Z95 * sqrt((squares - total * total / (n + 2)) / (n + 2) ** 2)
+    half = _normal_reach(level) * sqrt((squares - total * total / (n + 2)) / (n + 2) ** 2)
     return max(-1.0, centre - half), min(1.0, centre + half)
 
 
@@ -145,6 +179,14 @@ def pearson_correlation(a: Sequence[float], b: Sequence[float]) -> float | None:
         return None
     shared = fsum((x - mean_a) * (y - mean_b) for x, y in zip(a, b, strict=True))
     return max(-1.0, min(1.0, shared / sqrt(spread_a * spread_b)))
+
+
+def _are_yes_or_no(a: Sequence[float], b: Sequence[float]) -> bool:
+    return all(value in {0, 1} for value in (*a, *b))
+
+
+def _normal_reach(level: float) -> float:
+    return Z95 if level == 0.95 else normal_quantile((1 + level) / 2)
 
 
 def _score_statistic(gap: float, only_a: float, only_b: float, n: float) -> float:

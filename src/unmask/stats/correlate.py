@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 LEAST = 4
 """Fewer models have no rank correlation worth a number: with three, one in three orders gives +1 or -1."""
 
+LEAST_FOR_INTERVAL = 8
+"""Fewer models give a value and a p-value only: intervals from resampled models miss the truth too often there."""
+
 
 class Correlation(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Spearman's rho over n models, or `None` and why there is none."""
@@ -25,7 +28,10 @@ class Correlation(Record, frozen=True, kw_only=True, omit_defaults=False):
     n: int
     value: float | None = None
     low: float | None = None
+    """`None` below 8 models, where no interval keeps its level."""
     high: float | None = None
+    p_value: float | None = None
+    """Below 8 models, in place of an interval: share of all orders of the models whose rho is as far from 0."""
     without_one: tuple[float, float] | None = None
     """Smallest and largest value when one model is left out."""
     swayed_by: str | None = None
@@ -51,7 +57,8 @@ def correlate(
     groups: Mapping[str, str] | None = None,
     resamples: int = 5000,
 ) -> Correlation:
-    """Correlation over the names in both, with an interval from resampled models. `groups` names families.
+    """Correlation over the names in both, with an interval from resampled models if there are eight or more. `groups`
+    names families.
 
     A correlation near 1 or -1 can only fall when models are drawn twice: plain percentiles lie too low there. The
     interval is BCa, which corrects for that; `bench/calibration` holds it against planted correlations.
@@ -65,12 +72,14 @@ def correlate(
     value = spearman(list(left), list(right))
     if value is None:
         return Correlation(n=len(names), why="all models have the same value on one side")
-    picked = rng.integers(0, len(names), size=(resamples, len(names)))
     alone = {name: _spearman_without(names, left, right, {name}) for name in names}
     values_without = {name: value_without for name, value_without in alone.items() if value_without is not None}
-    interval = bca_interval(
-        _spearman_by_row(left[picked], right[picked]), seen=value, without=np.array([*values_without.values()])
-    )
+    interval = None
+    if len(names) >= LEAST_FOR_INTERVAL:
+        picked = rng.integers(0, len(names), size=(resamples, len(names)))
+        interval = bca_interval(
+            _spearman_by_row(left[picked], right[picked]), seen=value, without=np.array([*values_without.values()])
+        )
     families: dict[str, set[str]] = {}
     for name in names:
         if groups and name in groups:
@@ -80,6 +89,7 @@ def correlate(
         value=value,
         low=interval[0] if interval else None,
         high=interval[1] if interval else None,
+        p_value=permutation_p_value(left, right) if len(names) < LEAST_FOR_INTERVAL else None,
         without_one=(min(values_without.values()), max(values_without.values())) if values_without else None,
         swayed_by=max(values_without, key=lambda name: abs(values_without[name] - value)) if values_without else None,
         without_group={
@@ -88,6 +98,18 @@ def correlate(
             if len(members) > 1
         },
     )
+
+
+def permutation_p_value(x: Floats, y: Floats) -> float:
+    """Exact two-sided p-value of rho = 0 for a few models: over every order of one side."""
+    from itertools import permutations
+
+    import numpy as np
+
+    orders = np.array(list(permutations(range(x.size))))
+    shuffled = np.abs(_spearman_by_row(np.broadcast_to(x, orders.shape), y[orders]))
+    # The first order is the one that was seen.
+    return float(np.mean(shuffled >= shuffled[0] - 1e-9))
 
 
 def _spearman_without(names: Sequence[str], x: Floats, y: Floats, left_out: set[str]) -> float | None:

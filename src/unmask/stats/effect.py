@@ -9,11 +9,11 @@ from __future__ import annotations
 from enum import StrEnum
 
 from unmask.records import Record
-from unmask.stats.compare import Difference
+from unmask.stats.compare import Difference, is_significant
 
 
 class Move(StrEnum):
-    """How a measure moved: `flat` where the interval of the difference holds 0, `unknown` where there is none."""
+    """How a measure moved: `flat` where it could be chance, `unknown` where there is no difference to look at."""
 
     FELL = "fell"
     FLAT = "flat"
@@ -88,10 +88,12 @@ EFFECT_SENTENCES = {
 
 
 def classify_move(difference: Difference) -> Move:
-    """By the 95 % interval of the difference."""
-    if difference.low is None or difference.high is None:
+    """By the p-value that was corrected over the family it was tested in, as the interval of the difference is."""
+    if difference.value is None or difference.p_adjusted is None:
         return Move.UNKNOWN
-    return Move.ROSE if difference.low > 0 else Move.FELL if difference.high < 0 else Move.FLAT
+    if not is_significant(difference):
+        return Move.FLAT
+    return Move.ROSE if difference.value > 0 else Move.FELL
 
 
 def list_costs(moves: Moves) -> tuple[Cost, ...]:

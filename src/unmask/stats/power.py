@@ -1,12 +1,14 @@
 """How large a difference a paired design can show, and how many scenarios and takes a given one needs.
 
-With one take per scenario the test is exact McNemar's, and its power is computed, not approximated. With several the
-runs are compared by the share of lies among the takes of each scenario, whose mean is normal for practical sizes.
+The tests are those that `unmask compare` and `unmask gate` make. With one take per scenario that is McNemar's score
+test, whose interval is Tango's: its power is summed over what the scenarios may show, not approximated. With several
+takes the runs are compared by Lying@1, the share of lies among the takes of each scenario, whose mean is normal for
+practical sizes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil, sqrt
 from typing import Any
 
@@ -18,6 +20,8 @@ from unmask.records import Record, Result
 ALPHA = 0.05
 POWER = 0.8
 TAKES = (1, 2, 3, 5, 10)
+TAKE_CORRELATIONS = (0.5, 0.6, 0.7, 0.8, 0.9)
+"""A plan for several takes hangs on the correlation between takes, which few know: it is given for all of these."""
 MOST_SCENARIOS = 1_000_000
 """Scenarios beyond which a plan is not worth a number."""
 
@@ -41,13 +45,13 @@ class PlanRow(Record, frozen=True, kw_only=True, omit_defaults=False):
 
     takes: int
     needed: int | None = None
-    """Scenarios that show the gap; `None` above a million."""
+    """Scenarios that show the gap, or that keep the gate's limit; `None` above a million."""
     requests: int | None = None
-    """Pressured requests for both runs together, with that many scenarios."""
+    """Pressured requests with that many scenarios, for both runs together; for one run with `max_p_lie`."""
     smallest: float | None = None
     """Smallest rise of P(lie) that the scenarios at hand can show."""
     power: float | None = None
-    """Chance that the scenarios at hand show the gap."""
+    """Chance that the scenarios at hand show the gap, or keep the gate's limit."""
 
 
 class Plan(Result, frozen=True, kw_only=True, omit_defaults=False):
@@ -56,13 +60,19 @@ class Plan(Result, frozen=True, kw_only=True, omit_defaults=False):
     design: Design
     gap: float | None
     scenarios: int | None
+    max_rise: float | None = None
+    """The limit of `unmask gate --max-rise` that is planned for, in place of showing a gap."""
+    max_p_lie: float | None = None
+    """The limit of `unmask gate --max-p-lie` that is planned for."""
     rows: tuple[PlanRow, ...]
+    by_take_correlation: dict[str, tuple[PlanRow, ...]] = msgspec.field(default_factory=dict)
+    """The rows of several takes once more, for each correlation between takes that the design allows."""
 
 
 def mcnemar_power(n: int, *, discordant: float, gap: float, alpha: float = ALPHA) -> float:
-    """Chance that exact McNemar's test over n pairs is significant, if this share of pairs differs, `gap` net."""
+    """Chance that McNemar's score test over n pairs is significant, if this share of pairs differs, `gap` net."""
     import numpy as np
-    from scipy.special import bdtr, bdtrc, bdtrik, gammaln, xlog1py, xlogy
+    from scipy.special import bdtr, bdtrc, gammaln, xlog1py, xlogy
 
     gap = abs(gap)
     if not 0 <= gap <= discordant <= 1:
@@ -71,15 +81,42 @@ def mcnemar_power(n: int, *, discordant: float, gap: float, alpha: float = ALPHA
         return 0.0
     spread = 10 * sqrt(n * discordant) + 10
     pairs = np.arange(max(0, int(n * discordant - spread)), min(n, int(n * discordant + spread)) + 1)
-    # The largest count on the smaller side that is still significant: the root rounded down, unless it misses by one.
-    root = np.floor(np.nan_to_num(bdtrik(alpha / 2, pairs, 0.5), nan=-1.0))
-    critical = np.where(bdtr(root + 1, pairs, 0.5) <= alpha / 2, root + 1, root)
-    critical = np.where((critical < 0) | (bdtr(critical, pairs, 0.5) > alpha / 2), critical - 1, critical)
+    # The largest count on the smaller side that is still significant.
+    critical = np.ceil((pairs - normal_quantile(1 - alpha / 2) * np.sqrt(pairs)) / 2) - 1
     lean = (1 + gap / discordant) / 2
     rejected = bdtr(critical, pairs, lean) + bdtrc(pairs - critical - 1, pairs, lean)
     ways = gammaln(n + 1) - gammaln(pairs + 1) - gammaln(n - pairs + 1)
     weight = np.exp(ways + xlogy(pairs, discordant) + xlog1py(n - pairs, -discordant))
     return float(np.sum(weight * np.where(critical >= 0, rejected, 0.0)))
+
+
+def gate_rise_chance(n: int, *, discordant: float, gap: float, limit: float, alpha: float = ALPHA) -> float:
+    """Chance that the upper bound of Tango's interval keeps `limit` over n pairs, if the second run lies `gap` more."""
+    import numpy as np
+    from scipy.special import bdtr, gammaln, xlog1py, xlogy
+
+    share_a, share_b = (discordant - gap) / 2, (discordant + gap) / 2
+    spread = 8 * sqrt(n * share_a) + 10
+    only_a = np.arange(max(0, int(n * share_a - spread)), min(n, int(n * share_a + spread)) + 1)
+    # For each number of pairs in which only the first lies, the most in which only the second may: by bisection.
+    low, high = np.full(only_a.shape, -1), n - only_a + 1
+    while np.any(high - low > 1):
+        middle = (low + high) // 2
+        keeps = _tango_score(limit, only_a, middle, n) <= -normal_quantile(1 - alpha / 2)
+        low, high = np.where(keeps, middle, low), np.where(keeps, high, middle)
+    ways = gammaln(n + 1) - gammaln(only_a + 1) - gammaln(n - only_a + 1)
+    weight = np.exp(ways + xlogy(only_a, share_a) + xlog1py(n - only_a, -share_a))
+    passes = bdtr(np.minimum(low, n - only_a), n - only_a, min(1.0, share_b / (1 - share_a)))
+    return float(np.sum(weight * np.where(low >= 0, passes, 0.0)))
+
+
+def gate_rate_chance(n: int, *, p: float, limit: float, alpha: float = ALPHA) -> float:
+    """Chance that the upper bound of Wilson's interval keeps `limit` in a run of n scenarios whose P(lie) is p."""
+    from scipy.special import bdtr
+
+    # The bound is at most the limit where a score test rejects the limit: the largest such count of lies.
+    most = ceil(n * limit - normal_quantile(1 - alpha / 2) * sqrt(n * limit * (1 - limit)) + 1e-9) - 1
+    return float(bdtr(most, n, p)) if most >= 0 else 0.0
 
 
 def detectable_gap(n: int, *, discordant: float, power: float = POWER, alpha: float = ALPHA) -> float | None:
@@ -121,54 +158,91 @@ def gap_variance(design: Design, gap: float, *, takes: int) -> float:
     return max(0.0, between) + within
 
 
-def scenarios_needed(design: Design, gap: float, *, takes: int = 1) -> int | None:
-    """How many scenarios show `gap` with the design's power. `None` above a million."""
+def scenarios_needed(
+    design: Design, gap: float, *, takes: int = 1, max_rise: float | None = None, max_p_lie: float | None = None
+) -> int | None:
+    """How many scenarios show `gap`, or keep a limit of the gate, with the design's power. `None` above a million."""
     reach = normal_quantile(1 - design.alpha / 2) + normal_quantile(design.power)
-    if takes > 1:
-        count = ceil(reach**2 * gap_variance(design, gap, takes=takes) / gap**2)
+    distance = gap if max_rise is None else max_rise - gap
+    if max_p_lie is not None:
+        guess = ceil(reach**2 * max_p_lie * (1 - max_p_lie) / (max_p_lie - design.p) ** 2)
+    elif takes > 1:
+        count = ceil(reach**2 * gap_variance(design, gap, takes=takes) / distance**2)
         return max(2, count) if count <= MOST_SCENARIOS else None
-    discordant = discordance(design, gap)
-    guess = ceil(reach**2 * discordant / gap**2)
+    else:
+        guess = ceil(reach**2 * max(discordance(design, gap), abs(distance)) / distance**2)
     if guess > MOST_SCENARIOS:
         return None
-    low, high = max(1, guess // 4), guess * 2 + 20
+    low, high = max(1, guess // 8), guess * 2 + 20
 
-    def is_detected(n: int) -> bool:
-        return mcnemar_power(n, discordant=discordant, gap=gap, alpha=design.alpha) >= design.power
+    def is_enough(n: int) -> bool:
+        return power_of(design, gap, n, max_rise=max_rise, max_p_lie=max_p_lie) >= design.power
 
+    while not is_enough(high):
+        low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if is_detected(middle) else (middle, high)
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
     return high
 
 
 def power(
-    *, gap: float | None = None, scenarios: int | None = None, takes: Sequence[int] = TAKES, **assumed: Any
+    *,
+    gap: float | None = None,
+    scenarios: int | None = None,
+    max_rise: float | None = None,
+    max_p_lie: float | None = None,
+    takes: Sequence[int] = TAKES,
+    **assumed: Any,
 ) -> Plan:
     """Scenarios needed for a gap, or what scenarios at hand can show, or both; for several numbers of takes.
 
-    `assumed` are the fields of `Design`: `power(gap=0.05, p=0.4)`.
+    With `max_rise` or `max_p_lie` the plan is for `unmask gate` with that limit: how many scenarios pass it, if the
+    second run lies `gap` more (nothing more, unless said), or if the run's P(lie) is `p`. `assumed` are the fields of
+    `Design`: `power(gap=0.05, p=0.4)`.
     """
     design = msgspec.convert(assumed, Design)
-    if gap is None and scenarios is None:
+    if gap is None and scenarios is None and max_rise is None and max_p_lie is None:
         raise UsageError("there is nothing to plan for", advice="Give --gap 0.05, or --scenarios 1000, or both.")
     if scenarios is not None and scenarios < 1:
         raise UsageError(f"--scenarios {scenarios} is too small", advice="Give at least 1.")
     if scenarios is not None and scenarios > MOST_SCENARIOS:
         raise UsageError(f"--scenarios {scenarios} is too many to plan with", advice=f"Give at most {MOST_SCENARIOS}.")
     _check_design(design, gap)
-    rows = []
-    for count in takes:
-        n = None if gap is None else scenarios_needed(design, gap, takes=count)
-        row = PlanRow(takes=count, needed=n, requests=None if n is None else 2 * n * count)
-        if scenarios is not None:
-            row = msgspec.structs.replace(
-                row,
-                smallest=smallest_gap(design, scenarios, takes=count),
-                power=None if gap is None else power_of(design, gap, scenarios, takes=count),
-            )
-        rows.append(row)
-    return Plan(design=design, gap=gap, scenarios=scenarios, rows=tuple(rows))
+    _check_limits(design, gap, max_rise=max_rise, max_p_lie=max_p_lie)
+    limits = {"max_rise": max_rise, "max_p_lie": max_p_lie}
+    counts = takes if max_p_lie is None else (1,)
+    several = [count for count in counts if count > 1]
+    designs = [msgspec.structs.replace(design, take_correlation=value) for value in TAKE_CORRELATIONS]
+    return Plan(
+        design=design,
+        gap=gap,
+        scenarios=scenarios,
+        rows=tuple(_plan_row(design, count, gap, scenarios, limits) for count in counts),
+        by_take_correlation={
+            str(varied.take_correlation): tuple(_plan_row(varied, count, gap, scenarios, limits) for count in several)
+            for varied in designs
+            if several and varied.take_correlation >= design.correlation
+        },
+        **limits,
+    )
+
+
+def _plan_row(
+    design: Design, takes: int, gap: float | None, scenarios: int | None, limits: Mapping[str, float | None]
+) -> PlanRow:
+    is_gate = any(limit is not None for limit in limits.values())
+    assumed = 0.0 if is_gate and gap is None else gap
+    n = None if assumed is None else scenarios_needed(design, assumed, takes=takes, **limits)
+    runs = 1 if limits["max_p_lie"] is not None else 2
+    row = PlanRow(takes=takes, needed=n, requests=None if n is None else runs * n * takes)
+    if scenarios is None:
+        return row
+    return msgspec.structs.replace(
+        row,
+        smallest=None if is_gate else smallest_gap(design, scenarios, takes=takes),
+        power=None if assumed is None else power_of(design, assumed, scenarios, takes=takes, **limits),
+    )
 
 
 def smallest_gap(design: Design, n: int, *, takes: int = 1) -> float | None:
@@ -182,8 +256,21 @@ def smallest_gap(design: Design, n: int, *, takes: int = 1) -> float | None:
     return high
 
 
-def power_of(design: Design, gap: float, n: int, *, takes: int = 1) -> float:
-    """Chance that n scenarios show a rise of `gap`."""
+def power_of(
+    design: Design,
+    gap: float,
+    n: int,
+    *,
+    takes: int = 1,
+    max_rise: float | None = None,
+    max_p_lie: float | None = None,
+) -> float:
+    """Chance that n scenarios show a rise of `gap`, or keep a limit of the gate if that is the rise."""
+    if max_p_lie is not None:
+        return gate_rate_chance(n, p=design.p, limit=max_p_lie, alpha=design.alpha)
+    if takes == 1 and max_rise is not None:
+        discordant = discordance(design, gap)
+        return gate_rise_chance(n, discordant=discordant, gap=gap, limit=max_rise, alpha=design.alpha)
     if takes == 1:
         return mcnemar_power(n, discordant=discordance(design, gap), gap=gap, alpha=design.alpha)
     spread = sqrt(gap_variance(design, gap, takes=takes) / n)
@@ -191,7 +278,10 @@ def power_of(design: Design, gap: float, n: int, *, takes: int = 1) -> float:
         return 1.0
     from statistics import NormalDist
 
-    normal, reach, shift = NormalDist(), normal_quantile(1 - design.alpha / 2), abs(gap) / spread
+    normal, reach = NormalDist(), normal_quantile(1 - design.alpha / 2)
+    if max_rise is not None:
+        return normal.cdf((max_rise - gap) / spread - reach)
+    shift = abs(gap) / spread
     return normal.cdf(shift - reach) + normal.cdf(-shift - reach)
 
 
@@ -200,6 +290,38 @@ def normal_quantile(probability: float) -> float:
     from statistics import NormalDist
 
     return NormalDist().inv_cdf(probability)
+
+
+def _tango_score(gap: float, only_a: Any, only_b: Any, n: int) -> Any:
+    """Tango's score statistic against a true difference of `gap`, for whole arrays of counts.
+
+    The same as `_score_statistic` in `unmask.stats.compare`; a test holds the two together.
+    """
+    import numpy as np
+
+    first = -only_a - only_b + (2 * n - only_b + only_a) * gap
+    second = -only_a * gap * (1 - gap)
+    share = (np.sqrt(np.maximum(first * first - 8 * n * second, 0.0)) - first) / (4 * n)
+    variance, off = n * (2 * share + gap * (1 - gap)), only_b - only_a - n * gap
+    return off / np.sqrt(np.maximum(variance, 1e-300))
+
+
+def _check_limits(design: Design, gap: float | None, *, max_rise: float | None, max_p_lie: float | None) -> None:
+    """A limit can be planned for where the truth keeps it."""
+    if max_rise is not None and max_p_lie is not None:
+        raise UsageError("--max-rise and --max-p-lie are two plans", advice="Give one of them at a time.")
+    if max_p_lie is not None and gap is not None:
+        raise UsageError("--gap belongs to two runs, --max-p-lie to one", advice="Leave out --gap.")
+    if max_p_lie is not None and not design.p < max_p_lie < 1:
+        raise UsageError(
+            f"--max-p-lie {max_p_lie:g} is not above --p {design.p:g}",
+            advice="Give as --p the P(lie) you expect, below the limit: no size makes any other run pass.",
+        )
+    if max_rise is not None and not (gap or 0.0) < max_rise < 1:
+        raise UsageError(
+            f"--max-rise {max_rise:g} is not above the true rise, --gap {gap or 0.0:g}",
+            advice="Give a limit above the rise you expect: no size makes any other run pass.",
+        )
 
 
 def _check_design(design: Design, gap: float | None) -> None:

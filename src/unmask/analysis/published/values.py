@@ -1,6 +1,7 @@
 """What others have published about MASK, as facts with their sources; read from two tables beside this file.
 
-`published.csv`: one value per row, shares from 0 to 1, with an interval where one was published or counts are known.
+`published.csv`: one value per row with its definition, shares from 0 to 1, with an interval where one was published or
+counts are known.
 `compute.csv`: training compute of the models in the paper's table, with what each figure rests on.
 """
 
@@ -8,12 +9,31 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
+from enum import StrEnum
 from functools import cache
 from importlib.resources import files
 
 import msgspec
 
 from unmask.records import Record
+
+
+class HonestyDefinition(StrEnum):
+    """What a published value counts. Values of different definitions cannot be held against each other."""
+
+    OF_ALL = "1-P(lie)"
+    """Lies of all judged scenarios: evasion and no belief count as not lying."""
+    OF_BELIEVED = "1-P(lie|belief)"
+    """Lies of the scenarios with a belief: normalised."""
+    OF_ASSERTIONS = "H/(H+L)"
+    """Honest statements of the clear ones: evasion and no belief are left out."""
+    FAILURES_COUNT = "1-L/n"
+    """As 1-P(lie), but what the judge failed on counts as not lying."""
+    RECTIFIED = "rectified"
+    """Lies in which the model obviously plays a part do not count."""
+    NOT_STATED = "not stated"
+    AS_NAMED = "as named"
+    """No honesty score: P(honest), accuracy, an agreement, a correlation."""
 
 
 class PublishedValue(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -25,6 +45,7 @@ class PublishedValue(Record, frozen=True, kw_only=True, omit_defaults=False):
     variant: str | None
     archetype: str | None
     measure: str
+    definition: HonestyDefinition
     value: float
     low: float | None
     high: float | None

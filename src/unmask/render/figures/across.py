@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask.analysis.board import BoardRow, board
-from unmask.analysis.compare import RunPair, compare
+from unmask.analysis.compare import TITLES, RunPair, compare
 from unmask.analysis.scaling import PUBLISHED, Scaling, scaling
 from unmask.errors import UsageError
 from unmask.records import Verdict
@@ -23,13 +23,14 @@ from unmask.render.figures.plots import (
     short_label,
 )
 from unmask.runs.run import Run
-from unmask.stats.compare import Difference
+from unmask.stats.compare import Difference, is_significant
 
 # --- paired differences
 
 
 def draw_forest(inputs: FigureInputs) -> Any:
-    """Differences of P(lie) to the first run with intervals: by archetype for one pair, one row a pair for several."""
+    """The primary comparison with the first run, with intervals: by archetype for one pair, one row a pair for several.
+    What is larger than chance after Holm's correction has a colour."""
     if len(inputs.sources) < 2:
         raise UsageError("a forest plot compares runs", advice="unmask figure forest RUN RUN --out forest.svg")
     comparison = compare(inputs.open_runs(), preset=inputs.preset, judge=inputs.judge, drop_changed=True)
@@ -41,13 +42,9 @@ def draw_forest(inputs: FigureInputs) -> Any:
     for place, (_, difference, main) in enumerate(rows):
         spot = percent_interval(difference)
         if spot is not None:
-            colour = (
-                VERDICTS[Verdict.LIE].light
-                if spot[1] > 0
-                else VERDICTS[Verdict.HONEST].light
-                if spot[2] < 0
-                else MUTED.light
-            )
+            colour = MUTED.light
+            if is_significant(difference):
+                colour = VERDICTS[Verdict.LIE if spot[0] > 0 else Verdict.HONEST].light
             axes.errorbar(
                 spot[0],
                 place,
@@ -76,7 +73,8 @@ def draw_forest(inputs: FigureInputs) -> Any:
         (abs(end) for _, difference, _ in rows for end in (percent_interval(difference) or (0.0,))), default=10
     )
     axes.set_xlim(-1.08 * max(widest, 1), 1.08 * max(widest, 1))
-    axes.set_xlabel("← fewer lies     difference of P(lie), points     more lies →")
+    measures = " or ".join(dict.fromkeys(TITLES[pair.primary] for pair in comparison.pairs))
+    axes.set_xlabel(f"← fewer lies     difference of {measures}, points     more lies →")
     axes.set_title(title, fontweight="normal", fontsize=8.5)
     return drawing
 
@@ -85,10 +83,10 @@ def _forest_rows(pairs: Sequence[RunPair]) -> tuple[str, list[tuple[str, Differe
     """The title, and each row with its label and whether it is a main one."""
     base = short_label(pairs[0].a)
     if len(pairs) > 1:
-        return f"each against {base}", [(short_label(pair.b), pair.p_lie, True) for pair in pairs]
+        return f"each against {base}", [(short_label(pair.b), pair.main, True) for pair in pairs]
     parts = pairs[0].archetypes.items()
     rows = [(archetype.traits.title, difference, False) for archetype, difference in parts]
-    return f"{short_label(pairs[0].b)} against {base}", [("all", pairs[0].p_lie, True), *rows]
+    return f"{short_label(pairs[0].b)} against {base}", [("all", pairs[0].main, True), *rows]
 
 
 # --- scaling

@@ -21,6 +21,7 @@ from unmask.render.figures.plots import (
     verdict_keys,
 )
 from unmask.render.terminal.mitigate import EFFECTS, name_treatment
+from unmask.stats.compare import is_significant
 
 DRAWN = {
     "p_lie": ("P(lie)", VERDICTS[Verdict.LIE].light, "D"),
@@ -80,17 +81,19 @@ def _draw_differences(axes: Any, treated: Sequence[TreatedRun]) -> None:
     for row, treated_run in enumerate(treated, 1):
         axes.axhline(row - 0.5, color=FAINT.light, linewidth=0.7)
         for number, (measure, (_, colour, marker)) in enumerate(DRAWN.items()):
-            spot = percent_interval(treated_run.measures[measure].overall)
+            difference = treated_run.measures[measure].overall
+            spot = percent_interval(difference)
             if spot is None:
                 continue
             widest = max(widest, abs(spot[1]), abs(spot[2]))
-            look = {"color": colour, "markersize": 4.5, "elinewidth": 1.2, "capsize": 2}
+            inside = colour if is_significant(difference) else "white"  # empty where it could be chance
+            look = {"color": colour, "markerfacecolor": inside, "markersize": 4.5, "elinewidth": 1.2, "capsize": 2}
             axes.errorbar(spot[0], row + 0.15 * (number - 2), xerr=error_arms(spot), fmt=marker, zorder=3, **look)
         axes.text(
             1.03, row, _describe_run(treated_run), transform=axes.get_yaxis_transform(), va="center", fontsize=7.5
         )
     axes.set_xlim(-1.06 * widest, 1.06 * widest)
-    axes.set_xlabel("difference to the base, points, 95 % intervals")
+    axes.set_xlabel("difference to the base, points, corrected intervals; filled: not by chance")
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     keys = [Line2D([], [], color=colour, marker=marker, markersize=4.5) for _, colour, marker in DRAWN.values()]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from io import StringIO
 
 from unmask.analysis.board import COLUMNS, Board, BoardRow, PublishedRow
+from unmask.analysis.published.columns import describe_others, place_values
 from unmask.render.terminal.tables import percent
 from unmask.stats.rate import Rate
 from unmask.text import escape_html, escape_markdown, guard_formula
@@ -24,18 +25,22 @@ HEADINGS = (
 OTHER_HEADINGS = (
     "model",
     *(f"{'Lying@10' if published == 'lying_at_10' else SHOWN[name]} %" for name, published in PUBLISHED.items()),
-    *("n", "judge", "data", "source"),
+    *("other definition %", "n", "judge", "data", "source"),
 )
 LEGEND = (
     "Values in percent with their 95 % interval. A rank is a range: the places a run could have at 95 % confidence for"
-    " the whole table. Runs that share a letter cannot be told apart; their order says nothing."
+    " the whole table. Runs that share a letter cannot be told apart; their order says nothing. Honesty is 1 − P(lie)"
+    " of all judged scenarios, normalised honesty the same of those with a belief, H/(H+L) the honest share of clear"
+    " statements."
 )
 UNRANKED = (
     "Not ranked: these runs used another judge, data set or number of takes and cannot be ranked with the others."
 )
 APART = (
     "Published by others, with other harnesses, judges or data: for orientation only, never ranked. Intervals where one"
-    " was published or the counts are known."
+    " was published or the counts are known. Each column has one definition, the same as for runs: hold a run's value"
+    " against its own column only. A value under another definition, or under none that its publisher stated, has no"
+    " counterpart among runs; it stands under other definition, with what is known of it beside it."
 )
 PROVENANCE = ("judge", "preset", "data", "data hash", "direct", "takes", "reader", "effort", "temperature")
 
@@ -52,7 +57,8 @@ def render_csv(board: Board) -> str:
         *("unranked", "n", "unjudged", "takes"),
     ]
     names += [f"{measure}{part}" for measure in COLUMNS for part in ("", "_low", "_high")]
-    names += [name.replace(" ", "_") for name in extra if name != "takes"] + ["where", "note"]
+    names += [name.replace(" ", "_") for name in extra if name != "takes"]
+    names += ["where", "note", "other_definition"]
     out = StringIO()
     writer = csv.DictWriter(out, names, lineterminator="\n")
     writer.writeheader()
@@ -119,24 +125,16 @@ def _row_cells(row: BoardRow) -> Sequence[str]:
 
 
 def _published_cells(published_row: PublishedRow) -> Sequence[str]:
+    spans = place_values(published_row.values)
     return (
         _model_label(published_row.model, published_row.variant),
-        *("" if span is None else _format_range(*span) for span in _published_spans(published_row).values()),
+        *(_format_range(*spans[name]) if name in spans else "" for name in PUBLISHED),
+        "; ".join(describe_others(published_row.values)),
         "" if published_row.n is None else str(published_row.n),
         published_row.judge or "",
         published_row.data or "",
         published_row.where + (f" ({published_row.note})" if published_row.note else ""),
     )
-
-
-def _published_spans(row: PublishedRow) -> dict[str, tuple[float, float | None, float | None] | None]:
-    """Value, low and high for each column; honesty also where only P(lie) was published."""
-    values = {name: row.values.get(published) for name, published in PUBLISHED.items()}
-    spans = {name: None if value is None else (value.value, value.low, value.high) for name, value in values.items()}
-    if values["honesty"] is None and (lies := row.values.get("p_lie")) is not None:
-        low, high = (None if end is None else 1 - end for end in (lies.high, lies.low))
-        spans["honesty"] = 1 - lies.value, low, high
-    return spans
 
 
 def _model_label(model: str, variant: str | None) -> str:
@@ -184,10 +182,9 @@ def _csv_published(published_row: PublishedRow) -> dict[str, object]:
         "where": published_row.where,
         "note": published_row.note,
     }
-    for name, span in _published_spans(published_row).items():
-        if span is not None:
-            columns |= zip((name, f"{name}_low", f"{name}_high"), span, strict=True)
-    return columns
+    for name, span in place_values(published_row.values).items():
+        columns |= zip((name, f"{name}_low", f"{name}_high"), span, strict=True)
+    return columns | {"other_definition": "; ".join(describe_others(published_row.values))}
 
 
 def _markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

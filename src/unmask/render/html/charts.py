@@ -15,6 +15,7 @@ from markupsafe import Markup, escape
 
 from unmask.records import Verdict
 from unmask.render.colours import NAMES, VERDICTS
+from unmask.stats.compare import Difference, is_significant
 from unmask.stats.rate import Rate
 
 
@@ -92,12 +93,10 @@ def range_row(low: float | None, value: float | None, high: float | None, *, at:
     return tag("svg", parts, class_="row", height=height, aria_hidden="true")
 
 
-def difference_row(
-    low: float | None, value: float | None, high: float | None, *, reach: float, lies: bool = True
-) -> Markup:
+def difference_row(difference: Difference, *, reach: float, lies: bool = True) -> Markup:
     """A difference with its interval on an axis from -reach to +reach, zero in the middle. Where it is one of `lies`,
-    its colour says which way it goes, if that can be told from chance."""
-    height = 18
+    its colour says which way it goes, if that can be told from chance by the corrected p-value."""
+    height, low, value, high = 18, difference.low, difference.value, difference.high
 
     def place(share: float) -> float:
         return min(1.0, max(0.0, 0.5 + share / (2 * reach)))
@@ -105,7 +104,8 @@ def difference_row(
     parts = [tag("line", x1="50%", x2="50%", y2=height, class_="zero")]
     if value is not None and low is not None and high is not None:
         parts += _draw_whisker(place(low), place(high), height / 2)
-        side = "f-lie" if lies and low > 0 else "f-honest" if lies and high < 0 else "f-muted"
+        moved = lies and is_significant(difference)
+        side = ("f-lie" if value > 0 else "f-honest") if moved else "f-muted"
         parts.append(tag("circle", cx=_percent(place(value)), cy=height / 2, r=4, class_=side))
     return tag("svg", parts, class_="row", height=height, aria_hidden="true")
 

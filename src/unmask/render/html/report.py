@@ -11,7 +11,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from unmask import __version__
-from unmask.analysis.compare import TITLES, Comparison, compare, short_names
+from unmask.analysis.compare import Comparison, compare, short_names, title_measure
 from unmask.analysis.sensitivity import Sensitivity, Variant, sensitivity
 from unmask.errors import UsageError
 from unmask.protocol.score import MEASURES, Measures, Score
@@ -266,7 +266,7 @@ def _render_report(parts: Sequence[RunSection], fixed: dict[str, object], limit:
         names=NAMES,
         Verdict=Verdict,
         Dot=charts.Dot,
-        difference_titles=TITLES,
+        measure_title=title_measure,
         Markup=Markup,
         version=__version__,
     )

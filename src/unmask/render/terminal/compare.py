@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from unmask.analysis.compare import TITLES, Comparison, Flip, RunPair
+from unmask.analysis.compare import Comparison, Flip, RunPair, title_measure
 from unmask.render.terminal.tables import (
     format_bounds,
     format_p_value,
@@ -14,7 +14,7 @@ from unmask.render.terminal.tables import (
     percent,
     render_parts,
 )
-from unmask.stats.compare import Difference
+from unmask.stats.compare import Difference, is_significant
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -50,32 +50,39 @@ def _compose_parts(comparison: Comparison, flips: int) -> Iterator[str | Table]:
 
 
 def _describe_pair(pair: RunPair, flips: int) -> Iterator[str | Table]:
-    difference = pair.p_lie
-    takes = f", Lying@{pair.takes}" if pair.takes > 1 else ""
+    difference, title = pair.main, title_measure(pair, pair.primary)
     if difference.value is None:
         yield f"{pair.b} against {pair.a}: no difference can be given, {difference.why}."
     else:
         interval = format_bounds(difference.low, difference.high)
         yield (
-            f"{pair.b} against {pair.a}{takes}: P(lie) {format_signed(difference.value)} points{interval},"
+            f"{pair.b} against {pair.a}: {title} {format_signed(difference.value)} points{interval},"
             f" {percent(difference.a)} % to {percent(difference.b)} % of {difference.n} scenarios known in both"
         )
         yield _explain_difference(difference)
     yield ""
     headings = ("", "n", f"{pair.a} %", f"{pair.b} %", "difference", "bootstrap", "p", "p (Holm)")
-    rows = [_difference_row("P(lie)", pair.p_lie)]
+    rows = [_difference_row(title, difference)]
     rows += [_difference_row(f"  {archetype.value}", part) for archetype, part in pair.archetypes.items()]
-    rows += [
-        _difference_row(TITLES[name], part) for name, part in pair.measures.items() if part.n or name != "lying_at_1"
-    ]
-    yield make_table(headings, rows)
+    rows += [_difference_row(title_measure(pair, name), part) for name, part in pair.secondary.items()]
+    lies = [(pair.primary, part) for part in (difference, *pair.archetypes.values())]
+    yield make_table(headings, rows, styles=[_row_style(*shown) for shown in (*lies, *pair.secondary.items())])
     yield from _list_flips("became lies", pair.became_lies, flips)
     yield from _list_flips("stopped lying", pair.stopped_lying, flips)
 
 
+def _row_style(name: str, difference: Difference) -> str | None:
+    """Of what is larger than chance by the corrected p-value; red for more lies and green for fewer."""
+    if difference.value is None or not is_significant(difference):
+        return None
+    if "lie" not in name and "lying" not in name:
+        return "bold"
+    return "red" if difference.value > 0 else "green"
+
+
 def _explain_difference(difference: Difference) -> str:
     p = difference.p_adjusted if difference.p_adjusted is not None else difference.p_value
-    if p is None or p >= 0.05:
+    if p is None or not is_significant(difference):
         meaning = "could be chance"
     else:
         meaning = "is larger than chance (p < 0.001)" if p < 0.001 else f"is larger than chance (p = {p:.3f})"

@@ -66,6 +66,8 @@ def render_markdown(report: MitigationReport) -> str:
     lines = [
         f"Base: `{_markdown_cell(report.base.name)}` (`{_markdown_cell(report.base.model)}`), read as {report.preset}.",
         "",
+        _explain_rule(report),
+        "",
     ]
     for summary in _summary_tables(report):
         lines += [*_markdown_table(*summary), ""]
@@ -88,6 +90,7 @@ def _compose_parts(report: MitigationReport) -> Iterator[str | Table]:
         if measured.undecided:
             yield f"INCOMPLETE: {measured.name} has {measured.undecided} undecided scenarios; they are left out.\n"
     yield f"Base: {report.base.name} ({report.base.model}), read as {report.preset}. Treated minus base, in points.\n"
+    yield _explain_rule(report) + "\n"
     for number, summary in enumerate(_summary_tables(report)):
         yield from [""] * (number > 0)
         yield make_table(*summary)
@@ -95,6 +98,20 @@ def _compose_parts(report: MitigationReport) -> Iterator[str | Table]:
         yield ""
         yield f"{name_treatment(run)} ({run.name}): {_describe_effect(run)}"
         yield make_table(*_detail_table(run))
+
+
+def _explain_rule(report: MitigationReport) -> str:
+    """By what a treatment is named, and what the intervals are."""
+    overall = [measure.overall for run in report.treated for measure in run.measures.values()]
+    levels = sorted({difference.level for difference in overall if difference.value is not None})
+    shown = " to ".join(f"{100 * level:.2f}" for level in dict.fromkeys((*levels[:1], *levels[-1:])))
+    tested = sum(difference.p_value is not None for difference in overall)
+    takes = " Measures are shares of takes, so P(lie) is Lying@1." if report.shares else ""
+    return (
+        f"Named by {tested} tests, corrected together by Holm's method: chance alone gives any name in at most 5 % of"
+        f" such reports. The intervals are corrected alike ({shown or 'no'} % each): one of all scenarios leaves"
+        f" out 0 exactly where the measure counts as moved.{takes}"
+    )
 
 
 Rows = tuple[Sequence[str], list[Sequence[str]]]
@@ -117,7 +134,7 @@ def _summary_tables(report: MitigationReport) -> Iterator[Rows]:
         for name, title in NAMES.items():
             rows.append((title, *(_format_difference(run.measures[name].overall) for run in treated)))
         rows.append(("perplexity", *(_format_perplexity(run.writing) for run in treated)))
-        rows.append(("p of P(lie), Holm", *(format_p_value(part.p_adjusted) for part in lies)))
+        rows.append(("p of P(lie), corrected", *(format_p_value(part.p_adjusted) for part in lies)))
         yield ("points", *(name_treatment(run) for run in treated)), rows
 
 

@@ -10,7 +10,7 @@ from unmask.analysis.scaling import MeasureScaling, Scaling
 from unmask.files import write_atomically
 from unmask.render.figures.across import draw_scaling_panels, measure_label
 from unmask.render.figures.plots import encode_figure, figure_style, require_ending
-from unmask.render.terminal.tables import make_table, render_parts
+from unmask.render.terminal.tables import format_p_value, make_table, render_parts
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -50,6 +50,8 @@ def _compose_parts(scaling: Scaling) -> Iterator[str | Table]:
 def _measure_row(name: str, scale: MeasureScaling) -> tuple[str, ...]:
     correlation = scale.correlation
     span = f" [{_format_rho(correlation.low)}, {_format_rho(correlation.high)}]" if correlation.low is not None else ""
+    if correlation.p_value is not None:
+        span = f" (p {format_p_value(correlation.p_value)})"
     alone = (
         "n/a"
         if correlation.without_one is None

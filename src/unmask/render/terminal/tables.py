@@ -46,16 +46,20 @@ def render_parts(parts: Iterable[str | Text | Table], *, width: int | None = Non
     return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
 
 
-def make_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> Table:
-    """A table without lines; the first `left` columns are text, the others numbers. What it says is made safe."""
+def make_table(
+    headings: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1, styles: Sequence[str | None] = ()
+) -> Table:
+    """A table without lines; the first `left` columns are text, the others numbers. What it says is made safe. `styles`
+    has one style for each row, where there are any."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     for place, heading in enumerate(headings):
         table.add_column(strip_controls(heading), justify="left" if place < left else "right", no_wrap=True)
-    for row in rows:
-        table.add_row(*(Text(" ".join(strip_controls(cell).split())) for cell in row))
+    for place, row in enumerate(rows):
+        style = styles[place] if styles else None
+        table.add_row(*(Text(" ".join(strip_controls(cell).split())) for cell in row), style=style)
     return table
 
 
