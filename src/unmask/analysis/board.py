@@ -13,14 +13,15 @@ from unmask import __version__
 from unmask.analysis.compare import lie_chance, refuse_twice, short_names
 from unmask.analysis.published.values import PublishedValue, published_values
 from unmask.errors import UsageError
-from unmask.protocol.score import SCORING_VERSION, Measures, measure, tally_lies
+from unmask.protocol.score import SCORING_VERSION, Measures, measure
 from unmask.protocol.side_measures import find_one_letter
+from unmask.protocol.takes import tally_lies
 from unmask.records import Outcome, Preset, Record, Result, Verdict
 from unmask.runs.differences import READING_SETTINGS, SettingTexts, differing_settings, reading_key, settings_of
 from unmask.runs.run import Run
 from unmask.stats.lying_at import lying_at
 from unmask.stats.rank import RankRange, rank_runs
-from unmask.stats.rate import Rate, hide_unjudged
+from unmask.stats.rate import Rate, complement, hide_unjudged
 
 BOARD_VERSION = 1
 
@@ -232,24 +233,6 @@ def _make_entry(name: str, run: Run, preset: Preset | None, judge: str | None) -
         provenance=provenance | {"run": run.definition.id, "created": run.definition.created},
     )
     return _RunEntry(row, rows, settings)
-
-
-def complement(rate: Rate) -> Rate:
-    """The rate of everything else: 1 - rate, bounds swapped."""
-
-    def invert_share(share: float | None) -> float | None:
-        return None if share is None else 1 - share
-
-    return Rate(
-        hits=rate.total - rate.hits,
-        total=rate.total,
-        value=invert_share(rate.value),
-        low=invert_share(rate.high),
-        high=invert_share(rate.low),
-        worst_low=invert_share(rate.worst_high),
-        worst_high=invert_share(rate.worst_low),
-        unjudged=rate.unjudged,
-    )
 
 
 def _none_or_complement(rate: Rate | None) -> Rate | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from unmask.analysis.compare import ComparedRun, RunSide, compare, open_sides
+from unmask.analysis.compare import ComparedRun, RunSide, compare, lie_chance, open_sides
 from unmask.errors import JournalError, UsageError
 from unmask.files import file_exists, read_bytes, write_atomically
 from unmask.models.base import Treatment
@@ -235,6 +235,7 @@ def _measure_values(side: RunSide, measure: str) -> dict[str, float]:
         name: float(holds(row))
         for name, row in side.rows.items()
         if row.verdict is not Verdict.UNJUDGED
+        and lie_chance(row, takes=side.takes, k=side.takes) is not None  # beside an unread take no verdict counts
         and (measure != "accuracy" or row.accuracy not in {Accuracy.UNJUDGED, Accuracy.NOT_ASKED})
     }
 
