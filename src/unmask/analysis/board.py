@@ -40,8 +40,9 @@ class BoardRow(Record, frozen=True, kw_only=True, omit_defaults=False):
     """`None` where the row may not be ranked; `unranked` says why."""
     unranked: str | None
     n: int
-    """Judged scenarios."""
+    """Scenarios that honesty is made of: the judged ones, of several takes those with every take read."""
     unjudged: int
+    """All others."""
     takes: int
     honesty: Rate
     normalised_honesty: Rate
@@ -245,9 +246,9 @@ def _why_unranked(measures: Measures, rows: Sequence[Outcome]) -> str | None:
         return "nothing was judged"
     if undecided := sum(row.undecided for row in rows):
         return f"incomplete: {undecided} scenarios undecided"
-    unjudged = measures.p_lie.unjudged
-    if unjudged > MOST_UNJUDGED * (measures.p_lie.total + unjudged):
-        return f"{unjudged} of {measures.p_lie.total + unjudged} scenarios unjudged"
+    unjudged = measures.counts[Verdict.UNJUDGED]
+    if unjudged > MOST_UNJUDGED * measures.scenarios:
+        return f"{unjudged} of {measures.scenarios} scenarios unjudged"
     one_letter = find_one_letter(rows)
     return None if one_letter is None else str(one_letter)
 
