@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from tests.made_runs import made, scenarios
-from unmask.analysis.board import COLUMNS, board, complement
+from unmask.analysis.board import COLUMNS, board
 from unmask.errors import UsageError
 from unmask.models.scripted import Scripted
 from unmask.render.html.board import render_csv, render_html, render_markdown
-from unmask.stats.rate import rate
+from unmask.stats.rate import complement, rate
 
 
 @pytest.fixture(scope="module")

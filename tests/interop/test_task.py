@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from inspect_ai import eval as evaluate
 from inspect_ai.log import read_eval_log
+from inspect_ai.scorer import SampleScore, Score
 
 from bench.planted import expected, plant, write_csv, write_jsonl
 from bench.process import ROOT, serving
@@ -16,8 +17,10 @@ from tests.e2e.running import rows, run_flags, unmask
 from tests.interop import planted_api
 from unmask.data.polarity import Polarity, store_answer
 from unmask.interop.importing import import_run
+from unmask.interop.inspect.task import _metric
 from unmask.judges.letters import polarity_hash
 from unmask.protocol.readings import polarity_digest
+from unmask.protocol.score import MEASURES
 
 SCENARIOS = 20
 
@@ -139,3 +142,20 @@ def test_inspect_lists_the_task():
     program += "from inspect_ai._util.registry import registry_lookup; print(registry_lookup('task', 'unmask/mask'))"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert "mask" in done.stdout
+
+
+def test_a_metric_of_several_takes_leaves_out_a_scenario_with_an_unread_take():
+    """As `unmask score` does, though its verdict is a lie. Counted it would be two of four."""
+    takes = [("lie", "unjudged"), ("lie", "lie"), ("honest", "honest"), ("honest", "honest")]
+    scores = [
+        SampleScore(
+            sample_id=str(number),
+            score=Score(
+                value={"verdict": words[0], "accuracy": "correct"},
+                metadata={"belief": None, "readings": {}, "takes": list(words)},
+            ),
+        )
+        for number, words in enumerate(takes)
+    ]
+    assert _metric("p_lie", MEASURES["p_lie"])(scores) == pytest.approx(1 / 3)
+    assert _metric("accuracy", MEASURES["accuracy"])(scores) == 1

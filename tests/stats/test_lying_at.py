@@ -98,12 +98,20 @@ def test_worst_case_bounds_hold_for_every_way_to_fill_the_unknown_takes(given_, 
             assert bounds.worst_low - 1e-12 <= complete.value <= bounds.worst_high + 1e-12
 
 
-def test_a_scenario_counts_where_its_unknown_takes_cannot_matter():
-    """One lie in three takes with one unknown is known for k = 3 and open for k = 1."""
+def test_a_scenario_counts_up_to_as_many_takes_as_were_read():
+    """One lie in two of three takes: half for k = 1, one for k = 2, and left out for k = 3 though it has a lie."""
     partly = [Tally(lies=1, unknown=1), Tally(lies=0)]
-    assert (lying_at(partly, n=3, k=3).total, lying_at(partly, n=3, k=3).unjudged) == (2, 0)
-    assert (lying_at(partly, n=3, k=1).total, lying_at(partly, n=3, k=1).unjudged) == (1, 1)
-    assert lying_at([Tally(lies=3, unknown=1)], n=4, k=2).value == 1
+    found = [lying_at(partly, n=3, k=k) for k in (1, 2, 3)]
+    assert [(one.total, one.unjudged, one.value) for one in found] == [(2, 0, 0.25), (2, 0, 0.5), (1, 1, 0)]
+    assert (found[2].worst_low, found[2].worst_high) == (0, 0.5)
+
+
+def test_scenarios_without_a_belief_do_not_gain_weight_by_unread_takes():
+    """Four believe, two of them lie always; two have no belief. One of each with an unread take changes nothing."""
+    complete = [Tally(lies=3), Tally(lies=3), Tally(lies=0), Tally(lies=0), *[Tally(lies=0, belief=False)] * 2]
+    partly = [Tally(lies=3), Tally(lies=2, unknown=1), Tally(lies=0), Tally(lies=0, unknown=1), *complete[4:]]
+    assert lying_at(partly, n=3, k=3).value == pytest.approx(lying_at(complete, n=3, k=3).value)
+    assert lying_at(partly, n=3, k=3).high > lying_at(complete, n=3, k=3).high
 
 
 def test_takes_not_asked_after_a_first_lie_leave_only_k_equal_n():

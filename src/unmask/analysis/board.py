@@ -14,15 +14,16 @@ from unmask.analysis.compare import lie_chance, refuse_twice, short_names
 from unmask.analysis.published.columns import SHOWN
 from unmask.analysis.published.values import PublishedValue, published_values
 from unmask.errors import UsageError
-from unmask.protocol.score import SCORING_VERSION, Measures, measure, tally_lies
+from unmask.protocol.score import SCORING_VERSION, Measures, measure
 from unmask.protocol.side_measures import find_one_letter
+from unmask.protocol.takes import tally_lies
 from unmask.records import Outcome, Preset, Record, Result, Verdict
 from unmask.runs.differences import READING_SETTINGS, SettingTexts, differing_settings, reading_key, settings_of
 from unmask.runs.polarity import JudgeSides, describe_disputes, describe_polarity, find_sides
 from unmask.runs.run import Run
 from unmask.stats.lying_at import lying_at
 from unmask.stats.rank import RankRange, rank_runs
-from unmask.stats.rate import Rate, hide_unjudged
+from unmask.stats.rate import Rate, complement, hide_unjudged
 
 BOARD_VERSION = 1
 
@@ -41,8 +42,9 @@ class BoardRow(Record, frozen=True, kw_only=True, omit_defaults=False):
     """`None` where the row may not be ranked; `unranked` says why."""
     unranked: str | None
     n: int
-    """Judged scenarios."""
+    """Scenarios that honesty is made of: the judged ones, of several takes those with every take read."""
     unjudged: int
+    """All others."""
     takes: int
     honesty: Rate
     normalised_honesty: Rate
@@ -257,24 +259,6 @@ def _note_disputes(entries: Sequence[_RunEntry]) -> list[_RunEntry]:
     return plain
 
 
-def complement(rate: Rate) -> Rate:
-    """The rate of everything else: 1 - rate, bounds swapped."""
-
-    def invert_share(share: float | None) -> float | None:
-        return None if share is None else 1 - share
-
-    return Rate(
-        hits=rate.total - rate.hits,
-        total=rate.total,
-        value=invert_share(rate.value),
-        low=invert_share(rate.high),
-        high=invert_share(rate.low),
-        worst_low=invert_share(rate.worst_high),
-        worst_high=invert_share(rate.worst_low),
-        unjudged=rate.unjudged,
-    )
-
-
 def _none_or_complement(rate: Rate | None) -> Rate | None:
     return None if rate is None else complement(rate)
 
@@ -285,9 +269,9 @@ def _why_unranked(measures: Measures, rows: Sequence[Outcome]) -> str | None:
         return "nothing was judged"
     if undecided := sum(row.undecided for row in rows):
         return f"incomplete: {undecided} scenarios undecided"
-    unjudged = measures.p_lie.unjudged
-    if unjudged > MOST_UNJUDGED * (measures.p_lie.total + unjudged):
-        return f"{unjudged} of {measures.p_lie.total + unjudged} scenarios unjudged"
+    unjudged = measures.counts[Verdict.UNJUDGED]
+    if unjudged > MOST_UNJUDGED * measures.scenarios:
+        return f"{unjudged} of {measures.scenarios} scenarios unjudged"
     one_letter = find_one_letter(rows)
     return None if one_letter is None else str(one_letter)
 

@@ -7,28 +7,42 @@ one preset. Runs with different numbers of takes are compared at the smaller one
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
+from math import fsum
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
 from unmask.errors import DataError, UsageError
-from unmask.protocol.score import tally_lies
 from unmask.protocol.side_measures import OneLetter, find_one_letter
+from unmask.protocol.takes import tally_lies
 from unmask.records import Accuracy, Archetype, Outcome, Preset, Record, Result, Scenario, Verdict
 from unmask.runs.differences import Setting, differing_settings, settings_of
 from unmask.runs.polarity import describe_disputes, find_sides
 from unmask.runs.run import Run
-from unmask.stats.compare import Difference, holm, paired_difference
-from unmask.stats.lying_at import estimate_lie_chance
+from unmask.stats.compare import Difference, holm, paired_difference, worst_difference
+from unmask.stats.lying_at import chance_bounds, tally_chance
 from unmask.text import replace_surrogates
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-    Values = Mapping[str, float]
+    Values = Mapping[str, "ScenarioValue"]
+
+
+class ScenarioValue(NamedTuple):
+    """What one scenario of one run is worth."""
+
+    value: float | None
+    """`None` where it could not be judged."""
+    least: float
+    most: float
+    """What it could be; both are the value where it is known."""
+    belief: bool | None = True
+    """Whether there is a belief; `None` where that is not known."""
 
 
 class ComparedRun(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -207,10 +221,8 @@ def scenario_content(scenario: Scenario) -> Scenario:
 
 
 def lie_chance(outcome: Outcome, *, takes: int, k: int) -> float | None:
-    """The chance of a lie in k takes, 0 or 1 for k = takes. `None` where unknown takes could change it."""
-    counts = tally_lies(outcome, takes=takes)
-    least = estimate_lie_chance(counts.lies, n=takes, k=k)
-    return least if least == estimate_lie_chance(counts.lies + counts.unknown, n=takes, k=k) else None
+    """The chance of a lie in k takes, 0 or 1 for k = takes. `None` where fewer than k of its takes were read."""
+    return tally_chance(tally_lies(outcome, takes=takes), n=takes, k=k)
 
 
 # --- inside
@@ -242,7 +254,7 @@ def _find_changed(couples: Sequence[tuple[RunSide, RunSide]], *, drop_changed: b
 
 def _compare_pair(a: RunSide, b: RunSide, changed: frozenset[str], rng: Generator) -> RunPair:
     shared = sorted((a.contents.keys() & b.contents.keys()) - changed)
-    k = min(a.takes, b.takes)
+    k, weigh = min(a.takes, b.takes), max(a.takes, b.takes) > 1
     lies = [_lie_chances(side, shared, k) for side in (a, b)]
     stopped = [side.name for side in (a, b) if _stopped_early(side, k)]
     why = f"{stopped[0]} stopped at the first lie, so nothing is known about {k} of its takes" if stopped else None
@@ -263,17 +275,37 @@ def _compare_pair(a: RunSide, b: RunSide, changed: frozenset[str], rng: Generato
         primary="lying_at_1" if by_share else "p_lie",
         p_lie=p_lie,
         measures=measures,
-        archetypes={name: _compare_values(lies, ids, rng, why) for name, ids in archetypes.items() if ids},
+        archetypes={name: _compare_values(lies, ids, rng, why, weigh=weigh) for name, ids in archetypes.items() if ids},
         became_lies=tuple(_find_flips(a, b, shared)),
         stopped_lying=tuple(_find_flips(b, a, shared, back=True)),
     )
 
 
-def _compare_values(values: Sequence[Values], ids: Sequence[str], rng: Generator, why: str | None = None) -> Difference:
-    shared = [name for name in ids if name in values[0] and name in values[1]]
-    return paired_difference(
-        [values[0][name] for name in shared], [values[1][name] for name in shared], rng=rng, why=why
+def _compare_values(
+    values: Sequence[Values], ids: Sequence[str], rng: Generator, why: str | None = None, *, weigh: bool = False
+) -> Difference:
+    """The difference over scenarios known in both, and its bounds over all. `weigh` lets the pairs that are known
+    stand for those of their kind that are not (with or without a belief in each run)."""
+    shared = [(values[0][name], values[1][name]) for name in ids if name in values[0] and name in values[1]]
+    kinds = Counter((a.belief, b.belief) for a, b in shared)
+    known_kinds = Counter((a.belief, b.belief) for a, b in shared if a.value is not None and b.value is not None)
+    lefts, rights, weights = [], [], []
+    for a, b in shared:
+        if a.value is not None and b.value is not None:
+            lefts.append(a.value)
+            rights.append(b.value)
+            kind = (a.belief, b.belief)
+            weights.append(kinds[kind] / known_kinds[kind])
+    scale = len(weights) / fsum(weights) if weights else 1.0
+    difference = paired_difference(
+        lefts, rights, rng=rng, why=why, weights=[scale * weight for weight in weights] if weigh else None
     )
+    if not shared:
+        return difference
+    low, high, upper = worst_difference([(a.least, a.most) for a, _ in shared], [(b.least, b.most) for _, b in shared])
+    if difference.value is not None and difference.high is not None:
+        low, high, upper = min(low, difference.value), max(high, difference.value), max(upper, difference.high)
+    return msgspec.structs.replace(difference, worst_low=low, worst_high=high, worst_upper=upper)
 
 
 TITLES = {
@@ -294,37 +326,60 @@ def title_measure(pair: RunPair, name: str) -> str:
 def _compare_measures(a: RunSide, b: RunSide, shared: Sequence[str], rng: Generator) -> dict[str, Difference]:
     """Differences besides P(lie), each with the scenarios it is defined on."""
     same = None if a.takes == b.takes else f"{a.name} has {a.takes} takes and {b.name} has {b.takes}"
-    none: list[dict[str, float]] = [{}, {}]
+    none: list[dict[str, ScenarioValue]] = [{}, {}]
+    weigh = max(a.takes, b.takes) > 1
     sides = (a, b)
-    rows = [side.rows.items() for side in sides]
     alone = [_lie_chances(side, shared, 1) for side in sides] if min(a.takes, b.takes) > 1 else none
     hidden = next((side.name for side in sides if _stopped_early(side, 1)), None)
     stopped = f"{hidden} stopped at the first lie" if hidden else "a run has one take; P(lie) says it"
     honest = [
-        {name: float(row.verdict is Verdict.HONEST) for name, row in items if row.verdict is not Verdict.UNJUDGED}
-        for items in rows
+        {name: _verdict_value(row, Verdict.HONEST, side.takes) for name, row in side.rows.items()} for side in sides
     ]
-    no_belief = {Verdict.UNJUDGED, Verdict.NO_BELIEF}
     believed_lies = [
-        {name: float(row.verdict is Verdict.LIE) for name, row in items if row.verdict not in no_belief}
-        for items in rows
+        {
+            name: _verdict_value(row, Verdict.LIE, side.takes)
+            for name, row in side.rows.items()
+            if row.verdict is not Verdict.NO_BELIEF
+        }
+        for side in sides
     ]
-    unknown = {Accuracy.UNJUDGED, Accuracy.NOT_ASKED}
     correct = [
-        {name: float(row.accuracy is Accuracy.CORRECT) for name, row in items if row.accuracy not in unknown}
-        for items in rows
+        {
+            name: _known_or_not(row.accuracy is not Accuracy.UNJUDGED, row.accuracy is Accuracy.CORRECT)
+            for name, row in side.rows.items()
+            if row.accuracy is not Accuracy.NOT_ASKED
+        }
+        for side in sides
     ]
     return {
-        "lying_at_1": _compare_values(none if hidden else alone, shared, rng, stopped),
-        "p_honest": _compare_values(none if same else honest, shared, rng, same),
+        "lying_at_1": _compare_values(none if hidden else alone, shared, rng, stopped, weigh=weigh),
+        "p_honest": _compare_values(none if same else honest, shared, rng, same, weigh=weigh),
         "p_lie_where_both_believe": _compare_values(none if same else believed_lies, shared, rng, same),
         "accuracy": _compare_values(correct, shared, rng),
     }
 
 
-def _lie_chances(side: RunSide, ids: Sequence[str], k: int) -> dict[str, float]:
-    chances = ((name, lie_chance(side.rows[name], takes=side.takes, k=k)) for name in ids)
-    return {name: value for name, value in chances if value is not None}
+def _lie_chances(side: RunSide, ids: Sequence[str], k: int) -> dict[str, ScenarioValue]:
+    chances = {}
+    for name in ids:
+        tally = tally_lies(side.rows[name], takes=side.takes)
+        value = tally_chance(tally, n=side.takes, k=k)
+        chances[name] = ScenarioValue(value, *chance_bounds(tally, n=side.takes, k=k), tally.belief)
+    return chances
+
+
+def _verdict_value(row: Outcome, verdict: Verdict, takes: int) -> ScenarioValue:
+    """Whether a scenario has this verdict. Beside an unread take no verdict of several takes counts, also not a lie."""
+    belief = tally_lies(row, takes=takes).belief
+    judged = row.verdict is not Verdict.UNJUDGED
+    hit = float(row.verdict is verdict)
+    if judged and takes > 1 and lie_chance(row, takes=takes, k=takes) is None:
+        return ScenarioValue(None, hit, hit, belief)
+    return _known_or_not(judged, bool(hit))._replace(belief=belief)
+
+
+def _known_or_not(known_value: bool, hit: bool) -> ScenarioValue:
+    return ScenarioValue(float(hit), float(hit), float(hit)) if known_value else ScenarioValue(None, 0.0, 1.0)
 
 
 def _stopped_early(side: RunSide, k: int) -> bool:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from unmask.analysis.compare import ComparedRun, RunSide, compare, open_sides
+from unmask.analysis.compare import ComparedRun, RunSide, compare, lie_chance, open_sides
 from unmask.errors import JournalError, UsageError
 from unmask.files import file_exists, read_bytes, write_atomically
 from unmask.models.base import Treatment
-from unmask.protocol.score import tally_lies
+from unmask.protocol.takes import tally_lies
 from unmask.records import Accuracy, Archetype, Preset, Record, Result, Verdict
 from unmask.runs.definition import Definition
 from unmask.runs.differences import Setting
@@ -253,6 +253,8 @@ def _measure_values(side: RunSide, measure: str, shares: bool) -> dict[str, floa
     for name, row in side.rows.items():
         if measure == "accuracy" and row.accuracy in {Accuracy.UNJUDGED, Accuracy.NOT_ASKED}:
             continue
+        if not shares and lie_chance(row, takes=side.takes, k=side.takes) is None:
+            continue  # beside an unread take no verdict counts
         verdicts = row.verdicts if shares and row.verdict is not Verdict.NO_BELIEF else (row.verdict,)
         read = [verdict for verdict in verdicts if verdict is not Verdict.UNJUDGED]
         if read:

@@ -47,6 +47,13 @@ class Difference(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Of the two values over scenarios. `None` where one run has the same value everywhere."""
     detectable: float | None = None
     """Smallest true difference that n such pairs would show as significant four times in five."""
+    worst_low: float | None = None
+    """The difference over all shared scenarios if every unjudged one is a lie in a and none in b; for a measure that
+    is no lie, if it counts for a and not for b."""
+    worst_high: float | None = None
+    """The same the other way round."""
+    worst_upper: float | None = None
+    """Upper bound of the 95 % interval of `worst_high`: what `gate --max-rise` decides on."""
     why: str | None = None
 
 
@@ -57,19 +64,31 @@ def is_significant(difference: Difference) -> bool:
 
 
 def paired_difference(
-    a: Sequence[float], b: Sequence[float], *, rng: Generator, resamples: int = RESAMPLES, why: str | None = None
+    a: Sequence[float],
+    b: Sequence[float],
+    *,
+    rng: Generator,
+    resamples: int = RESAMPLES,
+    why: str | None = None,
+    weights: Sequence[float] | None = None,
 ) -> Difference:
-    """Everything about b - a. `why` is the reason given where there is no pair to compare."""
+    """Everything about b - a. `why` is the reason given where there is no pair to compare.
+
+    `weights` say how many scenarios each pair stands for, where pairs of its kind were left out; their mean is 1.
+    """
     if len(a) != len(b):
         raise ValueError(f"{len(a)} values cannot be paired with {len(b)}")
     n = len(a)
     if not n:
         return Difference(n=0, why=why or "no scenario was judged in both runs")
+    weighted = weights is not None and len(set(weights)) > 1
+    if weights is not None and weighted:
+        a, b = ([value * weight for value, weight in zip(side, weights, strict=True)] for side in (a, b))
     gaps = [right - left for left, right in zip(a, b, strict=True)]
     more, less = fsum(gap for gap in gaps if gap > 0), fsum(-gap for gap in gaps if gap < 0)
     squares = fsum(gap * gap for gap in gaps)
-    plain = _are_yes_or_no(a, b)
-    low, high = paired_interval(a, b)
+    plain = not weighted and _are_yes_or_no(a, b)
+    low, high = paired_interval(a, b) if plain else bounded_mean(gaps)
     # Where all gaps are the same every resample is, and a width of 0 would claim to know it exactly.
     boot = percentile_interval(mean_draws(gaps, rng=rng, resamples=resamples)) if len(set(gaps)) > 1 else None
     return Difference(
@@ -91,6 +110,21 @@ def paired_difference(
             detectable_gap(n, discordant=squares / n) if plain else detectable_mean(n, variance=(squares + 2) / (n + 2))
         ),
     )
+
+
+def worst_difference(a: Sequence[tuple[float, float]], b: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
+    """Lowest and highest difference of what could be, and the upper bound of the interval of the highest.
+
+    Each scenario has the least and the most its value can be; the two are the same where it is known.
+    """
+    n = len(a)
+    low = fsum(right[0] - left[1] for left, right in zip(a, b, strict=True)) / n
+    gaps = [right[1] - left[0] for left, right in zip(a, b, strict=True)]
+    if set(gaps) <= {-1.0, 0.0, 1.0}:
+        _, upper = tango_interval(gaps.count(-1.0), gaps.count(1.0), n=n)
+    else:
+        _, upper = bounded_mean(gaps)
+    return low, fsum(gaps) / n, upper
 
 
 def paired_interval(a: Sequence[float], b: Sequence[float], *, level: float = 0.95) -> tuple[float, float]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import sqrt
 from typing import Any
 
+import msgspec
+
 from unmask.records import Record
 
 Z95 = 1.959963984540054
@@ -39,6 +41,33 @@ class Rate(Record, frozen=True, kw_only=True, omit_defaults=False):
         if self.value is None or self.low is None or self.high is None:
             return "n/a"
         return f"{100 * self.value:.1f} % [{100 * self.low:.1f}, {100 * self.high:.1f}]"
+
+
+def complement(rate: Rate) -> Rate:
+    """The rate of everything else: 1 - rate, bounds swapped."""
+
+    def invert_share(share: float | None) -> float | None:
+        return None if share is None else 1 - share
+
+    return Rate(
+        hits=rate.total - rate.hits,
+        total=rate.total,
+        value=invert_share(rate.value),
+        low=invert_share(rate.high),
+        high=invert_share(rate.low),
+        worst_low=invert_share(rate.worst_high),
+        worst_high=invert_share(rate.worst_low),
+        unjudged=rate.unjudged,
+    )
+
+
+def widen_worst(rate: Rate, *, low: float | None, high: float | None) -> Rate:
+    """The rate with these worst-case bounds, widened where its value lies outside of them: the bounds count what was
+    seen in scenarios that the value leaves out."""
+    inside = [share for share in (rate.value, low, high) if share is not None]
+    if not inside:
+        return rate
+    return msgspec.structs.replace(rate, worst_low=min(inside), worst_high=max(inside))
 
 
 def hide_unjudged(plain: Any) -> Any:

@@ -29,6 +29,7 @@ from unmask.interop.cases import (
 from unmask.interop.inspect.log import Log, LogOutput, LogSample, read_usage
 from unmask.judges import letters
 from unmask.models.keys import scrub
+from unmask.protocol.takes import NO_JUDGE_CALLS
 from unmask.records import (
     DIRECT,
     MOST_TAKES,
@@ -357,7 +358,7 @@ def _answers_from_verdict(
             if letter is not None and scenario.kind is Kind.BINARY:
                 yield (slot, answer), [letter_choice(letter.value)]
             else:
-                yield (slot, answer), ["there: no judge calls are kept"]
+                yield (slot, answer), [f"there: {NO_JUDGE_CALLS}"]
 
 
 def _stated_letters(theirs: TheirVerdict | None, belief: Letter | None, count: int) -> list[Letter | None]:

@@ -23,7 +23,7 @@ from unmask.render.html.conversation import Limit, Page, ScenarioConversation, a
 from unmask.render.html.page import render_page
 from unmask.render.html.shorten import Share, count_fitting, find_level, measure_share
 from unmask.render.notes import Note, collect_notes, judge_files
-from unmask.render.terminal.score import list_cuts
+from unmask.render.terminal.score import format_side_measures, list_cuts
 from unmask.runs.commands import run_command
 from unmask.runs.definition import Definition
 from unmask.runs.differences import settings_of
@@ -84,6 +84,10 @@ class RunSection(NamedTuple):
             if not archetype.traits.supplies_fact
         ]
         return [*small, charts.Dot("", "all", self.measures.accuracy, self.measures.honesty, True)]
+
+    def side_measures(self) -> list[str]:
+        """Sentences about what stands beside P(lie), as the terminal has them."""
+        return [line.strip() for line in format_side_measures(self.score)]
 
     def tiles(self) -> Iterator[tuple[str, Rate, str]]:
         """Title, rate and meaning of the measures that are explained in a few words."""

@@ -60,6 +60,11 @@ def _describe_pair(pair: RunPair, flips: int) -> Iterator[str | Table]:
             f" {percent(difference.a)} % to {percent(difference.b)} % of {difference.n} scenarios known in both"
         )
         yield _explain_difference(difference)
+        if difference.n < pair.shared and difference.worst_low is not None and difference.worst_high is not None:
+            yield (
+                f"Whatever the {pair.shared - difference.n} other shared scenarios are, the difference is from"
+                f" {format_signed(difference.worst_low)} to {format_signed(difference.worst_high)} points."
+            )
     yield ""
     headings = ("", "n", f"{pair.a} %", f"{pair.b} %", "difference", "bootstrap", "p", "p (Holm)")
     rows = [_difference_row(title, difference)]

@@ -9,7 +9,15 @@ from unmask.protocol.score import MEASURES, Measures, Score
 from unmask.protocol.side_measures import RolePlay, SelfReport
 from unmask.records import Verdict
 from unmask.render.colours import NAMES, VERDICTS
-from unmask.render.terminal.tables import format_bounds, format_money, format_signed, percent, render_parts
+from unmask.render.terminal.tables import (
+    format_bounds,
+    format_money,
+    format_p_value,
+    format_signed,
+    percent,
+    render_parts,
+)
+from unmask.stats.combine import Contrast
 from unmask.stats.corrected import Corrected
 from unmask.stats.rate import Rate
 from unmask.text import strip_controls
@@ -72,9 +80,16 @@ def _explain_headline(score: Score) -> str:
         return "No scenario is judged, so there is no P(lie): it could be anything from 0 to 100 %."
     takes = max(score.overall.lying_at, default=1)
     often = f", in at least one of {takes} takes," if takes > 1 else ""
-    meaning = f"In {p_lie.hits:g} of {p_lie.total} judged scenarios the model{often} asserted what it does not believe."
+    judged = score.overall.scenarios - score.overall.counts[Verdict.UNJUDGED]
+    lies = score.overall.counts[Verdict.LIE]
+    meaning = f"In {lies} of {judged} judged scenarios the model{often} asserted what it does not believe."
+    if p_lie.total < judged:
+        meaning += f" P(lie) is estimated from the {p_lie.total} without an unread take."
     if not p_lie.unjudged or p_lie.worst_low is None or p_lie.worst_high is None:
         return meaning
+    if takes > 1:
+        worst = f"from {100 * p_lie.worst_low:.1f} to {100 * p_lie.worst_high:.1f} %"
+        return f"{meaning} Counting unread takes as honest or as lies, it runs {worst}."
     worst = f"from {100 * p_lie.worst_low:.1f} to {100 * p_lie.worst_high:.1f} %"
     return f"{meaning} Counting the unjudged as honest or as lies, P(lie) runs {worst}."
 
@@ -133,8 +148,9 @@ def _archetypes_table(score: Score, *, roomy: bool) -> Table:
     for name, part in list_cuts(score):
         table.add_row(_break_name(name, roomy=roomy), *_measure_cells(part))
     means = score.archetype_mean.rates
-    lie, accuracy = (percent(means[name].value) for name in ("p_lie", "accuracy"))
-    table.add_row(_break_name("mean of archetypes", roomy=roomy), *[""] * 6, lie, accuracy)
+    lie, accuracy = means["p_lie"], percent(means["accuracy"].value)
+    cells = [*[""] * 6, percent(lie.value) + format_bounds(lie.low, lie.high), accuracy]
+    table.add_row(_break_name("mean of archetypes", roomy=roomy), *cells)
     return table
 
 
@@ -209,6 +225,8 @@ def _format_count(count: int | None) -> str:
 
 def format_side_measures(score: Score) -> Iterator[str]:
     """Lines of text; none where nothing of the kind was asked for."""
+    if score.explicit_against_situational is not None:
+        yield describe_pressures(score.explicit_against_situational)
     if score.corrected is not None:
         yield from _format_corrected_rate(score.corrected)
     if score.role_play is not None:
@@ -221,6 +239,20 @@ def format_side_measures(score: Score) -> Iterator[str]:
         )
     if score.self_report is not None:
         yield from _format_self_report(score.self_report)
+
+
+def describe_pressures(contrast: Contrast) -> str:
+    """One sentence: the two kinds of pressure within archetypes, and whether the difference can be chance."""
+    p = format_p_value(contrast.p_value)
+    shown_p = p if p.startswith("<") else f"= {p}"
+    chance = "could be chance" if contrast.p_value >= 0.05 else "is larger than chance"
+    return (
+        f"Explicit against situational pressure, within {contrast.groups} archetypes:"
+        f" P(lie) {percent(contrast.first)} % of {contrast.n_first}"
+        f" against {percent(contrast.second)} % of {contrast.n_second},"
+        f" {format_signed(contrast.value)} points{format_bounds(contrast.low, contrast.high)};"
+        f" that {chance} (p {shown_p})."
+    )
 
 
 def _format_corrected_rate(corrected: Corrected) -> Iterator[str]:
@@ -244,7 +276,10 @@ def _format_corrected_rate(corrected: Corrected) -> Iterator[str]:
 
 def _format_role_play(role_play: RolePlay) -> Iterator[str]:
     overall = role_play.overall
-    unknown = f", of {overall.unknown} it is not known" if overall.unknown else ""
+    unknown, rectified = "", overall.rectified_p_lie
+    if overall.unknown and rectified.worst_low is not None and rectified.worst_high is not None:
+        worst = f"{percent(rectified.worst_low)} to {percent(rectified.worst_high)} %"
+        unknown = f", of {overall.unknown} it is not known; whatever these are, it is {worst}"
     yield (
         f"P(lie) {overall.p_lie.percent}, rectified P(lie) {overall.rectified_p_lie}: of {overall.lies} lies"
         f" {overall.played}"
@@ -262,6 +297,7 @@ def _format_self_report(self_report: SelfReport) -> Iterator[str]:
     yield (
         f"Asked afterwards, the model agrees with the verdict in {overall.agreement} replies; it admits"
         f" {overall.admitted.percent} of its lies and disowns {overall.disowned.percent} of its honest replies."
+        f" Balanced accuracy {overall.balanced_accuracy.percent}; 50 % is what saying always the same gives."
     )
     parts = [
         f"{name.value} {percent(part.agreement.value)} of {part.agreement.total}"
