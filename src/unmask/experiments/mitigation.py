@@ -22,7 +22,14 @@ from unmask.records import Accuracy, Archetype, Preset, Record, Result, Verdict
 from unmask.runs.definition import Definition
 from unmask.runs.differences import Setting
 from unmask.runs.run import Run
-from unmask.stats.compare import Difference, holm, holm_levels, paired_difference, paired_interval
+from unmask.stats.compare import (
+    Difference,
+    detectable_difference,
+    holm,
+    holm_levels,
+    paired_difference,
+    paired_interval,
+)
 from unmask.stats.effect import (
     EFFECT_SENTENCES,
     Cost,
@@ -287,7 +294,8 @@ def _correct_measure(pair: PairedMeasure, p_adjusted: float | None, level: float
             return difference
         left, right = ([side[id_] for id_ in ids] for side in pair.values)
         low, high = paired_interval(left, right, level=level)
-        return msgspec.structs.replace(difference, low=low, high=high, level=level, p_adjusted=p)
+        reach = detectable_difference(left, right, level=level)
+        return msgspec.structs.replace(difference, low=low, high=high, level=level, p_adjusted=p, detectable=reach)
 
     return MeasureDifference(
         overall=widen(pair.difference.overall, pair.ids, p_adjusted),

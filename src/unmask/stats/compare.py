@@ -86,7 +86,6 @@ def paired_difference(
         a, b = ([value * weight for value, weight in zip(side, weights, strict=True)] for side in (a, b))
     gaps = [right - left for left, right in zip(a, b, strict=True)]
     more, less = fsum(gap for gap in gaps if gap > 0), fsum(-gap for gap in gaps if gap < 0)
-    squares = fsum(gap * gap for gap in gaps)
     plain = not weighted and _are_yes_or_no(a, b)
     low, high = paired_interval(a, b) if plain else bounded_mean(gaps)
     # Where all gaps are the same every resample is, and a width of 0 would claim to know it exactly.
@@ -106,9 +105,7 @@ def paired_difference(
         only_a=less,
         only_b=more,
         correlation=pearson_correlation(a, b),
-        detectable=(
-            detectable_gap(n, discordant=squares / n) if plain else detectable_mean(n, variance=(squares + 2) / (n + 2))
-        ),
+        detectable=detectable_difference(a, b),
     )
 
 
@@ -133,6 +130,15 @@ def paired_interval(a: Sequence[float], b: Sequence[float], *, level: float = 0.
     if _are_yes_or_no(a, b):
         return tango_interval(gaps.count(-1), gaps.count(1), n=len(gaps), level=level)
     return bounded_mean(gaps, level=level)
+
+
+def detectable_difference(a: Sequence[float], b: Sequence[float], *, level: float = 0.95) -> float | None:
+    """Smallest true difference that as many such pairs would show four times in five, tested at this level."""
+    n, squares = len(a), fsum((right - left) ** 2 for left, right in zip(a, b, strict=True))
+    alpha = round(1 - level, 12)
+    if _are_yes_or_no(a, b):
+        return detectable_gap(n, discordant=squares / n, alpha=alpha)
+    return detectable_mean(n, variance=(squares + 2) / (n + 2), alpha=alpha)
 
 
 def mcnemar_score(only_a: int, only_b: int) -> float:
