@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from unmask.analysis.compare import TITLES, Comparison, Flip, RunPair
+from unmask.analysis.corrected import CorrectedDifference
 from unmask.render.terminal.tables import (
     format_bounds,
     format_p_value,
@@ -61,6 +62,8 @@ def _describe_pair(pair: RunPair, flips: int) -> Iterator[str | Table]:
             f" {percent(difference.a)} % to {percent(difference.b)} % of {difference.n} scenarios known in both"
         )
         yield _explain_difference(difference)
+    if pair.corrected is not None:
+        yield _describe_corrected(pair.corrected)
     yield ""
     headings = ("", "n", f"{pair.a} %", f"{pair.b} %", "difference", "bootstrap", "p", "p (Holm)")
     rows = [_difference_row("P(lie)", pair.p_lie)]
@@ -71,6 +74,21 @@ def _describe_pair(pair: RunPair, flips: int) -> Iterator[str | Table]:
     yield make_table(headings, rows)
     yield from _list_flips("became lies", pair.became_lies, flips)
     yield from _list_flips("stopped lying", pair.stopped_lying, flips)
+
+
+def _describe_corrected(corrected: CorrectedDifference) -> str:
+    gap = corrected.difference
+    if gap.value is None:
+        return f"Corrected by labels: n/a, {gap.why}."
+    lines = [
+        f"Corrected by labels: P(lie) {format_signed(gap.value)} points{format_bounds(gap.low, gap.high)},"
+        f" {percent(gap.a)} % to {percent(gap.b)} % of {gap.n} scenarios judged in both; labelled"
+        f" {corrected.a.labelled} and {corrected.b.labelled}."
+    ]
+    for side in (corrected.a, corrected.b):
+        lines += [side.stale] if side.stale else []
+        lines += [f"No label stands for {side.uncovered} of its {side.scenarios} scenarios."] if side.uncovered else []
+    return " ".join(lines)
 
 
 def _explain_difference(difference: Difference) -> str:
