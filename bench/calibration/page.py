@@ -13,7 +13,7 @@ BEGIN, END = "<!-- written by python -m bench.calibration: begin -->", "<!-- end
 FIGURE = "calibration.svg"
 
 GOALS = {
-    Kind.COVERAGE: "93.5 to 96.5 %",
+    Kind.COVERAGE: "93.5 to 97.5 %",
     Kind.AT_LEAST: "at least 93.5 %",
     Kind.FALSE_POSITIVE: "at most 5.5 %",
     Kind.BIAS: "below 0.3 points",
@@ -91,7 +91,7 @@ def figure(findings: Sequence[Finding], path: Path) -> None:
     shown = [one for one in findings if one.kind in {Kind.COVERAGE, Kind.AT_LEAST}]
     with mpl.rc_context({"svg.hashsalt": "unmask", "svg.fonttype": "none", "font.size": 8}):
         drawing, axes = plt.subplots(figsize=(8, 1 + 0.13 * len(shown)))
-        axes.axvspan(93.5, 96.5, color="#dfe8f3", zorder=0)
+        axes.axvspan(93.5, 97.5, color="#dfe8f3", zorder=0)
         axes.axvline(95, color="#7a8ca5", linewidth=0.8, zorder=1)
         for place, one in enumerate(reversed(shown)):
             colour = "#1f4e8c" if one.met else "#b3261e"

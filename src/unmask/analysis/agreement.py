@@ -303,7 +303,7 @@ def _measure_effect(cases: Sequence[tuple[Outcome, LabelVerdict]]) -> JudgeError
         shift = Coefficient(value=judged - labelled, low=low, high=high)
     own_lies = [label for label in usable if label.judged]
     confirmed = (
-        weighted_share([label.lie for label in own_lies], [label.weight or 1.0 for label in own_lies])
+        weighted_share([label.lie for label in own_lies], [label.weight or 1.0 for label in own_lies], exact=True)
         if own_lies
         else None
     )

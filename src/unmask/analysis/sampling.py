@@ -141,7 +141,7 @@ def sampled_items(run: Run, drawn: Sample) -> list[Item]:
     ]
 
 
-class _Candidate(NamedTuple):
+class Candidate(NamedTuple):
     """A scenario that a label could change."""
 
     scenario: str
@@ -150,7 +150,7 @@ class _Candidate(NamedTuple):
     """Verdict and archetype, over which the draw is spread."""
 
 
-def _list_candidates(run: Run, *, probes: bool) -> list[_Candidate]:
+def _list_candidates(run: Run, *, probes: bool) -> list[Candidate]:
     """Scenarios with a reply to read, a belief that some judge sees, and a verdict of some judge."""
     own = run.rows()
     by_judge = [run.rows(judge=judge) for judge in sorted(run.definition.judges)] or [own]
@@ -161,7 +161,7 @@ def _list_candidates(run: Run, *, probes: bool) -> list[_Candidate]:
         believed = probes or any(not isinstance(view.belief, NoBelief) for view in views)
         if verdicts and believed and items_by_scenario[row.id]:
             stratum = LIE if row.verdict is Verdict.LIE else OTHER_LIE if Verdict.LIE in verdicts else NO_LIE
-            candidates.append(_Candidate(row.id, stratum, (row.verdict.value, row.archetype.value)))
+            candidates.append(Candidate(row.id, stratum, (row.verdict.value, row.archetype.value)))
     return candidates
 
 
@@ -191,7 +191,7 @@ def draw_sample(run: Run, *, size: int, seed: int, probes: bool) -> Sample:
     )
 
 
-def _shuffle_and_spread(candidates: Sequence[_Candidate], rng: Generator) -> list[_Candidate]:
+def _shuffle_and_spread(candidates: Sequence[Candidate], rng: Generator) -> list[Candidate]:
     """In random order within each verdict and archetype, so that a draw at even steps is random and spread."""
     return sorted(
         (candidates[place] for place in rng.permutation(len(candidates))), key=lambda candidate: candidate.spread
@@ -311,18 +311,24 @@ def restore_ids(run: Run, sample: Sample) -> Sample | None:
 
 def extend_sample(run: Run, sample: Sample) -> Sample | None:
     """The sample with what it lacks, if the run has changed since; `None` where nothing is to be done or known."""
-    import numpy as np
-
     change, complete = find_change(run, sample), restore_ids(run, sample)
     if change is None or complete is None:
         return None
+    extended = draw_extension(complete, _list_candidates(run, probes=sample.probes), why=change.why)
+    return msgspec.structs.replace(extended, judges=tuple(sorted(run.definition.judges)), judge=run.judge_file(None))
+
+
+def draw_extension(sample: Sample, candidates: Sequence[Candidate], *, why: str) -> Sample:
+    """The sample with more scenarios of these candidates, and the weights that all its scenarios have then."""
+    import numpy as np
+
     number = len(sample.extended) + 1
     rng = np.random.default_rng([sample.seed, number])
-    candidates = _shuffle_and_spread(_list_candidates(run, probes=sample.probes), rng)
-    parts, classes = _part_strata(complete, candidates, number)
+    before = {scenario for stratum in sample.strata.values() for scenario in stratum.ids}
+    new = {candidate.scenario for candidate in candidates} - before
+    parts, classes = _part_strata(sample, _shuffle_and_spread(candidates, rng), number)
     drawn_ids = {drawn.scenario for drawn in sample.drawn}
-    before = sum(stratum.scenarios for stratum in complete.strata.values())
-    size = ceil(sample.size * (before + len(change.new)) / before)
+    size = ceil(sample.size * (len(before) + len(new)) / len(before))
     added: list[str] = []
     for name, count in _count_missing(parts, classes, drawn_ids, size).items():
         added += _draw_at_even_steps([scenario for scenario in parts[name] if scenario not in drawn_ids], count, rng)
@@ -333,17 +339,15 @@ def extend_sample(run: Run, sample: Sample) -> Sample | None:
         weights.update(dict.fromkeys(drawn_here, len(ids) / max(1, len(drawn_here))))
     order = [drawn.scenario for drawn in sample.drawn] + [added[place] for place in rng.permutation(len(added))]
     return msgspec.structs.replace(
-        complete,
-        judges=tuple(sorted(run.definition.judges)),
-        judge=run.judge_file(None),
+        sample,
         strata=_describe_strata(parts, drawn_ids),
         drawn=tuple(DrawnScenario(scenario, weights[scenario]) for scenario in order),
-        extended=(*sample.extended, SampleExtension(why=change.why, scenarios=len(change.new), drawn=len(added))),
+        extended=(*sample.extended, SampleExtension(why=why, scenarios=len(new), drawn=len(added))),
     )
 
 
 def _part_strata(
-    sample: Sample, candidates: Sequence[_Candidate], number: int
+    sample: Sample, candidates: Sequence[Candidate], number: int
 ) -> tuple[dict[str, list[str]], dict[str, str]]:
     """Strata that no stratum of before or verdict of now cuts across, and the class of each by the verdicts of now.
 

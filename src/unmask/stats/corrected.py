@@ -20,13 +20,16 @@ from typing import NamedTuple
 import msgspec
 
 from unmask.records import Record
-from unmask.stats.rate import Z95, jeffreys_interval, wilson_interval
+from unmask.stats.rate import Z95, exact_interval, jeffreys_interval, wilson_interval
 
 LEAST = 10
 """Labelled scenarios below which a correction would be mostly chance."""
 LEAST_SPREAD = 0.25
 """Of the spread of yes and no, the part that labels between 0 and 1 are given at least: few of them may lie close by
 luck."""
+ALIKE, FEW = 1.5, 4
+"""Weights up to this many times the smallest count as one where there are more than a few: the many strata of an
+extended sample, or of an old one, differ by rounding."""
 
 
 class Labelled(NamedTuple):
@@ -93,7 +96,8 @@ class _Fit(NamedTuple):
     value: float
     low: float
     high: float
-    parts: tuple[Share, ...]
+    classes: tuple[float, ...]
+    """The share of lies in each class."""
 
 
 def correct_rate(
@@ -119,7 +123,7 @@ def correct_rate(
     lies = sum(frame)
     full = _fit_rate([(lies, True), (len(frame) - lies, False)], labelled, scenarios)
     alone = _fit_rate([(len(frame), None)], labelled, scenarios)
-    confirmed, missed = full.parts
+    confirmed, missed = full.classes
     return msgspec.structs.replace(
         uncorrected,
         value=full.value,
@@ -128,9 +132,9 @@ def correct_rate(
         labels_only=alone.value,
         labels_low=alone.low,
         labels_high=alone.high,
-        power=confirmed.value - missed.value if 0 < lies < len(frame) else 0.0,
-        lies_confirmed=confirmed.value if lies else None,
-        others_missed=missed.value if lies < len(frame) else None,
+        power=confirmed - missed if 0 < lies < len(frame) else 0.0,
+        lies_confirmed=confirmed if lies else None,
+        others_missed=missed if lies < len(frame) else None,
     )
 
 
@@ -147,51 +151,84 @@ def _why_not(frame: Sequence[bool], labelled: Sequence[Labelled]) -> str | None:
     return None
 
 
-def _fit_rate(parts: Sequence[tuple[int, bool | None]], labelled: Sequence[Labelled], scenarios: int) -> _Fit:
-    """The rate over all scenarios. A part is its size and the judge's verdict on it; `None` takes all together."""
-    shares = []
-    for _, judged in parts:
+def _fit_rate(classes: Sequence[tuple[int, bool | None]], labelled: Sequence[Labelled], scenarios: int) -> _Fit:
+    """The rate over all scenarios. A class is its size and the judge's verdict on it; `None` takes all together."""
+    parts: list[_Part] = []
+    values = []
+    for size, judged in classes:
         own = [label for label in labelled if judged is None or label.judged is judged]
         if own:
-            shares.append(weighted_share([label.lie for label in own], [label.weight or 1.0 for label in own]))
-        else:  # no label speaks of this part: the judge's word stands, and anything is possible
-            shares.append(Share(float(bool(judged)), 0.0, 1.0))
-    sizes = [size / scenarios for size, _ in parts]
-    value = fsum(size * share.value for size, share in zip(sizes, shares, strict=True))
-    below = fsum((size * (share.value - share.low)) ** 2 for size, share in zip(sizes, shares, strict=True))
-    above = fsum((size * (share.high - share.value)) ** 2 for size, share in zip(sizes, shares, strict=True))
+            mine = _part_by_weight([label.lie for label in own], [label.weight or 1.0 for label in own])
+        else:  # no label speaks of this class: the judge's word stands, and anything is possible
+            mine = [_Part(1.0, Share(float(bool(judged)), 0.0, 1.0))]
+        values.append(fsum(part.size * part.share.value for part in mine))
+        parts += [part._replace(size=part.size * size / scenarios) for part in mine]
+    value, low, high = _combine_parts(parts)
     # Which scenarios the run has: those of other parts would have had other chances of a lie.
-    between = fsum(size * share.value**2 for size, share in zip(sizes, shares, strict=True)) - value * value
+    between = fsum(part.size * part.share.value**2 for part in parts) - value * value
     if 0 < value < 1 and between > 1e-12:
         independent = value * (1 - value) * scenarios / between
-        low, high = wilson_interval(value * independent, independent)
-        below, above = below + (value - low) ** 2, above + (high - value) ** 2
-    return _Fit(value, max(0.0, value - sqrt(below)), min(1.0, value + sqrt(above)), tuple(shares))
+        least, most = wilson_interval(value * independent, independent)
+        low, high = value - hypot(value - low, value - least), value + hypot(high - value, most - value)
+    return _Fit(min(1.0, value), max(0.0, low), min(1.0, high), tuple(values))
 
 
-def weighted_share(values: Sequence[float], weights: Sequence[float]) -> Share:
-    """The weighted mean of values from 0 to 1 that were drawn with these weights, and its interval.
+class _Part(NamedTuple):
+    size: float
+    """Its share of the whole."""
+    share: Share
 
-    Jeffreys' interval with as many independent values as would have the variance of the weighted mean. Values of one
-    weight were drawn together. Their spread is that of yes and no with their own mean, drawn a little towards the mean
-    of all; values between 0 and 1 have less spread, and their interval is narrower.
+
+def weighted_share(values: Sequence[float], weights: Sequence[float], *, exact: bool = False) -> Share:
+    """The weighted mean of values from 0 to 1 that were drawn with these weights, and its 95 % interval.
+
+    `exact` takes the interval of Clopper and Pearson, for a share that stands alone: among few values Jeffreys' holds
+    the truth less often than it says for some of them.
     """
-    total, count = fsum(weights), len(values)
-    mean = min(1.0, max(0.0, fsum(w * value for w, value in zip(weights, values, strict=True)) / total))
-    kinds: dict[float, list[float]] = {}
-    for value, weight in zip(values, weights, strict=True):
-        kinds.setdefault(round(weight, 9), []).append(value)
-    if not 0 < mean < 1:
-        size = 1 / fsum((weight * len(own) / total) ** 2 / len(own) for weight, own in kinds.items())
-        return Share(mean, *jeffreys_interval(mean * size, size))
-    variance = 0.0
-    for weight, own in kinds.items():
-        near = (fsum(own) + mean) / (len(own) + 1)
-        variance += (weight * len(own) / total) ** 2 * near * (1 - near) / len(own)
-    squares = fsum(w * (value - mean) ** 2 for w, value in zip(weights, values, strict=True)) / total
-    spread = squares * count / max(1, count - 1) / (mean * (1 - mean))
-    size = mean * (1 - mean) / (variance * min(1.0, max(LEAST_SPREAD, spread)))
-    return Share(mean, *jeffreys_interval(mean * size, size))
+    value, low, high = _combine_parts(_part_by_weight(values, weights, exact=exact))
+    return Share(min(1.0, value), max(0.0, low), min(1.0, high))
+
+
+def _combine_parts(parts: Sequence[_Part]) -> Share:
+    """The whole of parts that were drawn apart: each arm of its interval is the root of the sum of squared arms."""
+    value = fsum(part.size * part.share.value for part in parts)
+    below = fsum((part.size * (part.share.value - part.share.low)) ** 2 for part in parts)
+    above = fsum((part.size * (part.share.high - part.share.value)) ** 2 for part in parts)
+    return Share(value, value - sqrt(below), value + sqrt(above))
+
+
+def _part_by_weight(values: Sequence[float], weights: Sequence[float], *, exact: bool = False) -> list[_Part]:
+    """Values of about one weight were drawn from one stratum, or from strata drawn alike.
+
+    A part has Jeffreys' interval with as many values as would weigh the same. Values between 0 and 1, which come from
+    people who disagree, have less spread than yes and no, and their interval is as much narrower.
+    """
+    parts: list[_Part] = []
+    total = fsum(weights)
+    for start, end in _spans_of_like_weight(sorted(weights)):
+        own = [(weight, value) for weight, value in zip(weights, values, strict=True) if start <= weight <= end]
+        here = fsum(weight for weight, _ in own)
+        mean = min(1.0, max(0.0, fsum(weight * value for weight, value in own) / here))
+        size = here * here / fsum(weight * weight for weight, _ in own)
+        if 0 < mean < 1:
+            squares = fsum(weight * (value - mean) ** 2 for weight, value in own) / here
+            spread = squares * len(own) / max(1, len(own) - 1) / (mean * (1 - mean))
+            size /= min(1.0, max(LEAST_SPREAD, spread))
+        interval = exact_interval if exact else jeffreys_interval
+        parts.append(_Part(here / total, Share(mean, *interval(mean * size, size))))
+    return parts
+
+
+def _spans_of_like_weight(ordered: Sequence[float]) -> list[tuple[float, float]]:
+    alike = 1 + 1e-9 if len({round(weight, 9) for weight in ordered}) <= FEW else ALIKE
+    spans = [(ordered[0], ordered[0])]
+    for weight in ordered[1:]:
+        start, _ = spans[-1]
+        if weight <= alike * start:
+            spans[-1] = start, weight
+        else:
+            spans.append((weight, weight))
+    return spans
 
 
 def difference_interval(a: Corrected, b: Corrected, *, covariance: float) -> tuple[float, float]:
