@@ -293,7 +293,7 @@ def recall_interval(labelled: Sequence[Labelled]) -> Share | None:
         own = [label for label in labelled if label.judged is judged]
         if own:
             weights = [label.weight or 1.0 for label in own]
-            share, total = weighted_share([label.lie for label in own], weights), fsum(weights)
+            share, total = weighted_share([label.lie for label in own], weights, exact=True), fsum(weights)
             amounts[judged] = Share(share.value * total, share.low * total, share.high * total)
     both, missed = amounts[True], amounts[False]
     if both.value + missed.value <= 0:
