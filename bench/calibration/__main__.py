@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 
-from bench.calibration import comparisons, decisions, judges, page, rates, unread, whole
+from bench.calibration import comparisons, decisions, judges, labellers, page, rates, unread, whole
 from bench.calibration.found import Finding, Setting, measured
 from unmask import __version__
 
@@ -18,6 +18,7 @@ def settings() -> list[Setting]:
         *rates.settings(),
         *comparisons.settings(),
         *judges.settings(),
+        *labellers.settings(),
         *unread.settings(),
         *decisions.settings(),
         *whole.settings(),

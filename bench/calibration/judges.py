@@ -9,15 +9,15 @@ from typing import NamedTuple
 import numpy as np
 
 from bench.calibration.found import Kind, Rng, Seen, Setting, covers
-from unmask.analysis.sampling import draw_scenarios
+from unmask.analysis.sampling import LIE, NO_LIE, OTHER_LIE, draw_scenarios
 from unmask.stats.agree import Pair, measure_agreement
-from unmask.stats.corrected import Labelled, correct_rate, shift_interval
+from unmask.stats.corrected import Labelled, correct_rate, recall_interval, shift_interval, weighted_share
 
 LETTERS = ("A", "B", "C", "D")
 
 
 class Judge(NamedTuple):
-    """Chances of error, and of a second judge's that only tells where to look."""
+    """Chances of error, and of a second judge's, whose lies are drawn too."""
 
     false: float
     """That what is no lie is called one."""
@@ -28,7 +28,7 @@ class Judge(NamedTuple):
 class Design(NamedTuple):
     scenarios: int
     labels: int
-    oversample: bool = False
+    two_judges: bool = False
 
 
 def settings() -> Iterator[Setting]:
@@ -43,7 +43,7 @@ def settings() -> Iterator[Setting]:
         (0.5, Judge(0.3, 0.1), Design(1000, 60)),
     )
     for lie, judge, design in worlds:
-        how = ", disagreement oversampled" if design.oversample else ""
+        how = ", two judges" if design.two_judges else ""
         name = (
             f"{design.labels} of {design.scenarios} labelled{how};"
             f" lies {lie}, false {judge.false}, missed {judge.missed}"
@@ -60,7 +60,7 @@ def _corrected(lie: float, judge: Judge, design: Design, rng: Rng) -> Iterator[S
     count = int(rng.binomial(design.scenarios, 0.9))
     true = rng.random(count) < lie
     judged, second = (_misread(true, judge, rng), _misread(true, Judge(judge.second, judge.second), rng))
-    labelled = _drawn(true, judged, judged != second, design, rng)
+    labelled = _drawn(true, judged, second, design, rng)
     found = correct_rate([bool(one) for one in judged], labelled, certain=design.scenarios - count)
     truth = 0.9 * lie
     if found.value is None or found.raw is None or found.labels_only is None:
@@ -69,10 +69,21 @@ def _corrected(lie: float, judge: Judge, design: Design, rng: Rng) -> Iterator[S
     yield covers("P(lie) from labels alone", (found.labels_low, found.labels_high), truth)
     yield Seen("corrected P(lie)", Kind.BIAS, found.value - truth)
     yield Seen("raw P(lie), off by", Kind.REFERENCE, found.raw - truth)
-    gaps = [int(one.judged) - int(one.lie) for one in labelled]
     shift = (1 - lie) * judge.false - lie * judge.missed
-    interval = shift_interval(gaps, [one.weight or 1.0 for one in labelled])
-    yield covers("shift of P(lie) among the labelled", interval, shift)
+    yield covers("shift of P(lie) among the labelled", shift_interval(labelled), shift)
+    yield from _errors(labelled, lie, judge)
+
+
+def _errors(labelled: list[Labelled], lie: float, judge: Judge) -> Iterator[Seen]:
+    """Precision and recall as `agree` gives them. Where a sample has nothing to go by there is no interval."""
+    seen = lie * (1 - judge.missed)
+    own = [one for one in labelled if one.judged]
+    if own:
+        precision = weighted_share([one.lie for one in own], [one.weight or 1.0 for one in own], exact=True)
+        yield covers("precision", precision[1:], seen / (seen + (1 - lie) * judge.false), at_least=True)
+    recall = recall_interval(labelled)
+    if recall is not None:
+        yield covers("recall", recall[1:], 1 - judge.missed, at_least=True)
 
 
 def _misread(true: np.ndarray, judge: Judge, rng: Rng) -> np.ndarray:
@@ -80,15 +91,15 @@ def _misread(true: np.ndarray, judge: Judge, rng: Rng) -> np.ndarray:
     return np.asarray(true ^ wrong)
 
 
-def _drawn(true: np.ndarray, judged: np.ndarray, differ: np.ndarray, design: Design, rng: Rng) -> list[Labelled]:
-    """The sample `unmask label` would draw, from six archetypes."""
+def _drawn(true: np.ndarray, judged: np.ndarray, second: np.ndarray, design: Design, rng: Rng) -> list[Labelled]:
+    """The sample that `unmask label` draws."""
     strata: dict[str, list[str]] = {}
     for place in range(true.size):
-        split = ", judges differ" if design.oversample and differ[place] else ""
-        strata.setdefault(f"{place % 6}{split}", []).append(str(place))
+        other = OTHER_LIE if design.two_judges and second[place] else NO_LIE
+        strata.setdefault(LIE if judged[place] else other, []).append(str(place))
     drawn = draw_scenarios(strata, size=design.labels, rng=rng)
     return [
-        Labelled(bool(true[place]), bool(judged[place]), one.weight) for one in drawn for place in (int(one.scenario),)
+        Labelled(float(true[place]), bool(judged[place]), one.weight) for one in drawn for place in (int(one.scenario),)
     ]
 
 
@@ -135,14 +146,12 @@ def _agreement(right: float, labels: int, takes: int, rng: Rng) -> Iterator[Seen
 
 
 def _weighted(right: float, labels: int, scenarios: int, rng: Rng) -> Iterator[Seen]:
-    """Disagreement with a second judge is drawn three times as often, and weighted back."""
+    """Half of the labels are of what the judge reads as B, which are its lies, and weighted back."""
     joint = _Joint.of(right)
     codes = rng.choice(16, size=scenarios, p=joint.cells.ravel())
-    wrong = codes // 4 != codes % 4
-    differ = rng.random(scenarios) < np.where(wrong, 0.8, 0.1)
     strata: dict[str, list[str]] = {}
     for place in range(scenarios):
-        strata.setdefault("0, judges differ" if differ[place] else "0", []).append(str(place))
+        strata.setdefault(LIE if codes[place] % 4 == 1 else NO_LIE, []).append(str(place))
     drawn = draw_scenarios(strata, size=labels, rng=rng)
     pairs = [
         Pair(LETTERS[codes[int(one.scenario)] // 4], LETTERS[codes[int(one.scenario)] % 4], one.scenario, one.weight)

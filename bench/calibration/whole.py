@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bench.calibration.found import Kind, Rng, Seen, Setting, covers
-from unmask.analysis.agreement import agree, corrected_p_lie
+from unmask.analysis.agreement import agree
+from unmask.analysis.corrected import corrected_p_lie
 from unmask.analysis.labels import open_writer
 from unmask.analysis.sampling import load_or_draw_sample, sampled_items
 from unmask.data.dataset import Dataset, content_hash

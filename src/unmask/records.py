@@ -542,6 +542,8 @@ class Label(Record, frozen=True, kw_only=True):
     note: str | None = None
     weight: float | None = None
     at: float | None = None
+    skipped: bool = False
+    """Whether the person looked at the reply and passed it over: then there is no reading."""
 
 
 # --- conclusions ------------------------------------------------------------------------------------------

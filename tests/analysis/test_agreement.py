@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.analysis.labelled import also_read, dataset, made
-from unmask.analysis.agreement import agree, corrected_p_lie
+from unmask.analysis.agreement import agree
+from unmask.analysis.corrected import corrected_p_lie
 from unmask.analysis.labels import open_writer
 from unmask.analysis.sampling import load_or_draw_sample, sampled_items
 from unmask.errors import DataError, UsageError
@@ -62,6 +63,13 @@ def test_planted_errors_are_counted(erring):
     assert (effect.recall.hits, effect.recall.total) == (7, 9)
 
 
+def test_all_labels_of_the_run_folder_count_without_a_flag(erring):
+    """And with names only those."""
+    first, second = tell(erring, "ann", range(10)), tell(erring, "bo", range(5, 15), wrong={5, 6})
+    assert {first, second} <= set(agree(erring).labels)
+    assert list(agree(erring, labels=[first]).labels) == [first]
+
+
 def test_letters_verdicts_and_figures_are_told_apart(erring):
     """34 binary replies by letter, 36 by verdict, two figures that meet."""
     found = side(erring, tell(erring, "all", range(36)))
@@ -90,10 +98,9 @@ def test_people_are_held_against_people(erring):
     assert found.among_labels.value == pytest.approx(pair.letters.alpha.value)
 
 
-def test_judges_have_a_matrix_without_any_label(erring):
+def test_judges_have_a_matrix(erring):
     """Every pair of judges, on whole scenarios."""
     found = agree(erring)
-    assert found.labels == {}
     assert len(found.among_judges) == 3
     pair = next(one for one in found.among_judges if {"scripted_second", "scripted_third"} == {one.a, one.b})
     assert pair.verdicts.n == 40
@@ -224,12 +231,12 @@ def test_too_few_labels_say_so(erring):
     assert found.raw == pytest.approx(10 / 40)
 
 
-def test_labels_of_one_class_give_no_number(erring):
-    """All honest: what the judge misses cannot be told."""
+def test_labels_of_one_class_give_a_number(erring):
+    """Nothing but honest replies: the rate is what the judge's unlabelled lies leave, and its interval is wide."""
     honest = [place for place in range(36) if place not in LIES]
     found = corrected_p_lie(erring, [tell(erring, "honest", honest)], judge="scripted/reads")
-    assert found.value is None
-    assert "one class only" in found.why
+    assert found.value == 0
+    assert found.high > 0.1
 
 
 def test_an_empty_file_of_labels_says_why_there_is_no_correction(erring, tmp_path):

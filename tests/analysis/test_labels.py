@@ -14,15 +14,16 @@ from tests.analysis.labelled import dataset, made
 from unmask.analysis.labels import (
     check_labels,
     export_items,
-    find_consensus,
     key_of,
     label_file,
     labellers,
     list_items,
     load_labels,
+    load_skips,
     open_writer,
     read_file,
     read_labels,
+    read_skips,
     substitute_labels,
 )
 from unmask.analysis.sampling import load_or_draw_sample, sampled_items
@@ -297,14 +298,30 @@ def test_a_file_may_hold_several_people(done, tmp_path):
     assert sorted(read_labels(done, [str(path)])) == ["ann", "bo", "crowd"]
 
 
-def test_consensus_needs_more_than_half():
-    """Two against one decide, one against one do not."""
-    a, b, c = (
-        {key_of(one): one for one in labels} for labels in ([label(0), label(1)], [label(0, "B"), label(1)], [label(0)])
-    )
-    found = find_consensus([a, b, c])
-    assert {key[0]: one.letter for key, one in found.items()} == {"s000": Letter.A, "s001": Letter.A}
-    assert ("s000", PRESSURED, 0) not in find_consensus([a, b])
+def test_all_stands_for_everybody_who_labelled_the_run(tmp_path):
+    """Unless somebody has that name; a run that nobody labelled says so."""
+    run = made(tmp_path / "run", dataset(3), lies={1})
+    with pytest.raises(UsageError, match="has no labels"):
+        read_labels(run, ["all"])
+    for who in ("ann", "bo"):
+        lines = open_writer(run, who)
+        lines.append(label(0, who=who))
+        lines.close()
+    assert sorted(read_labels(run, ["all"])) == ["ann", "bo"]
+
+
+def test_a_reply_passed_over_is_no_label(tmp_path):
+    """A skip is kept as a line of its own; a later label takes its place, and a file of labels may have both."""
+    run = made(tmp_path / "run", dataset(3), lies={1})
+    lines = open_writer(run, "ann")
+    for line in (label(0, None, skipped=True), label(1, None, skipped=True), label(1, "B")):
+        lines.append(line)
+    lines.close()
+    assert list(load_labels(run, "ann")) == [("s001", PRESSURED, 0)]
+    assert load_skips(run, "ann") == {("s000", PRESSURED, 0)}
+    assert list(read_labels(run, [str(label_file(run, "ann"))])["ann"]) == [("s001", PRESSURED, 0)]
+    assert read_skips(run, ["ann"]) == {("s000", PRESSURED, 0)}
+    assert "a letter or an interval" in told(run, label(0, "A", skipped=True))[0]
 
 
 def test_labels_take_the_place_of_readings_and_of_nothing_else():

@@ -12,7 +12,7 @@ from unmask.analysis.sampling import allocate_sizes, draw_scenarios, load_or_dra
 from unmask.errors import UsageError
 from unmask.records import Archetype
 
-sizes = st.dictionaries(st.sampled_from(["a", "b", "c", "a, judges differ", "b, judges differ"]), st.integers(1, 200))
+sizes = st.dictionaries(st.sampled_from(["lie", "lie by another judge", "a", "b", "c"]), st.integers(1, 200))
 
 
 @settings(deadline=None)
@@ -40,10 +40,25 @@ def test_weights_add_up_to_the_scenarios_there_are(counts, size, seed):
         assert sum(held) == pytest.approx(len(ids))
 
 
-def test_disagreement_is_drawn_more_often():
-    """A scenario on which judges differ has about three times the chance."""
-    found = allocate_sizes({"a": 400, "a, judges differ": 50}, 110)
-    assert 2.5 < (found["a, judges differ"] / 50) / (found["a"] / 400) < 3.5
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ((30, 900), (30, 120)),
+        ((400, 500), (75, 75)),
+        ((800, 40), (110, 40)),
+        ((0, 900), (0, 150)),
+    ],
+)
+def test_half_of_the_sample_are_lies_or_all_of_them(counts, expected):
+    """The judge's lies, then the others; what one side lacks the other gets."""
+    found = allocate_sizes({name: count for name, count in zip(("lie", "no lie"), counts, strict=True) if count}, 150)
+    assert (found.get("lie", 0), found["no lie"]) == expected
+
+
+def test_lies_of_another_judge_get_half_of_what_is_left():
+    """Of 150: 75 for the judge's own, 37 for another's."""
+    found = allocate_sizes({"lie": 200, "lie by another judge": 200, "no lie": 600}, 150)
+    assert found == {"lie": 75, "lie by another judge": 37, "no lie": 38}
 
 
 def test_too_small_a_sample_is_refused():
@@ -52,17 +67,29 @@ def test_too_small_a_sample_is_refused():
         allocate_sizes({"a": 5, "b": 5, "c": 5}, 2)
 
 
-def test_the_sample_of_a_run_oversamples_where_its_judges_differ(tmp_path):
-    """All of the few scenarios on which two judges differ are likely in it, with the smaller weight."""
+def test_the_sample_of_a_run_has_the_lies_of_its_judges(tmp_path):
+    """Half of it are lies by its judge; of the others, all four that only a second judge calls lies are drawn."""
     kinds = (Archetype.KNOWN_FACTS, Archetype.CONTINUATIONS)
     done = made(tmp_path / "run", dataset(60, archetypes=kinds), lies=set(range(0, 60, 3)), beliefless={58, 59})
     done = also_read(done, {1, 2, 4, 5}, name="scripted/second")
     found = load_or_draw_sample(done, size=24, seed=3)
-    assert found.strata["known_facts, judges differ"].scenarios == 2
-    assert sum(stratum.scenarios for stratum in found.strata.values()) == 58
+    assert {name: stratum.scenarios for name, stratum in found.strata.items()} == {
+        "lie": 20,
+        "lie by another judge": 4,
+        "no lie": 34,
+    }
+    assert [stratum.drawn for stratum in found.strata.values()] == [12, 4, 8]
     weights = {one.scenario: one.weight for one in found.drawn}
-    assert {"s002", "s004"} & set(weights)
-    assert min(weights.values()) < max(weights.values())
+    assert [weights[name] for name in ("s001", "s002", "s004", "s005")] == [1.0] * 4
+
+
+def test_all_lies_of_the_judge_are_drawn_where_they_are_few(tmp_path):
+    """Three of sixty: a draw of twenty by size alone would take one."""
+    done = made(tmp_path / "run", dataset(60), lies={7, 20, 41})
+    found = load_or_draw_sample(done, size=20)
+    weights = {one.scenario: one.weight for one in found.drawn}
+    assert [weights[name] for name in ("s007", "s020", "s041")] == [1.0, 1.0, 1.0]
+    assert found.strata["no lie"].drawn == 17
 
 
 def test_a_sample_is_drawn_once(tmp_path):

@@ -10,7 +10,16 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.golden_files import FOLDER
-from unmask.stats.corrected import LEAST, Labelled, correct_rate, shift_interval
+from unmask.stats.corrected import (
+    LEAST,
+    Corrected,
+    Labelled,
+    correct_rate,
+    difference_interval,
+    recall_interval,
+    shift_interval,
+    weighted_share,
+)
 
 PPI = json.loads((FOLDER / "ppi.json").read_text(encoding="utf-8"))
 labels = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=LEAST, max_size=40)
@@ -46,18 +55,21 @@ def test_its_own_choice_of_power_gives_nearly_the_same():
 
 
 def test_the_interval_is_about_as_wide_as_that_of_ppi_python():
-    """Ours is Wilson's, theirs normal: where theirs stays between 0 and 1, the widths differ by at most a quarter."""
+    """Theirs is normal. Where it stays between 0 and 1, ours is as wide on the middle, and wider by up to a half where
+    the labels show no error on one side: theirs takes that for knowing that there is none."""
     inside = [case for case in PPI["cases"] if 0 < case["low"] < case["high"] < 1]
     ratios = [(ours(case).high - ours(case).low) / (case["high"] - case["low"]) for case in inside]
     assert len(ratios) > 15
-    assert 0.95 < min(ratios) <= max(ratios) < 1.25
+    assert 0.9 < min(ratios) <= max(ratios) < 1.5
+    assert 0.97 < np.median(ratios) < 1.05
 
 
 @settings(deadline=None)
 @given(labels, st.lists(st.booleans(), min_size=5, max_size=80))
 def test_equal_weights_give_the_published_estimate(labelled, unlabelled):
-    """The regression form over all judged scenarios is the same number, wherever the power is inside 0 and 1."""
-    assume(len({lie for lie, _ in labelled}) == 2)
+    """The two shares put together are the same number, wherever both verdicts of the judge are labelled and the power
+    is inside 0 and 1."""
+    assume(len({judged for _, judged in labelled}) == 2)
     expected, power = published(labelled, unlabelled)
     assume(0 <= power <= 1 and 0 <= expected <= 1)
     frame = [judged for _, judged in labelled] + unlabelled
@@ -70,7 +82,6 @@ def test_equal_weights_give_the_published_estimate(labelled, unlabelled):
 @given(labels)
 def test_a_full_set_of_labels_needs_no_judge(labelled):
     """With every scenario labelled the corrected rate is that of the labels, whatever the judge says."""
-    assume(len({lie for lie, _ in labelled}) == 2)
     frame = [judged for _, judged in labelled]
     found = correct_rate(frame, [Labelled(lie, judged, 1.0) for lie, judged in labelled])
     assert found.value == pytest.approx(sum(lie for lie, _ in labelled) / len(labelled))
@@ -118,7 +129,6 @@ def test_scenarios_without_belief_stay_in_the_denominator():
         ([], [], "has read no reply"),
         ([True, False], [], "no scenario of this run is labelled"),
         ([True, False] * 9, [Labelled(True, True)], "only 1 scenario is labelled"),
-        ([True, False] * 9, [Labelled(False, True)] * 12, "one class only"),
         ([True, False] * 9, [Labelled(True, True, 2.0), Labelled(False, True)] * 6, "not one sample"),
     ],
 )
@@ -133,11 +143,11 @@ def test_too_little_gives_no_number_but_the_reason(frame, sample, reason):
 @given(labels, st.integers(0, 200))
 def test_the_interval_holds_its_value_and_stays_inside(labelled, more):
     """0 ≤ low ≤ value ≤ high ≤ 1."""
-    assume(len({lie for lie, _ in labelled}) == 2)
     frame = [judged for _, judged in labelled] + [False] * more
     found = correct_rate(frame, [Labelled(lie, judged) for lie, judged in labelled])
-    assert 0 <= found.low - 1e-9 <= found.value <= found.high + 1e-9
-    assert found.high <= 1
+    assert 0 <= found.low <= found.value + 1e-9
+    assert found.value - 1e-9 <= found.high <= 1
+    assert found.high - found.low > 0
 
 
 def test_errors_among_the_labelled_are_counted():
@@ -148,6 +158,64 @@ def test_errors_among_the_labelled_are_counted():
 
 
 def test_a_mean_of_nothing_but_zeros_still_has_an_interval():
-    """No error among twenty labels does not show that there is none."""
-    low, high = shift_interval([0] * 20)
-    assert low < 0 < high
+    """No error among twenty labels does not show that there is none, whether or not they weigh the same."""
+    for weights in ([1.0] * 20, [1.0] * 10 + [30.0] * 10):
+        labelled = [Labelled(place < 10, place < 10, weight) for place, weight in enumerate(weights)]
+        low, high = shift_interval(labelled)
+        assert low < 0 < high
+
+
+@pytest.mark.parametrize("lie", [0.0, 1.0])
+def test_labels_of_one_class_give_a_value_and_an_open_side(lie):
+    """Nothing but honest replies among forty labels: the rate is 0, and what was not seen bounds it."""
+    found = correct_rate([False] * 400, [Labelled(lie, False, 10.0)] * 40)
+    assert found.value == lie
+    assert found.high - found.low == pytest.approx(0.06, abs=0.005)
+
+
+def test_a_split_counts_as_its_mean():
+    """Half of the labellers see a lie in each of ten of forty replies: an eighth."""
+    labelled = [Labelled(0.5, True)] * 10 + [Labelled(0.0, False)] * 30
+    found = correct_rate([True] * 100 + [False] * 300, labelled)
+    assert found.value == pytest.approx(0.125)
+    assert (found.false_lies, found.missed_lies) == (0, 0)
+    assert (found.lies_confirmed, found.others_missed) == (0.5, 0.0)
+
+
+def test_where_no_lie_of_the_judge_is_labelled_its_word_stands_and_anything_is_possible():
+    """Twenty of two hundred are lies by the judge, and none of the forty labels is of these."""
+    found = correct_rate([True] * 20 + [False] * 180, [Labelled(0.0, False)] * 40)
+    assert found.value == pytest.approx(0.1)
+    assert found.low == pytest.approx(0.0, abs=0.01)
+    assert found.high > 0.1
+
+
+def test_the_share_of_weighted_values_is_jeffreys_for_equal_weights():
+    """Against the quantiles of the beta distribution; with weights the value moves and the interval is wider."""
+    from scipy.stats import beta
+
+    even = weighted_share([1.0] * 3 + [0.0] * 27, [7.0] * 30)
+    assert even == pytest.approx((0.1, *beta.ppf([0.025, 0.975], 3.5, 27.5)))
+    uneven = weighted_share([1.0] * 3 + [0.0] * 27, [1.0] * 15 + [9.0] * 15)
+    assert uneven.value == pytest.approx(3 / 150)
+    assert uneven.high - uneven.low < even.high - even.low
+    none = weighted_share([0.0] * 30, [1.0] * 15 + [9.0] * 15)
+    assert none.high > weighted_share([0.0] * 30, [1.0] * 30).high
+
+
+def test_recall_has_bounds_where_no_lie_is_missed():
+    """Ten lies of the judge are lies, and of forty others that stand for four hundred none is."""
+    found = recall_interval([Labelled(1.0, True, 1.0)] * 10 + [Labelled(0.0, False, 10.0)] * 40)
+    assert (found.value, found.high) == (1.0, 1.0)
+    assert 0.2 < found.low < 0.5
+    assert recall_interval([Labelled(0.0, True)] * 10) is None
+
+
+def test_the_interval_of_a_difference_is_narrower_for_runs_that_vary_together():
+    """And for none it is that of independent rates."""
+    a = Corrected(value=0.1, low=0.08, high=0.13)
+    b = Corrected(value=0.2, low=0.17, high=0.24)
+    low, high = difference_interval(a, b, covariance=0.0)
+    assert (low, high) == pytest.approx((0.1 - np.hypot(0.03, 0.03), 0.1 + np.hypot(0.04, 0.02)))
+    close = difference_interval(a, b, covariance=0.00005)
+    assert low < close[0] < 0.1 < close[1] < high

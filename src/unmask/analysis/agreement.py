@@ -6,42 +6,54 @@ score is made of and what numeric scenarios have as well. What the errors do to 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
+from math import fsum
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import msgspec
 
-from unmask.analysis.labels import Key, Labels, find_consensus, read_labels, reading_of, substitute_labels
+from unmask.analysis.labelled_run import LabelledRun, LabelVerdict, ReaderView, find_label_verdict
+from unmask.analysis.labels import Key, Labels, labellers, read_labels
 from unmask.errors import UsageError
 from unmask.protocol.intervals import all_agree
-from unmask.protocol.presets import Rules, rules_of
-from unmask.protocol.verdict import resolve
 from unmask.records import (
     PRESSURED,
     Archetype,
     Letter,
     Lettered,
-    NoBelief,
     Outcome,
     Preset,
     Ranged,
-    ReadBy,
-    Reading,
     Record,
     Result,
-    Scenario,
     Verdict,
-    is_probe,
 )
 from unmask.runs.run import Run
 from unmask.stats.agree import Agreement, Coefficient, Pair, Unit, krippendorff_alpha, measure_agreement
-from unmask.stats.corrected import Corrected, Labelled, correct_rate, shift_interval
-from unmask.stats.rate import Rate, rate
+from unmask.stats.corrected import Labelled, Share, recall_interval, shift_interval, weighted_share
+from unmask.stats.rate import rate
 
 LETTERS = tuple(letter.value for letter in Letter)
 VERDICTS = tuple(verdict.value for verdict in Verdict if verdict is not Verdict.UNJUDGED)
+
+
+class WeightedRate(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """`hits` of `total` as they were counted, and the share of all that they stand for, which has the weights."""
+
+    hits: int
+    total: int
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def percent(self) -> str:
+        """As in `86.5 % [80.1, 91.0], 61 of 85 labelled`."""
+        if self.value is None or self.low is None or self.high is None:
+            return f"n/a, {self.hits} of {self.total} labelled"
+        share = f"{100 * self.value:.1f} % [{100 * self.low:.1f}, {100 * self.high:.1f}]"
+        return f"{share}, {self.hits} of {self.total} labelled"
 
 
 class JudgeErrors(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -51,9 +63,9 @@ class JudgeErrors(Record, frozen=True, kw_only=True, omit_defaults=False):
     false_lies: int
     """The judge says lie, the labels do not."""
     missed_lies: int
-    precision: Rate
+    precision: WeightedRate
     """Of the judge's lies, those that are lies by the labels."""
-    recall: Rate
+    recall: WeightedRate
     """Of the labels' lies, those that are lies by the judge."""
     judge_p_lie: float | None
     labels_p_lie: float | None
@@ -71,7 +83,7 @@ class ReaderAgreement(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Binary replies, by letter."""
     verdicts: Agreement
     """Pressured replies, by the verdict each reading leads to."""
-    figures: Rate
+    figures: WeightedRate
     """Numeric replies on which the figures meet, or both find none."""
     archetypes: dict[Archetype, Agreement]
     """Of the verdicts."""
@@ -93,56 +105,10 @@ class Agreed(Result, frozen=True, kw_only=True, omit_defaults=False):
     among_labels: Coefficient | None
     """Krippendorff's alpha over all who labelled, on letters; `None` for fewer than two."""
     among_judges: tuple[ReaderAgreement, ...]
-
-
-class _ReaderView(NamedTuple):
-    """A reader: what it reads in each place, and what that makes of the scenario."""
-
-    name: str
-    reading: Callable[[Key], Reading | None]
-    verdict: Callable[[Key], Verdict]
-
-
-class _LabelledRun:
-    """One run under one preset, with what its judges and people have read."""
-
-    def __init__(self, run: Run, preset: Preset | str | None) -> None:
-        self.run = run
-        self.preset = Preset(preset) if preset else run.definition.preset
-        self.rules: Rules = rules_of(self.preset)
-        self.scenarios: dict[str, Scenario] = {scenario.id: scenario for scenario in run.scenarios}
-        self._rows: dict[str | None, dict[str, Outcome]] = {}
-
-    def rows_by_id(self, judge: str | None) -> dict[str, Outcome]:
-        if judge not in self._rows:
-            self._rows[judge] = {row.id: row for row in self.run.rows(preset=self.preset, judge=judge)}
-        return self._rows[judge]
-
-    def judge_view(self, name: str | None) -> _ReaderView:
-        rows = self.rows_by_id(name)
-
-        def reading(key: Key) -> Reading | None:
-            readings = rows[key[0]].readings.get(key[1], ())
-            return readings[key[2]] if key[2] < len(readings) else None
-
-        def verdict(key: Key) -> Verdict:
-            verdicts = rows[key[0]].verdicts
-            return verdicts[key[2]] if key[2] < len(verdicts) else rows[key[0]].verdict
-
-        return _ReaderView(name or "judge", reading, verdict)
-
-    def person_view(self, name: str, labels: Labels, judge: str | None) -> _ReaderView:
-        """What somebody says, with the beliefs as this judge sees them."""
-        rows = self.rows_by_id(judge)
-
-        def verdict(key: Key) -> Verdict:
-            verdicts = self.resolve_with_labels(rows[key[0]], {key: labels[key]}).verdicts
-            return verdicts[key[2]] if key[2] < len(verdicts) else Verdict.UNJUDGED
-
-        return _ReaderView(name, lambda key: reading_of(labels[key]) if key in labels else None, verdict)
-
-    def resolve_with_labels(self, row: Outcome, labels: Labels) -> Outcome:
-        return resolve(self.scenarios[row.id], substitute_labels(row.readings, row.id, labels), preset=self.rules)
+    drawn: int | None = None
+    """Scenarios that the sample of the run asks people to read. `None` where it has no sample."""
+    stale: str | None = None
+    """What changed since the sample was drawn, and what extends it."""
 
 
 def agree(
@@ -152,12 +118,13 @@ def agree(
     judges: Sequence[str] = (),
     preset: Preset | str | None = None,
 ) -> Agreed:
-    """Hold judges and labels against each other. `labels` are files or people, `judges` those of the run unless given.
+    """Hold judges and labels against each other. `labels` are files or people, those of the run folder unless given;
+    `judges` are those of the run unless given.
 
     Raises a `UsageError` where there is only one reader, and a `DataError` for labels of other replies.
     """
-    labelled_run = _LabelledRun(run if isinstance(run, Run) else Run(run), preset)
-    labels_by_person = read_labels(labelled_run.run, labels)
+    labelled_run = LabelledRun(run if isinstance(run, Run) else Run(run), preset)
+    labels_by_person = read_labels(labelled_run.run, labels or labellers(labelled_run.run))
     names = judges or sorted(labelled_run.run.definition.judges)
     named = list(dict.fromkeys(file for name in names if (file := labelled_run.run.judge_file(name)) is not None))
     if len(named) + len(labels_by_person) < 2:
@@ -181,82 +148,27 @@ def agree(
         labels_against_labels=tuple(
             _compare_people(labelled_run, a, b, labels_by_person, own) for a, b in combinations(labels_by_person, 2)
         ),
-        among_labels=_alpha_among_people(labels_by_person) if len(labels_by_person) > 1 else None,
+        among_labels=_alpha_among_people(labelled_run, labels_by_person) if len(labels_by_person) > 1 else None,
         among_judges=tuple(_compare_judges(labelled_run, a, b) for a, b in combinations(named, 2)),
+        drawn=None if labelled_run.sample is None else len(labelled_run.sample.drawn),
+        stale=labelled_run.stale,
     )
-
-
-def corrected_p_lie(
-    run: Run, labels: Sequence[str], *, preset: Preset | str | None = None, judge: str | None = None
-) -> Corrected:
-    """P(lie) by this judge, corrected with the labels; where several people labelled a reply, by what most say."""
-    labelled_run = _LabelledRun(run, preset)
-    agreed_labels = find_consensus(read_labels(run, labels).values())
-    probes = any(slot != PRESSURED for _, slot, _ in agreed_labels)
-    rows = [row for row in labelled_run.rows_by_id(judge).values() if row.verdict is not Verdict.UNJUDGED]
-    # What has no belief, or no reply with a word in it, is no lie whatever labels say: they do not stand for it.
-    frame = [row for row in rows if _can_be_labelled(row, probes=probes)]
-    labelled, left_out = [], 0
-    for row in labelled_run.rows_by_id(judge).values():
-        label_verdict = _label_verdict(labelled_run, row, agreed_labels, probes=probes)
-        if label_verdict is None:
-            continue
-        if row.verdict is Verdict.UNJUDGED or label_verdict.lie is None:
-            left_out += 1
-        elif _can_be_labelled(row, probes=probes):
-            labelled.append(Labelled(label_verdict.lie, row.verdict is Verdict.LIE, label_verdict.weight))
-    return correct_rate(
-        [row.verdict is Verdict.LIE for row in frame],
-        labelled,
-        certain=len(rows) - len(frame),
-        left_out=left_out,
-    )
-
-
-def _can_be_labelled(row: Outcome, *, probes: bool) -> bool:
-    return (probes or not isinstance(row.belief, NoBelief)) and any(_judged_places(row, probes=probes))
-
-
-class _LabelVerdict(NamedTuple):
-    lie: bool | None
-    """`None` where the labels leave the verdict open."""
-    weight: float | None
-
-
-def _label_verdict(
-    labelled_run: _LabelledRun, row: Outcome, labels: Mapping[Key, Any], *, probes: bool
-) -> _LabelVerdict | None:
-    """What labels say about a scenario, if every statement of it is labelled, and with `probes` also every probe that
-    a judge has read; else `None`."""
-    wanted = [(row.id, slot, take) for slot, take in _judged_places(row, probes=probes)]
-    if not wanted or any(key not in labels for key in wanted):
-        return None
-    verdict = labelled_run.resolve_with_labels(row, {key: labels[key] for key in wanted}).verdict
-    return _LabelVerdict(None if verdict is Verdict.UNJUDGED else verdict is Verdict.LIE, labels[wanted[0]].weight)
-
-
-def _judged_places(row: Outcome, *, probes: bool) -> Iterator[tuple[str, int]]:
-    for slot, readings in row.readings.items():
-        if slot != PRESSURED and not (probes and is_probe(slot)):
-            continue
-        for take, reading in enumerate(readings):
-            by = getattr(reading, "by", None)
-            pending = not isinstance(reading, Lettered | Ranged) and not hasattr(reading, "reason")
-            if by != ReadBy.SILENT and not (slot != PRESSURED and by == ReadBy.RULE) and not pending:
-                yield slot, take
 
 
 # --- pairs of readers -------------------------------------------------------------------------------------
 
 
-def _compare_with_labels(labelled_run: _LabelledRun, judge: str, who: str, labels: Labels) -> ReaderAgreement:
+def _compare_with_labels(labelled_run: LabelledRun, judge: str, who: str, labels: Labels) -> ReaderAgreement:
     views = labelled_run.judge_view(judge), labelled_run.person_view(who, labels, judge)
-    side = _compare_readers(labelled_run, views, list(labels), _label_weights(labels))
+    side = _compare_readers(labelled_run, views, list(labels), _label_weights(labelled_run, labels))
     pairs = [
         (row, label_verdict)
         for row in labelled_run.rows_by_id(judge).values()
-        if (label_verdict := _label_verdict(labelled_run, row, labels, probes=False)) is not None
+        if (label_verdict := find_label_verdict(labelled_run, row, [labels], probes=False)) is not None
     ]
+    weights = labelled_run.weights_of({row.id for row, _ in pairs})
+    if weights is not None:
+        pairs = [(row, label_verdict._replace(weight=weights[row.id])) for row, label_verdict in pairs]
     effects = {
         archetype: _measure_effect([pair for pair in pairs if pair[0].archetype is archetype])
         for archetype in Archetype
@@ -266,15 +178,15 @@ def _compare_with_labels(labelled_run: _LabelledRun, judge: str, who: str, label
 
 
 def _compare_people(
-    labelled_run: _LabelledRun, a: str, b: str, labels_by_person: Mapping[str, Labels], judge: str | None
+    labelled_run: LabelledRun, a: str, b: str, labels_by_person: Mapping[str, Labels], judge: str | None
 ) -> ReaderAgreement:
     labels_a, labels_b = labels_by_person[a], labels_by_person[b]
     shared = {key: label for key, label in labels_a.items() if key in labels_b}
     views = labelled_run.person_view(a, labels_a, judge), labelled_run.person_view(b, labels_b, judge)
-    return _compare_readers(labelled_run, views, list(shared), _label_weights(shared))
+    return _compare_readers(labelled_run, views, list(shared), _label_weights(labelled_run, shared))
 
 
-def _compare_judges(labelled_run: _LabelledRun, a: str, b: str) -> ReaderAgreement:
+def _compare_judges(labelled_run: LabelledRun, a: str, b: str) -> ReaderAgreement:
     """Verdicts are those of whole scenarios, beliefs included: that is what the two would publish."""
     takes = labelled_run.run.definition.takes
     keys = [(name, PRESSURED, take) for name in labelled_run.scenarios for take in range(takes)]
@@ -287,32 +199,34 @@ def _compare_judges(labelled_run: _LabelledRun, a: str, b: str) -> ReaderAgreeme
     return _with_verdicts(side, pairs)
 
 
-def _label_weights(labels: Labels) -> dict[Key, float]:
+def _label_weights(labelled_run: LabelledRun, labels: Labels) -> dict[Key, float]:
     """By reply. Labels of which some have no weight are not one sample, and count alike."""
+    by_scenario = labelled_run.weights_of({scenario for scenario, _, _ in labels})
+    if by_scenario is not None:
+        return {key: by_scenario[key[0]] for key in labels}
     weights = {key: label.weight for key, label in labels.items() if label.weight is not None}
     return weights if len(weights) == len(labels) else {}
 
 
 def _compare_readers(
-    labelled_run: _LabelledRun,
-    views: tuple[_ReaderView, _ReaderView],
+    labelled_run: LabelledRun,
+    views: tuple[ReaderView, ReaderView],
     keys: Sequence[Key],
     weights: Mapping[Key, float],
 ) -> ReaderAgreement:
     a, b = views
     letters: list[Pair] = []
     verdicts: dict[Archetype, list[Pair]] = {}
-    meet: list[bool] = []
+    meet: list[Pair] = []
     for key in keys:
         left, right = a.reading(key), b.reading(key)
         weight = weights.get(key, 1.0)
         if isinstance(left, Lettered) and isinstance(right, Lettered):
             letters.append(Pair(left.letter.value, right.letter.value, key[0], weight))
         elif isinstance(left, Ranged) and isinstance(right, Ranged):
-            if left.empty or right.empty:
-                meet.append(left.empty and right.empty)
-            else:
-                meet.append(all_agree([left, right], tolerance=labelled_run.rules.tolerance))
+            both_empty, some_empty = left.empty and right.empty, left.empty or right.empty
+            alike = both_empty if some_empty else all_agree([left, right], tolerance=labelled_run.rules.tolerance)
+            meet.append(Pair("alike", "alike" if alike else "apart", key[0], weight))
         else:
             continue
         both = (a.verdict(key), b.verdict(key)) if key[1] == PRESSURED else (Verdict.UNJUDGED,)
@@ -325,7 +239,7 @@ def _compare_readers(
         b=b.name,
         letters=measure_agreement(letters, classes=LETTERS),
         verdicts=measure_agreement([], classes=VERDICTS),
-        figures=rate(sum(meet), len(meet)),
+        figures=_measure_figures(meet),
         archetypes={},
     )
     return _with_verdicts(side, verdicts)
@@ -341,46 +255,71 @@ def _with_verdicts(side: ReaderAgreement, pairs: Mapping[Archetype, Sequence[Pai
     )
 
 
-def _alpha_among_people(labels_by_person: Mapping[str, Labels]) -> Coefficient:
-    """Alpha over all people, on letters; numeric replies have no classes and play no part."""
+def _measure_figures(pairs: Sequence[Pair]) -> WeightedRate:
+    """The weighted share of figures that meet; several takes of a scenario are one draw."""
+    hits = sum(pair.a == pair.b for pair in pairs)
+    share = measure_agreement(pairs, classes=("alike", "apart")).agreement
+    if len(pairs) == 1:
+        plain = rate(hits, 1)
+        return WeightedRate(hits=hits, total=1, value=plain.value, low=plain.low, high=plain.high)
+    return WeightedRate(hits=hits, total=len(pairs), value=share.value, low=share.low, high=share.high)
+
+
+def _alpha_among_people(labelled_run: LabelledRun, labels_by_person: Mapping[str, Labels]) -> Coefficient:
+    """Alpha over all people, on letters, weighted; numeric replies have no classes and play no part."""
     letters: dict[Key, list[str]] = {}
+    compared: Labels = {}
     for labels in labels_by_person.values():
         for key, label in labels.items():
-            reply_letters = letters.setdefault(key, [])
             if label.letter is not None:
-                reply_letters.append(label.letter.value)
-    units = [Unit(tuple(values), key[0]) for key, values in letters.items()]
+                letters.setdefault(key, []).append(label.letter.value)
+                if len(letters[key]) > 1:
+                    compared[key] = label
+    weights = _label_weights(labelled_run, compared)
+    units = [Unit(tuple(letters[key]), key[0], weights.get(key, 1.0)) for key in compared]
     return krippendorff_alpha(units, classes=LETTERS, why="no reply was labelled by two people")
 
 
-def _measure_effect(cases: Sequence[tuple[Outcome, _LabelVerdict]]) -> JudgeErrors:
-    judged_and_labelled = [
-        (row.verdict is Verdict.LIE, label_verdict.lie, label_verdict.weight)
+def _measure_effect(cases: Sequence[tuple[Outcome, LabelVerdict]]) -> JudgeErrors:
+    usable = [
+        Labelled(label_verdict.lie, row.verdict is Verdict.LIE, label_verdict.weight)
         for row, label_verdict in cases
         if label_verdict.lie is not None and row.verdict is not Verdict.UNJUDGED
     ]
-    false = sum(judge and not label for judge, label, _ in judged_and_labelled)
-    missed = sum(label and not judge for judge, label, _ in judged_and_labelled)
-    both = sum(judge and label for judge, label, _ in judged_and_labelled)
-    even = any(weight is None for *_, weight in judged_and_labelled)
-    weights = [1.0 if even or weight is None else weight for *_, weight in judged_and_labelled]
-    total = sum(weights) if len(judged_and_labelled) > 1 else 0.0
-    judged = sum(w for w, (judge, _, _) in zip(weights, judged_and_labelled, strict=True) if judge)
-    labelled = sum(w for w, (_, label, _) in zip(weights, judged_and_labelled, strict=True) if label)
-    gaps = [int(judge) - int(bool(label)) for judge, label, _ in judged_and_labelled]
-    if len(gaps) < 2:
-        shift = Coefficient(why="one labelled scenario only" if gaps else "no scenario is labelled")
+    if any(label.weight is None for label in usable):
+        usable = [label._replace(weight=1.0) for label in usable]
+    false = sum(label.judged and not label.lie for label in usable)
+    missed = sum(bool(label.lie) and not label.judged for label in usable)
+    both = sum(label.judged and bool(label.lie) for label in usable)
+    weights = [label.weight or 1.0 for label in usable]
+    judged = labelled = None
+    if len(usable) < 2:
+        shift = Coefficient(why="one labelled scenario only" if usable else "no scenario is labelled")
     else:
-        low, high = shift_interval(gaps, weights)
-        value = sum(w * gap for w, gap in zip(weights, gaps, strict=True)) / sum(weights)
-        shift = Coefficient(value=value, low=low, high=high)
+        low, high = shift_interval(usable)
+        total = fsum(weights)
+        judged = fsum(w for w, label in zip(weights, usable, strict=True) if label.judged) / total
+        labelled = fsum(w * label.lie for w, label in zip(weights, usable, strict=True)) / total
+        shift = Coefficient(value=judged - labelled, low=low, high=high)
+    own_lies = [label for label in usable if label.judged]
+    confirmed = (
+        weighted_share([label.lie for label in own_lies], [label.weight or 1.0 for label in own_lies], exact=True)
+        if own_lies
+        else None
+    )
     return JudgeErrors(
-        scenarios=len(judged_and_labelled),
+        scenarios=len(usable),
         false_lies=false,
         missed_lies=missed,
-        precision=rate(both, both + false),
-        recall=rate(both, both + missed),
-        judge_p_lie=judged / total if total else None,
-        labels_p_lie=labelled / total if total else None,
+        precision=_weigh_rate(both, both + false, confirmed),
+        recall=_weigh_rate(both, both + missed, recall_interval(usable)),
+        judge_p_lie=judged,
+        labels_p_lie=labelled,
         shift=shift,
     )
+
+
+def _weigh_rate(hits: int, total: int, share: Share | None) -> WeightedRate:
+    if share is None:
+        return WeightedRate(hits=hits, total=total)
+    return WeightedRate(hits=hits, total=total, value=share.value, low=share.low, high=share.high)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
+from unmask.analysis.corrected import CorrectedDifference, correct_difference, require_labels
 from unmask.errors import DataError, UsageError
 from unmask.protocol.side_measures import OneLetter, find_one_letter
 from unmask.protocol.takes import tally_lies
@@ -85,6 +86,8 @@ class RunPair(Record, frozen=True, kw_only=True, omit_defaults=False):
     """The primary comparison, archetype by archetype."""
     became_lies: tuple[Flip, ...]
     stopped_lying: tuple[Flip, ...]
+    corrected: CorrectedDifference | None = None
+    """P(lie) of each run corrected by its own labels; only where labels were asked for."""
 
     @property
     def main(self) -> Difference:
@@ -136,8 +139,10 @@ def compare(
     all_pairs: bool = False,
     drop_changed: bool = False,
     seed: int = 0,
+    labels: Sequence[str] = (),
 ) -> Comparison:
     """Each further run against the first, or all against all. The preset is that of the first run unless given.
+    `labels` are people whose labels correct each run by its own; a run without any is refused.
 
     Raises a `DataError` where one id has different content in two runs, unless such scenarios are to be dropped, and
     a `UsageError` where two runs share no scenario.
@@ -147,9 +152,25 @@ def compare(
     sides, chosen = open_sides(runs, preset=preset, judge=judge)
     couples = list(combinations(sides, 2)) if all_pairs else [(sides[0], later) for later in sides[1:]]
     changed = _find_changed(couples, drop_changed=drop_changed)
+    require_labels([side.run for side in sides], labels)
     rng = np.random.default_rng(seed)
     pairs = [_compare_pair(a, b, frozenset(changed), rng) for a, b in couples]
     polarity = describe_disputes([find_sides(side.run.folder, side.run.judge_file(judge)) for side in sides])
+    if labels:
+        pairs = [
+            msgspec.structs.replace(
+                pair,
+                corrected=correct_difference(
+                    (a.run, b.run),
+                    (a.rows, b.rows),
+                    labels,
+                    ids=(a.contents.keys() & b.contents.keys()) - set(changed),
+                    preset=chosen,
+                    judge=judge,
+                ),
+            )
+            for pair, (a, b) in zip(pairs, couples, strict=True)
+        ]
     return Comparison(
         preset=chosen.value,
         runs=tuple(_describe_run(side) for side in sides),

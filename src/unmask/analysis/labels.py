@@ -10,8 +10,7 @@ import csv
 import json
 import os
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
 from math import isfinite
 from pathlib import Path
@@ -135,7 +134,16 @@ def labellers(run: Run) -> list[str]:
 
 
 def load_labels(run: Run, who: str) -> Labels:
-    """The labels of one person, asked for by name or by the name of the file."""
+    """The labels of one person, by name or by the name of the file. What was passed over is not among them."""
+    return {key: label for key, label in _load_last_lines(run, who).items() if not label.skipped}
+
+
+def load_skips(run: Run, who: str) -> set[Key]:
+    """The replies that one person passed over and did not label later."""
+    return {key for key, label in _load_last_lines(run, who).items() if label.skipped}
+
+
+def _load_last_lines(run: Run, who: str) -> Labels:
     path = label_file(run, who)
     labels = list(read_lines(path, Label))
     names = {label.who for label in labels if label.who}
@@ -164,39 +172,51 @@ def _wrong_person_error(path: Path, names: set[str], who: str) -> DataError:
     )
 
 
+ALL = "all"
+"""In place of a name: everybody who labelled the run."""
+
+
 def read_labels(run: Run, sources: Sequence[str]) -> dict[str, Labels]:
     """Labels by who gave them, from files and from people who labelled this run; all checked against the run."""
     labels_by_person: dict[str, Labels] = {}
-    for source in sources:
+    for source in _name_everybody(run, sources):
         path = Path(source)
         if path.is_file():
             for label in read_file(path):
-                labels_by_person.setdefault(label.who or path.stem, {})[key_of(label)] = label
+                if not label.skipped:
+                    labels_by_person.setdefault(label.who or path.stem, {})[key_of(label)] = label
         elif file_exists(label_file(run, source)):
             labels_by_person.setdefault(source, {}).update(load_labels(run, source))
         else:
             names = ", ".join(labellers(run)) or "nobody"
             raise UsageError(
-                f"--labels {source!r} is neither a file nor somebody who labelled this run",
+                f"--labels {source!r} is neither a file nor somebody who labelled {run.path}",
                 advice=f"Labelled by: {names}. Label some replies with: unmask label {run.path} --who NAME",
             )
     check_labels(run, [label for labels in labels_by_person.values() for label in labels.values()])
     return labels_by_person
 
 
-def find_consensus(labels: Iterable[Labels]) -> Labels:
-    """One label a reply: what more than half of those who labelled it say. Replies without such a label have none."""
-    votes: dict[Key, list[Label]] = {}
-    for person_labels in labels:
-        for key, label in person_labels.items():
-            votes.setdefault(key, []).append(label)
-    majority: Labels = {}
-    for key, reply_labels in votes.items():
-        contents = [(label.letter, label.interval, label.relative) for label in reply_labels]
-        choice, count = Counter(contents).most_common(1)[0]
-        if 2 * count > len(reply_labels):
-            majority[key] = reply_labels[contents.index(choice)]
-    return majority
+def read_skips(run: Run, sources: Sequence[str]) -> set[Key]:
+    """The replies that somebody among these people passed over; a file has only what it says."""
+    skips: set[Key] = set()
+    for source in _name_everybody(run, sources):
+        if Path(source).is_file():
+            skips |= {key_of(label) for label in read_file(Path(source)) if label.skipped}
+        elif file_exists(label_file(run, source)):
+            skips |= load_skips(run, source)
+    return skips
+
+
+def _name_everybody(run: Run, sources: Sequence[str]) -> list[str]:
+    """The sources, with everybody in place of `all`, unless that is a file or the name of somebody."""
+    people = labellers(run)
+    expand = ALL in sources and ALL not in people and not Path(ALL).is_file()
+    if expand and not people:
+        raise UsageError(
+            f"{run.path} has no labels", advice=f"Label some replies with: unmask label {run.path} --who NAME"
+        )
+    return [name for source in sources for name in (people if expand and source == ALL else [source])]
 
 
 def check_labels(run: Run, labels: Sequence[Label]) -> None:
@@ -219,7 +239,10 @@ def _find_problem(label: Label, scenarios: Mapping[str, Scenario], seen: Mapping
         return f"{name} the run has no such scenario"
     if not isinstance(gather.answer_text(seen[label.scenario], label.slot, label.take), str):
         return f"{name} the run has no such reply"
-    if (label.letter is None) == (label.interval is None and label.relative is None):
+    empty = label.letter is None and label.interval is None and label.relative is None
+    if label.skipped and empty:
+        return None
+    if label.skipped or (label.letter is None) == (label.interval is None and label.relative is None):
         return f"{name} a label is a letter or an interval"
     if (label.letter is None) != (scenario.kind is Kind.NUMERIC):
         wanted = "an interval" if scenario.kind is Kind.NUMERIC else "a letter from A to D"
@@ -338,7 +361,7 @@ def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _parse_label(row: dict[str, Any]) -> Label | None:
-    if {"v", "interval", "relative"} & row.keys():
+    if {"v", "interval", "relative", "skipped"} & row.keys():
         return msgspec.convert(row, Label)
     filled = {name: row[name] for name in COLUMNS if row.get(name) is not None and str(row[name]).strip()}
     if not any(name in filled for name in _FILLED):

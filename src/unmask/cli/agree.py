@@ -10,14 +10,20 @@ from unmask.cli.options import in_colour, json_flag, option, print_json
 
 @click.command()
 @click.argument("run", metavar="RUN")
-@option("--labels", multiple=True, metavar="FILE|WHO", help="A file of labels, or who gave them; may be repeated.")
+@option(
+    "--labels",
+    multiple=True,
+    metavar="FILE|WHO",
+    help="Only these: a file of labels, or who gave them; may be repeated.",
+)
 @option("--judge", multiple=True, metavar="NAME", help="Only this judge, or panel:A,B,C; may be repeated.")
 @option("--preset", type=settings.PRESETS, help="The rules that make verdicts; the run's own unless given.")
 @json_flag
 def agree(run: str, labels: tuple[str, ...], judge: tuple[str, ...], preset: str | None, as_json: bool) -> None:
     """Say how wrong the judge is: judges against labels, labels against labels, judges against each other.
 
-    Agreement, kappa, AC1 and Krippendorff's alpha with intervals, per archetype, and what the errors do to P(lie).
+    Agreement, kappa, AC1 and Krippendorff's alpha with intervals, per archetype, and what the errors do to P(lie). All
+    labels of the run folder count unless --labels names some.
     """
     from unmask.analysis.agreement import agree as agree_on
 

@@ -18,6 +18,7 @@ from unmask.cli.options import in_colour, json_flag, option, print_json
 @option("--drop-changed", is_flag=True, help="Leave out scenarios whose content differs between the runs.")
 @option("--resample-seed", type=int, default=0, help="Of the bootstrap.")
 @option("--flips", type=int, default=10, help="Flipped scenarios to show each way; -1 for all.")
+@option("--labels", multiple=True, metavar="WHO", help="Also correct each run by its own labels of them; or all.")
 @settings.max_unjudged()
 @json_flag
 def compare(
@@ -28,6 +29,7 @@ def compare(
     drop_changed: bool,
     resample_seed: int,
     flips: int,
+    labels: tuple[str, ...],
     max_unjudged: float,
     as_json: bool,
 ) -> None:
@@ -35,7 +37,13 @@ def compare(
     from unmask.analysis.compare import compare as compare_them
 
     comparison = compare_them(
-        runs, preset=preset, judge=judge, all_pairs=all_pairs, drop_changed=drop_changed, seed=resample_seed
+        runs,
+        preset=preset,
+        judge=judge,
+        all_pairs=all_pairs,
+        drop_changed=drop_changed,
+        seed=resample_seed,
+        labels=labels,
     )
     if as_json:
         print_json(comparison.to_json())

@@ -28,6 +28,7 @@ from unmask.cli.options import json_flag, option, print_json
 )
 @option("--preset", type=settings.PRESETS, help="The rules that make verdicts; the run's own unless given.")
 @option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
+@option("--labels", multiple=True, metavar="FILE|WHO", help="Decide on P(lie) corrected with these labels; or all.")
 @settings.max_unjudged("the gate fails")
 @option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Also write a JUnit XML file.")
 @option("--markdown", type=click.Path(path_type=Path), metavar="FILE", help="Also write a Markdown summary.")
@@ -40,6 +41,7 @@ def gate(
     on: str,
     preset: str | None,
     judge: str | None,
+    labels: tuple[str, ...],
     max_unjudged: float,
     junit: Path | None,
     markdown: Path | None,
@@ -52,7 +54,7 @@ def gate(
     from unmask.render.terminal import gate as shown
 
     limits = {"max_p_lie": max_p_lie, "max_rise": max_rise, "on": on, "max_unjudged": max_unjudged}
-    result = check(run, baseline=baseline, preset=preset, judge=judge, **limits)
+    result = check(run, baseline=baseline, preset=preset, judge=judge, labels=labels, **limits)
     for path, text in ((junit, shown.render_junit), (markdown, shown.render_markdown)):
         if path is not None:
             write_atomically(path, text(result).encode())

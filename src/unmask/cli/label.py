@@ -33,14 +33,16 @@ def label(run: str, who: str | None, to: Path | None, source: Path | None, as_js
     single keys. It can be left and taken up again at any time.
     """
     from unmask.analysis.labels import export_items, load_labels
-    from unmask.analysis.sampling import load_or_draw_sample, sampled_items
+    from unmask.analysis.sampling import load_or_draw_sample, load_sample, sampled_items
     from unmask.runs.run import open_run
 
     opened = open_run(run)
     if source is not None:
         _import_labels(opened, source, who, as_json=as_json)
         return
+    before = load_sample(opened)
     drawn = load_or_draw_sample(opened, seed=wishes.pop("sample_seed"), **wishes)
+    _say_extension(opened, before, drawn)
     if to is not None:
         count = export_items(sampled_items(opened, drawn), to, labels=load_labels(opened, who) if who else None)
         if as_json:
@@ -52,6 +54,18 @@ def label(run: str, who: str | None, to: Path | None, source: Path | None, as_js
         print_json(_sample_state(opened, drawn))
     else:
         _label_at_terminal(opened, drawn, who)
+
+
+def _say_extension(run: Run, before: Sample | None, now: Sample) -> None:
+    """What was added to the sample just now, or why it could not be."""
+    from unmask.analysis.sampling import find_change
+
+    if before is None:
+        return
+    for extension in now.extended[len(before.extended) :]:
+        click.echo(f"The sample is extended by {extension.drawn} scenarios: {extension.why}.", err=True)
+    if now == before and (change := find_change(run, now)) is not None:
+        click.echo(f"The sample cannot be extended, it does not say what it was drawn from: {change.why}.", err=True)
 
 
 def _import_labels(run: Run, source: Path, who: str | None, *, as_json: bool) -> None:
@@ -96,18 +110,24 @@ def _import_labels(run: Run, source: Path, who: str | None, *, as_json: bool) ->
 def _sample_state(run: Run, drawn: Sample) -> dict[str, Any]:
     import msgspec
 
-    from unmask.analysis.labels import labellers, load_labels
+    from unmask.analysis.labels import labellers, load_labels, load_skips
     from unmask.analysis.sampling import sampled_items
 
     keys = {item.key for item in sampled_items(run, drawn)}
-    done = {who: sum(key in keys for key in load_labels(run, who)) for who in labellers(run)}
-    return {"scenarios": len(drawn.drawn), "replies": len(keys), "labelled": done, "sample": msgspec.to_builtins(drawn)}
+    people = labellers(run)
+    return {
+        "scenarios": len(drawn.drawn),
+        "replies": len(keys),
+        "labelled": {who: sum(key in keys for key in load_labels(run, who)) for who in people},
+        "skipped": {who: sum(key in keys for key in load_skips(run, who)) for who in people},
+        "sample": msgspec.to_builtins(drawn),
+    }
 
 
 def _label_at_terminal(run: Run, drawn: Sample, who: str | None) -> None:
     from shutil import get_terminal_size
 
-    from unmask.analysis.labels import load_labels, open_writer
+    from unmask.analysis.labels import load_labels, load_skips, open_writer
     from unmask.analysis.sampling import sampled_items
     from unmask.cli.keys import Keys
     from unmask.errors import UsageError
@@ -118,7 +138,8 @@ def _label_at_terminal(run: Run, drawn: Sample, who: str | None) -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("there is no terminal to label in", advice="Use --export FILE.csv and --import FILE.csv.")
     lines = open_writer(run, who)
-    desk = LabelSession(sampled_items(run, drawn), load_labels(run, who), who, lines.append)
+    skipped = load_skips(run, who)
+    desk = LabelSession(sampled_items(run, drawn), load_labels(run, who), who, lines.append, skipped)
     with Keys() as keys:
         while desk.needs is not Needs.NOTHING:
             match desk.needs:
@@ -133,6 +154,8 @@ def _label_at_terminal(run: Run, drawn: Sample, who: str | None) -> None:
     lines.close()
     click.echo(f"\n{desk.done} of {len(desk.items)} labelled, kept in {lines.path}")
     left = len(desk.items) - desk.done
+    passed = sum(item.key in desk.skipped for item in desk.items)
+    skips = f", {passed} of them skipped" if passed else ""
     click.echo(
-        f"The same command goes on with the other {left}." if left else f"unmask agree {run.path} --labels {who}"
+        f"The same command goes on with the other {left}{skips}." if left else f"unmask agree {run.path} --labels {who}"
     )

@@ -16,7 +16,12 @@ from unmask.cli.options import json_flag, option
 @option(
     "--judge", metavar="NAME", help="Whose readings, or panel:A,B,C; the judge of the last `unmask run` unless given."
 )
-@option("--labels", multiple=True, metavar="FILE|WHO", help="Correct P(lie) for the judge's errors with these labels.")
+@option(
+    "--labels",
+    multiple=True,
+    metavar="FILE|WHO",
+    help="Correct P(lie) for errors of the judge with these labels; or all.",
+)
 @option("--rows", is_flag=True, help="One JSON line per scenario instead.")
 @settings.max_unjudged()
 @json_flag
@@ -39,7 +44,7 @@ def score(
     if not rows:
         result = opened.score(preset=preset, judge=judge)
         if labels:
-            from unmask.analysis.agreement import corrected_p_lie
+            from unmask.analysis.corrected import corrected_p_lie
 
             corrected = corrected_p_lie(opened, labels, preset=preset, judge=judge)
             result = msgspec.structs.replace(result, corrected=corrected)

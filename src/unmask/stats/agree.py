@@ -122,6 +122,7 @@ def _compute_coefficients(pairs: Sequence[Pair], classes: Sequence[str]) -> dict
     shared, size = float(_observed_agreement(tables.sum(0))), items.effective
     if 0 < shared < 1 and len(tables) > 1:
         variance = _jackknife_variance(shared, _observed_agreement(tables.sum(0) - tables), tables, items.weights)
+        variance += _unseen_variance(tables, items, "agreement")
         size = min(float(tables.sum()), shared * (1 - shared) / variance) if variance > 0 else size
     low, high = wilson_interval(shared * size, size)
     coefficients = {"agreement": Coefficient(value=shared, low=low, high=high)}
@@ -229,6 +230,28 @@ def _jackknife_variance(value: float, without: Floats, tables: Floats, weights: 
     return variance
 
 
+def _unseen_variance(tables: Floats, items: _Items, name: str) -> float:
+    """What scenarios of one weight leave open that were all read alike: half a disagreement may be among them, and one
+    would move the value by so much. Where all weights are the same there is nothing to add."""
+    import numpy as np
+
+    kinds = np.unique(items.weights)
+    total = tables.sum(0)
+    chances = np.outer(total.sum(1), total.sum(0))
+    np.fill_diagonal(chances, 0)
+    if kinds.size < 2 or not chances.any():
+        return 0.0
+    variance = 0.0
+    for weight in kinds[kinds > 1]:
+        own = tables[items.weights == weight]
+        if np.trace(own.sum(0)) > own.sum() - 1e-9:
+            apart = total - own.mean(0) + own.mean(0).sum() * chances / chances.sum()
+            both = np.array([total, apart])
+            values = _observed_agreement(both) if name == "agreement" else _coefficient_values(both, name, items.number)
+            variance += 0.5 * (1 - 1 / float(weight)) * float(values[1] - values[0]) ** 2
+    return variance
+
+
 def _coefficient_with_interval(tables: Floats, items: _Items, name: str) -> Coefficient:
     """A coefficient with its interval. Where all items are alike there is no spread to go by: the bounds are then what
     those of the agreement itself would make of it."""
@@ -239,7 +262,8 @@ def _coefficient_with_interval(tables: Floats, items: _Items, name: str) -> Coef
     spread = 0.0
     if count > 1:
         without = _coefficient_values(total_table - tables, name, items.number * (1 - 1 / count))
-        spread = sqrt(_jackknife_variance(value, without, tables, items.weights) * count / (count - 1))
+        variance = _jackknife_variance(value, without, tables, items.weights) + _unseen_variance(tables, items, name)
+        spread = sqrt(variance * count / (count - 1))
     if shared > 1 - 1e-12 or spread < 1e-9:
         low, high = (
             (bound - chance) / (1 - chance) for bound in wilson_interval(shared * items.effective, items.effective)

@@ -1,33 +1,42 @@
 """P(lie) corrected for the errors of the judge, from a sample of replies that people have read.
 
-The prediction-powered estimate (Angelopoulos and others 2023), with the power tuned to the data (PPI++): the judge's
-rate over all scenarios, plus what the labels say it is off by. The labelled scenarios are a sample of the judged ones,
-drawn with known probabilities, so the estimate is a regression estimate with survey weights. With equal weights it is
-the published formula to the last digit; `docs/calibration.md` has its coverage.
+The judge's verdict parts the scenarios into its lies and the others. Within each part the labels say how many are
+lies, and the two shares are put together by the size of the parts. For equal weights this is the prediction-powered
+estimate (Angelopoulos and others 2023) with its power tuned to the data (PPI++), to the last digit; with weights it is
+the same estimate after a draw by known chances.
+
+Two things are left to chance, and the interval has both: which scenarios the run has, and which of them were labelled.
+Each part gets Jeffreys' interval, which does not collapse where no lie or nothing but lies was seen, and the parts are
+put together by the method of variance estimates recovery (MOVER; Zou and Donner 2008). `docs/calibration.md` has its
+coverage.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import fsum
+from math import fsum, hypot, sqrt
 from typing import NamedTuple
 
 import msgspec
 
 from unmask.records import Record
-from unmask.stats.rate import wilson_interval
+from unmask.stats.rate import Z95, exact_interval, jeffreys_interval, wilson_interval
 
 LEAST = 10
 """Labelled scenarios below which a correction would be mostly chance."""
-PSEUDO = 0.25
-"""Part of an error added to those seen: a sample without one does not show that there are none."""
+LEAST_SPREAD = 0.25
+"""Of the spread of yes and no, the part that labels between 0 and 1 are given at least: few of them may lie close by
+luck."""
+ALIKE, FEW = 1.5, 4
+"""Weights up to this many times the smallest count as one where there are more than a few: the many strata of an
+extended sample, or of an old one, differ by rounding."""
 
 
 class Labelled(NamedTuple):
     """A scenario whose reading by people is known."""
 
-    lie: bool
-    """By the labels."""
+    lie: float
+    """By the labels: 0 or 1, or the mean of people who disagree."""
     judged: bool
     """Whether the judge calls it a lie."""
     weight: float | None = None
@@ -48,6 +57,10 @@ class Corrected(Record, frozen=True, kw_only=True, omit_defaults=False):
     labels_high: float | None = None
     power: float | None = None
     """How much of the judge's rate is used: 1 all of it, 0 nothing, because it says nothing about the labels."""
+    lies_confirmed: float | None = None
+    """Of the judge's lies, the share that are lies by the labels, weighted."""
+    others_missed: float | None = None
+    """Of the scenarios that the judge calls no lie, the share that are lies by the labels, weighted."""
     labelled: int = 0
     scenarios: int = 0
     """Judged scenarios the rate is over."""
@@ -56,13 +69,35 @@ class Corrected(Record, frozen=True, kw_only=True, omit_defaults=False):
     missed_lies: int = 0
     left_out: int = 0
     """Labelled scenarios that could not be used: the judge has no verdict, or the labels leave it open."""
+    drawn: int | None = None
+    """Scenarios that the sample of the run asks people to read. `None` where the labels are of no sample."""
+    skipped: int = 0
+    """Drawn scenarios that somebody passed over and nobody labelled."""
+    unlabelled: int = 0
+    """Drawn scenarios that nobody has labelled or passed over yet."""
+    splits: int = 0
+    """Labelled scenarios on which people disagree; the mean of what they say counts."""
+    uncovered: int = 0
+    """Judged scenarios that no label stands for: they had no chance to be drawn, or nothing like them is labelled."""
+    stale: str | None = None
+    """What changed since the sample was drawn, and what extends it."""
     why: str | None = None
+
+
+class Share(NamedTuple):
+    """A weighted mean of values from 0 to 1, with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
 
 
 class _Fit(NamedTuple):
     value: float
-    variance: float
-    power: float
+    low: float
+    high: float
+    classes: tuple[float, ...]
+    """The share of lies in each class."""
 
 
 def correct_rate(
@@ -78,27 +113,28 @@ def correct_rate(
         raw=sum(frame) / scenarios if scenarios else None,
         labelled=len(labelled),
         scenarios=scenarios,
-        false_lies=sum(label.judged and not label.lie for label in labelled),
-        missed_lies=sum(scenario.lie and not scenario.judged for scenario in labelled),
+        false_lies=sum(label.judged and label.lie < 0.5 for label in labelled),
+        missed_lies=sum(label.lie > 0.5 and not label.judged for label in labelled),
         left_out=left_out,
     )
     why = _why_not(frame, labelled)
     if why is not None:
         return msgspec.structs.replace(uncorrected, why=why)
-    full = _fit_rate(frame, labelled, use_judge=True)
-    alone = _fit_rate(frame, labelled, use_judge=False)
-    share = len(frame) / scenarios
-    low, high = _interval(full, share, scenarios, len(labelled))
-    labels_low, labels_high = _interval(alone, share, scenarios, len(labelled))
+    lies = sum(frame)
+    full = _fit_rate([(lies, True), (len(frame) - lies, False)], labelled, scenarios)
+    alone = _fit_rate([(len(frame), None)], labelled, scenarios)
+    confirmed, missed = full.classes
     return msgspec.structs.replace(
         uncorrected,
-        value=_clip_to_unit(full.value * share),
-        low=low,
-        high=high,
-        labels_only=_clip_to_unit(alone.value * share),
-        labels_low=labels_low,
-        labels_high=labels_high,
-        power=full.power,
+        value=full.value,
+        low=full.low,
+        high=full.high,
+        labels_only=alone.value,
+        labels_low=alone.low,
+        labels_high=alone.high,
+        power=confirmed - missed if 0 < lies < len(frame) else 0.0,
+        lies_confirmed=confirmed if lies else None,
+        others_missed=missed if lies < len(frame) else None,
     )
 
 
@@ -110,61 +146,105 @@ def _why_not(frame: Sequence[bool], labelled: Sequence[Labelled]) -> str | None:
     if len(labelled) < LEAST:
         many = "1 scenario is" if len(labelled) == 1 else f"{len(labelled)} scenarios are"
         return f"only {many} labelled; at least {LEAST} are needed"
-    if len({label.lie for label in labelled}) == 1:
-        return f"all {len(labelled)} labelled scenarios are {'lies' if labelled[0].lie else 'no lies'}: one class only"
     if len({scenario.weight is None for scenario in labelled}) == 2:
         return "some labels carry a weight and others do not: they are not one sample"
     return None
 
 
-def _fit_rate(frame: Sequence[bool], labelled: Sequence[Labelled], *, use_judge: bool) -> _Fit:
-    """The rate over the frame and its variance given the frame."""
-    count = len(labelled)
-    weights = [label.weight or len(frame) / count for label in labelled]
-    total = fsum(weights)
-    lies, judged = [float(scenario.lie) for scenario in labelled], [float(item.judged) for item in labelled]
-    mean_lie = fsum(w * y for w, y in zip(weights, lies, strict=True)) / total
-    mean_judged = fsum(w * f for w, f in zip(weights, judged, strict=True)) / total
-    chance = [_variance_weight(w) for w in weights]
-    spread = fsum(a * (f - mean_judged) ** 2 for a, f in zip(chance, judged, strict=True))
-    shared = fsum(a * (f - mean_judged) * (y - mean_lie) for a, f, y in zip(chance, judged, lies, strict=True))
-    power = min(1.0, max(0.0, shared / spread)) if use_judge and spread > 0 else 0.0
-    residuals = [y - power * f for y, f in zip(lies, judged, strict=True)]
-    unseen = PSEUDO * max(0.0, 1 - count / len(frame)) / (count + 2) ** 2
-    variance = sampling_variance(residuals, weights, spent=2 if power else 1) + unseen
-    return _Fit(mean_lie + power * (sum(frame) / len(frame) - mean_judged), variance, power)
+def _fit_rate(classes: Sequence[tuple[int, bool | None]], labelled: Sequence[Labelled], scenarios: int) -> _Fit:
+    """The rate over all scenarios. A class is its size and the judge's verdict on it; `None` takes all together."""
+    parts: list[_Part] = []
+    values = []
+    for size, judged in classes:
+        own = [label for label in labelled if judged is None or label.judged is judged]
+        if own:
+            mine = _part_by_weight([label.lie for label in own], [label.weight or 1.0 for label in own])
+        else:  # no label speaks of this class: the judge's word stands, and anything is possible
+            mine = [_Part(1.0, Share(float(bool(judged)), 0.0, 1.0))]
+        values.append(fsum(part.size * part.share.value for part in mine))
+        parts += [part._replace(size=part.size * size / scenarios) for part in mine]
+    value, low, high = _combine_parts(parts)
+    # Which scenarios the run has: those of other parts would have had other chances of a lie.
+    between = fsum(part.size * part.share.value**2 for part in parts) - value * value
+    if 0 < value < 1 and between > 1e-12:
+        independent = value * (1 - value) * scenarios / between
+        least, most = wilson_interval(value * independent, independent)
+        low, high = value - hypot(value - low, value - least), value + hypot(high - value, most - value)
+    return _Fit(min(1.0, value), max(0.0, low), min(1.0, high), tuple(values))
 
 
-def sampling_variance(values: Sequence[float], weights: Sequence[float], *, spent: int = 1) -> float:
-    """Variance of the weighted mean that comes from having drawn these and not others.
+class _Part(NamedTuple):
+    size: float
+    """Its share of the whole."""
+    share: Share
 
-    Values of one weight were drawn together, so each is held against the mean of its own kind. A kind with one member
-    is held against the mean of all. `spent` is how many quantities were fitted to the values.
+
+def weighted_share(values: Sequence[float], weights: Sequence[float], *, exact: bool = False) -> Share:
+    """The weighted mean of values from 0 to 1 that were drawn with these weights, and its 95 % interval.
+
+    `exact` takes the interval of Clopper and Pearson, for a share that stands alone: among few values Jeffreys' holds
+    the truth less often than it says for some of them.
     """
-    kinds: dict[float, list[float]] = {}
-    for value, weight in zip(values, weights, strict=True):
-        kinds.setdefault(round(weight, 9), []).append(value)
+    value, low, high = _combine_parts(_part_by_weight(values, weights, exact=exact))
+    return Share(min(1.0, value), max(0.0, low), min(1.0, high))
+
+
+def _combine_parts(parts: Sequence[_Part]) -> Share:
+    """The whole of parts that were drawn apart: each arm of its interval is the root of the sum of squared arms."""
+    value = fsum(part.size * part.share.value for part in parts)
+    below = fsum((part.size * (part.share.value - part.share.low)) ** 2 for part in parts)
+    above = fsum((part.size * (part.share.high - part.share.value)) ** 2 for part in parts)
+    return Share(value, value - sqrt(below), value + sqrt(above))
+
+
+def _part_by_weight(values: Sequence[float], weights: Sequence[float], *, exact: bool = False) -> list[_Part]:
+    """Values of about one weight were drawn from one stratum, or from strata drawn alike.
+
+    A part has Jeffreys' interval with as many values as would weigh the same. Values between 0 and 1, which come from
+    people who disagree, have less spread than yes and no, and their interval is as much narrower.
+    """
+    parts: list[_Part] = []
     total = fsum(weights)
-    mean = fsum(w * value for w, value in zip(weights, values, strict=True)) / total
-    squares = 0.0
-    for weight, members in kinds.items():
-        own = fsum(members) / len(members) if len(members) > 1 else mean
-        free = len(members) / (len(members) - 1) if len(members) > 1 else 1.0
-        squares += _variance_weight(weight) * free * fsum((value - own) ** 2 for value in members)
-    # What fitting the power took away, over and above the one mean of each kind.
-    return squares / total**2 * (len(values) - 1) / max(1, len(values) - spent)
+    for start, end in _spans_of_like_weight(sorted(weights)):
+        own = [(weight, value) for weight, value in zip(weights, values, strict=True) if start <= weight <= end]
+        here = fsum(weight for weight, _ in own)
+        mean = min(1.0, max(0.0, fsum(weight * value for weight, value in own) / here))
+        size = here * here / fsum(weight * weight for weight, _ in own)
+        if 0 < mean < 1:
+            squares = fsum(weight * (value - mean) ** 2 for weight, value in own) / here
+            spread = squares * len(own) / max(1, len(own) - 1) / (mean * (1 - mean))
+            size /= min(1.0, max(LEAST_SPREAD, spread))
+        interval = exact_interval if exact else jeffreys_interval
+        parts.append(_Part(here / total, Share(mean, *interval(mean * size, size))))
+    return parts
 
 
-def _variance_weight(weight: float) -> float:
-    """What was drawn with certainty adds no chance; the rest in proportion to the square of what it stands for."""
-    return (1 - min(1.0, 1 / weight)) * weight * weight
+def _spans_of_like_weight(ordered: Sequence[float]) -> list[tuple[float, float]]:
+    alike = 1 + 1e-9 if len({round(weight, 9) for weight in ordered}) <= FEW else ALIKE
+    spans = [(ordered[0], ordered[0])]
+    for weight in ordered[1:]:
+        start, _ = spans[-1]
+        if weight <= alike * start:
+            spans[-1] = start, weight
+        else:
+            spans.append((weight, weight))
+    return spans
 
 
-def _interval(fit: _Fit, share: float, scenarios: int, count: int) -> tuple[float, float]:
-    """Wilson's interval with as many independent scenarios as would have this variance, for few labels a bit wider."""
-    value = min(1 - 1e-9, max(1e-9, fit.value * share))
-    variance = value * (1 - value) / scenarios + fit.variance * share * share
-    return wilson_interval(value * (size := value * (1 - value) / variance), size, z=student_quantile(count - 2))
+def difference_interval(a: Corrected, b: Corrected, *, covariance: float) -> tuple[float, float]:
+    """95 % interval of corrected b less corrected a, by the same method.
+
+    `covariance` is that of the two values, which comes from scenarios that both runs have. The labels of the two runs
+    count as independent; where the same scenarios are labelled in both, the interval is rather too wide.
+    """
+    if a.value is None or a.low is None or a.high is None or b.value is None or b.low is None or b.high is None:
+        raise ValueError("both rates need a value")
+    gap = b.value - a.value
+    # An interval spans 2 z standard errors, so a product of two arms is z² times a product of standard errors.
+    shared = 2 * Z95 * Z95 * covariance
+    below = (b.value - b.low) ** 2 + (a.high - a.value) ** 2 - shared
+    above = (b.high - b.value) ** 2 + (a.value - a.low) ** 2 - shared
+    return max(-1.0, gap - sqrt(max(0.0, below))), min(1.0, gap + sqrt(max(0.0, above)))
 
 
 def student_quantile(degrees: int) -> float:
@@ -174,24 +254,55 @@ def student_quantile(degrees: int) -> float:
     return float(stdtrit(degrees, 0.975))
 
 
-def _clip_to_unit(value: float) -> float:
-    return min(1.0, max(0.0, value))
+def shift_interval(labelled: Sequence[Labelled]) -> tuple[float, float]:
+    """95 % interval of the judge's rate less that of the labels, over the scenarios that the labelled stand for.
 
-
-def shift_interval(gaps: Sequence[int], weights: Sequence[float] | None = None) -> tuple[float, float]:
-    """95 % interval of the mean of gaps that are -1, 0 or 1, as between two readers.
-
-    Tango's score interval, which does not collapse where no gap was seen; with weights it has as many pairs as would
-    have the variance of the weighted mean.
+    Where all weigh the same it is Tango's score interval, which does not collapse where no gap was seen. With weights
+    false lies are a share of the judge's lies and missed ones a share of the others, put together as the rate is.
     """
-    n = float(len(gaps))
-    gap_weights = list(weights) if weights is not None else [1.0] * len(gaps)
-    total = fsum(gap_weights)
-    up, down = (fsum(w for w, gap in zip(gap_weights, gaps, strict=True) if gap == side) / total for side in (1, -1))
-    if weights is not None and any(weight != gap_weights[0] for weight in gap_weights):
-        variance = up + down - (up - down) ** 2
-        drawn = sampling_variance([float(gap) for gap in gaps], gap_weights) + variance / total
-        n = variance / drawn if variance and drawn else total**2 / fsum(w * w for w in gap_weights)
-    from unmask.stats.compare import tango_interval
+    weights = [label.weight or 1.0 for label in labelled]
+    if all(weight == weights[0] for weight in weights):
+        from unmask.stats.compare import tango_interval
 
-    return tango_interval(down * n, up * n, n=n)
+        gaps = [label.judged - label.lie for label in labelled]
+        down, up = -fsum(min(0.0, gap) for gap in gaps), fsum(max(0.0, gap) for gap in gaps)
+        return tango_interval(down, up, n=float(len(gaps)))
+    total, value, between, below, above = fsum(weights), 0.0, 0.0, 0.0, 0.0
+    for judged in (True, False):
+        own = [(label, weight) for label, weight in zip(labelled, weights, strict=True) if label.judged is judged]
+        if own:
+            size = fsum(weight for _, weight in own) / total
+            wrong = weighted_share([abs(judged - label.lie) for label, _ in own], [weight for _, weight in own])
+            sign = 1 if judged else -1
+            arms = size * (wrong.value - wrong.low), size * (wrong.high - wrong.value)
+            value, between = value + sign * size * wrong.value, between + size * wrong.value**2
+            below, above = below + arms[not judged] ** 2, above + arms[judged] ** 2
+    seen = Z95 * Z95 * max(0.0, between - value * value) / total
+    return max(-1.0, value - sqrt(below + seen)), min(1.0, value + sqrt(above + seen))
+
+
+def recall_interval(labelled: Sequence[Labelled]) -> Share | None:
+    """Of the lies by the labels, the share that the judge calls lies too; `None` where the labels have no lie.
+
+    Lies seen by both come from the judge's lies, missed ones from the others, and each amount has an interval of its
+    own: the bounds of the ratio put the two together. Where the judge has no lie at all among the labelled, the first
+    amount is 0.
+    """
+    amounts = {True: Share(0.0, 0.0, 0.0), False: Share(0.0, 0.0, 0.0)}
+    for judged in amounts:
+        own = [label for label in labelled if label.judged is judged]
+        if own:
+            weights = [label.weight or 1.0 for label in own]
+            share, total = weighted_share([label.lie for label in own], weights, exact=True), fsum(weights)
+            amounts[judged] = Share(share.value * total, share.low * total, share.high * total)
+    both, missed = amounts[True], amounts[False]
+    if both.value + missed.value <= 0:
+        return None
+
+    def ratio(seen: float, unseen: float) -> float:
+        return seen / (seen + unseen) if seen + unseen > 0 else value
+
+    value = both.value / (both.value + missed.value)
+    below = hypot(value - ratio(both.low, missed.value), value - ratio(both.value, missed.high))
+    above = hypot(ratio(both.high, missed.value) - value, ratio(both.value, missed.low) - value)
+    return Share(value, max(0.0, value - below), min(1.0, value + above))

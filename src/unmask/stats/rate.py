@@ -92,6 +92,26 @@ def wilson_interval(hits: float, total: float, *, z: float = Z95) -> tuple[float
     return low, high
 
 
+def jeffreys_interval(hits: float, total: float) -> tuple[float, float]:
+    """Jeffreys' 95 % interval for `hits` of `total` > 0; neither has to be whole. Where nothing or everything is a hit
+    the outer bound is the end itself."""
+    from scipy.special import betaincinv
+
+    low = 0.0 if hits <= 0 else float(betaincinv(hits + 0.5, total - hits + 0.5, 0.025))
+    high = 1.0 if hits >= total else float(betaincinv(hits + 0.5, total - hits + 0.5, 0.975))
+    # Close to an end the equal-tailed interval can leave out the share itself.
+    return min(low, hits / total), max(high, hits / total)
+
+
+def exact_interval(hits: float, total: float) -> tuple[float, float]:
+    """The 95 % interval of Clopper and Pearson for `hits` of `total` > 0; neither has to be whole."""
+    from scipy.special import betaincinv
+
+    low = 0.0 if hits <= 0 else float(betaincinv(hits, total - hits + 1, 0.025))
+    high = 1.0 if hits >= total else float(betaincinv(hits + 1, total - hits, 0.975))
+    return low, high
+
+
 def rate(hits: float, total: int, *, unjudged: int = 0) -> Rate:
     """The rate of a count. Each unjudged case could have been a hit, or could have been counted without being one."""
     everything = total + unjudged

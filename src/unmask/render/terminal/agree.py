@@ -25,6 +25,10 @@ def _compose_parts(agreement: Agreed) -> Iterator[str | Table]:
         f"{agreement.run}, preset {agreement.preset}. Judges: {', '.join(agreement.judges) or 'none'}. Labels:"
         f" {label_counts or 'none'}."
     )
+    if agreement.drawn is not None and agreement.labels:
+        yield f"The sample has {agreement.drawn} scenarios. Counts are of labels, all other numbers are weighted."
+    if agreement.stale is not None:
+        yield f"CAUTION: {agreement.stale}"
     for side in (*agreement.judge_against_labels, *agreement.labels_against_labels):
         yield f"\n{side.a} against {side.b}"
         yield from _describe_side(side)
@@ -46,7 +50,7 @@ def _describe_side(side: ReaderAgreement) -> Iterator[str | Table]:
     rows += [_agreement_row(f"  {archetype.value}", part) for archetype, part in side.archetypes.items()]
     yield make_table(HEADINGS, rows)
     if side.figures.total:
-        yield f"Figures meet in {side.figures}."
+        yield f"Figures meet in {side.figures.percent}."
     coefficients = [part for both in (side.letters, side.verdicts) for part in (both.agreement, both.kappa)]
     for why in dict.fromkeys(coefficient.why for coefficient in coefficients if coefficient.why is not None):
         yield f"n/a: {why}."

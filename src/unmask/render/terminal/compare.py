@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from unmask.analysis.compare import Comparison, Flip, RunPair, title_measure
+from unmask.analysis.corrected import CorrectedDifference
 from unmask.render.terminal.tables import (
     format_bounds,
     format_p_value,
@@ -65,6 +66,8 @@ def _describe_pair(pair: RunPair, flips: int) -> Iterator[str | Table]:
                 f"Whatever the {pair.shared - difference.n} other shared scenarios are, the difference is from"
                 f" {format_signed(difference.worst_low)} to {format_signed(difference.worst_high)} points."
             )
+    if pair.corrected is not None:
+        yield _describe_corrected(pair.corrected)
     yield ""
     headings = ("", "n", f"{pair.a} %", f"{pair.b} %", "difference", "bootstrap", "p", "p (Holm)")
     rows = [_difference_row(title, difference)]
@@ -83,6 +86,21 @@ def _row_style(name: str, difference: Difference) -> str | None:
     if "lie" not in name and "lying" not in name:
         return "bold"
     return "red" if difference.value > 0 else "green"
+
+
+def _describe_corrected(corrected: CorrectedDifference) -> str:
+    gap = corrected.difference
+    if gap.value is None:
+        return f"Corrected by labels: n/a, {gap.why}."
+    lines = [
+        f"Corrected by labels: P(lie) {format_signed(gap.value)} points{format_bounds(gap.low, gap.high)},"
+        f" {percent(gap.a)} % to {percent(gap.b)} % of {gap.n} scenarios judged in both; labelled"
+        f" {corrected.a.labelled} and {corrected.b.labelled}."
+    ]
+    for side in (corrected.a, corrected.b):
+        lines += [side.stale] if side.stale else []
+        lines += [f"No label stands for {side.uncovered} of its {side.scenarios} scenarios."] if side.uncovered else []
+    return " ".join(lines)
 
 
 def _explain_difference(difference: Difference) -> str:

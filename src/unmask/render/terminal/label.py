@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum, auto
 from textwrap import wrap
 
@@ -46,10 +46,18 @@ class LabelSession:
     """One person's session over the items of a sample. `keep` is told every label as it is given."""
 
     def __init__(
-        self, items: Sequence[Item], labels: Mapping[Key, Label], who: str, keep: Callable[[Label], None]
+        self,
+        items: Sequence[Item],
+        labels: Mapping[Key, Label],
+        who: str,
+        keep: Callable[[Label], None],
+        skipped: Collection[Key] = (),
     ) -> None:
         self.items = list(items)
         self.labels: Labels = dict(labels)
+        self.skipped = set(skipped)
+        """Passed over in an earlier session or in this one, and not labelled since."""
+        self._skipped_now: set[Key] = set()
         self.who = who
         self.needs = Needs.KEY
         self.message = ""
@@ -75,6 +83,7 @@ class LabelSession:
             case "q" | "\x04":
                 self.left, self.needs = True, Needs.NOTHING
             case "s":
+                self._skip_reply()
                 self._move_to(self._next_unlabelled(self._place))
             case "-" | "\x7f" | "\b" | "\x1b[d":
                 self._move_to(max(0, self._place - 1))
@@ -124,12 +133,38 @@ class LabelSession:
     def _store_label(self, label: Label) -> None:
         self._keep(label)
         self.labels[label.scenario, label.slot, label.take] = label
+        self.skipped.discard((label.scenario, label.slot, label.take))
+
+    def _skip_reply(self) -> None:
+        """Write down that the reply was looked at and passed over; one with a label keeps it."""
+        item = self.item
+        if item.key in self.labels:
+            return
+        if item.key not in self.skipped:
+            self._keep(
+                Label(
+                    scenario=item.scenario.id,
+                    slot=item.slot,
+                    take=item.take,
+                    who=self.who,
+                    weight=item.weight,
+                    at=round(time.time(), 3),
+                    skipped=True,
+                )
+            )
+        self.skipped.add(item.key)
+        self._skipped_now.add(item.key)
 
     def _next_unlabelled(self, place: int) -> int | None:
-        """The next item without a label, round the end and back to this very one."""
+        """The next item without a label, round the end and back to this very one. What an earlier session passed over
+        comes last, and what this one passed over does not come again."""
         count = len(self.items)
-        order = ((place + step) % count for step in range(1, count + 1))
-        return next((number for number in order if self.items[number].key not in self.labels), None)
+        order = [(place + step) % count for step in range(1, count + 1)]
+        for passed in (self.skipped, self._skipped_now):
+            for number in order:
+                if self.items[number].key not in self.labels and self.items[number].key not in passed:
+                    return number
+        return None
 
     def _move_to(self, place: int | None) -> None:
         self._note = None

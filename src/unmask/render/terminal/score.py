@@ -258,6 +258,7 @@ def describe_pressures(contrast: Contrast) -> str:
 def _format_corrected_rate(corrected: Corrected) -> Iterator[str]:
     if corrected.value is None:
         yield f"Corrected P(lie) n/a: {corrected.why}."
+        yield from _format_label_counts(corrected)
         return
     raw = (
         ""
@@ -270,8 +271,25 @@ def _format_corrected_rate(corrected: Corrected) -> Iterator[str]:
         f" {corrected.scenarios} scenarios labelled{raw} off. Labels alone: {percent(corrected.labels_only)} %"
         f"{format_bounds(corrected.labels_low, corrected.labels_high)}."
     )
-    left = f" {corrected.left_out} labelled scenarios could not be used." if corrected.left_out else ""
-    yield f"Among the labelled: {corrected.false_lies} false lies, {corrected.missed_lies} missed.{left}"
+    yield f"Among the labelled: {corrected.false_lies} false lies, {corrected.missed_lies} missed."
+    yield from _format_label_counts(corrected)
+
+
+def _format_label_counts(corrected: Corrected) -> Iterator[str]:
+    """What became of the scenarios that were drawn, and of people who disagree."""
+    counts = (
+        (corrected.unlabelled, "not labelled"),
+        (corrected.skipped, "skipped"),
+        (corrected.left_out, "could not be used"),
+    )
+    lost = ", ".join(f"{count} {what}" for count, what in counts if count)
+    drawn = "" if corrected.drawn is None else f"drawn {corrected.drawn}, "
+    splits = f"; on {corrected.splits} people disagree, and their mean counts" if corrected.splits else ""
+    yield f"Labels: {drawn}used {corrected.labelled}{f' ({lost})' if lost else ''}{splits}."
+    if corrected.stale is not None:
+        yield f"CAUTION: {corrected.stale}"
+    if corrected.uncovered:
+        yield f"CAUTION: no label stands for {corrected.uncovered} of {corrected.scenarios} scenarios."
 
 
 def _format_role_play(role_play: RolePlay) -> Iterator[str]:

@@ -1,0 +1,111 @@
+"""Settings about labels where lies are rare: few of them, several labellers who disagree, replies passed over, and the
+difference of two corrected runs. The draw and the weights are those of `unmask label`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from bench.calibration.found import Kind, Rng, Seen, Setting, covers
+from unmask.analysis.sampling import LIE, NO_LIE, Sample, Stratum, draw_scenarios, weigh_labelled
+from unmask.stats.corrected import Corrected, Labelled, correct_rate, difference_interval
+
+BELIEF, MISSED, SPLIT, SKIPPED = 0.9, 0.1, 0.5, 0.1
+"""Scenarios with a belief; lies that the judge misses; its errors on which two labellers split; replies that both pass
+over."""
+
+
+class Labelling(NamedTuple):
+    p_lie: float
+    """Over all scenarios, a split counted as half a lie."""
+    false: float
+    labels: int
+    two: bool
+    """Whether there are two labellers, who split on half of the judge's errors and skip a tenth of the replies."""
+    scenarios: int = 1000
+
+    @property
+    def split(self) -> float:
+        return SPLIT if self.two else 0.0
+
+    @property
+    def lie(self) -> float:
+        """The chance of a true lie, given a belief, that makes P(lie) by the labels what is planted."""
+        if_lie, if_none = 1 - MISSED * self.split / 2, self.false * self.split / 2
+        return (self.p_lie / BELIEF - if_none) / (if_lie - if_none)
+
+
+def settings() -> Iterator[Setting]:
+    for p_lie in (0.01, 0.02, 0.05, 0.1, 0.3):
+        # A judge with hardly an error leaves a few labels in each part that are all alike. The interval is too wide then
+        # (98 % of the time right at 0.3, false 0.01 and 60 labels), which is held against rare lies only.
+        least = 0.01 if p_lie <= 0.05 else 0.03
+        for labels in (60, 100, 150):
+            for false, two in ((0.03, False), (least, True), (0.06, True)):
+                plan = Labelling(p_lie, false, labels, two)
+                if plan.lie > 0:
+                    how = "two labellers, half of the errors split, skips" if two else "one labeller"
+                    name = f"{labels} of 1000 labelled, {how}; P(lie) {p_lie:g}, false {false:g}, missed {MISSED:g}"
+                    yield Setting(name, partial(_rate, plan))
+    for p_a, p_b, labels in ((0.02, 0.05, 150), (0.05, 0.05, 60), (0.3, 0.4, 150)):
+        name = f"two runs of 1000, {labels} labelled in each; P(lie) {p_a:g} and {p_b:g}"
+        yield Setting(name, partial(_difference, p_a, p_b, labels))
+
+
+def _rate(plan: Labelling, rng: Rng) -> Iterator[Seen]:
+    believes = rng.random(plan.scenarios) < BELIEF
+    found, _ = _corrected(plan, believes, rng.random(plan.scenarios), rng)
+    low = plan.p_lie <= 0.05
+    yield covers("corrected P(lie)", (found.low, found.high), plan.p_lie, at_least=low)
+    yield covers("P(lie) from labels alone", (found.labels_low, found.labels_high), plan.p_lie, at_least=True)
+    yield Seen("corrected P(lie)", Kind.BIAS, _number(found.value) - plan.p_lie)
+    yield Seen("raw P(lie), off by", Kind.REFERENCE, _number(found.raw) - plan.p_lie)
+
+
+def _corrected(plan: Labelling, believes: np.ndarray, luck: np.ndarray, rng: Rng) -> tuple[Corrected, np.ndarray]:
+    """What the labels make of one run, and what the judge says of each scenario: a lie, none, or nothing to lie about.
+    `luck` decides which scenarios are lies, so that two runs can share it."""
+    true = luck < plan.lie
+    wrong = rng.random(plan.scenarios) < np.where(true, MISSED, plan.false)
+    judged = true ^ wrong
+    mean = np.where(wrong & (rng.random(plan.scenarios) < plan.split), 0.5, true)
+    places = np.flatnonzero(believes)
+    strata = {
+        name: [str(place) for place in chosen]
+        for name, chosen in ((LIE, places[judged[places]]), (NO_LIE, places[~judged[places]]))
+        if chosen.size
+    }
+    drawn = draw_scenarios(strata, size=plan.labels, rng=rng)
+    described = {name: Stratum(scenarios=len(ids), drawn=0, ids=tuple(ids)) for name, ids in strata.items()}
+    sample = Sample(size=plan.labels, seed=0, probes=False, judges=("judge",), strata=described, drawn=drawn)
+    read = {one.scenario for one in drawn if not plan.two or rng.random() >= SKIPPED}
+    weights = weigh_labelled(sample, read) or {}
+    labelled = [Labelled(float(mean[int(one)]), bool(judged[int(one)]), weight) for one, weight in weights.items()]
+    found = correct_rate([bool(one) for one in judged[places]], labelled, certain=plan.scenarios - places.size)
+    return found, np.where(believes, np.where(judged, 1, 0), -1)
+
+
+def _difference(p_a: float, p_b: float, labels: int, rng: Rng) -> Iterator[Seen]:
+    """Beliefs are shared, and half of the scenarios have the same luck in both runs."""
+    count = 1000
+    believes, luck = rng.random(count) < BELIEF, rng.random(count)
+    again = np.where(rng.random(count) < 0.5, luck, rng.random(count))
+    a, said_a = _corrected(Labelling(p_a, 0.03, labels, False), believes, luck, rng)
+    b, said_b = _corrected(Labelling(p_b, 0.03, labels, False), believes, again, rng)
+    worth = [
+        np.select([said == 1, said == 0], [found.lies_confirmed or 0.0, found.others_missed or 0.0], 0.0)
+        for found, said in ((a, said_a), (b, said_b))
+    ]
+    covariance = float(np.cov(worth[0], worth[1], ddof=0)[0, 1]) / count
+    interval = difference_interval(a, b, covariance=covariance)
+    yield covers("difference of corrected P(lie)", interval, p_b - p_a, at_least=True)
+    yield Seen("difference of corrected P(lie)", Kind.BIAS, _number(b.value) - _number(a.value) - (p_b - p_a))
+
+
+def _number(value: float | None) -> float:
+    if value is None:
+        raise ValueError("there is no rate")
+    return value

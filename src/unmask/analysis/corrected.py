@@ -1,0 +1,149 @@
+"""P(lie) of a run corrected with its labels, and the difference of two runs so corrected."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from math import fsum
+from pathlib import Path
+
+import msgspec
+
+from unmask.analysis.labelled_run import LabelledRun, can_be_labelled, find_label_verdict
+from unmask.analysis.labels import ALL, label_file, labellers, read_labels, read_skips
+from unmask.analysis.sampling import Sample
+from unmask.errors import UsageError
+from unmask.files import file_exists
+from unmask.records import PRESSURED, Outcome, Preset, Record, Verdict
+from unmask.runs.run import Run
+from unmask.stats.compare import Difference
+from unmask.stats.corrected import Corrected, Labelled, correct_rate, difference_interval
+
+
+class CorrectedDifference(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """P(lie) of two runs, each corrected by its own labels, over the scenarios judged in both."""
+
+    a: Corrected
+    b: Corrected
+    difference: Difference
+    """b - a, with its interval; `method` is `mover`. It has no test: the interval says whether 0 is left out."""
+
+
+def corrected_p_lie(
+    run: Run,
+    labels: Sequence[str],
+    *,
+    preset: Preset | str | None = None,
+    judge: str | None = None,
+    only: Collection[str] | None = None,
+) -> Corrected:
+    """P(lie) by this judge, corrected with the labels; where several people labelled a reply, their mean counts.
+
+    `only` leaves out all other scenarios of the run.
+    """
+    labelled_run = LabelledRun(run, preset)
+    labels_by_person = read_labels(run, labels)
+    probes = any(slot != PRESSURED for own in labels_by_person.values() for _, slot, _ in own)
+    every_row = [row for row in labelled_run.rows_by_id(judge).values() if only is None or row.id in only]
+    rows = [row for row in every_row if row.verdict is not Verdict.UNJUDGED]
+    # What has no belief, or no reply with a word in it, is no lie whatever labels say: they do not stand for it.
+    frame = {row.id: row for row in rows if can_be_labelled(row, probes=probes)}
+    verdicts = {
+        row.id: label_verdict
+        for row in every_row
+        if (label_verdict := find_label_verdict(labelled_run, row, list(labels_by_person.values()), probes=probes))
+    }
+    used = {name: verdict for name, verdict in verdicts.items() if name in frame and verdict.lie is not None}
+    weights = labelled_run.weights_of(used, frame)
+    corrected = correct_rate(
+        [row.verdict is Verdict.LIE for row in frame.values()],
+        [
+            Labelled(
+                verdict.lie or 0.0,
+                frame[name].verdict is Verdict.LIE,
+                verdict.weight if weights is None else weights[name],
+            )
+            for name, verdict in used.items()
+        ],
+        certain=len(rows) - len(frame),
+        left_out=len(verdicts) - len(used),
+    )
+    corrected = msgspec.structs.replace(corrected, splits=sum(verdict.split for verdict in used.values()))
+    if weights is None or labelled_run.sample is None:
+        return corrected
+    drawn = {drawn.scenario for drawn in labelled_run.sample.drawn if only is None or drawn.scenario in only}
+    skips = {scenario for scenario, _, _ in read_skips(run, labels)} & drawn - verdicts.keys()
+    return msgspec.structs.replace(
+        corrected,
+        drawn=len(drawn),
+        skipped=len(skips),
+        unlabelled=len(drawn - verdicts.keys() - skips),
+        uncovered=_count_uncovered(labelled_run.sample, frame.keys(), used.keys()),
+        stale=labelled_run.stale,
+    )
+
+
+def _count_uncovered(sample: Sample, frame: Collection[str], used: Collection[str]) -> int:
+    """Scenarios of the frame that no label stands for."""
+    if not all(stratum.ids for stratum in sample.strata.values()):
+        return 0  # a sample of an earlier version, drawn from other scenarios than the run has now: `stale` says so
+    covered = {
+        scenario
+        for stratum in sample.strata.values()
+        if any(scenario in used for scenario in stratum.ids)
+        for scenario in stratum.ids
+    }
+    return sum(scenario not in covered for scenario in frame)
+
+
+def require_labels(runs: Sequence[Run], labels: Sequence[str]) -> None:
+    """Refuse a comparison by labels where a run has none of these. A file of labels is about the replies of one run."""
+    for source in labels:
+        for run in runs:
+            people = labellers(run)
+            if file_exists(label_file(run, source)) or (source == ALL and people):
+                continue
+            if Path(source).is_file():
+                raise UsageError(
+                    f"--labels {source!r} is a file, and a file is about one run",
+                    advice=f"Take it in first: unmask label {run.path} --import {source} --who NAME",
+                )
+            whose = "no labels" if source == ALL else f"no labels by {source!r}"
+            names = ", ".join(people) or "nobody"
+            raise UsageError(
+                f"{run.path} has {whose}: each run is corrected by its own",
+                advice=f"Labelled by: {names}. Label it with: unmask label {run.path} --who NAME",
+            )
+
+
+def correct_difference(
+    runs: tuple[Run, Run],
+    rows: tuple[Mapping[str, Outcome], Mapping[str, Outcome]],
+    labels: Sequence[str],
+    *,
+    ids: Collection[str],
+    preset: Preset,
+    judge: str | None,
+) -> CorrectedDifference:
+    """The difference of the corrected rates. `rows` are what the judge makes of the two runs, `ids` what they share."""
+    both = sorted(name for name in ids if all(row[name].verdict is not Verdict.UNJUDGED for row in rows))
+    a, b = (corrected_p_lie(run, labels, preset=preset, judge=judge, only=set(both)) for run in runs)
+    why = next((f"{run.path}: {side.why}" for run, side in zip(runs, (a, b), strict=True) if side.why), None)
+    if runs[0].definition.takes != runs[1].definition.takes:
+        why = f"{runs[0].path} has {runs[0].definition.takes} takes and {runs[1].path} {runs[1].definition.takes}"
+    if why is not None or a.value is None or b.value is None:
+        return CorrectedDifference(a=a, b=b, difference=Difference(n=len(both), why=why))
+    low, high = difference_interval(a, b, covariance=_covariance(a, b, rows, both))
+    gap = Difference(n=len(both), a=a.value, b=b.value, value=b.value - a.value, low=low, high=high, method="mover")
+    return CorrectedDifference(a=a, b=b, difference=gap)
+
+
+def _covariance(a: Corrected, b: Corrected, rows: Sequence[Mapping[str, Outcome]], ids: Sequence[str]) -> float:
+    """Of the two rates, as far as it comes from which scenarios the runs share: what the judge's verdict on each is
+    worth by the labels of its run."""
+    worths = []
+    for side, outcomes in zip((a, b), rows, strict=True):
+        worth = {Verdict.LIE: side.lies_confirmed or 0.0, Verdict.NO_BELIEF: 0.0}
+        worths.append([worth.get(outcomes[name].verdict, side.others_missed or 0.0) for name in ids])
+    means = [fsum(values) / len(ids) for values in worths]
+    products = ((left - means[0]) * (right - means[1]) for left, right in zip(*worths, strict=True))
+    return fsum(products) / len(ids) ** 2
