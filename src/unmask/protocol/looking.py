@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
 
 from unmask.errors import UsageError
 from unmask.records import NoBelief, Outcome, Record, Verdict
@@ -48,6 +50,15 @@ class Look(Record, frozen=True, omit_defaults=False):
     rule: str
     after: int | None
     """`None` where the rule has not stopped it."""
+
+    def __post_init__(self) -> None:
+        """run.json may be a stranger's, and its rules are shown."""
+        if self.after is not None and self.after < 1:
+            raise ValueError(f"`after` is {self.after}, not 1 or more")
+        try:
+            parse_rule(self.rule)
+        except UsageError as error:
+            raise ValueError(str(error)) from None
 
     def __str__(self) -> str:
         if self.after is None:
@@ -106,6 +117,25 @@ def measure_anytime(prefix: Iterable[Outcome]) -> Anytime:
     return Anytime(
         lies=int(most.total), scenarios=most.count, value=value, low=least.bounds()[0], high=most.bounds()[1]
     )
+
+
+def explain_looks(run: Mapping[str, Any], anytime: Anytime | None) -> Iterator[str]:
+    """What a reader of numbers has to know about looks, in sentences. `run` is the definition, encoded."""
+    if anytime is None:
+        return
+    stopped = msgspec.convert(run.get("stopped"), Look | None)
+    bounds = f"[{100 * anytime.low:.1f}, {100 * anytime.high:.1f}] %"
+    if stopped is not None:
+        total = sum(run["data"]["counts"].values())
+        yield (
+            f"The rule {stopped.rule} stopped this run after {stopped.after} of {total} scenarios. The interval of P(lie),"
+            f" {bounds}, holds however often one looks; the other intervals are those of one look."
+        )
+    looked = msgspec.convert(run.get("looked") or (), tuple[Look, ...])
+    if looked:
+        yield f"This run was looked at before: {'; '.join(map(str, looked))}."
+    if looked and stopped is None:
+        yield f"Its intervals are those of one look. Bounds of P(lie) that hold however often one looks: {bounds}."
 
 
 class RuleWatch:

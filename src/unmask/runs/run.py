@@ -71,8 +71,8 @@ class Run:
 
     @cached_property
     def _sample(self) -> frozenset[str] | None:
-        """Ids of the scenarios that count; `None` for all. What was asked behind those that a rule needed is kept in the
-        journal and is part of no measure."""
+        """Ids of the scenarios that count; `None` for all. What was asked behind those that a rule needed stands in
+        the journal and is part of no measure."""
         if self._chosen is not None or self.definition.stopped is None:
             return self._chosen
         ids = [scenario.id for scenario in self._folder.each_scenario()]
