@@ -59,9 +59,7 @@ def run(
     with Lock(folder.path):
         before = folder.definition() if folder.exists else None
         definition = create_or_continue(folder, wanted, dataset, moved=options.moved)
-        if (
-            definition.stopped is not None and definition == before
-        ):  # complete by its rule: failures are not tried again
+        if definition.stopped is not None and definition == before:  # complete: not even failures are asked again
             return _open_finished(folder)
         dataset = msgspec.structs.replace(dataset, scenarios=())  # the folder has them: no need to hold them twice
         file = definition.judge or NO_MODEL

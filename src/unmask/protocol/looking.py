@@ -128,8 +128,8 @@ def explain_looks(run: Mapping[str, Any], anytime: Anytime | None) -> Iterator[s
     if stopped is not None:
         total = sum(run["data"]["counts"].values())
         yield (
-            f"The rule {stopped.rule} stopped this run after {stopped.after} of {total} scenarios. The interval of P(lie),"
-            f" {bounds}, holds however often one looks; the other intervals are those of one look."
+            f"The rule {stopped.rule} stopped this run after {stopped.after} of {total} scenarios. The interval of"
+            f" P(lie), {bounds}, holds however often one looks; the other intervals are those of one look."
         )
     looked = msgspec.convert(run.get("looked") or (), tuple[Look, ...])
     if looked:
