@@ -12,6 +12,7 @@ ratios, so that no truth has to be guessed. The numerators hold no m: a sum of l
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import exp, log
 
 SIDE_ERROR = 0.025
@@ -30,8 +31,8 @@ class Bets:
     def __init__(self) -> None:
         self.count = 0
         self.total = 0.0
-        self._upper = dict.fromkeys(STAKES, 0.0)
-        self._lower = dict.fromkeys(STAKES, 0.0)
+        self._upper = [0.0] * len(STAKES)
+        self._lower = [0.0] * len(STAKES)
         """The same bets with values and bounds mirrored: x is 1 - x, and m is 1 - m."""
 
     def add(self, value: float) -> None:
@@ -39,9 +40,8 @@ class Bets:
             raise ValueError(f"a value of a sequence lies between 0 and 1, not at {value!r}")
         self.count += 1
         self.total += value
-        for ratio in STAKES:
-            self._upper[ratio] += log(1 + (ratio - 1) * value)
-            self._lower[ratio] += log(1 + (ratio - 1) * (1 - value))
+        self._upper = [total + change for total, change in zip(self._upper, _log_factors(value), strict=True)]
+        self._lower = [total + change for total, change in zip(self._lower, _log_factors(1 - value), strict=True)]
 
     def shows_below(self, limit: float) -> bool:
         """Whether a mean of `limit` or more is left out."""
@@ -59,14 +59,20 @@ class Bets:
         return 1 - _upper_bound(self._lower, self.count, 1 - mean), _upper_bound(self._upper, self.count, mean)
 
 
-def _is_rich(logarithms: dict[float, float], count: int, mean: float) -> bool:
-    powers = [sum_of_logs - count * log(1 + (ratio - 1) * mean) for ratio, sum_of_logs in logarithms.items()]
+@lru_cache(maxsize=1024)
+def _log_factors(value: float) -> tuple[float, ...]:
+    """The logarithm of 1 + (r - 1) x for each ratio. Nearly all values are 0 or 1, and a rule has one limit."""
+    return tuple(log(1 + (ratio - 1) * value) for ratio in STAKES)
+
+
+def _is_rich(logarithms: list[float], count: int, mean: float) -> bool:
+    powers = [total - count * factor for total, factor in zip(logarithms, _log_factors(mean), strict=True)]
     largest = max(powers)  # taken out first: a capital may be too large for a float
     capital = sum(share * exp(power - largest) for share, power in zip(STAKES.values(), powers, strict=True))
     return log(capital) + largest >= -log(SIDE_ERROR)
 
 
-def _upper_bound(logarithms: dict[float, float], count: int, mean: float) -> float:
+def _upper_bound(logarithms: list[float], count: int, mean: float) -> float:
     """The smallest mean that is left out: all larger ones are, since the capital grows with the mean it is against."""
     if not _is_rich(logarithms, count, 1.0):
         return 1.0

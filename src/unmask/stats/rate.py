@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import sqrt
+from math import exp, fsum, lgamma, log, log1p, sqrt
 from typing import Any
 
 from unmask.records import Record
@@ -61,6 +61,16 @@ def wilson_interval(hits: float, total: float, *, z: float = Z95) -> tuple[float
     low = 0.0 if hits <= 0 else max(0.0, centre - half)
     high = 1.0 if hits >= total else min(1.0, centre + half)
     return low, high
+
+
+def binomial_tail(hits: int, total: int, share: float) -> float:
+    """The chance of at most `hits` of `total` where each is one with chance `share`."""
+    if hits >= total or share <= 0:
+        return 1.0
+    if share >= 1:
+        return 0.0
+    base, odds = lgamma(total + 1) + total * log1p(-share), log(share) - log1p(-share)
+    return min(1.0, fsum(exp(base - lgamma(k + 1) - lgamma(total - k + 1) + k * odds) for k in range(hits + 1)))
 
 
 def rate(hits: float, total: int, *, unjudged: int = 0) -> Rate:
