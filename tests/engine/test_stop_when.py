@@ -18,6 +18,7 @@ from tests.e2e.running import unmask as command_line
 from tests.faults.test_kill import until
 from tests.made_runs import Subject, made, scenarios
 from unmask.analysis.labels import list_items
+from unmask.data.dataset import Dataset, content_hash, in_order
 from unmask.errors import UsageError
 from unmask.models.scripted import Scripted
 from unmask.protocol.looking import Look, looking_order
@@ -190,6 +191,12 @@ def test_a_judge_alone_has_no_rule(stopped):
         unmask.judge(stopped.path, judge="scripted/judge", stop_when=RULE)
 
 
+def dataset() -> Dataset:
+    chosen = scenarios(400)
+    name = content_hash(chosen)
+    return Dataset(name="made", source="made", scenarios=in_order(chosen), hash=name, full_hash=name)
+
+
 class Slow:
     """A subject that takes its time, so that requests are in flight when the rule is met."""
 
@@ -208,12 +215,7 @@ class Slow:
 
 def test_few_requests_behind_the_prefix_are_sent(tmp_path):
     """Scenarios are finished one after another: what is wasted is what is in flight."""
-    from unmask.data.dataset import Dataset, content_hash, in_order
-
-    chosen = scenarios(400)
-    name = content_hash(chosen)
-    data = Dataset(name="made", source="made", scenarios=in_order(chosen), hash=name, full_hash=name)
-    subject = Slow()
+    data, subject = dataset(), Slow()
     run = unmask.run(
         data=data, model=subject, judge="scripted/judge", out=tmp_path / "run", stop_when=RULE, max_connections=10
     )
@@ -251,3 +253,30 @@ def test_a_run_killed_again_and_again_stops_after_the_same_scenarios(tmp_path: P
         served.reset()
         command_line("run", *run_flags(served, path, out, *flags))
         assert sum(served.stats()["calls"].values()) == 0
+
+
+class Straggler(Slow):
+    """One scenario of the prefix is answered when all that may be asked beside it has been."""
+
+    def __init__(self, late: str) -> None:
+        super().__init__()
+        self.late, self.others = late, 0
+
+    async def complete(self, request):
+        if self.late in request.messages[-1].content:
+            before = -1
+            while before < self.others:
+                before = self.others
+                await asyncio.sleep(0.1)
+        else:
+            self.others += 1
+        return await self.model.complete(request)
+
+
+def test_one_slow_scenario_does_not_send_the_rest_ahead(tmp_path):
+    """Nobody knows whether what is behind it will be needed."""
+    ids = [f"s-{number:04d}" for number in range(400)]
+    subject = Straggler(ids[looking_order(ids, seed=0)[10]])
+    run = unmask.run(data=dataset(), model=subject, judge="verbatim", out=tmp_path, stop_when=RULE, max_connections=10)
+    asked = {json.loads(line)["scenario"] for line in (run.path / "replies.jsonl").open()}
+    assert run.definition.stopped.after < len(asked) <= run.definition.stopped.after + 40

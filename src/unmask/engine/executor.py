@@ -52,7 +52,7 @@ class OpenScenario:
 class Executor:
     """Works through the scenarios of a workload. One use, one event loop."""
 
-    def __init__(self, workload: Workload, routes: dict[str, Route], *, scenarios: int) -> None:
+    def __init__(self, workload: Workload, routes: dict[str, Route], *, scenarios: int, in_order: bool = False) -> None:
         self.workload = workload
         self.lines = routes
         self.total = scenarios
@@ -65,6 +65,8 @@ class Executor:
         self._endpoints = tuple({id(route.endpoint): route.endpoint for route in routes.values()}.values())
         self.already = 0
         """Scenarios that had nothing to send when they were looked at: those an earlier session has finished."""
+        self._in_order = in_order
+        """Whether what is finished counts only once all before it is, so that little should be sent far ahead."""
         self._next = 0
         self._looks = 0
         self._sequence = 0
@@ -169,7 +171,7 @@ class Executor:
             self._wake.set()
         elif self._may_send():
             # Scenarios are opened also while nothing can be sent.
-            to_open = self._next < self.total and len(self._open) < self._window()
+            to_open = self._next < self.total and self._count_ahead() < self._window()
             if started == STARTS_PER_TURN or to_open:
                 self.wake()
 
@@ -185,7 +187,7 @@ class Executor:
         """The job with the longest chain behind it among those whose endpoint has room."""
         if self._next < self.total:
             window, at_once = self._window(), OPENED_PER_LOOK
-            while at_once and len(self._open) < window and self._open_next():
+            while at_once and self._count_ahead() < window and self._open_next():
                 at_once -= 1
         if self._is_enough:
             return None
@@ -212,9 +214,13 @@ class Executor:
     def _window(self) -> int:
         """How many scenarios are open at a time: enough that the last ones reach their ends together. Those that
         wait to try a request again take nobody's place, until they are as many as the others."""
-        usual = max(1, 4 * sum(endpoint.limit for endpoint in self._endpoints))
+        usual = max(1, (1 if self._in_order else 4) * sum(endpoint.limit for endpoint in self._endpoints))
         trying_again = len(self._tasks) - sum(endpoint.in_flight for endpoint in self._endpoints)
         return usual + min(usual, max(0, trying_again))
+
+    def _count_ahead(self) -> int:
+        """The scenarios that are open; where order counts, also those that are finished behind the first open one."""
+        return self._next - next(iter(self._open)) if self._in_order and self._open else len(self._open)
 
     def _open_next(self) -> bool:
         """Bring in the next scenario that has something to send. False when there is none left, or none found in this

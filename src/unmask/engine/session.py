@@ -186,7 +186,8 @@ async def run_session(
     for role, route in routes.items():
         if workload.bill.calls[role]:
             route.endpoint.vouch(route.model)
-    executor = Executor(workload, routes, scenarios=len(workload.scenarios))
+    in_order = workload.watch is not None
+    executor = Executor(workload, routes, scenarios=len(workload.scenarios), in_order=in_order)
     executor.on_room = lambda: endpoints.wake_listeners(but=executor.wake)
     if progress is not None:
         executor.tick = lambda: progress(workload, executor)

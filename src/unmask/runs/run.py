@@ -85,10 +85,6 @@ class Run:
         part._chosen = frozenset(ids)
         return part
 
-    def decided_prefix(self, *, preset: Preset | str | None = None, judge: str | None = None) -> list[Outcome]:
-        """What the longest decided beginning of the fixed random order shows, without what judges wrote."""
-        return decided_prefix(self.bare_rows(preset=preset, judge=judge), seed=self.definition.data.seed)
-
     def judge_file(self, judge: str | None = None) -> str | None:
         """The file name of a judge, or `panel:` and those of its members."""
         if judge is None or not judge.startswith(PANEL):
