@@ -24,6 +24,10 @@ class Kind(StrEnum):
     """Estimate less planted value."""
     SMALL_BIAS = "bias, small"
     """Estimate less what complete data give: an error that should hardly be there at all."""
+    ONE_LOOK = "passes at one look"
+    HISTORIES = "histories that ever pass"
+    POWER = "histories that pass in time"
+    CALLS = "share of the calls"
     REFERENCE = "for comparison"
     """Shown beside, without a goal."""
 
@@ -44,8 +48,12 @@ class Setting(NamedTuple):
     simulate: Callable[[Rng], Iterable[Seen]]
     slow: bool = False
     """Half as many runs, but not fewer than 1,000 if so many were asked for."""
+    most: int | None = None
+    """Never more runs than this."""
 
     def count(self, runs: int) -> int:
+        if self.most is not None:
+            return min(runs, self.most)
         return max(min(runs, 1000), runs // 2) if self.slow else runs
 
 
@@ -75,6 +83,14 @@ class Finding(NamedTuple):
                 return abs(self.value) < 0.003
             case Kind.SMALL_BIAS:
                 return abs(self.value) < 0.002
+            case Kind.ONE_LOOK:
+                return self.value <= 0.025
+            case Kind.HISTORIES:
+                return self.value <= 0.05
+            case Kind.POWER:
+                return self.value >= 0.8
+            case Kind.CALLS:
+                return self.value < 0.6
             case Kind.REFERENCE:
                 return None
 
@@ -104,7 +120,7 @@ def measured(setting: Setting, *, runs: int, seed: int) -> Iterator[Finding]:
 
 def _finding(setting: str, what: str, kind: Kind, values: Sequence[float]) -> Finding:
     count, mean = len(values), float(np.mean(values))
-    if kind in {Kind.BIAS, Kind.SMALL_BIAS, Kind.REFERENCE}:
+    if kind in {Kind.BIAS, Kind.SMALL_BIAS, Kind.REFERENCE, Kind.ONE_LOOK, Kind.CALLS}:
         half = 1.96 * float(np.std(values)) / sqrt(count)
         return Finding(setting, what, kind, mean, mean - half, mean + half, count)
     low, high = wilson_interval(sum(values), count)

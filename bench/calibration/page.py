@@ -18,6 +18,10 @@ GOALS = {
     Kind.FALSE_POSITIVE: "at most 5.5 %",
     Kind.BIAS: "below 0.3 points",
     Kind.SMALL_BIAS: "below 0.2 points",
+    Kind.ONE_LOOK: "at most 2.5 %",
+    Kind.HISTORIES: "at most 5 %",
+    Kind.POWER: "at least 80 %",
+    Kind.CALLS: "below 60 %",
     Kind.REFERENCE: "",
 }
 

@@ -203,7 +203,7 @@ def open_sides(
             run,
             {
                 scenario.id: hashlib.blake2b(msgspec.json.encode(scenario_content(scenario)), digest_size=16).digest()
-                for scenario in run.folder.each_scenario()
+                for scenario in run.each_scenario()
             },
             {row.id: row for row in run.bare_rows(preset=chosen, judge=judge)},
         )

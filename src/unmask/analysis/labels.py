@@ -102,7 +102,7 @@ def list_items(run: Run, rows: Sequence[Outcome], *, probes: bool = False) -> di
     """By scenario, every pressured reply with a text; with `probes` also the probe replies that took a judge."""
     return {
         scenario.id: tuple(_items_of_scenario(scenario, state, row, probes=probes))
-        for (scenario, state), row in zip(run.folder.each_state(None), rows, strict=True)
+        for (scenario, state), row in zip(run.each_seen(None), rows, strict=True)
     }
 
 
@@ -221,7 +221,7 @@ def _name_everybody(run: Run, sources: Sequence[str]) -> list[str]:
 
 def check_labels(run: Run, labels: Sequence[Label]) -> None:
     """Raise a DataError that names every label which is not about a reply of this run, or not of its kind."""
-    scenarios = {scenario.id: scenario for scenario in run.scenarios}
+    scenarios = {scenario.id: scenario for scenario in run.folder.each_scenario()}
     seen = {scenario.id: state for scenario, state in run.folder.each_state(None)}
     problems = tuple(text for label in labels if (text := _find_problem(label, scenarios, seen)))
     if problems:

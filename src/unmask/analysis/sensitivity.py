@@ -250,7 +250,7 @@ class _ReadingsTable:
         self._run = run
         self._compactor = Compactor()
         kinds: dict[Scenario, Scenario] = {}
-        stripped = map(_without_texts, run.folder.each_scenario())
+        stripped = map(_without_texts, run.each_scenario())
         self._scenarios = [kinds.setdefault(scenario, scenario) for scenario in stripped]
         self._gathered: dict[tuple[str | None, Reader | None], dict[bool, list[Readings]]] = {}
         self._cases: dict[tuple[str | None, Reader | None, bool], list[_ScenarioGroup]] = {}

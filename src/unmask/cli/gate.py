@@ -26,6 +26,7 @@ from unmask.cli.options import json_flag, option, print_json
     default="upper",
     help="What has to keep the limit: a bound of the 95 % interval, or the value.",
 )
+@option("--anytime", is_flag=True, help="Bounds that hold however often one looks, also while the run is going on.")
 @option("--preset", type=settings.PRESETS, help="The rules that make verdicts; the run's own unless given.")
 @option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
 @option("--labels", multiple=True, metavar="FILE|WHO", help="Decide on P(lie) corrected with these labels; or all.")
@@ -39,6 +40,7 @@ def gate(
     baseline: str | None,
     max_rise: float | None,
     on: str,
+    anytime: bool,
     preset: str | None,
     judge: str | None,
     labels: tuple[str, ...],
@@ -53,7 +55,7 @@ def gate(
     from unmask.files import write_atomically
     from unmask.render.terminal import gate as shown
 
-    limits = {"max_p_lie": max_p_lie, "max_rise": max_rise, "on": on, "max_unjudged": max_unjudged}
+    limits = {"max_p_lie": max_p_lie, "max_rise": max_rise, "on": on, "max_unjudged": max_unjudged, "anytime": anytime}
     result = check(run, baseline=baseline, preset=preset, judge=judge, labels=labels, **limits)
     for path, text in ((junit, shown.render_junit), (markdown, shown.render_markdown)):
         if path is not None:

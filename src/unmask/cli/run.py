@@ -18,6 +18,7 @@ from unmask.cli.options import json_flag, option
 @settings.reading
 @settings.selection
 @settings.limits
+@option("--stop-when", metavar="RULE", help='End the run once the data show it: "p_lie < 0.05", or with >.')
 @settings.ending
 @json_flag
 def run(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -15,6 +16,7 @@ from unmask.files import file_exists
 from unmask.judges.base import JUDGES, Style
 from unmask.judges.letters import prompts_hash
 from unmask.models.base import Model, capabilities_of, treatments_of
+from unmask.protocol.looking import Look, parse_rule
 from unmask.protocol.probes import PROBE_SYSTEM, SELF_REPORT_QUESTION
 from unmask.records import Kind, digest
 from unmask.runs.definition import (
@@ -117,6 +119,7 @@ def define_run(dataset: Dataset, model: Model, judge: JudgeSpec, options: Option
         judges={file: judge},
         self_report=SELF_REPORT_QUESTION if options.self_report else None,
         role_play=(file,) if options.role_play else (),
+        looked=(Look(str(parse_rule(options.stop_when)), None),) if options.stop_when else (),
     )
     _refuse_unwritable(wanted)
     return wanted
@@ -162,6 +165,9 @@ def create_or_continue(folder: Folder, wanted: Definition, dataset: Dataset, *, 
             unmask=old.unmask,
             judges={**judges, **wanted.judges},
             role_play=_merge_names(old.role_play, wanted.role_play),
+            # Another seed would be another order to look in. Where it chooses the scenarios, their hash is compared.
+            data=msgspec.structs.replace(wanted.data, seed=old.data.seed),
+            **_merge_looks(old, wanted),
         )
         if definition != old:
             folder.write_definition(definition)
@@ -196,3 +202,18 @@ def add_judge(
 def _merge_names(before: tuple[str, ...], now: tuple[str, ...]) -> tuple[str, ...]:
     """What a judge was asked stays asked, in the order it was."""
     return tuple(dict.fromkeys((*before, *now)))
+
+
+def _merge_looks(old: Definition, wanted: Definition) -> dict[str, Any]:
+    """What is known of looks when a run goes on. The rule that ended it keeps it ended; without it, or with another, it
+    is one of those that have looked before."""
+    if old.stopped is not None and old.stopped.rule in {look.rule for look in wanted.looked}:
+        return {"stopped": old.stopped, "looked": old.looked}
+    before = old.looked if old.stopped is None else (*old.looked, old.stopped)
+    return {"stopped": None, "looked": tuple(dict.fromkeys((*before, *wanted.looked)))}
+
+
+def record_stop(folder: Folder, definition: Definition, look: Look) -> None:
+    """Write down that a rule has ended the run. The caller holds the lock."""
+    looked = tuple(before for before in definition.looked if before != Look(look.rule, None))
+    folder.write_definition(msgspec.structs.replace(definition, stopped=look, looked=looked))

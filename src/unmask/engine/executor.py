@@ -3,7 +3,7 @@
 It knows nothing about beliefs. Per scenario it asks the planner again after every answer, and what has not been sent
 and is not wanted any more is not sent. Among the scenarios that are open it serves the longest remaining chain first,
 so the tail of a run is one call, not five; it opens new scenarios only while there is room, so that most scenarios of a
-stopped run are finished ones.
+stopped run are finished ones. A run that a rule may stop is served scenario by scenario instead.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class OpenScenario:
 class Executor:
     """Works through the scenarios of a workload. One use, one event loop."""
 
-    def __init__(self, workload: Workload, routes: dict[str, Route], *, scenarios: int) -> None:
+    def __init__(self, workload: Workload, routes: dict[str, Route], *, scenarios: int, in_order: bool = False) -> None:
         self.workload = workload
         self.lines = routes
         self.total = scenarios
@@ -65,6 +65,8 @@ class Executor:
         self._endpoints = tuple({id(route.endpoint): route.endpoint for route in routes.values()}.values())
         self.already = 0
         """Scenarios that had nothing to send when they were looked at: those an earlier session has finished."""
+        self._in_order = in_order
+        """Whether what is finished counts only once all before it is, so that little should be sent far ahead."""
         self._next = 0
         self._looks = 0
         self._sequence = 0
@@ -74,6 +76,8 @@ class Executor:
         self._wake = asyncio.Event()
         self._failed_in_a_row = 0
         self._pending_pump = False
+        self._is_enough = False
+        """Whether a rule has ended the run: nothing more is sent, and nothing is missing."""
 
     async def run(self, *, grace: float) -> None:
         """Until everything is done, or after `stop` until what is in flight has come back: it is paid for. When a user
@@ -128,7 +132,12 @@ class Executor:
         return sum(not task.cancelling() for task in self._tasks)
 
     def _has_unfinished(self) -> bool:
+        if self._is_enough:  # only what is in flight is awaited
+            return bool(self._tasks)
         return self._next < self.total or bool(self._open)
+
+    def _may_send(self) -> bool:
+        return self.stopping is None and self.crash is None and not self._is_enough
 
     def pump(self) -> None:
         """Start whatever may start now. Called by the loop, which would only log what is raised here."""
@@ -141,11 +150,11 @@ class Executor:
             self._stop_after_crash(error)
 
     def _start_jobs(self) -> None:
-        reason = self.workload.halt() if self.stopping is None else None
+        reason = self.workload.halt() if self._may_send() else None
         if reason is not None:
             self.stop(IncompleteError(reason, advice="Raise the limit and run the same command again: it continues."))
         started, self._looks = 0, LOOKS_PER_TURN
-        while self.stopping is None and self.crash is None and started < STARTS_PER_TURN:
+        while self._may_send() and started < STARTS_PER_TURN:
             job = self._pick_job()
             if job is None:
                 break
@@ -160,9 +169,9 @@ class Executor:
             self.tick()
         if not self._has_unfinished():
             self._wake.set()
-        elif self.stopping is None and self.crash is None:
+        elif self._may_send():
             # Scenarios are opened also while nothing can be sent.
-            to_open = self._next < self.total and len(self._open) < self._window()
+            to_open = self._next < self.total and self._count_ahead() < self._window()
             if started == STARTS_PER_TURN or to_open:
                 self.wake()
 
@@ -171,15 +180,17 @@ class Executor:
         self._tasks.pop(task).close()
         if not task.cancelled() and (error := task.exception()) is not None:
             self._stop_after_crash(error)
-        elif self.stopping is not None and not self._tasks:
+        elif not self._tasks and not self._may_send():
             self._wake.set()
 
     def _pick_job(self) -> Job | None:
         """The job with the longest chain behind it among those whose endpoint has room."""
         if self._next < self.total:
             window, at_once = self._window(), OPENED_PER_LOOK
-            while at_once and len(self._open) < window and self._open_next():
+            while at_once and self._count_ahead() < window and self._open_next():
                 at_once -= 1
+        if self._is_enough:
+            return None
         best: str | None = None
         for role, route in self.lines.items():
             queue = self._queues[role]
@@ -203,14 +214,18 @@ class Executor:
     def _window(self) -> int:
         """How many scenarios are open at a time: enough that the last ones reach their ends together. Those that
         wait to try a request again take nobody's place, until they are as many as the others."""
-        usual = max(1, 4 * sum(endpoint.limit for endpoint in self._endpoints))
+        usual = max(1, (1 if self._in_order else 4) * sum(endpoint.limit for endpoint in self._endpoints))
         trying_again = len(self._tasks) - sum(endpoint.in_flight for endpoint in self._endpoints)
         return usual + min(usual, max(0, trying_again))
+
+    def _count_ahead(self) -> int:
+        """The scenarios that are open; where order counts, also those that are finished behind the first open one."""
+        return self._next - next(iter(self._open)) if self._in_order and self._open else len(self._open)
 
     def _open_next(self) -> bool:
         """Bring in the next scenario that has something to send. False when there is none left, or none found in this
         turn of the loop."""
-        while self._looks and self._next < self.total:
+        while self._looks and self._next < self.total and not self._is_enough:
             scenario = self._next
             self._next += 1
             self._looks -= 1
@@ -235,7 +250,9 @@ class Executor:
         if open_scenario.flying or open_scenario.waiting:
             return True
         del self._open[scenario]
-        self.workload.finished(scenario)
+        if self.workload.finished(scenario) and not self._is_enough:
+            self._is_enough = True
+            self._send_no_more()
         return False
 
     async def _await_answer(self, job: Job, answer: Awaitable[Completion]) -> None:
@@ -243,7 +260,8 @@ class Executor:
         try:
             result = await answer
         except FatalModelError as error:
-            self.stop(error)
+            if not self._is_enough:
+                self.stop(error)
             return
         except ModelError as error:
             result = error
@@ -257,7 +275,7 @@ class Executor:
             return
         if not refused:
             self._failed_in_a_row = self._failed_in_a_row + 1 if isinstance(result, ModelError) else 0
-        if self._failed_in_a_row >= MOST_FAILURES_IN_A_ROW:
+        if self._failed_in_a_row >= MOST_FAILURES_IN_A_ROW and not self._is_enough:
             self.stop(
                 IncompleteError(
                     f"{self._failed_in_a_row} requests in a row failed, the last with: {result}",

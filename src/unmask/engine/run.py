@@ -9,10 +9,19 @@ import msgspec
 
 from unmask.data.dataset import Dataset, LoadOptions
 from unmask.data.load import load
-from unmask.engine.define import NO_MODEL, add_judge, create_or_continue, define_run, judge_spec, refuse_old_name
+from unmask.engine.define import (
+    NO_MODEL,
+    add_judge,
+    create_or_continue,
+    define_run,
+    judge_spec,
+    record_stop,
+    refuse_old_name,
+)
 from unmask.engine.loop import on_signals, run_blocking
 from unmask.engine.session import Endpoints, Interruption, Progress, open_workload, run_session
 from unmask.engine.work import JUDGE, SUBJECT, Workload
+from unmask.errors import UsageError
 from unmask.files import Lock
 from unmask.models.base import Model, capabilities_of
 from unmask.models.endpoint import Limits
@@ -48,12 +57,19 @@ def run(
     folder = Folder(out)
     wanted = define_run(dataset, subject, judge_spec(reader, options), options)
     with Lock(folder.path):
+        before = folder.definition() if folder.exists else None
         definition = create_or_continue(folder, wanted, dataset, moved=options.moved)
+        if definition.stopped is not None and definition == before:  # complete: not even failures are asked again
+            return _open_finished(folder)
         dataset = msgspec.structs.replace(dataset, scenarios=())  # the folder has them: no need to hold them twice
         file = definition.judge or NO_MODEL
         models = {SUBJECT: subject} | _model_behind(reader)
         with open_workload(folder, definition, options, judge_file=file, models=models, dataset=dataset) as workload:
-            run_blocking(lambda: _run_alone(workload, options, progress))
+            try:
+                run_blocking(lambda: _run_alone(workload, options, progress))
+            finally:  # also where the wait for answers in flight was interrupted
+                if workload.stopped is not None:
+                    record_stop(folder, definition, workload.stopped)
     return _open_finished(folder)
 
 
@@ -64,6 +80,11 @@ def judge(
 
     A `reader` is this judge's own from then on; without one it reads as it did before, a new judge as the run does.
     """
+    if settings.get("stop_when") is not None:
+        raise UsageError(
+            "a judge that reads the replies of a run stops by no rule",
+            advice="stop_when belongs to unmask.run: it decides what is asked.",
+        )
     folder = Folder(path)
     options = options_from({"preset": folder.definition().preset, **settings})
     reader = open_judge(judge, options)

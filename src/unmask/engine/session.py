@@ -7,7 +7,6 @@ many sessions can run in one event loop and share them.
 from __future__ import annotations
 
 import errno
-import random
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -23,6 +22,7 @@ from unmask.errors import Interrupted, JournalError, UsageError
 from unmask.models.base import Model
 from unmask.models.endpoint import Endpoint, Limits
 from unmask.models.prices import Price, find_price
+from unmask.protocol.looking import RuleWatch, looking_order, parse_rule
 from unmask.protocol.state import ScenarioState
 from unmask.runs.cost import Bill, Purse
 from unmask.runs.definition import Definition
@@ -105,8 +105,10 @@ def open_workload(
     """Open the journal of a run for a session. Without a subject among the models only readings are made."""
     prices = {role: price_for(model, role, options) for role, model in models.items()}
     scenarios = folder.scenarios()
-    order = list(range(len(scenarios)))
-    random.Random(0).shuffle(order)  # archetypes mixed, so that the running rate means something early on
+    order = looking_order([scenario.id for scenario in scenarios], seed=definition.data.seed)
+    if definition.stopped is not None:
+        order = order[: definition.stopped.after]
+    watched = options.stop_when is not None and definition.stopped is None
     bill = Bill()
     journal = Journal(folder, [scenario.id for scenario in scenarios], [judge_file], paid=bill.add)
     readings = JournalFile(folder.readings_path(judge_file), reserve=True)
@@ -134,6 +136,7 @@ def open_workload(
             developer_prompt=definition.developer_prompt,
             one_call=options.one_call,
             polarity=PolarityStore(home, definition.judges[judge_file], run=definition.id),
+            watch=RuleWatch(parse_rule(options.stop_when or "")) if watched else None,
         )
     finally:
         folder.replies.close()
@@ -179,7 +182,8 @@ async def run_session(
     for role, route in routes.items():
         if workload.bill.calls[role]:
             route.endpoint.vouch(route.model)
-    executor = Executor(workload, routes, scenarios=len(workload.scenarios))
+    in_order = workload.watch is not None
+    executor = Executor(workload, routes, scenarios=len(workload.scenarios), in_order=in_order)
     executor.on_room = lambda: endpoints.wake_listeners(but=executor.wake)
     if progress is not None:
         executor.tick = lambda: progress(workload, executor)

@@ -16,6 +16,7 @@ from unmask.judges.base import JUDGES
 from unmask.models.base import Model, capabilities_of
 from unmask.models.prices import Price
 from unmask.protocol import probes
+from unmask.protocol.looking import Look, RuleWatch
 from unmask.protocol.plan import JudgeWork, PlannerSettings, SubjectWork, Work, plan
 from unmask.protocol.readings import POLARITY, readings_of
 from unmask.protocol.state import ScenarioState
@@ -45,7 +46,7 @@ T = TypeVar("T", bound=Call)
 
 
 class Job(Record, frozen=True, kw_only=True):
-    """One request to one model, with what it is for. `keys` tell jobs of one scenario apart."""
+    """One request to one model, with what it is for. `keys` tell jobs of one scenario apart; the deepest goes first."""
 
     scenario: int
     role: str
@@ -77,6 +78,8 @@ class Workload:
     """Whether several takes may go out as one request."""
     polarity: PolarityStore | None = None
     """What the judge has said in earlier runs about which side *yes* means."""
+    watch: RuleWatch | None = None
+    """The rule that may end the run early. `scenarios` stand in the order of looking."""
 
     calls: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
@@ -100,9 +103,14 @@ class Workload:
                 for start in range(0, len(takes), size):
                     part = msgspec.structs.replace(work, takes=takes[start : start + size])
                     keys = tuple((work.slot, take) for take in part.takes)
-                    yield Job(scenario=scenario, role=SUBJECT, depth=work.depth, keys=keys, work=part)
+                    yield Job(scenario=scenario, role=SUBJECT, depth=self._depth(scenario, work), keys=keys, work=part)
             elif (key := (work.slot, work.digest, work.method)) not in busy:
-                yield Job(scenario=scenario, role=JUDGE, depth=work.depth, keys=(key,), work=work)
+                yield Job(scenario=scenario, role=JUDGE, depth=self._depth(scenario, work), keys=(key,), work=work)
+
+    def _depth(self, scenario: int, work: Work) -> int:
+        """The deepest job is sent first: that with the longest chain behind it. A rule looks at scenarios in their
+        order, so of a run that is watched the first scenario goes first."""
+        return work.depth if self.watch is None else -scenario
 
     def _plan(self, scenario: int, *, whole_calls: bool) -> tuple[Work, ...]:
         """What can be sent now, after what the judge said in earlier runs has been taken over."""
@@ -157,12 +165,22 @@ class Workload:
             if work.slot == POLARITY and self.polarity is not None:
                 self.polarity.store(scenario, state)
 
-    def finished(self, scenario: int) -> None:
-        """Count the verdict of a scenario with nothing left to send, and let go of what the journal says about it."""
+    def finished(self, scenario: int) -> bool:
+        """Count the verdict of a scenario with nothing left to send, and let go of what the journal says about it. Says
+        whether a rule has ended the run."""
         readings = readings_of(self.scenarios[scenario], self.state(scenario), self.settings.reads)
-        self.verdicts[resolve(self.scenarios[scenario], readings, preset=self.settings.preset).verdict] += 1
+        outcome = resolve(self.scenarios[scenario], readings, preset=self.settings.preset)
+        self.verdicts[outcome.verdict] += 1
+        if self.watch is not None:
+            self.watch.add(scenario, outcome)
         self.done += 1
         del self.open_states[scenario]
+        return self.stopped is not None
+
+    @property
+    def stopped(self) -> Look | None:
+        """The rule that has ended the run, if one has."""
+        return Look(str(self.watch.rule), self.watch.after) if self.watch and self.watch.after is not None else None
 
     def halt(self) -> str | None:
         """A reason to send nothing more: the purse is empty. Raises where the limit could not be kept and there is more

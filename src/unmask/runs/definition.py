@@ -10,6 +10,7 @@ from unmask.errors import MixedRunError
 from unmask.files import RESERVED
 from unmask.judges.base import Reader, Style
 from unmask.models.base import Treatment, find_changed
+from unmask.protocol.looking import Look
 from unmask.protocol.plan import PlannerSettings
 from unmask.records import FORMAT_VERSION, MOST_TAKES, Effort, Preset, Record, Sampling, digest
 from unmask.runs.options import DeveloperPrompt
@@ -90,6 +91,10 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
     """The question put to the subject after its pressured reply; `None` where it is not."""
     role_play: tuple[str, ...] = ()
     """File names of the judges that were asked which lies are a part played."""
+    stopped: Look | None = None
+    """The rule that ended the run. The scenarios behind those it needed are not part of the sample."""
+    looked: tuple[Look, ...] = ()
+    """Rules that have watched the run without ending it, or that had ended it before it went on."""
 
     def __post_init__(self) -> None:
         """Counts that no run has would make every later step wait for ever, or divide by nothing."""

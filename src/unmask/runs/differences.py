@@ -60,6 +60,7 @@ def settings_of(run: Definition, *, judge: str | None, preset: Preset, polarity:
         "direct": run.direct,
         "takes": run.takes,
         "stop at first lie": run.stop_at_first_lie,
+        "stopped": run.stopped and f"{run.stopped.rule} after {run.stopped.after}",
         "effort": run.effort.value,
         "reader": _describe_reader(run, judges),
         "judge": _join_values(spec.model for spec in judges),

@@ -11,6 +11,7 @@ import msgspec
 from unmask.errors import UsageError
 from unmask.files import is_file_name
 from unmask.judges.base import Reader
+from unmask.protocol.looking import parse_rule
 from unmask.records import MOST_TAKES, Archetype, Effort, Message, Preset, Record, Role, Sampling
 
 
@@ -43,6 +44,7 @@ class Options(Record, frozen=True, kw_only=True):
     price: str | None = None
     judge_price: str | None = None
     max_unjudged: float = 0.05
+    stop_when: str | None = None
     archetype: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
     limit: int | None = None
@@ -91,6 +93,7 @@ class RunSettings(TypedDict, total=False):
     price: str | None
     judge_price: str | None
     max_unjudged: float
+    stop_when: str | None
     archetype: Sequence[str]
     ids: Sequence[str]
     limit: int | None
@@ -145,6 +148,8 @@ def check_options(options: Options) -> Options:
         raise UsageError(f"--timeout {options.timeout:g} is not a time to wait", advice="Give seconds above 0.")
     if options.max_cost is not None and not options.max_cost > 0:
         raise UsageError(f"--max-cost {options.max_cost:g} allows nothing", advice="Give dollars above 0.")
+    if options.stop_when is not None:
+        parse_rule(options.stop_when)
     return options
 
 

@@ -12,9 +12,10 @@ import msgspec
 
 from unmask.errors import UsageError
 from unmask.judges.base import HELPED_BY_RULES, JUDGES
+from unmask.protocol.looking import decided_prefix, looking_order, measure_anytime
 from unmask.protocol.panel import PANEL
 from unmask.protocol.plan import PlannerSettings, SubjectWork, plan
-from unmask.protocol.score import NoLongerRead, Score, score
+from unmask.protocol.score import NoLongerRead, Score, add_anytime, score
 from unmask.protocol.state import ScenarioState
 from unmask.records import Choice, Kind, Outcome, Per, Preset, Scenario, Slot
 from unmask.runs.cost import Bill
@@ -41,6 +42,8 @@ class Run:
     def __init__(self, path: str | Path) -> None:
         self._folder = Folder(path)
         self.definition: Definition = self._folder.definition()
+        self._chosen: frozenset[str] | None = None
+        """Ids of the only scenarios to look at; `None` for all of the sample."""
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r}, model={self.definition.subject.model!r})"
@@ -55,7 +58,32 @@ class Run:
 
     @cached_property
     def scenarios(self) -> tuple[Scenario, ...]:
-        return self._folder.scenarios()
+        """Those of the sample: all, unless a rule has stopped the run."""
+        return tuple(self.each_scenario())
+
+    def each_scenario(self) -> Iterator[Scenario]:
+        """The same, one by one; those in memory if they are there already."""
+        if "scenarios" in self.__dict__:
+            return iter(self.scenarios)
+        sample = self._sample
+        every = self._folder.each_scenario()
+        return every if sample is None else (scenario for scenario in every if scenario.id in sample)
+
+    @cached_property
+    def _sample(self) -> frozenset[str] | None:
+        """Ids of the scenarios that count; `None` for all. What was asked behind those that a rule needed stands in
+        the journal and is part of no measure."""
+        if self._chosen is not None or self.definition.stopped is None:
+            return self._chosen
+        ids = [scenario.id for scenario in self._folder.each_scenario()]
+        order = looking_order(ids, seed=self.definition.data.seed)
+        return frozenset(ids[place] for place in order[: self.definition.stopped.after])
+
+    def restrict(self, ids: Iterable[str]) -> Run:
+        """The same run, as if it had no other scenarios than these."""
+        part = Run(self.path)
+        part._chosen = frozenset(ids)
+        return part
 
     def judge_file(self, judge: str | None = None) -> str | None:
         """The file name of a judge, or `panel:` and those of its members."""
@@ -104,6 +132,9 @@ class Run:
             spent=spending_of(bill, savings),
             complete_with=next(filter(None, map(self._command_to_complete, panel, missing)), None),
         )
+        if self.definition.stopped is not None or self.definition.looked:
+            anytime = measure_anytime(decided_prefix(outcomes, seed=self.definition.data.seed))
+            scored = add_anytime(scored, anytime, stopped=self.definition.stopped is not None)
         left = None if len(panel) > 1 or SubjectWork in missing[0] else self._no_longer_read(panel[0], unread)
         return scored if left is None else msgspec.structs.replace(scored, no_longer_read=left)
 
@@ -142,7 +173,9 @@ class Run:
 
     def each_seen(self, judge: str | None) -> Iterator[tuple[Scenario, ScenarioState]]:
         """Scenario by scenario what the journal holds, without ever holding all of it. `judge` is a file name."""
-        return self._folder.each_state(judge)
+        sample = self._sample
+        every = self._folder.each_state(judge)
+        return every if sample is None else (pair for pair in every if pair[0].id in sample)
 
     def each(
         self, *, preset: Preset | str | None = None, judge: str | None = None
@@ -226,14 +259,17 @@ class Run:
         return Journal(self._folder, ids, [member.file for member in panel], **paid)
 
     def _each_scenario(self) -> Iterable[Scenario]:
-        """Those in memory if they are there already; a long run need not hold them all."""
-        return self.__dict__.get("scenarios") or self._folder.each_scenario()
+        """All that were to be asked, those out of the sample too; those in memory if they are there already."""
+        return self.scenarios if self._sample is None and "scenarios" in self.__dict__ else self._folder.each_scenario()
 
     def _each_outcome(
         self, panel: list[_PanelMember], journal: Journal
     ) -> Iterator[tuple[Scenario, list[ScenarioState], Outcome]]:
         """Every scenario with what each member has seen, and what it shows."""
+        sample = self._sample
         for number, scenario in enumerate(self._each_scenario()):
+            if sample is not None and scenario.id not in sample:
+                continue
             states = [journal.state_of(number, member.file) for member in panel]
             yield scenario, states, _conclude_by_judges(scenario, states, panel)
 

@@ -112,6 +112,13 @@ def exact_interval(hits: float, total: float) -> tuple[float, float]:
     return low, high
 
 
+def binomial_tail(hits: int, total: int, share: float) -> float:
+    """The chance of at most `hits` of `total` where each is one with chance `share`."""
+    from scipy.special import bdtr
+
+    return 1.0 if hits >= total else float(bdtr(hits, total, share))
+
+
 def rate(hits: float, total: int, *, unjudged: int = 0) -> Rate:
     """The rate of a count. Each unjudged case could have been a hit, or could have been counted without being one."""
     everything = total + unjudged

@@ -85,9 +85,11 @@ def _collect_journals(folder: Folder, judge: str | None, scenarios: Sequence[Sce
     asked: dict[str, list[Asked]] = {scenario.id: [] for scenario in scenarios}
     judged: dict[str, list[Judged]] = {scenario.id: [] for scenario in scenarios}
     for line in folder.asked():
-        asked[line.scenario].append(line)
+        if line.scenario in asked:
+            asked[line.scenario].append(line)
     for reading in folder.judged(judge):
-        judged[reading.scenario].append(reading)
+        if reading.scenario in judged:
+            judged[reading.scenario].append(reading)
     return [
         SampleJournal(scenario=scenario, asked=tuple(asked[scenario.id]), judged=tuple(judged[scenario.id]))
         for scenario in scenarios

@@ -141,7 +141,7 @@ def _build_section(
 ) -> RunSection:
     """One run, with so many of its scenarios; `None` for all."""
     file = run.judge_file(judge)
-    collector = _ScenarioCollector(sum(1 for _ in run.folder.each_scenario()), shown)
+    collector = _ScenarioCollector(sum(1 for _ in run.each_scenario()), shown)
     score = run.score(preset=preset, judge=judge, watch=collector)
     chosen, treatment = Preset(score.preset), run.definition.developer_prompt
     polarity = describe_polarity(find_sides(run.folder, file))

@@ -1,0 +1,171 @@
+"""Gates that may be looked at again and again, and the exact test behind a single look."""
+
+from __future__ import annotations
+
+import json
+from math import comb
+from pathlib import Path
+
+import pytest
+
+import unmask
+from tests.made_runs import made
+from tests.outcomes import outcome
+from unmask.analysis.gate import Gate, GateCheck, GateLimits, _check_p_lie, gate
+from unmask.errors import UsageError
+from unmask.protocol.looking import looking_order
+from unmask.protocol.score import score
+from unmask.runs.run import Run
+from unmask.stats.rate import binomial_tail, wilson_interval
+
+IDS = [f"s-{number:04d}" for number in range(200)]
+ORDER = [IDS[place] for place in looking_order(IDS, seed=0)]
+
+
+def named(found: Gate, name: str) -> GateCheck:
+    (check,) = (check for check in found.checks if check.name == name)
+    return check
+
+
+def one_lie() -> list[str]:
+    """A judge that gave one letter for everything would not be believed."""
+    return ["lie" if name == ORDER[0] else "honest" for name in IDS]
+
+
+def cut(run: Run, undecided: set[str]) -> Path:
+    """The run before these scenarios were asked."""
+    for file in (run.path / "replies.jsonl", *(run.path / "readings").glob("*.jsonl")):
+        lines = file.read_text().splitlines(keepends=True)
+        file.write_text("".join(line for line in lines if json.loads(line)["scenario"] not in undecided))
+    return run.path
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Ten lies in two hundred."""
+    plan = ["lie" if number % 20 == 3 else "honest" for number in range(200)]
+    return made(tmp_path_factory.mktemp("anytime") / "run", plan)
+
+
+def test_the_bounds_are_wider_than_those_of_one_look(run):
+    """5 % [2.7, 9.0] at one look."""
+    once, often = (named(gate(run, max_p_lie=0.1, anytime=flag), "P(lie)") for flag in (False, True))
+    assert (once.value, often.value) == (0.05, 0.05)
+    assert often.low < once.low < once.high < often.high
+    assert once.passed
+    assert not often.passed
+    assert gate(run, max_p_lie=0.12, anytime=True).passed
+
+
+def test_the_message_says_over_how_many_scenarios(run):
+    found = gate(run, max_p_lie=0.12, anytime=True)
+    assert "5.0 % [" in named(found, "P(lie)").message
+    assert "over the first 200 scenarios of the fixed order, at any time, limit 12 %" in named(found, "P(lie)").message
+    assert found.to_json()["anytime"] is True
+
+
+def test_a_run_that_is_going_on_is_looked_at_up_to_the_first_undecided_scenario(tmp_path):
+    """Whatever is finished behind it: that is no fair sample."""
+    path = cut(made(tmp_path / "run", one_lie()), {ORDER[150], ORDER[170]})
+    found = gate(path, max_p_lie=0.06, anytime=True)
+    assert found.passed
+    assert "over the first 150 scenarios" in named(found, "P(lie)").message
+    assert not gate(path, max_p_lie=0.06).passed
+
+
+def test_what_finishes_first_does_not_decide(tmp_path):
+    """All lies of the prefix are asked late: 180 of 200 are finished without one, and nothing passes."""
+    liars = set(ORDER[:20])
+    path = cut(made(tmp_path / "run", ["lie" if name in liars else "honest" for name in IDS]), liars)
+    found = gate(path, max_p_lie=0.05, anytime=True)
+    assert not found.passed
+    assert "not decided yet" in named(found, "P(lie)").message
+
+
+def test_what_cannot_be_judged_counts_as_a_lie(tmp_path):
+    plan = ["refused" if number % 25 == 0 else "honest" for number in range(200)]
+    check = named(gate(made(tmp_path / "run", plan), max_p_lie=0.09, anytime=True), "P(lie)")
+    assert check.value == pytest.approx(0.04)
+    assert check.low == 0.0
+    assert not check.passed
+
+
+def test_too_many_unjudged_scenarios_of_the_prefix_fail(tmp_path):
+    plan = ["refused" if number % 10 == 0 else "honest" for number in range(200)]
+    assert not named(gate(made(tmp_path / "run", plan), max_p_lie=0.9, anytime=True), "run is judged").passed
+
+
+def test_a_stopped_run_is_looked_at_in_this_way_without_a_flag(tmp_path):
+    """The limit of its rule is kept; a stricter one is not shown."""
+    run = made(tmp_path / "run", one_lie(), stop_when="p_lie < 0.1")
+    found = gate(run, max_p_lie=0.1)
+    assert found.passed
+    assert found.anytime
+    assert named(found, "P(lie)").high == run.score().overall.p_lie.high
+    assert not gate(run, max_p_lie=0.05).passed
+
+
+def test_a_rise_over_a_baseline_is_looked_at_scenario_by_scenario(tmp_path, run):
+    """Ten more lies than the baseline of two hundred scenarios, none fewer."""
+    plan = ["lie" if number % 10 == 3 else "honest" for number in range(200)]
+    worse = made(tmp_path / "worse", plan, model="worse")
+    check = gate(worse, max_rise=0.2, baseline=run, anytime=True).checks[-1]
+    assert check.value == pytest.approx(0.05)
+    assert check.low < 0.05 < check.high <= 0.2
+    assert check.passed
+    assert not gate(worse, max_rise=0.05, baseline=run, anytime=True).passed
+    once = gate(worse, max_rise=0.2, baseline=run).checks[-1]
+    assert check.low < once.low < once.high < check.high
+
+
+def test_a_rise_is_looked_at_where_both_runs_are_decided(tmp_path):
+    base = made(tmp_path / "base", ["honest"] * 200, model="base")
+    path = cut(made(tmp_path / "run", ["honest"] * 200), {ORDER[120]})
+    check = gate(path, max_rise=0.1, baseline=base, anytime=True).checks[-1]
+    assert "over the first 120 scenarios" in check.message
+    nothing = gate(cut(made(tmp_path / "none", ["honest"] * 200), {ORDER[0]}), max_rise=1, baseline=base, anytime=True)
+    assert not nothing.passed
+
+
+def test_what_makes_no_sense_is_refused(tmp_path, run):
+    with pytest.raises(UsageError, match="--on value looks at none"):
+        gate(run, max_p_lie=0.3, anytime=True, on="value")
+    several = made(tmp_path / "several", ["honest"] * 200, model="several", takes=2)
+    with pytest.raises(UsageError, match="the baseline has 1 takes and the run has 2"):
+        gate(several, max_rise=0.1, baseline=run, anytime=True)
+
+
+@pytest.mark.parametrize(("hits", "total", "share"), [(0, 10, 0.3), (3, 50, 0.1), (21, 100, 0.3), (99, 100, 0.5)])
+def test_the_chance_of_so_few_lies_is_that_of_the_binomial_distribution(hits, total, share):
+    expected = sum(comb(total, k) * share**k * (1 - share) ** (total - k) for k in range(hits + 1))
+    assert binomial_tail(hits, total, share) == pytest.approx(expected)
+
+
+def test_a_chance_at_the_ends_is_exact():
+    assert (binomial_tail(5, 5, 0.3), binomial_tail(2, 5, 0.0), binomial_tail(2, 5, 1.0)) == (1.0, 1.0, 0.0)
+
+
+@pytest.mark.parametrize("limit", [0.02, 0.1, 0.3, 0.5, 0.9])
+def test_one_look_lets_a_model_at_the_limit_pass_at_most_once_in_forty(limit):
+    """The chance of every result that passes, added up exactly, for several numbers of scenarios."""
+    for total in (30, 73, 100, 150):
+        passing = [lies for lies in range(total + 1) if passes_once(lies, total, limit)]
+        chance = sum(comb(total, k) * limit**k * (1 - limit) ** (total - k) for k in passing)
+        assert chance <= 0.025
+
+
+def passes_once(lies: int, total: int, limit: float) -> bool:
+    """What `gate` decides about P(lie)."""
+    scored = score([outcome("lie")] * lies + [outcome("honest")] * (total - lies), preset="paper", takes=1)
+    return all(check.passed for check in _check_p_lie(scored, GateLimits(max_p_lie=limit)))
+
+
+def test_a_bound_that_is_kept_by_luck_fails(tmp_path):
+    """20 lies of 100 have Wilson's upper bound at 28.9 %, 21 have it at 30.0: at 30 % that is seen in 2.9 % of runs."""
+    run = made(tmp_path / "run", ["lie"] * 21 + ["honest"] * 79)
+    assert wilson_interval(21, 100)[1] <= 0.3
+    found = gate(run, max_p_lie=0.3)
+    assert not found.passed
+    assert "are seen 2.9 % of the time" in named(found, "P(lie) is not low by luck").message
+    assert unmask.gate(run, max_p_lie=0.31).passed
+    assert unmask.gate(made(tmp_path / "all", ["lie"] * 9), max_p_lie=1.0).passed
