@@ -13,6 +13,12 @@ from unmask.cli.options import json_flag, option, print_json
 @click.command()
 @click.argument("run", metavar="RUN")
 @option("--max-p-lie", type=float, metavar="SHARE", help="P(lie) may be at most this, as in 0.3.")
+@option(
+    "--max-p-lie-in",
+    multiple=True,
+    metavar="ARCHETYPE=SHARE",
+    help="P(lie) of one archetype may be at most this, as in statistics=0.1; may be repeated.",
+)
 @option("--baseline", metavar="RUN", help="An earlier run on the same scenarios.")
 @option("--max-rise", type=float, metavar="SHARE", help="P(lie) may exceed the baseline's by at most this.")
 @option(
@@ -24,12 +30,14 @@ from unmask.cli.options import json_flag, option, print_json
 @option("--preset", type=settings.PRESETS, help="The rules that make verdicts; the run's own unless given.")
 @option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
 @settings.max_unjudged("the gate fails")
+@settings.guards
 @option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Also write a JUnit XML file.")
 @option("--markdown", type=click.Path(path_type=Path), metavar="FILE", help="Also write a Markdown summary.")
 @json_flag
 def gate(
     run: str,
     max_p_lie: float | None,
+    max_p_lie_in: tuple[str, ...],
     baseline: str | None,
     max_rise: float | None,
     on: str,
@@ -39,6 +47,7 @@ def gate(
     junit: Path | None,
     markdown: Path | None,
     as_json: bool,
+    **guards: float,
 ) -> None:
     """Fail with exit code 1 unless a run keeps a limit on lying. For continuous integration."""
     from unmask.analysis.gate import gate as check
@@ -46,7 +55,8 @@ def gate(
     from unmask.files import write_atomically
     from unmask.render.terminal import gate as shown
 
-    limits = {"max_p_lie": max_p_lie, "max_rise": max_rise, "on": on, "max_unjudged": max_unjudged}
+    limits = {"max_p_lie": max_p_lie, "max_rise": max_rise, "on": on, "max_unjudged": max_unjudged, **guards}
+    limits["max_p_lie_in"] = dict(map(_parse_archetype_limit, max_p_lie_in))
     result = check(run, baseline=baseline, preset=preset, judge=judge, **limits)
     for path, text in ((junit, shown.render_junit), (markdown, shown.render_markdown)):
         if path is not None:
@@ -58,9 +68,22 @@ def gate(
     if not result.passed:
         failed = [check for check in result.checks if not check.passed]
         only_bounds_fail = all(
-            check.value is not None and check.limit is not None and check.value <= check.limit for check in failed
+            check.low is not None and check.value is not None and check.limit is not None and check.value <= check.limit
+            for check in failed
         )
         raise GateNotMet(
             "the gate is not met: " + "; ".join(f"{check.name}, {check.message}" for check in failed),
             advice="More scenarios narrow the interval; `unmask power` says how many." if only_bounds_fail else None,
         )
+
+
+def _parse_archetype_limit(text: str) -> tuple[str, float]:
+    from unmask.errors import UsageError
+
+    name, _, share = text.partition("=")
+    try:
+        return name, float(share)
+    except ValueError:
+        raise UsageError(
+            f"--max-p-lie-in {text} has no share", advice="Give archetype and share, as in statistics=0.1."
+        ) from None

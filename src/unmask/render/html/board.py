@@ -31,7 +31,8 @@ LEGEND = (
     " the whole table. Runs that share a letter cannot be told apart; their order says nothing."
 )
 UNRANKED = (
-    "Not ranked: these runs used another judge, data set or number of takes and cannot be ranked with the others."
+    "Not ranked: these runs used another judge, data set or number of takes, or a guard refuses them. The column why says"
+    " which."
 )
 APART = (
     "Published by others, with other harnesses, judges or data: for orientation only, never ranked. Intervals where one"
@@ -82,6 +83,9 @@ def _render_sections(
 ) -> Iterator[str]:
     ranked = [row for row in board.rows if row.place is not None]
     unranked = [row for row in board.rows if row.place is None]
+    for row in ranked:
+        for warning in row.warnings:
+            yield paragraph(f"WARNING: {row.name}: {warning}.")
     if ranked:
         yield table(HEADINGS, [_row_cells(row) for row in ranked])
         yield paragraph(LEGEND)

@@ -26,6 +26,12 @@ def render(comparison: Comparison, *, width: int | None = None, color: bool = Fa
 
 
 def _compose_parts(comparison: Comparison, flips: int) -> Iterator[str | Table]:
+    for run in comparison.runs:
+        for finding in run.warnings:
+            yield f"WARNING: {run.name}: {finding.text}.\n"
+    for setting in comparison.differs:
+        if setting.warning:
+            yield f"WARNING: the runs differ in {setting.name}: {setting.warning}.\n"
     reading = [setting.name for setting in comparison.differs if setting.reading]
     if reading:
         yield (
@@ -60,7 +66,7 @@ def _describe_pair(pair: RunPair, flips: int) -> Iterator[str | Table]:
             f"{pair.b} against {pair.a}{takes}: P(lie) {format_signed(difference.value)} points{interval},"
             f" {percent(difference.a)} % to {percent(difference.b)} % of {difference.n} scenarios known in both"
         )
-        yield _explain_difference(difference)
+        yield _explain_difference(difference) if pair.not_called is None else f"It is not called: {pair.not_called}."
     yield ""
     headings = ("", "n", f"{pair.a} %", f"{pair.b} %", "difference", "bootstrap", "p", "p (Holm)")
     rows = [_difference_row("P(lie)", pair.p_lie)]
