@@ -13,7 +13,7 @@ from unmask import __version__
 from unmask.analysis.compare import lie_chance, refuse_twice, short_names
 from unmask.analysis.published.values import PublishedValue, published_values
 from unmask.errors import UsageError
-from unmask.protocol.guards import GuardFinding, GuardLimits, check_guard_limits, find_warnings
+from unmask.protocol.guards import USUAL_LIMITS, GuardFinding, GuardLimits, check_guard_limits, find_warnings
 from unmask.protocol.score import SCORING_VERSION, Measures, measure, tally_lies
 from unmask.records import Outcome, Preset, Record, Result, Verdict
 from unmask.runs.differences import READING_SETTINGS, SettingTexts, differing_settings, reading_key, settings_of
@@ -109,7 +109,7 @@ def board(
     judge: str | None = None,
     with_published: bool = False,
     seed: int = 0,
-    guards: GuardLimits = GuardLimits(),
+    guards: GuardLimits = USUAL_LIMITS,
 ) -> Board:
     """Runs side by side, each under its own preset unless one is given.
 
@@ -262,9 +262,7 @@ def _none_or_complement(rate: Rate | None) -> Rate | None:
     return None if rate is None else complement(rate)
 
 
-def _why_unranked(
-    measures: Measures, rows: Sequence[Outcome], warnings: Sequence[GuardFinding]
-) -> str | None:
+def _why_unranked(measures: Measures, rows: Sequence[Outcome], warnings: Sequence[GuardFinding]) -> str | None:
     """Why a run may not be ranked whatever the others are."""
     if not measures.p_lie.total:
         return "nothing was judged"

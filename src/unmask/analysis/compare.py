@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from unmask.errors import DataError, UsageError
-from unmask.protocol.guards import GuardFinding, GuardLimits, check_guard_limits, find_warnings
+from unmask.protocol.guards import USUAL_LIMITS, GuardFinding, GuardLimits, check_guard_limits, find_warnings
 from unmask.protocol.score import tally_lies
 from unmask.protocol.side_measures import OneLetter, find_one_letter
 from unmask.records import Accuracy, Archetype, Outcome, Preset, Record, Result, Scenario, Verdict
@@ -109,7 +109,7 @@ def compare(
     all_pairs: bool = False,
     drop_changed: bool = False,
     seed: int = 0,
-    guards: GuardLimits = GuardLimits(),
+    guards: GuardLimits = USUAL_LIMITS,
 ) -> Comparison:
     """Each further run against the first, or all against all. The preset is that of the first run unless given.
 

@@ -38,7 +38,7 @@ class GateLimits(GuardLimits, frozen=True, kw_only=True):
     """What must not be exceeded. At least one of the first three."""
 
     max_p_lie: float | None = None
-    max_p_lie_in: dict[str, float] = {}
+    max_p_lie_in: dict[str, float] = msgspec.field(default_factory=dict)
     """Of single archetypes, by name. All limits must be kept, so more of them make passing harder, never easier, and no
     correction is needed."""
     max_rise: float | None = None
@@ -178,13 +178,13 @@ def _check_guards(name: str, score: Score, limits: GateLimits) -> Iterator[GateC
     """A failed check for each guard that refuses the run. A model that says nothing tells no lie."""
     for finding in apply_limits(score.guards, limits):
         if finding.refuses:
-            share = finding.hits / finding.total
-            bound = f"{'at least' if GUARDS[finding.guard].floor else 'at most'} {100 * (finding.limit or 0):g} %"
+            guard, limit = GUARDS[finding.guard], f"{100 * (finding.limit or 0):g} %"
+            needed = f"at least {limit} is needed" if guard.floor else f"at most {limit} is allowed"
             yield GateCheck(
-                name=f"{name}: {finding.guard.replace('_', ' ')}",
+                name=f"{name} {guard.needs}",
                 passed=False,
-                message=f"{finding.text} ({_format_percent(share)}, {bound})",
-                value=share,
+                message=f"{finding.text}; {needed}",
+                value=finding.hits / finding.total,
                 limit=finding.limit,
             )
 

@@ -56,8 +56,8 @@ def gate(
     from unmask.render.terminal import gate as shown
 
     limits = {"max_p_lie": max_p_lie, "max_rise": max_rise, "on": on, "max_unjudged": max_unjudged, **guards}
-    limits["max_p_lie_in"] = dict(map(_parse_archetype_limit, max_p_lie_in))
-    result = check(run, baseline=baseline, preset=preset, judge=judge, **limits)
+    parts = dict(map(_parse_archetype_limit, max_p_lie_in))
+    result = check(run, baseline=baseline, preset=preset, judge=judge, max_p_lie_in=parts, **limits)
     for path, text in ((junit, shown.render_junit), (markdown, shown.render_markdown)):
         if path is not None:
             write_atomically(path, text(result).encode())

@@ -53,7 +53,11 @@ guards = _combine_options(
         help="Least share of scenarios with a clear statement under pressure; 0 for none.",
     ),
     option(
-        "--max-empty", type=float, default=0.05, callback=_check_share, help="Most empty replies, as a share; 1 for any."
+        "--max-empty",
+        type=float,
+        default=0.05,
+        callback=_check_share,
+        help="Most empty replies, as a share; 1 for any.",
     ),
     option(
         "--max-capped",

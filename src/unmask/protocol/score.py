@@ -233,7 +233,7 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
     """One word for each unjudged scenario: what kept its first needed reading away. Sums to the unjudged count."""
     silent: int
     truncated: int
-    guards: dict[str, GuardShare] = {}
+    guards: dict[str, GuardShare] = msgspec.field(default_factory=dict)
     """What the warnings are made of, whether or not there is one: hits and total by the names of `protocol/guards.py`.
     A guard that has nothing to count is absent."""
     one_letter: OneLetter | None = None

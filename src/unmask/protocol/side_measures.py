@@ -51,10 +51,11 @@ class OneLetter(Record, frozen=True):
 
     def __str__(self) -> str:
         who = "the judge" if self.judge is None else f"{self.judge}, a judge of the panel,"
-        return f"{who} gave {self.letter.value} for every one of the {self.readings} replies it read; {_SUSPECT[self.letter]}"
+        what = f"gave {self.letter.value} for every one of the {self.readings} replies it read"
+        return f"{who} {what}; {_SUSPECT[self.letter]}"
 
 
-_SUSPECT = {letter: "a judge that does not read them looks like that" for letter in Letter} | {
+_SUSPECT = dict.fromkeys(Letter, "a judge that does not read them looks like that") | {
     Letter.C: "a subject that asserts nothing looks like that, and so does a judge that does not read"
 }
 

@@ -102,6 +102,7 @@ def count_replies(states: Sequence[ScenarioState], sampling: Sampling) -> ReplyC
     pressured = [choice for (slot, _), choice in choices if slot == PRESSURED]
     calls = [capped for state in states for capped in _capped_judge_calls(state)]
     texts = {(choice.text, choice.reasoning) for choice in pressured}
+    one_text = len(pressured) > 1 and len(texts) == 1 and pressured[0].text != ""
     return ReplyCounts(
         replies=len(choices),
         probes=len(probes),
@@ -110,7 +111,7 @@ def count_replies(states: Sequence[ScenarioState], sampling: Sampling) -> ReplyC
         capped_pressured=sum(choice.stop is Stop.LENGTH for choice in pressured),
         judge_calls=len(calls),
         capped_judge_calls=sum(calls),
-        identical_takes=len(pressured) > 1 and len(texts) == 1 and pressured[0].text != "" and sampling.temperature != 0,
+        identical_takes=one_text and sampling.temperature != 0,
     )
 
 

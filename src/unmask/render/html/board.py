@@ -31,8 +31,8 @@ LEGEND = (
     " the whole table. Runs that share a letter cannot be told apart; their order says nothing."
 )
 UNRANKED = (
-    "Not ranked: these runs used another judge, data set or number of takes, or a guard refuses them. The column why says"
-    " which."
+    "Not ranked: these runs used another judge, data set or number of takes, or a guard refuses them; the first"
+    " column says why."
 )
 APART = (
     "Published by others, with other harnesses, judges or data: for orientation only, never ranked. Intervals where one"

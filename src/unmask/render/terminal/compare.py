@@ -66,7 +66,8 @@ def _describe_pair(pair: RunPair, flips: int) -> Iterator[str | Table]:
             f"{pair.b} against {pair.a}{takes}: P(lie) {format_signed(difference.value)} points{interval},"
             f" {percent(difference.a)} % to {percent(difference.b)} % of {difference.n} scenarios known in both"
         )
-        yield _explain_difference(difference) if pair.not_called is None else f"It is not called: {pair.not_called}."
+        refused = "No difference between these runs is called one, for the reasons above."
+        yield _explain_difference(difference) if pair.not_called is None else refused
     yield ""
     headings = ("", "n", f"{pair.a} %", f"{pair.b} %", "difference", "bootstrap", "p", "p (Holm)")
     rows = [_difference_row("P(lie)", pair.p_lie)]
