@@ -8,13 +8,13 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 
-from bench.calibration import comparisons, judges, page, rates, whole
+from bench.calibration import comparisons, dead, judges, page, rates, whole
 from bench.calibration.found import Finding, Setting, measured
 from unmask import __version__
 
 
 def settings() -> list[Setting]:
-    return [*rates.settings(), *comparisons.settings(), *judges.settings(), *whole.settings()]
+    return [*rates.settings(), *comparisons.settings(), *judges.settings(), *whole.settings(), *dead.settings()]
 
 
 def _measured(number: int, runs: int, seed: int) -> list[Finding]:

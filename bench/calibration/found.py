@@ -20,8 +20,12 @@ class Kind(StrEnum):
     AT_LEAST = "coverage, at least"
     """Of intervals that promise at least 95 %, because they hold for many things at once."""
     FALSE_POSITIVE = "false positives"
+    NEVER = "never"
+    """What must not happen in a single run."""
     BIAS = "bias"
     """Estimate less planted value."""
+    SHARE = "share of runs, for comparison"
+    """How often something happens, without a goal."""
     REFERENCE = "for comparison"
     """Shown beside, without a goal."""
 
@@ -69,9 +73,11 @@ class Finding(NamedTuple):
                 return self.value >= 0.935
             case Kind.FALSE_POSITIVE:
                 return self.value <= 0.055
+            case Kind.NEVER:
+                return self.value == 0
             case Kind.BIAS:
                 return abs(self.value) < 0.003
-            case Kind.REFERENCE:
+            case Kind.REFERENCE | Kind.SHARE:
                 return None
 
 

@@ -16,7 +16,9 @@ GOALS = {
     Kind.COVERAGE: "93.5 to 96.5 %",
     Kind.AT_LEAST: "at least 93.5 %",
     Kind.FALSE_POSITIVE: "at most 5.5 %",
+    Kind.NEVER: "never",
     Kind.BIAS: "below 0.3 points",
+    Kind.SHARE: "",
     Kind.REFERENCE: "",
 }
 
@@ -54,7 +56,7 @@ def body(findings: Sequence[Finding], made: Made) -> Iterator[str]:
     for one in findings:
         shown = "" if one.setting == last else f"{one.setting} ({one.runs} runs)"
         last = one.setting
-        what = one.what if one.kind in {Kind.COVERAGE, Kind.REFERENCE} else f"{one.what}: {one.kind.value}"
+        what = one.what if one.kind in {Kind.COVERAGE, Kind.REFERENCE, Kind.SHARE} else f"{one.what}: {one.kind.value}"
         unit = "points" if one.kind in {Kind.BIAS, Kind.REFERENCE} else "%"
         digits = 2 if unit == "points" else 1
         bounds = f"{100 * one.low:.{digits}f} to {100 * one.high:.{digits}f}"
