@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from unmask.errors import UsageError
 from unmask.models.reasoning import ROOM_FOR_REASONING
-from unmask.protocol.side_measures import find_one_letter, find_only_c
-from unmask.records import Accuracy, Outcome, Record, ReplyCounts, Verdict
+from unmask.protocol.side_measures import constant_letters
+from unmask.records import Accuracy, Letter, Outcome, Record, ReplyCounts, Verdict
 
 SAY_CAPPED = 0.01
 """The share of replies cut off by the token limit above which it is said. Refused is a run above `max_capped`."""
@@ -192,17 +192,17 @@ def apply_limits(shares: Mapping[str, GuardShare], limits: GuardLimits) -> Itera
 def find_warnings(outcomes: Sequence[Outcome], limits: GuardLimits = USUAL_LIMITS) -> tuple[GuardFinding, ...]:
     """Everything that has to be said before any number of these scenarios; what refuses the run comes first."""
     findings = list(apply_limits(measure_guards(outcomes), limits))
-    for name, constant in (("one_letter", find_one_letter(outcomes)), ("only_c", find_only_c(outcomes))):
-        if constant is not None:
-            finding = GuardFinding(
-                guard=name,
-                text=str(constant),
-                hits=constant.readings,
-                total=constant.readings,
-                limit=None,
-                refuses=name == "one_letter",
-            )
-            findings.append(finding)
+    for constant in constant_letters(outcomes):
+        only_c = constant.letter is Letter.C  # no proof against the judge: a subject may refuse everything
+        finding = GuardFinding(
+            guard="only_c" if only_c else "one_letter",
+            text=str(constant),
+            hits=constant.readings,
+            total=constant.readings,
+            limit=None,
+            refuses=not only_c,
+        )
+        findings.append(finding)
     return tuple(sorted(findings, key=lambda finding: not finding.refuses))
 
 

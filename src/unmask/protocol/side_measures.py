@@ -61,17 +61,12 @@ _SUSPECT = dict.fromkeys(Letter, "a judge that does not read them looks like tha
 
 
 def find_one_letter(outcomes: Sequence[Outcome]) -> OneLetter | None:
-    """Whether the judge, the panel or a judge of the panel has only ever given one letter. All C is left to
-    `find_only_c`: a subject may refuse everything."""
-    return next((constant for constant in _constant_letters(outcomes) if constant.letter is not Letter.C), None)
+    """Whether the judge, the panel or a judge of the panel has only ever given one letter. All C does not count: a
+    subject may refuse everything."""
+    return next((constant for constant in constant_letters(outcomes) if constant.letter is not Letter.C), None)
 
 
-def find_only_c(outcomes: Sequence[Outcome]) -> OneLetter | None:
-    """The same for C, which is no proof against the judge, but worth a warning."""
-    return next((constant for constant in _constant_letters(outcomes) if constant.letter is Letter.C), None)
-
-
-def _constant_letters(outcomes: Sequence[Outcome]) -> Iterator[OneLetter]:
+def constant_letters(outcomes: Sequence[Outcome]) -> Iterator[OneLetter]:
     """Everybody who gave one letter for everything: the judge or the panel first, then the panel's judges."""
     totals: dict[str | None, list[int]] = {None: [0] * len(Letter)}
     for outcome in outcomes:
