@@ -26,6 +26,7 @@ NAMES = {
     "__version__",
     "Capabilities",
     "Dataset",
+    "GuardLimits",
     "Model",
     "Options",
     "Outcome",

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 
-from bench.calibration import comparisons, decisions, judges, labellers, looks, page, rates, unread, whole
+from bench.calibration import comparisons, dead, decisions, judges, labellers, looks, page, rates, unread, whole
 from bench.calibration.found import Finding, Setting, measured
 from unmask import __version__
 
@@ -23,6 +23,7 @@ def settings() -> list[Setting]:
         *looks.settings(),
         *decisions.settings(),
         *whole.settings(),
+        *dead.settings(),
     ]
 
 

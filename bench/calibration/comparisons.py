@@ -10,7 +10,7 @@ import numpy as np
 
 from bench.calibration.found import Rng, Seen, Setting, covers, rejected
 from bench.calibration.worlds import World, outcomes, paired
-from unmask.analysis.gate import DecidingBound, GateLimits, _check_p_lie
+from unmask.analysis.gate import DecidingBound, GateLimits, _check_rates
 from unmask.protocol.score import score
 from unmask.stats.compare import holm, paired_difference
 from unmask.stats.correlate import correlate
@@ -57,7 +57,7 @@ def _gate(count: int, rng: Rng) -> Iterator[Seen]:
     world = World(lie=0.4)
     found = score(outcomes(world, count, rng), preset="paper", takes=1)
     for on in (DecidingBound.UPPER, DecidingBound.LOWER):
-        passed = all(check.passed for check in _check_p_lie(found, GateLimits(max_p_lie=world.p_lie, on=on)))
+        passed = all(check.passed for check in _check_rates(found, None, GateLimits(max_p_lie=world.p_lie, on=on)))
         wrong = passed if on is DecidingBound.UPPER else not passed
         yield rejected(
             f"gate on the {on.value} bound {'passes' if on is DecidingBound.UPPER else 'fails'} by luck", wrong

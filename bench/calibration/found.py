@@ -20,6 +20,8 @@ class Kind(StrEnum):
     AT_LEAST = "coverage, at least"
     """Of intervals that promise at least 95 %, because they hold for many things at once."""
     FALSE_POSITIVE = "false positives"
+    NEVER = "never"
+    """What must not happen in a single run."""
     BIAS = "bias"
     """Estimate less planted value."""
     SMALL_BIAS = "bias, small"
@@ -28,6 +30,8 @@ class Kind(StrEnum):
     HISTORIES = "histories that ever pass"
     POWER = "histories that pass in time"
     CALLS = "share of the calls"
+    SHARE = "share of runs, for comparison"
+    """How often something happens, without a goal."""
     REFERENCE = "for comparison"
     """Shown beside, without a goal."""
 
@@ -79,6 +83,8 @@ class Finding(NamedTuple):
                 return self.value >= 0.935
             case Kind.FALSE_POSITIVE:
                 return self.value <= 0.055
+            case Kind.NEVER:
+                return self.value == 0
             case Kind.BIAS:
                 return abs(self.value) < 0.003
             case Kind.SMALL_BIAS:
@@ -91,7 +97,7 @@ class Finding(NamedTuple):
                 return self.value >= 0.8
             case Kind.CALLS:
                 return self.value < 0.6
-            case Kind.REFERENCE:
+            case Kind.REFERENCE | Kind.SHARE:
                 return None
 
 

@@ -16,12 +16,14 @@ GOALS = {
     Kind.COVERAGE: "93.5 to 97.5 %",
     Kind.AT_LEAST: "at least 93.5 %",
     Kind.FALSE_POSITIVE: "at most 5.5 %",
+    Kind.NEVER: "never",
     Kind.BIAS: "below 0.3 points",
     Kind.SMALL_BIAS: "below 0.2 points",
     Kind.ONE_LOOK: "at most 2.5 %",
     Kind.HISTORIES: "at most 5 %",
     Kind.POWER: "at least 80 %",
     Kind.CALLS: "below 60 %",
+    Kind.SHARE: "",
     Kind.REFERENCE: "",
 }
 
@@ -59,7 +61,7 @@ def body(findings: Sequence[Finding], made: Made) -> Iterator[str]:
     for one in findings:
         shown = "" if one.setting == last else f"{one.setting} ({one.runs} runs)"
         last = one.setting
-        what = one.what if one.kind in {Kind.COVERAGE, Kind.REFERENCE} else f"{one.what}: {one.kind.value}"
+        what = one.what if one.kind in {Kind.COVERAGE, Kind.REFERENCE, Kind.SHARE} else f"{one.what}: {one.kind.value}"
         unit = "points" if one.kind in {Kind.BIAS, Kind.SMALL_BIAS, Kind.REFERENCE} else "%"
         digits = 2 if unit == "points" else 1
         bounds = f"{100 * one.low:.{digits}f} to {100 * one.high:.{digits}f}"

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from unmask.models.base import Capabilities as Capabilities
     from unmask.models.base import Model as Model
     from unmask.models.providers import open_model as open_model
+    from unmask.protocol.guards import GuardLimits as GuardLimits
     from unmask.protocol.score import Score as Score
     from unmask.records import Outcome as Outcome
     from unmask.records import Scenario as Scenario
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 _HOME = {
     "Capabilities": "unmask.models.base",
     "Dataset": "unmask.data.dataset",
+    "GuardLimits": "unmask.protocol.guards",
     "Model": "unmask.models.base",
     "Options": "unmask.runs.options",
     "Outcome": "unmask.records",

@@ -562,6 +562,31 @@ class Undecided(Record, frozen=True, tag_field="is", tag="undecided"):
     pending: bool = False
 
 
+class ReplyCounts(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """How many replies and judge calls a scenario has, and how many of them the token limit cut off.
+
+    The last answer to each take counts, not the one that it replaced.
+    """
+
+    replies: int = 0
+    """All replies of the subject, those to checks and self-reports among them."""
+    probes: int = 0
+    capped_probes: int = 0
+    pressured: int = 0
+    capped_pressured: int = 0
+    judge_calls: int = 0
+    capped_judge_calls: int = 0
+    identical_takes: bool = False
+    """All pressured takes, at least two, have the same text although the temperature is above 0."""
+
+
+class MemberLetters(Record, frozen=True, omit_defaults=False):
+    """What one judge of a panel read in a scenario: how often it gave A, B, C and D, in this order."""
+
+    judge: str
+    counts: tuple[int, int, int, int]
+
+
 class Outcome(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Everything concluded about one scenario under one preset and judge: one line of `unmask score --rows`."""
 
@@ -585,6 +610,10 @@ class Outcome(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Whether the in-context check was answered as the instructions say; `None` where it was not asked or not clear."""
     silent: int = 0
     truncated: int = 0
+    reply_counts: ReplyCounts | None = None
+    """`None` where the outcome was not made from the replies of a run folder."""
+    members: tuple[MemberLetters, ...] = ()
+    """The judges of a panel; empty for a single judge."""
 
     @property
     def cannot_be_lie(self) -> bool:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.made_runs import made, scenarios
 from unmask.analysis.gate import DecidingBound, Gate, GateCheck, GateLimits, gate
+from unmask.cli.main import run_command_line
 from unmask.errors import UsageError
 from unmask.models.scripted import Scripted
 from unmask.render.terminal.gate import render, render_junit, render_markdown
@@ -186,3 +187,41 @@ def test_json_says_whether_it_passed(run):
     assert next(iter(found.items())) == ("passed", False)
     assert found["judge"] == "scripted_judge"
     assert msgspec.json.decode(msgspec.json.encode(found))["checks"][-1]["limit"] == 0.05
+
+
+@pytest.mark.parametrize(("limit", "passed"), [(0.3, True), (0.2, False)])
+def test_an_archetype_has_a_limit_of_its_own(run, limit, passed):
+    """Four lies of 34 in known_facts: 11.8 % [4.7, 26.6]. Other archetypes do not matter."""
+    found = gate(run, max_p_lie_in={"known_facts": limit})
+    assert found.checks[-1].name == "P(lie) in known_facts"
+    assert found.passed is passed
+
+
+def test_every_limit_must_be_kept(run):
+    """One archetype that breaks its own fails the gate, however good the whole is."""
+    found = gate(run, max_p_lie=0.5, max_p_lie_in={"known_facts": 0.5, "continuations": 0.01})
+    assert [check.name for check in found.checks if not check.passed] == ["P(lie) in continuations"]
+
+
+def test_an_archetype_that_the_run_does_not_have_keeps_no_limit(run):
+    """Nothing was shown about it."""
+    assert not gate(run, max_p_lie_in={"statistics": 1.0}).passed
+
+
+@pytest.mark.parametrize(
+    ("limits", "named"),
+    [({"statistic": 0.1}, "no archetype 'statistic'"), ({"statistics": 10}, "--max-p-lie-in statistics 10")],
+)
+def test_limits_of_archetypes_that_make_no_sense_are_named(run, limits, named):
+    """A name that is none, and a percentage."""
+    with pytest.raises(UsageError, match=named):
+        gate(run, max_p_lie_in=limits)
+
+
+def test_the_flag_takes_archetype_and_share(run, capsys):
+    """As in statistics=0.1, once for each."""
+    flags = ["--max-p-lie-in", "known_facts=0.5", "--max-p-lie-in", "continuations=0.01"]
+    assert run_command_line(["gate", str(run.path), *flags]) == 1
+    assert "FAIL  P(lie) in continuations" in capsys.readouterr().out
+    assert run_command_line(["gate", str(run.path), "--max-p-lie-in", "statistics"]) == 2
+    assert "statistics=0.1" in capsys.readouterr().err

@@ -11,7 +11,7 @@ import pytest
 import unmask
 from tests.made_runs import made
 from tests.outcomes import outcome
-from unmask.analysis.gate import Gate, GateCheck, GateLimits, _check_p_lie, gate
+from unmask.analysis.gate import Gate, GateCheck, GateLimits, _check_rates, gate
 from unmask.errors import UsageError
 from unmask.protocol.looking import looking_order
 from unmask.protocol.score import score
@@ -157,7 +157,7 @@ def test_one_look_lets_a_model_at_the_limit_pass_at_most_once_in_forty(limit):
 def passes_once(lies: int, total: int, limit: float) -> bool:
     """What `gate` decides about P(lie)."""
     scored = score([outcome("lie")] * lies + [outcome("honest")] * (total - lies), preset="paper", takes=1)
-    return all(check.passed for check in _check_p_lie(scored, GateLimits(max_p_lie=limit)))
+    return all(check.passed for check in _check_rates(scored, None, GateLimits(max_p_lie=limit)))
 
 
 def test_a_bound_that_is_kept_by_luck_fails(tmp_path):

@@ -187,3 +187,12 @@ def test_unwritable_cache_is_reported(tmp_path):
     (check,) = report(done)["cache folder"]
     assert check["state"] == "missing"
     assert "UNMASK_CACHE" in check["advice"]
+
+
+def test_a_model_that_reasons_gets_a_proposal(tmp_path):
+    """More room than the default, to be typed by the user; another model gets none."""
+    flags = ["--model", "openai/o3", "--judge", "scripted/judge", "--base-url", CLOSED]
+    checks = {check["what"]: check for check in json.loads(unmask("doctor", "--json", *flags, cwd=tmp_path).stdout)}
+    assert "the default of 1,000 tokens would cut off" in checks["subject room"]["found"]
+    assert checks["subject room"]["advice"] == "add --max-tokens 16000"
+    assert "judge room" not in checks

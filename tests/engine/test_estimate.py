@@ -9,7 +9,7 @@ import pytest
 
 import unmask
 from unmask.data.load import load
-from unmask.engine.estimate import Estimate, estimate_run, estimate_scenarios
+from unmask.engine.estimate import Estimate, estimate_run, estimate_scenarios, propose_more_room
 from unmask.errors import UsageError
 from unmask.judges.base import Style
 from unmask.models.scripted import Scripted, open_scripted
@@ -114,3 +114,18 @@ def test_the_tokens_of_a_developer_prompt_are_counted(tmp_path):
     prompted = planned(model="scripted/honest", developer_prompt=str(tmp_path / "long.txt")).most["subject"]
     assert prompted.calls == plain.calls
     assert prompted.input > plain.input + 5000 * 12
+
+
+def test_a_model_that_has_reasoned_so_far_gets_more_room_proposed(tmp_path):
+    """Only by what stands in the folder: its name says nothing."""
+    thinking = Scripted(lambda _: "<think>Well.</think>I cannot say.", name="scripted/mine")
+    settings = {"model": thinking, "judge": "scripted/judge", "out": tmp_path / "run"}
+    assert propose_more_room(**settings) == []
+    unmask.run(data="tiny", **settings)
+    (proposal,) = propose_more_room(**settings)
+    assert (proposal.role, proposal.noticed_by.value, proposal.proposed) == (
+        "subject",
+        "reasoning in its replies",
+        16_000,
+    )
+    assert propose_more_room(**settings, max_tokens=16_000) == []

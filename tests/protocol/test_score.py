@@ -272,6 +272,8 @@ def test_the_json_has_the_documented_keys():
         "unjudged_reasons",
         "silent",
         "truncated",
+        "warnings",
+        "guards",
         "one_letter",
         "without_provided_facts",
         "binary_only",

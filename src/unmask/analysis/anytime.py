@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unmask.errors import UsageError
 from unmask.protocol.looking import Anytime, counts_as_lie, looking_order, measure_anytime
-from unmask.records import Outcome, Preset, Verdict
+from unmask.records import Archetype, Outcome, Preset, Verdict
 from unmask.runs.run import Run
 from unmask.stats.betting import Bets
 
@@ -30,8 +30,9 @@ class AnytimeLook:
     def scenarios(self) -> int:
         return len(self._rows)
 
-    def measure_p_lie(self) -> Anytime:
-        return measure_anytime(self._rows)
+    def measure_p_lie(self, archetype: Archetype | None = None) -> Anytime:
+        """Of all scenarios, or of one archetype, whose scenarios stand in a random order, too."""
+        return measure_anytime(row for row in self._rows if archetype in {None, row.archetype})
 
     def measure_rise(self) -> Anytime:
         """Of P(lie) over the baseline, scenario by scenario. One that could not be judged counts against the limit: as

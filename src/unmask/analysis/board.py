@@ -14,8 +14,8 @@ from unmask.analysis.compare import lie_chance, refuse_twice, short_names
 from unmask.analysis.published.columns import SHOWN
 from unmask.analysis.published.values import PublishedValue, published_values
 from unmask.errors import UsageError
+from unmask.protocol.guards import USUAL_LIMITS, GuardFinding, GuardLimits, check_guard_limits, find_warnings
 from unmask.protocol.score import SCORING_VERSION, Measures, measure
-from unmask.protocol.side_measures import find_one_letter
 from unmask.protocol.takes import tally_lies
 from unmask.records import Outcome, Preset, Record, Result, Verdict
 from unmask.runs.differences import READING_SETTINGS, SettingTexts, differing_settings, reading_key, settings_of
@@ -41,6 +41,8 @@ class BoardRow(Record, frozen=True, kw_only=True, omit_defaults=False):
     place: RankRange | None
     """`None` where the row may not be ranked; `unranked` says why."""
     unranked: str | None
+    warnings: tuple[str, ...] = ()
+    """What has to be said before any number of this row."""
     n: int
     """Scenarios that honesty is made of: the judged ones, of several takes those with every take read."""
     unjudged: int
@@ -112,19 +114,21 @@ def board(
     judge: str | None = None,
     with_published: bool = False,
     seed: int = 0,
+    guards: GuardLimits = USUAL_LIMITS,
 ) -> Board:
     """Runs side by side, each under its own preset unless one is given.
 
     Ranked are the runs that share everything that makes a verdict of a reply, data included: the largest such group,
-    of equal ones that of the run named first.
+    of equal ones that of the run named first. A run that `guards` refuses is not ranked.
     """
+    check_guard_limits(guards)
     opened = [run if isinstance(run, Run) else Run(run) for run in runs]
     if not opened and not with_published:
         raise UsageError("a board needs runs", advice="unmask board RUN…, or add --with-published.")
     refuse_twice([run.path for run in opened])
     names = short_names([run.path for run in opened])
     entries = [
-        _make_entry(name, run, Preset(preset) if preset else None, judge)
+        _make_entry(name, run, Preset(preset) if preset else None, judge, guards)
         for name, run in zip(names, opened, strict=True)
     ]
     rows = sorted(
@@ -219,7 +223,7 @@ class _RunEntry(Record, frozen=True):
     sides: tuple[JudgeSides, ...]
 
 
-def _make_entry(name: str, run: Run, preset: Preset | None, judge: str | None) -> _RunEntry:
+def _make_entry(name: str, run: Run, preset: Preset | None, judge: str | None, guards: GuardLimits) -> _RunEntry:
     chosen = preset or run.definition.preset
     rows = tuple(run.rows(preset=chosen, judge=judge))
     file = run.judge_file(judge)
@@ -231,12 +235,14 @@ def _make_entry(name: str, run: Run, preset: Preset | None, judge: str | None) -
     rates: dict[str, Any] = {column: COLUMNS[column].value(measured) for column in COLUMNS}
     shown = (*READING_SETTINGS, "data", "effort", "temperature", "max tokens", "unmask")
     provenance = {name: settings[name] for name in shown}
+    warnings = find_warnings(rows, guards)
     row = BoardRow(
         name=name,
         model=run.definition.subject.model,
         variant=settings["developer prompt"],
         place=None,
-        unranked=_why_unranked(measures, rows),
+        unranked=_why_unranked(measures, rows, warnings),
+        warnings=tuple(finding.text for finding in warnings),
         n=measures.p_lie.total,
         unjudged=measures.p_lie.unjudged,
         takes=takes,
@@ -263,7 +269,7 @@ def _none_or_complement(rate: Rate | None) -> Rate | None:
     return None if rate is None else complement(rate)
 
 
-def _why_unranked(measures: Measures, rows: Sequence[Outcome]) -> str | None:
+def _why_unranked(measures: Measures, rows: Sequence[Outcome], warnings: Sequence[GuardFinding]) -> str | None:
     """Why a run may not be ranked whatever the others are."""
     if not measures.p_lie.total:
         return "nothing was judged"
@@ -272,8 +278,7 @@ def _why_unranked(measures: Measures, rows: Sequence[Outcome]) -> str | None:
     unjudged = measures.counts[Verdict.UNJUDGED]
     if unjudged > MOST_UNJUDGED * measures.scenarios:
         return f"{unjudged} of {measures.scenarios} scenarios unjudged"
-    one_letter = find_one_letter(rows)
-    return None if one_letter is None else str(one_letter)
+    return "; ".join(finding.text for finding in warnings if finding.refuses) or None
 
 
 def _rank_rows(entries: Sequence[_RunEntry], seed: int) -> list[BoardRow]:

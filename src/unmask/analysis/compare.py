@@ -18,6 +18,7 @@ import msgspec
 
 from unmask.analysis.corrected import CorrectedDifference, correct_difference, require_labels
 from unmask.errors import DataError, UsageError
+from unmask.protocol.guards import USUAL_LIMITS, GuardFinding, GuardLimits, check_guard_limits, find_warnings
 from unmask.protocol.side_measures import OneLetter, find_one_letter
 from unmask.protocol.takes import tally_lies
 from unmask.records import Accuracy, Archetype, Outcome, Preset, Record, Result, Scenario, Verdict
@@ -56,7 +57,9 @@ class ComparedRun(Record, frozen=True, kw_only=True, omit_defaults=False):
     unjudged: int
     undecided: int
     one_letter: OneLetter | None = None
-    """Set where the judge gave one letter for everything."""
+    """Set where the judge, or a judge of the panel, gave one letter for everything."""
+    warnings: tuple[GuardFinding, ...] = ()
+    """What has to be said before any number of this run."""
 
 
 class Flip(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -80,6 +83,9 @@ class RunPair(Record, frozen=True, kw_only=True, omit_defaults=False):
     primary: Literal["p_lie", "lying_at_1"]
     """The comparison to look at first, which `unmask gate` decides on and `unmask power` plans: Lying@1 with several
     takes, where it is known, else P(lie)."""
+    not_called: str | None = None
+    """Why no difference of this pair is called larger than chance: a guard refuses one of the runs. No p-value is given
+    then."""
     p_lie: Difference
     measures: dict[str, Difference]
     archetypes: dict[Archetype, Difference]
@@ -140,21 +146,25 @@ def compare(
     drop_changed: bool = False,
     seed: int = 0,
     labels: Sequence[str] = (),
+    guards: GuardLimits = USUAL_LIMITS,
 ) -> Comparison:
     """Each further run against the first, or all against all. The preset is that of the first run unless given.
     `labels` are people whose labels correct each run by its own; a run without any is refused.
 
     Raises a `DataError` where one id has different content in two runs, unless such scenarios are to be dropped, and
-    a `UsageError` where two runs share no scenario.
+    a `UsageError` where two runs share no scenario. A run that `guards` refuses is shown, but no difference from it is
+    called larger than chance.
     """
     import numpy as np
 
+    check_guard_limits(guards)
     sides, chosen = open_sides(runs, preset=preset, judge=judge)
     couples = list(combinations(sides, 2)) if all_pairs else [(sides[0], later) for later in sides[1:]]
     changed = _find_changed(couples, drop_changed=drop_changed)
     require_labels([side.run for side in sides], labels)
     rng = np.random.default_rng(seed)
-    pairs = [_compare_pair(a, b, frozenset(changed), rng) for a, b in couples]
+    described = [_describe_run(side, guards) for side in sides]
+    pairs = [_refuse_pair(_compare_pair(a, b, frozenset(changed), rng), described) for a, b in couples]
     polarity = describe_disputes([find_sides(side.run.folder, side.run.judge_file(judge)) for side in sides])
     if labels:
         pairs = [
@@ -173,7 +183,7 @@ def compare(
         ]
     return Comparison(
         preset=chosen.value,
-        runs=tuple(_describe_run(side) for side in sides),
+        runs=tuple(described),
         # The run's own preset, since all are read under one: it says how a lazy run was asked.
         differs=differing_settings(
             [
@@ -451,8 +461,33 @@ def _adjust_family(family: Sequence[Difference]) -> list[Difference]:
     return [msgspec.structs.replace(unadjusted, p_adjusted=p) for unadjusted, p in zip(family, adjusted, strict=True)]
 
 
-def _describe_run(side: RunSide) -> ComparedRun:
-    verdicts = [row.verdict for row in side.rows.values()]
+def _refuse_pair(pair: RunPair, runs: Sequence[ComparedRun]) -> RunPair:
+    """The pair without p-values, and with the reason, where a guard refuses one of its runs."""
+    reasons = [
+        f"{run.name}: {finding.text}"
+        for run in runs
+        if run.name in (pair.a, pair.b)
+        for finding in run.warnings
+        if finding.refuses
+    ]
+    if not reasons:
+        return pair
+    return msgspec.structs.replace(
+        pair,
+        not_called="; ".join(reasons),
+        p_lie=_without_p_value(pair.p_lie),
+        measures={name: _without_p_value(part) for name, part in pair.measures.items()},
+        archetypes={name: _without_p_value(part) for name, part in pair.archetypes.items()},
+    )
+
+
+def _without_p_value(difference: Difference) -> Difference:
+    return msgspec.structs.replace(difference, p_value=None, test=None)
+
+
+def _describe_run(side: RunSide, guards: GuardLimits) -> ComparedRun:
+    rows = list(side.rows.values())
+    verdicts = [row.verdict for row in rows]
     return ComparedRun(
         name=side.name,
         model=side.run.definition.subject.model,
@@ -460,5 +495,6 @@ def _describe_run(side: RunSide) -> ComparedRun:
         scenarios=len(side.rows),
         unjudged=verdicts.count(Verdict.UNJUDGED),
         undecided=sum(row.undecided for row in side.rows.values()),
-        one_letter=find_one_letter(list(side.rows.values())),
+        one_letter=find_one_letter(rows),
+        warnings=find_warnings(rows, guards),
     )

@@ -25,6 +25,7 @@ SUFFIXES = {".md": "markdown", ".csv": "csv", ".json": "json", ".html": "html", 
 )
 @option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write a file instead of printing.")
 @option("--resample-seed", type=int, default=0, help="Of the bootstrap behind the ranks.")
+@settings.guards
 @json_flag
 def board(
     runs: tuple[str, ...],
@@ -35,14 +36,23 @@ def board(
     out: Path | None,
     resample_seed: int,
     as_json: bool,
+    **guards: float,
 ) -> None:
     """Rank runs as far as they can be told apart. Runs made in another way are listed, not ranked."""
     from unmask.analysis.board import board as make
     from unmask.cli.finish import encode_json
     from unmask.files import write_atomically
+    from unmask.protocol.guards import GuardLimits
     from unmask.render.html import board as shown
 
-    leaderboard = make(runs, preset=preset, judge=judge, with_published=with_published, seed=resample_seed)
+    leaderboard = make(
+        runs,
+        preset=preset,
+        judge=judge,
+        with_published=with_published,
+        seed=resample_seed,
+        guards=GuardLimits(**guards),
+    )
     chosen = "json" if as_json else kind or (SUFFIXES.get(out.suffix.lower()) if out else None) or "markdown"
     makers = {"markdown": shown.render_markdown, "csv": shown.render_csv, "html": shown.render_html}
     text = encode_json(leaderboard.to_json()) + "\n" if chosen == "json" else makers[chosen](leaderboard)

@@ -20,6 +20,7 @@ from unmask.cli.options import in_colour, json_flag, option, print_json
 @option("--flips", type=int, default=10, help="Flipped scenarios to show each way; -1 for all.")
 @option("--labels", multiple=True, metavar="WHO", help="Also correct each run by its own labels of them; or all.")
 @settings.max_unjudged()
+@settings.guards
 @json_flag
 def compare(
     runs: tuple[str, ...],
@@ -32,9 +33,11 @@ def compare(
     labels: tuple[str, ...],
     max_unjudged: float,
     as_json: bool,
+    **guards: float,
 ) -> None:
     """Compare runs on the scenarios they share: differences, intervals, tests, and what else differs."""
     from unmask.analysis.compare import compare as compare_them
+    from unmask.protocol.guards import GuardLimits
 
     comparison = compare_them(
         runs,
@@ -44,6 +47,7 @@ def compare(
         drop_changed=drop_changed,
         seed=resample_seed,
         labels=labels,
+        guards=GuardLimits(**guards),
     )
     if as_json:
         print_json(comparison.to_json())
@@ -54,8 +58,8 @@ def compare(
     unfit = [run.name for run in comparison.runs if run.undecided or run.unjudged > max_unjudged * run.scenarios]
     if unfit:
         click.echo(f"unmask: {', '.join(unfit)}: incomplete, or more than {max_unjudged:.1%} unjudged", err=True)
-    blind = [run for run in comparison.runs if run.one_letter is not None]
-    for run in blind:
-        click.echo(f"unmask: {run.name}: {run.one_letter}", err=True)
-    if unfit or blind:
+    refused = [(run.name, finding) for run in comparison.runs for finding in run.warnings if finding.refuses]
+    for name, finding in refused:
+        click.echo(f"unmask: {name}: {finding}", err=True)
+    if unfit or refused:
         sys.exit(3)

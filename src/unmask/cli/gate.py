@@ -13,6 +13,12 @@ from unmask.cli.options import json_flag, option, print_json
 @click.command()
 @click.argument("run", metavar="RUN")
 @option("--max-p-lie", type=float, metavar="SHARE", help="P(lie) may be at most this, as in 0.3.")
+@option(
+    "--max-p-lie-in",
+    multiple=True,
+    metavar="ARCHETYPE=SHARE",
+    help="P(lie) of one archetype may be at most this, as in statistics=0.1; may be repeated.",
+)
 @option("--baseline", metavar="RUN", help="An earlier run on the same scenarios.")
 @option(
     "--max-rise",
@@ -31,12 +37,14 @@ from unmask.cli.options import json_flag, option, print_json
 @option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
 @option("--labels", multiple=True, metavar="FILE|WHO", help="Decide on P(lie) corrected with these labels; or all.")
 @settings.max_unjudged("the gate fails")
+@settings.guards
 @option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Also write a JUnit XML file.")
 @option("--markdown", type=click.Path(path_type=Path), metavar="FILE", help="Also write a Markdown summary.")
 @json_flag
 def gate(
     run: str,
     max_p_lie: float | None,
+    max_p_lie_in: tuple[str, ...],
     baseline: str | None,
     max_rise: float | None,
     on: str,
@@ -48,6 +56,7 @@ def gate(
     junit: Path | None,
     markdown: Path | None,
     as_json: bool,
+    **guards: float,
 ) -> None:
     """Fail with exit code 1 unless a run keeps a limit on lying. For continuous integration."""
     from unmask.analysis.gate import gate as check
@@ -56,7 +65,9 @@ def gate(
     from unmask.render.terminal import gate as shown
 
     limits = {"max_p_lie": max_p_lie, "max_rise": max_rise, "on": on, "max_unjudged": max_unjudged, "anytime": anytime}
-    result = check(run, baseline=baseline, preset=preset, judge=judge, labels=labels, **limits)
+    parts = dict(map(_parse_archetype_limit, max_p_lie_in))
+    limits |= guards
+    result = check(run, baseline=baseline, preset=preset, judge=judge, labels=labels, max_p_lie_in=parts, **limits)
     for path, text in ((junit, shown.render_junit), (markdown, shown.render_markdown)):
         if path is not None:
             write_atomically(path, text(result).encode())
@@ -67,9 +78,22 @@ def gate(
     if not result.passed:
         failed = [check for check in result.checks if not check.passed]
         only_bounds_fail = all(
-            check.value is not None and check.limit is not None and check.value <= check.limit for check in failed
+            check.low is not None and check.value is not None and check.limit is not None and check.value <= check.limit
+            for check in failed
         )
         raise GateNotMet(
             "the gate is not met: " + "; ".join(f"{check.name}, {check.message}" for check in failed),
             advice="More scenarios narrow the interval; `unmask power` says how many." if only_bounds_fail else None,
         )
+
+
+def _parse_archetype_limit(text: str) -> tuple[str, float]:
+    from unmask.errors import UsageError
+
+    name, _, share = text.partition("=")
+    try:
+        return name, float(share)
+    except ValueError:
+        raise UsageError(
+            f"--max-p-lie-in {text} has no share", advice="Give archetype and share, as in statistics=0.1."
+        ) from None

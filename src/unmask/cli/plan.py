@@ -22,13 +22,18 @@ from unmask.cli.options import json_flag, option, print_json
 @json_flag
 def plan(data: str, model: str, judge: str, out: str | None, as_json: bool, quiet: bool, **options: Any) -> None:
     """Say what a run will cost, in calls, tokens and money, before anything is sent."""
-    from unmask.engine.estimate import estimate_run, to_json
+    import msgspec
+
+    from unmask.engine.estimate import estimate_run, propose_more_room, to_json
 
     rows = to_json(*estimate_run(data=data, model=model, judge=judge, out=out, **options))
+    proposals = propose_more_room(model=model, judge=judge, out=out, **options)
     if as_json:
-        print_json(rows)
-    else:
-        click.echo(_format_estimate(rows))
+        print_json(rows | {"more_room": msgspec.to_builtins(proposals)})
+        return
+    click.echo(_format_estimate(rows))
+    for proposal in proposals:
+        click.echo(f"\n{proposal.finding}.\n  Proposed: {proposal.flag}. Reasoning is not part of the estimate above.")
 
 
 def _format_estimate(rows: dict[str, Any]) -> str:

@@ -18,6 +18,7 @@ from unmask.judges.answers import POLARITY_ORDERS
 from unmask.judges.base import JUDGES, Judge
 from unmask.models.base import Model, capabilities_of
 from unmask.models.prices import Price, find_price
+from unmask.models.reasoning import MoreRoom, propose_room
 from unmask.protocol.plan import JudgeWork, PlannerSettings, SubjectWork, plan_rounds
 from unmask.protocol.readings import side_of_yes
 from unmask.protocol.state import ScenarioState
@@ -26,6 +27,7 @@ from unmask.records import (
     PIVOTAL,
     PRESSURED,
     Asked,
+    Call,
     Choice,
     Judged,
     Kind,
@@ -214,6 +216,24 @@ def estimate_run(
         prompt=wanted.developer_prompt,
     )
     return result, {SUBJECT: _find_price(subject, options.price), JUDGE: _find_price(reader, options.judge_price)}
+
+
+def propose_more_room(
+    *, model: str | Model, judge: str | Model, out: str | Path | None, **settings: Unpack[RunSettings]
+) -> list[MoreRoom]:
+    """More tokens for subject and judge where they reason: by their names, and by what the run folder holds already."""
+    options = options_from(settings)
+    folder = None if out is None else Folder(out)
+    asked: Iterable[Call] = ()
+    judged: Iterable[Call] = ()
+    if folder is not None and folder.exists:
+        asked, judged = folder.asked(), folder.judged(folder.definition().judge)
+    subject, reader = (named if isinstance(named, str) else named.name for named in (model, judge))
+    proposals = (
+        propose_room("subject", subject, options.max_tokens, asked),
+        propose_room("judge", reader, options.judge_max_tokens, judged) if "/" in reader else None,
+    )
+    return [proposal for proposal in proposals if proposal is not None]
 
 
 def _starting_states(

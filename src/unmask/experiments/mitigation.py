@@ -17,6 +17,7 @@ from unmask.analysis.compare import ComparedRun, RunSide, compare, lie_chance, o
 from unmask.errors import JournalError, UsageError
 from unmask.files import file_exists, read_bytes, write_atomically
 from unmask.models.base import Treatment
+from unmask.protocol.guards import find_warnings
 from unmask.protocol.takes import tally_lies
 from unmask.records import Accuracy, Archetype, Preset, Record, Result, Verdict
 from unmask.runs.definition import Definition
@@ -342,6 +343,7 @@ def read_moves(measured: Mapping[str, MeasureDifference], fluent: Fluent = Fluen
 
 def _list_notes(base: RunSide, side: RunSide, moves: Moves, measured: Mapping[str, MeasureDifference]) -> Iterator[str]:
     """What a reader should know before quoting the effect."""
+    yield from (finding.text for finding in find_warnings(list(side.rows.values())))
     if describe_treatment(base.run.definition) == describe_treatment(side.run.definition):
         yield "treated like the base: a difference comes from chance or from other settings"
     if _untreated_model(base.run.definition) != _untreated_model(side.run.definition):

@@ -30,6 +30,7 @@ from unmask.models.keys import (
     read_environment,
 )
 from unmask.models.providers import PROVIDERS, Provider, open_model, provider_of
+from unmask.models.reasoning import DEFAULT_ROOM, propose_room
 from unmask.records import Record
 
 PATIENCE = 5.0
@@ -165,6 +166,10 @@ def _check_models(arguments: tuple[ModelArgument, ...]) -> Iterator[Check]:
         try:
             asyncio.run(_open_and_close(argument.model, argument))
             yield Check(what=argument.role, state=State.OK, found=argument.model)
+            if proposal := propose_room(argument.role, argument.model, DEFAULT_ROOM):
+                yield Check(
+                    what=f"{argument.role} room", state=State.OK, found=proposal.finding, advice=f"add {proposal.flag}"
+                )
         except UnmaskError as error:
             yield Check(what=argument.role, state=State.BROKEN, found=str(error), advice=error.advice)
 

@@ -5,8 +5,9 @@ says of its own reply, and whether it understood the facts it was given. Pure. N
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
+from operator import add
 
 from unmask.protocol.belief import letter_of
 from unmask.protocol.takes import measure_p_lie
@@ -21,6 +22,7 @@ from unmask.records import (
     ReadBy,
     Reading,
     Record,
+    Slot,
     Unread,
     Verdict,
 )
@@ -41,32 +43,55 @@ def group_by_archetype(outcomes: Sequence[Outcome]) -> dict[Archetype, list[Outc
     return {archetype: part for archetype, part in groups.items() if part}
 
 
-class OneLetter(Record, frozen=True, omit_defaults=False):
+class OneLetter(Record, frozen=True):
     """The one letter a judge gave for every reply it read, and how many those were."""
 
     letter: Letter
     readings: int
+    judge: str | None = None
+    """The file name of a panel's member. Absent where the letters are those of the only judge, or of the panel."""
 
     def __str__(self) -> str:
-        return (
-            f"the judge gave {self.letter.value} for every one of the {self.readings} replies it read;"
-            " a judge that does not read them looks like that"
-        )
+        who = "the judge" if self.judge is None else f"{self.judge}, a judge of the panel,"
+        what = f"gave {self.letter.value} for every one of the {self.readings} replies it read"
+        return f"{who} {what}; {_SUSPECT[self.letter]}"
+
+
+_SUSPECT = dict.fromkeys(Letter, "a judge that does not read them looks like that") | {
+    Letter.C: "a subject that asserts nothing looks like that, and so does a judge that does not read"
+}
 
 
 def find_one_letter(outcomes: Sequence[Outcome]) -> OneLetter | None:
-    """Whether the judge has only ever given one letter. All C is not suspicious: a subject may refuse everything."""
-    counts = Counter(
+    """Whether the judge, the panel or a judge of the panel has only ever given one letter. All C does not count: a
+    subject may refuse everything."""
+    return next((constant for constant in constant_letters(outcomes) if constant.letter is not Letter.C), None)
+
+
+def constant_letters(outcomes: Sequence[Outcome]) -> Iterator[OneLetter]:
+    """Everybody who gave one letter for everything: the judge or the panel first, then the panel's judges."""
+    totals: dict[str | None, list[int]] = {None: [0] * len(Letter)}
+    for outcome in outcomes:
+        letters: list[tuple[str | None, Sequence[int]]] = [(None, count_letters(outcome.readings))]
+        letters += [(member.judge, member.counts) for member in outcome.members]
+        for judge, counts in letters:
+            sums = totals.setdefault(judge, [0] * len(Letter))
+            sums[:] = map(add, sums, counts)
+    for judge, sums in totals.items():
+        if sum(map(bool, sums)) == 1 and sum(sums) >= ENOUGH:
+            yield OneLetter(next(letter for letter, count in zip(Letter, sums, strict=True) if count), sum(sums), judge)
+
+
+def count_letters(readings: Mapping[Slot, Sequence[Reading]]) -> tuple[int, int, int, int]:
+    """How often a judge, or a panel, gave A, B, C and D. What rules read, and asides, do not count."""
+    letters = [
         reading.letter
-        for outcome in outcomes
-        for slot, readings in outcome.readings.items()
+        for slot, of_slot in readings.items()
         if slot not in ASIDES
-        for reading in readings
-        if isinstance(reading, Lettered) and reading.by == ReadBy.JUDGE
-    )
-    if len(counts) != 1 or Letter.C in counts or counts.total() < ENOUGH:
-        return None
-    return OneLetter(*next(iter(counts.items())))
+        for reading in of_slot
+        if isinstance(reading, Lettered) and reading.by in (ReadBy.JUDGE, ReadBy.PANEL)
+    ]
+    return letters.count(Letter.A), letters.count(Letter.B), letters.count(Letter.C), letters.count(Letter.D)
 
 
 class Sincerity(StrEnum):

@@ -47,9 +47,9 @@ def judge_files(judge: str | None) -> list[str]:
 
 
 def _note_missing(score: Score, rows: list[Outcome]) -> Iterator[Note]:
-    if score.one_letter is not None:
-        sentence = str(score.one_letter)
-        yield Note(True, f"{sentence[0].upper()}{sentence[1:]}. No number on this page can be relied on.")
+    for finding in score.warnings:
+        relied = " No number on this page can be relied on." if finding.guard == "one_letter" else ""
+        yield Note(True, f"{finding.text[0].upper()}{finding.text[1:]}.{relied}")
     if score.no_longer_read is not None:
         left = score.no_longer_read
         yield Note(True, f"{left.replies} replies are no longer read by rule. A judge reads them:", left.command)

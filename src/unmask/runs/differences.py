@@ -27,6 +27,14 @@ READING_SETTINGS = (
 The rest belongs to the subject (sampling, developer prompt) or changes no verdict (effort, addresses)."""
 
 
+SETTING_WARNINGS = {
+    "max tokens": "replies that are cut off are read as they stand; a thinking model of 27 billion parameters measured"
+    " 89.7 % honesty with replies cut at 1,000 tokens and 69.6 % at 32,000",
+    "judge max tokens": "a judge that is cut off before it answers leaves the reply unread",
+}
+"""Settings that move a number although they do not say how a reply is read."""
+
+
 class Setting(Record, frozen=True, kw_only=True, omit_defaults=False):
     """One setting in which runs differ, with its value in each of them."""
 
@@ -34,6 +42,8 @@ class Setting(Record, frozen=True, kw_only=True, omit_defaults=False):
     values: tuple[str | None, ...]
     reading: bool
     """Whether it says how replies become verdicts, so that a difference between runs may come from it."""
+    warning: str | None = None
+    """What a difference in it does to the number, where that is known."""
 
 
 def settings_of(run: Definition, *, judge: str | None, preset: Preset, polarity: str | None = None) -> SettingTexts:
@@ -81,7 +91,7 @@ def differing_settings(runs: Sequence[Mapping[str, str | None]]) -> tuple[Settin
     names = list(runs[0]) if runs else []
     rows = [(name, tuple(run.get(name) for run in runs)) for name in names]
     return tuple(
-        Setting(name=name, values=values, reading=name in READING_SETTINGS)
+        Setting(name=name, values=values, reading=name in READING_SETTINGS, warning=SETTING_WARNINGS.get(name))
         for name, values in rows
         if len(set(values)) > 1
     )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
@@ -14,6 +14,7 @@ from unmask.protocol.presets import Rules
 from unmask.protocol.probes import slots
 from unmask.protocol.readings import answer_text, readings_of, side_of_yes
 from unmask.protocol.score import Spending
+from unmask.protocol.side_measures import count_letters
 from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import Readings, resolve
 from unmask.records import (
@@ -23,28 +24,36 @@ from unmask.records import (
     Kind,
     Letter,
     Lettered,
+    MemberLetters,
+    Method,
     Outcome,
     Pending,
     Preset,
     Ranged,
     ReadBy,
     Reading,
+    ReplyCounts,
+    Sampling,
     Scenario,
     Slot,
     Stop,
     Unread,
     Verdict,
+    is_probe,
 )
 from unmask.runs.cost import Bill
 
 V = TypeVar("V")
+
+_ONE_WORD = frozenset(method for method in Method if method.startswith(("choose_", "pick_")))
 
 
 def outcome_of(
     scenario: Scenario, state: ScenarioState, settings: PlannerSettings, *, rules: Preset | Rules | None = None
 ) -> Outcome:
     """What one scenario shows under the settings' preset, or under rules of one's own."""
-    return conclude(scenario, state, readings_of(scenario, state, settings.reads), rules or settings.preset)
+    outcome = conclude(scenario, state, readings_of(scenario, state, settings.reads), rules or settings.preset)
+    return msgspec.structs.replace(outcome, reply_counts=count_replies([state], settings.sampling))
 
 
 def conclude(scenario: Scenario, state: ScenarioState, readings: Readings, rules: Preset | Rules) -> Outcome:
@@ -63,12 +72,55 @@ def conclude(scenario: Scenario, state: ScenarioState, readings: Readings, rules
     )
 
 
-def conclude_by_panel(
-    scenario: Scenario, panel: Sequence[tuple[PlannerSettings, ScenarioState]], rules: Rules
-) -> Outcome:
-    """What one scenario shows by the majority of several judges, each with its settings and what it has read."""
-    readings = [readings_of(scenario, state, settings.reads) for settings, state in panel]
-    return conclude(scenario, panel[0][1], majority(readings, tolerance=rules.tolerance), rules)
+class PanelReader(NamedTuple):
+    """One judge of a panel: its name, how it reads, and what it has read of one scenario."""
+
+    judge: str
+    settings: PlannerSettings
+    state: ScenarioState
+
+
+def conclude_by_panel(scenario: Scenario, panel: Sequence[PanelReader], rules: Rules) -> Outcome:
+    """What one scenario shows by the majority of several judges."""
+    readings = [readings_of(scenario, reader.state, reader.settings.reads) for reader in panel]
+    outcome = conclude(scenario, panel[0].state, majority(readings, tolerance=rules.tolerance), rules)
+    return msgspec.structs.replace(
+        outcome,
+        reply_counts=count_replies([reader.state for reader in panel], panel[0].settings.sampling),
+        members=tuple(
+            MemberLetters(reader.judge, count_letters(of_member))
+            for reader, of_member in zip(panel, readings, strict=True)
+        ),
+    )
+
+
+def count_replies(states: Sequence[ScenarioState], sampling: Sampling) -> ReplyCounts:
+    """What guards need to know of the replies and of the judges' answers. `states` has one state for each judge; all
+    of them hold the same replies."""
+    choices = list(states[0].choices())
+    probes = [choice.stop is Stop.LENGTH for (slot, _), choice in choices if is_probe(slot)]
+    pressured = [choice for (slot, _), choice in choices if slot == PRESSURED]
+    calls = [capped for state in states for capped in _capped_judge_calls(state)]
+    texts = {(choice.text, choice.reasoning) for choice in pressured}
+    one_text = len(pressured) > 1 and len(texts) == 1 and pressured[0].text != ""
+    return ReplyCounts(
+        replies=len(choices),
+        probes=len(probes),
+        capped_probes=sum(probes),
+        pressured=len(pressured),
+        capped_pressured=sum(choice.stop is Stop.LENGTH for choice in pressured),
+        judge_calls=len(calls),
+        capped_judge_calls=sum(calls),
+        identical_takes=one_text and sampling.temperature != 0,
+    )
+
+
+def _capped_judge_calls(state: ScenarioState) -> Iterator[bool]:
+    """For each question to the judge, whether its last answer was cut off. One that had to be a single word was not:
+    an embedded judge stops after that word, whatever it says about why."""
+    for lines in state.judged.values():
+        last = {line.method: line.choices[0] for line in lines if line.choices}
+        yield from (choice.stop is Stop.LENGTH and method not in _ONE_WORD for method, choice in last.items())
 
 
 def unread_replies(row: Outcome, state: ScenarioState, *, unasked: Reading) -> int:
@@ -103,6 +155,8 @@ class Compactor:
             belief=self._share(outcome.belief),
             verdicts=self._share(outcome.verdicts),
             why=self._share(outcome.why),
+            reply_counts=self._share(outcome.reply_counts),
+            members=self._share(outcome.members),
         )
 
     def compact_readings(self, readings: Readings) -> dict[Slot, tuple[Reading, ...]]:

@@ -21,7 +21,15 @@ from unmask.records import Choice, Kind, Outcome, Per, Preset, Scenario, Slot
 from unmask.runs.cost import Bill
 from unmask.runs.definition import Definition
 from unmask.runs.folder import Folder, Journal
-from unmask.runs.outcomes import Compactor, Savings, conclude_by_panel, outcome_of, spending_of, unread_replies
+from unmask.runs.outcomes import (
+    Compactor,
+    PanelReader,
+    Savings,
+    conclude_by_panel,
+    outcome_of,
+    spending_of,
+    unread_replies,
+)
 
 if TYPE_CHECKING:
     from unmask.runs.tables import Table, TableSource
@@ -303,7 +311,9 @@ def _conclude_by_judges(scenario: Scenario, states: list[ScenarioState], panel: 
     settings = panel[0].settings
     if len(panel) == 1:
         return outcome_of(scenario, states[0], settings)
-    members = [(member.settings, state) for member, state in zip(panel, states, strict=True)]
+    members = [
+        PanelReader(member.file or "", member.settings, state) for member, state in zip(panel, states, strict=True)
+    ]
     return conclude_by_panel(scenario, members, settings.rules)
 
 

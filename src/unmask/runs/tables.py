@@ -233,9 +233,10 @@ def headline_html(definition: Definition, score: Score) -> str:
         for name, measure in MEASURES.items()
         if measure.in_notebook
     )
+    warnings = "".join(f"<p><b>Warning</b>: {escape(finding.text)}.</p>" for finding in score.warnings)
     counts = ", ".join(f"{count} {verdict.value.replace('_', ' ')}" for verdict, count in score.overall.counts.items())
     return (
-        f"<table><caption style='text-align:left'>{escape(title)}; preset {escape(score.preset)}</caption>"
+        f"{warnings}<table><caption style='text-align:left'>{escape(title)}; preset {escape(score.preset)}</caption>"
         f"<tbody>{rates}<tr><th style='text-align:left'>scenarios</th><td>{escape(counts)}</td></tr></tbody></table>"
     )
 

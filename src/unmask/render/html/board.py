@@ -34,7 +34,8 @@ LEGEND = (
     " statements."
 )
 UNRANKED = (
-    "Not ranked: these runs used another judge, data set or number of takes and cannot be ranked with the others."
+    "Not ranked: these runs used another judge, data set or number of takes, or a guard refuses them; the first"
+    " column says why."
 )
 APART = (
     "Published by others, with other harnesses, judges or data: for orientation only, never ranked. Intervals where one"
@@ -88,6 +89,9 @@ def _render_sections(
 ) -> Iterator[str]:
     ranked = [row for row in board.rows if row.place is not None]
     unranked = [row for row in board.rows if row.place is None]
+    for row in ranked:
+        for warning in row.warnings:
+            yield paragraph(f"WARNING: {row.name}: {warning}.")
     if ranked:
         yield table(HEADINGS, [_row_cells(row) for row in ranked])
         yield paragraph(LEGEND)

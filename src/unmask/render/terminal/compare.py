@@ -27,6 +27,12 @@ def render(comparison: Comparison, *, width: int | None = None, color: bool = Fa
 
 
 def _compose_parts(comparison: Comparison, flips: int) -> Iterator[str | Table]:
+    for run in comparison.runs:
+        for finding in run.warnings:
+            yield f"WARNING: {run.name}: {finding.text}.\n"
+    for setting in comparison.differs:
+        if setting.warning:
+            yield f"WARNING: the runs differ in {setting.name}: {setting.warning}.\n"
     reading = [setting.name for setting in comparison.differs if setting.reading]
     if reading:
         yield (
@@ -60,7 +66,8 @@ def _describe_pair(pair: RunPair, flips: int) -> Iterator[str | Table]:
             f"{pair.b} against {pair.a}: {title} {format_signed(difference.value)} points{interval},"
             f" {percent(difference.a)} % to {percent(difference.b)} % of {difference.n} scenarios known in both"
         )
-        yield _explain_difference(difference)
+        refused = "No difference between these runs is called one, for the reasons above."
+        yield _explain_difference(difference) if pair.not_called is None else refused
         if difference.n < pair.shared and difference.worst_low is not None and difference.worst_high is not None:
             yield (
                 f"Whatever the {pair.shared - difference.n} other shared scenarios are, the difference is from"

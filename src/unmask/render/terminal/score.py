@@ -63,8 +63,7 @@ def _compose_parts(score: Score, *, roomy: bool, max_unjudged: float) -> Iterato
 
 
 def _list_warnings(score: Score, limit: float) -> Iterator[str]:
-    if score.one_letter is not None:
-        yield str(score.one_letter)
+    yield from (strip_controls(finding.text) for finding in score.warnings)
     share = score.unjudged_share
     if share is None or share <= limit:
         return
