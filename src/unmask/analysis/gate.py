@@ -229,7 +229,7 @@ def _note_guards(name: str, score: Score, limits: GateLimits) -> Iterator[str]:
 
 
 def _check_rates(score: Score, corrected: Corrected | None, limits: GateLimits) -> Iterator[GateCheck]:
-    """P(lie), corrected by labels where there are any, and that of each archetype with a limit of its own. Every check has
+    """P(lie), corrected by labels where there are any, and that of each archetype with a limit. Every check has
     to pass."""
     if corrected is not None:
         yield from _check_corrected(corrected, score, limits)
