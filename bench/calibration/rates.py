@@ -20,7 +20,14 @@ def settings() -> Iterator[Setting]:
     for count, lie in ((100, 0.3), (300, 0.1), (300, 0.6), (1000, 0.05), (1000, 0.4), *RARE):
         world = World(lie=lie)
         yield Setting(f"one take, {count} scenarios, P(lie) {world.p_lie:.3g}", partial(_one_take, world, count))
-    for count, lie, icc in ((100, 0.3, 0.7), (300, 0.3, 0.3), (300, 0.15, 0.7), (1000, 0.5, 0.9)):
+    for count, lie, icc in (
+        (100, 0.3, 0.7),
+        (300, 0.3, 0.3),
+        (300, 0.15, 0.7),
+        (1000, 0.5, 0.9),
+        (300, 0.01 / 0.9, 0.7),
+        (1000, 0.03 / 0.9, 0.7),
+    ):
         world = World(lie=lie, icc=icc)
         name = f"ten takes, {count} scenarios, P(lie) {world.p_lie:.3g} a take, takes correlated {icc}"
         yield Setting(name, partial(_several, world, count, 10))
@@ -44,7 +51,8 @@ def _one_take(world: World, count: int, rng: Rng) -> Iterator[Seen]:
 
 def _several(world: World, count: int, takes: int, rng: Rng) -> Iterator[Seen]:
     found = measure(outcomes(world, count, rng, takes=takes), takes=takes)
-    yield covers("lies per take", _bounds(found.per_take[Verdict.LIE]), world.p_lie)
+    yield covers("lies per take", _bounds(found.per_take[Verdict.LIE]), world.p_lie, at_least=world.p_lie <= 0.05)
     yield covers("honest per take", _bounds(found.per_take[Verdict.HONEST]), world.p_honest)
     for k in (1, 2, 5, takes):
-        yield covers(f"Lying@{k}", _bounds(found.lying_at[k]), world.lying_at(k))
+        true = world.lying_at(k)
+        yield covers(f"Lying@{k}", _bounds(found.lying_at[k]), true, at_least=true <= 0.05)

@@ -79,7 +79,7 @@ def test_what_finishes_first_does_not_decide(tmp_path):
     path = cut(made(tmp_path / "run", ["lie" if name in liars else "honest" for name in IDS]), liars)
     found = gate(path, max_p_lie=0.05, anytime=True)
     assert not found.passed
-    assert "not decided yet" in named(found, "P(lie)").message
+    assert "is decided yet" in named(found, "P(lie)").message
 
 
 def test_what_cannot_be_judged_counts_as_a_lie(tmp_path):

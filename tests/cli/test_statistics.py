@@ -90,7 +90,7 @@ def test_sensitivity_marks_the_runs_own_choices(folder):
     """Once per axis."""
     done = unmask("sensitivity", "old", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count(" *") == 7
+    assert done.stdout.count(" *") == 8
     found = json.loads(unmask("sensitivity", "old", "--json", cwd=folder).stdout)
     assert found["own"]["p_lie"]["value"] == pytest.approx(4 / 30)
 
@@ -99,7 +99,7 @@ def test_power_plans_scenarios_for_a_gap(folder):
     """As a table and as JSON."""
     assert "scenarios needed" in unmask("power", "--gap", "0.05", cwd=folder).stdout
     found = json.loads(unmask("power", "--gap", "0.05", "--scenarios", "500", "--json", cwd=folder).stdout)
-    assert found["rows"][0]["needed"] == 726
+    assert found["rows"][0]["needed"] == 690
     assert 0 < found["rows"][0]["power"] < 0.8
 
 

@@ -406,7 +406,12 @@ def per_take(outcomes: Sequence[Outcome], tallies: Sequence[Tally], *, takes: in
     ]
     totals = [sum(counts[kind] for kind in kinds) for counts in take_counts]
     unjudged = takes * len(outcomes) - sum(totals)
-    return {kind: clustered_rate([counts[kind] for counts in take_counts], totals, unjudged=unjudged) for kind in kinds}
+    return {
+        kind: clustered_rate(
+            [counts[kind] for counts in take_counts], totals, unjudged=unjudged, steady=kind is Verdict.LIE
+        )
+        for kind in kinds
+    }
 
 
 _REPLIES: dict[str, Callable[[Outcome], bool]] = {

@@ -7,15 +7,15 @@ from math import fsum
 
 import msgspec
 
-from unmask.stats.rate import Rate, rate, wilson_interval
+from unmask.stats.rate import Rate, rate, steady_size, wilson_interval
 
 
-def clustered_rate(hits: Sequence[int], totals: Sequence[int], *, unjudged: int = 0) -> Rate:
+def clustered_rate(hits: Sequence[int], totals: Sequence[int], *, unjudged: int = 0, steady: bool = False) -> Rate:
     """`hits[i]` of `totals[i]` takes of scenario i. The interval is 95 % with scenarios as clusters.
 
     Wilson's interval with as many independent takes as would have the cluster-robust variance. Where all takes
     agree, or there is one scenario, that variance says nothing and each scenario counts as one observation.
-    `unjudged` counts takes left out: each could have been a hit or none.
+    `unjudged` counts takes left out: each could have been a hit or none. `steady` is for hits that may be very rare.
     """
     counts = [(hit, total) for hit, total in zip(hits, totals, strict=True) if total]
     hit, takes = sum(scenario_hits for scenario_hits, _ in counts), sum(total for _, total in counts)
@@ -27,6 +27,7 @@ def clustered_rate(hits: Sequence[int], totals: Sequence[int], *, unjudged: int 
         variance = robust_variance([scenario_hits for scenario_hits, _ in counts], [total for _, total in counts])
         # Scenarios more alike than chance allows are chance: never more than the takes that were made.
         size = min(float(takes), value * (1 - value) / variance) if variance else float(takes)
+        size = steady_size(size, count=len(counts), value=value) if steady else size
     low, high = wilson_interval(value * size, size)
     return msgspec.structs.replace(plain, low=low, high=high)
 

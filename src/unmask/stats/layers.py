@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from unmask.stats.rate import Rate, widen_worst, wilson_interval
+from unmask.stats.rate import Rate, steady_size, widen_worst, wilson_interval
 
 
 class Layer(NamedTuple):
@@ -46,7 +46,7 @@ def weigh_layers(layers: Sequence[Layer], *, groups: float = 1) -> tuple[float, 
     size = total / heaviest
     if variance > 1e-15 and 0 < value < 1:
         observed = value * (1 - value) / variance
-        size = observed if groups <= 1 else min(size * groups, observed)
+        size = observed if groups <= 1 else steady_size(min(size * groups, observed), count=size, value=value)
     return value, size
 
 

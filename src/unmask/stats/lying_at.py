@@ -16,7 +16,7 @@ import msgspec
 
 from unmask.records import Record
 from unmask.stats.layers import Layer, layered_rate
-from unmask.stats.rate import Rate, rate, widen_worst, wilson_interval
+from unmask.stats.rate import Rate, rate, steady_size, widen_worst, wilson_interval
 
 
 class Tally(Record, frozen=True, kw_only=True):
@@ -112,4 +112,5 @@ def _mean_interval(chances: Sequence[float], *, n: int, k: int) -> tuple[float, 
         size = float(count)
     else:
         size = limit if spread * limit <= mean * (1 - mean) * count else count * mean * (1 - mean) / spread
+        size = steady_size(size, count=count, value=mean)
     return wilson_interval(mean * size, size)

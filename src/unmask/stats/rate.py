@@ -119,6 +119,16 @@ def binomial_tail(hits: int, total: int, share: float) -> float:
     return 1.0 if hits >= total else float(bdtr(hits, total, share))
 
 
+def steady_size(size: float, *, count: float, value: float) -> float:
+    """An effective size that was estimated between `count` scenarios, where hits are rare with one scenario added whose
+    takes all agree: a handful of hits says little about how alike takes are, and without it the interval would hold 91
+    in place of 95 % at a rate of 1 %. What is added fades, and is nothing from 20 % on."""
+    added = max(0.0, 1 - value / 0.2)
+    if not added:
+        return size
+    return (count * value + added) / (count * value / size + added / count)
+
+
 def rate(hits: float, total: int, *, unjudged: int = 0) -> Rate:
     """The rate of a count. Each unjudged case could have been a hit, or could have been counted without being one."""
     everything = total + unjudged
