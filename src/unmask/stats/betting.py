@@ -18,7 +18,7 @@ from math import exp, log
 SIDE_ERROR = 0.025
 """Chance that a bound is ever wrong, for each of the two: together a 95 % sequence, as the other intervals have it."""
 
-STAKES = {1 / 32: 0.1, 1 / 4: 0.1, 1 / 2: 0.4, 0.7: 0.15, 0.85: 0.1, 0.92: 0.075, 0.96: 0.05, 0.98: 0.025}
+STAKES = {1 / 16: 0.1, 1 / 2: 0.7, 0.8: 0.1, 0.9: 0.06, 0.96: 0.04}
 """Odds ratio: share of the first stake. Most is on 1/2: a limit is usually tested by a model well below it. The ratios
 near 1 keep the bounds narrow in long runs. Chosen by simulation; bench/calibration holds level and power."""
 
