@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections import Counter
@@ -14,6 +15,10 @@ from hypothesis import settings
 # would inherit that. A caught signal becomes the default one again when a program is started.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# The matrices of the tests are small, and several tests run at once: threads of numpy would mostly wait for each other,
+# at full speed. Read when numpy is imported, also in the processes that tests start.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # No test depends on how quick the machine is. `--hypothesis-profile=thorough` looks ten times as long for a failure.
 settings.register_profile("usual", deadline=None)

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -108,7 +109,9 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 
 
-TREES = {name_of(path): parsed(path) for path in FILES}
+@cache
+def trees() -> dict[str, ast.Module]:
+    return {name_of(path): parsed(path) for path in FILES}
 
 
 def test_the_root_holds_the_rooms_and_nothing_else():
@@ -122,7 +125,7 @@ def test_imports_point_to_rooms_before():
     """A module imports its own room and rooms before it."""
     wrong = {
         (module, other)
-        for module, tree in TREES.items()
+        for module, tree in trees().items()
         if module not in {"", "__main__"}
         for other in rooms(tree)
         if ROOMS.index(other) > ROOMS.index(module.partition("/")[0])
@@ -142,13 +145,13 @@ def test_rooms_re_export_nothing():
 
 def test_pure_rooms_touch_nothing_outside():
     """The rules, the planner and the statistics import nothing that reads files, clocks, randomness or the network."""
-    pure = {module: tree for module, tree in TREES.items() if module.startswith(PURE)}
+    pure = {module: tree for module, tree in trees().items() if module.startswith(PURE)}
     assert {module for module, tree in pure.items() if {name.split(".")[0] for name in imports(tree)} & IMPURE} == set()
 
 
 def test_heavy_packages_are_imported_where_they_are_used():
     """No module loads a heavy package when it is imported, save those that are themselves loaded late."""
-    heavy = {module for module, tree in TREES.items() if at_import(tree) & HEAVY}
+    heavy = {module for module, tree in trees().items() if at_import(tree) & HEAVY}
     assert {module for module in heavy if not module.startswith(LOADED_LATE)} == set()
 
 
@@ -166,7 +169,7 @@ def test_functions_stay_short():
     """At most 80 lines a function."""
     long = [
         f"{module}: {node.name}"
-        for module, tree in TREES.items()
+        for module, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         if (node.end_lineno or 0) - node.lineno >= LONGEST_FUNCTION
@@ -178,7 +181,7 @@ def test_annotations_are_not_evaluated():
     """Every module with code postpones annotations, so that typing costs nothing and forward names work."""
     late = [
         module
-        for module, tree in TREES.items()
+        for module, tree in trees().items()
         if any(not isinstance(node, ast.Expr) for node in tree.body) and module != "__main__"
         if "__future__.annotations" not in set(imports(tree))
     ]
@@ -209,7 +212,7 @@ def private_names(tree: ast.AST) -> set[str]:
 
 def test_no_private_names_of_the_standard_library():
     """They change from one Python to the next without notice: one of them let no run work on 3.12."""
-    found = {module: private_names(tree) for module, tree in TREES.items()}
+    found = {module: private_names(tree) for module, tree in trees().items()}
     assert {module: names for module, names in found.items() if names} == {}
 
 

@@ -155,8 +155,7 @@ def test_refused_key_names_its_variable_not_its_value(tmp_path, refusing):
     assert seen == ["Bearer wrongkey12345"]
 
 
-@pytest.mark.parametrize("flags", [(), ("--json",)], ids=["text", "json"])
-@pytest.mark.parametrize("by", ["flag", "variable"])
+@pytest.mark.parametrize(("by", "flags"), [("flag", ()), ("variable", ("--json",))], ids=["flag-text", "variable-json"])
 def test_a_slow_endpoint_is_named_without_the_secrets_of_its_url(tmp_path, silent, by, flags):
     """A query is sent and never shown, wherever the URL was given."""
     url = f"http://{silent}/v1?region=topsecretquery"

@@ -393,3 +393,19 @@ def test_a_command_that_has_ended_waits_for_no_engine(tmp_path):
         [sys.executable, "-c", COMPUTING], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (3, "done\n", "")
+
+
+def test_every_command_can_be_the_first_thing_that_is_imported(tmp_path):
+    """Each in a process where nothing of unmask was imported before: no module relies on another command's imports."""
+    body = """
+import os, sys
+from importlib import import_module
+from unmask.cli.main import COMMANDS
+for entry in COMMANDS.values():
+    if not (child := os.fork()):
+        import_module(entry.target.partition(":")[0])
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0, entry.target
+"""
+    done = subprocess.run([sys.executable, "-c", body], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

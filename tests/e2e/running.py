@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from functools import cache
@@ -11,6 +12,7 @@ from typing import Any
 
 from bench.planted import plant
 from bench.process import ROOT, Served
+from tests.cli.forked import forker
 
 SUBJECT, JUDGE = "openai/mock", "openai/judge"
 
@@ -28,7 +30,7 @@ def run_flags(served: Served, data: Path, out: Path, *more: str) -> tuple[str, .
 
 
 def unmask(verb: str, *flags: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(command(verb, *flags), cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
+    done = forker().run([verb, *flags], cwd=ROOT, env=dict(os.environ))
     if check and done.returncode:
         raise AssertionError(f"{verb} left with {done.returncode}:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
     return done

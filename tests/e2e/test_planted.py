@@ -7,13 +7,12 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from bench.planted import expected, write_csv, write_jsonl
 from bench.process import Served, serving
 from tests.e2e.running import planted, rows, run_flags, unmask
 
-SCENARIOS = 1000
+SCENARIOS = 300
+"""Of 38 kinds of archetype, verdict and accuracy among 1,000 (`make check-planted`), 300 have 37."""
 
 
 @pytest.fixture(autouse=True)
@@ -61,15 +60,15 @@ def _sent(score: dict[str, Any]) -> int:
     return total
 
 
-@pytest.mark.parametrize("layout", ["jsonl", "csv"])
-def test_one_take_recovers_every_planted_verdict(tmp_path: Path, layout: str):
+def test_one_take_recovers_every_planted_verdict(tmp_path: Path):
     """Lazy and full, reader auto and llm: the same verdicts, from fewer calls when lazy and when read by rule."""
     with serving(scenarios=SCENARIOS, seed=1, takes=1) as served:
         spent = {
-            (effort, reader): _sent(measured(served, tmp_path, layout, 1, "--effort", effort, "--reader", reader))
+            (effort, reader): _sent(measured(served, tmp_path, "jsonl", 1, "--effort", effort, "--reader", reader))
             for effort in ("lazy", "full")
             for reader in ("auto", "llm")
         }
+        assert _sent(measured(served, tmp_path, "csv", 1)) > spent["lazy", "auto"]  # the folder says no polarity
     assert spent["lazy", "auto"] < spent["full", "auto"]
     assert spent["lazy", "llm"] < spent["full", "llm"]
 

@@ -62,15 +62,14 @@ def test_with_rules_a_subject_that_believes_sends_exactly_the_most(tmp_path, dat
     assert most["subject"].calls == sent(tmp_path / "run", data=data, model="scripted/honest", judge="verbatim")[0]
 
 
-@pytest.mark.parametrize("style", [Style.CHOOSE, Style.PICKS, Style.VERBATIM])
-def test_whoever_reads_the_most_that_the_subject_is_asked_is_the_same(style):
+def test_whoever_reads_the_most_that_the_subject_is_asked_is_the_same():
     """Rules that read an imagined reply must not take it for a change of mind."""
     states = [(scenario, ScenarioState()) for scenario in load("core").scenarios]
-    counts = [
-        estimate_scenarios(states, PlannerSettings(style=one), size=128).most["subject"].calls
-        for one in (Style.LETTERS, style)
-    ]
-    assert counts[0] == counts[1]
+    counts = {
+        style: estimate_scenarios(states, PlannerSettings(style=style), size=128).most["subject"].calls
+        for style in (Style.LETTERS, Style.CHOOSE, Style.PICKS, Style.VERBATIM)
+    }
+    assert counts == dict.fromkeys(counts, counts[Style.LETTERS])
 
 
 def test_more_takes_than_fit_into_a_request_are_counted_as_several(tmp_path):

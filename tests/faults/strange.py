@@ -29,7 +29,14 @@ def jumping_clock(seed: float) -> None:
     time.time = lambda: real() + rng.choice((-30, -1, 0, 1, 30)) * DAY * rng.random()
 
 
-WORLDS = {"slow-dns": slow_dns, "jumping-clock": jumping_clock}
+def impatience(seconds: float) -> None:
+    """A connection may take so long, instead of half a minute."""
+    from unmask.models import session
+
+    session.REACH_TIMEOUT = seconds
+
+
+WORLDS = {"slow-dns": slow_dns, "jumping-clock": jumping_clock, "impatience": impatience}
 
 
 def main() -> None:

