@@ -7,6 +7,8 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from bench.planted import expected, write_csv, write_jsonl
 from bench.process import Served, serving
 from tests.e2e.running import planted, rows, run_flags, unmask
