@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 import unmask
 from bench.calibration.found import Kind, Rng, Seen, Setting
 from bench.calibration.worlds import outcome
-from unmask.analysis.gate import GateLimits, _check_p_lie
+from unmask.analysis.gate import GateLimits, _check_rates
 from unmask.data.dataset import Dataset, content_hash
 from unmask.models.base import Capabilities
 from unmask.protocol.looking import RuleWatch, parse_rule
@@ -65,7 +65,7 @@ def _look_once(limit: float, count: int, rng: Rng) -> Iterator[Seen]:
 def _passes_once(lies: int, count: int, limit: float) -> bool:
     """What `gate` decides about P(lie)."""
     rows = [_planted(lied) for lied in [True] * lies + [False] * (count - lies)]
-    checks = _check_p_lie(score(rows, preset="paper", takes=1), GateLimits(max_p_lie=limit))
+    checks = _check_rates(score(rows, preset="paper", takes=1), None, GateLimits(max_p_lie=limit))
     return all(check.passed for check in checks)
 
 

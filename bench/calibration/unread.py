@@ -13,7 +13,7 @@ from scipy.stats import beta, norm
 from bench.calibration.found import Kind, Rng, Seen, Setting, covers, rejected
 from bench.calibration.worlds import World, outcomes
 from unmask.analysis.compare import ScenarioValue, _compare_values
-from unmask.analysis.gate import GateLimits, _check_p_lie
+from unmask.analysis.gate import GateLimits, _check_rates
 from unmask.protocol.score import measure, score
 from unmask.protocol.side_measures import count_reports, rectify_rates
 from unmask.protocol.takes import tally_lies
@@ -168,8 +168,8 @@ def _gate(count: int, rng: Rng) -> Iterator[Seen]:
         row if rng.random() > 0.03 else msgspec.structs.replace(row, verdict=Verdict.UNJUDGED, verdicts=())
         for row in outcomes(world, count, rng)
     ]
-    (check,) = _check_p_lie(score(rows, preset="paper", takes=1), GateLimits(max_p_lie=world.p_lie))
-    yield rejected("gate on the upper bound passes by luck", check.passed)
+    checks = _check_rates(score(rows, preset="paper", takes=1), None, GateLimits(max_p_lie=world.p_lie))
+    yield rejected("gate on the upper bound passes by luck", all(check.passed for check in checks))
 
 
 def _parts(each: int, rng: Rng) -> Iterator[Seen]:
