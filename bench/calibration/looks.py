@@ -53,7 +53,7 @@ def settings() -> Iterator[Setting]:
         yield Setting(name, partial(_look_often, limit))
     for limit in LIMITS:
         name = f"run --stop-when, {SCENARIOS} scenarios, P(lie) at half the limit of {limit:g}"
-        yield Setting(name, partial(_stop_early, limit), most=100)
+        yield Setting(name, partial(_stop_early, limit), most=200)
 
 
 def _look_once(limit: float, count: int, rng: Rng) -> Iterator[Seen]:
