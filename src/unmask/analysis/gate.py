@@ -309,7 +309,8 @@ def _check_corrected(corrected: Corrected, score: Score, limits: GateLimits) -> 
     yield GateCheck(
         name="labels stand for the run",
         passed=corrected.stale is None and not corrected.uncovered,
-        message=corrected.stale or f"no label stands for {corrected.uncovered} of {corrected.scenarios} scenarios",
+        message=corrected.stale
+        or f"labels stand for {corrected.scenarios - corrected.uncovered} of {corrected.scenarios} scenarios",
     )
     limit = limits.max_p_lie
     if limit is None:
