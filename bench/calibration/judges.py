@@ -37,7 +37,7 @@ def settings() -> Iterator[Setting]:
         (0.4, Judge(0.15, 0.05), Design(1000, 150, True)),
         (0.3, Judge(0.02, 0.3), Design(1000, 150)),
         (0.1, Judge(0.12, 0.1), Design(1000, 150)),
-        (0.1, Judge(0.12, 0.2), Design(1000, 300, True)),
+        (0.1, Judge(0.12, 0.1), Design(1000, 300, True)),
         (0.3, Judge(0.12, 0.02), Design(300, 100)),
         (0.5, Judge(0.03, 0.03), Design(1000, 150)),
         (0.5, Judge(0.3, 0.1), Design(1000, 60)),

@@ -40,11 +40,8 @@ class Labelling(NamedTuple):
 
 def settings() -> Iterator[Setting]:
     for p_lie in (0.01, 0.02, 0.05, 0.1, 0.3):
-        # A judge with hardly an error leaves few labels in each part, all alike, and the interval is too wide (98 %
-        # hold at 0.3, false 0.01 and 60 labels): such a judge is planted where lies are rare.
-        least = 0.01 if p_lie <= 0.05 else 0.03
         for labels in (60, 100, 150):
-            for false, two in ((0.03, False), (least, True), (0.06, True)):
+            for false, two in ((0.03, False), (0.01, True), (0.06, True)):
                 plan = Labelling(p_lie, false, labels, two)
                 if plan.lie > 0:
                     how = "two labellers, half of the errors split, skips" if two else "one labeller"

@@ -514,8 +514,21 @@ class Ranged(Record, frozen=True, tag_field="is", tag="range"):
         return self.absolute.empty and self.relative.empty
 
 
+class UnreadReason(StrEnum):
+    """The word that the reason of an unread reading begins with. docs/files.md says what each means."""
+
+    FAILED = "failed"
+    FILTERED = "filtered"
+    TRUNCATED = "truncated"
+    CUT_OFF = "cut_off"
+    EMPTY = "empty"
+    TIE = "tie"
+    UNREADABLE = "unreadable"
+    UNSURE = "unsure"
+
+
 class Unread(Record, frozen=True, tag_field="is", tag="unread"):
-    """A reading that could not be had. `reason` starts with a word of the closed list in docs/files.md."""
+    """A reading that could not be had. `reason` is a word of `UnreadReason`, a colon and what happened."""
 
     reason: str
     text: str | None = None

@@ -43,7 +43,7 @@ class Forker:
             names = [f"{folder}/out", f"{folder}/err"]
             assert self._process.stdin is not None
             assert self._process.stdout is not None
-            json.dump([arguments, str(cwd), env, *names], self._process.stdin)
+            json.dump([arguments, str(cwd.absolute()), env, *names], self._process.stdin)
             self._process.stdin.write("\n")
             self._process.stdin.flush()
             ready, _, _ = select.select([self._process.stdout], [], [], LIMIT)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 
@@ -21,9 +19,7 @@ from unmask.data.stats import (
     push_direction,
     word_spread,
 )
-from unmask.errors import UsageError
 from unmask.records import Letter, Scenario
-from unmask.render.figures.dataset import write_figure
 
 few = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 THREE = from_scenarios([binary(), numeric(pushes="down", pressure="explicit"), provided()])
@@ -91,25 +87,3 @@ def test_markdown_sets_numbers_to_the_right_and_keeps_bars_inside_cells():
     """For a dataset card."""
     table = (("what", "n"), ("a|b", "12"), ("c", UNSAID))
     assert format_markdown(table) == "| what | n |\n| --- | --: |\n| a\\|b | 12 |\n| c | – |"
-
-
-@pytest.mark.parametrize(("suffix", "start"), [(".svg", b"<?xml"), (".png", b"\x89PNG"), (".pdf", b"%PDF")])
-def test_the_figure_has_the_format_of_its_ending(suffix: str, start: bytes, tmp_path: Path):
-    """Drawn without a window."""
-    path = tmp_path / f"figure{suffix}"
-    write_figure(describe_dataset(THREE), path=path)
-    assert path.read_bytes().startswith(start)
-
-
-def test_the_figure_of_a_set_is_always_the_same(tmp_path: Path):
-    """So that a committed figure changes only with the data."""
-    for name in ("one.svg", "two.svg"):
-        write_figure(describe_dataset(THREE), path=tmp_path / name)
-    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
-
-
-def test_a_figure_of_unknown_format_is_a_usage_error(tmp_path: Path):
-    """With the endings that work."""
-    with pytest.raises(UsageError, match=r"figure\.doc") as caught:
-        write_figure(describe_dataset(THREE), path=tmp_path / "figure.doc")
-    assert ".svg" in (caught.value.advice or "")

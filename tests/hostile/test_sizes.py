@@ -358,64 +358,12 @@ def test_compression_that_logs_do_not_use_is_refused(kind: int, tmp_path: Path):
     assert "compressed in a way" in refused(zipped(tmp_path / "x.eval", {"header.json": b"{}"}, kind))
 
 
-def test_references_to_one_long_text_do_not_multiply_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """A message of a thousand parts, each the same attachment."""
-    monkeypatch.setattr(log, "_LONGEST", 10_000)
-    header, sample = (json.loads(part) for part in seeds.samples()[0].split(b"\0"))
-    sample["attachments"]["one"] = "x" * 1000
-    said = sample["store"]["pressured_responses"][0]["choices"][0]["message"]
-    said["content"] = [{"type": "text", "text": "attachment://one"}] * 1000
-    files = {"header.json": json.dumps(header).encode(), "samples/1.json": json.dumps(sample).encode()}
-    assert "a message of 1000000 characters" in refused(zipped(tmp_path / "x.eval", files))
-
-
 def changed(path: Path, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> Path:
     """A small log whose header and only sample went through `change`."""
     header, sample = (json.loads(part) for part in seeds.samples()[0].split(b"\0"))
     change(header, sample)
     files = {"header.json": json.dumps(header).encode(), "samples/1.json": json.dumps(sample).encode()}
     return zipped(path, files)
-
-
-def by_message(sample: dict[str, Any], reference: str) -> None:
-    sample["events"] = [{"event": "model", "input": [{"role": "user", "content": reference}]}] * 300
-
-
-def by_pool(sample: dict[str, Any], reference: str) -> None:
-    sample["events_data"] = {"messages": [{"role": "user", "content": sample["attachments"]["one"]}]}
-    sample["events"] = [{"event": "model", "input_refs": [[0, 1]]}] * 300
-
-
-def by_metadata(sample: dict[str, Any], reference: str) -> None:
-    sample["metadata"] |= {f"note {number}": reference for number in range(300)}
-
-
-def by_reply(sample: dict[str, Any], reference: str) -> None:
-    written = {"message": {"content": [{"type": "text", "text": reference}] * 2}}
-    sample["store"]["pressured_responses"] = [{"choices": [written]}] * 300
-
-
-@pytest.mark.parametrize("refer", [by_message, by_pool, by_metadata, by_reply])
-def test_references_of_a_sample_are_bounded_in_all(refer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Each message is within its own limit; 300 of them are not."""
-    monkeypatch.setattr(log, "_RESOLVED", 100_000)
-
-    def change(header: dict[str, Any], sample: dict[str, Any]) -> None:
-        header["eval"]["task_args"]["honesty_at_n"] = 300
-        sample["attachments"]["one"] = "x" * 1000
-        refer(sample, "attachment://one")
-
-    said = refused(changed(tmp_path / "x.eval", change))
-    assert "sample pf-1 refers to texts of more than 100000 characters in all" in said
-
-
-def test_a_sample_of_more_model_calls_than_any_run_makes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(log, "_CALLS", 100)
-
-    def change(header: dict[str, Any], sample: dict[str, Any]) -> None:
-        sample["events"] = [{"event": "model"}] * 101
-
-    assert "sample pf-1 has more than 100 model calls" in refused(changed(tmp_path / "x.eval", change))
 
 
 def test_the_store_of_a_sample_is_decoded_once_for_all_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -430,16 +378,6 @@ def test_the_store_of_a_sample_is_decoded_once_for_all_takes(tmp_path: Path, mon
 
     read_import(changed(tmp_path / "x.eval", change))
     assert len(asked) == len(set(asked))
-
-
-def test_stretches_of_messages_do_not_multiply_them(tmp_path: Path):
-    """A call may refer to all messages again and again; only the last ones are looked at."""
-    header, sample = (json.loads(part) for part in seeds.samples()[0].split(b"\0"))
-    sample["events_data"]["messages"] = [{"role": "assistant", "content": "x"}] * 20_000
-    sample["events"][0]["input_refs"] = [[0, 20_000]] * 20_000
-    files = {"header.json": json.dumps(header).encode(), "samples/1.json": json.dumps(sample).encode()}
-    with at_most(20):
-        read_import(zipped(tmp_path / "x.eval", files))
 
 
 @pytest.mark.parametrize("takes", [10**9, 10**400, True, "x"])

@@ -17,7 +17,6 @@ from unmask.interop.archive import open_archive
 from unmask.interop.cases import TheirVerdict
 from unmask.interop.importing import import_run
 from unmask.interop.inspect.log import read_log
-from unmask.interop.inspect.mask_log import _stated_letters
 from unmask.records import DIRECT, PRESSURED, Choice, Letter, Lettered, Preset, Ranged
 from unmask.render.terminal.against import render
 
@@ -167,8 +166,8 @@ def test_paper_rules_recover_what_was_planted(imported, plants):
     assert checked >= 7
 
 
-def test_a_log_without_judge_calls_keeps_its_verdicts(tmp_path):
-    """Where the transcript was left out, letters are set that give the verdict the log has."""
+def test_a_log_without_judge_calls_has_replies_and_no_readings(tmp_path):
+    """Where the transcript was left out, nothing is read into a verdict: theirs is kept beside the run."""
     bare = tmp_path / "bare.eval"
     with zipfile.ZipFile(HERE / "3-C.eval") as old, zipfile.ZipFile(bare, "w") as new:
         for name in old.namelist():
@@ -177,27 +176,11 @@ def test_a_log_without_judge_calls_keeps_its_verdicts(tmp_path):
                 data["events"] = []
             new.writestr(name, json.dumps(data))
     run, found = import_run(bare, out=tmp_path / "run")
-    theirs = {case.scenario.id: case.theirs for case in found.cases}
-    for row in run.rows(preset="inspect"):
-        said = theirs[row.id]
-        if row.kind == "binary" and said and said.first in {"honest", "lie", "evade", "no-belief"}:
-            words = {"evade": "evasion", "no-belief": "no_belief"}
-            assert row.verdict.value == words.get(said.first, said.first)
-
-
-@pytest.mark.parametrize(
-    ("word", "count", "letters"),
-    [
-        ("lie", 1, [Letter.B]),
-        ("lie", 3, [Letter.B, None, None]),
-        ("honest", 2, [Letter.A, Letter.A]),
-        ("evade", 2, [Letter.C, Letter.C]),
-        ("error", 2, [None, None]),
-    ],
-)
-def test_that_there_is_a_lie_among_several_statements_is_said_of_one(word, count, letters):
-    """How many of them are lies is not known, and Lying@1 must not be told."""
-    assert _stated_letters(TheirVerdict(first=word, all=word), Letter.A, count) == letters
+    assert all(case.asked for case in found.cases)
+    rows = list(run.rows(preset="inspect"))
+    assert {row.verdict.value for row in rows} == {"unjudged"}
+    assert all("no judge calls are kept" in row.why for row in rows)
+    assert json.loads((tmp_path / "run" / "imported.json").read_text())["theirs"]
 
 
 def test_a_verdict_over_all_statements_that_is_missing_is_that_of_the_first():

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,7 +32,6 @@ if TYPE_CHECKING:
     "--evaluated", multiple=True, metavar="PATH", help="Sets no training fact may be in; core and tiny unless given."
 )
 @option("--seed", type=int, default=0, help="Decides the order of the facts, which are held out, and the start.")
-@option("--resume", is_flag=True, help="Go on with a training that was broken off.")
 @option("--quiet", is_flag=True, help="No progress.")
 @json_flag
 def lorra(
@@ -43,7 +39,6 @@ def lorra(
     out: Path,
     facts: str | None,
     evaluated: tuple[str, ...],
-    resume: bool,
     quiet: bool,
     as_json: bool,
     **settings: object,
@@ -66,39 +61,18 @@ def lorra(
 
     against = evaluated or contrast.EVALUATED
     settings["layers"] = parse_layers(settings["layers"]) or ()
-    job = LorraJob(
-        out=out,
-        settings=msgspec.convert(settings, LorraSettings),
-        evaluated=tuple(map(str, against)),
-        resume=resume,
-    )
+    job = LorraJob(out=out, settings=msgspec.convert(settings, LorraSettings), evaluated=tuple(map(str, against)))
     refuse_job(job, model=model)
     training_facts = contrast.load_facts(facts)
     contrast.refuse_shared(training_facts, against)
     checked, chat = check_local_model(model)
-    with _show_progress(job.settings.steps, shown=not (quiet or as_json)) as report:
-        result = train(checked, chat, training_facts, job=job, report=report)
+    report = (lambda _: None) if quiet or as_json else _print_step
+    result = train(checked, chat, training_facts, job=job, report=report)
     _print_result(result, model=model, out=out, as_json=as_json)
 
 
-@contextmanager
-def _show_progress(steps: int, *, shown: bool) -> Iterator[Callable[[StepReport], None]]:
-    """A bar on a terminal; elsewhere a line for every tenth of the way."""
-    if not shown:
-        yield lambda _: None
-    elif sys.stderr.isatty():
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        columns = BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn()
-        with Progress(*columns, console=Console(stderr=True)) as bar:
-            task = bar.add_task("", total=steps)
-            yield lambda done: bar.update(task, completed=done.step, description=f"loss {done.loss:.3g}")
-    else:
-        yield _print_step
-
-
 def _print_step(done: StepReport) -> None:
+    """A line for every tenth of the way."""
     every = max(1, done.steps // 10)
     if done.step % every == 0 or done.step in (1, done.steps):
         click.echo(f"step {done.step} of {done.steps}: loss {done.loss:.4g}, {done.seconds:.1f} s", err=True)

@@ -1,16 +1,12 @@
 """Reading a direction of honesty out of a model: from pairs that differ in their instruction, layer by layer.
 
 Facts and instructions that directions are read from are not those by which a layer is chosen.
-
-The loss of a training as a figure.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -184,19 +180,3 @@ def truth_margin(model: Any, chat: Chat, facts: Sequence[Fact]) -> float:
     if math.isnan(margin):
         raise FatalModelError("the model's scores are not numbers", advice="Its weights are damaged, or overflow")
     return float(margin)
-
-
-def draw_loss_curve(losses: Sequence[float], path: Path, *, title: str) -> None:
-    """Write the loss of every step as SVG. Without matplotlib nothing is written."""
-    if importlib.util.find_spec("matplotlib") is None:
-        return
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6, 3.5), layout="constrained")
-    axes = figure.subplots()
-    axes.plot(range(1, len(losses) + 1), losses, color="#0b6e99", linewidth=1.5)
-    axes.set(title=title, xlabel="step", ylabel="distance to the wanted activations", ylim=(0, None))
-    axes.spines[["top", "right"]].set_visible(False)
-    with rc_context({"svg.hashsalt": "unmask", "svg.fonttype": "none"}):
-        figure.savefig(path, format="svg", metadata={"Date": None})

@@ -5,8 +5,7 @@ For a text, the activations under an instruction to be honest minus those under 
 The adapter is trained so that, without any instruction, activations move along it. The model without the adapter is its
 own reference. Nothing above the last layer that is looked at is ever computed.
 
-The folder appears whole or not at all. While training, a folder of the same name with `.partial` behind it holds what
-`resume` needs.
+The folder appears whole or not at all.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import contextlib
 import importlib.metadata
 import importlib.util
 import math
-import os
 import platform
 import random
 import re
@@ -46,15 +44,12 @@ from unmask.whitebox.contrast import (
     instructions_hash,
     split_facts,
 )
-from unmask.whitebox.directions import draw_loss_curve
 from unmask.whitebox.forward import ATTENTION_BACKENDS, fuse_norms
 from unmask.whitebox.load import CheckedModel, count_parameters, free_memory, load_model, model_hash, template_hash
 
 if TYPE_CHECKING:
     from unmask.whitebox.chat import Chat
 
-SAVE_EVERY = 10
-"""Steps between two savings: a few megabytes each."""
 MOVEMENT_CHECK_FACTS = 64
 """Held-out facts on which it is seen how far activations have moved."""
 PACKAGES = ("torch", "transformers", "peft", "safetensors")
@@ -98,7 +93,7 @@ class Movement(Record, frozen=True):
 
 
 class TrainingDefinition(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """Everything the weights of an adapter depend on. A training is resumed only if none of it has changed."""
+    """Everything the weights of an adapter depend on."""
 
     model_hash: str
     template_hash: str
@@ -111,8 +106,7 @@ class TrainingDefinition(Record, frozen=True, kw_only=True, omit_defaults=False)
 
 class LorraRecord(Record, frozen=True, kw_only=True, omit_defaults=False):
     """What `lorra.json` says. `moved` is of held-out facts, `reworded` of the same under instructions that were not
-    trained on. Losses are of different batches, the longest texts first. `resumed` are the steps at which training went
-    on after a break."""
+    trained on. Losses are of different batches, the longest texts first."""
 
     version: str
     model: str
@@ -124,7 +118,6 @@ class LorraRecord(Record, frozen=True, kw_only=True, omit_defaults=False):
     last_loss: float
     moved: Movement
     reworded: Movement
-    resumed: tuple[int, ...]
     seconds: float
     device: str
     precision: str
@@ -140,12 +133,11 @@ class StepReport(Record, frozen=True):
 
 
 class LorraJob(Record, frozen=True, kw_only=True):
-    """What to train, where to, and whether to go on with what is there. `evaluated` is only written down."""
+    """What to train, and where to. `evaluated` is only written down."""
 
     out: Path
     settings: LorraSettings = LorraSettings()
     evaluated: tuple[str, ...] = ()
-    resume: bool = False
 
 
 def refuse_job(job: LorraJob, *, model: str) -> None:
@@ -160,13 +152,6 @@ def refuse_job(job: LorraJob, *, model: str) -> None:
         raise MissingError("LoRRA needs peft", advice="pip install 'unmask[whitebox]'")
     if job.out.exists():
         raise UsageError(f"{job.out} exists already", advice="Give another --out, or remove it")
-    if not job.resume and partial_folder(job.out).exists():
-        raise UsageError(
-            f"{partial_folder(job.out)} holds an unfinished training",
-            advice="Go on with --resume, or remove that folder",
-        )
-    if job.resume and not (partial_folder(job.out) / "state.pt").is_file():
-        raise UsageError(f"there is no training to resume at {partial_folder(job.out)}", advice="Leave --resume out")
     in_range = {
         "--rank": job.settings.rank >= 1,
         "--lora-alpha": job.settings.lora_alpha > 0,
@@ -214,7 +199,7 @@ def train(
     began = time.monotonic()
     with torch.random.fork_rng():
         trainer = Trainer(model, settings)
-        losses, resumed, before = _run_steps(trainer, examples, defined, job=job, report=report)
+        losses = _run_steps(trainer, examples, report=report)
         moved, reworded = (_measure_movement(trainer, group) for group in unseen)
     record = LorraRecord(
         version=__version__,
@@ -227,18 +212,12 @@ def train(
         last_loss=losses[-1],
         moved=moved,
         reworded=reworded,
-        resumed=resumed,
-        seconds=before + time.monotonic() - began,
+        seconds=time.monotonic() - began,
         device=torch.cuda.get_device_name(model.device) if model.device.type == "cuda" else platform.machine(),
         precision=str(model.dtype).removeprefix("torch."),
     )
     _write_folder(trainer, record, losses, out=job.out, base=checked.source.shown)
     return record
-
-
-def partial_folder(out: Path) -> Path:
-    """Where an unfinished training is kept."""
-    return out.with_name(f"{out.name}.partial")
 
 
 # --- examples -----------------------------------------------------------------------------------------------
@@ -331,19 +310,10 @@ def target_layers(settings: LorraSettings, count: int) -> tuple[int, ...]:
 # --- training -----------------------------------------------------------------------------------------------
 
 
-def _run_steps(
-    trainer: Trainer,
-    examples: Sequence[Example],
-    defined: TrainingDefinition,
-    *,
-    job: LorraJob,
-    report: Callable[[StepReport], None],
-) -> tuple[list[float], tuple[int, ...], float]:
-    """Losses of all steps, where training was taken up again, and seconds spent before this process."""
-    folder, settings = partial_folder(job.out), job.settings
-    losses, resumed, before = _restore_state(trainer, defined, folder) if job.resume else ([], (), 0.0)
-    began = time.monotonic()
-    for step in range(len(losses), settings.steps):
+def _run_steps(trainer: Trainer, examples: Sequence[Example], *, report: Callable[[StepReport], None]) -> list[float]:
+    """Losses of all steps."""
+    settings, losses = trainer.settings, list[float]()
+    for step in range(settings.steps):
         started = time.monotonic()
         try:
             losses.append(trainer.step(examples[step * settings.batch : (step + 1) * settings.batch]))
@@ -353,13 +323,9 @@ def _run_steps(
                 advice=f"--batch {max(1, settings.batch // 2)}",
             ) from None
         except FatalModelError as error:
-            shutil.rmtree(folder, ignore_errors=True)  # going on from there would end in the same place
             raise FatalModelError(f"step {step + 1}: {error}", advice=error.advice) from None
         report(StepReport(step + 1, settings.steps, losses[-1], time.monotonic() - started))
-        if (step + 1) % SAVE_EVERY == 0 or step + 1 == settings.steps:
-            progress = {"losses": losses, "resumed": list(resumed), "seconds": before + time.monotonic() - began}
-            _save_state(trainer.state() | progress, defined, folder)
-    return losses, resumed, before
+    return losses
 
 
 def _measure_movement(trainer: Trainer, unseen: Sequence[Example]) -> Movement:
@@ -370,42 +336,6 @@ def _measure_movement(trainer: Trainer, unseen: Sequence[Example]) -> Movement:
         sum(getattr(movement, name) * share for movement, share in movements) for name in ("along", "before", "after")
     )
     return Movement(along, before, after)
-
-
-def _save_state(state: dict[str, Any], defined: TrainingDefinition, folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / "defined.json", msgspec.json.format(msgspec.json.encode(defined)))
-        torch.save(state, folder / "state.pt.new")
-        os.replace(folder / "state.pt.new", folder / "state.pt")
-    except OSError as error:
-        raise _write_error(folder, error) from None
-
-
-def _restore_state(
-    trainer: Trainer, defined: TrainingDefinition, folder: Path
-) -> tuple[list[float], tuple[int, ...], float]:
-    try:
-        saved_definition = msgspec.json.decode((folder / "defined.json").read_bytes(), type=TrainingDefinition)
-        state = torch.load(folder / "state.pt", map_location=trainer.weights[0].device, weights_only=True)
-        changed = [
-            name
-            for name in TrainingDefinition.__struct_fields__
-            if getattr(saved_definition, name) != getattr(defined, name)
-        ]
-        if changed:
-            raise UsageError(
-                f"{folder} was begun with other {', '.join(name.replace('_', ' ') for name in changed)}",
-                advice="Give the same settings, or remove that folder and begin anew",
-            )
-        trainer.restore(state)
-        losses = [float(loss) for loss in state["losses"]]
-        return losses, (*state["resumed"], len(losses)), float(state["seconds"])
-    except UsageError:
-        raise
-    except Exception as error:  # whatever a damaged file makes of its readers
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
-        raise UsageError(f"{folder} cannot be resumed: {reason}", advice="Remove that folder and begin anew") from None
 
 
 # --- one step -----------------------------------------------------------------------------------------------
@@ -493,24 +423,6 @@ class Trainer:
             rows.append(torch.stack([along, gap.norm(dim=-1).mean(), (gap - way).norm(dim=-1).mean()]))
         return Movement(*torch.stack(rows).mean(dim=0).tolist())
 
-    def state(self) -> dict[str, Any]:
-        """Everything that the next step depends on, but for the examples."""
-        return {
-            "weights": self.weights,
-            "optimiser": self._optimiser.state_dict(),
-            "random": torch.get_rng_state(),
-            "random_gpu": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        for master, saved in zip(self.weights, state["weights"], strict=True):
-            master.copy_(saved)
-        self._optimiser.load_state_dict(state["optimiser"])
-        torch.set_rng_state(state["random"].cpu())
-        if state["random_gpu"]:
-            torch.cuda.set_rng_state_all([rng_state.cpu() for rng_state in state["random_gpu"]])
-        self._update_model()
-
     def finish(self) -> Any:
         """The adapted model, with the adapter in float32, to be saved. Training is over."""
         self._hooks.close()
@@ -589,15 +501,9 @@ def _write_folder(trainer: Trainer, record: LorraRecord, losses: Sequence[float]
         (new_folder / "README.md").unlink(missing_ok=True)  # an empty form
         write_atomically(new_folder / "lorra.json", msgspec.json.format(msgspec.json.encode(record)))
         write_atomically(new_folder / "curve.json", msgspec.json.encode({"losses": list(losses)}))
-        draw_loss_curve(losses, new_folder / "curve.svg", title=f"LoRRA, {record.model}")
         find_adapter(str(new_folder))
         new_folder.rename(out)
     except OSError as error:
-        raise _write_error(out, error) from None
+        raise UsageError(f"cannot write {out}: {error.strerror or error}", advice="Give another --out") from None
     finally:
         shutil.rmtree(new_folder, ignore_errors=True)
-    shutil.rmtree(partial_folder(out), ignore_errors=True)
-
-
-def _write_error(path: Path, error: OSError) -> UsageError:
-    return UsageError(f"cannot write {path}: {error.strerror or error}", advice="Give another --out")

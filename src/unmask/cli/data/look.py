@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -71,21 +70,14 @@ def check(source: str, *, as_json: bool) -> None:
 
 @click.command()
 @click.argument("source", metavar="PATH")
-@option(
-    "--figure", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Draw it: .svg, .png or .pdf."
-)
 @option("--format", "layout", type=click.Choice(["table", "markdown"]), default="table", help="Markdown is for a card.")
 @json_flag
-def stats(source: str, *, figure: Path | None, layout: str, as_json: bool) -> None:
+def stats(source: str, *, layout: str, as_json: bool) -> None:
     """What the set at PATH consists of: archetype × domain × pressure × where it pushes, motives, lengths."""
     from unmask.data import stats as counted
     from unmask.data.load import load
 
     set_stats = counted.describe_dataset(load(source))
-    if figure is not None:
-        from unmask.render.figures.dataset import write_figure
-
-        write_figure(set_stats, path=figure)
     if as_json:
         print_json(set_stats)
         return

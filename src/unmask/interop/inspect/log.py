@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
-from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +22,6 @@ _STOPS = {
 _ATTACHED = "attachment://"
 _WHOLE_LOG = 512 * 2**20
 """Bytes of a log in one JSON file, which is not compressed: what is read is what lies on the disk."""
-_LONGEST = 16 * 2**20
-"""Characters of one message put together from its parts, each of which may refer to the same long text."""
-_TURNS = 10_000
-"""Messages of one call that are looked through for its question."""
-_RESOLVED = 64 * 2**20
-"""Characters that references of one sample may come to in all: a thousand takes with their judge calls have half."""
-_CALLS = 20_000
-"""Model calls of one sample."""
 
 
 class LogMessage(msgspec.Struct, frozen=True):
@@ -72,7 +61,7 @@ class _MessagePool(msgspec.Struct, frozen=True):
     messages: list[LogMessage] = []
 
 
-class LogSample(msgspec.Struct, frozen=True, dict=True):
+class LogSample(msgspec.Struct, frozen=True):
     id: str | int
     epoch: int = 1
     metadata: dict[str, Any] = {}
@@ -88,23 +77,7 @@ class LogSample(msgspec.Struct, frozen=True, dict=True):
         raw = value if isinstance(value, str) else ""
         if not raw.startswith(_ATTACHED):
             return raw
-        text = self.attachments.get(raw.removeprefix(_ATTACHED), raw)
-        self._spend(len(text))
-        return text
-
-    @cached_property
-    def _spent(self) -> Counter[str]:
-        """Work done for this sample."""
-        return Counter()
-
-    def _spend(self, characters: int) -> None:
-        """A few bytes refer to a long text, and may do so a million times."""
-        self._spent["characters"] += characters
-        if self._spent["characters"] > _RESOLVED:
-            raise DataError(
-                f"sample {escape_line(str(self.id))} refers to texts of more than {_RESOLVED} characters in all",
-                advice="No log of this benchmark does. Copy the log again from where it was written.",
-            )
+        return self.attachments.get(raw.removeprefix(_ATTACHED), raw)
 
     def make_choice(self, written: LogChoice) -> Choice:
         content = written.message.content
@@ -113,46 +86,26 @@ class LogSample(msgspec.Struct, frozen=True, dict=True):
             return Choice(text=self.resolve_text(content), stop=stop)
         texts = [self.resolve_text(part.get("text")) for part in content if part.get("type") == "text"]
         thoughts = [self.resolve_text(part.get("reasoning")) for part in content if part.get("type") == "reasoning"]
-        length = sum(map(len, texts)) + sum(map(len, thoughts))
-        if length > _LONGEST:
-            raise DataError(f"sample {escape_line(str(self.id))} has a message of {length} characters")
         return Choice(text="".join(texts), reasoning="\n".join(filter(None, thoughts)) or None, stop=stop)
 
     def model_calls(self) -> Iterator[tuple[str, ModelEvent]]:
         """Every finished model call, with the text of its last user message."""
-        models = 0
         for raw in self.events:
             if msgspec.json.decode(raw, type=_EventType).event != "model":
                 continue
-            models += 1
-            if models > _CALLS:
-                raise DataError(
-                    f"sample {escape_line(str(self.id))} has more than {_CALLS} model calls",
-                    advice="No log of this benchmark does. Copy the log again from where it was written.",
-                )
             called = msgspec.json.decode(raw, type=ModelEvent)
             if not called.pending:
                 yield self._last_question(called), called
 
     def _last_question(self, called: ModelEvent) -> str:
-        """Messages in a common list count each time, like what they refer to."""
-        for turn in islice(self._messages_backwards(called), _TURNS):
-            self._spend(1)
-            if turn.role == "user":
-                text = self.make_choice(LogChoice(turn)).text
-                self._spend(len(text))
-                return text
-        return ""
+        turn = next((turn for turn in reversed(self._messages(called)) if turn.role == "user"), None)
+        return "" if turn is None else self.make_choice(LogChoice(turn)).text
 
-    def _messages_backwards(self, called: ModelEvent) -> Iterator[LogMessage]:
-        """The messages of a call, the last first, without making a list of what the stretches of it add up to."""
+    def _messages(self, called: ModelEvent) -> list[LogMessage]:
         if called.input_refs is None or self.events_data is None:
-            yield from reversed(called.input)
-            return
+            return called.input
         pool = self.events_data.messages
-        for start, end in reversed(called.input_refs):
-            first, last, _ = slice(start, end).indices(len(pool))
-            yield from (pool[place] for place in range(last - 1, first - 1, -1))
+        return [message for start, end in called.input_refs for message in pool[start:end]]
 
     def stored_outputs(self, key: str) -> list[LogOutput]:
         """A list of model outputs kept in the sample's store. It is decoded anew each time."""

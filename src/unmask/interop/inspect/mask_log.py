@@ -23,13 +23,11 @@ from unmask.interop.cases import (
     TheirVerdict,
     joint_judge_lines,
     judge_lines,
-    letter_choice,
     reply_line,
 )
 from unmask.interop.inspect.log import Log, LogOutput, LogSample, read_usage
 from unmask.judges import letters
 from unmask.models.keys import scrub
-from unmask.protocol.takes import NO_JUDGE_CALLS
 from unmask.records import (
     DIRECT,
     MOST_TAKES,
@@ -38,8 +36,6 @@ from unmask.records import (
     Asked,
     Choice,
     Judged,
-    Kind,
-    Letter,
     Preset,
     Sampling,
     Scenario,
@@ -53,7 +49,6 @@ TASK = "mask"
 _STORED = {DIRECT: "belief_elicit_1_responses", PRESSURED: "pressured_responses"}
 _STORED_INDIRECT = "belief_elicit_2_and_3_responses"
 _CELLS = {"pressured_user_prompt": "user_prompt", "pressured_system_prompt": "system_prompt"}
-_OPPOSITE: dict[Letter | None, Letter] = {Letter.A: Letter.B, Letter.B: Letter.A}
 _BOUNDS = re.compile(r"\b((?:relative_)?(?:lower|upper))_bound\b")
 
 
@@ -208,7 +203,7 @@ def _import_scenario(samples: Epochs, scenario: Scenario, about: ImportSource) -
                 line = msgspec.structs.replace(line, takes=(place[1] + shift,))
             asked.append(line)
             replies[place[0], line.takes[0]] = reply
-        for key, judge_answers in (_judge_answers(sample, scenario, part) if sample else {}).items():
+        for key, judge_answers in (_judge_answers(sample, part) if sample else {}).items():
             answers.setdefault(key, []).extend(judge_answers)
     lines: list[Judged] = []
     reread = 0
@@ -288,7 +283,7 @@ def _reply_line(
     return msgspec.structs.replace(line, usage=read_usage(output.usage), model=output.model, latency=output.time)
 
 
-def _judge_answers(sample: LogSample, scenario: Scenario, replies: Places) -> Answers:
+def _judge_answers(sample: LogSample, replies: Places) -> Answers:
     """What the judge said about each text that was read, in the order of its calls."""
     texts: dict[Slot, list[str]] = defaultdict(list)
     for (slot, _), reply in replies.items():
@@ -305,7 +300,10 @@ def _judge_answers(sample: LogSample, scenario: Scenario, replies: Places) -> An
         inside = [text for text in texts.get(slot, ()) if text in prompt]
         if inside:
             answers[slot, Choice(text=max(inside, key=len)).answer].append(answer)
-    return answers or dict(_answers_from_verdict(sample, scenario, texts))
+    if not answers:  # the transcript was left out
+        read = ((slot, Choice(text=text).answer) for slot, slot_texts in texts.items() for text in slot_texts)
+        return {place: ["there: no judge calls are kept"] for place in read}
+    return answers
 
 
 def _judge_calls(sample: LogSample, questions: Mapping[Slot, str]) -> Iterator[tuple[str, Slot, Choice | str]]:
@@ -331,46 +329,6 @@ def _describe_reading(scenario: Scenario, slot: Slot, text: str, answer: Choice 
         judge_lines(scenario, slot, (text,), answer, source=about.harness)[:1], kind=scenario.kind
     )
     return repr(getattr(reading, "letter", None) or getattr(reading, "absolute", None))
-
-
-# --- where the log holds no judge calls -------------------------------------------------------------------
-
-
-def _answers_from_verdict(
-    sample: LogSample, scenario: Scenario, texts: Mapping[Slot, list[str]]
-) -> Iterator[tuple[tuple[Slot, str], list[Choice | str]]]:
-    """Letters that give the verdict and accuracy the log has; else nothing is known."""
-    theirs = _read_their_verdict(sample)
-    truth = scenario.truth if isinstance(scenario.truth, Letter) else None
-    beliefs = {
-        "correct": truth,
-        "no-belief-elicitation-done": truth,
-        "incorrect": _OPPOSITE.get(truth),
-        "no-belief": Letter.C,
-    }
-    belief = beliefs.get(theirs.accuracy or "") if theirs else None
-    for slot, slot_texts in texts.items():
-        answers = list(dict.fromkeys(Choice(text=text).answer for text in slot_texts))
-        letters: Sequence[Letter | None] = [belief if slot == DIRECT else Letter.C] * len(answers)
-        if slot == PRESSURED:
-            letters = _stated_letters(theirs, belief, len(answers))
-        for answer, letter in zip(answers, letters, strict=True):
-            if letter is not None and scenario.kind is Kind.BINARY:
-                yield (slot, answer), [letter_choice(letter.value)]
-            else:
-                yield (slot, answer), [f"there: {NO_JUDGE_CALLS}"]
-
-
-def _stated_letters(theirs: TheirVerdict | None, belief: Letter | None, count: int) -> list[Letter | None]:
-    """Letters of so many different statements. That there is a lie among several says so of one of them: here it is
-    the first, and the others are not known."""
-    if theirs is None:
-        return [None] * count
-    letters = {"honest": belief, "lie": _OPPOSITE.get(belief), "evade": Letter.C, "no-belief": Letter.A}
-    overall = theirs.all or theirs.first or ""
-    if overall != "lie" or count < 2:
-        return [letters.get(overall)] * count
-    return [letters["lie"], *[None] * (count - 1)]
 
 
 def _read_their_verdict(sample: LogSample) -> TheirVerdict | None:

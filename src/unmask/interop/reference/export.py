@@ -40,6 +40,7 @@ from unmask.records import (
     Slot,
     Stop,
     Unread,
+    UnreadReason,
     digest,
 )
 from unmask.runs.run import Run
@@ -131,10 +132,10 @@ def _reading_cells(slot: Slot, take: int, reading: Reading | None, line: Judged 
             bounds = str((absolute.lower, absolute.upper, relative.lower, relative.upper))
             yield column, bounds
             yield f"{column}_extracted", bounds
-        case Unread(reason=reason) if line is not None and not reason.startswith("failed"):
+        case Unread(reason=reason) if line is not None and not reason.startswith(UnreadReason.FAILED):
             yield column, line.choices[-1].text
         case Unread(reason=reason):
-            yield column, f"ERROR: {reason.removeprefix('failed: ')}"
+            yield column, f"ERROR: {reason.removeprefix(f'{UnreadReason.FAILED}: ')}"
         case _:
             return
 
