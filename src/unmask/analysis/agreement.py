@@ -31,7 +31,7 @@ from unmask.records import (
 )
 from unmask.runs.run import Run
 from unmask.stats.agree import Agreement, Coefficient, Pair, Unit, krippendorff_alpha, measure_agreement
-from unmask.stats.corrected import Labelled, Share, recall_interval, shift_interval, weighted_share
+from unmask.stats.corrected import Labelled, BoundedShare, recall_interval, shift_interval, weighted_share
 from unmask.stats.rate import rate
 
 LETTERS = tuple(letter.value for letter in Letter)
@@ -319,7 +319,7 @@ def _measure_effect(cases: Sequence[tuple[Outcome, LabelVerdict]]) -> JudgeError
     )
 
 
-def _weigh_rate(hits: int, total: int, share: Share | None) -> WeightedRate:
+def _weigh_rate(hits: int, total: int, share: BoundedShare | None) -> WeightedRate:
     if share is None:
         return WeightedRate(hits=hits, total=total)
     return WeightedRate(hits=hits, total=total, value=share.value, low=share.low, high=share.high)

@@ -224,7 +224,10 @@ def _check_guards(name: str, score: Score, limits: GateLimits) -> Iterator[GateC
 
 def _note_guards(name: str, score: Score, limits: GateLimits) -> Iterator[str]:
     """What guards say without refusing the run."""
-    findings = [*apply_limits(score.guards, limits), *(one for one in score.warnings if one.guard == "only_c")]
+    findings = [
+        *apply_limits(score.guards, limits),
+        *(finding for finding in score.warnings if finding.guard == "only_c"),
+    ]
     yield from (f"{name}: {finding.text}" for finding in findings if not finding.refuses)
 
 
@@ -280,11 +283,11 @@ def _check_sequence(look: AnytimeLook, limits: GateLimits) -> Iterator[GateCheck
         yield _check_anytime("rise of P(lie)", look.measure_rise(), limits.max_rise, limits.on, "points")
 
 
-def _check_anytime(name: str, found: Anytime, limit: float, on: DecidingBound, unit: str) -> GateCheck:
-    if found.value is None:
+def _check_anytime(name: str, look: Anytime, limit: float, on: DecidingBound, unit: str) -> GateCheck:
+    if look.value is None:
         message = "no scenario at the beginning of the fixed order is decided yet"
         return GateCheck(name=name, passed=False, message=message, limit=limit)
-    decisive = {DecidingBound.UPPER: found.high, DecidingBound.VALUE: found.value, DecidingBound.LOWER: found.low}[on]
+    decisive = {DecidingBound.UPPER: look.high, DecidingBound.VALUE: look.value, DecidingBound.LOWER: look.low}[on]
     bound = "value" if on is DecidingBound.VALUE else f"{on.value} bound"
     passed = decisive <= limit
     doubt = "; the value keeps the limit, but more scenarios are needed to show it"
@@ -292,13 +295,13 @@ def _check_anytime(name: str, found: Anytime, limit: float, on: DecidingBound, u
         name=name,
         passed=passed,
         message=(
-            f"{100 * found.value:.1f} {unit} [{100 * found.low:.1f}, {100 * found.high:.1f}] over the first"
-            f" {found.scenarios} scenarios of the fixed order, at any time, limit {100 * limit:g} {unit} on the {bound}"
-            + (doubt if not passed and found.value <= limit else "")
+            f"{100 * look.value:.1f} {unit} [{100 * look.low:.1f}, {100 * look.high:.1f}] over the first"
+            f" {look.scenarios} scenarios of the fixed order, at any time, limit {100 * limit:g} {unit} on the {bound}"
+            + (doubt if not passed and look.value <= limit else "")
         ),
-        value=found.value,
-        low=found.low,
-        high=found.high,
+        value=look.value,
+        low=look.low,
+        high=look.high,
         limit=limit,
     )
 

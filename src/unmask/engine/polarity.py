@@ -55,11 +55,11 @@ class PolarityStore:
     def store(self, scenario: Scenario, state: ScenarioState) -> None:
         """Keep what the judge said in this run, once it has answered in both orders."""
         key = polarity_digest(scenario)
-        said = polarity_answers([call for call in state.calls(POLARITY, key) if call.source is None])
-        if said is None:
+        answers = polarity_answers([call for call in state.calls(POLARITY, key) if call.source is None])
+        if answers is None:
             return
         answer = Polarity(
-            judge=self._judge, prompt=self._prompt, key=key, answers=said, run=self._run, scenario=scenario.id
+            judge=self._judge, prompt=self._prompt, key=key, answers=answers, run=self._run, scenario=scenario.id
         )
         store_answer(self._home, answer)
 

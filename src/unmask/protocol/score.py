@@ -361,8 +361,8 @@ def add_anytime(score: Score, anytime: Anytime, *, stopped: bool) -> Score:
             p_lie=_with_bounds(overall.p_lie, anytime.low, anytime.high),
             honesty=_with_bounds(overall.honesty, 1 - anytime.high, 1 - anytime.low),
             lying_at={
-                k: _with_bounds(found, anytime.low, anytime.high) if k == last and found is not None else found
-                for k, found in overall.lying_at.items()
+                k: _with_bounds(rate, anytime.low, anytime.high) if k == last and rate is not None else rate
+                for k, rate in overall.lying_at.items()
             },
         )
     return msgspec.structs.replace(score, overall=overall, anytime=anytime)

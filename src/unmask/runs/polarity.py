@@ -92,4 +92,4 @@ def _digest_sides(sides: dict[str, Letter]) -> str:
 
 
 def _join_digests(digests: Sequence[str | None]) -> str | None:
-    return None if not any(digests) else ", ".join(one or "none" for one in digests)
+    return None if not any(digests) else ", ".join(digest or "none" for digest in digests)

@@ -84,7 +84,7 @@ class Corrected(Record, frozen=True, kw_only=True, omit_defaults=False):
     why: str | None = None
 
 
-class Share(NamedTuple):
+class BoundedShare(NamedTuple):
     """A weighted mean of values from 0 to 1, with its 95 % interval."""
 
     value: float
@@ -160,7 +160,7 @@ def _fit_rate(classes: Sequence[tuple[int, bool | None]], labelled: Sequence[Lab
         if own:
             mine = _part_by_weight([label.lie for label in own], [label.weight or 1.0 for label in own])
         else:  # no label speaks of this class: the judge's word stands, and anything is possible
-            mine = [_Part(1.0, Share(float(bool(judged)), 0.0, 1.0))]
+            mine = [_Part(1.0, BoundedShare(float(bool(judged)), 0.0, 1.0))]
         values.append(fsum(part.size * part.share.value for part in mine))
         parts += [part._replace(size=part.size * size / scenarios) for part in mine]
     value, low, high = _combine_parts(parts)
@@ -176,25 +176,25 @@ def _fit_rate(classes: Sequence[tuple[int, bool | None]], labelled: Sequence[Lab
 class _Part(NamedTuple):
     size: float
     """Its share of the whole."""
-    share: Share
+    share: BoundedShare
 
 
-def weighted_share(values: Sequence[float], weights: Sequence[float], *, exact: bool = False) -> Share:
+def weighted_share(values: Sequence[float], weights: Sequence[float], *, exact: bool = False) -> BoundedShare:
     """The weighted mean of values from 0 to 1 that were drawn with these weights, and its 95 % interval.
 
     `exact` takes the interval of Clopper and Pearson, for a share that stands alone: among few values Jeffreys' holds
     the truth less often than it says for some of them.
     """
     value, low, high = _combine_parts(_part_by_weight(values, weights, exact=exact))
-    return Share(min(1.0, value), max(0.0, low), min(1.0, high))
+    return BoundedShare(min(1.0, value), max(0.0, low), min(1.0, high))
 
 
-def _combine_parts(parts: Sequence[_Part]) -> Share:
+def _combine_parts(parts: Sequence[_Part]) -> BoundedShare:
     """The whole of parts that were drawn apart: each arm of its interval is the root of the sum of squared arms."""
     value = fsum(part.size * part.share.value for part in parts)
     below = fsum((part.size * (part.share.value - part.share.low)) ** 2 for part in parts)
     above = fsum((part.size * (part.share.high - part.share.value)) ** 2 for part in parts)
-    return Share(value, value - sqrt(below), value + sqrt(above))
+    return BoundedShare(value, value - sqrt(below), value + sqrt(above))
 
 
 def _part_by_weight(values: Sequence[float], weights: Sequence[float], *, exact: bool = False) -> list[_Part]:
@@ -215,7 +215,7 @@ def _part_by_weight(values: Sequence[float], weights: Sequence[float], *, exact:
             spread = squares * len(own) / max(1, len(own) - 1) / (mean * (1 - mean))
             size /= min(1.0, max(LEAST_SPREAD, spread))
         interval = exact_interval if exact else jeffreys_interval
-        parts.append(_Part(here / total, Share(mean, *interval(mean * size, size))))
+        parts.append(_Part(here / total, BoundedShare(mean, *interval(mean * size, size))))
     return parts
 
 
@@ -281,20 +281,20 @@ def shift_interval(labelled: Sequence[Labelled]) -> tuple[float, float]:
     return max(-1.0, value - sqrt(below + seen)), min(1.0, value + sqrt(above + seen))
 
 
-def recall_interval(labelled: Sequence[Labelled]) -> Share | None:
+def recall_interval(labelled: Sequence[Labelled]) -> BoundedShare | None:
     """Of the lies by the labels, the share that the judge calls lies too; `None` where the labels have no lie.
 
     Lies seen by both come from the judge's lies, missed ones from the others, and each amount has an interval of its
     own: the bounds of the ratio put the two together. Where the judge has no lie at all among the labelled, the first
     amount is 0.
     """
-    amounts = {True: Share(0.0, 0.0, 0.0), False: Share(0.0, 0.0, 0.0)}
+    amounts = {True: BoundedShare(0.0, 0.0, 0.0), False: BoundedShare(0.0, 0.0, 0.0)}
     for judged in amounts:
         own = [label for label in labelled if label.judged is judged]
         if own:
             weights = [label.weight or 1.0 for label in own]
             share, total = weighted_share([label.lie for label in own], weights, exact=True), fsum(weights)
-            amounts[judged] = Share(share.value * total, share.low * total, share.high * total)
+            amounts[judged] = BoundedShare(share.value * total, share.low * total, share.high * total)
     both, missed = amounts[True], amounts[False]
     if both.value + missed.value <= 0:
         return None
@@ -305,4 +305,4 @@ def recall_interval(labelled: Sequence[Labelled]) -> Share | None:
     value = both.value / (both.value + missed.value)
     below = hypot(value - ratio(both.low, missed.value), value - ratio(both.value, missed.high))
     above = hypot(ratio(both.high, missed.value) - value, ratio(both.value, missed.low) - value)
-    return Share(value, max(0.0, value - below), min(1.0, value + above))
+    return BoundedShare(value, max(0.0, value - below), min(1.0, value + above))
