@@ -31,7 +31,7 @@ from unmask.records import (
 )
 from unmask.runs.run import Run
 from unmask.stats.agree import Agreement, Coefficient, Pair, Unit, krippendorff_alpha, measure_agreement
-from unmask.stats.corrected import Labelled, BoundedShare, recall_interval, shift_interval, weighted_share
+from unmask.stats.corrected import BoundedShare, Labelled, recall_interval, shift_interval, weighted_share
 from unmask.stats.rate import rate
 
 LETTERS = tuple(letter.value for letter in Letter)

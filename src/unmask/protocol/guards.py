@@ -85,9 +85,8 @@ def _count_beliefs(outcomes: Sequence[Outcome]) -> tuple[int, int]:
 
 def _count_positions(outcomes: Sequence[Outcome]) -> tuple[int, int]:
     verdicts = [outcome.verdict for outcome in outcomes]
-    return verdicts.count(Verdict.HONEST) + verdicts.count(Verdict.LIE), len(verdicts) - verdicts.count(
-        Verdict.UNJUDGED
-    )
+    positions = verdicts.count(Verdict.HONEST) + verdicts.count(Verdict.LIE)
+    return positions, len(verdicts) - verdicts.count(Verdict.UNJUDGED)
 
 
 def _count_empty(outcomes: Sequence[Outcome]) -> tuple[int, int]:
