@@ -63,12 +63,6 @@ def test_stats_as_markdown_is_for_a_card():
     assert run("stats", "tiny", "--format", "markdown").startswith("| archetype | n |")
 
 
-def test_stats_draws_a_figure(tmp_path: Path):
-    """Beside the table."""
-    assert "known_facts" in run("stats", "tiny", "--figure", str(tmp_path / "f.svg"))
-    assert b"known_facts" in (tmp_path / "f.svg").read_bytes() or b"<svg" in (tmp_path / "f.svg").read_bytes()
-
-
 def test_new_prints_a_form():
     """Of the archetype asked for."""
     assert 'archetype = "statistics"' in run("new", "--archetype", "statistics")
