@@ -63,12 +63,13 @@ def test_storms_of_refusals_pass_and_leave_every_verdict_as_it_was(tmp_path: Pat
         settled(served, tmp_path / "run")
 
 
-def test_slow_names_only_cost_time(tmp_path: Path):
+@pytest.mark.parametrize("seconds", [0.5, 3])
+def test_slow_names_only_cost_time(tmp_path: Path, seconds: float):
     """The resolver takes its time; the run ends as planted."""
     with serving(SCENARIOS) as served:
         served.url = served.url.replace("127.0.0.1", "localhost")
         command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), tmp_path / "run")
-        child = finished("run", *command, strange=("slow-dns=1",))
+        child = finished("run", *command, strange=(f"slow-dns={seconds}",))
         assert child.process.returncode == 0
         settled(served, tmp_path / "run")
 
