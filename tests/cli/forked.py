@@ -15,6 +15,7 @@ import select
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -71,7 +72,8 @@ def serve(requests: TextIO) -> None:
     for entry in COMMANDS.values():
         import_module(entry.target.partition(":")[0])
     for name in ("aiohttp", "matplotlib.figure", "numpy", "unmask.models.session"):
-        import_module(name)
+        with suppress(ModuleNotFoundError):  # extras may be missing; what needs them says so itself
+            import_module(name)
     gc.freeze()  # looking through all that in each child would copy it
     for line in iter(requests.readline, ""):
         child = os.fork()
