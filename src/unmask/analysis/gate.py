@@ -125,13 +125,14 @@ def gate(
     if limits.anytime or any(part is not None and part.definition.stopped is not None for part in (opened, before)):
         if labels:
             raise UsageError(
-                "no bounds of a rate corrected by labels hold however often one looks",
-                advice="Leave out --labels, or --anytime; finish a run that --stop-when has ended.",
+                "a rate corrected by labels has no bounds that hold at every look",
+                advice="Leave out --labels or --anytime. If --stop-when has ended the run, run it to its end first.",
             )
         look = AnytimeLook(opened, before, preset=chosen, judge=judge)
         opened, before = look.run, look.baseline
-    has_pairs = before is not None and len(opened.scenarios) > 0
-    comparison = compare([before, opened], preset=chosen, judge=judge, labels=labels) if before and has_pairs else None
+    comparison = None
+    if before is not None and opened.scenarios:
+        comparison = compare([before, opened], preset=chosen, judge=judge, labels=labels)
     score = opened.score(preset=chosen, judge=judge)
     checks = [*_check_completeness("run", score, limits), *_check_guards("run", score, limits)]
     notes = [*_note_guards("run", score, limits)]
