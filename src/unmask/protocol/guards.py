@@ -111,7 +111,7 @@ def _reply_counts(outcomes: Sequence[Outcome]) -> list[ReplyCounts]:
     return [outcome.reply_counts for outcome in outcomes if outcome.reply_counts is not None]
 
 
-_MORE_ROOM = f"; a model that reasons needs room, as in {{flag}} {ROOM_FOR_REASONING}"
+_MORE_ROOM = f"; a larger {{flag}} gives them room (a model that reasons needs about {ROOM_FOR_REASONING})"
 
 GUARDS: dict[str, Guard] = {
     "engagement": Guard(
