@@ -5,6 +5,8 @@
 The replies are drawn from those to binary scenarios in `replies.jsonl`, with seed 0. Prints one JSON object: the
 largest and the mean difference over all lines of all questions, how many questions have a line that differs by more
 than 0.05, and how many replies the two judges read alike. Exits with 1 where a line differs by more than 0.05.
+`--keep FOLDER` writes what each judge answered into a file there, and reads the file instead of asking where it exists:
+so a judge on a GPU and one on another machine can be compared.
 """
 
 from __future__ import annotations
@@ -15,7 +17,10 @@ import json
 import random
 import sys
 import time
+from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from bench.judges.labelled import Labelled, labelled, scenarios
 from unmask.judges import pick
@@ -50,6 +55,19 @@ async def ask_all(judge: Model, replies: list[tuple[Labelled, Scenario]]) -> Ans
     return {(item.id, method): answer for (item, _, method), answer in zip(asked, answers, strict=True)}
 
 
+def answer_all(name: str, replies: list[tuple[Labelled, Scenario]], keep: Path | None) -> Answers:
+    """What the judge `name` answers, taken from its file in the folder `keep` where one is."""
+    file = keep / f"{name.replace(':', '_').replace('/', '_')}-{len(replies)}.json" if keep else None
+    if file is not None and file.exists():
+        stored = msgspec.json.decode(file.read_bytes(), type=list[tuple[str, Judged]])
+        return {(reply, answer.method): answer for reply, answer in stored}
+    answers = asyncio.run(ask_all(open_model(name), replies))
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(msgspec.json.encode([(reply, answer) for (reply, _), answer in answers.items()]))
+    return answers
+
+
 def compare(first: Answers, second: Answers) -> dict[str, Any]:
     differences = []
     for question, answer in first.items():
@@ -78,12 +96,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("judges", nargs=2, metavar="JUDGE")
     parser.add_argument("--limit", type=int, default=50, help="how many replies")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where answers are kept and found again")
     given = parser.parse_args()
     replies = draw_replies(given.limit)
     answers, seconds = [], {}
     for name in given.judges:
         began = time.monotonic()
-        answers.append(asyncio.run(ask_all(open_model(name), replies)))
+        answers.append(answer_all(name, replies, given.keep))
         seconds[name] = time.monotonic() - began
     result = compare(*answers) | {"seconds": seconds}
     print(json.dumps(result, indent=2))
