@@ -52,11 +52,6 @@ class EquivalenceTest(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Against a rise by the margin or more."""
     verdict: EquivalenceVerdict
 
-    @property
-    def p_value(self) -> float:
-        """The larger of the two: both have to be shown."""
-        return max(self.p_lower, self.p_upper)
-
 
 def check_equivalence(gaps: Sequence[float], *, margin: float, yes_or_no: bool) -> EquivalenceTest:
     """Whether the mean of `gaps`, b - a for each scenario, lies within the margin. `yes_or_no` says that both values of
@@ -64,19 +59,35 @@ def check_equivalence(gaps: Sequence[float], *, margin: float, yes_or_no: bool) 
     if yes_or_no:
         only_a, only_b, n = gaps.count(-1), gaps.count(1), len(gaps)
         low, high = tango_interval(only_a, only_b, n=n, level=LEVEL)
-        p_lower, p_upper = (
-            _score_p_value(*counts, n=n, margin=margin) for counts in ((only_b, only_a), (only_a, only_b))
-        )
+        p_lower = sum_score_test(only_b, only_a, n=n, margin=margin)
+        p_upper = sum_score_test(only_a, only_b, n=n, margin=margin)
+        more = (only_a, only_b) if only_b > only_a else (only_b, only_a)
+        p_beyond = sum_score_test(*more, n=n, margin=margin, beyond=True)
     else:
         low, high = bounded_mean(gaps, level=LEVEL)
         centre, error = _adjusted_mean(gaps)
         p_lower, p_upper = (_NORMAL.cdf(-(margin + side * centre) / error) for side in (1, -1))
+        p_beyond = 1 - max(p_lower, p_upper)
+    verdict = EquivalenceVerdict.NOT_SHOWN
     if -margin < low and high < margin and max(p_lower, p_upper) <= ALPHA:
         verdict = EquivalenceVerdict.EQUIVALENT
-    else:
-        outside = low > margin or high < -margin
-        verdict = EquivalenceVerdict.DIFFERENT if outside else EquivalenceVerdict.NOT_SHOWN
+    elif (low > margin or high < -margin) and p_beyond <= ALPHA:
+        verdict = EquivalenceVerdict.DIFFERENT
     return EquivalenceTest(margin=margin, low=low, high=high, p_lower=p_lower, p_upper=p_upper, verdict=verdict)
+
+
+def sum_score_test(only_a: int, only_b: int, *, n: int, margin: float, beyond: bool = False) -> float:
+    """Chance of a rise from a to b as small as this one or smaller, if the true rise is the margin; `beyond`, as large
+    or larger. It is summed over what n pairs may show, with as many that differ as are most likely then."""
+    score = score_statistic(margin, only_a, only_b, n)
+    p = _NORMAL.cdf(-score if beyond else score)
+    if not 1e-9 < p < 0.5:  # nothing near 5 %
+        return p
+    discordant = 2 * constrained_share(margin, only_a, only_b, n) + margin
+    # What was seen counts on both sides, also where it is rounded.
+    reach = 2 * _NORMAL.cdf(score - 1e-9 if beyond else score + 1e-9)
+    smaller = gate_rise_chance(n, discordant=discordant, gap=margin, limit=margin, alpha=reach)
+    return 1 - smaller if beyond else smaller
 
 
 def equivalence_chance(n: int, *, discordant: float, margin: float, shift: float = 0.0) -> float:
@@ -99,7 +110,7 @@ def equivalence_chance(n: int, *, discordant: float, margin: float, shift: float
         while (
             count <= SPARSE
             and low[place] >= 0
-            and _score_p_value(count - low[place], low[place], n=n, margin=margin) > ALPHA
+            and sum_score_test(count - low[place], low[place], n=n, margin=margin) > ALPHA
         ):
             low[place] -= 1
     lean = (1 + shift / discordant) / 2 if discordant else 0.5
@@ -159,20 +170,6 @@ def _search_size(chance: Callable[[int], float], *, guess: int, least: int) -> i
         middle = (low + high) // 2
         low, high = (low, middle) if chance(middle) >= POWER else (middle, high)
     return high if high <= MOST_SCENARIOS else None
-
-
-def _score_p_value(only_a: int, only_b: int, *, n: int, margin: float) -> float:
-    """Chance of so small a rise from a to b, or a smaller one, if the true rise is the margin: summed over what n pairs
-    may show, with as many pairs that differ as are most likely then."""
-    score = score_statistic(margin, only_a, only_b, n)
-    p = _NORMAL.cdf(score)
-    if not 1e-9 < p < 0.5:  # nothing near 5 %
-        return p
-    share = constrained_share(margin, only_a, only_b, n)
-    # As far out as what was seen, which itself counts also where it is rounded.
-    return gate_rise_chance(
-        n, discordant=2 * share + margin, gap=margin, limit=margin, alpha=2 * _NORMAL.cdf(score + 1e-9)
-    )
 
 
 def _adjusted_mean(gaps: Sequence[float]) -> tuple[float, float]:
