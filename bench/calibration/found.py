@@ -130,7 +130,8 @@ def measured(setting: Setting, *, runs: int, seed: int) -> Iterator[Finding]:
 
 def _finding(setting: str, what: str, kind: Kind, values: Sequence[float]) -> Finding:
     count, mean = len(values), float(np.mean(values))
-    if kind in {Kind.BIAS, Kind.SMALL_BIAS, Kind.REFERENCE, Kind.ONE_LOOK, Kind.CALLS}:
+    shares = not set(values) <= {0.0, 1.0}  # of several draws in each run
+    if shares or kind in {Kind.BIAS, Kind.SMALL_BIAS, Kind.REFERENCE, Kind.ONE_LOOK, Kind.CALLS}:
         half = 1.96 * float(np.std(values)) / sqrt(count)
         return Finding(setting, what, kind, mean, mean - half, mean + half, count)
     low, high = wilson_interval(sum(values), count)

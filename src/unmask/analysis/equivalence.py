@@ -227,8 +227,8 @@ def equivalence(
     return Equivalence(
         preset=chosen.value,
         margin=margin,
-        verdict=test.verdict if test is not None else EquivalenceVerdict.NOT_SHOWN,
-        why=_explain_verdict(test, needed, len(gaps)),
+        verdict=test.verdict if test is not None and not refused else EquivalenceVerdict.NOT_SHOWN,
+        why=_explain_verdict(test, needed, len(gaps)) if not refused else "a reading is refused, so nothing is claimed",
         not_called="; ".join(refused) or None,
         a=described[0],
         b=described[1],
