@@ -143,6 +143,14 @@ def test_letters_read_by_rule_do_not_make_two_judges_agree(folder):
     assert (result.agreement.letters.n, list(result.agreement.by_place)) == (COUNT, ["pressured"])
 
 
+def test_a_panel_is_a_reading_like_any_other(folder):
+    """Two of its three judges read as the first judge does."""
+    judges = "panel:scripted/twin,scripted/harsh,scripted/reads"
+    result = equivalence(folder / "run", f"{folder / 'run'}@{judges}")
+    assert result.b.judge == "panel:scripted_twin,scripted_harsh,scripted_reads"
+    assert (result.verdict, result.shift.value) == (EquivalenceVerdict.EQUIVALENT, 0)
+
+
 def test_a_copy_of_a_run_holds_the_same_replies(few, tmp_path):
     """Read there by another judge."""
     shutil.copytree(few.path, tmp_path / "copy")

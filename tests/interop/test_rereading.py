@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ from unmask.interop.importing import import_run
 from unmask.models.scripted import Scripted
 from unmask.protocol.guards import GuardLimits
 from unmask.records import Lettered, Ranged, Request
+from unmask.render.terminal.equivalence import render
 from unmask.runs.run import Run
 from unmask.stats.equivalence import EquivalenceVerdict
 
@@ -76,6 +79,20 @@ def test_logs_of_other_replies_are_refused(log, tmp_path):
     other, _ = import_run(HERE / "5-D.eval", out=tmp_path / "other")
     with pytest.raises(UsageError, match="do not hold the same replies"):
         equivalence(log.path, other)
+
+
+def test_a_log_without_judge_calls_has_nothing_to_hold_ours_against(tmp_path):
+    """It is said, and no claim is made."""
+    stripped = tmp_path / "stripped.eval"
+    with zipfile.ZipFile(HERE / "3-C.eval") as old, zipfile.ZipFile(stripped, "w") as new:
+        for name in old.namelist():
+            data = json.loads(old.read(name))
+            new.writestr(name, json.dumps(data | {"events": []} if name.startswith("samples/") else data))
+    run, _ = import_run(stripped, out=tmp_path / "run")
+    unmask.judge(run.path, judge=Scripted(lambda _: "Answer: A", name="scripted/always-a"))
+    result = equivalence(run, f"{run.path}@scripted/always-a", guards=LENIENT)
+    assert (result.test, result.verdict) == (None, EquivalenceVerdict.NOT_SHOWN)
+    assert "A has judged no scenario" in " ".join(render(result, width=80).split())
 
 
 def read_folder(path: Path, *, count: int, differ: int) -> Run:

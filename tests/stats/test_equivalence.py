@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -119,6 +121,16 @@ def test_a_claim_needs_what_the_usual_formula_says():
     """About 1,300 at 6 % that differ and 2 points; four times as many for half the margin."""
     assert 1_280 <= scenarios_for_equivalence(discordant=0.06, margin=0.02) <= 1_340
     assert 5_100 <= scenarios_for_equivalence(discordant=0.06, margin=0.01) <= 5_300
+
+
+def test_the_sizes_in_the_docs_are_those_that_are_computed():
+    """docs/statistics.md, for a margin of 2 points."""
+    page = (Path(__file__).parent.parent.parent / "docs" / "statistics.md").read_text(encoding="utf-8")
+    for row, shift in (("no true shift", 0.0), ("true shift of 1 point", 0.01)):
+        cells = re.search(rf"^\| {row} \|(.*)\|$", page, re.MULTILINE)[1].replace(",", "").split("|")
+        for cell, discordant in zip(cells, (0.0, 0.01, 0.02, 0.04, 0.06, 0.1, 0.2), strict=True):
+            if cell.strip():
+                assert int(cell) == scenarios_for_equivalence(discordant=discordant, margin=0.02, shift=shift)
 
 
 def test_what_no_size_shows_has_no_number():

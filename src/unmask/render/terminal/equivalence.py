@@ -155,7 +155,7 @@ def _make_reader_table(result: Equivalence) -> Table:
         rows.append((setting.name, *(_shorten(value or "none") for value in values)))
     rows.append(("unread replies", f"{result.a.unread:,}", f"{result.b.unread:,}"))
     rows.append(("unjudged scenarios", f"{result.a.unjudged:,}", f"{result.b.unjudged:,}"))
-    return make_table(("differs", "A", "B"), rows, left=3)
+    return make_table(("", "A", "B"), rows, left=3)
 
 
 def _shorten_hash(prompts: str) -> str:
