@@ -40,8 +40,7 @@ def settings() -> Iterator[Setting]:
         name = f"two readings, {count} scenarios, {100 * discordant:g} % differ, {at}"
         yield Setting(name, partial(_one_take, count, discordant, MARGIN))
     for discordant in (0.0, 0.01, 0.06, 0.15):
-        count = scenarios_for_equivalence(discordant=discordant, margin=MARGIN)
-        assert count is not None
+        count = _plan_scenarios(discordant)
         name = f"two readings, the {count} scenarios planned where {100 * discordant:g} % differ, no true shift"
         yield Setting(name, partial(_one_take, count, discordant, 0.0))
     for count, unread in ((300, 0.0), (1000, 0.0), (1000, 0.02)):
@@ -106,6 +105,13 @@ def _draw_takes(count: int, shift: float, rng: Rng) -> tuple[np.ndarray, np.ndar
     missed, added = (ERRORS - shift) / 2 / WORLD.p_lie, (ERRORS + shift) / 2 / (WORLD.belief - WORLD.p_lie)
     turned = rng.random(first.shape) < often * np.where(first, missed, added)
     return first, (first ^ turned) & believes[:, None], believes
+
+
+@cache
+def _plan_scenarios(discordant: float) -> int:
+    count = scenarios_for_equivalence(discordant=discordant, margin=MARGIN)
+    assert count is not None
+    return count
 
 
 @cache
