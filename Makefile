@@ -5,12 +5,13 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 STAMP  := $(VENV)/.installed
 INSIDE := $(VENV)/.whitebox
+SITE   := $(VENV)/.site
 # One more than there are cores: some tests wait for a clock.
 JOBS   ?= 3
 # PIP_CONSTRAINT also reaches the environment in which pip builds the package.
 PIP    := PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help venv whitebox test test-whitebox test-bare test-large check-planted lint type docs demo bench clean
+.PHONY: help venv whitebox test test-whitebox test-bare test-large check-planted lint type docs site demo bench clean
 
 help:
 	@echo "make test    run the tests          (PYTEST='-k name' narrows them, JOBS=4 uses more cores)"
@@ -20,6 +21,7 @@ help:
 	@echo "make check-planted  18 whole runs against planted verdicts; run by hand"
 	@echo "make lint    ruff check and format  make type    mypy --strict"
 	@echo "make docs    write docs/cli.md from the commands"
+	@echo "make site    make the documentation a site, build/site/index.html; a broken link fails it"
 	@echo "make demo    a whole small benchmark, without a key  (MODEL=provider/name for another model)"
 	@echo "make bench   client overhead against a mock endpoint"
 	@echo "make clean   remove what make built"
@@ -77,6 +79,15 @@ type: $(STAMP)
 
 docs: $(STAMP)
 	$(BIN)/python -m tests.docs_cli
+
+$(SITE): $(READY)
+	$(PIP) --editable '.[site]'
+	@touch $(SITE)
+
+# Without network: the theme brings its own fonts and search. Any warning fails, a link to a page or heading that is not there too.
+site: $(SITE)
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --builder html docs build/site
+	@echo "build/site/index.html"
 
 demo: $(READY)
 	$(BIN)/unmask demo $(if $(MODEL),--model $(MODEL))

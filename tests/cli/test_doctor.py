@@ -60,11 +60,11 @@ def report(done) -> dict[str, list[dict[str, str]]]:
 
 
 def test_without_anything_it_is_well(tmp_path):
-    """No key and no flag: exit 0, and the missing key comes with advice."""
+    """No key and no flag: exit 0, and the key, which is optional, comes with advice."""
     done = unmask("doctor", "--json", cwd=tmp_path)
     assert done.returncode == 0
     found = report(done)
-    assert found["key"][0]["state"] == "missing"
+    assert found["key"][0]["state"] == "optional"
     assert "OPENAI_API_KEY" in found["key"][0]["advice"]
     assert "endpoint" not in found
     assert {"python", "unmask", "extra hub", "working folder", "cache folder", "bundled set"} <= set(found)

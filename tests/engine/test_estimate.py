@@ -9,7 +9,17 @@ import pytest
 
 import unmask
 from unmask.data.load import load
-from unmask.engine.estimate import Estimate, estimate_run, estimate_scenarios, propose_more_room
+from unmask.engine.estimate import (
+    Amount,
+    Estimate,
+    Pace,
+    Terms,
+    estimate_run,
+    estimate_scenarios,
+    estimate_seconds,
+    propose_more_room,
+    to_json,
+)
 from unmask.errors import UsageError
 from unmask.judges.base import Style
 from unmask.models.scripted import Scripted, open_scripted
@@ -128,3 +138,54 @@ def test_a_model_that_has_reasoned_so_far_gets_more_room_proposed(tmp_path):
         16_000,
     )
     assert propose_more_room(**settings, max_tokens=16_000) == []
+
+
+def terms(**changes: Any) -> Terms:
+    subject, judge = Pace("http://subject", 1.0, 0.02), Pace("http://judge", 1.0, 0.02)
+    usual = {"names": {}, "prices": {}, "paces": {"subject": subject, "judge": judge}, "connections": 10}
+    return Terms(**{**usual, **changes})
+
+
+BOUND = {"subject": Amount(100, 0, 10_000), "judge": Amount(100, 0, 5_000)}
+
+
+def test_two_endpoints_work_side_by_side_and_no_scenario_is_faster_than_its_steps():
+    assert estimate_seconds(BOUND, terms()) == (100 + 200) / 10 + 2 * 3 + 2 * 2
+
+
+def test_one_endpoint_shares_its_connections():
+    both = Pace("http://one", 1.0, 0.02)
+    assert estimate_seconds(BOUND, terms(paces={"subject": both, "judge": both})) == (300 + 200) / 10 + 2 * 3 + 2 * 2
+
+
+def test_a_limit_of_requests_a_minute_makes_it_longer():
+    assert estimate_seconds(BOUND, terms(requests_per_minute=60)) == 100 + 2 * 3 + 2 * 2
+
+
+@pytest.mark.parametrize("calls", [0, 3])
+def test_the_time_is_unknown_only_where_an_unknown_pace_is_needed(calls):
+    bound = {"subject": BOUND["subject"], "judge": Amount(calls, 0, 10)}
+    seconds = estimate_seconds(bound, terms(paces={"subject": Pace("http://s", 1.0), "judge": None}))
+    assert (seconds is None) is bool(calls)
+
+
+def test_a_price_is_unknown_for_its_own_part_only(monkeypatch):
+    """And no key is needed to ask."""
+    for name in ("OPENAI_API_KEY", "UNMASK_API_KEY", "UNMASK_JUDGE_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    rows: Any = to_json(*estimate_run(data="tiny", model="openai/my-own", judge="openai/gpt-4o", out=None))
+    assert rows["most"]["subject"]["cost_usd"] is None
+    assert rows["most"]["judge"]["cost_usd"] > 0
+    assert rows["most"]["cost_usd"] is None
+
+
+def test_what_was_answered_says_how_fast_a_model_is(tmp_path):
+    """A model in this process has no usual pace; its own answers in the folder give one."""
+    subject = open_scripted("scripted/honest")
+    subject.endpoint = "local/honest"
+    settings: Any = {"data": "tiny", "model": subject, "judge": "scripted/judge", "out": tmp_path / "run"}
+    assert estimate_run(**settings)[1].paces["subject"] is None
+    unmask.run(**settings)
+    pace = estimate_run(**settings)[1].paces["subject"]
+    assert pace is not None
+    assert pace.measured

@@ -38,11 +38,25 @@ def doctor(
     else:
         width = max(len(check.what) for check in checks)
         for check in checks:
-            click.echo(crash.clean_for_terminal(f"{check.state:<8} {check.what:<{width}}  {check.found}"))
+            _print_line(f"{check.state:<8} {check.what:<{width}}  ", check.found)
             if check.advice:
-                click.echo(crash.clean_for_terminal(f"{'':<8} {'':<{width}}  → {check.advice}"))
+                _print_line(" " * (width + 11), f"→ {check.advice}")
     if any(check.state is State.BROKEN for check in checks):
         raise click.exceptions.Exit(4)
+
+
+def _print_line(before: str, text: str) -> None:
+    """In a terminal longer lines go on below their beginning; where the output goes elsewhere they stay whole."""
+    import sys
+    from shutil import get_terminal_size
+    from textwrap import fill
+
+    line = crash.clean_for_terminal(before + text)
+    if sys.stdout.isatty():
+        indent = " " * len(before)
+        columns = get_terminal_size().columns
+        line = fill(line, columns, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    click.echo(line)
 
 
 def _hide_secrets(check: Check) -> Check:

@@ -9,6 +9,8 @@ import click
 from unmask.cli import settings
 from unmask.cli.options import json_flag, option, print_json
 
+PRICE_FLAGS = {"subject": "--price", "judge": "--judge-price"}
+
 
 @click.command()
 @settings.subject
@@ -21,7 +23,7 @@ from unmask.cli.options import json_flag, option, print_json
 @settings.ending
 @json_flag
 def plan(data: str, model: str, judge: str, out: str | None, as_json: bool, quiet: bool, **options: Any) -> None:
-    """Say what a run will cost, in calls, tokens and money, before anything is sent."""
+    """Say what a run will cost, in calls, tokens, money and time, before anything is sent. No key is needed."""
     import msgspec
 
     from unmask.engine.estimate import estimate_run, propose_more_room, to_json
@@ -38,18 +40,52 @@ def plan(data: str, model: str, judge: str, out: str | None, as_json: bool, quie
 
 def _format_estimate(rows: dict[str, Any]) -> str:
     """Two columns: a subject without beliefs, and one that believes everything."""
-    lines = [f"{rows['scenarios']} scenarios", f"{'':<22}{'at least':>14}{'at most':>14}"]
+    bounds = rows["least"], rows["most"]
+    lines = [
+        f"{rows['scenarios']} scenarios of {rows['data']}, asked of {rows['model']}, read by {rows['judge']}",
+        "",
+        _format_row("", ["at least", "at most"]),
+    ]
     for role in ("subject", "judge"):
         for field in ("calls", "input", "output"):
             label = f"{role} {field}" + ("" if field == "calls" else " tokens")
-            lines.append(f"{label:<22}{rows['least'][role][field]:>14,}{rows['most'][role][field]:>14,}")
-    lines.append(
-        f"{'cost':<22}{_format_money(rows['least']['cost_usd']):>14}{_format_money(rows['most']['cost_usd']):>14}"
-    )
-    lines.append("At least: a subject without beliefs. At most: one that believes everything. Tokens are estimates;")
-    lines.append("a price that is not known can be given with --price and --judge-price.")
+            lines.append(_format_row(label, [f"{bound[role][field]:,}" for bound in bounds]))
+        lines.append(_format_row(f"{role} cost", [_format_money(bound[role]["cost_usd"]) for bound in bounds]))
+    lines.append(_format_row("cost", [_format_money(bound["cost_usd"]) for bound in bounds]))
+    lines.append(_format_row("time", [_format_time(bound["seconds"]) for bound in bounds]))
+    lines += [
+        "",
+        "At least: a subject without beliefs. At most: one that believes everything.",
+        "Tokens are estimates.",
+    ]
+    unpriced = [flag for role, flag in PRICE_FLAGS.items() if rows["most"][role]["cost_usd"] is None]
+    if unpriced:
+        lines.append(f"A price that is not known can be given with {' and '.join(unpriced)}.")
+    at_once = f"Time: {rows['connections']} requests at once"
+    if rows["most"]["seconds"] is None:
+        lines.append("Time: a run of a few scenarios (--limit 6) shows how fast a model on this machine is.")
+    elif rows["pace_measured"]:
+        lines.append(f"{at_once}, answered as fast as this run was so far.")
+    else:
+        lines.append(f"{at_once}, each answered at {rows['tokens_per_second']:.0f} tokens a second (an assumption).")
     return "\n".join(lines)
+
+
+def _format_row(label: str, values: list[str]) -> str:
+    return f"{label:<22}" + "".join(f"{value:>14}" for value in values)
 
 
 def _format_money(cost: float | None) -> str:
     return "unknown" if cost is None else f"${cost:,.2f}"
+
+
+def _format_time(seconds: float | None) -> str:
+    if seconds is None:
+        return "unknown"
+    return (
+        f"{seconds:.0f} s"
+        if seconds < 90
+        else f"{seconds / 60:.0f} min"
+        if seconds < 5400
+        else f"{seconds / 3600:.1f} h"
+    )

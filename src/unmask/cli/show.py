@@ -26,6 +26,8 @@ def show(run: str, scenario_id: str, preset: str | None, judge: str | None, as_j
         listed = [{"slot": slot, "take": take, "choice": choice} for (slot, take), choice in replies.items()]
         print_json({"scenario": scenario, "replies": listed, "outcome": outcome})
         return
+    from shutil import get_terminal_size
+
     from unmask.render.terminal.transcript import transcript
 
-    click.echo(transcript(scenario, outcome, replies), nl=False)
+    click.echo(transcript(scenario, outcome, replies, width=get_terminal_size().columns), nl=False)

@@ -48,6 +48,14 @@ REPLY_TOKENS = {DIRECT: 150, PRESSURED: 250}
 PROBE_TOKENS = 250
 JUDGE_TOKENS = 80
 
+TOKENS_PER_SECOND = 50.0
+"""How fast one answer of a provider is assumed to be written, after `SECONDS_TO_BEGIN`."""
+SECONDS_TO_BEGIN = 1.0
+STEPS = 2
+"""How often a scenario waits for the subject, and then for the judge: what it believes, what it says."""
+ENOUGH_ANSWERS = 20
+"""So many answers in a run folder say better how fast a model is."""
+
 
 class Amount(Record, frozen=True, omit_defaults=False):
     """Requests and tokens of one role."""
@@ -69,6 +77,29 @@ class Estimate(Record, frozen=True, kw_only=True, omit_defaults=False):
     scenarios: int
     least: dict[str, Amount]
     most: dict[str, Amount]
+
+
+class Terms(Record, frozen=True, kw_only=True):
+    """What a run pays and waits for, by role. A price or a pace that nobody knows is `None`."""
+
+    names: dict[str, str]
+    prices: dict[str, Price | None]
+    paces: dict[str, Pace | None]
+    connections: int
+    requests_per_minute: int | None = None
+
+
+class Pace(Record, frozen=True):
+    """How long one call takes: `begin` seconds and then `each` for every token of the answer."""
+
+    endpoint: str
+    begin: float
+    each: float = 0.0
+    measured: bool = False
+
+    def seconds(self, amount: Amount) -> float:
+        """Of all calls, one after another."""
+        return amount.calls * self.begin + amount.output * self.each
 
 
 def estimate_scenarios(
@@ -173,18 +204,54 @@ def _count_tokens(request: Request) -> int:
     return round(sum(len(message.content) for message in request.messages) / CHARACTERS_PER_TOKEN)
 
 
-def to_json(estimate: Estimate, prices: dict[str, Price | None]) -> dict[str, object]:
-    """The estimate with money where prices are known."""
-    result: dict[str, object] = {"scenarios": estimate.scenarios}
+def to_json(estimate: Estimate, terms: Terms) -> dict[str, object]:
+    """The estimate with money where prices are known, and with time where the pace is."""
+    result: dict[str, object] = {"scenarios": estimate.scenarios, **terms.names}
     for name, bound in (("least", estimate.least), ("most", estimate.most)):
-        costs = [amount.cost(prices.get(role)) for role, amount in bound.items() if amount.calls]
-        priced = [cost for cost in costs if cost is not None]
+        costs = {role: amount.cost(terms.prices.get(role)) if amount.calls else 0.0 for role, amount in bound.items()}
+        priced = [cost for cost in costs.values() if cost is not None]
+        seconds = estimate_seconds(bound, terms)
         result[name] = {
-            **{role: msgspec.to_builtins(amount) for role, amount in bound.items()},
+            **{
+                role: msgspec.to_builtins(amount) | {"cost_usd": _round_cost(costs[role])}
+                for role, amount in bound.items()
+            },
             "calls": sum(amount.calls for amount in bound.values()),
-            "cost_usd": round(sum(priced), 6) if len(priced) == len(costs) else None,
+            "cost_usd": _round_cost(sum(priced)) if len(priced) == len(costs) else None,
+            "seconds": None if seconds is None else round(seconds, 1),
         }
-    return result
+    measured = [pace is not None and pace.measured for pace in terms.paces.values()]
+    return result | {
+        "connections": terms.connections,
+        "pace_measured": any(measured),
+        "tokens_per_second": TOKENS_PER_SECOND,
+    }
+
+
+def _round_cost(cost: float | None) -> float | None:
+    return None if cost is None else round(cost, 6)
+
+
+def estimate_seconds(bound: dict[str, Amount], terms: Terms) -> float | None:
+    """How long the calls take: those to one endpoint share its connections and its requests a minute, those to two
+    endpoints run side by side, and no scenario is faster than its own steps. `None` where a pace is unknown."""
+    totals: dict[str, float] = {}
+    calls: dict[str, int] = {}
+    chain = 0.0
+    for role, amount in bound.items():
+        if not amount.calls:
+            continue
+        pace = terms.paces.get(role)
+        if pace is None:
+            return None
+        seconds = pace.seconds(amount)
+        totals[pace.endpoint] = totals.get(pace.endpoint, 0.0) + seconds
+        calls[pace.endpoint] = calls.get(pace.endpoint, 0) + amount.calls
+        chain += STEPS * seconds / amount.calls
+    waits = [seconds / terms.connections for seconds in totals.values()]
+    if terms.requests_per_minute:
+        waits += [count * 60 / terms.requests_per_minute for count in calls.values()]
+    return max(waits, default=0.0) + chain
 
 
 def estimate_run(
@@ -194,11 +261,13 @@ def estimate_run(
     judge: str | Model,
     out: str | Path | None,
     **settings: Unpack[RunSettings],
-) -> tuple[Estimate, dict[str, Price | None]]:
-    """What `run` with the same arguments would still send, and the prices it would pay."""
+) -> tuple[Estimate, Terms]:
+    """What `run` with the same arguments would still send, the prices it would pay and how fast answers come. No key
+    is needed."""
     options = options_from(settings)
     dataset = load_data(data, options)
-    subject, reader = open_subject(model, options), open_judge(judge, options)
+    subject = open_subject(model, options, asks_for_key=False)
+    reader = open_judge(judge, options, asks_for_key=False)
     wanted = define_run(dataset, subject, judge_spec(reader, options), options)
     states: Iterable[tuple[Scenario, ScenarioState]]
     folder = None if out is None else Folder(out)
@@ -215,7 +284,22 @@ def estimate_run(
         size=size,
         prompt=wanted.developer_prompt,
     )
-    return result, {SUBJECT: _find_price(subject, options.price), JUDGE: _find_price(reader, options.judge_price)}
+    begun = folder is not None and folder.exists
+    terms = Terms(
+        names={
+            "data": dataset.name,
+            "model": subject.name,
+            "judge": reader if isinstance(reader, str) else reader.name,
+        },
+        prices={SUBJECT: _find_price(subject, options.price), JUDGE: _find_price(reader, options.judge_price)},
+        paces={
+            SUBJECT: _find_pace(subject, folder.asked() if folder is not None and begun else ()),
+            JUDGE: _find_pace(reader, folder.judged(wanted.judge) if folder is not None and begun else ()),
+        },
+        connections=options.max_connections,
+        requests_per_minute=options.requests_per_minute,
+    )
+    return result, terms
 
 
 def propose_more_room(
@@ -259,3 +343,16 @@ def _find_price(model: Model | str, text: str | None) -> Price | None:
     if text:
         return Price.parse(text)
     return Price(0.0, 0.0) if isinstance(model, str) else find_price(model.name, endpoint=model.endpoint)
+
+
+def _find_pace(model: Model | str, answered: Iterable[Call]) -> Pace | None:
+    """How fast the model has answered in this run folder; else a usual pace for what answers over HTTP. How fast a
+    model on this machine is, nobody knows before it has answered."""
+    if isinstance(model, str) or model.endpoint.startswith("scripted"):
+        return Pace("this process", 0.0)
+    latencies = [line.latency for line in answered if line.latency is not None and line.source is None]
+    if len(latencies) >= ENOUGH_ANSWERS:
+        return Pace(model.endpoint, sum(latencies) / len(latencies), measured=True)
+    if model.endpoint.startswith("http"):
+        return Pace(model.endpoint, SECONDS_TO_BEGIN, 1 / TOKENS_PER_SECOND)
+    return None

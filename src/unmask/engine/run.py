@@ -141,18 +141,22 @@ def load_data(data: str | Path | Dataset, options: Options) -> Dataset:
     return load(data, options=selection)
 
 
-def open_subject(model: str | Model, options: Options) -> Model:
+def open_subject(model: str | Model, options: Options, *, asks_for_key: bool = True) -> Model:
     if not isinstance(model, str):
         return model
-    return open_model(model, role="subject", base_url=options.base_url, timeout=options.timeout)
+    return open_model(
+        model, role="subject", base_url=options.base_url, timeout=options.timeout, asks_for_key=asks_for_key
+    )
 
 
-def open_judge(judge: str | Model, options: Options) -> Model | str:
+def open_judge(judge: str | Model, options: Options, *, asks_for_key: bool = True) -> Model | str:
     """The model behind a judge, or the name of a judge that needs none."""
     if not isinstance(judge, str) or judge == NO_MODEL:
         return judge
     refuse_old_name(judge)
-    return open_model(judge, role="judge", base_url=options.judge_base_url, timeout=options.timeout)
+    return open_model(
+        judge, role="judge", base_url=options.judge_base_url, timeout=options.timeout, asks_for_key=asks_for_key
+    )
 
 
 def _model_behind(judge: Model | str) -> dict[str, Model]:

@@ -37,8 +37,14 @@ PATIENCE = 5.0
 """Seconds an endpoint has to answer."""
 
 
+FOR_DEVELOPERS = ("dev", "fuzz", "site")
+"""Extras that no user needs."""
+
+
 class State(StrEnum):
     OK = "ok"
+    OPTIONAL = "optional"
+    """Not there, and most people do without it."""
     MISSING = "missing"
     """Not there, and nothing the user asked for needs it."""
     BROKEN = "broken"
@@ -84,7 +90,7 @@ def _check_extras() -> Iterator[Check]:
         if match := re.match(r"([\w.-]+).*;.*extra == ['\"]([\w-]+)['\"]", line):
             needs.setdefault(match[2], []).append(match[1])
     for extra, packages in sorted(needs.items()):
-        if extra == "dev":
+        if extra in FOR_DEVELOPERS:
             continue
         versions = {}
         for package in packages:
@@ -93,8 +99,8 @@ def _check_extras() -> Iterator[Check]:
         absent = [package for package in packages if package not in versions]
         yield Check(
             what=f"extra {extra}",
-            state=State.MISSING if absent else State.OK,
-            found=f"not installed: {', '.join(absent)} (optional)"
+            state=State.OPTIONAL if absent else State.OK,
+            found=f"not installed: {', '.join(absent)}"
             if absent
             else ", ".join(f"{p} {v}" for p, v in versions.items()),
             advice=f"pip install 'unmask[{extra}]'" if absent else None,
@@ -108,7 +114,7 @@ def _check_keys(environ: Mapping[str, str]) -> Iterator[Check]:
         yield Check(what=".env", state=State.OK, found=f"{len(dotenv)} variables")
     except OSError:
         dotenv = {}
-        yield Check(what=".env", state=State.MISSING, found="none in this folder")
+        yield Check(what=".env", state=State.OPTIONAL, found="none in this folder")
     variables = [*KEY_VARIABLE.values(), *(key for row in PROVIDERS.values() for key in row.keys), "HF_TOKEN"]
     present = [name for name in dict.fromkeys(variables) if environ.get(name, "").strip()]
     for name in present:
@@ -117,7 +123,7 @@ def _check_keys(environ: Mapping[str, str]) -> Iterator[Check]:
     if not present:
         yield Check(
             what="key",
-            state=State.MISSING,
+            state=State.OPTIONAL,
             found="no API key is set",
             advice="export OPENAI_API_KEY=… or put it into .env; your own server and embedded models need none",
         )

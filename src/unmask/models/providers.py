@@ -142,11 +142,18 @@ def provider_of(name: str) -> str | None:
     return provider if slash else None
 
 
-def open_model(name: str, *, role: Role = "subject", base_url: str | None = None, timeout: float = 1800.0) -> Model:
+def open_model(
+    name: str,
+    *,
+    role: Role = "subject",
+    base_url: str | None = None,
+    timeout: float = 1800.0,
+    asks_for_key: bool = True,
+) -> Model:
     """Open the model a user wrote down. Nothing is sent yet.
 
     `role` decides which key and URL variables come first (`UNMASK_API_KEY`, `UNMASK_JUDGE_API_KEY`). `timeout` is
-    the longest wait for one answer, in seconds.
+    the longest wait for one answer, in seconds. Without `asks_for_key` a missing key is no error: for who only plans.
     """
     provider, model_name = _split_name(name)
     environ = read_environment()
@@ -164,7 +171,7 @@ def open_model(name: str, *, role: Role = "subject", base_url: str | None = None
     variables = (KEY_VARIABLE[role], *row.keys)
     key = find_key(variables, environ=environ)
     target = row.build_target(name, url=url, path=row.api.chat_path, key=key, variables=variables)
-    if key is None and row.needs_key and row.is_home(target.endpoint):
+    if key is None and asks_for_key and row.needs_key and row.is_home(target.endpoint):
         raise MissingError(
             f"{name} needs a key for {urlsplit(row.url).hostname}, and none of {', '.join(variables)} is set",
             advice=f"export {row.keys[0]}=…, or put the line {row.keys[0]}=… into .env",

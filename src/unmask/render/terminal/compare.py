@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from unmask.analysis.compare import Comparison, Flip, RunPair, title_measure
 from unmask.analysis.corrected import CorrectedDifference
 from unmask.render.terminal.tables import (
+    break_name,
     format_bounds,
     format_p_value,
     format_signed,
@@ -20,13 +21,21 @@ from unmask.stats.compare import Difference, is_significant
 if TYPE_CHECKING:
     from rich.table import Table
 
+ROOMY = 110
+"""Columns for the whole table of differences. A narrower terminal leaves the bootstrap and the plain p to `--json`."""
+NAME = 14
+"""Characters of a run's name in a narrow heading."""
+
 
 def render(comparison: Comparison, *, width: int | None = None, color: bool = False, flips: int = 10) -> str:
     """The comparison for a terminal; at most `flips` flipped scenarios each way, all of them with a negative number."""
-    return render_parts(_compose_parts(comparison, flips), width=width, color=color)
+    from shutil import get_terminal_size
+
+    columns = width or get_terminal_size().columns
+    return render_parts(_compose_parts(comparison, flips, columns), width=columns, color=color)
 
 
-def _compose_parts(comparison: Comparison, flips: int) -> Iterator[str | Table]:
+def _compose_parts(comparison: Comparison, flips: int, columns: int) -> Iterator[str | Table]:
     for run in comparison.runs:
         for finding in run.warnings:
             yield f"WARNING: {run.name}: {finding.text}.\n"
@@ -53,10 +62,10 @@ def _compose_parts(comparison: Comparison, flips: int) -> Iterator[str | Table]:
     yield make_table((f"differs, read as {comparison.preset}", *names), rows, left=1 + len(names))
     for pair in comparison.pairs:
         yield ""
-        yield from _describe_pair(pair, flips)
+        yield from _describe_pair(pair, flips, columns)
 
 
-def _describe_pair(pair: RunPair, flips: int) -> Iterator[str | Table]:
+def _describe_pair(pair: RunPair, flips: int, columns: int) -> Iterator[str | Table]:
     difference, title = pair.main, title_measure(pair, pair.primary)
     if difference.value is None:
         yield f"{pair.b} against {pair.a}: no difference can be given, {difference.why}."
@@ -76,12 +85,15 @@ def _describe_pair(pair: RunPair, flips: int) -> Iterator[str | Table]:
     if pair.corrected is not None:
         yield _describe_corrected(pair.corrected)
     yield ""
-    headings = ("", "n", f"{pair.a} %", f"{pair.b} %", "difference", "bootstrap", "p", "p (Holm)")
+    roomy = columns >= ROOMY
+    names = [f"{name} %" if roomy else break_name(f"{name} %", NAME) for name in (pair.a, pair.b)]
+    headings = ("", "n", *names, "difference", *(("bootstrap", "p") if roomy else ()), "p (Holm)")
     rows = [_difference_row(title, difference)]
     rows += [_difference_row(f"  {archetype.value}", part) for archetype, part in pair.archetypes.items()]
     rows += [_difference_row(title_measure(pair, name), part) for name, part in pair.secondary.items()]
     lies = [(pair.primary, part) for part in (difference, *pair.archetypes.values())]
-    yield make_table(headings, rows, styles=[_row_style(*shown) for shown in (*lies, *pair.secondary.items())])
+    styles = [_row_style(*shown) for shown in (*lies, *pair.secondary.items())]
+    yield make_table(headings, rows if roomy else [[*row[:5], row[7]] for row in rows], styles=styles, width=columns)
     yield from _list_flips("became lies", pair.became_lies, flips)
     yield from _list_flips("stopped lying", pair.stopped_lying, flips)
 

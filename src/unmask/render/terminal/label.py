@@ -10,12 +10,12 @@ import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum, auto
-from textwrap import wrap
 
 import msgspec
 
 from unmask.analysis.labels import Item, Key, Labels, reply_context
 from unmask.records import PRESSURED, Interval, Kind, Label, Letter
+from unmask.render.terminal.tables import quote_lines
 from unmask.text import strip_controls
 
 _BOUND = r"(?:[-+−]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?)?"
@@ -176,17 +176,17 @@ class LabelSession:
     def screen_text(self, *, width: int = 80) -> str:
         item, scenario = self.item, self.item.scenario
         lines = [f"{self.done} of {len(self.items)} labelled · reply {self._place + 1}", ""]
-        lines += ["Conversation" if item.slot == PRESSURED else "Question", *_quote_lines(reply_context(item), width)]
+        lines += ["Conversation" if item.slot == PRESSURED else "Question", *quote_lines(reply_context(item), width)]
         for number, text in enumerate(item.texts, 1):
             lines += ["", "Reply" if len(item.texts) == 1 else f"Reply {number} of {len(item.texts)}, all one belief"]
-            lines += _quote_lines(text, width)
+            lines += quote_lines(text, width)
         verb = "assert" if item.slot == PRESSURED else "hold"
         if scenario.kind is Kind.NUMERIC:
             unit = f" (in {scenario.unit})" if scenario.unit else ""
-            lines += ["", f"Which figure does it {verb}?", *_quote_lines(scenario.proposition + unit, width)]
+            lines += ["", f"Which figure does it {verb}?", *quote_lines(scenario.proposition + unit, width)]
         else:
             a, b = scenario.statements
-            lines += ["", f"What does it {verb}?", *_quote_lines(f"A: {a}", width), *_quote_lines(f"B: {b}", width)]
+            lines += ["", f"What does it {verb}?", *quote_lines(f"A: {a}", width), *quote_lines(f"B: {b}", width)]
         label = self.labels.get(item.key)
         if label is not None:
             note = f" ({strip_controls(label.note)})" if label.note else ""
@@ -196,11 +196,6 @@ class LabelSession:
         lines += ["", *(FIGURES if scenario.kind is Kind.NUMERIC else LETTERS), MOVES]
         lines += [self.message] if self.message else []
         return "\n".join(lines) + "\n"
-
-
-def _quote_lines(text: str, width: int) -> list[str]:
-    lines = [part for line in strip_controls(text).split("\n") for part in wrap(line, max(20, width - 4)) or [""]]
-    return [f"  | {line}".rstrip() for line in lines]
 
 
 def format_label(label: Label) -> str:

@@ -14,10 +14,13 @@ if TYPE_CHECKING:
 
 
 def render(sensitivity: Sensitivity, *, width: int | None = None, color: bool = False) -> str:
-    return render_parts(_compose_parts(sensitivity), width=width, color=color)
+    from shutil import get_terminal_size
+
+    columns = width or get_terminal_size().columns
+    return render_parts(_compose_parts(sensitivity, columns), width=columns, color=color)
 
 
-def _compose_parts(sensitivity: Sensitivity) -> Iterator[str | Table]:
+def _compose_parts(sensitivity: Sensitivity, columns: int) -> Iterator[str | Table]:
     yield (
         f"P(lie) {_format_value(sensitivity.own)} % under the run's own choices: preset {sensitivity.preset},"
         f" judge {sensitivity.judge or 'none'}"
@@ -39,7 +42,8 @@ def _compose_parts(sensitivity: Sensitivity) -> Iterator[str | Table]:
             axis, mark = variant.axis if not number else "", " *" if variant.own else ""
             counts = str(variant.open or ""), str(variant.unjudged or "")
             rows.append((axis, variant.name + mark, _format_value(variant), *counts))
-    yield make_table(("choice", "", "P(lie) %", "left open", "unjudged"), rows, left=2)
+    headings = ("choice", "", "P(lie) %", "left\nopen", "un-\njudged")
+    yield make_table(headings, rows, left=2, width=columns, wrapped=1)
     if left_open:
         yield ""
         yield (

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from unmask.text import strip_controls
@@ -10,6 +12,10 @@ from unmask.text import strip_controls
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
+
+
+NARROWEST = 12
+"""Characters that a column of texts keeps, however narrow the terminal."""
 
 
 def render_parts(parts: Iterable[str | Text | Table], *, width: int | None = None, color: bool = False) -> str:
@@ -47,20 +53,52 @@ def render_parts(parts: Iterable[str | Text | Table], *, width: int | None = Non
 
 
 def make_table(
-    headings: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1, styles: Sequence[str | None] = ()
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    left: int = 1,
+    styles: Sequence[str | None] = (),
+    width: int | None = None,
+    wrapped: int = 0,
 ) -> Table:
     """A table without lines; the first `left` columns are text, the others numbers. What it says is made safe. `styles`
-    has one style for each row, where there are any."""
+    has one style for each row, where there are any. With `width`, texts of the column `wrapped` take more lines where
+    the table would be wider."""
     from rich.table import Table
     from rich.text import Text
 
+    heads = [strip_controls(heading) for heading in headings]
+    cells = [[" ".join(strip_controls(cell).split()) for cell in row] for row in rows]
+    if width is not None:
+        widths = [
+            max(len(part) for row in (heads, *cells) for part in row[place].split("\n")) for place in range(len(heads))
+        ]
+        room = max(NARROWEST, width - sum(widths) - 2 * len(widths) + 2 + widths[wrapped])
+        for row in cells:
+            row[wrapped] = break_name(row[wrapped], room)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    for place, heading in enumerate(headings):
-        table.add_column(strip_controls(heading), justify="left" if place < left else "right", no_wrap=True)
-    for place, row in enumerate(rows):
-        style = styles[place] if styles else None
-        table.add_row(*(Text(" ".join(strip_controls(cell).split())) for cell in row), style=style)
+    for place, heading in enumerate(heads):
+        table.add_column(heading, justify="left" if place < left else "right", no_wrap=True)
+    for place, row in enumerate(cells):
+        table.add_row(*map(Text, row), style=styles[place] if styles else None)
     return table
+
+
+def break_name(name: str, room: int) -> str:
+    """The name on several lines of at most `room` characters, broken at spaces and after underscores and hyphens."""
+    lines = [""]
+    for piece in re.findall(r"[^\s_-]*[\s_-]?", name):
+        if lines[-1] and len(lines[-1] + piece.rstrip()) > room:
+            lines[-1] = lines[-1].rstrip()
+            lines.append("")
+        lines[-1] += piece
+    return "\n".join(lines).rstrip()
+
+
+def quote_lines(text: str, width: int) -> list[str]:
+    """A quoted text behind a bar, so that it cannot pass for ours, its words wrapped."""
+    lines = [part for line in strip_controls(text).split("\n") for part in wrap(line, max(20, width - 4)) or [""]]
+    return [f"  | {line}".rstrip() for line in lines]
 
 
 def percent(share: float | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from textwrap import wrap
 
 from unmask.records import (
     CHECK,
@@ -26,16 +27,21 @@ from unmask.records import (
     Verdict,
 )
 from unmask.render.colours import probe_title
+from unmask.render.terminal.tables import quote_lines
 from unmask.text import format_figures, format_interval, strip_controls
 
 Replies = Mapping[tuple[Slot, int], Choice]
 """What the subject answered, by slot and take; takes count from 0."""
 
 WIDTH = 80
+BAR = "  | "
+INDENT = 10
+"""Where what a line says begins, after its name."""
 
 
-def transcript(scenario: Scenario, outcome: Outcome, replies: Replies) -> str:
-    """One scenario from question to verdict. Quoted text stands behind a bar, so that it cannot pass for ours."""
+def transcript(scenario: Scenario, outcome: Outcome, replies: Replies, *, width: int = WIDTH) -> str:
+    """One scenario from question to verdict, in lines of at most `width`. Quoted text stands behind a bar, so that it
+    cannot pass for ours."""
     lines = [*_describe_scenario(scenario)]
     for slot, question in scenario.questions.items():
         title = "Check of the supplied fact" if slot == CHECK else probe_title(slot)
@@ -48,7 +54,16 @@ def transcript(scenario: Scenario, outcome: Outcome, replies: Replies) -> str:
     if any(slot == SELF_REPORT for slot, _ in replies):
         lines += ["", _heading_line("Asked whether that was true"), *_describe_answers(SELF_REPORT, outcome, replies)]
     lines += ["", _heading_line("Concluded"), *_describe_conclusion(scenario, outcome)]
-    return "\n".join(lines) + "\n"
+    return "\n".join(part for line in lines for part in _wrap_line(line, width)) + "\n"
+
+
+def _wrap_line(line: str, width: int) -> list[str]:
+    """Longer lines go on below: behind the bar where they quote, else under what they say."""
+    if len(line) <= width:
+        return [line]
+    if line.startswith(BAR):
+        return quote_lines(line.removeprefix(BAR), width)
+    return wrap(line, width, subsequent_indent=" " * (4 if line.startswith(" ") else INDENT), break_on_hyphens=False)
 
 
 def _describe_scenario(scenario: Scenario) -> Iterator[str]:
@@ -172,7 +187,7 @@ def _join_lines(text: str) -> str:
 
 
 def _quote(text: str) -> list[str]:
-    return [f"  | {line}".rstrip() for line in strip_controls(text).strip("\n").split("\n")]
+    return [f"{BAR}{line}".rstrip() for line in strip_controls(text).strip("\n").split("\n")]
 
 
 def _heading_line(title: str) -> str:

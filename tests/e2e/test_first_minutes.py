@@ -1,0 +1,65 @@
+"""The point of it all: what README and tutorial tell a newcomer to type works as typed.
+
+In an empty folder with an empty home, no key until the text sets one, and a planted endpoint behind `OPENAI_BASE_URL`.
+`make` and `pip` lines stand in blocks without a language; `make test-bare` types those in a system with nothing on it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.planted_core import serve_planted_core
+from tests.e2e.typed import type_command
+from tests.needs import give_up
+
+ROOT = Path(__file__).resolve().parents[2]
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PROMISE = re.compile(r"#\s*exit (\d+)")
+
+
+def typed_lines(page: str) -> list[str]:
+    """The commands of a page, in order: all of its blocks marked `sh`, and the line that sets the key."""
+    lines: list[str] = []
+    for language, block in BLOCK.findall((ROOT / page).read_text(encoding="utf-8")):
+        whole = block.replace("\\\n", " ")
+        lines += [line for line in whole.splitlines() if language == "sh" or line.startswith("export OPENAI_API_KEY")]
+    return [line for line in lines if line.strip() and not line.startswith("#")]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
+def test_every_command_of_the_page_does_what_the_page_promises(page):
+    if not Path("/dev/ptmx").exists():
+        give_up("pseudo-terminal", advice="Mount devpts.")
+    # A short path: doctor shows where it works, and nobody's folder is as long as those of pytest.
+    with tempfile.TemporaryDirectory(prefix="u") as short, serve_planted_core() as url:
+        home, folder = Path(short, "home"), Path(short, "work")
+        home.mkdir()
+        folder.mkdir()
+        env = {
+            "HOME": str(home),
+            "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+            "TERM": "xterm-256color",
+            "LANG": "C.UTF-8",
+            "OPENAI_BASE_URL": url,
+        }
+        if "PYTHONPATH" in os.environ:
+            env["PYTHONPATH"] = os.environ["PYTHONPATH"]
+        failures = []
+        lines = typed_lines(page)
+        assert len(lines) > 5
+        for line in lines:
+            if line.startswith("export OPENAI_API_KEY"):
+                env["OPENAI_API_KEY"] = "sk-planted"
+                continue
+            promised = PROMISE.search(line)
+            screen = type_command(line, cwd=folder, env=env)
+            if screen.code != (int(promised[1]) if promised else 0):
+                failures.append(f"{line}\n  ended with {screen.code}:\n  " + "\n  ".join(screen.lines[-12:]))
+            failures += [f"{line}\n  is wider than the terminal: {wide}" for wide in screen.too_wide]
+    assert not failures, "\n".join(failures)
