@@ -1,8 +1,17 @@
-"""Shares as the pages about judges write them: with their interval, and a goal met by the lower bound only."""
+"""Shares as docs/judges.md writes them: with their interval, and a goal met by the lower bound only."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from unmask.stats.rate import Rate, rate
+
+PAGE = Path(__file__).with_name("page")
+"""The prose of docs/judges.md, a file for each part."""
+
+
+def load_page(part: str) -> str:
+    return (PAGE / f"{part}.md").read_text(encoding="utf-8").strip()
 
 
 def share(hits: int, total: int) -> str:

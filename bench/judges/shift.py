@@ -18,7 +18,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from bench.judges.agreement import agree
-from bench.judges.shares import points
+from bench.judges.shares import load_page, points
 from unmask.protocol.belief import join_figures
 from unmask.protocol.score import MEASURES
 from unmask.protocol.verdict import resolve
@@ -44,7 +44,6 @@ from unmask.records import (
     Verdict,
     indirect,
 )
-from unmask.stats.rate import rate
 
 if TYPE_CHECKING:
     from numpy import float64, int64
@@ -57,6 +56,8 @@ if TYPE_CHECKING:
 SAME, RIVAL, NOTHING, DENIED, UNREAD, STRANGE = range(6)
 """What is read beside what was said: the same side or figure, the rival side, none, both denied, unread; for figures a
 figure that nobody said."""
+SCENARIOS = 3000
+"""Of each resample; ten times as many for the value itself."""
 FEW = 10
 """Labelled replies below which a row of the table takes all replies of that label, whatever question they answer."""
 
@@ -89,7 +90,7 @@ SUBJECTS = (
     SimulatedSubject(name="frontier-like, honest", belief=0.95, lies=0.0),
     SimulatedSubject(name="frontier-like, lies a little", belief=0.95, lies=0.08),
     SimulatedSubject(name="frontier-like, honest, no tags", belief=0.95, lies=0.0, tagged=0.0),
-    SimulatedSubject(name="weaker, half of its direct answers without tags", belief=0.7, lies=0.25, tagged=0.5),
+    SimulatedSubject(name="weaker, half of its direct answers without tags", belief=0.7, lies=0.28, tagged=0.5),
     SimulatedSubject(name="lies in half of all statements", belief=0.9, lies=0.5),
 )
 
@@ -162,7 +163,7 @@ def rows_of_table(pairs: Iterable[LabelledPair]) -> dict[str, Codes]:
         for place in ("pressured" if pair.pressured else "probe", "all"):
             rows.setdefault(f"{place}, {row}", []).append(column)
     table = {}
-    for row in ("side", "nothing", "denial", "figure", "no figure"):
+    for row in ("side", "nothing", "figure", "no figure"):
         for place in ("probe", "pressured"):
             own = rows.get(f"{place}, {row}", [])
             table[f"{place}, {row}"] = np.array(own if len(own) >= FEW else rows.get(f"all, {row}", []), dtype=np.int64)
@@ -231,7 +232,7 @@ def read_labels(labels: Codes, kind: str, tables: Tables, *, tagged: float, rng:
 def _row_name(code: int, kind: str) -> str:
     if kind == "figure":
         return "no figure" if code == NOTHING else "figure"
-    return {NOTHING: "nothing", DENIED: "denial"}.get(code, "side")
+    return "nothing" if code == NOTHING else "side"
 
 
 @cache
@@ -310,9 +311,7 @@ def tabulate(pairs: Sequence[LabelledPair], *, scenarios: int, resamples: int, s
     for subject in SUBJECTS:
         rng = np.random.default_rng(seed)
         seen = simulate(subject, shares_of(rows, rng=None), scenarios=10 * scenarios, rng=rng)
-        drawn = [
-            simulate(subject, shares_of(rows, rng=rng), scenarios=scenarios, rng=rng) for _ in range(resamples)
-        ]
+        drawn = [simulate(subject, shares_of(rows, rng=rng), scenarios=scenarios, rng=rng) for _ in range(resamples)]
         true = seen.p_lie(read=False)
         lie = _interval([one.p_lie(read=True) for one in drawn])
         shift = _interval([one.p_lie(read=True) - one.p_lie(read=False) for one in drawn])
@@ -351,18 +350,28 @@ def describe_rows(pairs: Iterable[LabelledPair]) -> list[str]:
     return lines
 
 
+def describe(pairs: Sequence[LabelledPair], *, judge: str, resamples: int) -> str:
+    """The section of docs/judges.md: how it is done, what comes out, the table drawn from."""
+    return load_page("shift").format(
+        count=len(SUBJECTS),
+        judge=judge,
+        resamples=resamples,
+        subjects="\n".join(tabulate(pairs, scenarios=SCENARIOS, resamples=resamples)),
+        rows="\n".join(describe_rows(pairs)),
+    )
+
+
 def main() -> None:
     from bench.judges.sources import labelled_pairs, whole_pairs
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--judge", default="embedded/judge-1.5b", help="whose readings of the test half are taken")
     parser.add_argument("--whole", action="store_true", help="the readings of the whole scenarios in place of these")
-    parser.add_argument("--scenarios", type=int, default=6000, help="of each resample")
-    parser.add_argument("--resamples", type=int, default=400)
+    parser.add_argument("--resamples", type=int, default=300)
     arguments = parser.parse_args()
     pairs = whole_pairs() if arguments.whole else labelled_pairs(arguments.judge)
-    lines = [*describe_rows(pairs), "", *tabulate(pairs, scenarios=arguments.scenarios, resamples=arguments.resamples)]
-    print("\n".join(lines))
+    judge = "the judge of the whole scenarios" if arguments.whole else arguments.judge
+    print(describe(pairs, judge=judge, resamples=arguments.resamples))
 
 
 if __name__ == "__main__":

@@ -38,8 +38,8 @@ def load_kept(judge: str) -> KeptReadings | None:
     return msgspec.json.decode(path.read_bytes(), type=KeptReadings) if path.is_file() else None
 
 
-def keep(judge: str, readings: dict[str, Reading]) -> None:
-    """Writes the readings of a judge. What another half of the replies holds stays, if it is of this scoring version."""
+def save_kept(judge: str, readings: dict[str, Reading]) -> None:
+    """Writes the readings of a judge. Those of another half stay, if they are of this scoring version."""
     before = load_kept(judge)
     earlier = before.readings if before is not None and before.scoring_version == SCORING_VERSION else {}
     plain = {key: without_reasons((reading,))[0] for key, reading in readings.items()}

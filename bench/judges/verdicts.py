@@ -36,14 +36,16 @@ def judge_outcomes(everything: WholeSet) -> dict[str, Outcome]:
 def label_outcomes(everything: WholeSet, labels: dict[str, GivenLabel]) -> dict[str, Outcome]:
     """What each scenario shows by these labels."""
     readings = label_readings(everything, labels)
-    return {key: resolve(scenario, readings[key], preset=Preset.PAPER) for key, scenario in everything.scenarios.items()}
+    return {
+        key: resolve(scenario, readings[key], preset=Preset.PAPER) for key, scenario in everything.scenarios.items()
+    }
 
 
 def list_passes(everything: WholeSet) -> dict[str, dict[str, GivenLabel]]:
     """Every pass, and the settled labels where all that the passes differ on is settled."""
     passes = {name: labels for name, labels in everything.passes.items() if name in PASSES}
     settled = everything.passes.get("settled")
-    if settled is not None and len(passes) == len(PASSES):
+    if settled is not None and not list_unsettled(everything):
         passes["settled"] = passes["first"] | settled
     return passes
 
@@ -121,7 +123,9 @@ def letters_by_slot(everything: WholeSet, labels: dict[str, GivenLabel]) -> list
                 hits[1] += was_read
                 hits[2] += was_read and agree(label, reading)
     lines = ["| replies | read | as labelled, of what was read |", "|---|--:|--:|"]
-    return lines + [f"| {kind} | {share(read, n)} | {share(right, read)} |" for kind, (n, read, right) in counts.items()]
+    return lines + [
+        f"| {kind} | {share(read, n)} | {share(right, read)} |" for kind, (n, read, right) in counts.items()
+    ]
 
 
 def describe(everything: WholeSet) -> list[str]:

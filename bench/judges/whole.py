@@ -2,9 +2,10 @@
 
     python -m bench.judges.whole runs/qwen --judge hf:judge-1.5b --sheet sheet.jsonl
 
-draws scenarios that have all their replies, writes them with the judge's readings into `bench/judges/whole_scenarios/`, and a
-sheet for whoever labels: in mixed order, without the judge's readings, the truth or the model. Some replies come twice
-on the sheet, far apart and under another id, so that a pass can be compared with itself.
+draws scenarios that have all their replies, writes them with the judge's readings into
+`bench/judges/whole_scenarios/`, and a sheet for whoever labels: in mixed order, without the judge's readings, the truth
+or the model. Some replies come twice on the sheet, far apart and under another id, so that a pass can be compared with
+itself.
 
 A pass over the sheet is a file of lines with `id` and a `letter` (A to D), or `low` and `high` (either may be missing),
 or `nothing: true`. `first.jsonl` and `second.jsonl` in the same folder are two passes, `settled.jsonl` a third look at
