@@ -257,7 +257,12 @@ def sections(judges: Sequence[str], *, resamples: int) -> list[str]:
     trained = next((judge for judge in judges if judge != "verbatim" and load_kept(judge) is not None), None)
     parts = [tags.describe(trained)]
     if trained is not None:
-        parts.append(shift.describe(labelled_pairs(trained), judge=trained, resamples=resamples))
+        pairs, name, command = labelled_pairs(trained), f"`{trained}`", f"--judge {trained}"
+    else:  # the trained judge was not measured since: its table of scoring version 1
+        counts = "bench/judges/page/version_1.json"
+        pairs = shift.count_pairs(msgspec.json.decode(Path(counts).read_bytes()))
+        name, command = "`embedded/judge-1.5b` of scoring version 1", f"--counts {counts}"
+    parts.append(shift.describe(pairs, judge=name, command=command, resamples=resamples))
     if (whole.FOLDER / "first.jsonl").is_file():
         text = "\n".join(verdicts.describe(whole.load_whole()))
         parts.append(load_page("verdicts").format(found=text))
