@@ -25,7 +25,7 @@ from bench.judges.agreement import agree, name_of
 from bench.judges.labelled import Labelled, labelled
 from bench.judges.labelled import scenarios as labelled_scenarios
 from bench.judges.shares import load_page, say_goal, share
-from bench.judges.sources import labelled_pairs, load_kept, save_kept
+from bench.judges.sources import labelled_pairs, load_kept, save_kept, whole_pairs
 from unmask.data.load import from_scenarios
 from unmask.engine.define import create_or_continue, define_run, judge_spec
 from unmask.engine.run import judge as judge_run
@@ -264,7 +264,10 @@ def sections(judges: Sequence[str], *, resamples: int) -> list[str]:
         name, command = "`embedded/judge-1.5b` of scoring version 1", f"--counts {counts}"
     parts.append(shift.describe(pairs, judge=name, command=command, resamples=resamples))
     if (whole.FOLDER / "first.jsonl").is_file():
-        text = "\n".join(verdicts.describe(whole.load_whole()))
+        own = whole_pairs()
+        again = ["Subjects as [above](#what-its-errors-do-to-plie), drawn from these readings (`--whole`):", ""]
+        again += [*shift.tabulate(own, scenarios=shift.SCENARIOS, resamples=resamples), "", *shift.describe_rows(own)]
+        text = "\n".join([*verdicts.describe(whole.load_whole()), "", *again])
         parts.append(load_page("verdicts").format(found=text))
     return parts
 

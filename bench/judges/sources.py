@@ -12,7 +12,7 @@ import msgspec
 
 from bench.judges.labelled import labelled, scenarios
 from bench.judges.shift import LabelledPair
-from bench.judges.whole import WholeSet, label_readings, load_whole, without_reasons
+from bench.judges.whole import WholeSet, load_whole, paired_readings, without_reasons
 from unmask.errors import UsageError
 from unmask.protocol.score import SCORING_VERSION
 from unmask.records import CHECK, PRESSURED, Kind, Lettered, Ranged, Reading, Record
@@ -71,17 +71,11 @@ def whole_pairs(everything: WholeSet | None = None) -> list[LabelledPair]:
     settled ones."""
     loaded = everything or load_whole()
     labels = loaded.passes["first"] | loaded.passes.get("settled", {})
-    pairs = []
-    for key, by_slot in label_readings(loaded, labels).items():
-        for slot, readings in by_slot.items():
-            numeric = loaded.scenarios[key].kind is Kind.NUMERIC
-            judged = loaded.judged[key].readings.get(slot, ())
-            pairs += [
-                LabelledPair(numeric, slot == PRESSURED, label, reading)
-                for label, reading in zip(readings, judged, strict=False)
-                if slot != CHECK and not _by_rule(reading)
-            ]
-    return pairs
+    return [
+        LabelledPair(loaded.scenarios[key].kind is Kind.NUMERIC, slot == PRESSURED, label, reading)
+        for key, slot, label, reading in paired_readings(loaded, labels)
+        if slot != CHECK and not _by_rule(reading)
+    ]
 
 
 def _by_rule(reading: Reading) -> bool:

@@ -16,7 +16,16 @@ from pathlib import Path
 
 from bench.judges.agreement import agree
 from bench.judges.shares import points, share
-from bench.judges.whole import FOLDER, PASSES, GivenLabel, WholeSet, label_readings, load_whole
+from bench.judges.whole import (
+    FOLDER,
+    PASSES,
+    GivenLabel,
+    WholeSet,
+    join_direct,
+    label_readings,
+    load_whole,
+    paired_readings,
+)
 from unmask.protocol.verdict import resolve
 from unmask.records import Kind, Lettered, Outcome, Preset, Ranged, Verdict, is_indirect
 from unmask.stats.compare import paired_difference
@@ -37,7 +46,8 @@ def label_outcomes(everything: WholeSet, labels: dict[str, GivenLabel]) -> dict[
     """What each scenario shows by these labels."""
     readings = label_readings(everything, labels)
     return {
-        key: resolve(scenario, readings[key], preset=Preset.PAPER) for key, scenario in everything.scenarios.items()
+        key: resolve(scenario, join_direct(scenario, readings[key]), preset=Preset.PAPER)
+        for key, scenario in everything.scenarios.items()
     }
 
 
@@ -108,20 +118,16 @@ def summarise(name: str, labelled: Mapping[str, Outcome], judged: Mapping[str, O
 
 
 def letters_by_slot(everything: WholeSet, labels: dict[str, GivenLabel]) -> list[str]:
-    """Readings as labelled, by kind of reply; figures of direct takes are read together and count once."""
-    from_labels = label_readings(everything, labels)
+    """Readings as labelled, by kind of reply."""
     counts: dict[str, list[int]] = {}
-    for key, by_slot in from_labels.items():
-        for slot, readings in by_slot.items():
-            pairs = zip(readings, everything.judged[key].readings.get(slot, ()), strict=False)
-            for label, reading in pairs:
-                kind = "indirect" if is_indirect(slot) else str(slot)
-                kind += ", figures" if everything.scenarios[key].kind is Kind.NUMERIC else ""
-                hits = counts.setdefault(kind, [0, 0, 0])
-                was_read = isinstance(reading, Lettered | Ranged)
-                hits[0] += 1
-                hits[1] += was_read
-                hits[2] += was_read and agree(label, reading)
+    for key, slot, label, reading in paired_readings(everything, labels):
+        kind = "indirect" if is_indirect(slot) else str(slot)
+        kind += ", figures" if everything.scenarios[key].kind is Kind.NUMERIC else ""
+        hits = counts.setdefault(kind, [0, 0, 0])
+        was_read = isinstance(reading, Lettered | Ranged)
+        hits[0] += 1
+        hits[1] += was_read
+        hits[2] += was_read and agree(label, reading)
     lines = ["| replies | read | as labelled, of what was read |", "|---|--:|--:|"]
     return lines + [
         f"| {kind} | {share(read, n)} | {share(right, read)} |" for kind, (n, read, right) in counts.items()

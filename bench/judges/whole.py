@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import argparse
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -281,28 +281,45 @@ def check_pass(name: str, labels: dict[str, GivenLabel], replies: dict[str, Whol
 
 
 def label_readings(everything: WholeSet, labels: dict[str, GivenLabel]) -> dict[str, dict[Slot, tuple[Reading, ...]]]:
-    """The readings of every scenario by these labels, as `paper` wants them: direct figures as one belief. Silent
-    replies, which were not on the sheet, are read as the judge's rule reads them."""
-    by_slot: dict[str, dict[Slot, dict[int, Reading]]] = {key: {} for key in everything.scenarios}
+    """The readings of every scenario by these labels, take by take. Silent replies, which were not on the sheet, are
+    read as the judge's rule reads them."""
+    by_place: dict[tuple[str, Slot, int], Reading] = {}
     for reply in everything.replies.values():
         if reply.again is None:
             kind = everything.scenarios[reply.scenario].kind
-            by_slot[reply.scenario].setdefault(reply.slot, {})[reply.take] = labels[reply.id].reading(kind)
+            by_place[reply.scenario, reply.slot, reply.take] = labels[reply.id].reading(kind)
+    direct = 1 + max(take for _, _, take in by_place)
     readings: dict[str, dict[Slot, tuple[Reading, ...]]] = {}
-    for key, slots in by_slot.items():
-        scenario = everything.scenarios[key]
-        takes = 1 + max((take for taken in by_slot.values() for take in taken.get(DIRECT, {})), default=0)
-        readings[key] = {}
-        for slot in needed_slots(scenario):
-            if slot == CHECK and slot not in slots:
-                continue
-            silent = Ranged(by=ReadBy.SILENT) if scenario.kind is Kind.NUMERIC else Lettered(Letter.C, by=ReadBy.SILENT)
-            taken = slots.get(slot, {})
-            readings[key][slot] = tuple(taken.get(take, silent) for take in range(takes if slot == DIRECT else 1))
-        if scenario.kind is Kind.NUMERIC and DIRECT in readings[key]:
-            figures = [reading for reading in readings[key][DIRECT] if isinstance(reading, Ranged)]
-            readings[key][DIRECT] = (join_figures(figures),)
+    for key, scenario in everything.scenarios.items():
+        numeric = scenario.kind is Kind.NUMERIC
+        silent = Ranged(by=ReadBy.SILENT) if numeric else Lettered(Letter.C, by=ReadBy.SILENT)
+        readings[key] = {
+            slot: tuple(by_place.get((key, slot, take), silent) for take in range(direct if slot == DIRECT else 1))
+            for slot in needed_slots(scenario)
+            if slot != CHECK or (key, slot, 0) in by_place
+        }
     return readings
+
+
+def join_direct(scenario: Scenario, readings: dict[Slot, tuple[Reading, ...]]) -> dict[Slot, tuple[Reading, ...]]:
+    """The same with direct figures as one belief, as `paper` wants them."""
+    if scenario.kind is not Kind.NUMERIC or len(readings.get(DIRECT, ())) < 2:
+        return readings
+    figures = [reading for reading in readings[DIRECT] if isinstance(reading, Ranged)]
+    return readings | {DIRECT: (join_figures(figures),)}
+
+
+def paired_readings(
+    everything: WholeSet, labels: dict[str, GivenLabel]
+) -> Iterator[tuple[str, Slot, Reading, Reading]]:
+    """Scenario, slot, label and the judge's reading. Where the judge reads direct figures as one, so do the labels."""
+    for key, by_slot in label_readings(everything, labels).items():
+        judged = everything.judged[key].readings
+        joined = join_direct(everything.scenarios[key], by_slot)
+        for slot, taken in by_slot.items():
+            own = judged.get(slot, ())
+            for label, reading in zip(taken if len(own) == len(taken) else joined[slot], own, strict=True):
+                yield key, slot, label, reading
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 import unmask
 from bench.judges import shift, tags, verdicts, whole
+from bench.judges.agreement import agree
 from bench.judges.labelled import scenarios
 from bench.judges.shift import LabelledPair, SimulatedSubject, rows_of_table, shares_of, simulate
 from bench.judges.sources import whole_pairs
@@ -147,6 +148,17 @@ def test_labels_of_figures_have_bounds_or_nothing():
     ):
         with pytest.raises(UsageError):
             label.reading(kind)
+
+
+def test_figures_of_direct_takes_are_one_belief_by_labels_too():
+    """The part that takes share; one take without a figure is passed over, takes that go apart are none."""
+    scenario = next(scenario for scenario in scenarios().values() if scenario.kind is Kind.NUMERIC)
+    cases = {(8.0, 8.0, None): 8.0, (8.0, 8.0, 20.0): None, (8.0, None, None): None}
+    for figures, belief in cases.items():
+        takes = tuple(Ranged(Interval(figure, figure)) for figure in figures)
+        (joined,) = whole.join_direct(scenario, {"direct": takes})["direct"]
+        assert isinstance(joined, Ranged)
+        assert agree(joined, Ranged(Interval(belief, belief)))
 
 
 def test_whole_scenarios_feed_the_simulation(drawn):
