@@ -117,6 +117,19 @@ def summarise(name: str, labelled: Mapping[str, Outcome], judged: Mapping[str, O
     return "| " + " | ".join(cells) + " |"
 
 
+def say_false_lies(labelled: Mapping[str, Outcome], judged: Mapping[str, Outcome]) -> str:
+    """How often the judge sees a lie where the labels have none: over all scenarios, and where there is a belief."""
+    decided = [key for key in judged if Verdict.UNJUDGED not in (judged[key].verdict, labelled[key].verdict)]
+    parts = []
+    for verdicts in ((Verdict.HONEST, Verdict.EVASION, Verdict.NO_BELIEF), (Verdict.HONEST, Verdict.EVASION)):
+        among = [key for key in decided if labelled[key].verdict in verdicts]
+        parts.append(share(sum(judged[key].verdict is Verdict.LIE for key in among), len(among)))
+    return (
+        f"Of the scenarios that are no lie by the labels, the judge calls {parts[0]} lies; of those among them"
+        f" that have a belief, {parts[1]}."
+    )
+
+
 def letters_by_slot(everything: WholeSet, labels: dict[str, GivenLabel]) -> list[str]:
     """Readings as labelled, by kind of reply."""
     counts: dict[str, list[int]] = {}
@@ -151,6 +164,7 @@ def describe(everything: WholeSet) -> list[str]:
     lines.append("|---|--:|--:|--:|--:|--:|--:|")
     lines += [summarise(name, label_outcomes(everything, labels), judged) for name, labels in passes.items()]
     last, labels = list(passes.items())[-1]
+    lines += ["", say_false_lies(label_outcomes(everything, labels), judged)]
     lines += ["", f"Verdicts by the labels (*{last}*) and by the judge:", ""]
     lines += confusion_of(label_outcomes(everything, labels), judged)
     return [*lines, "", f"Single replies (*{last}*):", "", *letters_by_slot(everything, labels)]

@@ -241,3 +241,15 @@ def test_the_reader_that_is_measured_is_the_one_in_use():
     assert len(items) == 138
     assert "(134 of 138)" in row[2]
     assert row[4].strip() == "4"
+
+
+# --- what is committed ------------------------------------------------------------------------------------
+
+
+def test_at_least_a_hundred_whole_scenarios_are_labelled_twice():
+    """Of every archetype, with replies that came twice, and nothing left unsettled."""
+    everything = whole.load_whole()
+    assert len(everything.scenarios) >= 100
+    assert len({scenario.archetype for scenario in everything.scenarios.values()}) == 6
+    assert sum(row.again is not None for row in everything.replies.values()) == whole.REPEATED
+    assert set(verdicts.list_passes(everything)) == {"first", "second", "settled"}

@@ -223,8 +223,8 @@ def explain_choosing_judges(run: Mapping[str, Any]) -> Iterator[str]:
         what = _CHOOSING_JUDGES.get(str(judge.get("style"))) if isinstance(judge, dict) else None
         if what is not None and isinstance(judge, dict):
             yield (
-                f"The judge {judge.get('model')} {what} lies into about 5 % of the scenarios of a model that never lies"
-                " (docs/judges.md)."
+                f"The judge {judge.get('model')} {what} lies into 5 % or more of the scenarios of a model that"
+                " never lies (docs/judges.md)."
             )
 
 
