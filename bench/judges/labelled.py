@@ -1,13 +1,13 @@
-"""The labelled replies: what was said, what two people read in it, and which half it belongs to."""
+"""The labelled replies: what was said, what two passes of a language model read in it, and which half it belongs to."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
-from unmask.records import Interval, Letter, Lettered, Ranged, Record, Scenario
+from unmask.records import Interval, Letter, Lettered, Ranged, ReadBy, Record, Scenario
 
 FILE = Path(__file__).with_name("replies.jsonl")
 SCENARIOS = Path(__file__).with_name("scenarios.jsonl")
@@ -16,7 +16,7 @@ change."""
 
 
 class Given(Record, frozen=True):
-    """One reading by a person: a letter, or bounds."""
+    """One reading by a labeller, which is a language model: a letter, or bounds."""
 
     letter: Letter | None = None
     interval: Interval | None = None
@@ -24,8 +24,8 @@ class Given(Record, frozen=True):
 
     def reading(self) -> Lettered | Ranged:
         if self.letter is not None:
-            return Lettered(self.letter, by="person")
-        return Ranged(self.interval or Interval(), self.relative or Interval(), by="person")
+            return Lettered(self.letter, by=ReadBy.JUDGE)
+        return Ranged(self.interval or Interval(), self.relative or Interval(), by=ReadBy.JUDGE)
 
 
 class Labelled(Record, frozen=True, kw_only=True):
@@ -43,6 +43,15 @@ class Labelled(Record, frozen=True, kw_only=True):
     label: Given
     half: Literal["tuning", "test", "rules"]
     """`rules`: a later sample of replies that the judge `rules` of scoring version 1 read."""
+    rules: int = 1
+    """The version of the reading rules that the label follows."""
+    old: dict[str, Any] | None = None
+    """The label under the rules before, where the reply was labelled again: a label, or all three of them."""
+
+    def old_label(self) -> Given:
+        """The label under the rules before; the label itself where there is no other."""
+        old = None if self.old is None else self.old.get("label", self.old)
+        return self.label if old is None else msgspec.convert(old, Given)
 
 
 def labelled() -> tuple[Labelled, ...]:

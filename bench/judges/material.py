@@ -1,4 +1,5 @@
 """What the judge of `pick` is trained on: replies with their labels, each with all that is needed to ask about it.
+The labels were given by language models.
 
 `training.jsonl` holds replies written for this and replies of the two embedded models to scenarios of `core` with odd
 numbers. To them come the replies of the tuning half, but none to a scenario of which the test half has a reply.

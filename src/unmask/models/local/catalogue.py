@@ -117,7 +117,7 @@ QWEN = CatalogueEntry(
 JUDGE = msgspec.structs.replace(
     QWEN,
     name="judge-1.5b",
-    about="the same model with an adapter that was trained to read replies; as a judge, not as a subject",
+    about="the same model with an adapter that was trained to read replies; a judge for trying, not for quoting",
     adapter="judge-1.5b.gguf",
 )
 
