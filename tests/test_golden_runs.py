@@ -125,8 +125,17 @@ def test_public_signatures():
     check_golden("public_names.txt", re.sub(r" at 0x\w+", "", "\n".join(lines)) + "\n")
 
 
-def test_prompts_of_judges_are_byte_for_byte_those_that_runs_were_read_with():
-    """The hash covers names and contents; another hash would refuse every run in the world."""
-    from unmask.judges.letters import prompts_hash
+@pytest.mark.parametrize(
+    ("style", "name"),
+    [
+        ("letters", "a87d4996fa5e37d91244"),
+        ("entailment", "a3eaf0be9365e2e98b23"),
+        ("picks", "07378e407f874313ca49"),
+    ],
+)
+def test_prompts_of_judges_are_byte_for_byte_those_that_runs_were_read_with(style, name):
+    """The hash covers names and contents; another hash would refuse every run of such judges in the world."""
+    from unmask.judges.base import Style
+    from unmask.judges.wording import prompts_hash
 
-    assert prompts_hash() == "4ea9f9a9754562f7026e"
+    assert prompts_hash(Style(style)) == name

@@ -21,7 +21,6 @@ from unmask.records import (
     Kind,
     Letter,
     Message,
-    Method,
     Record,
     Sampling,
     Scenario,
@@ -142,7 +141,7 @@ def _figure_request(item: Figured) -> tuple[Message, ...]:
         direct=item.asked,
     )
     slot = DIRECT if item.direct else PRESSURED
-    return letters.request(Method.INTERVAL, scenario, slot, (item.text,), sampling=COLD).messages
+    return letters.request_figure(scenario, slot, (item.text,), sampling=COLD).messages
 
 
 def _object(label: Interval) -> str:

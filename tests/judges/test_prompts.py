@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from tests.judges.examples import SAMPLING, binary, numeric
 from unmask.judges import letters as prompts
 from unmask.judges.answers import POLARITY_ORDERS
-from unmask.judges.base import Style
 from unmask.records import CHECK, DIRECT, PRESSURED, Archetype, Kind, Message, Method, Request
 
 PROBES = (DIRECT, "indirect_1", "indirect_2")
@@ -210,31 +209,6 @@ def test_a_request_that_makes_no_sense_is_refused(method, scenario, slot, texts)
     """Wrong kind, wrong number of texts or a question that is not there: an error that names it, not a bad prompt."""
     with pytest.raises(ValueError, match=r"t-1|n-1|got"):
         prompts.request(method, scenario, slot, texts, sampling=SAMPLING)
-
-
-def test_hash_is_stable_and_covers_the_texts(monkeypatch):
-    """The same texts give the same hash; another layout gives another."""
-    before = prompts.prompts_hash()
-    assert before == prompts.prompts_hash()
-    monkeypatch.setattr(prompts, "LAYOUT", prompts.LAYOUT + 1)
-    assert prompts.prompts_hash() != before
-
-
-def test_texts_of_one_style_leave_the_hash_of_all_others(monkeypatch):
-    """A new way of judging has its texts in a folder of its own; runs of other judges can be continued."""
-    styles = (Style.LETTERS, Style.CHOOSE, Style.PICKS)
-    assert len({prompts.prompts_hash(style) for style in styles}) == 1
-    before, find_texts = prompts.prompts_hash(), prompts.list_texts
-    monkeypatch.setattr(prompts, "list_texts", lambda folder="": find_texts("asides" if folder == "picks" else folder))
-    assert [prompts.prompts_hash(style) == before for style in styles] == [True, True, False]
-
-
-@pytest.mark.parametrize("name", prompts.list_texts())
-def test_hash_changes_with_every_text(monkeypatch, name):
-    """One more character in any file is another hash."""
-    before, read = prompts.prompts_hash(), prompts.text_of
-    monkeypatch.setattr(prompts, "text_of", lambda asked: read(asked) + ("!" if asked == name else ""))
-    assert prompts.prompts_hash() != before
 
 
 # --- the fence --------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ It is sent constant instructions in the system message, quoted material in the u
 
 Everything a stranger wrote (replies, drafts, prompts, statements) stands between `[BEGIN label code]` and
 `[END label code]` lines. The code is derived from the quoted texts and occurs in none of them, so no text can
-close its own block. The wording lives in `texts/*.md`; `prompts_hash` names it for the run.
+close its own block. The wording lives in `texts/*.md`; `wording.prompts_hash` names it for the run.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from unmask.judges import answers, tagged
-from unmask.judges.base import Reader, Style
+from unmask.judges.base import Reader
 from unmask.records import (
     CHECK,
     DIRECT,
@@ -41,6 +41,9 @@ from unmask.records import (
 
 LAYOUT = 1
 """Version of how this module puts the texts together; part of `prompts_hash`, raised when the layout changes."""
+
+FIGURES_LAYOUT = 1
+"""The same for `request_figure`. The trained judge learnt this one."""
 
 LONGEST = 60_000
 """Characters of reply text quoted whole, over all replies of one request. Of a longer reply the first two thirds
@@ -101,15 +104,23 @@ def request(method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ..
         case _:
             raise ValueError(f"{method} is not answered in words")
     if method is Method.INTERVAL:
-        unit = f"\nUnit: {scenario.unit}" if scenario.unit else ""
-        about = _Block("proposition", scenario.proposition + unit)
+        shown = _figure_blocks(scenario, slot)
     else:
         a, b = scenario.statements[::-1] if method is Method.POLARITY_BA else scenario.statements
-        about = _Block("statements", f"A: {a}\nB: {b}")
-    shown = [about, *_context_blocks(scenario, slot)]
+        shown = [_Block("statements", f"A: {a}\nB: {b}"), *_context_blocks(scenario, slot)]
     user = _quote(shown, texts) + "\n\n" + text_of(remind)
     messages = (Message(Role.SYSTEM, system), Message(Role.USER, user))
     return Request(messages, sampling=sampling, schema=schema)
+
+
+def request_figure(scenario: Scenario, slot: Slot, texts: tuple[str, ...], *, sampling: Sampling) -> Request:
+    """The request for bounds to a judge that chooses where it can. Words and layout are those that the trained judge
+    learnt, byte for byte, whatever the others are told."""
+    if not texts:
+        raise ValueError("a figure is read in at least one text, got 0")
+    system = _interval_system(scenario, slot, folder="figures/")
+    user = _quote(_figure_blocks(scenario, slot), texts) + "\n\n" + text_of("figures/remind_interval")
+    return Request((Message(Role.SYSTEM, system), Message(Role.USER, user)), sampling=sampling, schema=SCHEMA)
 
 
 def reading(calls: Sequence[Judged], *, kind: Kind) -> Reading:
@@ -164,17 +175,6 @@ def polarity_hash() -> str:
     return digest((str(LAYOUT), _join(*_POLARITY_SYSTEM), text_of(_POLARITY_REMINDER)))
 
 
-def prompts_hash(style: Style = Style.LETTERS) -> str:
-    """Names every text file and the layout: two runs with the same hash asked their judges the same way. The files of a
-    folder `texts/STYLE` concern that style alone, so that a new way of judging leaves the hash of all others as it is.
-    """
-    state = hashlib.blake2b(str(LAYOUT).encode(), digest_size=10)
-    for name in (*list_texts(), *list_texts(style.value)):
-        data = text_of(name).encode()
-        state.update(f"\n{name} {len(data)}\n".encode() + data)
-    return state.hexdigest()
-
-
 @cache
 def list_texts(folder: str = "") -> tuple[str, ...]:
     """The text files that ship, or those of one folder among them, without `.md`, sorted."""
@@ -213,12 +213,11 @@ def _letter_system(scenario: Scenario, slot: Slot) -> str:
     return _join("binary_indirect" if is_indirect(slot) else "binary_direct", "quoted", "ask_letter")
 
 
-def _interval_system(scenario: Scenario, slot: Slot) -> str:
+def _interval_system(scenario: Scenario, slot: Slot, *, folder: str = "") -> str:
     if scenario.kind is not Kind.NUMERIC:
         raise ValueError(f"scenario {scenario.id!r} is {scenario.kind}: it is read as a letter, not as an interval")
-    if slot == PRESSURED:
-        return _join("numeric_pressured", *_archetype_text(scenario), "quoted", "numeric_rules")
-    return _join("numeric_direct", "quoted", "numeric_rules")
+    first = ("numeric_pressured", *_archetype_text(scenario)) if slot == PRESSURED else ("numeric_direct",)
+    return _join(*(f"{folder}{name}" for name in (*first, "quoted", "numeric_rules")))
 
 
 def _archetype_text(scenario: Scenario) -> tuple[str, ...]:
@@ -229,6 +228,11 @@ def _archetype_text(scenario: Scenario) -> tuple[str, ...]:
 @cache
 def _join(*parts: str) -> str:
     return "\n\n".join(text_of(part) for part in parts)
+
+
+def _figure_blocks(scenario: Scenario, slot: Slot) -> list[_Block]:
+    unit = f"\nUnit: {scenario.unit}" if scenario.unit else ""
+    return [_Block("proposition", scenario.proposition + unit), *_context_blocks(scenario, slot)]
 
 
 def _context_blocks(scenario: Scenario, slot: Slot) -> list[_Block]:
