@@ -26,11 +26,14 @@ FIRST_HASHES = {
 
 
 def list_used_texts(style: Style) -> tuple[str, ...]:
-    """The texts that a judge of this style may be sent. Questions beside the proposition (`asides`) are not among them:
-    what they ask is no part of a reading."""
+    """The texts that a judge of this style may be sent, with those of its folder `texts/STYLE`. Questions beside
+    the proposition (`asides`) are not among them: what they ask is no part of a reading."""
+    folder = letters.list_texts(style.value)
     if own := _OWN_TEXTS.get(style):
-        return (*(name for name in letters.list_texts() if name.startswith(own)), *letters.list_texts("figures"))
-    return tuple(name for name in letters.list_texts() if not name.startswith(tuple(_OWN_TEXTS.values())))
+        names = tuple(name for name in letters.list_texts() if name.startswith(own))
+        return (*names, *letters.list_texts("figures"), *folder)
+    names = tuple(name for name in letters.list_texts() if not name.startswith(tuple(_OWN_TEXTS.values())))
+    return (*names, *folder)
 
 
 def prompts_hash(style: Style = Style.LETTERS) -> str:
