@@ -115,13 +115,13 @@ def kinds(items: Sequence[Labelled]) -> list[tuple[str, list[Labelled]]]:
 def relabelled_rows(items: Sequence[Labelled], found: dict[str, Reading]) -> list[str]:
     """Agreement on the replies that were labelled again when the reading rules changed, by their new and by their old
     labels."""
-    again = [item for item in items if item.old is not None]
+    again = [item for item in items if item.rules_2 is not None]
     if not again:
         return []
-    before = [msgspec.structs.replace(item, label=item.old_label()) for item in again]
+    after = [msgspec.structs.replace(item, label=item.label_by_rules(2)) for item in again]
     return [
-        row("labelled again, by the new rules", again, found),
-        row("labelled again, by the old rules", before, found),
+        row("labelled again, by the new rules", after, found),
+        row("labelled again, by the old rules", again, found),
     ]
 
 
@@ -193,13 +193,14 @@ def within(items: Sequence[Labelled]) -> str:
 
 def relabelled_sentence(items: Sequence[Labelled]) -> str:
     """How many replies were labelled again when the reading rules changed, and how many labels moved."""
-    again = [item for item in items if item.old is not None]
+    again = [item for item in items if item.rules_2 is not None]
     if not again:
         return ""
-    moved = sum(not agree(item.label.reading(), item.old_label().reading()) for item in again)
+    moved = sum(not agree(item.label.reading(), item.label_by_rules(2).reading()) for item in again)
     return (
         f" When the reading rules changed (prompts version 2), {len(again)} replies were labelled again, twice, by a"
-        f" language model; {moved} labels moved. Tables use the new labels and give the old ones beside them."
+        f" language model; {moved} labels moved, none of them because of a rule. Tables use the labels by the old"
+        " rules, on which the adapter was trained, and give the new ones beside them."
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -28,6 +28,17 @@ class Given(Record, frozen=True):
         return Ranged(self.interval or Interval(), self.relative or Interval(), by=ReadBy.JUDGE)
 
 
+class GivenAgain(Record, frozen=True, kw_only=True):
+    """The labels under the rules of version 2, for replies that they might touch. Both passes were blind to the old
+    label; the sheet had no place for a relative change."""
+
+    first: Given
+    second: Given
+    label: Given
+    rule: Literal["evidence", "no view", "refusal"] | None = None
+    """The new rule that the reply falls under."""
+
+
 class Labelled(Record, frozen=True, kw_only=True):
     """One reply of `replies.jsonl`. `first` and `second` were given independently; `label` is the settled one."""
 
@@ -43,15 +54,12 @@ class Labelled(Record, frozen=True, kw_only=True):
     label: Given
     half: Literal["tuning", "test", "rules"]
     """`rules`: a later sample of replies that the judge `rules` of scoring version 1 read."""
-    rules: int = 1
-    """The version of the reading rules that the label follows."""
-    old: dict[str, Any] | None = None
-    """The label under the rules before, where the reply was labelled again: a label, or all three of them."""
+    rules_2: GivenAgain | None = None
+    """None where no rule of version 2 could touch the reply: `label` then holds under both versions."""
 
-    def old_label(self) -> Given:
-        """The label under the rules before; the label itself where there is no other."""
-        old = None if self.old is None else self.old.get("label", self.old)
-        return self.label if old is None else msgspec.convert(old, Given)
+    def label_by_rules(self, version: int) -> Given:
+        """The settled label under the rules of the first or second version of the letter prompts."""
+        return self.rules_2.label if version >= 2 and self.rules_2 is not None else self.label
 
 
 def labelled() -> tuple[Labelled, ...]:

@@ -22,7 +22,6 @@ from unmask.records import (
     Kind,
     Letter,
     Message,
-    Method,
     Record,
     Sampling,
     Scenario,
@@ -143,7 +142,7 @@ def _figure_request(item: Figured) -> tuple[Message, ...]:
         direct=item.asked,
     )
     slot = DIRECT if item.direct else PRESSURED
-    return letters.request(Method.INTERVAL, scenario, slot, (item.text,), sampling=COLD).messages
+    return letters.request_figure(scenario, slot, (item.text,), sampling=COLD).messages
 
 
 def _object(label: Interval) -> str:

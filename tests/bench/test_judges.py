@@ -9,7 +9,7 @@ import msgspec
 from bench.judges.__main__ import goals, kinds, relabelled_rows, within
 from bench.judges.agreement import agree
 from bench.judges.fit import agreeing, fit
-from bench.judges.labelled import Given, labelled, scenarios
+from bench.judges.labelled import Given, GivenAgain, labelled, scenarios
 from bench.judges.material import Figured, Picked, items, lessons
 from unmask.data.load import load
 from unmask.judges import choose, pick, verbatim
@@ -88,11 +88,12 @@ def test_a_goal_is_met_by_its_lower_bound_only():
 def test_a_reply_labelled_again_counts_under_both_rules():
     """By the new label in the table, and by the old one beside it."""
     item = next(item for item in REPLIES if item.label.letter is Letter.C)
-    again = msgspec.structs.replace(item, rules=2, old={"letter": "C"}, label=Given(letter=Letter.A))
+    new_label = Given(letter=Letter.A)
+    given = GivenAgain(first=new_label, second=new_label, label=new_label)
+    again = msgspec.structs.replace(item, rules_2=given, label=Given(letter=Letter.C))
     new, old = relabelled_rows([again], {item.id: Lettered(Letter.A, by="judge")})
     assert "(1 of 1)" in new.split("|")[3]
     assert "(0 of 1)" in old.split("|")[3]
-    assert msgspec.structs.replace(again, old={"label": {"letter": "D"}}).old_label().letter is Letter.D
 
 
 def test_a_pass_is_compared_with_itself_on_replies_that_come_twice():
