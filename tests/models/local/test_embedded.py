@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -296,8 +297,9 @@ class Stuck:
 
 def test_closing_does_not_wait_for_ever_for_an_engine_that_hears_nothing(weights, monkeypatch):
     """After Ctrl-C nobody needs the answer. The engine is left to itself."""
-    engine = Stuck()
+    engine, ended = Stuck(), []
     monkeypatch.setattr(embedded, "PATIENCE", 0.2)
+    monkeypatch.setattr(embedded.atexit, "register", ended.append)
 
     async def run() -> None:
         model = open_embedded("smollm2-135m", setup=SMALL)
@@ -311,6 +313,35 @@ def test_closing_does_not_wait_for_ever_for_an_engine_that_hears_nothing(weights
         assert await asyncio.to_thread(engine.ended.wait, 60)
 
     asyncio.run(asyncio.wait_for(run(), 120))
+    assert ended == [embedded._end_by_signal]
+
+
+LEFT_BEHIND = """
+import asyncio
+from unmask.models.local import embedded
+from unmask.records import Message, Request, Sampling
+
+embedded.PATIENCE = 0.0
+question = Request((Message("user", "Tell me a very long story. " * 200),), sampling=Sampling(max_tokens=500))
+
+async def run():
+    model = embedded.open_embedded("smollm2-135m")
+    await model.complete(Request((Message("user", "Hi"),), sampling=Sampling(max_tokens=2)))
+    answers = [asyncio.create_task(model.complete(question)) for _ in range(4)]
+    await asyncio.sleep(0.5)
+    for answer in answers:
+        answer.cancel()
+    await model.close()
+
+asyncio.run(run())
+print("over", flush=True)
+"""
+
+
+def test_a_process_that_leaves_an_engine_at_work_ends_as_an_interrupted_one_and_does_not_crash(weights):
+    done = subprocess.run([sys.executable, "-c", LEFT_BEHIND], capture_output=True, text=True, check=False)
+    assert done.stdout == "over\n", done.stderr
+    assert done.returncode == -signal.SIGINT, done.stderr
 
 
 # --- files that are almost right --------------------------------------------------------------------------

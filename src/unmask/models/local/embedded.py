@@ -7,9 +7,11 @@ batching. The defaults of `Setup` are measured by bench/embedded.py; docs/embedd
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import atexit
 import hashlib
 import os
+import signal
+import sys
 import threading
 import time
 import weakref
@@ -37,8 +39,7 @@ from unmask.records import Completion, Request
 
 MAX_THREADS = 8
 PATIENCE = 20.0
-"""Seconds that closing a model waits for an engine to hear that it should stop: it does after a batch. A process that
-ends while an engine computes may crash at its end."""
+"""Seconds that closing a model waits for an engine to hear that it should stop: it does after a batch."""
 
 
 def count_cores() -> int:
@@ -106,6 +107,15 @@ _RUNNING: weakref.WeakValueDictionary[tuple[Path, Setup, Path | None], _RunningE
 """Engines in use, so that a subject and a judge of the same file share its weights."""
 
 
+def _end_by_signal() -> None:
+    """End this process as an interrupted one ends. An engine that still works would crash while Python takes itself
+    apart, and all that was answered is on disk by now."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
 class Embedded:
     """A GGUF model in this process. Meets the Model protocol; at most `setup.slots` answers are written at a time."""
 
@@ -157,8 +167,10 @@ class Embedded:
         """Stops what is being written, then frees the weights. An engine that does not hear of it is left to itself
         after `PATIENCE` seconds."""
         self._closed.set()
-        with contextlib.suppress(TimeoutError):
+        try:
             await asyncio.wait_for(run_in_daemon(self._free), PATIENCE)
+        except TimeoutError:
+            atexit.register(_end_by_signal)
 
     def _free(self) -> None:
         self._pool.drop()
