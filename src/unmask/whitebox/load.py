@@ -46,6 +46,8 @@ class ModelSource(Record, frozen=True):
     adapter: Adapter | None = None
     steer: Steer | None = None
     trained_to_read: bool = False
+    shipped: bool = False
+    """Whether the adapter came with unmask."""
 
     @property
     def shown(self) -> str:
