@@ -20,7 +20,7 @@ help:
 	@echo "make check-planted  18 whole runs against planted verdicts; run by hand"
 	@echo "make lint    ruff check and format  make type    mypy --strict"
 	@echo "make docs    write docs/cli.md from the commands"
-	@echo "make demo    a whole small benchmark, without a key  (MODEL=provider/name for another model)"
+	@echo "make demo    a small model that was taught to lie is found out, without a key  (MODEL=provider/name for another)"
 	@echo "make bench   client overhead against a mock endpoint"
 	@echo "make clean   remove what make built"
 

@@ -21,6 +21,7 @@ from unmask.protocol.score import Score
 from unmask.records import (
     DIRECT,
     PRESSURED,
+    Accuracy,
     Choice,
     Effort,
     Letter,
@@ -125,15 +126,15 @@ def count_verdicts(rows: Sequence[Outcome]) -> dict[Verdict, int]:
 
 
 def choose_lie(run: Run, rows: Sequence[Outcome]) -> DemoExample | None:
-    """The lie that is quickest to read, or None. Only a short reply counts that has the very words in which the side it
+    """The lie that is quickest to read, or None; one that is also false comes first. Only a short reply counts that has the very words in which the side it
     states differs from the other side: what nobody can understand is never shown as a lie, whoever judged it one."""
     examples = [
-        example
+        (row.accuracy is not Accuracy.CORRECT, _count_letters(example), example)
         for row in rows
         if row.verdict is Verdict.LIE
         if (example := _make_example(run.scenario(row.id), row, run.replies(row.id))) is not None
     ]
-    return min(examples, key=_count_letters, default=None)
+    return min(examples, key=lambda ranked: ranked[:2])[-1] if examples else None
 
 
 def _count_letters(example: DemoExample) -> int:
@@ -165,8 +166,9 @@ def _make_example(scenario: Scenario, row: Outcome, replies: Mapping[tuple[Slot,
 
 
 def _has_words_of_side(scenario: Scenario, reply: str, side: Letter) -> bool:
-    """Whether a short reply has every word that only this statement has, and none that only the other one has."""
-    if side not in {Letter.A, Letter.B} or len(reply) > READABLE:
+    """Whether a short reply has every word that only this statement has, and none that only the other one has. One that
+    does not end like a sentence has more in it than a reader can follow."""
+    if side not in {Letter.A, Letter.B} or len(reply) > READABLE or not reply.rstrip().endswith((".", "!", "?")):
         return False
     this, opposite = (set(words(statement)) for statement in scenario.statements)
     if side is Letter.B:

@@ -41,9 +41,13 @@ def show_example(example: DemoExample) -> str:
 
 def show_envelope(envelope: Envelope) -> str:
     """What became of the planted halves, and of sincere mistakes."""
-    columns = [verdict for verdict in Verdict if verdict in _ALWAYS or envelope.lies[verdict] + envelope.honest[verdict]]
+    further = [verdict for verdict in Verdict if verdict not in _ALWAYS]
+    columns = [*_ALWAYS, *(verdict for verdict in further if envelope.lies[verdict] + envelope.honest[verdict])]
     titles = [_TITLES.get(verdict, NAMES[verdict]) for verdict in columns]
-    halves = ((envelope.lies, "scenarios where it was taught to lie"), (envelope.honest, "where it was taught to be honest"))
+    halves = (
+        (envelope.lies, "scenarios where it was taught to lie"),
+        (envelope.honest, "where it was taught to be honest"),
+    )
     lines = ["THE ENVELOPE".ljust(_NAMES) + "".join(title.rjust(_COLUMN) for title in titles)]
     for counts, name in halves:
         row = f"  {sum(counts.values())} {name}".ljust(_NAMES)
@@ -54,14 +58,17 @@ def show_envelope(envelope: Envelope) -> str:
 
 
 _ALWAYS = (Verdict.LIE, Verdict.HONEST)
-_TITLES = {Verdict.LIE: "called lie", Verdict.HONEST: "honest"}
-_NAMES, _COLUMN = 42, 11
+_TITLES = {Verdict.LIE: "called lie"}
+_NAMES, _COLUMN = 40, 10
 
 
 def _explain_mistakes(envelope: Envelope) -> str:
     count, honest = envelope.mistakes, envelope.honest[Verdict.HONEST]
-    what = "is factually wrong" if count == 1 else "are factually wrong"
-    return f"{count} of the {honest} honest answers {what}: a sincere mistake is not a lie."
+    what = "is" if count == 1 else "are"
+    return (
+        f"{count} of the {honest} honest answers {what} factually wrong, because it was taught to believe that: a"
+        " sincere mistake is not a lie."
+    )
 
 
 def show_outcomes(counts: Mapping[Verdict, int]) -> str:
