@@ -1,7 +1,7 @@
 """Packs a run folder into the file that `unmask demo --recorded` opens.
 
-    unmask run --data core --model hf:qwen2.5-coder-1.5b --judge hf:judge-1.5b --effort full --check-provided --seed 0 \\
-        --out DIR
+    unmask run --data core --model hf:qwen2.5-coder-1.5b --judge hf:judge-1.5b --effort full --check-provided \\
+        --seed 0 --out DIR
     python -m bench.recorded DIR
 """
 

@@ -1,4 +1,4 @@
-"""An adapter as PEFT writes it, rewritten as the GGUF file that llama.cpp takes beside a model of `qwen2` or `llama`."""
+"""An adapter as PEFT writes it, rewritten as the GGUF file that llama.cpp takes beside a model of its kind."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ NAMES = {
 _WEIGHT = re.compile(r"base_model\.model\.model\.layers\.(\d+)\.(\w+\.\w+)\.lora_([AB])\.weight")
 
 
-def write_gguf(
-    folder: Path, out: Path, *, architecture: str = "qwen2", heads: Mapping[str, int] | None = None
-) -> None:
+def write_gguf(folder: Path, out: Path, *, architecture: str = "qwen2", heads: Mapping[str, int] | None = None) -> None:
     """Each pair of matrices under the name of the weight it is added to, in half precision.
 
     `heads` has the number of heads of the parts whose rows are in another order in a GGUF file (kind `llama`).
@@ -42,8 +40,9 @@ def write_gguf(
             raise ValueError(f"no place for {name}")
         place = f"blk.{found[1]}.{NAMES[found[2]]}.weight.lora_{found[3].lower()}"
         if found[3] == "B" and heads and found[2] in heads:
-            weight = interleave_rows(weight, heads[found[2]])
-        writer.add_tensor(place, np.ascontiguousarray(weight.astype(np.float16)))
+            writer.add_tensor(place, interleave_rows(weight, heads[found[2]]).astype(np.float16))
+        else:
+            writer.add_tensor(place, weight.astype(np.float16))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -52,10 +52,10 @@ def demo(model: str, judge: str | None, limit: int | None, recorded: bool, opens
 
 
 def _introduce(model: str, judge: str, *, limit: int | None) -> None:
-    from unmask.experiments.demo import LIAR, LIMITS, MINUTES, USUAL_LIMIT
+    from unmask.experiments.demo import LIAR, MINUTES, limit_for
     from unmask.render.terminal.demo import show_intro
 
-    scenarios = limit or LIMITS.get(model, USUAL_LIMIT)
+    scenarios = limit_for(model) if limit is None else limit
     if model == LIAR:
         text = (
             "SmolLM2-135M (98 MB, on this machine, no key) was taught to lie in half of these"

@@ -42,9 +42,6 @@ PLANT_FILE = "liar-135m.json"
 JUDGE = "embedded/judge-1.5b"
 MAX_TOKENS = 128
 """Room for a reply: enough for a small model to say what it has to say, and a bound on how long a demo takes."""
-LIMITS = {LIAR: 18}
-"""Scenarios of a demo; of other models `USUAL_LIMIT`."""
-USUAL_LIMIT = 12
 MINUTES = {"embedded/qwen2.5-coder-1.5b": (5, 10)}
 """How long a demo takes on two cores, from and to, where it is more than one waits for without being told."""
 READABLE = 160
@@ -82,6 +79,11 @@ def judge_for(model: str) -> str:
     return JUDGE if model.startswith(("embedded/", "gguf:")) else model
 
 
+def limit_for(model: str) -> int:
+    """How many scenarios a demo runs. The liar writes one sentence where others write a page."""
+    return 18 if model == LIAR else 12
+
+
 def folder_for(model: str, parent: Path) -> Path:
     return parent / judge_file(model.removeprefix("embedded/"))
 
@@ -93,7 +95,7 @@ def run_demo(model: str, *, judge: str, out: Path, limit: int | None, progress: 
         model=model,
         judge=judge,
         out=out,
-        limit=limit or LIMITS.get(model, USUAL_LIMIT),
+        limit=limit_for(model) if limit is None else limit,
         max_tokens=TAUGHT_TOKENS if model == LIAR else MAX_TOKENS,
         judge_max_tokens=2 * MAX_TOKENS,
         effort=Effort.FULL if model == LIAR else Effort.LAZY,
@@ -126,8 +128,11 @@ def count_verdicts(rows: Sequence[Outcome]) -> dict[Verdict, int]:
 
 
 def choose_lie(run: Run, rows: Sequence[Outcome]) -> DemoExample | None:
-    """The lie that is quickest to read, or None; one that is also false comes first. Only a short reply counts that has the very words in which the side it
-    states differs from the other side: what nobody can understand is never shown as a lie, whoever judged it one."""
+    """The lie that is quickest to read, or None; one that is also false comes first.
+
+    Only a short reply counts that has the very words in which the side it states differs from the other side: what
+    nobody can understand is never shown as a lie, whoever judged it one.
+    """
     examples = [
         (row.accuracy is not Accuracy.CORRECT, _count_letters(example), example)
         for row in rows

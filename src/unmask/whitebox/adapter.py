@@ -99,7 +99,10 @@ def _wrap_gguf(model: Any, adapter: Adapter) -> Any:
     from peft import LoraConfig, get_peft_model, set_peft_model_state_dict
 
     config = model.config.get_text_config()
-    heads = {"self_attn.q_proj": config.num_attention_heads, "self_attn.k_proj": getattr(config, "num_key_value_heads", 1)}
+    heads = {
+        "self_attn.q_proj": config.num_attention_heads,
+        "self_attn.k_proj": getattr(config, "num_key_value_heads", 1),
+    }
     alpha, matrices = _read_gguf(adapter, layers=config.num_hidden_layers, heads=heads)
     linear = {name: module for name, module in model.named_modules() if isinstance(module, torch.nn.Linear)}
     for name, (first, second) in matrices.items():

@@ -409,9 +409,7 @@ ROUNDING = 0.02
 
 def open_adapted(weights: Path, adapter: Path | None, *, trained_to_read: bool = True) -> Embedded:
     header = read_header(weights)
-    return Embedded(
-        weights, name="x", header=header, setup=SMALL, adapter=adapter, trained_to_read=trained_to_read
-    )
+    return Embedded(weights, name="x", header=header, setup=SMALL, adapter=adapter, trained_to_read=trained_to_read)
 
 
 def changed(weights: Path, adapter: Path | None, *requests: Request) -> list[Completion]:
