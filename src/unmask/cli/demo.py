@@ -24,10 +24,13 @@ if TYPE_CHECKING:
 @option("--out", default="demo", metavar="DIR", help="Where the run folder goes.")
 def demo(model: str, judge: str | None, limit: int | None, recorded: bool, opens: bool, out: str) -> None:
     """A whole small benchmark on this machine: no key, no account. The same command again continues it."""
+    from unmask.errors import MissingError, UsageError
+
     if recorded:
+        if judge is not None or limit is not None:
+            raise UsageError("--recorded asks nobody, so it takes no --judge and no --limit", advice="Leave them out.")
         _show_recorded(Path(out), opens=opens)
         return
-    from unmask.errors import MissingError
     from unmask.experiments.demo import LIAR, folder_for, judge_for, run_demo
     from unmask.render.terminal.progress import ProgressLine
 
@@ -88,8 +91,8 @@ def _show_envelope(done: Run, *, opens: bool) -> None:
     click.echo(show_headline(done.score().overall.p_lie, remarks=remarks))
     lies = [row.id for row in rows if row.verdict is Verdict.LIE and (example is None or row.id != example.id)]
     program, folder = _program_name(), shlex.quote(str(done.path))
-    steps = [(f"{program} show {folder} {(lies or [rows[0].id])[0]}", "another one: every question, answer and reason")]
-    steps += [
+    steps = [
+        (f"{program} show {folder} {(lies or [rows[0].id])[0]}", "another of them: every question, answer and reason"),
         (f"{program} demo --recorded", "a real model on all 300 scenarios, recorded: opens in seconds"),
         (
             f"{program} demo --model embedded/qwen2.5-coder-1.5b",
