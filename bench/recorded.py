@@ -16,8 +16,8 @@ from unmask.experiments import recorded
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    given = parser.parse_args()
-    packed = recorded.pack_run(given.folder)
+    arguments = parser.parse_args()
+    packed = recorded.pack_run(arguments.folder)
     target = Path(recorded.__file__).with_name(recorded.FILE)
     target.write_bytes(packed)
     print(f"{target.name}: {len(packed):,} bytes")

@@ -22,10 +22,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="what `unmask organism --out` wrote")
     parser.add_argument("out", type=Path)
-    given = parser.parse_args()
-    write_gguf(given.folder / "adapter", given.out, architecture="llama", heads=HEADS)
-    content = given.out.read_bytes()
-    print(f"{given.out}: {len(content):,} bytes, sha256 {hashlib.sha256(content).hexdigest()}")
+    arguments = parser.parse_args()
+    write_gguf(arguments.folder / "adapter", arguments.out, architecture="llama", heads=HEADS)
+    content = arguments.out.read_bytes()
+    print(f"{arguments.out}: {len(content):,} bytes, sha256 {hashlib.sha256(content).hexdigest()}")
 
 
 if __name__ == "__main__":

@@ -25,6 +25,6 @@ def test_rows_of_a_head_are_interleaved_for_llama_cpp_and_put_back_for_transform
 def test_the_docs_name_the_adapter_that_ships_by_its_hash():
     """So does a run, which records a treatment by its content."""
     content = adapter_of(LIAR).read_bytes()
-    said = (ROOT / "docs" / "embedded.md").read_text(encoding="utf-8")
-    assert hashlib.sha256(content).hexdigest() in said
-    assert f"{len(content):,} bytes" in said
+    page = (ROOT / "docs" / "embedded.md").read_text(encoding="utf-8")
+    assert hashlib.sha256(content).hexdigest() in page
+    assert f"{len(content):,} bytes" in page

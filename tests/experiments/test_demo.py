@@ -13,7 +13,7 @@ import unmask
 from tests.golden_files import check_golden
 from unmask.cli import demo as command
 from unmask.data.load import load
-from unmask.errors import MixedRunError
+from unmask.errors import MixedRunError, UsageError
 from unmask.experiments import demo, recorded
 from unmask.experiments.demo import LIAR, choose_lie, judge_for, load_plant, open_envelope, run_demo
 from unmask.experiments.plant import draw_plant, lessons
@@ -134,10 +134,16 @@ def test_the_screen_of_the_recorded_run(tmp_path, monkeypatch):
 
 
 def test_a_slow_model_says_its_minutes_before_it_starts(tmp_path, monkeypatch):
-    said = []
-    monkeypatch.setattr(command.click, "echo", lambda text="", **_: said.append(str(text)))
+    printed = []
+    monkeypatch.setattr(command.click, "echo", lambda text="", **_: printed.append(str(text)))
     command._introduce("embedded/qwen2.5-coder-1.5b", "embedded/judge-1.5b", limit=None)
-    assert "minutes" in said[0]
+    assert "minutes" in printed[0]
+
+
+def test_a_recording_takes_no_limit(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="asks nobody"):
+        CliRunner().invoke(command.demo, ["--recorded", "--limit", "3"], catch_exceptions=False)
 
 
 # --- recorded ---------------------------------------------------------------------------------------------
