@@ -17,6 +17,9 @@ import sys
 sys.path[:0] = sys.argv[1:]  # the installed wheel, then what it depends on; without `site` no editable install is seen
 import unmask
 assert unmask.__file__.startswith(sys.argv[1]), unmask.__file__
+from pathlib import Path
+from unmask.experiments.demo import load_plant
+from unmask.experiments.recorded import open_recorded
 from unmask.analysis.published.values import published_values, training_compute
 from unmask.data.bundled import bundled_sets
 from unmask.data.load import load
@@ -30,6 +33,8 @@ from unmask.whitebox.fluency import read_neutral_passages
 assert published_values() and training_compute() and load_fitted_bias() and load_facts() and read_neutral_passages()
 assert [len(load(name).scenarios) for name in sorted(bundled_sets())] == [300, 12]
 assert adapter_of(find_entry("judge-1.5b")).stat().st_size > 9_000_000
+assert adapter_of(find_entry("liar-135m")).stat().st_size > 3_000_000
+assert len(load_plant().planted) == 300 and len(open_recorded(Path(sys.argv[1]).parent / "recorded").scenarios) == 300
 assert all(page._read_template(name) for name in ("report.css", "report.js", "report.html", "parts.html"))
 assert prompts_hash(Style.PICKS) == FIRST_HASHES[Style.PICKS]
 print(prompts_hash())

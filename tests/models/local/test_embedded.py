@@ -438,8 +438,13 @@ ROUNDING = 0.02
 """How far a probability moves when the engine splits a prompt into other batches, as it does on a busy machine."""
 
 
+def open_adapted(weights: Path, adapter: Path | None, *, trained_to_read: bool = True) -> Embedded:
+    header = read_header(weights)
+    return Embedded(weights, name="x", header=header, setup=SMALL, adapter=adapter, trained_to_read=trained_to_read)
+
+
 def changed(weights: Path, adapter: Path | None, *requests: Request) -> list[Completion]:
-    opened = Embedded(weights, name="x", header=read_header(weights), setup=SMALL, adapter=adapter)
+    opened = open_adapted(weights, adapter)
     try:
         return [one(opened, request) for request in requests]
     finally:
@@ -473,7 +478,7 @@ def test_an_adapter_that_adds_nothing_changes_nothing(weights, tmp_path):
 
 def test_the_adapter_is_named_by_its_content(weights, pushed):
     """So that a run is not continued with another one."""
-    opened = Embedded(weights, name="x", header=read_header(weights), setup=SMALL, adapter=pushed)
+    opened = open_adapted(weights, pushed)
     (found,) = opened.treatments
     assert (found.kind, found.path, len(found.hash)) == ("adapter", "pushed.gguf", 16)
     asyncio.run(opened.close())
@@ -485,8 +490,17 @@ def test_an_adapter_of_another_model_is_refused(weights, tmp_path):
         changed(weights, strange, PICK)
 
 
+def test_an_adapter_that_was_not_trained_to_read_changes_every_answer(weights, pushed):
+    """The liar of the demo lies in its own words."""
+    (free,) = changed(weights, None, FREE)
+    opened = open_adapted(weights, pushed, trained_to_read=False)
+    assert one(opened, FREE).choices[0].text != free.choices[0].text
+    assert style_of(opened) is Style.CHOOSE
+    asyncio.run(opened.close())
+
+
 def test_only_a_model_with_an_adapter_was_trained_to_read(weights, model, pushed):
-    opened = Embedded(weights, name="x", header=read_header(weights), setup=SMALL, adapter=pushed)
+    opened = open_adapted(weights, pushed)
     assert (opened.capabilities.trained_to_read, model.capabilities.trained_to_read) == (True, False)
     assert (style_of(opened), style_of(model)) == (Style.PICKS, Style.CHOOSE)
     asyncio.run(opened.close())
