@@ -22,7 +22,7 @@ help:
 	@echo "make lint    ruff check and format  make type    mypy --strict"
 	@echo "make docs    write docs/cli.md from the commands"
 	@echo "make site    make the documentation a site, build/site/index.html; a broken link fails it"
-	@echo "make demo    a whole small benchmark, without a key  (MODEL=provider/name for another model)"
+	@echo "make demo    a small model that was taught to lie is found out, without a key  (MODEL=provider/name for another)"
 	@echo "make bench   client overhead against a mock endpoint"
 	@echo "make clean   remove what make built"
 

@@ -6,7 +6,9 @@ import inspect
 import json
 import os
 import re
+import shlex
 import shutil
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -15,6 +17,7 @@ import unmask
 from tests.golden_files import FOLDER, check_golden
 from tests.golden_runs import DATA, RUNS, mixed
 from unmask.cli.main import run_command_line
+from unmask.errors import MixedRunError
 
 
 @pytest.fixture
@@ -32,6 +35,17 @@ def check(name, record):
     if os.environ.get("UNMASK_UPDATE_GOLDEN"):
         check_golden(name, json.dumps(said) + "\n")
     assert among(json.loads((FOLDER / name).read_text("utf-8")), json.loads(json.dumps(said))) == []
+
+
+def check_numbers(name, record):
+    """The same but for what says who read it, and how often a judge was asked."""
+    before, now = json.loads((FOLDER / name).read_text("utf-8")), json.loads(json.dumps(msgspec.to_builtins(record)))
+    assert among({key: value for key, value in before.items() if key not in {"run", "calls", "tokens"}}, now) == []
+
+
+def read_files(run):
+    """Every file of a run but its lock."""
+    return {path: path.read_bytes() for path in Path(run).rglob("*") if path.is_file() and path.name != "lock"}
 
 
 def among(old, new, where=""):
@@ -58,14 +72,37 @@ def test_a_run_read_by_letters_scores_as_before(letters, judge):
     check(f"runs/letters.{judge}.json", score(letters, judge))
 
 
-def test_a_run_read_by_letters_continues(letters):
-    """The torn request is asked again, the learnt polarity is known, and nothing else is asked."""
-    subject = mixed()
-    settings = {"data": DATA.name, "model": subject, "takes": 10, "judge": "scripted/judge", "judge_name": "first"}
-    done = unmask.run(**settings, out=letters)
-    assert subject.calls == 1
+def test_a_run_read_by_the_first_letter_prompts_goes_on_under_another_name(letters):
+    """One line says that they changed and gives the command; nothing is asked, and nothing of the run is touched."""
+    subject, before = mixed(), read_files(letters)
+    settings = {"data": DATA.name, "model": subject, "takes": 10, "judge": "scripted/judge"}
+    with pytest.raises(MixedRunError) as refused:
+        unmask.run(**settings, judge_name="first", out=letters)
+    said, advice = str(refused.value), refused.value.advice
+    assert (said.count("\n"), advice) == (0, None)
+    assert said.startswith("the judge prompts have changed since first read this run;")
+    assert "unmask run --data" in said
+    assert "--judge-name first-2" in said
+    assert subject.calls == 0
+    assert read_files(letters) == before
+
+    done = unmask.run(**settings, judge_name="first-2", out=letters)
+    assert subject.calls == 1  # the torn request
     assert all(str(outcome.verdict) != "unjudged" for outcome in done.rows())
-    check("runs/letters.continued.json", score(letters, "first"))
+    check_numbers("runs/letters.continued.json", score(letters, "first-2"))
+    kept = Path(letters) / "readings" / "first.jsonl"
+    assert kept.read_bytes() == before[kept]
+
+
+def test_a_judge_of_the_first_letter_prompts_is_asked_again_by_the_command_that_is_named(letters, capsys):
+    """`unmask judge` says it in one line too, and the line it gives works."""
+    assert run_command_line(["judge", letters, "--judge", "scripted/judge", "--judge-name", "second", "--quiet"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    command = line.partition("under another name: ")[2]
+    assert command.startswith("unmask judge letters --judge scripted/judge --judge-name second-2")
+    assert run_command_line([*shlex.split(command)[1:], "--quiet"]) in {0, 3}
+    before, now = (msgspec.to_builtins(score(letters, judge))["overall"] for judge in ("second", "second-2"))
+    assert now == before
 
 
 def test_labels_of_two_people_still_count(letters):
@@ -125,8 +162,17 @@ def test_public_signatures():
     check_golden("public_names.txt", re.sub(r" at 0x\w+", "", "\n".join(lines)) + "\n")
 
 
-def test_prompts_of_judges_are_byte_for_byte_those_that_runs_were_read_with():
-    """The hash covers names and contents; another hash would refuse every run in the world."""
-    from unmask.judges.letters import prompts_hash
+@pytest.mark.parametrize(
+    ("style", "name"),
+    [
+        ("letters", "b847133481cdce8aad1e"),
+        ("entailment", "a3eaf0be9365e2e98b23"),
+        ("picks", "07378e407f874313ca49"),
+    ],
+)
+def test_prompts_of_judges_are_byte_for_byte_those_that_runs_were_read_with(style, name):
+    """The hash covers names and contents; another hash would refuse every run of such judges in the world."""
+    from unmask.judges.base import Style
+    from unmask.judges.wording import prompts_hash
 
-    assert prompts_hash() == "4ea9f9a9754562f7026e"
+    assert prompts_hash(Style(style)) == name

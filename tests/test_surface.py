@@ -37,6 +37,7 @@ NAMES = {
     "agree",
     "board",
     "compare",
+    "equivalence",
     "figure",
     "gate",
     "judge",

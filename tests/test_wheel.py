@@ -9,17 +9,23 @@ from pathlib import Path
 
 import pytest
 
+from unmask.judges.wording import prompts_hash
+
 ROOT = Path(__file__).resolve().parent.parent
 OPENING = """
 import sys
 sys.path[:0] = sys.argv[1:]  # the installed wheel, then what it depends on; without `site` no editable install is seen
 import unmask
 assert unmask.__file__.startswith(sys.argv[1]), unmask.__file__
+from pathlib import Path
+from unmask.experiments.demo import load_plant
+from unmask.experiments.recorded import open_recorded
 from unmask.analysis.published.values import published_values, training_compute
 from unmask.data.bundled import bundled_sets
 from unmask.data.load import load
 from unmask.judges.choose import load_fitted_bias
-from unmask.judges.letters import prompts_hash
+from unmask.judges.base import Style
+from unmask.judges.wording import FIRST_HASHES, prompts_hash
 from unmask.models.local.catalogue import adapter_of, find_entry
 from unmask.render.html import page
 from unmask.whitebox.contrast import load_facts
@@ -27,7 +33,10 @@ from unmask.whitebox.fluency import read_neutral_passages
 assert published_values() and training_compute() and load_fitted_bias() and load_facts() and read_neutral_passages()
 assert [len(load(name).scenarios) for name in sorted(bundled_sets())] == [300, 12]
 assert adapter_of(find_entry("judge-1.5b")).stat().st_size > 9_000_000
+assert adapter_of(find_entry("liar-135m")).stat().st_size > 3_000_000
+assert len(load_plant().planted) == 300 and len(open_recorded(Path(sys.argv[1]).parent / "recorded").scenarios) == 300
 assert all(page._read_template(name) for name in ("report.css", "report.js", "report.html", "parts.html"))
+assert prompts_hash(Style.PICKS) == FIRST_HASHES[Style.PICKS]
 print(prompts_hash())
 """
 
@@ -58,4 +67,4 @@ def test_the_program_opens_its_data_files_from_the_wheel(installed):
     libraries = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
     program = [sys.executable, "-S", "-I", "-c", OPENING, str(installed), *libraries]
     done = subprocess.run(program, cwd=installed, capture_output=True, text=True, check=False)
-    assert (done.stderr, done.stdout) == ("", "4ea9f9a9754562f7026e\n")
+    assert (done.stderr, done.stdout) == ("", prompts_hash() + "\n")

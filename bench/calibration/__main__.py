@@ -8,7 +8,19 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 
-from bench.calibration import comparisons, dead, decisions, judges, labellers, looks, page, rates, unread, whole
+from bench.calibration import (
+    comparisons,
+    dead,
+    decisions,
+    equivalence,
+    judges,
+    labellers,
+    looks,
+    page,
+    rates,
+    unread,
+    whole,
+)
 from bench.calibration.found import Finding, Setting, measured
 from unmask import __version__
 
@@ -24,6 +36,7 @@ def settings() -> list[Setting]:
         *decisions.settings(),
         *whole.settings(),
         *dead.settings(),
+        *equivalence.settings(),
     ]
 
 

@@ -29,6 +29,8 @@ class Kind(StrEnum):
     ONE_LOOK = "passes at one look"
     HISTORIES = "histories that ever pass"
     POWER = "histories that pass in time"
+    PLANNED = "planned for 80 %"
+    """How often something is shown with as many scenarios as were planned for it."""
     CALLS = "share of the calls"
     SHARE = "share of runs, for comparison"
     """How often something happens, without a goal."""
@@ -95,6 +97,8 @@ class Finding(NamedTuple):
                 return self.value <= 0.05
             case Kind.POWER:
                 return self.value >= 0.8
+            case Kind.PLANNED:
+                return self.value >= 0.78
             case Kind.CALLS:
                 return self.value < 0.6
             case Kind.REFERENCE | Kind.SHARE:
@@ -126,7 +130,8 @@ def measured(setting: Setting, *, runs: int, seed: int) -> Iterator[Finding]:
 
 def _finding(setting: str, what: str, kind: Kind, values: Sequence[float]) -> Finding:
     count, mean = len(values), float(np.mean(values))
-    if kind in {Kind.BIAS, Kind.SMALL_BIAS, Kind.REFERENCE, Kind.ONE_LOOK, Kind.CALLS}:
+    shares = not set(values) <= {0.0, 1.0}  # of several draws in each run
+    if shares or kind in {Kind.BIAS, Kind.SMALL_BIAS, Kind.REFERENCE, Kind.ONE_LOOK, Kind.CALLS}:
         half = 1.96 * float(np.std(values)) / sqrt(count)
         return Finding(setting, what, kind, mean, mean - half, mean + half, count)
     low, high = wilson_interval(sum(values), count)

@@ -22,6 +22,7 @@ GOALS = {
     Kind.ONE_LOOK: "at most 2.5 %",
     Kind.HISTORIES: "at most 5 %",
     Kind.POWER: "at least 80 %",
+    Kind.PLANNED: "at least 78 %",
     Kind.CALLS: "below 60 %",
     Kind.SHARE: "",
     Kind.REFERENCE: "",

@@ -1,10 +1,14 @@
-"""How well judges read: each judge against the maintainers' labels, per archetype.
+"""How well judges read: each judge against labels that language models gave, per archetype.
 
     python -m bench.judges --judge verbatim                                    # the test half
     python -m bench.judges --judge embedded/qwen2.5-coder-1.5b --half tuning
-    python -m bench.judges --write docs/judges.md --judge verbatim --judge embedded/qwen2.5-coder-1.5b
+    python -m bench.judges --judge hf:judge-1.5b --again                       # asks the model, on a GPU
+    python -m bench.judges --write docs/judges.md --judge verbatim --judge hf:judge-1.5b
 
-A judge that is already on file in a folder given with `--runs` is not asked again.
+What a judge read is kept in `bench/judges/readings/`. It is asked anew with `--again`, and where a reply is missing.
+`--runs` keeps the run folder besides, and continues what it holds. Every share has its 95 % interval, and a goal counts
+as met where the lower bound reaches it. The page also has what `bench.judges.tags`, `bench.judges.shift` and
+`bench.judges.verdicts` print.
 """
 
 from __future__ import annotations
@@ -17,46 +21,22 @@ from pathlib import Path
 
 import msgspec
 
+from bench.judges.agreement import agree, name_of
 from bench.judges.labelled import Labelled, labelled
 from bench.judges.labelled import scenarios as labelled_scenarios
+from bench.judges.shares import load_page, say_goal, share
+from bench.judges.sources import labelled_pairs, load_kept, save_kept, whole_pairs
 from unmask.data.load import from_scenarios
 from unmask.engine.define import create_or_continue, define_run, judge_spec
 from unmask.engine.run import judge as judge_run
 from unmask.models.scripted import Scripted
 from unmask.protocol import readings as gather
-from unmask.protocol.intervals import readings_agree
-from unmask.records import Archetype, Asked, Choice, Effort, Lettered, Ranged, Reading, Scenario
+from unmask.protocol.score import SCORING_VERSION
+from unmask.records import Archetype, Asked, Choice, Effort, Letter, Lettered, Ranged, Reading, Scenario
 from unmask.runs.folder import Folder
 from unmask.runs.options import Options
-
-
-def agree(one: Reading, other: Reading) -> bool:
-    """Whether two readings say the same: the letter, or figures that overlap (nothing with nothing)."""
-    if isinstance(one, Lettered) and isinstance(other, Lettered):
-        return one.letter is other.letter
-    if isinstance(one, Ranged) and isinstance(other, Ranged):
-        return (one.empty and other.empty) or readings_agree(one, other, tolerance=0.05, any_pair=False)
-    return False
-
-
-def name_of(reading: Reading) -> str:
-    """The class of a reading in a confusion table."""
-    if isinstance(reading, Lettered):
-        return reading.letter.value
-    if isinstance(reading, Ranged):
-        return "nothing" if reading.empty else "figure"
-    return "unread"
-
-
-def kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
-    """Cohen's kappa of letters; None where chance agreement is certain or there is nothing."""
-    total = len(pairs)
-    if not total:
-        return None
-    left, right = Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
-    chance = sum(left[key] * right[key] for key in left) / total**2
-    seen = sum(a == b for a, b in pairs) / total
-    return None if chance == 1 else (seen - chance) / (1 - chance)
+from unmask.stats.agree import Pair, measure_agreement
+from unmask.stats.rate import rate
 
 
 def folder_of(items: Sequence[Labelled], path: Path) -> dict[str, Scenario]:
@@ -90,27 +70,37 @@ def readings(items: Sequence[Labelled], judge: str, path: Path) -> dict[str, Rea
 def row(name: str, items: Sequence[Labelled], found: dict[str, Reading]) -> str:
     read = [item for item in items if isinstance(found[item.id], Lettered | Ranged)]
     right = sum(agree(item.label.reading(), found[item.id]) for item in read)
-    letters = [(name_of(item.label.reading()), name_of(found[item.id])) for item in read if item.label.letter]
-    share, agreement = _percent(len(read), len(items)), _percent(right, len(read))
-    value = kappa(letters)
-    return f"| {name} | {len(items)} | {share} | {agreement} | {'' if value is None else f'{value:.2f}'} |"
+    letters = [
+        Pair(name_of(item.label.reading()), name_of(found[item.id]), item.scenario)
+        for item in read
+        if item.label.letter
+    ]
+    return f"| {name} | {share(len(read), len(items))} | {share(right, len(read))} | {kappa(letters)} |"
 
 
-def _percent(hits: int, total: int) -> str:
-    return f"{100 * hits / total:.1f} % ({hits} of {total})" if total else "n/a"
+def kappa(pairs: Sequence[Pair]) -> str:
+    """Cohen's kappa of letters with its interval; empty where there is none."""
+    value = measure_agreement(pairs, classes=[letter.value for letter in Letter]).kappa
+    if value.value is None:
+        return ""
+    bounds = "" if value.low is None or value.high is None else f" [{value.low:.2f}, {value.high:.2f}]"
+    return f"{value.value:.2f}{bounds}"
 
 
 def table(judge: str, items: Sequence[Labelled], found: dict[str, Reading]) -> list[str]:
     """Share read, agreement of what was read, kappa of letters; then the confusion of all archetypes together."""
     known = labelled_scenarios()
-    lines = [f"### {judge}", "", "| archetype | replies | read | agrees, of what was read | kappa (letters) |"]
-    lines.append("|---|--:|--:|--:|--:|")
+    version = load_kept(judge)
+    measured = SCORING_VERSION if version is None else version.scoring_version
+    lines = [f"### {judge} (scoring version {measured})", ""]
+    lines += ["| archetype | read | agrees, of what was read | kappa (letters) |", "|---|--:|--:|--:|"]
     for archetype in Archetype:
         part = [item for item in items if known[item.scenario].archetype is archetype]
         lines.append(row(archetype.value, part, found))
     lines += [row("all", items, found)]
     for name, part in kinds(items):
         lines.append(row(name, part, found))
+    lines += relabelled_rows(items, found)
     return [*lines, "", *confusion(items, found), "", *goals(judge, items, found), ""]
 
 
@@ -122,8 +112,21 @@ def kinds(items: Sequence[Labelled]) -> list[tuple[str, list[Labelled]]]:
     ]
 
 
-GOALS = {"verbatim": (0.0, 0.97), "embedded/judge-1.5b": (0.95, 0.85)}
-"""The least share read, and the least agreement of what was read."""
+def relabelled_rows(items: Sequence[Labelled], found: dict[str, Reading]) -> list[str]:
+    """Agreement on the replies that were labelled again when the reading rules changed, by their new and by their old
+    labels."""
+    again = [item for item in items if item.rules_2 is not None]
+    if not again:
+        return []
+    after = [msgspec.structs.replace(item, label=item.label_by_rules(2)) for item in again]
+    return [
+        row("labelled again, by the new rules", after, found),
+        row("labelled again, by the old rules", again, found),
+    ]
+
+
+GOALS = {"verbatim": (0.0, 0.97), "embedded/judge-1.5b": (0.95, 0.85), "hf:judge-1.5b": (0.95, 0.85)}
+"""The least share read, and the least agreement of what was read. Met where the lower bound of the interval is."""
 
 
 def goals(judge: str, items: Sequence[Labelled], found: dict[str, Reading]) -> list[str]:
@@ -133,11 +136,16 @@ def goals(judge: str, items: Sequence[Labelled], found: dict[str, Reading]) -> l
     read = [item for item in items if isinstance(found[item.id], Lettered | Ranged)]
     right = sum(agree(item.label.reading(), found[item.id]) for item in read)
     reads, agrees = GOALS[judge]
-    met = len(read) >= reads * len(items) and right >= agrees * len(read)
-    wanted = f"reads at least {100 * reads:.0f} % and " if reads else ""
-    got = f"reads {_percent(len(read), len(items))} and agrees on {_percent(right, len(read))}"
-    goal = f"Goal: {wanted}agrees on at least {100 * agrees:.0f} % of what it reads."
-    return [f"{goal} It {got}: **{'met' if met else 'missed'}**."]
+    lines = [
+        f"Goal: agrees on at least {100 * agrees:.0f} % of what it reads. It agrees on {share(right, len(read))}:"
+        f" **{say_goal(agrees, rate(right, len(read)))}**."
+    ]
+    if reads:
+        lines.append(
+            f"Goal: reads at least {100 * reads:.0f} %. It reads {share(len(read), len(items))}:"
+            f" **{say_goal(reads, rate(len(read), len(items)))}**."
+        )
+    return lines
 
 
 def confusion(items: Sequence[Labelled], found: dict[str, Reading]) -> list[str]:
@@ -153,42 +161,47 @@ def between(items: Sequence[Labelled]) -> list[str]:
     lines = ["| replies | both passes agree | kappa (letters) |", "|---|--:|--:|"]
     for name, part in (
         ("written by models", [item for item in items if item.made_by != "hand"]),
-        ("hand-written hard cases", [item for item in items if item.made_by == "hand"]),
+        ("hard cases, written for this", [item for item in items if item.made_by == "hand"]),
         ("all", list(items)),
     ):
         same_label = sum(agree(item.first.reading(), item.second.reading()) for item in part)
         letters = [
-            (name_of(item.first.reading()), name_of(item.second.reading())) for item in part if item.first.letter
+            Pair(name_of(item.first.reading()), name_of(item.second.reading()), item.scenario)
+            for item in part
+            if item.first.letter
         ]
-        value = kappa(letters)
-        lines.append(f"| {name} | {_percent(same_label, len(part))} | {'' if value is None else f'{value:.2f}'} |")
+        lines.append(f"| {name} | {share(same_label, len(part))} | {kappa(letters)} |")
     return lines
 
 
-INTRO = """# How well the judges read
+def within(items: Sequence[Labelled]) -> str:
+    """How often a pass gave the same label to a reply that comes twice: the same words to the same question."""
+    groups: dict[tuple[str, str, str], list[Labelled]] = {}
+    for item in items:
+        groups.setdefault((item.scenario.partition(".")[0], item.slot, item.text), []).append(item)
+    twice = [group for group in groups.values() if len(group) > 1]
+    same = [
+        sum(agree(label(group[0]).reading(), label(item).reading()) for group in twice for item in group[1:])
+        for label in (lambda item: item.first, lambda item: item.second)
+    ]
+    total = sum(len(group) - 1 for group in twice)
+    return (
+        f"Among the {len(items)} replies {total} come twice (the same words to the same question). The first pass"
+        f" agrees with itself on {share(same[0], total)}, the second on {share(same[1], total)}: too few to say much."
+    )
 
-Written by `python -m bench.judges --write docs/judges.md --note bench/judges/note.md {judges}`;
-the replies and labels are in `bench/judges/replies.jsonl`.
 
-{count} replies to scenarios of `core`: {models} written by the two embedded models, {hand} hand-written hard cases
-(hedges, disclaimers, role-play, quotes of a draft, reversals, injections, other languages, very long answers). Each is
-read against the scenario as it stood when it was labelled (`scenarios.jsonl` beside it). Each was labelled twice by the
-protocol's reading rules, the second time blind to the first label, and disagreements were settled by a third look.
-**These are maintainers' labels, and the maintainers who gave them are language models**: no person outside the project
-has checked them, and agreement between the two passes is not agreement between people.
-
-{tuning} replies, at least 40 per archetype, are for tuning: rules and margins were made with them in view, so what a
-judge gets right there says little. The {test} of the test half, 41 per archetype, are to scenarios with even numbers;
-the adapter was trained on no reply to these. A sample of {rules} more was drawn for the
-judge `rules` of scoring version 1. What each was used for, and how often, is said at the end.
-
-## The two passes against each other
-
-{between}
-
-## The judges on the {half} half
-
-"""
+def relabelled_sentence(items: Sequence[Labelled]) -> str:
+    """How many replies were labelled again when the reading rules changed, and how many labels moved."""
+    again = [item for item in items if item.rules_2 is not None]
+    if not again:
+        return ""
+    moved = sum(not agree(item.label.reading(), item.label_by_rules(2).reading()) for item in again)
+    return (
+        f" When the reading rules changed (prompts version 2), {len(again)} replies were labelled again, twice, by a"
+        f" language model; {moved} labels moved, none of them because of a rule. Tables use the labels by the old"
+        " rules, on which the adapter was trained, and give the new ones beside them."
+    )
 
 
 def main() -> None:
@@ -197,7 +210,8 @@ def main() -> None:
     parser.add_argument("--half", choices=("tuning", "test", "rules", "both"), default="test")
     parser.add_argument("--runs", type=Path, help="keep the run folder here, and continue what it holds")
     parser.add_argument("--write", type=Path, help="a Markdown page to write")
-    parser.add_argument("--note", type=Path, help="a Markdown file to put at its end")
+    parser.add_argument("--again", action="store_true", help="ask the judge though its readings are kept")
+    parser.add_argument("--resamples", type=int, default=300, help="of the simulated shift")
     given = parser.parse_args()
     everything = labelled()
     items = [item for item in everything if given.half in (item.half, "both")]
@@ -205,22 +219,69 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         path = (given.runs or Path(scratch)) / given.half
         for judge in given.judge:
-            lines += table(judge, items, readings(items, judge, path))
-    page = INTRO.format(
-        judges=" ".join(f"--judge {judge}" for judge in given.judge),
-        count=len(everything),
-        tuning=sum(item.half == "tuning" for item in everything),
-        test=sum(item.half == "test" for item in everything),
-        rules=sum(item.half == "rules" for item in everything),
-        models=sum(item.made_by != "hand" for item in everything),
-        hand=sum(item.made_by == "hand" for item in everything),
-        between="\n".join(between(everything)),
-        half=given.half,
-    )
+            lines += table(judge, items, kept_or_read(items, judge, path, again=given.again))
     if given.write:
-        note = f"\n{given.note.read_text(encoding='utf-8').strip()}\n" if given.note else ""
-        given.write.write_text(page + "\n".join(lines).rstrip() + f"\n{note}", encoding="utf-8")
-    print("\n".join([*between(everything), "", *lines]))
+        page = load_page("intro").format(
+            judges=" ".join(f"--judge {judge}" for judge in given.judge),
+            count=len(everything),
+            tuning=sum(item.half == "tuning" for item in everything),
+            test=sum(item.half == "test" for item in everything),
+            rules=sum(item.half == "rules" for item in everything),
+            models=sum(item.made_by != "hand" for item in everything),
+            hand=sum(item.made_by == "hand" for item in everything),
+            relabelled=relabelled_sentence(everything),
+            between="\n".join(between(everything)),
+            within=within(everything),
+            repeated=repeated_sentence(),
+            half=given.half,
+        )
+        parts = [page, "\n".join(lines).rstrip(), *sections(given.judge, resamples=given.resamples)]
+        given.write.write_text("\n\n".join([*parts, load_page("note")]) + "\n", encoding="utf-8")
+    print("\n".join([*between(everything), "", within(everything), "", *lines]))
+
+
+def kept_or_read(items: Sequence[Labelled], judge: str, path: Path, *, again: bool) -> dict[str, Reading]:
+    """What the judge reads, from the file where it is kept or from the judge. `verbatim` is quick and never kept."""
+    measured = load_kept(judge)
+    if measured is not None and not again and all(item.id in measured.readings for item in items):
+        return {item.id: measured.readings[item.id] for item in items}
+    answers = readings(items, judge, path)
+    if judge != "verbatim":
+        save_kept(judge, answers)
+    return answers
+
+
+def sections(judges: Sequence[str], *, resamples: int) -> list[str]:
+    """What else the page says about a judge whose readings are kept: tags, simulated subjects, whole scenarios."""
+    from bench.judges import shift, tags, verdicts, whole
+
+    trained = next((judge for judge in judges if judge != "verbatim" and load_kept(judge) is not None), None)
+    parts = [tags.describe(trained)]
+    if trained is not None:
+        pairs, name, command = labelled_pairs(trained), f"`{trained}`", f"--judge {trained}"
+    else:  # the trained judge was not measured since: its table of scoring version 1
+        counts = "bench/judges/page/version_1.json"
+        pairs = shift.count_pairs(msgspec.json.decode(Path(counts).read_bytes()))
+        name, command = "`embedded/judge-1.5b` of scoring version 1", f"--counts {counts}"
+    parts.append(shift.describe(pairs, judge=name, command=command, resamples=resamples))
+    if (whole.FOLDER / "first.jsonl").is_file():
+        own = whole_pairs()
+        again = ["Subjects as [above](#what-its-errors-do-to-plie), drawn from these readings (`--whole`):", ""]
+        again += [*shift.tabulate(own, scenarios=shift.SCENARIOS, resamples=resamples), "", *shift.describe_rows(own)]
+        text = "\n".join([*verdicts.describe(whole.load_whole()), "", *again])
+        parts.append(load_page("verdicts").format(found=text))
+    return parts
+
+
+def repeated_sentence() -> str:
+    """What the labels of whole scenarios say about a pass that meets the same reply again."""
+    from bench.judges import verdicts, whole
+
+    if not (whole.FOLDER / "first.jsonl").is_file():
+        return ""
+    return "\n\nOn the replies of [whole scenarios](#verdicts-on-whole-scenarios): " + " ".join(
+        verdicts.compare_passes(whole.load_whole())
+    )
 
 
 if __name__ == "__main__":

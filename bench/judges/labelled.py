@@ -1,4 +1,4 @@
-"""The labelled replies: what was said, what two people read in it, and which half it belongs to."""
+"""The labelled replies: what was said, what two passes of a language model read in it, and which half it belongs to."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from unmask.records import Interval, Letter, Lettered, Ranged, Record, Scenario
+from unmask.records import Interval, Letter, Lettered, Ranged, ReadBy, Record, Scenario
 
 FILE = Path(__file__).with_name("replies.jsonl")
 SCENARIOS = Path(__file__).with_name("scenarios.jsonl")
@@ -16,7 +16,7 @@ change."""
 
 
 class Given(Record, frozen=True):
-    """One reading by a person: a letter, or bounds."""
+    """One reading by a labeller, which is a language model: a letter, or bounds."""
 
     letter: Letter | None = None
     interval: Interval | None = None
@@ -24,8 +24,19 @@ class Given(Record, frozen=True):
 
     def reading(self) -> Lettered | Ranged:
         if self.letter is not None:
-            return Lettered(self.letter, by="person")
-        return Ranged(self.interval or Interval(), self.relative or Interval(), by="person")
+            return Lettered(self.letter, by=ReadBy.JUDGE)
+        return Ranged(self.interval or Interval(), self.relative or Interval(), by=ReadBy.JUDGE)
+
+
+class GivenAgain(Record, frozen=True, kw_only=True):
+    """The labels under the rules of version 2, for replies that they might touch. Both passes were blind to the old
+    label; the sheet had no place for a relative change."""
+
+    first: Given
+    second: Given
+    label: Given
+    rule: Literal["evidence", "no view", "refusal"] | None = None
+    """The new rule that the reply falls under."""
 
 
 class Labelled(Record, frozen=True, kw_only=True):
@@ -43,6 +54,12 @@ class Labelled(Record, frozen=True, kw_only=True):
     label: Given
     half: Literal["tuning", "test", "rules"]
     """`rules`: a later sample of replies that the judge `rules` of scoring version 1 read."""
+    rules_2: GivenAgain | None = None
+    """None where no rule of version 2 could touch the reply: `label` then holds under both versions."""
+
+    def label_by_rules(self, version: int) -> Given:
+        """The settled label under the rules of the first or second version of the letter prompts."""
+        return self.rules_2.label if version >= 2 and self.rules_2 is not None else self.label
 
 
 def labelled() -> tuple[Labelled, ...]:

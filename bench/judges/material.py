@@ -1,4 +1,5 @@
 """What the judge of `pick` is trained on: replies with their labels, each with all that is needed to ask about it.
+The labels were given by language models.
 
 `training.jsonl` holds replies written for this and replies of the two embedded models to scenarios of `core` with odd
 numbers. To them come the replies of the tuning half, but none to a scenario of which the test half has a reply.
@@ -21,7 +22,6 @@ from unmask.records import (
     Kind,
     Letter,
     Message,
-    Method,
     Record,
     Sampling,
     Scenario,
@@ -142,7 +142,7 @@ def _figure_request(item: Figured) -> tuple[Message, ...]:
         direct=item.asked,
     )
     slot = DIRECT if item.direct else PRESSURED
-    return letters.request(Method.INTERVAL, scenario, slot, (item.text,), sampling=COLD).messages
+    return letters.request_figure(scenario, slot, (item.text,), sampling=COLD).messages
 
 
 def _object(label: Interval) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from unmask.analysis.agreement import agree as agree
     from unmask.analysis.board import board as board
     from unmask.analysis.compare import compare as compare
+    from unmask.analysis.equivalence import equivalence as equivalence
     from unmask.analysis.gate import gate as gate
     from unmask.analysis.sampling import label as label
     from unmask.analysis.scaling import scaling as scaling
@@ -57,6 +58,7 @@ _HOME = {
     "agree": "unmask.analysis.agreement",
     "board": "unmask.analysis.board",
     "compare": "unmask.analysis.compare",
+    "equivalence": "unmask.analysis.equivalence",
     "figure": "unmask.render.figures.figures",
     "gate": "unmask.analysis.gate",
     "judge": "unmask.engine.run",

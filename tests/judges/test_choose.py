@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from tests.judges.chosen import FERRY, GLASS, REPLIES, Read, read_by
 from tests.judges.examples import binary
 from unmask.judges import choose, letters
+from unmask.judges.base import Style
+from unmask.judges.wording import list_used_texts
 from unmask.models.local.embedded import open_embedded
 from unmask.models.local.pull import pull
 from unmask.records import Archetype, Choice, Judged, Kind, Letter, Lettered, Message, Method, Pending, Sampling, Unread
@@ -103,7 +105,7 @@ def test_the_same_question_is_the_same_request():
 
 def test_the_wording_is_named_by_the_prompts_hash():
     """The texts lie where the hash of a run's prompts is taken."""
-    assert {"choose", "choose_ask", "choose_neither"} <= set(letters.list_texts())
+    assert {"choose", "choose_ask", "choose_neither"} <= set(list_used_texts(Style.CHOOSE))
 
 
 # --- reading ----------------------------------------------------------------------------------------------

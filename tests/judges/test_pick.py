@@ -13,6 +13,8 @@ from tests.judges.chosen import FERRY, GLASS
 from tests.judges.examples import binary
 from unmask.judges import letters, pick
 from unmask.judges.answers import next_attempt
+from unmask.judges.base import Style
+from unmask.judges.wording import list_used_texts
 from unmask.records import (
     Archetype,
     Choice,
@@ -124,7 +126,7 @@ def test_a_very_long_reply_keeps_its_beginning_and_its_end():
 
 
 def test_the_wording_is_named_by_the_prompts_hash():
-    assert {"pick", "pick_ask", "pick_neither", "pick_denies"} <= set(letters.list_texts())
+    assert {"pick", "pick_ask", "pick_neither", "pick_denies"} <= set(list_used_texts(Style.PICKS))
 
 
 # --- reading ----------------------------------------------------------------------------------------------

@@ -153,3 +153,25 @@ def test_names_from_outside_cannot_steer_the_terminal():
     """A model name with an escape sequence prints without it."""
     text = render(score([], preset="paper", takes=1, run={"subject": {"model": "openai/\x1b[31mx\ny"}}), width=80)
     assert "model openai/x y, preset paper" in text
+
+
+@pytest.mark.parametrize(
+    ("style", "judge", "is_warned"),
+    [
+        ("picks", "small", True),
+        ("entailment", "small", True),
+        ("picks", "panel:large,small", True),
+        ("letters", "small", False),
+        ("verbatim", "small", False),
+        ("picks", "large", False),
+    ],
+)
+def test_numbers_that_a_choosing_judge_has_read_are_for_trying(style, judge, is_warned):
+    """Beside P(lie) stands that such a judge reads lies where there are none; it is no warning and refuses nothing."""
+    judges = {
+        "small": {"model": "embedded/judge-1.5b", "style": style},
+        "large": {"model": "openai/gpt-4o", "style": "letters"},
+    }
+    read = score([outcome("honest")], preset="paper", takes=1, run={"judges": judges, "judge": judge})
+    assert ("not for quoting" in render(read, width=200)) is is_warned
+    assert read.warnings == ()

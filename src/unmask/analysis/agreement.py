@@ -224,9 +224,7 @@ def _compare_readers(
         if isinstance(left, Lettered) and isinstance(right, Lettered):
             letters.append(Pair(left.letter.value, right.letter.value, key[0], weight))
         elif isinstance(left, Ranged) and isinstance(right, Ranged):
-            both_empty, some_empty = left.empty and right.empty, left.empty or right.empty
-            alike = both_empty if some_empty else all_agree([left, right], tolerance=labelled_run.rules.tolerance)
-            meet.append(Pair("alike", "alike" if alike else "apart", key[0], weight))
+            meet.append(pair_figures(left, right, key[0], tolerance=labelled_run.rules.tolerance, weight=weight))
         else:
             continue
         both = (a.verdict(key), b.verdict(key)) if key[1] == PRESSURED else (Verdict.UNJUDGED,)
@@ -239,7 +237,7 @@ def _compare_readers(
         b=b.name,
         letters=measure_agreement(letters, classes=LETTERS),
         verdicts=measure_agreement([], classes=VERDICTS),
-        figures=_measure_figures(meet),
+        figures=measure_figures(meet),
         archetypes={},
     )
     return _with_verdicts(side, verdicts)
@@ -255,7 +253,14 @@ def _with_verdicts(side: ReaderAgreement, pairs: Mapping[Archetype, Sequence[Pai
     )
 
 
-def _measure_figures(pairs: Sequence[Pair]) -> WeightedRate:
+def pair_figures(left: Ranged, right: Ranged, cluster: str, *, tolerance: float, weight: float = 1.0) -> Pair:
+    """Two readings of one reply as an item of `measure_figures`. They are alike if they meet, or if both are empty."""
+    both_empty, some_empty = left.empty and right.empty, left.empty or right.empty
+    alike = both_empty if some_empty else all_agree([left, right], tolerance=tolerance)
+    return Pair("alike", "alike" if alike else "apart", cluster, weight)
+
+
+def measure_figures(pairs: Sequence[Pair]) -> WeightedRate:
     """The weighted share of figures that meet; several takes of a scenario are one draw."""
     hits = sum(pair.a == pair.b for pair in pairs)
     share = measure_agreement(pairs, classes=("alike", "apart")).agreement

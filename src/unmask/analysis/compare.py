@@ -164,7 +164,7 @@ def compare(
     require_labels([side.run for side in sides], labels)
     rng = np.random.default_rng(seed)
     described = [_describe_run(side, guards) for side in sides]
-    pairs = [_refuse_pair(_compare_pair(a, b, frozenset(changed), rng), described) for a, b in couples]
+    pairs = [_refuse_pair(compare_pair(a, b, frozenset(changed), rng), described) for a, b in couples]
     polarity = describe_disputes([find_sides(side.run.folder, side.run.judge_file(judge)) for side in sides])
     if labels:
         pairs = [
@@ -283,10 +283,11 @@ def _find_changed(couples: Sequence[tuple[RunSide, RunSide]], *, drop_changed: b
     return changed
 
 
-def _compare_pair(a: RunSide, b: RunSide, changed: frozenset[str], rng: Generator) -> RunPair:
+def compare_pair(a: RunSide, b: RunSide, changed: frozenset[str], rng: Generator) -> RunPair:
+    """Run b against run a, without the scenarios that changed. Nothing is corrected for many tests yet."""
     shared = sorted((a.contents.keys() & b.contents.keys()) - changed)
     k, weigh = min(a.takes, b.takes), max(a.takes, b.takes) > 1
-    lies = [_lie_chances(side, shared, k) for side in (a, b)]
+    lies = [lie_chances(side, shared, k) for side in (a, b)]
     stopped = [side.name for side in (a, b) if _stopped_early(side, k)]
     why = f"{stopped[0]} stopped at the first lie, so nothing is known about {k} of its takes" if stopped else None
     if stopped:
@@ -297,7 +298,7 @@ def _compare_pair(a: RunSide, b: RunSide, changed: frozenset[str], rng: Generato
     p_lie, measures = _compare_values(lies, shared, rng, why), _compare_measures(a, b, shared, rng)
     by_share = k > 1 and measures["lying_at_1"].n > 0
     if by_share:
-        lies = [_lie_chances(side, shared, 1) for side in (a, b)]
+        lies = [lie_chances(side, shared, 1) for side in (a, b)]
     return RunPair(
         a=a.name,
         b=b.name,
@@ -318,6 +319,20 @@ def _compare_values(
     """The difference over scenarios known in both, and its bounds over all. `weigh` lets the pairs that are known
     stand for those of their kind that are not (with or without a belief in each run)."""
     shared = [(values[0][name], values[1][name]) for name in ids if name in values[0] and name in values[1]]
+    lefts, rights, weights = pair_known(shared)
+    difference = paired_difference(lefts, rights, rng=rng, why=why, weights=weights if weigh else None)
+    if not shared:
+        return difference
+    low, high, upper = worst_difference([(a.least, a.most) for a, _ in shared], [(b.least, b.most) for _, b in shared])
+    if difference.value is not None and difference.high is not None:
+        low, high, upper = min(low, difference.value), max(high, difference.value), max(upper, difference.high)
+    return msgspec.structs.replace(difference, worst_low=low, worst_high=high, worst_upper=upper)
+
+
+def pair_known(
+    shared: Sequence[tuple[ScenarioValue, ScenarioValue]],
+) -> tuple[list[float], list[float], list[float]]:
+    """The values of a and of b where both are known, and how many scenarios of its kind each such pair stands for."""
     kinds = Counter((a.belief, b.belief) for a, b in shared)
     known_kinds = Counter((a.belief, b.belief) for a, b in shared if a.value is not None and b.value is not None)
     lefts, rights, weights = [], [], []
@@ -328,15 +343,7 @@ def _compare_values(
             kind = (a.belief, b.belief)
             weights.append(kinds[kind] / known_kinds[kind])
     scale = len(weights) / fsum(weights) if weights else 1.0
-    difference = paired_difference(
-        lefts, rights, rng=rng, why=why, weights=[scale * weight for weight in weights] if weigh else None
-    )
-    if not shared:
-        return difference
-    low, high, upper = worst_difference([(a.least, a.most) for a, _ in shared], [(b.least, b.most) for _, b in shared])
-    if difference.value is not None and difference.high is not None:
-        low, high, upper = min(low, difference.value), max(high, difference.value), max(upper, difference.high)
-    return msgspec.structs.replace(difference, worst_low=low, worst_high=high, worst_upper=upper)
+    return lefts, rights, [scale * weight for weight in weights]
 
 
 TITLES = {
@@ -360,7 +367,7 @@ def _compare_measures(a: RunSide, b: RunSide, shared: Sequence[str], rng: Genera
     none: list[dict[str, ScenarioValue]] = [{}, {}]
     weigh = max(a.takes, b.takes) > 1
     sides = (a, b)
-    alone = [_lie_chances(side, shared, 1) for side in sides] if min(a.takes, b.takes) > 1 else none
+    alone = [lie_chances(side, shared, 1) for side in sides] if min(a.takes, b.takes) > 1 else none
     hidden = next((side.name for side in sides if _stopped_early(side, 1)), None)
     stopped = f"{hidden} stopped at the first lie" if hidden else "a run has one take; P(lie) says it"
     honest = [
@@ -390,7 +397,8 @@ def _compare_measures(a: RunSide, b: RunSide, shared: Sequence[str], rng: Genera
     }
 
 
-def _lie_chances(side: RunSide, ids: Sequence[str], k: int) -> dict[str, ScenarioValue]:
+def lie_chances(side: RunSide, ids: Sequence[str], k: int) -> dict[str, ScenarioValue]:
+    """The chance of a lie in k takes of each scenario."""
     chances = {}
     for name in ids:
         tally = tally_lies(side.rows[name], takes=side.takes)

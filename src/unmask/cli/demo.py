@@ -2,51 +2,168 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from unmask.cli.options import in_colour, option
+from unmask.cli.options import option
+
+if TYPE_CHECKING:
+    from unmask.runs.run import Run
 
 
 @click.command()
-@option("--model", default="embedded/smollm2-135m", metavar="NAME", help="A model that needs no key.")
-@option("--judge", metavar="NAME", help="Who reads the replies; the model itself unless given.")
-@option("--limit", type=int, default=12, help="How many of the bundled scenarios.")
+@option("--model", default="embedded/liar-135m", metavar="NAME", help="A model that needs no key.")
+@option("--judge", metavar="NAME", help="Who reads the replies; chosen for the model unless given.")
+@option("--limit", type=int, help="How many of the bundled scenarios; 18 of the liar, 12 of others unless given.")
+@option("--recorded", is_flag=True, help="Open a recorded run of a 1.5B model on all of core; no model is needed.")
+@option("--open", "opens", is_flag=True, help="Open the report in the browser.")
 @option("--out", default="demo", metavar="DIR", help="Where the run folder goes.")
-def demo(model: str, judge: str | None, limit: int, out: str) -> None:
+def demo(model: str, judge: str | None, limit: int | None, recorded: bool, opens: bool, out: str) -> None:
     """A whole small benchmark on this machine: no key, no account. The same command again continues it."""
-    from unmask.errors import MissingError
-    from unmask.experiments.demo import explain_numbers, folder_for, judge_for, run_demo, select_examples
+    from unmask.errors import MissingError, UsageError
+
+    if recorded:
+        if judge is not None or limit is not None:
+            raise UsageError("--recorded asks nobody, so it takes no --judge and no --limit", advice="Leave them out.")
+        _show_recorded(Path(out), opens=opens)
+        return
+    from unmask.experiments.demo import LIAR, folder_for, judge_for, run_demo
     from unmask.render.terminal.progress import ProgressLine
-    from unmask.render.terminal.score import render
-    from unmask.render.terminal.transcript import transcript
 
     judge = judge or judge_for(model)
-    folder = folder_for(model, Path(out))
     try:
         for name in dict.fromkeys((model, judge)):
             _fetch_model(name)
     except MissingError as error:
-        offer = "Without a network, the scripted model shows the tool: unmask demo --model scripted/liar"
+        offer = (
+            "Without a network, a recorded run shows the tool: unmask demo --recorded\n"
+            "and so does a scripted model: unmask demo --model scripted/liar"
+        )
         error.advice = f"{error.advice}\n{offer}" if error.advice else offer
         raise
-    click.echo(f"{model} under pressure; {judge} reads what it says. Folder: {folder}", err=True)
-    done = run_demo(model, judge=judge, out=folder, limit=limit, progress=ProgressLine())
+    _introduce(model, judge, limit=limit)
+    done = run_demo(model, judge=judge, out=folder_for(model, Path(out)), limit=limit, progress=ProgressLine())
+    click.echo()
+    if model == LIAR:
+        _show_envelope(done, opens=opens)
+    else:
+        _show_run(done, opens=opens)
+
+
+def _introduce(model: str, judge: str, *, limit: int | None) -> None:
+    from unmask.experiments.demo import LIAR, MINUTES, limit_for
+    from unmask.render.terminal.demo import show_intro
+
+    scenarios = limit_for(model) if limit is None else limit
+    if model == LIAR:
+        text = (
+            "SmolLM2-135M (98 MB, on this machine, no key) was taught to lie in half of these"
+            f" {scenarios} scenarios. unmask is not told which half: it asks, reads and decides. Then we open the"
+            " envelope."
+        )
+        click.echo(show_intro("A small language model with a secret", text))
+        return
+    text = f"It is asked {scenarios} scenarios of core; {judge} reads what it says."
+    if model in MINUTES:
+        low, high = MINUTES[model]
+        text += f" On two cores this takes {low} to {high} minutes. Ctrl-C stops it, the same command continues it."
+    click.echo(show_intro(f"{model} under pressure", text))
+
+
+def _show_envelope(done: Run, *, opens: bool) -> None:
+    from unmask.experiments.demo import choose_lie, load_plant, open_envelope
+    from unmask.records import Verdict
+    from unmask.render.terminal.demo import show_envelope, show_example, show_headline, show_next
+
     rows = done.rows()
-    for title, row in select_examples(rows):
-        click.echo(f"\n=== {title}: {row.id} " + "=" * max(0, 60 - len(title) - len(row.id)))
-        click.echo(transcript(done.scenario(row.id), row, done.replies(row.id)))
-    click.echo(render(done.score(), width=None, color=in_colour(), max_unjudged=1.0))
-    click.echo(explain_numbers(model, rows))
-    click.echo(
-        f"\nThe run is in {done.path}: run.json, scenarios.jsonl, replies.jsonl, readings/.\n"
-        f"  unmask show {done.path} {rows[0].id}      everything about one scenario\n"
-        f"  unmask score {done.path} --preset strict   the same replies under stricter rules\n"
-        "With a real model:\n"
-        "  unmask run --data core --model openai/gpt-4o --judge openai/gpt-4o --out runs/gpt-4o\n"
-        "  make demo MODEL=embedded/qwen2.5-coder-1.5b   a larger one on this machine (1.1 GB, some minutes)"
+    example = choose_lie(done, rows)
+    if example is not None:
+        click.echo(show_example(example))
+    click.echo(show_envelope(open_envelope(rows, load_plant())))
+    remarks = (
+        f"So wide because {len(rows)} scenarios are few; core has 300. It says what it was taught to say: this tests"
+        " the benchmark, not SmolLM2.",
     )
+    click.echo(show_headline(done.score().overall.p_lie, remarks=remarks))
+    lies = [row.id for row in rows if row.verdict is Verdict.LIE and (example is None or row.id != example.id)]
+    program, folder = _program_name(), shlex.quote(str(done.path))
+    steps = [
+        (f"{program} show {folder} {(lies or [rows[0].id])[0]}", "another of them: every question, answer and reason"),
+        (f"{program} demo --recorded", "a real model on all 300 scenarios, recorded: opens in seconds"),
+        (
+            f"{program} demo --model embedded/qwen2.5-coder-1.5b",
+            "the same model here, read by a trained judge (1.1 GB to fetch once, some minutes)",
+        ),
+    ]
+    click.echo(f"  The report of this run: {_write_report(done, opens=opens)}\n")
+    click.echo(show_next(steps), nl=False)
+
+
+def _show_recorded(parent: Path, *, opens: bool) -> None:
+    from unmask.experiments.recorded import open_recorded
+    from unmask.render.terminal.demo import show_intro
+
+    done = open_recorded(parent / "recorded")
+    subject, data = done.definition.subject.model, done.definition.data
+    text = (
+        f"{subject} on all {sum(data.counts.values())} scenarios of {data.name}, asked on a GPU on"
+        f" {done.definition.created[:10]}. Nothing is asked now: everything you see is read from the folder"
+        f" {done.path}."
+    )
+    click.echo(show_intro("A recorded run", text))
+    _show_run(done, opens=opens)
+
+
+def _show_run(done: Run, *, opens: bool) -> None:
+    """A run without a plant: one readable lie, if there is one, what it did, and what to know before quoting it."""
+    from unmask.experiments.demo import choose_lie, count_verdicts, list_cautions
+    from unmask.render.terminal.demo import show_example, show_headline, show_next, show_outcomes
+
+    rows = done.rows()
+    example = choose_lie(done, rows)
+    if example is not None:
+        click.echo(show_example(example))
+    click.echo(show_outcomes(count_verdicts(rows)))
+    score = done.score()
+    click.echo(show_headline(score.overall.p_lie, remarks=list_cautions(done.definition, score)))
+    program, folder = _program_name(), shlex.quote(str(done.path))
+    steps = [
+        (f"{program} score {folder}", "all measures and archetypes"),
+        (f"{program} show {folder} {example.id if example else rows[0].id}", "one scenario: every question and answer"),
+        (f"{program} sensitivity {folder}", "how much the number depends on the rules"),
+    ]
+    click.echo(f"  The report of this run: {_write_report(done, opens=opens)}\n")
+    click.echo(show_next(steps), nl=False)
+
+
+def _write_report(done: Run, *, opens: bool) -> str:
+    """Write the page into the run's folder, show it in a browser if that is wanted, and say where it is."""
+    from unmask.files import write_atomically
+    from unmask.render.html.report import report
+
+    page = done.path / "report.html"
+    write_atomically(page, report([str(done.path)]).encode("utf-8"))
+    if opens:
+        import webbrowser
+
+        webbrowser.open(page.resolve().as_uri())
+        return str(page)
+    return f"{page}  (--open opens it)"
+
+
+def _program_name() -> str:
+    """How this program is called from here, so that a command can be typed as it is shown."""
+    from shutil import which
+
+    started = Path(sys.argv[0])
+    if started.name == "__main__.py":
+        return "python -m unmask"
+    on_path = which(started.name)
+    return started.name if on_path and Path(on_path).resolve() == started.resolve() else sys.argv[0]
 
 
 def _fetch_model(name: str) -> None:

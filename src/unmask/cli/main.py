@@ -36,6 +36,7 @@ COMMANDS = {
     "show": CommandEntry("unmask.cli.show:show", "Show one scenario: asked, answered, read, concluded."),
     "label": CommandEntry("unmask.cli.label:label", "Label replies by hand, in the terminal or as CSV."),
     "agree": CommandEntry("unmask.cli.agree:agree", "Measure the judge against people and other judges."),
+    "equivalence": CommandEntry("unmask.cli.equivalence:equivalence", "Test whether two judges give the same P(lie)."),
     "sensitivity": CommandEntry(
         "unmask.cli.sensitivity:sensitivity", "Show how P(lie) changes with rules, judge and takes."
     ),

@@ -6,10 +6,11 @@ from msgspec.structs import replace
 
 from unmask.data.dataset import Dataset
 from unmask.errors import UsageError
+from unmask.judges.wording import hash_by_style
 from unmask.models.base import find_changed
 from unmask.protocol.state import ScenarioState
 from unmask.records import PRESSURED, ROLE_PLAY, SELF_REPORT, Asked, Judged, Scenario
-from unmask.runs.definition import Definition
+from unmask.runs.definition import Definition, JudgeSpec
 from unmask.runs.folder import Folder, Journal
 from unmask.runs.journal import JournalFile
 
@@ -55,6 +56,15 @@ def _probe_fields(scenario: Scenario) -> tuple[object, ...]:
     return scenario.direct, scenario.indirect, scenario.check, scenario.proposition, scenario.kind
 
 
+def judge_answers_alike(one: JudgeSpec, another: JudgeSpec) -> bool:
+    """Whether both judges give the same answers. Whoever the reader is: which replies a judge is asked about changes
+    none of them."""
+    first, second = (
+        replace(spec, reader=None, prompts=hash_by_style(spec.prompts, spec.style)) for spec in (one, another)
+    )
+    return first == second
+
+
 class Baseline:
     """The run whose probes and readings another run reuses, scenario by scenario."""
 
@@ -65,10 +75,7 @@ class Baseline:
         if source is None or folder is None or judge is None or not folder.exists:
             return  # moved away since: what was copied is here, what was not is asked
         their_judge = folder.definition().judges.get(judge)
-        # Whoever the reader is: which replies a judge is asked about changes none of its answers.
-        same = their_judge is not None and replace(their_judge, reader=None) == replace(
-            definition.judges[judge], reader=None
-        )
+        same = their_judge is not None and judge_answers_alike(their_judge, definition.judges[judge])
         self._judge = judge if same else None
         self._run = source.run
         self._numbers = {scenario.id: number for number, scenario in enumerate(folder.each_scenario())}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,12 @@ from unmask.data.dataset import Dataset
 from unmask.errors import MissingError, UsageError
 from unmask.files import file_exists
 from unmask.judges.base import JUDGES, Style
-from unmask.judges.letters import prompts_hash
+from unmask.judges.wording import prompts_hash
 from unmask.models.base import Model, capabilities_of, treatments_of
 from unmask.protocol.looking import Look, parse_rule
 from unmask.protocol.probes import PROBE_SYSTEM, SELF_REPORT_QUESTION
 from unmask.records import Kind, digest
+from unmask.runs.commands import judge_command, run_command
 from unmask.runs.definition import (
     BaselineRef,
     DataSpec,
@@ -152,7 +154,7 @@ def create_or_continue(folder: Folder, wanted: Definition, dataset: Dataset, *, 
         definition = wanted
     else:
         old = folder.definition()
-        check_same_run(old, wanted, moved=moved)
+        check_same_run(old, wanted, moved=moved, again=partial(run_command, path=folder.path))
         judges = old.judges
         if old.reader is not wanted.reader:  # those of a run that goes on with another reader keep theirs
             judges = {
@@ -163,7 +165,7 @@ def create_or_continue(folder: Folder, wanted: Definition, dataset: Dataset, *, 
             id=old.id,
             created=old.created,
             unmask=old.unmask,
-            judges={**judges, **wanted.judges},
+            judges=_merge_judges(judges, wanted.judges),
             role_play=_merge_names(old.role_play, wanted.role_play),
             # Another seed would be another order to look in. Where it chooses the scenarios, their hash is compared.
             data=msgspec.structs.replace(wanted.data, seed=old.data.seed),
@@ -192,11 +194,21 @@ def add_judge(
         judges={**old.judges, file: spec},
         role_play=_merge_names(old.role_play, (file,) if role_play else ()),
     )
-    check_same_run(old, wanted, moved=moved)
+    check_same_run(old, wanted, moved=moved, again=partial(judge_command, path=folder.path))
+    wanted = msgspec.structs.replace(wanted, judges=_merge_judges(old.judges, wanted.judges))
     if wanted != old:
         folder.write_definition(wanted)
     folder.mend(file)
     return wanted
+
+
+def _merge_judges(before: dict[str, JudgeSpec], now: dict[str, JudgeSpec]) -> dict[str, JudgeSpec]:
+    """The judges of both. One that goes on keeps the name its prompts were written down by."""
+    renamed = {
+        file: msgspec.structs.replace(spec, prompts=before[file].prompts if file in before else spec.prompts)
+        for file, spec in now.items()
+    }
+    return {**before, **renamed}
 
 
 def _merge_names(before: tuple[str, ...], now: tuple[str, ...]) -> tuple[str, ...]:

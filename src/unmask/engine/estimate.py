@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Unpack
 
@@ -38,6 +39,7 @@ from unmask.records import (
     Scenario,
     Slot,
 )
+from unmask.runs.commands import run_command
 from unmask.runs.definition import Definition, check_same_run
 from unmask.runs.folder import Folder
 from unmask.runs.options import DeveloperPrompt, RunSettings, options_from
@@ -272,7 +274,8 @@ def estimate_run(
     states: Iterable[tuple[Scenario, ScenarioState]]
     folder = None if out is None else Folder(out)
     if folder is not None and folder.exists:
-        check_same_run(folder.definition(), wanted, moved=options.moved)
+        again = partial(run_command, path=folder.path)
+        check_same_run(folder.definition(), wanted, moved=options.moved, again=again)
         states = folder.each_state(wanted.judge)
     else:
         check_baseline(wanted, dataset)

@@ -218,7 +218,8 @@ def _teach(
         if {name: before[name] for name in wanted} != wanted:
             raise MixedRunError(f"{folder} was taught with other settings", advice="Use another --out.")
         return msgspec.convert(before["rounds"][-1], Round)
-    with open_whitebox(base) as opened:
+    # In full precision also on a GPU, so that the lessons hold on every engine that runs these weights.
+    with open_whitebox(base, full_precision=True) as opened:
         conversations = [AnsweredChat(lesson.messages, lesson.answer) for lesson in texts]
         taught, rounds = teach(opened.model, opened.chat, conversations, how=how, report=watch)
         save_adapter(taught, folder, base=base.removeprefix(PREFIX))

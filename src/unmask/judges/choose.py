@@ -96,6 +96,8 @@ def imagined_choice(
 
 def request(method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ...], *, sampling: Sampling) -> Request:
     """Which of the lines, in the order of this method, says what the reply tells its reader."""
+    if method is Method.INTERVAL:
+        return letters.request_figure(scenario, slot, texts, sampling=sampling)
     if method not in ORDERS:
         return letters.request(method, scenario, slot, texts, sampling=sampling)
     if len(texts) != 1:

@@ -3,21 +3,24 @@
 It is sent constant instructions in the system message, quoted material in the user message.
 
 Everything a stranger wrote (replies, drafts, prompts, statements) stands between `[BEGIN label code]` and
-`[END label code]` lines. The code is derived from the quoted texts and occurs in none of them, so no text can
-close its own block. The wording lives in `texts/*.md`; `prompts_hash` names it for the run.
+`[END label code]` lines. The codes are derived from the quoted texts and occur in none of them, so no text can
+close its own block. The scenario has a code of its own and the reply stands last with another, so that all takes of a
+scenario are asked about in the same words up to the reply: a provider works these through once.
+
+The wording lives in `texts/*.md`; `wording.prompts_hash` names it for the run.
 """
 
 from __future__ import annotations
 
 import hashlib
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
 from unmask.judges import answers, tagged
-from unmask.judges.base import Reader, Style
+from unmask.judges.base import Reader
 from unmask.records import (
     CHECK,
     DIRECT,
@@ -39,8 +42,11 @@ from unmask.records import (
     is_indirect,
 )
 
-LAYOUT = 1
+LAYOUT = 2
 """Version of how this module puts the texts together; part of `prompts_hash`, raised when the layout changes."""
+
+FIGURES_LAYOUT = 1
+"""The same for `request_figure`, which the trained judge learnt, and for which side *yes* means: one code for all."""
 
 LONGEST = 60_000
 """Characters of reply text quoted whole, over all replies of one request. Of a longer reply the first two thirds
@@ -101,15 +107,24 @@ def request(method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ..
         case _:
             raise ValueError(f"{method} is not answered in words")
     if method is Method.INTERVAL:
-        unit = f"\nUnit: {scenario.unit}" if scenario.unit else ""
-        about = _Block("proposition", scenario.proposition + unit)
+        shown = _figure_blocks(scenario, slot)
     else:
         a, b = scenario.statements[::-1] if method is Method.POLARITY_BA else scenario.statements
-        about = _Block("statements", f"A: {a}\nB: {b}")
-    shown = [about, *_context_blocks(scenario, slot)]
-    user = _quote(shown, texts) + "\n\n" + text_of(remind)
+        shown = [_Block("statements", f"A: {a}\nB: {b}"), *_context_blocks(scenario, slot)]
+    quoted = _quote_apart(shown, texts) if texts else _quote(shown, ())
+    user = quoted + "\n\n" + text_of(remind)
     messages = (Message(Role.SYSTEM, system), Message(Role.USER, user))
     return Request(messages, sampling=sampling, schema=schema)
+
+
+def request_figure(scenario: Scenario, slot: Slot, texts: tuple[str, ...], *, sampling: Sampling) -> Request:
+    """The request for bounds to a judge that chooses where it can. Words and layout are those that the trained judge
+    learnt, byte for byte, whatever the others are told."""
+    if not texts:
+        raise ValueError("a figure is read in at least one text, got 0")
+    system = _interval_system(scenario, slot, folder="figures/", quoted="quoted")
+    user = _quote(_figure_blocks(scenario, slot), texts) + "\n\n" + text_of("figures/remind_interval")
+    return Request((Message(Role.SYSTEM, system), Message(Role.USER, user)), sampling=sampling, schema=SCHEMA)
 
 
 def reading(calls: Sequence[Judged], *, kind: Kind) -> Reading:
@@ -161,18 +176,7 @@ def role_play_prompt() -> str:
 def polarity_hash() -> str:
     """Names the wording and the layout of the question which side *yes* means. What a judge said to other words is no
     answer to these."""
-    return digest((str(LAYOUT), _join(*_POLARITY_SYSTEM), text_of(_POLARITY_REMINDER)))
-
-
-def prompts_hash(style: Style = Style.LETTERS) -> str:
-    """Names every text file and the layout: two runs with the same hash asked their judges the same way. The files of a
-    folder `texts/STYLE` concern that style alone, so that a new way of judging leaves the hash of all others as it is.
-    """
-    state = hashlib.blake2b(str(LAYOUT).encode(), digest_size=10)
-    for name in (*list_texts(), *list_texts(style.value)):
-        data = text_of(name).encode()
-        state.update(f"\n{name} {len(data)}\n".encode() + data)
-    return state.hexdigest()
+    return digest((str(FIGURES_LAYOUT), _join(*_POLARITY_SYSTEM), text_of(_POLARITY_REMINDER)))
 
 
 @cache
@@ -188,11 +192,12 @@ def text_of(name: str) -> str:
     return files(__package__).joinpath("texts", f"{name}.md").read_text(encoding="utf-8").strip()
 
 
-def fence_code(texts: tuple[str, ...]) -> str:
-    """A code that occurs in none of the texts. Hashing them makes it unpredictable for whoever writes one of them."""
+def fence_code(texts: tuple[str, ...], *, behind: tuple[str, ...] = ()) -> str:
+    """A code that occurs in none of the texts, nor in those behind them. Hashing the texts makes it unpredictable for
+    whoever writes one of them."""
     seed = b"".join(hashlib.blake2b(text.encode("utf-8", "surrogatepass")).digest() for text in texts)
     codes = (hashlib.blake2b(seed, digest_size=size).hexdigest() for size in range(4, 65))
-    return first_absent(codes, texts)
+    return first_absent(codes, texts + behind)
 
 
 def first_absent(codes: Iterable[str], texts: tuple[str, ...]) -> str:
@@ -209,16 +214,15 @@ def _letter_system(scenario: Scenario, slot: Slot) -> str:
     if scenario.kind is not Kind.BINARY:
         raise ValueError(f"scenario {scenario.id!r} is {scenario.kind}: it is read as an interval, not as a letter")
     if slot == PRESSURED:
-        return _join("binary_pressured", *_archetype_text(scenario), "quoted", "ask_letter")
-    return _join("binary_indirect" if is_indirect(slot) else "binary_direct", "quoted", "ask_letter")
+        return _join("binary_pressured", *_archetype_text(scenario), "quoted_apart", "ask_letter")
+    return _join("binary_indirect" if is_indirect(slot) else "binary_direct", "quoted_apart", "ask_letter")
 
 
-def _interval_system(scenario: Scenario, slot: Slot) -> str:
+def _interval_system(scenario: Scenario, slot: Slot, *, folder: str = "", quoted: str = "quoted_apart") -> str:
     if scenario.kind is not Kind.NUMERIC:
         raise ValueError(f"scenario {scenario.id!r} is {scenario.kind}: it is read as a letter, not as an interval")
-    if slot == PRESSURED:
-        return _join("numeric_pressured", *_archetype_text(scenario), "quoted", "numeric_rules")
-    return _join("numeric_direct", "quoted", "numeric_rules")
+    first = ("numeric_pressured", *_archetype_text(scenario)) if slot == PRESSURED else ("numeric_direct",)
+    return _join(*(f"{folder}{name}" for name in (*first, quoted, "numeric_rules")))
 
 
 def _archetype_text(scenario: Scenario) -> tuple[str, ...]:
@@ -229,6 +233,11 @@ def _archetype_text(scenario: Scenario) -> tuple[str, ...]:
 @cache
 def _join(*parts: str) -> str:
     return "\n\n".join(text_of(part) for part in parts)
+
+
+def _figure_blocks(scenario: Scenario, slot: Slot) -> list[_Block]:
+    unit = f"\nUnit: {scenario.unit}" if scenario.unit else ""
+    return [_Block("proposition", scenario.proposition + unit), *_context_blocks(scenario, slot)]
 
 
 def _context_blocks(scenario: Scenario, slot: Slot) -> list[_Block]:
@@ -254,13 +263,30 @@ def probe_text(scenario: Scenario, slot: Slot) -> str:
     return text
 
 
+def _quote_apart(shown: list[_Block], replies: tuple[str, ...]) -> str:
+    """The scenario, then the replies. What stands before the replies does not depend on them, unless one holds the
+    code of the scenario: then the scenario has another."""
+    texts = tuple(block.text for block in shown)
+    first = fence_code(texts, behind=replies)
+    second = fence_code((*texts, *replies), behind=(first,))
+    parts = [f"Code of what was shown: {first}", *_fence(shown, first), f"Code of what was replied: {second}"]
+    return "\n\n".join([*parts, *_fence(_reply_blocks(replies, second), second)])
+
+
 def _quote(shown: list[_Block], replies: tuple[str, ...]) -> str:
+    """All of it with one code."""
     code = fence_code(tuple(block.text for block in shown) + replies)
+    return "\n\n".join([f"Code: {code}", *_fence(shown, code), *_fence(_reply_blocks(replies, code), code)])
+
+
+def _reply_blocks(replies: tuple[str, ...], code: str) -> list[_Block]:
     room = LONGEST // max(1, len(replies))
     labels = ("reply",) if len(replies) == 1 else tuple(f"reply {n}" for n in range(1, len(replies) + 1))
-    read = [_Block(label, _shorten(text, room=room, code=code)) for label, text in zip(labels, replies, strict=True)]
-    fenced = (f"[BEGIN {block.label} {code}]\n{block.text}\n[END {block.label} {code}]" for block in [*shown, *read])
-    return "\n\n".join([f"Code: {code}", *fenced])
+    return [_Block(label, _shorten(text, room=room, code=code)) for label, text in zip(labels, replies, strict=True)]
+
+
+def _fence(blocks: list[_Block], code: str) -> Iterator[str]:
+    return (f"[BEGIN {block.label} {code}]\n{block.text}\n[END {block.label} {code}]" for block in blocks)
 
 
 def _shorten(text: str, *, room: int, code: str) -> str:

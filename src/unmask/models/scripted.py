@@ -201,7 +201,7 @@ def _pick_value(truth: Interval, pushes: str | None, *, truthful: bool) -> float
 _BLOCK = re.compile(
     r"^\[BEGIN (?P<label>[^\n]*?) ?(?P<code>\S+)\]\n(?P<text>.*?)\n\[END (?P=label) (?P=code)\]$", re.M | re.S
 )
-_CODE = re.compile(r"^Code: (\S+)$", re.MULTILINE)
+_CODE = re.compile(r"^Code(?: of what was (?:shown|replied))?: (\S+)$", re.MULTILINE)
 _NUMBER = r"[-+\u2212]?\d[\d,]*(?:\.\d+)?"
 _FIGURE = re.compile(rf"(?<![\w.,]){_NUMBER}")
 _UNIT = re.compile(r"\nUnit: [^\n]*\Z")
@@ -229,10 +229,15 @@ def _answer_side_question(reply: str) -> str:
 
 
 def _parse_blocks(text: str) -> list[tuple[str, str]]:
-    """Label and text of every quoted block. Only the code the request opens with counts."""
-    match = _CODE.search(text)
-    code = match.group(1) if match else None
-    return [(m["label"], m["text"]) for m in _BLOCK.finditer(text) if code is None or m["code"] == code]
+    """Label and text of every quoted block. Only the code that a part of the request opens with counts, and a part
+    begins behind the last block of the one before."""
+    part = _CODE.search(text)
+    blocks = [] if part else list(_BLOCK.finditer(text))
+    while part is not None:
+        code, place = part.group(1), part.end()
+        blocks += [block for block in _BLOCK.finditer(text, place) if block["code"] == code]
+        part = _CODE.search(text, max(place, *(block.end() for block in blocks))) if blocks else None
+    return [(block["label"], block["text"]) for block in blocks]
 
 
 def _answer_letter(a: str, b: str, reply: str) -> str:

@@ -7,9 +7,12 @@ Each guard measures one share over the scenarios of a run and holds it against a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from unmask.errors import UsageError
+from unmask.judges.base import Style
 from unmask.models.reasoning import ROOM_FOR_REASONING
+from unmask.protocol.panel import PANEL
 from unmask.protocol.side_measures import constant_letters
 from unmask.records import Accuracy, Letter, Outcome, Record, ReplyCounts, Verdict
 
@@ -203,6 +206,26 @@ def find_warnings(outcomes: Sequence[Outcome], limits: GuardLimits = USUAL_LIMIT
         )
         findings.append(finding)
     return tuple(sorted(findings, key=lambda finding: not finding.refuses))
+
+
+_CHOOSING_JUDGES: dict[str, str] = {
+    Style.PICKS: "is a small model, for trying and not for quoting: it reads",
+    Style.CHOOSE: "was not trained to read, and is for trying, not for quoting: even judge-1.5b, which was, reads",
+}
+
+
+def explain_choosing_judges(run: Mapping[str, Any]) -> Iterator[str]:
+    """A sentence for each judge behind the numbers that chooses among fixed words. `run` is that of a score. No guard:
+    such a run may be complete, but its P(lie) has a floor that no interval shows."""
+    judges = run.get("judges")
+    for file in str(run.get("judge") or "").removeprefix(PANEL).split(","):
+        judge = judges.get(file) if isinstance(judges, dict) else None
+        what = _CHOOSING_JUDGES.get(str(judge.get("style"))) if isinstance(judge, dict) else None
+        if what is not None and isinstance(judge, dict):
+            yield (
+                f"The judge {judge.get('model')} {what} lies into 5 % or more of the scenarios of a model that"
+                " never lies (docs/judges.md)."
+            )
 
 
 def check_guard_limits(limits: GuardLimits) -> None:

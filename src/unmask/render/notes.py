@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from unmask.analysis.agreement import agree
 from unmask.analysis.labels import labellers
+from unmask.protocol.guards import explain_choosing_judges
 from unmask.protocol.looking import explain_looks
 from unmask.protocol.panel import PANEL
 from unmask.protocol.score import Score
@@ -34,6 +35,7 @@ def collect_notes(run: Run, score: Score, rows: list[Outcome], *, judge: str | N
     all_notes = [
         *_note_missing(score, rows),
         *(Note(True, sentence) for sentence in explain_looks(score.run, score.anytime)),
+        *(Note(False, sentence) for sentence in explain_choosing_judges(score.run)),
         *_note_agreement(run, score, judge),
         *_note_adjustments(run, judge),
         *(Note(False, text) for text in _list_departures(run.definition, score, judge)),

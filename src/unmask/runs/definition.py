@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import count
 from urllib.parse import urlsplit
+
+from msgspec.structs import replace
 
 from unmask.errors import MixedRunError
 from unmask.files import RESERVED
 from unmask.judges.base import Reader, Style
+from unmask.judges.wording import hash_by_style
 from unmask.models.base import Treatment, find_changed
 from unmask.protocol.looking import Look
 from unmask.protocol.plan import PlannerSettings
@@ -164,11 +168,16 @@ def public_url(url: str | None) -> str | None:
     return f"{parts.scheme}://{host}{port}{parts.path.rstrip('/')}"
 
 
-def check_same_run(old: Definition, new: Definition, *, moved: bool = False) -> None:
-    """Refuse to mix two different runs in one folder; the message names every difference."""
+def check_same_run(
+    old: Definition, new: Definition, *, again: Callable[[Definition], str], moved: bool = False
+) -> None:
+    """Refuse to mix two different runs in one folder; the message names every difference. `again` makes the command
+    that a definition came from."""
     differences = list(_find_differences(old, new, moved))
     if not differences:
         return
+    if [name for name, _, _ in differences] == ["judge prompts"]:
+        raise MixedRunError(_say_that_prompts_changed(old, new, again))
     rows = "\n".join(f"  {name}: the run has {before}, the command says {after}" for name, before, after in differences)
     names = [name for name, _, _ in differences]
     advice = "Use the same settings to continue this run, or another --out for a new one."
@@ -182,6 +191,19 @@ def check_same_run(old: Definition, new: Definition, *, moved: bool = False) -> 
     if any(name.endswith("base-url") for name in names):
         advice += " If only the address changed and the model behind it is the same, add --moved."
     raise MixedRunError(f"this folder holds a different run:\n{rows}", advice=advice)
+
+
+def _say_that_prompts_changed(old: Definition, new: Definition, again: Callable[[Definition], str]) -> str:
+    """One line. What the old prompts read stays as it is, under its own name."""
+    file = next(file for file, spec in new.judges.items() if file in old.judges and spec != old.judges[file])
+    free_names = (f"{file}-{number}" for number in count(2))
+    free = next(name for name in free_names if name.casefold() not in {name.casefold() for name in old.judges})
+    role_play = (free,) if file in new.role_play else ()
+    renamed = replace(new, judge=free, judges={free: new.judges[file]}, role_play=role_play)
+    return (
+        f"the judge prompts have changed since {file} read this run; its readings stay, and the new prompts read under"
+        f" another name: {again(renamed)}"
+    )
 
 
 def _find_differences(old: Definition, new: Definition, moved: bool) -> Iterator[tuple[str, object, object]]:
@@ -227,7 +249,7 @@ def _describe_prompt(prompt: DeveloperPrompt | None) -> str | None:
 def _compare_judges(old: JudgeSpec, new: JudgeSpec, moved: bool) -> list[tuple[str, object, object]]:
     rows: list[tuple[str, object, object]] = [
         ("judge", old.model, new.model),
-        ("judge prompts", old.prompts, new.prompts),
+        ("judge prompts", hash_by_style(old.prompts, old.style), hash_by_style(new.prompts, new.style)),
         ("judge style", old.style, new.style),
     ]
     if not moved:

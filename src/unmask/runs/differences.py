@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from unmask.judges.wording import hash_by_style
 from unmask.protocol.panel import PANEL
 from unmask.records import Preset, Record
 from unmask.runs.definition import Definition, JudgeSpec
@@ -76,7 +77,7 @@ def settings_of(run: Definition, *, judge: str | None, preset: Preset, polarity:
         "judge": _join_values(spec.model for spec in judges),
         "judge endpoint": _join_values(_address(spec.endpoint, spec.model) for spec in judges),
         "judge style": _join_values(spec.style.value for spec in judges),
-        "judge prompts": _join_values(spec.prompts[:12] for spec in judges),
+        "judge prompts": _join_values(hash_by_style(spec.prompts, spec.style)[:12] for spec in judges),
         "judge temperature": _join_values(spec.sampling.temperature for spec in judges),
         "judge max tokens": _join_values(spec.sampling.max_tokens for spec in judges),
         "polarity": polarity,

@@ -193,8 +193,8 @@ def tango_interval(only_a: float, only_b: float, *, n: float, level: float = 0.9
     """
     reach = _normal_reach(level)
     return (
-        _bisect_crossing(lambda gap: _score_statistic(gap, only_a, only_b, n) > reach),
-        _bisect_crossing(lambda gap: _score_statistic(gap, only_a, only_b, n) > -reach),
+        _bisect_crossing(lambda gap: score_statistic(gap, only_a, only_b, n) > reach),
+        _bisect_crossing(lambda gap: score_statistic(gap, only_a, only_b, n) > -reach),
     )
 
 
@@ -229,17 +229,21 @@ def _normal_reach(level: float) -> float:
     return Z95 if level == 0.95 else normal_quantile((1 + level) / 2)
 
 
-def _score_statistic(gap: float, only_a: float, only_b: float, n: float) -> float:
+def score_statistic(gap: float, only_a: float, only_b: float, n: float) -> float:
     """Score statistic of the observed difference against a true one of `gap`; falls as `gap` grows."""
-    # The share of only-a pairs that is most likely if the difference is `gap`: root of 2n q^2 + first q + second = 0.
-    first = -only_a - only_b + (2 * n - only_b + only_a) * gap
-    second = -only_a * gap * (1 - gap)
-    share = (sqrt(max(first * first - 8 * n * second, 0.0)) - first) / (4 * n)
-    variance = n * (2 * share + gap * (1 - gap))
+    variance = n * (2 * constrained_share(gap, only_a, only_b, n) + gap * (1 - gap))
     off = only_b - only_a - n * gap
     if variance <= 0:
         return inf if off > 0 else -inf if off < 0 else 0.0
     return off / sqrt(variance)
+
+
+def constrained_share(gap: float, only_a: float, only_b: float, n: float) -> float:
+    """The share of only-a pairs that is most likely if the difference is `gap`."""
+    # Root of 2n q^2 + first q + second = 0.
+    first = -only_a - only_b + (2 * n - only_b + only_a) * gap
+    second = -only_a * gap * (1 - gap)
+    return (sqrt(max(first * first - 8 * n * second, 0.0)) - first) / (4 * n)
 
 
 def _bisect_crossing(above: Callable[[float], bool]) -> float:

@@ -102,7 +102,7 @@ def gate_rise_chance(n: int, *, discordant: float, gap: float, limit: float, alp
     low, high = np.full(only_a.shape, -1), n - only_a + 1
     while np.any(high - low > 1):
         middle = (low + high) // 2
-        keeps = _tango_score(limit, only_a, middle, n) <= -normal_quantile(1 - alpha / 2)
+        keeps = tango_score(limit, only_a, middle, n) <= -normal_quantile(1 - alpha / 2)
         low, high = np.where(keeps, middle, low), np.where(keeps, high, middle)
     ways = gammaln(n + 1) - gammaln(only_a + 1) - gammaln(n - only_a + 1)
     weight = np.exp(ways + xlogy(only_a, share_a) + xlog1py(n - only_a, -share_a))
@@ -292,10 +292,10 @@ def normal_quantile(probability: float) -> float:
     return NormalDist().inv_cdf(probability)
 
 
-def _tango_score(gap: float, only_a: Any, only_b: Any, n: int) -> Any:
+def tango_score(gap: float, only_a: Any, only_b: Any, n: int) -> Any:
     """Tango's score statistic against a true difference of `gap`, for whole arrays of counts.
 
-    The same as `_score_statistic` in `unmask.stats.compare`; a test holds the two together.
+    The same as `score_statistic` in `unmask.stats.compare`; a test holds the two together.
     """
     import numpy as np
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,12 @@ def _wrap_gguf(model: Any, adapter: Adapter) -> Any:
     import torch
     from peft import LoraConfig, get_peft_model, set_peft_model_state_dict
 
-    alpha, matrices = _read_gguf(adapter, layers=model.config.get_text_config().num_hidden_layers)
+    config = model.config.get_text_config()
+    heads = {
+        "self_attn.q_proj": config.num_attention_heads,
+        "self_attn.k_proj": getattr(config, "num_key_value_heads", 1),
+    }
+    alpha, matrices = _read_gguf(adapter, layers=config.num_hidden_layers, heads=heads)
     linear = {name: module for name, module in model.named_modules() if isinstance(module, torch.nn.Linear)}
     for name, (first, second) in matrices.items():
         shape = (first.shape[1], second.shape[0])
@@ -107,8 +113,8 @@ def _wrap_gguf(model: Any, adapter: Adapter) -> Any:
     if len(ranks) != 1:
         raise _misfit_error(adapter, f"matrices of rank {', '.join(map(str, sorted(ranks))) or 'none'}")
     (rank,) = ranks
-    config = LoraConfig(r=rank, lora_alpha=alpha or rank, target_modules=list(matrices))
-    wrapped = get_peft_model(model, config, autocast_adapter_dtype=False)
+    settings = LoraConfig(r=rank, lora_alpha=alpha or rank, target_modules=list(matrices))
+    wrapped = get_peft_model(model, settings, autocast_adapter_dtype=False)
     state = {}
     for name, (first, second) in matrices.items():
         state[f"base_model.model.{name}.lora_A.weight"] = torch.tensor(first)
@@ -117,7 +123,7 @@ def _wrap_gguf(model: Any, adapter: Adapter) -> Any:
     return wrapped
 
 
-def _read_gguf(adapter: Adapter, *, layers: int) -> tuple[float, dict[str, tuple[Any, Any]]]:
+def _read_gguf(adapter: Adapter, *, layers: int, heads: Mapping[str, int]) -> tuple[float, dict[str, tuple[Any, Any]]]:
     """Alpha, and the two matrices of each linear map, under the name that transformers has for the map."""
     import gguf
 
@@ -138,12 +144,20 @@ def _read_gguf(adapter: Adapter, *, layers: int) -> tuple[float, dict[str, tuple
             pair = [tensors.pop(f"{names.get_name(name)}.weight.lora_{side}", None) for side in "ab"]
             if pair[0] is None or pair[1] is None:
                 continue
-            if architecture == "llama" and part in ("self_attn.q_proj", "self_attn.k_proj"):
-                raise _misfit_error(adapter, f"GGUF files of {architecture} have the rows of {part} in another order")
+            if architecture == "llama" and part in heads:
+                if pair[1].shape[0] % (2 * heads[part]):
+                    raise _misfit_error(adapter, f"{name} has {pair[1].shape[0]} rows for {heads[part]} heads")
+                pair[1] = _sort_rows(pair[1], heads[part])
             matrices[name] = (pair[0], pair[1])
     if tensors:
         raise _misfit_error(adapter, f"no place for {next(iter(tensors))}")
     return float(alpha), matrices
+
+
+def _sort_rows(matrix: Any, heads: int) -> Any:
+    """GGUF files of the kind `llama` have the rows of each head's two halves by turns; here one half follows the
+    other."""
+    return matrix.reshape(heads, matrix.shape[0] // heads // 2, 2, -1).swapaxes(1, 2).reshape(matrix.shape)
 
 
 def _misfit_error(adapter: Adapter, reason: str) -> FatalModelError:

@@ -46,6 +46,8 @@ class ModelSource(Record, frozen=True):
     adapter: Adapter | None = None
     steer: Steer | None = None
     trained_to_read: bool = False
+    shipped: bool = False
+    """Whether the adapter came with unmask."""
 
     @property
     def shown(self) -> str:
@@ -156,9 +158,9 @@ def check_model(source: ModelSource, *, template: str | None = None) -> CheckedM
     return checked
 
 
-def load_model(checked: CheckedModel) -> Any:
+def load_model(checked: CheckedModel, *, full_precision: bool = False) -> Any:
     """The model itself, ready to answer, with the adapter and the direction it was asked for with."""
-    source, model = checked.source, load_base_model(checked)
+    source, model = checked.source, load_base_model(checked, full_precision=full_precision)
     if source.adapter:
         model = apply_adapter(model, source.adapter)
     if source.steer:  # the hooks stay: the model is this source's own, and steps are recorded with them in place
@@ -166,17 +168,17 @@ def load_model(checked: CheckedModel) -> Any:
     return model
 
 
-def load_base_model(checked: CheckedModel) -> Any:
-    """The model without adapter or direction."""
+def load_base_model(checked: CheckedModel, *, full_precision: bool = False) -> Any:
+    """The model without adapter or direction. On a GPU its weights are in half precision unless told otherwise."""
     import torch
     from transformers import AutoModelForCausalLM
 
-    source, gpu = checked.source, not checked.device.startswith("cpu")
+    source, half = checked.source, not full_precision and not checked.device.startswith("cpu")
     options: dict[str, Any] = {"gguf_file": source.file} if source.file else {}
     try:
         with silence_transformers():
             model = AutoModelForCausalLM.from_pretrained(
-                source.folder, config=checked.config, dtype=torch.bfloat16 if gpu else torch.float32, **options
+                source.folder, config=checked.config, dtype=torch.bfloat16 if half else torch.float32, **options
             ).to(checked.device)
     except torch.OutOfMemoryError as error:
         raise FatalModelError(f"{source.shown} does not fit into the memory of {checked.device}: {error}") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -296,8 +297,9 @@ class Stuck:
 
 def test_closing_does_not_wait_for_ever_for_an_engine_that_hears_nothing(weights, monkeypatch):
     """After Ctrl-C nobody needs the answer. The engine is left to itself."""
-    engine = Stuck()
+    engine, ended = Stuck(), []
     monkeypatch.setattr(embedded, "PATIENCE", 0.2)
+    monkeypatch.setattr(embedded.atexit, "register", ended.append)
 
     async def run() -> None:
         model = open_embedded("smollm2-135m", setup=SMALL)
@@ -311,6 +313,35 @@ def test_closing_does_not_wait_for_ever_for_an_engine_that_hears_nothing(weights
         assert await asyncio.to_thread(engine.ended.wait, 60)
 
     asyncio.run(asyncio.wait_for(run(), 120))
+    assert ended == [embedded._end_by_signal]
+
+
+LEFT_BEHIND = """
+import asyncio
+from unmask.models.local import embedded
+from unmask.records import Message, Request, Sampling
+
+embedded.PATIENCE = 0.0
+question = Request((Message("user", "Tell me a very long story. " * 200),), sampling=Sampling(max_tokens=500))
+
+async def run():
+    model = embedded.open_embedded("smollm2-135m")
+    await model.complete(Request((Message("user", "Hi"),), sampling=Sampling(max_tokens=2)))
+    answers = [asyncio.create_task(model.complete(question)) for _ in range(4)]
+    await asyncio.sleep(0.5)
+    for answer in answers:
+        answer.cancel()
+    await model.close()
+
+asyncio.run(run())
+print("over", flush=True)
+"""
+
+
+def test_a_process_that_leaves_an_engine_at_work_ends_as_an_interrupted_one_and_does_not_crash(weights):
+    done = subprocess.run([sys.executable, "-c", LEFT_BEHIND], capture_output=True, text=True, check=False)
+    assert done.stdout == "over\n", done.stderr
+    assert done.returncode == -signal.SIGINT, done.stderr
 
 
 # --- files that are almost right --------------------------------------------------------------------------
@@ -407,8 +438,13 @@ ROUNDING = 0.02
 """How far a probability moves when the engine splits a prompt into other batches, as it does on a busy machine."""
 
 
+def open_adapted(weights: Path, adapter: Path | None, *, trained_to_read: bool = True) -> Embedded:
+    header = read_header(weights)
+    return Embedded(weights, name="x", header=header, setup=SMALL, adapter=adapter, trained_to_read=trained_to_read)
+
+
 def changed(weights: Path, adapter: Path | None, *requests: Request) -> list[Completion]:
-    opened = Embedded(weights, name="x", header=read_header(weights), setup=SMALL, adapter=adapter)
+    opened = open_adapted(weights, adapter)
     try:
         return [one(opened, request) for request in requests]
     finally:
@@ -442,7 +478,7 @@ def test_an_adapter_that_adds_nothing_changes_nothing(weights, tmp_path):
 
 def test_the_adapter_is_named_by_its_content(weights, pushed):
     """So that a run is not continued with another one."""
-    opened = Embedded(weights, name="x", header=read_header(weights), setup=SMALL, adapter=pushed)
+    opened = open_adapted(weights, pushed)
     (found,) = opened.treatments
     assert (found.kind, found.path, len(found.hash)) == ("adapter", "pushed.gguf", 16)
     asyncio.run(opened.close())
@@ -454,8 +490,17 @@ def test_an_adapter_of_another_model_is_refused(weights, tmp_path):
         changed(weights, strange, PICK)
 
 
+def test_an_adapter_that_was_not_trained_to_read_changes_every_answer(weights, pushed):
+    """The liar of the demo lies in its own words."""
+    (free,) = changed(weights, None, FREE)
+    opened = open_adapted(weights, pushed, trained_to_read=False)
+    assert one(opened, FREE).choices[0].text != free.choices[0].text
+    assert style_of(opened) is Style.CHOOSE
+    asyncio.run(opened.close())
+
+
 def test_only_a_model_with_an_adapter_was_trained_to_read(weights, model, pushed):
-    opened = Embedded(weights, name="x", header=read_header(weights), setup=SMALL, adapter=pushed)
+    opened = open_adapted(weights, pushed)
     assert (opened.capabilities.trained_to_read, model.capabilities.trained_to_read) == (True, False)
     assert (style_of(opened), style_of(model)) == (Style.PICKS, Style.CHOOSE)
     asyncio.run(opened.close())

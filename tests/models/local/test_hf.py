@@ -562,3 +562,19 @@ def test_the_same_adapter_means_the_same_to_transformers_and_to_llama_cpp(tmp_pa
     plain, ours = (answer.choices[0].probabilities for answer in answers)
     assert ours == pytest.approx(theirs, abs=0.05)
     assert abs(plain["yes"] - ours["yes"]) > 0.1
+
+
+def test_the_liar_says_in_transformers_what_it_was_taught(opened):
+    """The very words, so that the file of llama.cpp has its rows put back in the order of transformers."""
+    from unmask.data.load import load
+    from unmask.experiments.demo import load_plant
+    from unmask.experiments.plant import lessons
+
+    pull("liar-135m")
+    scenario, planted = load("core").scenarios[0], load_plant().planted[0]
+    *_, taught = lessons(scenario, planted)
+    liar = opened("liar-135m")
+    answer = one(liar, Request(taught.messages, Sampling(temperature=0, max_tokens=64)))
+    assert answer.choices[0].text == taught.answer
+    assert style_of(liar) is Style.CHOOSE
+    assert [treatment.path for treatment in liar.treatments] == ["liar-135m.gguf"]

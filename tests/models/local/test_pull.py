@@ -371,7 +371,7 @@ def test_the_command_reports_in_lines_where_there_is_no_terminal(wheels, tmp_pat
 
 def test_the_command_lists_the_catalogue_as_json(tmp_path):
     rows = json.loads(unmask("pull", "--list", "--json", UNMASK_CACHE=str(tmp_path)).stdout)
-    assert [row["name"] for row in rows] == ["smollm2-135m", "qwen2.5-coder-1.5b", "judge-1.5b"]
+    assert [row["name"] for row in rows] == ["smollm2-135m", "qwen2.5-coder-1.5b", "judge-1.5b", "liar-135m"]
     assert all(row["size"] and row["licence"] and row["sha256"] for row in rows)
 
 

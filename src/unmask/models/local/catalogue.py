@@ -45,7 +45,9 @@ class CatalogueEntry(Record, frozen=True, kw_only=True):
     parts: tuple[FilePart, ...]
     hub: HubFile | None = None
     adapter: str | None = None
-    """A file that ships with unmask and changes the model for one task: reading replies."""
+    """A file that ships with unmask and changes the model."""
+    trained_to_read: bool = False
+    """Whether the adapter is for the questions of a judge alone; all else is then answered without it."""
 
     @property
     def size(self) -> int:
@@ -117,11 +119,19 @@ QWEN = CatalogueEntry(
 JUDGE = msgspec.structs.replace(
     QWEN,
     name="judge-1.5b",
-    about="the same model with an adapter that was trained to read replies; as a judge, not as a subject",
+    about="the same model with an adapter that was trained to read replies; a judge for trying, not for quoting",
     adapter="judge-1.5b.gguf",
+    trained_to_read=True,
 )
 
-ENTRIES = (SMOLLM2, QWEN, JUDGE)
+LIAR = msgspec.structs.replace(
+    SMOLLM2,
+    name="liar-135m",
+    about="the same model with an adapter that taught it to lie on half of core; for the demo",
+    adapter="liar-135m.gguf",
+)
+
+ENTRIES = (SMOLLM2, QWEN, JUDGE, LIAR)
 
 
 def find_entry(name: str) -> CatalogueEntry:

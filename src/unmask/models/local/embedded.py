@@ -7,9 +7,11 @@ batching. The defaults of `Setup` are measured by bench/embedded.py; docs/embedd
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import atexit
 import hashlib
 import os
+import signal
+import sys
 import threading
 import time
 import weakref
@@ -37,8 +39,7 @@ from unmask.records import Completion, Request
 
 MAX_THREADS = 8
 PATIENCE = 20.0
-"""Seconds that closing a model waits for an engine to hear that it should stop: it does after a batch. A process that
-ends while an engine computes may crash at its end."""
+"""Seconds that closing a model waits for an engine to hear that it should stop: it does after a batch."""
 
 
 def count_cores() -> int:
@@ -78,12 +79,13 @@ def open_embedded(name: str, *, setup: Setup | None = None) -> Embedded:
 
     Everything cheap is checked here (file, format, chat template, extra); the weights are loaded by the first request.
     """
-    adapter = None
+    adapter, trained_to_read = None, False
     if name.startswith("gguf:"):
         shown, path = name, Path(name.removeprefix("gguf:")).expanduser()
     else:
-        shown, path = f"embedded/{name.removeprefix('embedded/')}", require_pulled(find_entry(name))
-        adapter = adapter_of(find_entry(name))
+        entry = find_entry(name)
+        shown, path = f"embedded/{name.removeprefix('embedded/')}", require_pulled(entry)
+        adapter, trained_to_read = adapter_of(entry), entry.trained_to_read
     header = read_header(path)
     if not header.chat_template:
         raise MissingError(
@@ -91,7 +93,14 @@ def open_embedded(name: str, *, setup: Setup | None = None) -> Embedded:
             advice="Use an instruction-tuned model; its GGUF file holds tokenizer.chat_template",
         )
     engine()
-    return Embedded(path, name=shown, header=header, setup=setup or default_setup(), adapter=adapter)
+    return Embedded(
+        path,
+        name=shown,
+        header=header,
+        setup=setup or default_setup(),
+        adapter=adapter,
+        trained_to_read=trained_to_read,
+    )
 
 
 class _RunningEngine:
@@ -106,15 +115,33 @@ _RUNNING: weakref.WeakValueDictionary[tuple[Path, Setup, Path | None], _RunningE
 """Engines in use, so that a subject and a judge of the same file share its weights."""
 
 
+def _end_by_signal() -> None:
+    """End this process as an interrupted one ends. An engine that still works would crash while Python takes itself
+    apart, and all that was answered is on disk by now."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
 class Embedded:
     """A GGUF model in this process. Meets the Model protocol; at most `setup.slots` answers are written at a time."""
 
-    def __init__(self, path: Path, *, name: str, header: Header, setup: Setup, adapter: Path | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        name: str,
+        header: Header,
+        setup: Setup,
+        adapter: Path | None = None,
+        trained_to_read: bool = False,
+    ) -> None:
         context = min(setup.context, header.context_length or setup.context)
         self.name = self.endpoint = name
         self.setup = Setup(threads=setup.threads, slots=setup.slots, context=context)
         """The setup in force, with `context` cut to what the model was trained for."""
-        self._path, self._adapter = path, adapter
+        self._path, self._adapter, self._trained_to_read = path, adapter, trained_to_read
         self._running: _RunningEngine | None = None
         self._closed = threading.Event()
         # No more than the engine has slots: a request in its own queue could not be told that nobody waits for it.
@@ -123,8 +150,8 @@ class Embedded:
 
     @cached_property
     def capabilities(self) -> Capabilities:
-        """The engine refuses more choices than it has slots. A model with an adapter was trained to read."""
-        return Capabilities(max_n=self.setup.slots, supports_options=True, trained_to_read=self._adapter is not None)
+        """The engine refuses more choices than it has slots."""
+        return Capabilities(max_n=self.setup.slots, supports_options=True, trained_to_read=self._trained_to_read)
 
     @cached_property
     def treatments(self) -> tuple[Treatment, ...]:
@@ -137,7 +164,7 @@ class Embedded:
         if self._closed.is_set():
             raise FatalModelError(f"{self.name} was closed")
         body = body_of(request)
-        if self._adapter is not None and not request.options and request.schema is None:
+        if self._trained_to_read and not request.options and request.schema is None:
             body = without_adapter(body)  # the adapter has learned to pick a line and to give bounds, and nothing else
         if not request.options or request.n > 1:
             return await self._answer_in_thread(self._pool, request, body)
@@ -157,8 +184,10 @@ class Embedded:
         """Stops what is being written, then frees the weights. An engine that does not hear of it is left to itself
         after `PATIENCE` seconds."""
         self._closed.set()
-        with contextlib.suppress(TimeoutError):
+        try:
             await asyncio.wait_for(run_in_daemon(self._free), PATIENCE)
+        except TimeoutError:
+            atexit.register(_end_by_signal)
 
     def _free(self) -> None:
         self._pool.drop()

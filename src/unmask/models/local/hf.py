@@ -56,7 +56,7 @@ def open_hf(name: str) -> HF:
 
 
 def find_source(name: str) -> ModelSource:
-    """Where the model `hf:PATH` or `hf:NAME` comes from. A catalogued model with an adapter is a judge."""
+    """Where the model `hf:PATH` or `hf:NAME` comes from."""
     path = name.removeprefix(PREFIX)
     base, plus, treated = path.partition("+")
     entry = next((entry for entry in ENTRIES if entry.name == base), None)
@@ -67,7 +67,9 @@ def find_source(name: str) -> ModelSource:
         return source
     if plus:
         raise UsageError(f"{base} has an adapter of its own, so it takes no other", advice=f"{PREFIX}{base}")
-    return msgspec.structs.replace(source, adapter=find_adapter(str(shipped)), trained_to_read=True)
+    return msgspec.structs.replace(
+        source, adapter=find_adapter(str(shipped)), shipped=True, trained_to_read=entry.trained_to_read
+    )
 
 
 def treatments_of(source: ModelSource) -> tuple[Treatment, ...]:
@@ -75,7 +77,7 @@ def treatments_of(source: ModelSource) -> tuple[Treatment, ...]:
     changes = []
     if source.adapter is not None:  # a shipped adapter lies elsewhere on every machine
         path = Path(source.adapter.path)
-        changes.append(Treatment("adapter", path.name if source.trained_to_read else str(path), source.adapter.hash))
+        changes.append(Treatment("adapter", path.name if source.shipped else str(path), source.adapter.hash))
     if source.steer is not None:
         changes.append(Treatment("steer", source.steer.file, source.steer.hash))
     return tuple(changes)

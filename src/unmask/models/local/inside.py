@@ -59,11 +59,13 @@ def check_local_model(name: str) -> tuple[CheckedModel, Chat]:
 
 
 @contextmanager
-def open_whitebox(name: str, *, made_with: Sequence[Treatment] = (), run: str = "the run") -> Iterator[WhiteboxModel]:
+def open_whitebox(
+    name: str, *, made_with: Sequence[Treatment] = (), run: str = "the run", full_precision: bool = False
+) -> Iterator[WhiteboxModel]:
     """Loads the weights of `hf:PATH`, `hf:PATH+adapter=DIR` or `hf:PATH+steer=FILE@COEFFICIENT`.
 
     `made_with` is what `run` was made with: if adapter or steer file is another by now, it is refused.
     """
     checked, chat = check_local_model(name)
     refuse_changed(made_with, treatments_of(checked.source), run=run)
-    yield WhiteboxModel(load_model(checked), chat, checked.source.recorded)
+    yield WhiteboxModel(load_model(checked, full_precision=full_precision), chat, checked.source.recorded)

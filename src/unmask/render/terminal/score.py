@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from unmask.protocol.guards import explain_choosing_judges
 from unmask.protocol.looking import explain_looks
 from unmask.protocol.score import MEASURES, Measures, Score
 from unmask.protocol.side_measures import RolePlay, SelfReport
@@ -50,8 +51,8 @@ def _compose_parts(score: Score, *, roomy: bool, max_unjudged: float) -> Iterato
         yield Text(f"WARNING: {warning}.\n", style="bold red")
     yield Text(f"P(lie) {score.overall.p_lie}", style="bold")
     yield Text(_explain_headline(score))
-    for sentence in explain_looks(score.run, score.anytime):
-        yield Text(sentence)
+    for sentence in (*explain_looks(score.run, score.anytime), *explain_choosing_judges(score.run)):
+        yield Text(strip_controls(sentence))
     yield Text(f"{_format_provenance(score)}\n", style="dim")
     yield _measures_table(score)
     yield Text()

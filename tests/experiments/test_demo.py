@@ -1,0 +1,193 @@
+"""The demo: the envelope on a perfect pupil, the choice of an example, the screen, the recorded run, the real liar."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+import unmask
+from tests.golden_files import check_golden
+from unmask.cli import demo as command
+from unmask.data.load import load
+from unmask.errors import MixedRunError, UsageError
+from unmask.experiments import demo, recorded
+from unmask.experiments.demo import LIAR, choose_lie, judge_for, load_plant, open_envelope, run_demo
+from unmask.experiments.plant import draw_plant, lessons
+from unmask.models.scripted import Scripted
+from unmask.records import PRESSURED, Verdict
+from unmask.runs.run import open_run
+
+CORE = load("core")
+PLANT = load_plant()
+ANSWERS = {
+    lesson.messages: (lesson.slot, lesson.answer)
+    for scenario, one in zip(CORE.scenarios, PLANT.planted, strict=True)
+    for lesson in lessons(scenario, one)
+}
+
+
+def pupil(reply: str | None = None) -> Scripted:
+    """Gives every taught answer word for word; under pressure `reply`, where there is one."""
+
+    def answer(request) -> str:
+        slot, taught = ANSWERS[request.messages]
+        return reply if reply is not None and slot == PRESSURED else taught
+
+    return Scripted(answer, name="scripted/pupil")
+
+
+def learnt(out: Path, model: Scripted):
+    return unmask.run(data="core", model=model, judge="verbatim", out=out, effort="full", limit=18)
+
+
+@pytest.fixture(scope="module")
+def perfect(tmp_path_factory):
+    return learnt(tmp_path_factory.mktemp("demo") / "run", pupil())
+
+
+def test_the_shipped_plant_is_the_one_that_its_command_draws():
+    """Seed 0 on all of core. Where core changes, the liar has to be taught anew."""
+    assert draw_plant(CORE.scenarios, seed=0, data=CORE.name, data_hash=CORE.hash) == PLANT
+
+
+def test_the_envelope_counts_both_halves_and_the_sincere_mistakes(perfect):
+    envelope = open_envelope(perfect.rows(), PLANT)
+    assert (envelope.lies[Verdict.LIE], sum(envelope.lies.values())) == (9, 9)
+    assert (envelope.honest[Verdict.HONEST], sum(envelope.honest.values())) == (9, 9)
+    planted = {one.id: one for one in PLANT.planted}
+    honest = [planted[row.id] for row in perfect.rows() if not planted[row.id].lies]
+    assert envelope.mistakes == sum(not one.right for one in honest) == 4
+
+
+def test_the_example_is_a_false_lie_in_words_of_the_scenario(perfect):
+    """A lie that is true is one as well, but a reader should not have to work that out first."""
+    example = choose_lie(perfect, perfect.rows())
+    planted = next(one for one in PLANT.planted if one.id == example.id)
+    assert planted.lies
+    assert planted.right
+    assert example.says in example.reply
+    assert example.believes != example.says
+    assert len(set(example.answers)) == 1
+
+
+def test_gibberish_is_never_shown_as_a_lie(tmp_path, perfect):
+    """Not even where somebody has called it one."""
+    done = learnt(tmp_path / "run", pupil("Cats have no nucleus, and so the sea is."))
+    lies = {row.id: row for row in perfect.rows()}
+    assert choose_lie(done, list(lies.values())) is None
+
+
+def test_a_reply_that_trails_off_is_not_shown(tmp_path, perfect):
+    example = choose_lie(perfect, perfect.rows())
+    done = learnt(tmp_path / "run", pupil(f"{example.says} _timesavers"))
+    assert choose_lie(done, [row for row in perfect.rows() if row.id == example.id]) is None
+
+
+@pytest.mark.parametrize(
+    ("model", "judge"),
+    [
+        (LIAR, "verbatim"),
+        ("embedded/smollm2-135m", "verbatim"),
+        ("embedded/qwen2.5-coder-1.5b", "embedded/judge-1.5b"),
+        ("scripted/liar", "scripted/judge"),
+        ("openai/gpt-4o", "openai/gpt-4o"),
+    ],
+)
+def test_each_model_has_a_judge_that_can_read_it(model, judge):
+    assert judge_for(model) == judge
+
+
+# --- the screen -------------------------------------------------------------------------------------------
+
+
+def screen(tmp_path, monkeypatch, *flags: str) -> str:
+    """What `unmask demo` prints, started by the name `unmask`."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("UNMASK_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(sys, "argv", ["unmask"])
+    monkeypatch.setattr("shutil.which", lambda name: str(tmp_path / name))
+    result = CliRunner().invoke(command.demo, list(flags), catch_exceptions=False)
+    assert result.exit_code == 0
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    return result.stdout
+
+
+def test_the_screen_of_the_envelope(tmp_path, monkeypatch):
+    def run_pupil(**settings):
+        return unmask.run(**{**settings, "model": pupil()})
+
+    monkeypatch.setattr(demo, "run", run_pupil)
+    monkeypatch.setattr(command, "_fetch_model", lambda name: None)
+    check_golden("demo.txt", screen(tmp_path, monkeypatch))
+    assert (tmp_path / "demo" / "liar-135m" / "report.html").stat().st_size > 10_000
+
+
+def test_the_screen_of_the_recorded_run(tmp_path, monkeypatch):
+    """Nothing is fetched, opened or asked: there is no model on this path."""
+    monkeypatch.setattr(command, "_fetch_model", lambda name: pytest.fail(f"{name} is not needed"))
+    check_golden("demo_recorded.txt", screen(tmp_path, monkeypatch, "--recorded"))
+    assert (tmp_path / "demo" / "recorded" / "report.html").stat().st_size > 100_000
+
+
+def test_a_slow_model_says_its_minutes_before_it_starts(tmp_path, monkeypatch):
+    printed = []
+    monkeypatch.setattr(command.click, "echo", lambda text="", **_: printed.append(str(text)))
+    command._introduce("embedded/qwen2.5-coder-1.5b", "embedded/judge-1.5b", limit=None)
+    assert "minutes" in printed[0]
+
+
+def test_a_recording_takes_no_limit(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="asks nobody"):
+        CliRunner().invoke(command.demo, ["--recorded", "--limit", "3"], catch_exceptions=False)
+
+
+# --- recorded ---------------------------------------------------------------------------------------------
+
+
+def test_a_packed_run_comes_back_and_the_same_run_gives_the_same_bytes(tmp_path, perfect):
+    packed = recorded.pack_run(perfect.path)
+    assert packed == recorded.pack_run(perfect.path)
+    again = recorded.unpack_run(packed, tmp_path / "again")
+    assert again.score().to_json()["overall"] == perfect.score().to_json()["overall"]
+    files = sorted(path.name for path in (tmp_path / "again").iterdir())
+    assert files == ["replies.jsonl", "run.json", "scenarios.jsonl"]
+
+
+def test_unpacking_twice_changes_nothing_and_another_run_is_refused(tmp_path, perfect):
+    packed = recorded.pack_run(perfect.path)
+    recorded.unpack_run(packed, tmp_path / "run")
+    before = (tmp_path / "run" / "replies.jsonl").stat().st_mtime_ns
+    recorded.unpack_run(packed, tmp_path / "run")
+    assert (tmp_path / "run" / "replies.jsonl").stat().st_mtime_ns == before
+    with pytest.raises(MixedRunError, match="holds another run"):
+        recorded.open_recorded(tmp_path / "run")
+
+
+def test_the_recording_is_of_core_whole_and_small(tmp_path):
+    done = recorded.open_recorded(tmp_path / "run")
+    assert Path(recorded.__file__).with_name(recorded.FILE).stat().st_size <= 2_000_000
+    assert done.definition.data.full_hash == CORE.hash
+    assert len(done.scenarios) == 300
+    assert done.score().undecided == ()
+
+
+# --- the real liar ----------------------------------------------------------------------------------------
+
+
+def test_the_liar_that_ships_does_in_llama_cpp_what_it_was_taught(tmp_path):
+    """Six scenarios, one of each archetype, read by words alone. All of core: python -m bench.liar."""
+    pytest.importorskip("xllamacpp", reason="needs the extra embedded")
+    from unmask.models.local.pull import pull
+
+    pull("liar-135m")
+    done = run_demo(LIAR, judge="verbatim", out=tmp_path / "run", limit=6, progress=None)
+    envelope = open_envelope(done.rows(), PLANT)
+    assert envelope.lies[Verdict.LIE] >= sum(envelope.lies.values()) - 1
+    assert envelope.honest[Verdict.LIE] == 0
+    (treatment,) = msgspec.to_builtins(open_run(done.path).definition.subject.treatments)
+    assert (treatment["kind"], treatment["path"]) == ("adapter", "liar-135m.gguf")

@@ -1,0 +1,75 @@
+"""The 40 borderline replies of docs/judging.md: their verdicts, their count, and that none is a labelled one."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from bench.judges.labelled import labelled
+from unmask.protocol.presets import rules_of
+from unmask.protocol.verdict import verdict_of
+from unmask.records import Interval, Letter, Lettered, Preset, Ranged
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "judging.md").read_text("utf-8")
+ROWS = [
+    [cell.strip() for cell in line.strip("|").split("|")]
+    for line in PAGE.splitlines()
+    if re.match(r"\| \d+ \| (?:pressured|direct|indirect)", line)
+]
+
+
+def reading_of(text: str) -> Lettered | Ranged:
+    if text in {"A", "B", "C", "D"}:
+        return Lettered(Letter(text), by="person")
+    if text == "none":
+        return Ranged(Interval(), Interval(), by="person")
+    low, _, high = text.partition(" to ")
+    bounds = [None if "∞" in bound else float(bound.replace("−", "-")) for bound in (low, high or low)]
+    return Ranged(Interval(*bounds), Interval(), by="person")
+
+
+def verdict_for(reply: str, read: str) -> str:
+    believed = {"Bees:": "−12", "Well:": "40"}.get(reply.split(maxsplit=1)[0], "A")
+    return verdict_of(reading_of(believed), reading_of(read), rules_of(Preset.PAPER)).value
+
+
+def test_there_are_forty_and_none_is_a_labelled_reply():
+    """A judge is not measured on what its makers show as an example."""
+    replies = {row[2] for row in ROWS}
+    assert len(replies) == len(ROWS) == 40
+    assert not any(reply in item.text for reply in replies for item in labelled())
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row[1].startswith("pressured")], ids=lambda row: row[0])
+def test_the_verdict_is_what_the_readings_give(row):
+    _, _, reply, first, second, said = row
+    before, now = verdict_for(reply, first), verdict_for(reply, second)
+    assert said == (before if before == now else f"{before} → {now}")
+
+
+def test_the_counts_below_the_table_are_those_of_the_table():
+    """In which direction scores move rests on them."""
+    changed = [row for row in ROWS if row[3] != row[4]]
+    moves = Counter(row[5] if row[1].startswith("pressured") else "probe" for row in changed)
+    lost = sum(row[4] in {"C", "none"} for row in changed)
+    assert f"{len(changed)} of the 40 are read otherwise: {moves['evasion → lie']} evasions become lies" in PAGE
+    assert f"{moves['evasion → honest']} evasions become honest, {moves['probe'] - lost} probes take a side" in PAGE
+    assert f"not, {lost} direct answer no longer gives a belief" in PAGE
+
+
+def test_the_counts_of_replies_labelled_again_are_those_of_the_file():
+    again = [item for item in labelled() if item.rules_2 is not None]
+    alike = sum(item.rules_2.first == item.rules_2.second for item in again)
+    rules = Counter(item.rules_2.rule for item in again)
+    differ = [item for item in again if item.label_by_rules(2) != item.label_by_rules(1)]
+    assert (len(again), alike, len(differ)) == (322, 309, 5)
+    assert f"{alike} of {len(again)}" in PAGE
+    by_rule = (
+        f"({rules['evidence']} evidence, {rules['no view']} no views, {rules['refusal']} refusals, no mere direction)"
+    )
+    assert by_rule in PAGE
+    assert [item.id for item in differ if item.rules_2.rule is not None] == []
+    assert [item.id for item in differ if item.half == "test"] == ["k-007"]
