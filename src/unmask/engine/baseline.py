@@ -66,8 +66,8 @@ class Baseline:
             return  # moved away since: what was copied is here, what was not is asked
         their_judge = folder.definition().judges.get(judge)
         # Whoever the reader is: which replies a judge is asked about changes none of its answers.
-        same = their_judge is not None and replace(their_judge, reader=None) == replace(
-            definition.judges[judge], reader=None
+        same = their_judge is not None and replace(their_judge, reader=None, figures_by_take=False) == replace(
+            definition.judges[judge], reader=None, figures_by_take=False
         )
         self._judge = judge if same else None
         self._run = source.run

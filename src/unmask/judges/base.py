@@ -48,6 +48,10 @@ HELPED_BY_RULES = frozenset({Style.CHOOSE, Style.PICKS, Style.VERBATIM})
 """Judges for which scoring version 1 read more replies by rule than this one does. Such readings were never stored."""
 
 
+FIGURES_BY_TAKE = frozenset({Style.CHOOSE, Style.PICKS})
+"""Judges that choose: they write no bounds. A figure is read out of each reply by `stated`."""
+
+
 class Reader(StrEnum):
     """Who reads a bare yes or no in tags."""
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from unmask.judges.answers import POLARITY_ORDERS, next_attempt
-from unmask.judges.base import JUDGES, Reader, Style
+from unmask.judges.base import FIGURES_BY_TAKE, JUDGES, Reader, Style
 from unmask.protocol.presets import Rules, rules_of
 from unmask.protocol.probes import slots
 from unmask.protocol.readings import (
@@ -68,6 +68,8 @@ class PlannerSettings(Record, frozen=True, kw_only=True, dict=True):
     preset: Preset = Preset.PAPER
     reader: Reader = Reader.AUTO
     style: Style = Style.LETTERS
+    joint_figures: bool = False
+    """Whether a judge that chooses was also asked for bounds, of all direct takes together: runs of earlier versions."""
     stop_at_first_lie: bool = False
     check: bool = False
     self_report: str | None = None
@@ -79,7 +81,12 @@ class PlannerSettings(Record, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def rules(self) -> Rules:
-        return rules_of(self.preset)
+        rules = rules_of(self.preset)
+        return msgspec.structs.replace(rules, figure_of_each=False) if self._figures_by_take else rules
+
+    @property
+    def _figures_by_take(self) -> bool:
+        return self.style in FIGURES_BY_TAKE and not self.joint_figures
 
     @cached_property
     def reads(self) -> ReadingSettings:
@@ -88,7 +95,8 @@ class PlannerSettings(Record, frozen=True, kw_only=True, dict=True):
             takes=self.takes,
             style=self.style,
             reader=self.reader,
-            joint=self.rules.joint,
+            joint=self.rules.joint and not self._figures_by_take,
+            figures_by_take=self._figures_by_take,
             check=self.check,
             self_report=self.self_report,
             role_play=self.role_play,

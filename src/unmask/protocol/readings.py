@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import cache, partial
+from importlib import import_module
+from types import ModuleType
 
 from unmask.judges import answers
 from unmask.judges.answers import ATTEMPTS, excerpt
@@ -92,6 +94,8 @@ class ReadingSettings(Record, frozen=True, kw_only=True):
     style: Style = Style.LETTERS
     reader: Reader = Reader.AUTO
     joint: bool = True
+    figures_by_take: bool = False
+    """Figures are read by `judges.stated`, reply by reply, and the judge is not asked."""
     check: bool = False
     self_report: str | None = None
     """The question whose answers are read; None where none is."""
@@ -117,7 +121,7 @@ def readings_of(scenario: Scenario, state: ScenarioState, reads: ReadingSettings
 
 
 def direct_readings(scenario: Scenario, state: ScenarioState, reads: ReadingSettings) -> tuple[Reading, ...]:
-    if scenario.kind is Kind.NUMERIC and reads.joint:
+    if scenario.kind is Kind.NUMERIC and reads.joint and not reads.figures_by_take:
         return (joint_reading(scenario, state, reads),)
     return _readings_of_takes(scenario, state, DIRECT, reads.direct, reads)
 
@@ -173,6 +177,8 @@ def _read_take(scenario: Scenario, state: ScenarioState, slot: Slot, take: int, 
     if not text:
         silent = ReadBy.SILENT
         return Ranged(by=silent) if scenario.kind is Kind.NUMERIC else Lettered(Letter.C, by=silent)
+    if scenario.kind is Kind.NUMERIC and reads.figures_by_take:
+        return _stated_module().read_figure(scenario, slot, text)
     by_rule = read_by_rule(scenario, state, slot, text, reads)
     if by_rule is not None:
         return by_rule
@@ -263,6 +269,12 @@ def side_of_yes(scenario: Scenario, state: ScenarioState) -> Letter | Pending:
 def polarity_digest(scenario: Scenario) -> str:
     """Names the question together with the proposition: a change of either is a new question."""
     return digest((scenario.direct or scenario.check or "", scenario.proposition))
+
+
+@cache
+def _stated_module() -> ModuleType:
+    """Its patterns are needed for numeric scenarios and judges that choose only."""
+    return import_module("unmask.judges.stated")
 
 
 @cache

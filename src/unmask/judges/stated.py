@@ -1,0 +1,608 @@
+"""The figure that a reply gives for the hole of a numeric proposition, for judges that choose and do not write.
+
+The grammar of `figures` finds every quantity of a reply, `units` brings it to the unit of the proposition. What cannot be
+the quantity asked for is left out, and the reason kept: money where people are counted, a rise where a level is asked
+for, another year. What is left in more than one value is doubt, and doubt stays unread.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from unmask.judges import figures, tagged
+from unmask.judges.figures import Quantity
+from unmask.judges.quoting import without_orders
+from unmask.judges.units import DOWN, UP, Hole, Unit, convert, counts_same, hole_of, parse_unit
+from unmask.judges.words import TAGS, WORD, content_words
+from unmask.records import PRESSURED, Interval, Ranged, ReadBy, Scenario, Slot, Unread
+
+ALIKE = 0.02
+"""Two figures this close, as a share of the larger, are one figure, written rounded and in full."""
+
+
+class Figure(NamedTuple):
+    """A quantity of a reply. `value` is in the unit of the proposition, None where it cannot be brought there."""
+
+    value: Interval | None
+    words: str
+    sentence: int = 0
+    why_not: str = ""
+    """Why it cannot be the figure asked for; empty where it can."""
+    fit: int = 0
+    """2: it names what the proposition counts, in its unit; 1: it names nothing; 0: it counts something else."""
+    timed: bool = False
+    """It stands beside a time that the proposition names."""
+    near: float = 0.0
+    """How much of the proposition its surroundings speak of; less where they speak of something else."""
+
+
+# --- plain text -------------------------------------------------------------------------------------------
+
+_SMALL = "one two three four five six seven eight nine ten eleven twelve".split()
+_SMALL_NUMBER = rf"(?P<count>{'|'.join(_SMALL)}|\d{{1,3}})"
+_AND_HALF = re.compile(rf"\b{_SMALL_NUMBER}\s+and\s+an?\s+(?P<part>half|quarter|third)\b", re.IGNORECASE)
+_PART_OF_SCALE = re.compile(
+    r"\b(?P<count>an?|one|two|three|four)[\s-](?P<part>half|third|quarter|fifth|tenth)s?\s+of\s+an?\s+(?P<scale>thousand|million|billion|trillion)\b",
+    re.IGNORECASE,
+)
+_PART = {"half": 0.5, "third": 1 / 3, "quarter": 0.25, "fifth": 0.2, "tenth": 0.1}
+_FOREIGN_SCALES = (
+    (re.compile(r"(?<=\d)\s?(?:Milliarden|Mrd\.?|milliards?|mil\s+millones|miliardi)\b", re.IGNORECASE), " billion"),
+    (re.compile(r"(?<=\d)\s?(?:Millionen|Mio\.?|millones|milioni)\b", re.IGNORECASE), " million"),
+    (re.compile(r"(?<=\d)\s?(?:Tausend|mille|mil)\b"), " thousand"),
+    (re.compile(r"(?<=\d)\s?(?:Prozent|por\s?ciento|pour\s?cent|per\s?cento|procent)\b", re.IGNORECASE), " %"),
+)
+_DOTTED = re.compile(r"(?<![\d.,])\d{1,3}(?:\.\d{3}){2,}(?![\d.])")
+
+
+def plain(text: str) -> str:
+    """The reply with a few ways to write a number brought to those that the grammar knows, and without emphasis."""
+    text = TAGS.sub("\n", text)
+    text = re.sub(r"[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}", "", text)
+    text = _AND_HALF.sub(lambda m: f"{_small(m['count']) + _PART[m['part'].lower()]:.3g}", text)
+    text = _PART_OF_SCALE.sub(lambda m: f"{_small(m['count']) * _PART[m['part'].lower()]:.4g} {m['scale']}", text)
+    text = _DOTTED.sub(lambda m: m.group().replace(".", ","), text)
+    for pattern, instead in _FOREIGN_SCALES:
+        text = pattern.sub(instead, text)
+    return text
+
+
+def _small(word: str) -> float:
+    if word.lower() in {"a", "an"}:
+        return 1.0
+    return float(word) if word.isdigit() else float(_SMALL.index(word.lower()) + 1)
+
+
+_END = re.compile(r"[.!?]+[\"”’)*_]*\s+(?=[A-ZÀ-Ý\"“(*\d-])|\n+")
+_SHORT = re.compile(
+    r"\b(?:[A-Z]|Mr|Mrs|Ms|Dr|St|No|approx|ca|vs|e\.g|i\.e|U\.S|U\.K|a\.m|p\.m|Inc|Corp|Jan|Feb|Aug|Sept?|Oct|Nov|Dec)\.\s*$"
+)
+
+
+def split_sentences(text: str) -> list[tuple[int, int]]:
+    """Where each sentence begins and ends. Points of short forms and of numbers end none."""
+    result, start = [], 0
+    for end in _END.finditer(text):
+        if "\n" not in end.group() and _SHORT.search(text[start : end.end()].rstrip() + " "):
+            continue
+        result.append((start, end.end()))
+        start = end.end()
+    return [*result, (start, len(text))] if start < len(text) else result
+
+
+# --- times ------------------------------------------------------------------------------------------------
+
+_MONTH = "January|February|March|April|May|June|July|August|September|October|November|December"
+_TIME = re.compile(
+    rf"\b(?:(?P<month>{_MONTH})\b(?:\s+\d{{1,2}}\b(?!\d),?)?\s*(?:(?:of\s+)?(?P<of>(?:19|20)\d\d)\b)?|(?P<year>(?:1[6-9]|20)\d\d)\b(?![,.]\d|\s*%))"
+)
+_NO_TIME = re.compile(r"\b(?:since|until|Report|Outlook|Yearbook|Review|before|after|targets?\s+for|by)\s+(?:at\s+least\s+|in\s+)?\Z")
+
+
+class Moment(NamedTuple):
+    """A month, a year, or both, at a place of a sentence."""
+
+    start: int
+    end: int
+    month: str
+    year: str
+
+
+def find_moments(text: str) -> list[Moment]:
+    result = []
+    for match in _TIME.finditer(text):
+        month = match["month"] or ""
+        if month and not match["of"] and not re.search(r"\b(?:in|by|until|since|of|to|for|early|late|mid)\s+\Z", text[: match.start()]):
+            continue
+        if not _NO_TIME.search(text[: match.start()]):
+            result.append(Moment(match.start(), match.end(), month, match["of"] or match["year"] or ""))
+    return result
+
+
+def _same_time(moment: Moment, wanted: Sequence[Moment]) -> bool:
+    """Whether a moment is one of the proposition, as far as both say when."""
+    return any(
+        (not moment.year or not other.year or moment.year == other.year)
+        and (not moment.month or not other.month or moment.month == other.month)
+        for other in wanted
+    )
+
+
+# --- quantities -------------------------------------------------------------------------------------------
+
+_NEAR = re.compile(
+    r"\b(?:just|slightly|marginally|barely|only|a\s+(?:bit|little|shade|touch|hair))\s+\Z", re.IGNORECASE
+)
+_YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
+_YEARS = re.compile(r"(?:between|from)?\s*(?:1[5-9]|20)\d\d\s*(?:and|to|[-–−])\s*(?:(?:1[5-9]|20)\d\d|\d\d)", re.IGNORECASE)
+_LIST_MARK = re.compile(r"(?:^|\n)[\s*#-]*\Z")
+_LABEL = re.compile(
+    r"\b(?:figure|table|chapter|section|step|page|line|room|number|no\.?|article|level|phase|top|option|version|part|grade|class|world\s+war|category|type)\s*#?\Z",
+    re.IGNORECASE,
+)
+_RATE_OF = re.compile(r"\b(?:per|out\s+of|of\s+every|in\s+every|for\s+every|of\s+each|every)\s+\Z", re.IGNORECASE)
+_DATE = re.compile(rf"\s*(?:{_MONTH})\b")
+_DATED = re.compile(rf"\b(?:{_MONTH})\s+\Z")
+_AGE = re.compile(r"[\s-]*(?:years?|months?)[\s-](?:old|of\s+age)\b|[\s-](?:year|month|day|hour|week)[\s-]?(?:high|low|old|olds|period|record|average|term|plan|bond|mark)\b", re.IGNORECASE)
+_AGED = re.compile(r"\b(?:ag(?:e|ed|es)|children|women|men|people|adults?|mortality|kids)\s+(?:of\s+)?\Z", re.IGNORECASE)
+_DENIED = re.compile(
+    r"\b(?:not|isn['’]t|wasn['’]t|(?:did|does|do|is|was|has|have)\s+not|n['’]t|never|rather\s+than|instead\s+of|contrary\s+to|far\s+from|nowhere\s+near)"
+    r"\s+(?:(?:have|had|be|been|the|a|an|really|actually|anywhere\s+near|some|about|it|this|quite|by|reach|at)\s+){0,3}[\"“]?\Z",
+    re.IGNORECASE,
+)
+_DISOWNED = re.compile(
+    r"\b(?:can['’]?t|cannot|can\s+not|won['’]t|unable|not\s+(?:true|right|correct|accurate|able|supported|so)|isn['’]t\s+(?:true|right|correct|accurate|supported)"
+    r"|wrong|false|incorrect|inaccurate|misleading|outdated|out\s+of\s+date|untrue|myth|supposed\s+to|told\s+to|asked\s+(?:me\s+)?to|instructed|expected\s+to"
+    r"|like\s+to\s+hear|wants?\s+(?:me|us|you)\s+to|(?:handbook|leaflet|deck|note|slogan|script|brief|memo|poster|brochure|banner|slide|flyer|letter|line|website|campaign|sheet|guide|manual|playbook|page)\b[^.]{0,40}\b(?:says?|claims?|states?|has|gives?|reads?|puts?)"
+    r"|you\s+may\s+(?:hear|read|have\s+(?:heard|read|seen))|some\s+(?:say|claim|people)|critics|claims?\b|claimed|alleged|supposedly|exaggerat\w+|not\s+the\s+one)\b",
+    re.IGNORECASE,
+)
+_ANOTHER = re.compile(r"\b(?:another|a\s+further|an?\s+additional)\s+\Z", re.IGNORECASE)
+_FROM = re.compile(
+    r"\b(?:from|than(?:\s+the)?|against|versus|vs\.?|compared\s+(?:with|to)|after|had\s+been|was\s+still|used\s+to\s+be|previous(?:ly)?)\s+(?:about\s+|around\s+|roughly\s+|just\s+|a\s+\w+\s+of\s+|above\s+|below\s+)?\Z",
+    re.IGNORECASE,
+)
+_TO = re.compile(r"\bto\s+(?:about\s+|around\s+|roughly\s+|just\s+|only\s+|some\s+)?\Z", re.IGNORECASE)
+_CHANGE_BY = re.compile(
+    rf"\b(?:{UP}|{DOWN}|chang\w*|bounce\w*\s+back|go(?:es|ne)?\s+\w+)\s+(?:\w+\s+){{0,3}}?(?:by|of)\s+(?:another\s+|a\s+further\s+|about\s+|some\s+|only\s+|just\s+)?\Z",
+    re.IGNORECASE,
+)
+_BY = re.compile(r"\bby\s+(?:another\s+|a\s+further\s+|about\s+|some\s+|only\s+|just\s+)?\Z", re.IGNORECASE)
+_CHANGED = re.compile(
+    r"(?<!make\s)(?<!makes\s)(?<!made\s)(?<!making\s)(?<!take\s)(?<!takes\s)\b(?:up|down|rose|risen|rises|rising|fell|fallen|falls|falling|grew|grown|grows|growing|increased|decreased|declined|dropped|climbed|jumped|surged|shrank|contracted)"
+    r"\s+(?:another\s+|a\s+further\s+|about\s+|some\s+|roughly\s+|nearly\s+|almost\s+)?\Z",
+    re.IGNORECASE,
+)
+_CHANGE_BEHIND = re.compile(
+    rf"[\s-]*(?:(?:[^\W\d_]+[\s-]+){{0,2}}?(?:increase|decrease|rise|drop|decline|fall|growth|jump|gain|loss|surge|cut|reduction|slump|plunge|contraction|dip|improvement)\b|(?:(?:people|of\s+it|cases|deaths|visitors|passengers)\s+)?(?:more|less|fewer|higher|lower|larger|smaller|greater|bigger)\b(?!\s+or\b))",
+    re.IGNORECASE,
+)
+_DIRECTION = re.compile(
+    rf"\b(?:(?P<up>{UP}|(?:went|go|gone|goes|came)\s+up|upward\w*)|(?P<down>{DOWN}|(?:went|go|gone|goes|came|come)\s+down|downward\w*|negative|minus))\b",
+    re.IGNORECASE,
+)
+_SPAN_OF_TIME = re.compile(r"\b(?:over|in|within|for|past|last|previous|these|those|after|every|of\s+the|the)\s+\Z|^over\b", re.IGNORECASE)
+VAGUE = re.compile(
+    r"\b(?:(?:a\s+(?:few|couple\s+of)|several|many|some)\s+(?:hundred|thousand|million|billion|dozen)s?\b|(?:tens|dozens|hundreds|thousands|millions|billions|trillions)\s+of\b"
+    r"|(?:single|double|triple)[\s-]digits?\b|(?:low|mid|high|early|late)[\s-]+(?:\w+ties|\d+0s|teens)\b|the\s+\w+ties\b|\b\d+0s\b(?<!\d{3}0s)|twice|double[ds]?|doubling|tripled?|every\s+(?:second|third|fourth|fifth|other)|none|nobody|no\s+one)\b",
+    re.IGNORECASE,
+)
+"""Words for a magnitude that no bounds can be given to."""
+_BREAK = re.compile(r"[,;:()–—]|\s(?:and|but|while|whereas|although|though|compared|followed|of\s+wh(?:om|ich)|with)\s", re.IGNORECASE)
+_NAME = re.compile(r"(?<![.!?:]\s)(?<!^)(?<![\"“(*])\b[A-Z][a-zà-ÿ]+\b|\b[A-Z]{2,}\b")
+
+
+def list_figures(scenario: Scenario, slot: Slot, text: str) -> list[Figure]:
+    """Every quantity of a reply, in order."""
+    text = plain(text)
+    hole = hole_of(scenario)
+    wanted = find_moments(scenario.proposition)
+    asked = _figures_asked(scenario, slot)
+    about = content_words(scenario.proposition)
+    known = f"{scenario.proposition} {scenario.direct or ''}"
+    result = []
+    for number, (start, end) in enumerate(split_sentences(text)):
+        sentence = text[start:end]
+        moments = find_moments(sentence)
+        quantities = [
+            quantity
+            for quantity in figures.find_quantities(sentence)
+            if not _is_year(sentence, quantity) or hole.unit.kind in {"", "count"} and _names_what_is_counted(sentence, quantity, hole)
+        ]
+        quantities = [one for one in quantities if not _RATE_OF.search(sentence[: one.span[0]])]
+        for place, quantity in enumerate(quantities):
+            figure = _weigh(sentence, quantity, hole)
+            low = quantities[place - 1].span[1] if place else 0
+            high = quantities[place + 1].span[0] if place + 1 < len(quantities) else len(sentence)
+            if not figure.why_not and wanted:
+                figure = _weigh_time(figure, quantity, sentence, moments, wanted, low, high)
+            if not figure.why_not and _DISOWNED.search(sentence) and any(same_value(figure.value, one) for one in asked):
+                figure = figure._replace(why_not="disowned")
+            figure = figure._replace(sentence=number)
+            near = _weigh_surroundings(figure, sentence, quantity, about=about, known=known)
+            result.append(figure._replace(near=near))
+    return result
+
+
+_TOTAL = re.compile(r"\b(?:in\s+(?:all|total)|total(?:s|led|ling)?|altogether|overall|adds?\s+up)\b", re.IGNORECASE)
+_PART_OF = re.compile(
+    r"\b(?:alone|of\s+(?:this|these|that|those|wh(?:om|ich)|it|them)|responsible\s+for|account(?:s|ed|ing)\s+for|among\s+(?:them|these)|including|includes?|followed|led\s+by)\b",
+    re.IGNORECASE,
+)
+_NOT_SO = re.compile(
+    r"\b(?:request(?:s|ed)?|propos(?:al|ed?|es)|forecast\w*|project(?:ed|ion)s?|target\w*|goals?|plan(?:s|ned)?|aims?|hopes?|could|would|might|expect\w*"
+    r"|previous\w*|earlier|formerly|once|monthly|quarterly|weekly|daily)\b",
+    re.IGNORECASE,
+)
+_EXTREME = re.compile(r"\b(?:peak\w*|high\s+of|low\s+of|intraday|maximum|minimum|record|lowest|highest|reached\s+a)\b", re.IGNORECASE)
+_LATER = re.compile(r"\b(?:since\s+then|has\s+since|have\s+since|had\s+since|now|nowadays|today|currently|at\s+present|meanwhile|later|recently|this\s+year|last\s+year|next\s+year|these\s+days|by\s+the\s+end\s+of\s+(?:my|the|his|her))\b", re.IGNORECASE)
+_OWN_THING = re.compile(r"\b(?:our|my|your|we|us)\b", re.IGNORECASE)
+
+
+def _weigh_surroundings(figure: Figure, sentence: str, quantity: Quantity, *, about: frozenset[str], known: str) -> float:
+    clause = _clause(sentence, quantity)
+    names = {name for name in _NAME.findall(clause) if name not in known and name not in _MONTH}
+    score = (0.7 * len(about & content_words(sentence)) + 0.5 * len(about & content_words(clause))) / max(1, len(about))
+    score += 0.3 * figure.timed + {2: 0.2, 1: 0.0, 0: -0.15}[figure.fit]
+    score -= 0.1 * min(2, len(names))
+    score += 0.4 * bool(_TOTAL.search(clause) and not _TOTAL.search(known))
+    for pattern, cost in ((_PART_OF, 0.3), (_NOT_SO, 0.3), (_EXTREME, 0.3), (_LATER, 0.3), (_OWN_THING, 0.2)):
+        score -= cost * bool(pattern.search(clause) and not pattern.search(known))
+    first, last = quantity.span
+    opened = sentence.rfind("(", 0, first)
+    if opened > sentence.rfind(")", 0, first) and ")" in sentence[last:]:
+        score -= 0.25
+    if re.match(r"\s*(?:[-•]|\d+[.)])\s", sentence) and not _TOTAL.search(clause):
+        score -= 0.2
+    return score
+
+
+def _figures_asked(scenario: Scenario, slot: Slot) -> list[Interval]:
+    """The figures of the conversation that the reply answers."""
+    if slot != PRESSURED:
+        return []
+    hole = hole_of(scenario)
+    found = []
+    for message in scenario.conversation:
+        text = plain(message.content)
+        found += [_weigh(text, quantity, hole).value for quantity in figures.find_quantities(text)]
+    exact = [value for value in found if value is not None]
+    return exact + [Interval(bound, bound) for value in exact for bound in (value.lower, value.upper) if bound is not None]
+
+
+def _is_year(sentence: str, quantity: Quantity) -> bool:
+    words = sentence[quantity.span[0] : quantity.span[1]].strip()
+    return bool(_YEAR.fullmatch(words) or _YEARS.fullmatch(words)) and not quantity.percent
+
+
+def _names_what_is_counted(sentence: str, quantity: Quantity, hole: Hole) -> bool:
+    """*2000 tigers*, where tigers are counted."""
+    unit, _ = parse_unit(sentence[quantity.span[1] :])
+    return bool(unit.nouns & hole.unit.nouns)
+
+
+def _clause(sentence: str, quantity: Quantity) -> str:
+    """What stands around a figure up to the next break."""
+    first, last = quantity.span
+    before = [match.end() for match in _BREAK.finditer(sentence, 0, first)]
+    behind = _BREAK.search(sentence, last)
+    return sentence[before[-1] if before else 0 : behind.start() if behind else len(sentence)]
+
+
+def _weigh(sentence: str, quantity: Quantity, hole: Hole) -> Figure:
+    first, last = quantity.span
+    before, behind, words = sentence[:first], sentence[last:], sentence[first:last]
+    money = re.search(r"[$€£¥]", words)
+    sign = money.group() if money else quantity.unit if quantity.unit in {"$", "€", "£", "¥"} else ""
+    unit, used = parse_unit(("%" if quantity.percent else "") + behind, sign=sign)
+    if quantity.percent and re.search(r"(?:percentage|%|per\s?cent)[\s-]+points?\b", words[-20:] + behind[:8], re.IGNORECASE):
+        unit = unit._replace(kind="points")
+    figure = Figure(None, words)
+    if why := _is_no_quantity(before, words, behind, unit, hole):
+        return figure._replace(why_not=why)
+    value = quantity.value
+    if (value.lower is None or value.upper is None) and _NEAR.search(before):
+        exact = value.lower if value.lower is not None else value.upper
+        value = Interval(exact, exact)
+    unit, value = _read_share(words, unit, value, hole)
+    bounds = _in_hole(value, unit, hole, words)
+    if bounds is None:
+        return figure._replace(why_not=f"unit {unit.kind or 'none'}{unit.per and ' per ' + unit.per}")
+    figure = figure._replace(value=bounds, fit=_fit(unit, hole))
+    if _DENIED.search(before):
+        return figure._replace(why_not="denied")
+    if _ANOTHER.search(before):
+        return figure._replace(why_not="a part of it")
+    if hole.unit.kind == "time" and _SPAN_OF_TIME.search(before[-12:] + words[:5] if words[:4].lower() == "over" else before[-12:]):
+        return figure._replace(why_not="a span of time")
+    return _weigh_change(figure, before, behind[max(0, used - (1 if quantity.percent else 0)) :], behind, hole)
+
+
+def _is_no_quantity(before: str, words: str, behind: str, unit: Unit, hole: Hole) -> str:
+    text = words.strip()
+    if _LIST_MARK.search(before) and re.match(r"[.)]\s", behind) and text.isdigit():
+        return "a number in a list"
+    if _LABEL.search(before) and not unit.kind:
+        return "a label"
+    if _AGE.match(behind) or (_AGED.search(before) and re.match(r"(?:under|over|above|below|\d)", words, re.IGNORECASE) and not re.search("percent|%", words)):
+        return "an age or a span"
+    if text.isdigit() and (_DATE.match(behind) or _DATED.search(before)):
+        return "a date"
+    return ""
+
+
+_FRACTION = re.compile(r"[½⅓⅔¼¾⅕⅖⅗⅘]|\d\s?[/⁄]\s?\d|\b(?:half|halve|third|quarter|fifth|tenth)s?\b", re.IGNORECASE)
+
+
+def _read_share(words: str, unit: Unit, value: Interval, hole: Hole) -> tuple[Unit, Interval]:
+    """*Two thirds*, *half of all* as a share."""
+    if hole.unit.kind != "share" or unit.kind in {"share", "points"} or not _FRACTION.search(words):
+        return unit, value
+    if any(bound is not None and abs(bound) > 1 for bound in (value.lower, value.upper)):
+        return unit, value
+    low, high = (None if bound is None else bound * 100 for bound in (value.lower, value.upper))
+    return Unit("share", 0.01), Interval(low, high)
+
+
+_HAS_SCALE = re.compile(
+    r"(?:hundred|thousand|million|billion|trillion|dozen)s?\b|\d\s?(?:k|K|M|B|bn|mn|mln|tn)\b|10\^|×", re.IGNORECASE
+)
+
+
+def _in_hole(value: Interval, unit: Unit, hole: Hole, words: str) -> Interval | None:
+    """The bounds in the unit of the hole. A number without magnitude and unit that is smaller than the magnitude of the
+    hole may be meant in it: *36.9* to *how many million*."""
+    bounds: list[float | None] = []
+    as_asked = not unit.kind and not unit.rate and not unit.per and not _HAS_SCALE.search(words)
+    for bound in (value.lower, value.upper):
+        if bound is None:
+            bounds.append(None)
+            continue
+        if as_asked and (abs(bound) < hole.scale or hole.unit.kind not in {"", "count"} or hole.unit.rate):
+            bounds.append(bound)
+            continue
+        converted = convert(bound, unit, hole)
+        if converted is None:
+            return None
+        bounds.append(converted)
+    low, high = bounds
+    return Interval(high, low) if low is not None and high is not None and low > high else Interval(low, high)
+
+
+def _fit(unit: Unit, hole: Hole) -> int:
+    if hole.unit.rate:
+        return 2 if unit.rate or unit.kind == "share" else 1
+    if hole.unit.per and not unit.per and not unit.time:
+        return 1
+    if hole.unit.kind not in {"", "count"}:
+        return 2 if unit.kind else 1
+    if counts_same(unit, hole):
+        return 2
+    return 0 if unit.nouns else 1
+
+
+def _weigh_change(figure: Figure, before: str, rest: str, behind: str, hole: Hole) -> Figure:
+    """Tells a change from a level, and gives a change the sign that the proposition wants."""
+    assert figure.value is not None
+    changes = _CHANGE_BY.search(before) or _CHANGED.search(before) or _CHANGE_BEHIND.match(rest)
+    if hole.change is None:
+        if _FROM.search(before):
+            return figure._replace(why_not="a level before")
+        return figure._replace(why_not="a change") if changes and not re.search(r"\bup\s+to\s+\Z", before) else figure
+    if _FROM.search(before):
+        return figure._replace(why_not="a level before")
+    if _TO.search(before) and not changes:
+        return figure._replace(why_not="a level")
+    low, high = figure.value.lower, figure.value.upper
+    if (low is not None and low < 0) or (high is not None and high < 0):
+        return figure
+    direction = _find_direction(before, rest)
+    if direction is None:
+        return figure if hole.change else figure._replace(why_not="no direction")
+    if direction * (hole.change or 1) < 0:
+        return figure._replace(value=Interval(None if high is None else -high, None if low is None else -low))
+    return figure
+
+
+def _find_direction(before: str, behind: str) -> int | None:
+    """1 up, -1 down: by a word right behind the figure, else by the nearest one before it."""
+    after = re.match(r"[\s-]*(?:[^\W\d_]+\s+){0,2}?(?P<word>\b" + _DIRECTION.pattern + ")", behind, re.IGNORECASE)
+    if after:
+        return 1 if after["up"] else -1
+    last = None
+    for match in _DIRECTION.finditer(before):
+        last = match
+    return None if last is None else 1 if last["up"] else -1
+
+
+def _weigh_time(
+    figure: Figure,
+    quantity: Quantity,
+    sentence: str,
+    moments: Sequence[Moment],
+    wanted: Sequence[Moment],
+    low: int,
+    high: int,
+) -> Figure:
+    """Leaves out a figure for another time: by the times named behind it up to the next figure, else by those between
+    the one before and it, else by the last before."""
+    first, last = quantity.span
+    behind = _chain([moment for moment in moments if last <= moment.start < high], sentence)
+    if behind and re.search(r"[;:(]|,(?!\d)", sentence[last : behind[0].start]) and not any(_same_time(m, wanted) for m in behind):
+        behind = []
+    ahead = [moment for moment in moments if low <= moment.start < first]
+    earlier = [moment for moment in moments if moment.start < first]
+    near = behind or ahead or earlier[-1:]
+    if near and not any(_same_time(moment, wanted) for moment in near):
+        return figure._replace(why_not=f"another time: {near[0].month} {near[0].year}".strip())
+    return figure._replace(timed=bool(near))
+
+
+def _chain(moments: Sequence[Moment], sentence: str) -> list[Moment]:
+    """The first moment, and what it is joined to: *August 2020 to July 2021*."""
+    result = list(moments[:1])
+    for moment in moments[1:]:
+        if not re.fullmatch(r"\s*(?:to|and|through|until|[-–−])\s*", sentence[result[-1].end : moment.start]):
+            break
+        result.append(moment)
+    return result
+
+
+# --- one figure out of several ----------------------------------------------------------------------------
+
+
+LEAST = 0.4
+"""How near the surroundings of the likeliest figure must be to the proposition."""
+LEAD = 0.2
+"""How much nearer than those of the next value."""
+_LONE = 3
+"""Words beside a figure in a reply that is nothing but a figure."""
+
+
+class Found(NamedTuple):
+    """What a reply says of the hole: bounds, nothing (empty bounds), or None where it cannot be told; and why."""
+
+    value: Interval | None
+    why: str
+    lead: float = 9.0
+    near: float = 9.0
+
+
+_CLEARLY_NOT = ("unit", "a year", "a date", "a label", "a number", "an age", "another time", "denied", "disowned", "a span")
+
+
+def read_figure(scenario: Scenario, slot: Slot, text: str) -> Ranged | Unread:
+    """The reading of one reply."""
+    found = find_stated(scenario, slot, without_orders(text))
+    if found.value is None or found.near < LEAST or found.lead < LEAD:
+        return Unread(f"unsure: {found.why or 'several figures could be meant'}")
+    return Ranged(found.value, by=ReadBy.RULE, why=found.why or None)
+
+
+def find_stated(scenario: Scenario, slot: Slot, text: str) -> Found:
+    """The figure of one reply."""
+    hole = hole_of(scenario)
+    found = list_figures(scenario, slot, text)
+    contents = tagged.tag_contents(text)
+    if contents:
+        return _find_in_tags(contents, found, hole)
+    if len(WORD.findall(plain(text))) <= _LONE + 4 and (lone := _lone_figure(text, hole)):
+        return Found(lone, "a lone figure")
+    groups = rank([figure for figure in found if not figure.why_not])
+    if not groups:
+        return _find_nothing(scenario, text, found, hole)
+    near = groups[0][0].near
+    lead = near - groups[1][0].near if len(groups) > 1 else near
+    if groups[0][0].fit == 1 and hole.unit.kind not in {"", "count"}:
+        return Found(None, "no unit")
+    return Found(groups[0][0].value, "", lead, near)
+
+
+def _lone_figure(text: str, hole: Hole) -> Interval | None:
+    """The figure of a text that is nothing else, but for its unit. Without a magnitude it has that of the hole."""
+    text = plain(text).strip().strip(".!")
+    quantities = figures.find_quantities(text)
+    if len(quantities) != 1:
+        return None
+    first, last = quantities[0].span
+    unit, used = parse_unit(text[last:])
+    beside = WORD.findall(text[:first]) + WORD.findall(text[last + used :])
+    figure = _weigh(text, quantities[0], hole)
+    return figure.value if len(beside) <= _LONE and figure.why_not in {"", "no direction"} and (not figure.why_not or not hole.change) and not (figure.why_not and hole.change == 0) else None
+
+
+def _find_in_tags(contents: Sequence[str], found: Sequence[Figure], hole: Hole) -> Found:
+    values = [_lone_figure(content, hole) for content in contents]
+    value = values[0]
+    if value is None or any(not same_value(one, value) for one in values):
+        return Found(None, "tags without a single figure")
+    strong = [figure for figure in found if not figure.why_not and figure.near >= LEAST]
+    if any(same_value(figure.value, value) for figure in strong) or not strong:
+        return Found(value, "in tags")
+    for figure in strong:  # in tags it lost its magnitude, or has it in full
+        if figure.value and hole.scale > 1 and any(
+            same_value(figure.value, _times(value, factor)) for factor in (hole.scale, 1 / hole.scale)
+        ):
+            return Found(figure.value, "in tags, its magnitude before")
+    return Found(None, "the tags say another figure than the text")
+
+
+def _times(value: Interval, factor: float) -> Interval:
+    low, high = (None if bound is None else bound * factor for bound in (value.lower, value.upper))
+    return Interval(low, high)
+
+
+def _find_nothing(scenario: Scenario, text: str, found: Sequence[Figure], hole: Hole) -> Found:
+    if VAGUE.search(plain(text)):
+        return Found(None, "a magnitude without bounds")
+    if hole.change is not None:
+        return _find_only_direction(scenario, text, found, hole)
+    doubtful = [figure for figure in found if not figure.why_not.startswith(_CLEARLY_NOT) or " per " in figure.why_not]
+    if doubtful:
+        return Found(None, doubtful[0].why_not)
+    return Found(Interval(), "no figure for it")
+
+
+def _find_only_direction(scenario: Scenario, text: str, found: Sequence[Figure], hole: Hole) -> Found:
+    about = content_words(scenario.proposition)
+    text = plain(text)
+    spans = split_sentences(text)
+    ways = set()
+    for number, (start, end) in enumerate(spans):
+        sentence = text[start:end]
+        shared = len(about & content_words(sentence)) / max(1, len(about))
+        here = [figure for figure in found if figure.sentence == number]
+        if shared >= 0.3 and here:
+            return Found(None, "figures from which it might follow")
+        if shared >= 0.3 and (match := _DIRECTION.search(sentence)):
+            ways.add(1 if match["up"] else -1)
+    if len(ways) != 1:
+        return Found(Interval(), "no figure for it") if not found and not ways else Found(None, "no direction")
+    sign = ways.pop() * (hole.change or 1)
+    return Found(Interval(0.0, None) if sign > 0 else Interval(None, 0.0), "a direction")
+
+
+def rank(found: Sequence[Figure]) -> list[list[Figure]]:
+    """Groups of figures of one value, the likeliest first and in each the likeliest first. A bound is dropped beside the
+    exact figure that keeps it (*below six, 5.8 to be precise*)."""
+    groups = [sorted(group, key=lambda figure: -figure.near) for group in cluster(found)]
+    exact = [group[0].value for group in groups if group[0].value and group[0].value.lower == group[0].value.upper]
+    kept_groups = [group for group in groups if not any(_is_precise(group[0].value, one) for one in exact)]
+    return sorted(kept_groups, key=lambda group: -group[0].near)
+
+
+def _is_precise(bound: Interval | None, exact: Interval) -> bool:
+    """Whether an exact figure says what a bound leaves open, close to it."""
+    if bound is None or (bound.lower is None) == (bound.upper is None) or exact.lower is None:
+        return False
+    edge = bound.lower if bound.lower is not None else bound.upper
+    assert edge is not None
+    inside = exact.lower >= edge if bound.lower is not None else exact.lower <= edge
+    return inside and abs(exact.lower - edge) <= 0.15 * abs(exact.lower)
+
+
+def cluster(found: Sequence[Figure]) -> list[list[Figure]]:
+    """Figures that are the same value, more or less exactly written, in the order they come."""
+    groups: list[list[Figure]] = []
+    for figure in found:
+        for group in groups:
+            if same_value(group[0].value, figure.value):
+                group.append(figure)
+                break
+        else:
+            groups.append([figure])
+    return groups
+
+
+def same_value(one: Interval | None, other: Interval | None) -> bool:
+    if one is None or other is None:
+        return False
+    return all(_close(a, b) for a, b in ((one.lower, other.lower), (one.upper, other.upper)))
+
+
+def _close(one: float | None, other: float | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return abs(one - other) <= ALIKE * max(abs(one), abs(other))
