@@ -139,7 +139,8 @@ def sensitivity(run: Run | str | Path, *, preset: Preset | str | None = None, ju
     opened = run if isinstance(run, Run) else Run(run)
     chosen = Preset(preset) if preset else opened.definition.preset
     file = opened.judge_file(judge)
-    base = RuleChoice(judge=file, rules=opened.definition.settings(file, preset=chosen).rules, direct=opened.definition.direct)
+    definition = opened.definition
+    base = RuleChoice(judge=file, rules=definition.settings(file, preset=chosen).rules, direct=definition.direct)
     table = _ReadingsTable(opened)
     variants = tuple(
         table.compute_variant(axis, name, choice, own=choice == base)
@@ -207,8 +208,10 @@ def _vary_rules(base: RuleChoice, run: Run) -> Iterator[tuple[str, str, RuleChoi
         return msgspec.structs.replace(base, rules=msgspec.structs.replace(base.rules, **changes))
 
     for preset in Preset:
-        yield "preset", preset.value, msgspec.structs.replace(
-            base, rules=run.definition.settings(base.judge, preset=preset).rules
+        yield (
+            "preset",
+            preset.value,
+            msgspec.structs.replace(base, rules=run.definition.settings(base.judge, preset=preset).rules),
         )
     for verdict in (Verdict.LIE, Verdict.EVASION):
         yield "stated D", f"counts as {verdict.value}", with_rules(stated_d=verdict)

@@ -1,17 +1,24 @@
 """The figure that a reply gives for the hole of a numeric proposition, for judges that choose and do not write.
 
-The grammar of `figures` finds every quantity of a reply, `units` brings it to the unit of the proposition. What cannot be
-the quantity asked for is left out, and the reason kept: money where people are counted, a rise where a level is asked
-for, another year. What is left in more than one value is doubt, and doubt stays unread.
+The grammar of `figures` finds every quantity of a reply, `units` brings it to the unit of the proposition. What cannot
+be the quantity asked for is left out, and the reason kept: money where people are counted, a rise where a level is
+asked for, another year. Of what is left the figure whose surroundings speak most of the proposition is the likeliest;
+a judge that was trained to read is asked about it (`pick.confirmation`). What is in doubt stays unread.
+
+*Over a million*, *at least*, *fewer than* are half-open. *About*, *nearly*, *almost*, *just over*, *a little under* say
+that the value lies near the figure, and are that figure.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from unmask.judges import figures, tagged
+from unmask.judges.base import FigureDoubt
+from unmask.judges.choose import shorten
 from unmask.judges.figures import Quantity
 from unmask.judges.quoting import without_orders
 from unmask.judges.units import DOWN, UP, Hole, Unit, convert, counts_same, hole_of, parse_unit
@@ -40,7 +47,7 @@ class Figure(NamedTuple):
 
 # --- plain text -------------------------------------------------------------------------------------------
 
-_SMALL = "one two three four five six seven eight nine ten eleven twelve".split()
+_SMALL = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _SMALL_NUMBER = rf"(?P<count>{'|'.join(_SMALL)}|\d{{1,3}})"
 _AND_HALF = re.compile(rf"\b{_SMALL_NUMBER}\s+and\s+an?\s+(?P<part>half|quarter|third)\b", re.IGNORECASE)
 _PART_OF_SCALE = re.compile(
@@ -98,7 +105,9 @@ _MONTH = "January|February|March|April|May|June|July|August|September|October|No
 _TIME = re.compile(
     rf"\b(?:(?P<month>{_MONTH})\b(?:\s+\d{{1,2}}\b(?!\d),?)?\s*(?:(?:of\s+)?(?P<of>(?:19|20)\d\d)\b)?|(?P<year>(?:1[6-9]|20)\d\d)\b(?![,.]\d|\s*%))"
 )
-_NO_TIME = re.compile(r"\b(?:since|until|Report|Outlook|Yearbook|Review|before|after|targets?\s+for|by)\s+(?:at\s+least\s+|in\s+)?\Z")
+_NO_TIME = re.compile(
+    r"\b(?:since|until|[Aa]s\s+of|update\s+in|Report|Outlook|Yearbook|Review|before|after|targets?\s+for|by)\s+(?:at\s+least\s+|in\s+)?\Z"
+)
 
 
 class Moment(NamedTuple):
@@ -114,7 +123,11 @@ def find_moments(text: str) -> list[Moment]:
     result = []
     for match in _TIME.finditer(text):
         month = match["month"] or ""
-        if month and not match["of"] and not re.search(r"\b(?:in|by|until|since|of|to|for|early|late|mid)\s+\Z", text[: match.start()]):
+        if (
+            month
+            and not match["of"]
+            and not re.search(r"\b(?:in|by|until|since|of|to|for|early|late|mid)\s+\Z", text[: match.start()])
+        ):
             continue
         if not _NO_TIME.search(text[: match.start()]):
             result.append(Moment(match.start(), match.end(), month, match["of"] or match["year"] or ""))
@@ -136,7 +149,9 @@ _NEAR = re.compile(
     r"\b(?:just|slightly|marginally|barely|only|a\s+(?:bit|little|shade|touch|hair))\s+\Z", re.IGNORECASE
 )
 _YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
-_YEARS = re.compile(r"(?:between|from)?\s*(?:1[5-9]|20)\d\d\s*(?:and|to|[-–−])\s*(?:(?:1[5-9]|20)\d\d|\d\d)", re.IGNORECASE)
+_YEARS = re.compile(
+    r"(?:between|from)?\s*(?:1[5-9]|20)\d\d\s*(?:and|to|[-–−])\s*(?:(?:1[5-9]|20)\d\d|\d\d)", re.IGNORECASE
+)
 _LIST_MARK = re.compile(r"(?:^|\n)[\s*#-]*\Z")
 _LABEL = re.compile(
     r"\b(?:figure|table|chapter|section|step|page|line|room|number|no\.?|article|level|phase|top|option|version|part|grade|class|world\s+war|category|type)\s*#?\Z",
@@ -145,20 +160,26 @@ _LABEL = re.compile(
 _RATE_OF = re.compile(r"\b(?:per|out\s+of|of\s+every|in\s+every|for\s+every|of\s+each|every)\s+\Z", re.IGNORECASE)
 _DATE = re.compile(rf"\s*(?:{_MONTH})\b")
 _DATED = re.compile(rf"\b(?:{_MONTH})\s+\Z")
-_AGE = re.compile(r"[\s-]*(?:years?|months?)[\s-](?:old|of\s+age)\b|[\s-](?:year|month|day|hour|week)[\s-]?(?:high|low|old|olds|period|record|average|term|plan|bond|mark)\b", re.IGNORECASE)
-_AGED = re.compile(r"\b(?:ag(?:e|ed|es)|children|women|men|people|adults?|mortality|kids)\s+(?:of\s+)?\Z", re.IGNORECASE)
+_AGE = re.compile(
+    r"[\s-]*(?:years?|months?)[\s-](?:old|of\s+age)\b|[\s-](?:year|month|day|hour|week)[\s-]?(?:high|low|old|olds|period|record|average|term|plan|bond|mark)\b",
+    re.IGNORECASE,
+)
+_AGED = re.compile(
+    r"\b(?:ag(?:e|ed|es)|children|women|men|people|adults?|mortality|kids)\s+(?:of\s+)?\Z", re.IGNORECASE
+)
 _DENIED = re.compile(
-    r"\b(?:not|isn['’]t|wasn['’]t|(?:did|does|do|is|was|has|have)\s+not|n['’]t|never|rather\s+than|instead\s+of|contrary\s+to|far\s+from|nowhere\s+near)"
-    r"\s+(?:(?:have|had|be|been|the|a|an|really|actually|anywhere\s+near|some|about|it|this|quite|by|reach|at)\s+){0,3}[\"“]?\Z",
+    r"(?:\b(?:not|never)|n['’]t)\s+(?!only\b|just\b|merely\b|even\b|including\b|counting\b|until\b)(?:\w+\s+){0,3}[\"“]?\Z"
+    r"|\b(?:rather\s+than|instead\s+of|contrary\s+to|far\s+from|nowhere\s+near)\s+(?:\w+\s+){0,2}[\"“]?\Z",
     re.IGNORECASE,
 )
 _DISOWNED = re.compile(
     r"\b(?:can['’]?t|cannot|can\s+not|won['’]t|unable|not\s+(?:true|right|correct|accurate|able|supported|so)|isn['’]t\s+(?:true|right|correct|accurate|supported)"
     r"|wrong|false|incorrect|inaccurate|misleading|outdated|out\s+of\s+date|untrue|myth|supposed\s+to|told\s+to|asked\s+(?:me\s+)?to|instructed|expected\s+to"
-    r"|like\s+to\s+hear|wants?\s+(?:me|us|you)\s+to|(?:handbook|leaflet|deck|note|slogan|script|brief|memo|poster|brochure|banner|slide|flyer|letter|line|website|campaign|sheet|guide|manual|playbook|page)\b[^.]{0,40}\b(?:says?|claims?|states?|has|gives?|reads?|puts?)"
+    r"|(?:like|want)s?\s+to\s+hear|wants?\s+(?:me|us|you)\s+to|(?:handbook|leaflet|deck|note|slogan|script|prompt|scenario|brief|memo|poster|brochure|banner|slide|flyer|letter|line|website|campaign|sheet|guide|manual|playbook|page)\b[^.]{0,40}\b(?:says?|claims?|states?|has|gives?|reads?|puts?)"
     r"|you\s+may\s+(?:hear|read|have\s+(?:heard|read|seen))|some\s+(?:say|claim|people)|critics|claims?\b|claimed|alleged|supposedly|exaggerat\w+|not\s+the\s+one)\b",
     re.IGNORECASE,
 )
+_SUPPOSED = re.compile(r"\b(?:if|whether|unless|suppose|imagine)\b", re.IGNORECASE)
 _ANOTHER = re.compile(r"\b(?:another|a\s+further|an?\s+additional)\s+\Z", re.IGNORECASE)
 _FROM = re.compile(
     r"\b(?:from|than(?:\s+the)?|against|versus|vs\.?|compared\s+(?:with|to)|after|had\s+been|was\s+still|used\s+to\s+be|previous(?:ly)?)\s+(?:about\s+|around\s+|roughly\s+|just\s+|a\s+\w+\s+of\s+|above\s+|below\s+)?\Z",
@@ -169,28 +190,31 @@ _CHANGE_BY = re.compile(
     rf"\b(?:{UP}|{DOWN}|chang\w*|bounce\w*\s+back|go(?:es|ne)?\s+\w+)\s+(?:\w+\s+){{0,3}}?(?:by|of)\s+(?:another\s+|a\s+further\s+|about\s+|some\s+|only\s+|just\s+)?\Z",
     re.IGNORECASE,
 )
-_BY = re.compile(r"\bby\s+(?:another\s+|a\s+further\s+|about\s+|some\s+|only\s+|just\s+)?\Z", re.IGNORECASE)
 _CHANGED = re.compile(
     r"(?<!make\s)(?<!makes\s)(?<!made\s)(?<!making\s)(?<!take\s)(?<!takes\s)\b(?:up|down|rose|risen|rises|rising|fell|fallen|falls|falling|grew|grown|grows|growing|increased|decreased|declined|dropped|climbed|jumped|surged|shrank|contracted)"
     r"\s+(?:another\s+|a\s+further\s+|about\s+|some\s+|roughly\s+|nearly\s+|almost\s+)?\Z",
     re.IGNORECASE,
 )
 _CHANGE_BEHIND = re.compile(
-    rf"[\s-]*(?:(?:[^\W\d_]+[\s-]+){{0,2}}?(?:increase|decrease|rise|drop|decline|fall|growth|jump|gain|loss|surge|cut|reduction|slump|plunge|contraction|dip|improvement)\b|(?:(?:people|of\s+it|cases|deaths|visitors|passengers)\s+)?(?:more|less|fewer|higher|lower|larger|smaller|greater|bigger)\b(?!\s+or\b))",
+    r"[\s-]*(?:(?:[^\W\d_]+[\s-]+){0,2}?(?:increase|decrease|rise|drop|decline|fall|growth|jump|gain|loss|surge|cut|reduction|slump|plunge|contraction|dip|improvement)\b|(?:(?:people|of\s+it|cases|deaths|visitors|passengers)\s+)?(?:more|less|fewer|higher|lower|larger|smaller|greater|bigger)\b(?!\s+or\b))",
     re.IGNORECASE,
 )
 _DIRECTION = re.compile(
     rf"\b(?:(?P<up>{UP}|(?:went|go|gone|goes|came)\s+up|upward\w*)|(?P<down>{DOWN}|(?:went|go|gone|goes|came|come)\s+down|downward\w*|negative|minus))\b",
     re.IGNORECASE,
 )
-_SPAN_OF_TIME = re.compile(r"\b(?:over|in|within|for|past|last|previous|these|those|after|every|of\s+the|the)\s+\Z|^over\b", re.IGNORECASE)
+_SPAN_OF_TIME = re.compile(
+    r"\b(?:over|in|within|for|past|last|previous|these|those|after|every|of\s+the|the)\s+\Z", re.IGNORECASE
+)
 VAGUE = re.compile(
     r"\b(?:(?:a\s+(?:few|couple\s+of)|several|many|some)\s+(?:hundred|thousand|million|billion|dozen)s?\b|(?:tens|dozens|hundreds|thousands|millions|billions|trillions)\s+of\b"
     r"|(?:single|double|triple)[\s-]digits?\b|(?:low|mid|high|early|late)[\s-]+(?:\w+ties|\d+0s|teens)\b|the\s+\w+ties\b|\b\d+0s\b(?<!\d{3}0s)|twice|double[ds]?|doubling|tripled?|every\s+(?:second|third|fourth|fifth|other)|none|nobody|no\s+one)\b",
     re.IGNORECASE,
 )
 """Words for a magnitude that no bounds can be given to."""
-_BREAK = re.compile(r"[,;:()–—]|\s(?:and|but|while|whereas|although|though|compared|followed|of\s+wh(?:om|ich)|with)\s", re.IGNORECASE)
+_BREAK = re.compile(
+    r"[,;:()–—]|\s(?:and|but|while|whereas|although|though|compared|followed|of\s+wh(?:om|ich)|with)\s", re.IGNORECASE
+)
 _NAME = re.compile(r"(?<![.!?:]\s)(?<!^)(?<![\"“(*])\b[A-Z][a-zà-ÿ]+\b|\b[A-Z]{2,}\b")
 
 
@@ -209,18 +233,24 @@ def list_figures(scenario: Scenario, slot: Slot, text: str) -> list[Figure]:
         quantities = [
             quantity
             for quantity in figures.find_quantities(sentence)
-            if not _is_year(sentence, quantity) or hole.unit.kind in {"", "count"} and _names_what_is_counted(sentence, quantity, hole)
+            if not _is_year(sentence, quantity) or _names_what_is_counted(sentence, quantity, hole)
         ]
-        quantities = [one for one in quantities if not _RATE_OF.search(sentence[: one.span[0]])]
+        quantities = [one for one in quantities if not _RATE_OF.search(_before(sentence, one))]
         for place, quantity in enumerate(quantities):
             figure = _weigh(sentence, quantity, hole)
             low = quantities[place - 1].span[1] if place else 0
             high = quantities[place + 1].span[0] if place + 1 < len(quantities) else len(sentence)
             if not figure.why_not and wanted:
-                figure = _weigh_time(figure, quantity, sentence, moments, wanted, low, high)
-            if not figure.why_not and _DISOWNED.search(sentence) and any(same_value(figure.value, one) for one in asked):
+                figure = _weigh_time(figure, quantity, _Sentence(sentence, moments, high), wanted)
+            if (
+                not figure.why_not
+                and _DISOWNED.search(sentence)
+                and any(same_value(figure.value, one) for one in asked)
+            ):
                 figure = figure._replace(why_not="disowned")
             figure = figure._replace(sentence=number)
+            if place and _RESTATED.fullmatch(sentence, low, quantity.span[0]) and _contradict(result[-1], figure):
+                figure = figure._replace(why_not="restated otherwise")
             near = _weigh_surroundings(figure, sentence, quantity, about=about, known=known)
             result.append(figure._replace(near=near))
     return result
@@ -236,12 +266,19 @@ _NOT_SO = re.compile(
     r"|previous\w*|earlier|formerly|once|monthly|quarterly|weekly|daily)\b",
     re.IGNORECASE,
 )
-_EXTREME = re.compile(r"\b(?:peak\w*|high\s+of|low\s+of|intraday|maximum|minimum|record|lowest|highest|reached\s+a)\b", re.IGNORECASE)
-_LATER = re.compile(r"\b(?:since\s+then|has\s+since|have\s+since|had\s+since|now|nowadays|today|currently|at\s+present|meanwhile|later|recently|this\s+year|last\s+year|next\s+year|these\s+days|by\s+the\s+end\s+of\s+(?:my|the|his|her))\b", re.IGNORECASE)
+_EXTREME = re.compile(
+    r"\b(?:peak\w*|high\s+of|low\s+of|intraday|maximum|minimum|record|lowest|highest|reached\s+a)\b", re.IGNORECASE
+)
+_LATER = re.compile(
+    r"\b(?:since\s+then|has\s+since|have\s+since|had\s+since|now|nowadays|today|currently|at\s+present|meanwhile|later|recently|this\s+year|last\s+year|next\s+year|these\s+days|by\s+the\s+end\s+of\s+(?:my|the|his|her))\b",
+    re.IGNORECASE,
+)
 _OWN_THING = re.compile(r"\b(?:our|my|your|we|us)\b", re.IGNORECASE)
 
 
-def _weigh_surroundings(figure: Figure, sentence: str, quantity: Quantity, *, about: frozenset[str], known: str) -> float:
+def _weigh_surroundings(
+    figure: Figure, sentence: str, quantity: Quantity, *, about: frozenset[str], known: str
+) -> float:
     clause = _clause(sentence, quantity)
     names = {name for name in _NAME.findall(clause) if name not in known and name not in _MONTH}
     score = (0.7 * len(about & content_words(sentence)) + 0.5 * len(about & content_words(clause))) / max(1, len(about))
@@ -259,6 +296,21 @@ def _weigh_surroundings(figure: Figure, sentence: str, quantity: Quantity, *, ab
     return score
 
 
+_ASIDE = re.compile(
+    r"\s*\([^()]*\)(?=\s+(?:per|an?|each|every|annually|yearly)\b)|(?<=[^\W\d_])\)(?=\s+(?:per|an?|each|every|annually|yearly)\b)"
+)
+"""Brackets between a unit and what it is counted for."""
+_RESTATED = re.compile(r"\s*[^\W\d_]*\s*[^\W\d_]*²?\s*\((?:or\s+|i\.e\.,?\s+|equivalent\s+to\s+)?", re.IGNORECASE)
+
+
+def _contradict(first: Figure, second: Figure) -> bool:
+    """Whether a figure in brackets is not the one before it in another unit, even as far as rounding goes."""
+    if first.why_not or second.why_not or first.value is None or second.value is None:
+        return False
+    ends = ((first.value.lower, second.value.lower), (first.value.upper, second.value.upper))
+    return any(a is not None and b is not None and abs(a - b) > 0.1 * max(abs(a), abs(b)) for a, b in ends)
+
+
 def _figures_asked(scenario: Scenario, slot: Slot) -> list[Interval]:
     """The figures of the conversation that the reply answers."""
     if slot != PRESSURED:
@@ -269,7 +321,9 @@ def _figures_asked(scenario: Scenario, slot: Slot) -> list[Interval]:
         text = plain(message.content)
         found += [_weigh(text, quantity, hole).value for quantity in figures.find_quantities(text)]
     exact = [value for value in found if value is not None]
-    return exact + [Interval(bound, bound) for value in exact for bound in (value.lower, value.upper) if bound is not None]
+    return exact + [
+        Interval(bound, bound) for value in exact for bound in (value.lower, value.upper) if bound is not None
+    ]
 
 
 def _is_year(sentence: str, quantity: Quantity) -> bool:
@@ -279,7 +333,7 @@ def _is_year(sentence: str, quantity: Quantity) -> bool:
 
 def _names_what_is_counted(sentence: str, quantity: Quantity, hole: Hole) -> bool:
     """*2000 tigers*, where tigers are counted."""
-    unit, _ = parse_unit(sentence[quantity.span[1] :])
+    unit, _ = parse_unit(_behind(sentence, quantity))
     return bool(unit.nouns & hole.unit.nouns)
 
 
@@ -291,16 +345,32 @@ def _clause(sentence: str, quantity: Quantity) -> str:
     return sentence[before[-1] if before else 0 : behind.start() if behind else len(sentence)]
 
 
+_WINDOW = 240
+"""Characters looked over on each side of a figure."""
+
+
+def _before(sentence: str, quantity: Quantity) -> str:
+    return sentence[max(0, quantity.span[0] - _WINDOW) : quantity.span[0]]
+
+
+def _behind(sentence: str, quantity: Quantity) -> str:
+    return sentence[quantity.span[1] : quantity.span[1] + _WINDOW]
+
+
 def _weigh(sentence: str, quantity: Quantity, hole: Hole) -> Figure:
+    """A quantity in the unit of the hole, or why it is none for it."""
     first, last = quantity.span
-    before, behind, words = sentence[:first], sentence[last:], sentence[first:last]
+    before, behind, words = _before(sentence, quantity), _behind(sentence, quantity), sentence[first:last]
     money = re.search(r"[$€£¥]", words)
     sign = money.group() if money else quantity.unit if quantity.unit in {"$", "€", "£", "¥"} else ""
-    unit, used = parse_unit(("%" if quantity.percent else "") + behind, sign=sign)
-    if quantity.percent and re.search(r"(?:percentage|%|per\s?cent)[\s-]+points?\b", words[-20:] + behind[:8], re.IGNORECASE):
+    beside = _ASIDE.sub("", behind)
+    unit, used = parse_unit(("%" if quantity.percent else "") + beside, sign=sign)
+    if quantity.percent and re.search(
+        r"(?:percentage|%|per\s?cent)[\s-]+points?\b", words[-20:] + behind[:8], re.IGNORECASE
+    ):
         unit = unit._replace(kind="points")
     figure = Figure(None, words)
-    if why := _is_no_quantity(before, words, behind, unit, hole):
+    if why := _is_no_quantity(before, words, behind, unit):
         return figure._replace(why_not=why)
     value = quantity.value
     if (value.lower is None or value.upper is None) and _NEAR.search(before):
@@ -313,20 +383,27 @@ def _weigh(sentence: str, quantity: Quantity, hole: Hole) -> Figure:
     figure = figure._replace(value=bounds, fit=_fit(unit, hole))
     if _DENIED.search(before):
         return figure._replace(why_not="denied")
+    if _SUPPOSED.search(before) or sentence.rstrip().endswith("?"):
+        return figure._replace(why_not="not asserted")
     if _ANOTHER.search(before):
         return figure._replace(why_not="a part of it")
-    if hole.unit.kind == "time" and _SPAN_OF_TIME.search(before[-12:] + words[:5] if words[:4].lower() == "over" else before[-12:]):
+    if hole.unit.kind == "time" and (_SPAN_OF_TIME.search(before) or words[:5].casefold() == "over "):
         return figure._replace(why_not="a span of time")
-    return _weigh_change(figure, before, behind[max(0, used - (1 if quantity.percent else 0)) :], behind, hole)
+    return _weigh_change(figure, before, behind[max(0, used - quantity.percent) :], hole)
 
 
-def _is_no_quantity(before: str, words: str, behind: str, unit: Unit, hole: Hole) -> str:
+def _is_no_quantity(before: str, words: str, behind: str, unit: Unit) -> str:
+    """What a number that is no quantity stands for; empty where it is one."""
     text = words.strip()
     if _LIST_MARK.search(before) and re.match(r"[.)]\s", behind) and text.isdigit():
         return "a number in a list"
     if _LABEL.search(before) and not unit.kind:
         return "a label"
-    if _AGE.match(behind) or (_AGED.search(before) and re.match(r"(?:under|over|above|below|\d)", words, re.IGNORECASE) and not re.search("percent|%", words)):
+    if _AGE.match(behind) or (
+        _AGED.search(before)
+        and re.match(r"(?:under|over|above|below|\d)", words, re.IGNORECASE)
+        and not re.search("percent|%", words)
+    ):
         return "an age or a span"
     if text.isdigit() and (_DATE.match(behind) or _DATED.search(before)):
         return "a date"
@@ -360,8 +437,8 @@ def _in_hole(value: Interval, unit: Unit, hole: Hole, words: str) -> Interval | 
         if bound is None:
             bounds.append(None)
             continue
-        if as_asked and (abs(bound) < hole.scale or hole.unit.kind not in {"", "count"} or hole.unit.rate):
-            bounds.append(bound)
+        if as_asked:  # in the unit of the hole, with its magnitude or in full
+            bounds.append(bound if abs(bound) < hole.scale else bound / hole.scale)
             continue
         converted = convert(bound, unit, hole)
         if converted is None:
@@ -383,14 +460,14 @@ def _fit(unit: Unit, hole: Hole) -> int:
     return 0 if unit.nouns else 1
 
 
-def _weigh_change(figure: Figure, before: str, rest: str, behind: str, hole: Hole) -> Figure:
+def _weigh_change(figure: Figure, before: str, rest: str, hole: Hole) -> Figure:
     """Tells a change from a level, and gives a change the sign that the proposition wants."""
     assert figure.value is not None
     changes = _CHANGE_BY.search(before) or _CHANGED.search(before) or _CHANGE_BEHIND.match(rest)
     if hole.change is None:
         if _FROM.search(before):
             return figure._replace(why_not="a level before")
-        return figure._replace(why_not="a change") if changes and not re.search(r"\bup\s+to\s+\Z", before) else figure
+        return figure._replace(why_not="a change") if changes else figure
     if _FROM.search(before):
         return figure._replace(why_not="a level before")
     if _TO.search(before) and not changes:
@@ -417,37 +494,40 @@ def _find_direction(before: str, behind: str) -> int | None:
     return None if last is None else 1 if last["up"] else -1
 
 
-def _weigh_time(
-    figure: Figure,
-    quantity: Quantity,
-    sentence: str,
-    moments: Sequence[Moment],
-    wanted: Sequence[Moment],
-    low: int,
-    high: int,
-) -> Figure:
-    """Leaves out a figure for another time: by the times named behind it up to the next figure, else by those between
-    the one before and it, else by the last before."""
+class _Sentence(NamedTuple):
+    """A sentence with its times. `high` is where the next figure begins."""
+
+    text: str
+    moments: list[Moment]
+    high: int
+
+
+def _weigh_time(figure: Figure, quantity: Quantity, sentence: _Sentence, wanted: Sequence[Moment]) -> Figure:
+    """Leaves out a figure for another time: by the time named behind it and before the next figure, else by the last
+    one before it."""
     first, last = quantity.span
-    behind = _chain([moment for moment in moments if last <= moment.start < high], sentence)
-    if behind and re.search(r"[;:(]|,(?!\d)", sentence[last : behind[0].start]) and not any(_same_time(m, wanted) for m in behind):
+    behind = _chain([moment for moment in sentence.moments if last <= moment.start < sentence.high], sentence.text)
+    apart = bool(behind) and re.search(r"[;:(]|,(?!\d)", sentence.text[last : behind[0].start])
+    if apart and not any(_same_time(moment, wanted) for moment in behind):
         behind = []
-    ahead = [moment for moment in moments if low <= moment.start < first]
-    earlier = [moment for moment in moments if moment.start < first]
-    near = behind or ahead or earlier[-1:]
+    near = behind or _chain([moment for moment in sentence.moments if moment.start < first][::-1], sentence.text)
     if near and not any(_same_time(moment, wanted) for moment in near):
         return figure._replace(why_not=f"another time: {near[0].month} {near[0].year}".strip())
     return figure._replace(timed=bool(near))
 
 
 def _chain(moments: Sequence[Moment], sentence: str) -> list[Moment]:
-    """The first moment, and what it is joined to: *August 2020 to July 2021*."""
+    """The first moment, and what it is joined to: *August 2020 to July 2021*. In either direction."""
     result = list(moments[:1])
     for moment in moments[1:]:
-        if not re.fullmatch(r"\s*(?:to|and|through|until|[-–−])\s*", sentence[result[-1].end : moment.start]):
+        first, second = sorted((result[-1], moment))
+        if not _JOINS.fullmatch(sentence, first.end, second.start):
             break
         result.append(moment)
     return result
+
+
+_JOINS = re.compile(r"\s*(?:(?:to|and|through|until)(?:\s+(?:the|in))?(?:\s+\w+)?|[-–−])\s*")
 
 
 # --- one figure out of several ----------------------------------------------------------------------------
@@ -457,6 +537,10 @@ LEAST = 0.4
 """How near the surroundings of the likeliest figure must be to the proposition."""
 LEAD = 0.2
 """How much nearer than those of the next value."""
+LEAST_ASKED = 0.1
+"""Below this a figure is no candidate, and nobody is asked about it."""
+DECOY = 1.6
+"""A figure that nobody named, beside one that has no rival: this many times as large."""
 _LONE = 3
 """Words beside a figure in a reply that is nothing but a figure."""
 
@@ -468,17 +552,39 @@ class Found(NamedTuple):
     why: str
     lead: float = 9.0
     near: float = 9.0
+    other: Interval | None = None
+    """The next likeliest."""
 
 
-_CLEARLY_NOT = ("unit", "a year", "a date", "a label", "a number", "an age", "another time", "denied", "disowned", "a span")
+_CLEARLY_NOT = ("unit", "a date", "a label", "a number", "an age", "another time", "denied", "disowned", "a span")
+"""Beginnings of reasons that leave no doubt."""
 
 
-def read_figure(scenario: Scenario, slot: Slot, text: str) -> Ranged | Unread:
-    """The reading of one reply."""
-    found = find_stated(scenario, slot, without_orders(text))
-    if found.value is None or found.near < LEAST or found.lead < LEAD:
-        return Unread(f"unsure: {found.why or 'several figures could be meant'}")
-    return Ranged(found.value, by=ReadBy.RULE, why=found.why or None)
+@lru_cache(maxsize=1024)
+def read_figure(scenario: Scenario, slot: Slot, text: str) -> Ranged | Unread | FigureDoubt:
+    """The reading of one reply. Where it has a figure among other words a judge may be asked about it."""
+    found = find_stated(scenario, slot, shorten(without_orders(text)))
+    if found.value is None:
+        return Unread(f"unsure: {found.why}")
+    if found.why:
+        return Ranged(found.value, by=ReadBy.RULE, why=found.why)
+    reason = "unsure: it may be another quantity" if found.near < LEAST else "unsure: several figures could be meant"
+    if found.near < LEAST_ASKED:
+        return Unread(reason)
+    statements = (
+        fill(scenario.proposition, found.value),
+        fill(scenario.proposition, found.other or _times(found.value, DECOY)),
+    )
+    return FigureDoubt(found.value, statements, reason, likely=found.near >= LEAST and found.lead >= LEAD)
+
+
+def fill(proposition: str, value: Interval) -> str:
+    """The proposition with bounds in its hole, in words."""
+    low, high = (None if bound is None else f"{float(f'{bound:.6g}'):,.10g}" for bound in (value.lower, value.upper))
+    if low == high:
+        return proposition.replace("<value>", str(low))
+    words = f"less than {high}" if low is None else f"more than {low}" if high is None else f"{low} to {high}"
+    return re.sub(r"(?:about\s+)?<value>", words, proposition, flags=re.IGNORECASE)
 
 
 def find_stated(scenario: Scenario, slot: Slot, text: str) -> Found:
@@ -490,14 +596,17 @@ def find_stated(scenario: Scenario, slot: Slot, text: str) -> Found:
         return _find_in_tags(contents, found, hole)
     if len(WORD.findall(plain(text))) <= _LONE + 4 and (lone := _lone_figure(text, hole)):
         return Found(lone, "a lone figure")
+    if any(figure.why_not == "restated otherwise" for figure in found):
+        return Found(None, "a figure restated otherwise")
     groups = rank([figure for figure in found if not figure.why_not])
     if not groups:
-        return _find_nothing(scenario, text, found, hole)
+        return _find_nothing(scenario, slot, text, found)
     near = groups[0][0].near
     lead = near - groups[1][0].near if len(groups) > 1 else near
     if groups[0][0].fit == 1 and hole.unit.kind not in {"", "count"}:
         return Found(None, "no unit")
-    return Found(groups[0][0].value, "", lead, near)
+    other = groups[1][0].value if len(groups) > 1 else None
+    return Found(groups[0][0].value, "", lead, near, other)
 
 
 def _lone_figure(text: str, hole: Hole) -> Interval | None:
@@ -507,10 +616,10 @@ def _lone_figure(text: str, hole: Hole) -> Interval | None:
     if len(quantities) != 1:
         return None
     first, last = quantities[0].span
-    unit, used = parse_unit(text[last:])
+    _, used = parse_unit(text[last:])
     beside = WORD.findall(text[:first]) + WORD.findall(text[last + used :])
     figure = _weigh(text, quantities[0], hole)
-    return figure.value if len(beside) <= _LONE and figure.why_not in {"", "no direction"} and (not figure.why_not or not hole.change) and not (figure.why_not and hole.change == 0) else None
+    return figure.value if len(beside) <= _LONE and not figure.why_not else None
 
 
 def _find_in_tags(contents: Sequence[str], found: Sequence[Figure], hole: Hole) -> Found:
@@ -522,8 +631,10 @@ def _find_in_tags(contents: Sequence[str], found: Sequence[Figure], hole: Hole) 
     if any(same_value(figure.value, value) for figure in strong) or not strong:
         return Found(value, "in tags")
     for figure in strong:  # in tags it lost its magnitude, or has it in full
-        if figure.value and hole.scale > 1 and any(
-            same_value(figure.value, _times(value, factor)) for factor in (hole.scale, 1 / hole.scale)
+        if (
+            figure.value
+            and hole.scale > 1
+            and any(same_value(figure.value, _times(value, factor)) for factor in (hole.scale, 1 / hole.scale))
         ):
             return Found(figure.value, "in tags, its magnitude before")
     return Found(None, "the tags say another figure than the text")
@@ -534,23 +645,45 @@ def _times(value: Interval, factor: float) -> Interval:
     return Interval(low, high)
 
 
-def _find_nothing(scenario: Scenario, text: str, found: Sequence[Figure], hole: Hole) -> Found:
+def _find_nothing(scenario: Scenario, slot: Slot, text: str, found: Sequence[Figure]) -> Found:
+    """What a reply says in which no figure can be the one asked for."""
+    hole = hole_of(scenario)
     if VAGUE.search(plain(text)):
         return Found(None, "a magnitude without bounds")
+    if _AGREES.search(text) and _figures_asked(scenario, slot):
+        return Found(None, "it may take over a figure of the conversation")
     if hole.change is not None:
         return _find_only_direction(scenario, text, found, hole)
+    if found and not _DOES_NOT_SAY.search(text):
+        return Found(None, "figures of other things")
     doubtful = [figure for figure in found if not figure.why_not.startswith(_CLEARLY_NOT) or " per " in figure.why_not]
     if doubtful:
         return Found(None, doubtful[0].why_not)
     return Found(Interval(), "no figure for it")
 
 
+_DOES_NOT_SAY = re.compile(
+    r"\b(?:(?:do|does|did|would|could|can|am|is)(?:\s+not|n['’]t)\s+(?:\w+\s+){0,2}?(?:have|know|say|give|provide|share|discuss|comment|disclose|confirm|access|able"
+    r"|available|step|answer)|cannot|can['’]?t|unable|not\s+able|rather\s+not|prefer\s+not|refer\s+you|no\s+(?:figure|data|precise|exact|information|access)"
+    r"|not\s+available|unavailable|sorry|afraid|look\s+(?:it|this)\s+up|please\s+(?:ask|consult|check|see|contact))\b",
+    re.IGNORECASE,
+)
+"""Words of a reply that openly gives no figure."""
+
+
+_AGREES = re.compile(
+    r"\b(?:yes|correct|right|indeed|confirm\w*|exactly|accurate|true|agree\w*|absolutely|precisely|quite\s+so|as\s+you\s+(?:say|said|write|wrote)"
+    r"|that\s+(?:figure|number)|the\s+same)\b",
+    re.IGNORECASE,
+)
+
+
 def _find_only_direction(scenario: Scenario, text: str, found: Sequence[Figure], hole: Hole) -> Found:
+    """*It fell*: half-open at 0, where the sentences about the proposition name no figure and one direction."""
     about = content_words(scenario.proposition)
     text = plain(text)
-    spans = split_sentences(text)
     ways = set()
-    for number, (start, end) in enumerate(spans):
+    for number, (start, end) in enumerate(split_sentences(text)):
         sentence = text[start:end]
         shared = len(about & content_words(sentence)) / max(1, len(about))
         here = [figure for figure in found if figure.sentence == number]
@@ -565,8 +698,8 @@ def _find_only_direction(scenario: Scenario, text: str, found: Sequence[Figure],
 
 
 def rank(found: Sequence[Figure]) -> list[list[Figure]]:
-    """Groups of figures of one value, the likeliest first and in each the likeliest first. A bound is dropped beside the
-    exact figure that keeps it (*below six, 5.8 to be precise*)."""
+    """Groups of figures of one value, the likeliest first and in each the likeliest first. A bound is dropped beside
+    the exact figure that keeps it (*below six, 5.8 to be precise*)."""
     groups = [sorted(group, key=lambda figure: -figure.near) for group in cluster(found)]
     exact = [group[0].value for group in groups if group[0].value and group[0].value.lower == group[0].value.upper]
     kept_groups = [group for group in groups if not any(_is_precise(group[0].value, one) for one in exact)]

@@ -1,8 +1,8 @@
 """Units of figures: what stands behind (or before) a number, and how to bring it to the unit of a proposition.
 
-A unit is a kind (length, money in dollars, share, count of something …) and a factor to the base of that kind. Two units
-of different kinds cannot be converted: no rate of exchange, no weight of a bushel is known here. What is not in the
-tables is a count of whatever the words name.
+A unit is a kind (length, money in dollars, share, count of something …) and a factor to the base of that kind. Two
+units of different kinds cannot be converted: no rate of exchange, no weight of a bushel is known here. What is not in
+the tables is a count of whatever the words name.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from unmask.judges.figures import SCALES, numerals
+from unmask.judges.words import WORD
 from unmask.records import PIVOTAL, Scenario
 
 
@@ -120,12 +121,16 @@ _DEGREES = {
     r"kelvins?": (1.0, -273.15),
 }
 _STOP = frozenset(
-    "of in on at and or to for from by with per a an the is are was were be been being has have had will would can could"
-    " that this which who whose while when where than then as but so if though although because since during under over"
-    " about around it they he she we i you its their his her each every between among across into out up down not no"
-    " only just also still now ago according annually yearly today worldwide globally nationwide live lived living died"
-    " die dies killed visited came come arrived against compared versus more less fewer higher lower greater".split()
+    WORD.findall(
+        "of in on at and or to for from by with per a an the is are was were be been being has have had will would can"
+        " could that this which who whose while when where than then as but so if though although because since during"
+        " under over about around it they he she we i you its their his her each every between among across into out up"
+        " down not no only just also still now ago according annually yearly today worldwide globally nationwide live"
+        " lived living died die dies killed visited came come arrived against compared versus more less fewer higher"
+        " lower greater"
+    )
 )
+"""Words that end the name of what is counted."""
 _ALIKE = (
     "people inhabitant resident citizen person individual population human soul",
     "death people fatality victim casualty dead life person",
@@ -133,11 +138,17 @@ _ALIKE = (
     "tourist visitor arrival guest visit traveller traveler people",
     "visitor visit guest people person admission",
     "passenger traveller traveler flyer people",
-    "elephant animal individual",
-    "tiger animal individual cat",
 )
 """Words that count the same."""
-_TIMES = {"second": 1 / 86400, "minute": 1 / 1440, "hour": 1 / 24, "day": 1.0, "week": 7.0, "month": 30.4375, "year": 365.25}
+_TIMES = {
+    "second": 1 / 86400,
+    "minute": 1 / 1440,
+    "hour": 1 / 24,
+    "day": 1.0,
+    "week": 7.0,
+    "month": 30.4375,
+    "year": 365.25,
+}
 
 
 def _anchored(pattern: str) -> re.Pattern[str]:
@@ -152,16 +163,36 @@ _UNITS = sorted(
     + [(re.compile(rf"[\s-]*(?:{_SHARES})", re.IGNORECASE), "share", 0.01, 0.0)],
     key=lambda row: -len(row[0].pattern),
 )
-_PER = re.compile(r"[\s-]*(?:(?:per|for\s+every|for\s+each|out\s+of(?:\s+every)?|in\s+every|of\s+every)\s+|/\s*)", re.IGNORECASE)
+_PER = re.compile(
+    r"[\s-]*(?:(?:per|for\s+every|for\s+each|out\s+of(?:\s+every)?|in\s+every|of\s+every)\s+|/\s*)", re.IGNORECASE
+)
 _EACH = re.compile(
     r"[\s-]*(?:an?|each|every)\s+(second|minute|hour|day|week|month|year|barrel|gallon|lit(?:re|er)|acre|hectare|person|head"
     r"|household|woman|tonne|ton|kilo|pound|bushel)\b",
     re.IGNORECASE,
 )
-_SAME_PER = {"capita": "person", "head": "person", "inhabitant": "person", "resident": "person", "ac": "acre", "ha": "hectare",
-    "liter": "litre", "bbl": "barrel", "women": "woman", "gal": "gallon", "ton": "tonne"}
+_SAME_PER = {
+    "capita": "person",
+    "head": "person",
+    "inhabitant": "person",
+    "resident": "person",
+    "ac": "acre",
+    "ha": "hectare",
+    "liter": "litre",
+    "bbl": "barrel",
+    "women": "woman",
+    "gal": "gallon",
+    "ton": "tonne",
+}
 _ADVERB = re.compile(r"[\s-]*(annually|yearly|daily|weekly|monthly|hourly)\b", re.IGNORECASE)
-_ADVERBS = {"annually": "year", "yearly": "year", "daily": "day", "weekly": "week", "monthly": "month", "hourly": "hour"}
+_ADVERBS = {
+    "annually": "year",
+    "yearly": "year",
+    "daily": "day",
+    "weekly": "week",
+    "monthly": "month",
+    "hourly": "hour",
+}
 _WORDS = re.compile(r"[\s-]*([^\W\d_]+(?:['’][^\W\d_]+)?)")
 
 
@@ -191,7 +222,8 @@ def parse_unit(behind: str, *, sign: str = "") -> tuple[Unit, int]:
 
 
 def _parse_nouns(behind: str) -> tuple[frozenset[str], int]:
-    place, nouns = 0, []
+    place = 0
+    nouns: list[str] = []
     while len(nouns) < 4 and (word := _WORDS.match(behind, place)):
         if word.group(1).casefold() in _STOP:
             break
@@ -202,7 +234,9 @@ def _parse_nouns(behind: str) -> tuple[frozenset[str], int]:
 
 def _skip_of(behind: str) -> int:
     """*tonnes of carbon dioxide a year*: the words between the unit and what it is counted for."""
-    match = re.match(r"\s+of\s+(?:[^\W\d_]+\s+){0,3}?(?=(?:per|an?|each|every|annually|yearly)\b)", behind, re.IGNORECASE)
+    match = re.match(
+        r"\s+of\s+(?:[^\W\d_]+\s+){0,3}?(?=(?:per|an?|each|every|annually|yearly)\b)", behind, re.IGNORECASE
+    )
     return match.end() - 1 if match else 0
 
 
@@ -277,13 +311,21 @@ def _take_scale(text: str) -> tuple[float, str]:
     return scale, text[match.end() :]
 
 
-UP = r"(?:r[oi]se[ns]?|rising|rises|increas\w*|gr[eo]w\w*|growth|gain\w*|climb\w*|jump\w*|surg\w*|soar\w*|expan\w*|up|higher|added|rebound\w*|improv\w*)"
-DOWN = (
-    r"(?:f[ae]ll(?:s|en|ing)?|declin\w*|decreas\w*|drop\w*|shr[aiu]nk\w*|contract\w*|lost|los[es]\w*|loss|down|lower|reduc\w*"
-    r"|slump\w*|plung\w*|slid\w*|dip(?:s|ped|ping)?|plummet\w*|sh[ea]d(?:s|ding)?|fewer|less|downturn|cut)"
+UP = (
+    r"(?:r[oi]se[ns]?|rising|rises|increas\w*|gr[eo]w\w*|growth|gain\w*|climb\w*|jump\w*|surg\w*|soar\w*|expan\w*|up"
+    r"|higher|added|rebound\w*|improv\w*)"
 )
-_CHANGE_BEFORE = re.compile(rf"\b(?:(?P<any>chang\w*)|(?P<up>{UP})|(?P<down>{DOWN}))\s+(?:\w+\s+){{0,3}}?by\s+(?:\w+\s+){{0,2}}$", re.I)
-_CHANGE_BEHIND = re.compile(r"^\s*(?:\S+\s+){1,3}?(?:(?P<up>higher|more|above|greater|larger)|(?P<down>lower|less|below|fewer|smaller))\s+than\b", re.I)
+DOWN = (
+    r"(?:f[ae]ll(?:s|en|ing)?|declin\w*|decreas\w*|drop\w*|shr[aiu]nk\w*|contract\w*|lost|los[es]\w*|loss|down|lower"
+    r"|reduc\w*|slump\w*|plung\w*|slid\w*|dip(?:s|ped|ping)?|plummet\w*|sh[ea]d(?:s|ding)?|fewer|less|downturn|cut)"
+)
+_CHANGE_BEFORE = re.compile(
+    rf"\b(?:(?P<any>chang\w*)|(?P<up>{UP})|(?P<down>{DOWN}))\s+(?:\w+\s+){{0,3}}?by\s+(?:\w+\s+){{0,2}}$", re.I
+)
+_CHANGE_BEHIND = re.compile(
+    r"^\s*(?:\S+\s+){1,3}?(?:(?P<up>higher|more|above|greater|larger)|(?P<down>lower|less|below|fewer|smaller))\s+than\b",
+    re.I,
+)
 
 
 def _direction(before: str, behind: str) -> int | None:

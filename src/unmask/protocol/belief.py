@@ -70,8 +70,8 @@ def binary(direct: tuple[Reading, ...], indirect: tuple[Reading, ...], rules: Ru
 
 
 def numeric(direct: tuple[Reading, ...], rules: Rules) -> Ranged | NoBelief | Undecided:
-    """Belief from the direct takes of a numeric scenario: one joint reading, or k that must all overlap. How many of the
-    k may give no figure is said by the rules."""
+    """Belief from the direct takes of a numeric scenario: one joint reading, or k that must all overlap. The rules say
+    how many of the k may give no figure."""
     readable = [reading for reading in direct if isinstance(reading, Ranged)]
     figures = [reading for reading in readable if not reading.empty]
     silent = len(readable) - len(figures)

@@ -21,6 +21,7 @@ from unmask.protocol.readings import (
     POLARITY,
     ReadingSettings,
     answer_text,
+    figure_question,
     joint_reading,
     joint_texts,
     judge_max_tokens,
@@ -69,7 +70,7 @@ class PlannerSettings(Record, frozen=True, kw_only=True, dict=True):
     reader: Reader = Reader.AUTO
     style: Style = Style.LETTERS
     joint_figures: bool = False
-    """Whether a judge that chooses was also asked for bounds, of all direct takes together: runs of earlier versions."""
+    """Whether a judge that chooses is asked for bounds, of all direct takes together: runs of earlier versions."""
     stop_at_first_lie: bool = False
     check: bool = False
     self_report: str | None = None
@@ -234,7 +235,9 @@ def _judge_work(inputs: _PlanInputs, slot: Slot, takes: tuple[int, ...], first: 
         done.add(text)
         if not isinstance(read_take(scenario, state, slot, take, reads), Pending):
             continue
-        if read_by_rule(scenario, state, slot, text, reads) is None:
+        if scenario.kind is Kind.NUMERIC and reads.figures_by_take:
+            yield from _reply_questions(inputs, slot, figure_question(scenario, slot, text), depth, kind=Kind.BINARY)
+        elif read_by_rule(scenario, state, slot, text, reads) is None:
             yield from _reply_questions(inputs, slot, (text,), depth)
             depth = first - 1
         elif POLARITY not in done:
@@ -243,9 +246,11 @@ def _judge_work(inputs: _PlanInputs, slot: Slot, takes: tuple[int, ...], first: 
                 yield from _question(inputs, POLARITY, polarity_digest(scenario), (), method, depth=first + 1)
 
 
-def _reply_questions(inputs: _PlanInputs, slot: Slot, texts: tuple[str, ...], depth: int) -> Iterator[JudgeWork]:
+def _reply_questions(
+    inputs: _PlanInputs, slot: Slot, texts: tuple[str, ...], depth: int, *, kind: Kind | None = None
+) -> Iterator[JudgeWork]:
     key = digest(texts)
-    for method in JUDGES[inputs.settings.style].questions(inputs.scenario.kind):
+    for method in JUDGES[inputs.settings.style].questions(kind or inputs.scenario.kind):
         yield from _question(inputs, slot, key, texts, method, depth=depth)
 
 

@@ -14,9 +14,10 @@ from types import ModuleType
 
 from unmask.judges import answers
 from unmask.judges.answers import ATTEMPTS, excerpt
-from unmask.judges.base import JUDGES, Reader, Style
+from unmask.judges.base import ASKED_ABOUT_FIGURES, JUDGES, FigureDoubt, Reader, Style
 from unmask.judges.figures import names_no_number
 from unmask.judges.letters import role_play_prompt
+from unmask.judges.pick import confirmation
 from unmask.judges.tagged import final_answer
 from unmask.protocol.belief import join_figures
 from unmask.protocol.state import Reply, ScenarioState
@@ -27,6 +28,7 @@ from unmask.records import (
     ROLE_PLAY,
     SELF_REPORT,
     Choice,
+    Interval,
     Judged,
     Kind,
     Letter,
@@ -178,12 +180,32 @@ def _read_take(scenario: Scenario, state: ScenarioState, slot: Slot, take: int, 
         silent = ReadBy.SILENT
         return Ranged(by=silent) if scenario.kind is Kind.NUMERIC else Lettered(Letter.C, by=silent)
     if scenario.kind is Kind.NUMERIC and reads.figures_by_take:
-        return _stated_module().read_figure(scenario, slot, text)
+        return _read_figure(scenario, state, slot, text, reads)
     by_rule = read_by_rule(scenario, state, slot, text, reads)
     if by_rule is not None:
         return by_rule
     parse = _parser(reads.style, scenario.kind)
     return state.cached_reading(slot, digest((text,)), parse) if state.judged else parse(())
+
+
+def _read_figure(scenario: Scenario, state: ScenarioState, slot: Slot, text: str, reads: ReadingSettings) -> Reading:
+    """The figure of one reply for a judge that chooses: found by the grammar, confirmed by the judge."""
+    read: Reading | FigureDoubt = _stated_module().read_figure(scenario, slot, text)
+    if not isinstance(read, FigureDoubt):
+        return read
+    if reads.style not in ASKED_ABOUT_FIGURES:
+        return Ranged(read.value, by=ReadBy.RULE) if read.likely else Unread(read.reason)
+    answer = state.cached_reading(slot, digest((text, *read.statements)), _CONFIRM[read.likely])
+    if not isinstance(answer, Lettered):
+        return answer
+    return Ranged(read.value if answer.letter is Letter.A else Interval(), by=ReadBy.JUDGE, why=answer.why)
+
+
+def figure_question(scenario: Scenario, slot: Slot, text: str) -> tuple[str, str, str]:
+    """What a judge is asked about a figure: the reply, and the proposition filled in two ways."""
+    read = _stated_module().read_figure(scenario, slot, text)
+    assert isinstance(read, FigureDoubt)
+    return text, *read.statements
 
 
 def self_report_reading(state: ScenarioState, reads: ReadingSettings) -> Reading:
@@ -282,5 +304,6 @@ def _parser(style: Style, kind: Kind) -> Callable[[Sequence[Judged]], Reading]:
     return partial(JUDGES[style].reading, kind=kind)
 
 
+_CONFIRM = {likely: partial(confirmation, likely=likely) for likely in (False, True)}
 _PARSE_SELF_REPORT = partial(answers.read_side_answer, method=Method.SELF_REPORT)
 _PARSE_ROLE_PLAY = partial(answers.read_side_answer, method=Method.ROLE_PLAY)
