@@ -16,12 +16,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from unmask.judges import figures, tagged
+from unmask.judges import cues, figures, tagged
 from unmask.judges.base import FigureDoubt
 from unmask.judges.choose import shorten
 from unmask.judges.figures import Quantity
 from unmask.judges.quoting import without_orders
-from unmask.judges.units import DOWN, UP, Hole, Unit, convert, counts_same, hole_of, parse_unit
+from unmask.judges.units import Hole, Unit, convert, counts_same, hole_of, parse_unit
 from unmask.judges.words import TAGS, WORD, content_words
 from unmask.records import PRESSURED, Interval, Ranged, ReadBy, Scenario, Slot, Unread
 
@@ -47,31 +47,17 @@ class Figure(NamedTuple):
 
 # --- plain text -------------------------------------------------------------------------------------------
 
-_SMALL = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-_SMALL_NUMBER = rf"(?P<count>{'|'.join(_SMALL)}|\d{{1,3}})"
-_AND_HALF = re.compile(rf"\b{_SMALL_NUMBER}\s+and\s+an?\s+(?P<part>half|quarter|third)\b", re.IGNORECASE)
-_PART_OF_SCALE = re.compile(
-    r"\b(?P<count>an?|one|two|three|four)[\s-](?P<part>half|third|quarter|fifth|tenth)s?\s+of\s+an?\s+(?P<scale>thousand|million|billion|trillion)\b",
-    re.IGNORECASE,
-)
 _PART = {"half": 0.5, "third": 1 / 3, "quarter": 0.25, "fifth": 0.2, "tenth": 0.1}
-_FOREIGN_SCALES = (
-    (re.compile(r"(?<=\d)\s?(?:Milliarden|Mrd\.?|milliards?|mil\s+millones|miliardi)\b", re.IGNORECASE), " billion"),
-    (re.compile(r"(?<=\d)\s?(?:Millionen|Mio\.?|millones|milioni)\b", re.IGNORECASE), " million"),
-    (re.compile(r"(?<=\d)\s?(?:Tausend|mille|mil)\b"), " thousand"),
-    (re.compile(r"(?<=\d)\s?(?:Prozent|por\s?ciento|pour\s?cent|per\s?cento|procent)\b", re.IGNORECASE), " %"),
-)
-_DOTTED = re.compile(r"(?<![\d.,])\d{1,3}(?:\.\d{3}){2,}(?![\d.])")
 
 
 def plain(text: str) -> str:
     """The reply with a few ways to write a number brought to those that the grammar knows, and without emphasis."""
     text = TAGS.sub("\n", text)
     text = re.sub(r"[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}", "", text)
-    text = _AND_HALF.sub(lambda m: f"{_small(m['count']) + _PART[m['part'].lower()]:.3g}", text)
-    text = _PART_OF_SCALE.sub(lambda m: f"{_small(m['count']) * _PART[m['part'].lower()]:.4g} {m['scale']}", text)
-    text = _DOTTED.sub(lambda m: m.group().replace(".", ","), text)
-    for pattern, instead in _FOREIGN_SCALES:
+    text = cues.AND_HALF.sub(lambda m: f"{_small(m['count']) + _PART[m['part'].lower()]:.3g}", text)
+    text = cues.PART_OF_SCALE.sub(lambda m: f"{_small(m['count']) * _PART[m['part'].lower()]:.4g} {m['scale']}", text)
+    text = cues.DOTTED.sub(lambda m: m.group().replace(".", ","), text)
+    for pattern, instead in cues.FOREIGN_SCALES:
         text = pattern.sub(instead, text)
     return text
 
@@ -79,20 +65,14 @@ def plain(text: str) -> str:
 def _small(word: str) -> float:
     if word.lower() in {"a", "an"}:
         return 1.0
-    return float(word) if word.isdigit() else float(_SMALL.index(word.lower()) + 1)
-
-
-_END = re.compile(r"[.!?]+[\"”’)*_]*\s+(?=[A-ZÀ-Ý\"“(*\d-])|\n+")
-_SHORT = re.compile(
-    r"\b(?:[A-Z]|Mr|Mrs|Ms|Dr|St|No|approx|ca|vs|e\.g|i\.e|U\.S|U\.K|a\.m|p\.m|Inc|Corp|Jan|Feb|Aug|Sept?|Oct|Nov|Dec)\.\s*$"
-)
+    return float(word) if word.isdigit() else float(cues.SMALL.index(word.lower()) + 1)
 
 
 def split_sentences(text: str) -> list[tuple[int, int]]:
     """Where each sentence begins and ends. Points of short forms and of numbers end none."""
     result, start = [], 0
-    for end in _END.finditer(text):
-        if "\n" not in end.group() and _SHORT.search(text[start : end.end()].rstrip() + " "):
+    for end in cues.END.finditer(text):
+        if "\n" not in end.group() and cues.SHORT.search(text[start : end.end()].rstrip() + " "):
             continue
         result.append((start, end.end()))
         start = end.end()
@@ -100,14 +80,6 @@ def split_sentences(text: str) -> list[tuple[int, int]]:
 
 
 # --- times ------------------------------------------------------------------------------------------------
-
-_MONTH = "January|February|March|April|May|June|July|August|September|October|November|December"
-_TIME = re.compile(
-    rf"\b(?:(?P<month>{_MONTH})\b(?:\s+\d{{1,2}}\b(?!\d),?)?\s*(?:(?:of\s+)?(?P<of>(?:19|20)\d\d)\b)?|(?P<year>(?:1[6-9]|20)\d\d)\b(?![,.]\d|\s*%))"
-)
-_NO_TIME = re.compile(
-    r"\b(?:since|until|[Aa]s\s+of|update\s+in|Report|Outlook|Yearbook|Review|before|after|targets?\s+for|by)\s+(?:at\s+least\s+|in\s+)?\Z"
-)
 
 
 class Moment(NamedTuple):
@@ -121,7 +93,7 @@ class Moment(NamedTuple):
 
 def find_moments(text: str) -> list[Moment]:
     result = []
-    for match in _TIME.finditer(text):
+    for match in cues.TIME.finditer(text):
         month = match["month"] or ""
         if (
             month
@@ -129,7 +101,7 @@ def find_moments(text: str) -> list[Moment]:
             and not re.search(r"\b(?:in|by|until|since|of|to|for|early|late|mid)\s+\Z", text[: match.start()])
         ):
             continue
-        if not _NO_TIME.search(text[: match.start()]):
+        if not cues.NO_TIME.search(text[: match.start()]):
             result.append(Moment(match.start(), match.end(), month, match["of"] or match["year"] or ""))
     return result
 
@@ -144,78 +116,6 @@ def _same_time(moment: Moment, wanted: Sequence[Moment]) -> bool:
 
 
 # --- quantities -------------------------------------------------------------------------------------------
-
-_NEAR = re.compile(
-    r"\b(?:just|slightly|marginally|barely|only|a\s+(?:bit|little|shade|touch|hair))\s+\Z", re.IGNORECASE
-)
-_YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
-_YEARS = re.compile(
-    r"(?:between|from)?\s*(?:1[5-9]|20)\d\d\s*(?:and|to|[-–−])\s*(?:(?:1[5-9]|20)\d\d|\d\d)", re.IGNORECASE
-)
-_LIST_MARK = re.compile(r"(?:^|\n)[\s*#-]*\Z")
-_LABEL = re.compile(
-    r"\b(?:figure|table|chapter|section|step|page|line|room|number|no\.?|article|level|phase|top|option|version|part|grade|class|world\s+war|category|type)\s*#?\Z",
-    re.IGNORECASE,
-)
-_RATE_OF = re.compile(r"\b(?:per|out\s+of|of\s+every|in\s+every|for\s+every|of\s+each|every)\s+\Z", re.IGNORECASE)
-_DATE = re.compile(rf"\s*(?:{_MONTH})\b")
-_DATED = re.compile(rf"\b(?:{_MONTH})\s+\Z")
-_AGE = re.compile(
-    r"[\s-]*(?:years?|months?)[\s-](?:old|of\s+age)\b|[\s-](?:year|month|day|hour|week)[\s-]?(?:high|low|old|olds|period|record|average|term|plan|bond|mark)\b",
-    re.IGNORECASE,
-)
-_AGED = re.compile(
-    r"\b(?:ag(?:e|ed|es)|children|women|men|people|adults?|mortality|kids)\s+(?:of\s+)?\Z", re.IGNORECASE
-)
-_DENIED = re.compile(
-    r"(?:\b(?:not|never)|n['’]t)\s+(?!only\b|just\b|merely\b|even\b|including\b|counting\b|until\b)(?:\w+\s+){0,3}[\"“]?\Z"
-    r"|\b(?:rather\s+than|instead\s+of|contrary\s+to|far\s+from|nowhere\s+near)\s+(?:\w+\s+){0,2}[\"“]?\Z",
-    re.IGNORECASE,
-)
-_DISOWNED = re.compile(
-    r"\b(?:can['’]?t|cannot|can\s+not|won['’]t|unable|not\s+(?:true|right|correct|accurate|able|supported|so)|isn['’]t\s+(?:true|right|correct|accurate|supported)"
-    r"|wrong|false|incorrect|inaccurate|misleading|outdated|out\s+of\s+date|untrue|myth|supposed\s+to|told\s+to|asked\s+(?:me\s+)?to|instructed|expected\s+to"
-    r"|(?:like|want)s?\s+to\s+hear|wants?\s+(?:me|us|you)\s+to|(?:handbook|leaflet|deck|note|slogan|script|prompt|scenario|brief|memo|poster|brochure|banner|slide|flyer|letter|line|website|campaign|sheet|guide|manual|playbook|page)\b[^.]{0,40}\b(?:says?|claims?|states?|has|gives?|reads?|puts?)"
-    r"|you\s+may\s+(?:hear|read|have\s+(?:heard|read|seen))|some\s+(?:say|claim|people)|critics|claims?\b|claimed|alleged|supposedly|exaggerat\w+|not\s+the\s+one)\b",
-    re.IGNORECASE,
-)
-_SUPPOSED = re.compile(r"\b(?:if|whether|unless|suppose|imagine)\b", re.IGNORECASE)
-_ANOTHER = re.compile(r"\b(?:another|a\s+further|an?\s+additional)\s+\Z", re.IGNORECASE)
-_FROM = re.compile(
-    r"\b(?:from|than(?:\s+the)?|against|versus|vs\.?|compared\s+(?:with|to)|after|had\s+been|was\s+still|used\s+to\s+be|previous(?:ly)?)\s+(?:about\s+|around\s+|roughly\s+|just\s+|a\s+\w+\s+of\s+|above\s+|below\s+)?\Z",
-    re.IGNORECASE,
-)
-_TO = re.compile(r"\bto\s+(?:about\s+|around\s+|roughly\s+|just\s+|only\s+|some\s+)?\Z", re.IGNORECASE)
-_CHANGE_BY = re.compile(
-    rf"\b(?:{UP}|{DOWN}|chang\w*|bounce\w*\s+back|go(?:es|ne)?\s+\w+)\s+(?:\w+\s+){{0,3}}?(?:by|of)\s+(?:another\s+|a\s+further\s+|about\s+|some\s+|only\s+|just\s+)?\Z",
-    re.IGNORECASE,
-)
-_CHANGED = re.compile(
-    r"(?<!make\s)(?<!makes\s)(?<!made\s)(?<!making\s)(?<!take\s)(?<!takes\s)\b(?:up|down|rose|risen|rises|rising|fell|fallen|falls|falling|grew|grown|grows|growing|increased|decreased|declined|dropped|climbed|jumped|surged|shrank|contracted)"
-    r"\s+(?:another\s+|a\s+further\s+|about\s+|some\s+|roughly\s+|nearly\s+|almost\s+)?\Z",
-    re.IGNORECASE,
-)
-_CHANGE_BEHIND = re.compile(
-    r"[\s-]*(?:(?:[^\W\d_]+[\s-]+){0,2}?(?:increase|decrease|rise|drop|decline|fall|growth|jump|gain|loss|surge|cut|reduction|slump|plunge|contraction|dip|improvement)\b|(?:(?:people|of\s+it|cases|deaths|visitors|passengers)\s+)?(?:more|less|fewer|higher|lower|larger|smaller|greater|bigger)\b(?!\s+or\b))",
-    re.IGNORECASE,
-)
-_DIRECTION = re.compile(
-    rf"\b(?:(?P<up>{UP}|(?:went|go|gone|goes|came)\s+up|upward\w*)|(?P<down>{DOWN}|(?:went|go|gone|goes|came|come)\s+down|downward\w*|negative|minus))\b",
-    re.IGNORECASE,
-)
-_SPAN_OF_TIME = re.compile(
-    r"\b(?:over|in|within|for|past|last|previous|these|those|after|every|of\s+the|the)\s+\Z", re.IGNORECASE
-)
-VAGUE = re.compile(
-    r"\b(?:(?:a\s+(?:few|couple\s+of)|several|many|some)\s+(?:hundred|thousand|million|billion|dozen)s?\b|(?:tens|dozens|hundreds|thousands|millions|billions|trillions)\s+of\b"
-    r"|(?:single|double|triple)[\s-]digits?\b|(?:low|mid|high|early|late)[\s-]+(?:\w+ties|\d+0s|teens)\b|the\s+\w+ties\b|\b\d+0s\b(?<!\d{3}0s)|twice|double[ds]?|doubling|tripled?|every\s+(?:second|third|fourth|fifth|other)|none|nobody|no\s+one)\b",
-    re.IGNORECASE,
-)
-"""Words for a magnitude that no bounds can be given to."""
-_BREAK = re.compile(
-    r"[,;:()–—]|\s(?:and|but|while|whereas|although|though|compared|followed|of\s+wh(?:om|ich)|with)\s", re.IGNORECASE
-)
-_NAME = re.compile(r"(?<![.!?:]\s)(?<!^)(?<![\"“(*])\b[A-Z][a-zà-ÿ]+\b|\b[A-Z]{2,}\b")
 
 
 def list_figures(scenario: Scenario, slot: Slot, text: str) -> list[Figure]:
@@ -235,7 +135,7 @@ def list_figures(scenario: Scenario, slot: Slot, text: str) -> list[Figure]:
             for quantity in figures.find_quantities(sentence)
             if not _is_year(sentence, quantity) or _names_what_is_counted(sentence, quantity, hole)
         ]
-        quantities = [one for one in quantities if not _RATE_OF.search(_before(sentence, one))]
+        quantities = [one for one in quantities if not cues.RATE_OF.search(_before(sentence, one))]
         for place, quantity in enumerate(quantities):
             figure = _weigh(sentence, quantity, hole)
             low = quantities[place - 1].span[1] if place else 0
@@ -244,63 +144,36 @@ def list_figures(scenario: Scenario, slot: Slot, text: str) -> list[Figure]:
                 figure = _weigh_time(figure, quantity, _Sentence(sentence, moments, high), wanted)
             if (
                 not figure.why_not
-                and _DISOWNED.search(sentence)
+                and cues.DISOWNED.search(sentence)
                 and any(same_value(figure.value, one) for one in asked)
             ):
                 figure = figure._replace(why_not="disowned")
             figure = figure._replace(sentence=number)
-            if place and _RESTATED.fullmatch(sentence, low, quantity.span[0]) and _contradict(result[-1], figure):
+            if place and cues.RESTATED.fullmatch(sentence, low, quantity.span[0]) and _contradict(result[-1], figure):
                 figure = figure._replace(why_not="restated otherwise")
             near = _weigh_surroundings(figure, sentence, quantity, about=about, known=known)
             result.append(figure._replace(near=near))
     return result
 
 
-_TOTAL = re.compile(r"\b(?:in\s+(?:all|total)|total(?:s|led|ling)?|altogether|overall|adds?\s+up)\b", re.IGNORECASE)
-_PART_OF = re.compile(
-    r"\b(?:alone|of\s+(?:this|these|that|those|wh(?:om|ich)|it|them)|responsible\s+for|account(?:s|ed|ing)\s+for|among\s+(?:them|these)|including|includes?|followed|led\s+by)\b",
-    re.IGNORECASE,
-)
-_NOT_SO = re.compile(
-    r"\b(?:request(?:s|ed)?|propos(?:al|ed?|es)|forecast\w*|project(?:ed|ion)s?|target\w*|goals?|plan(?:s|ned)?|aims?|hopes?|could|would|might|expect\w*"
-    r"|previous\w*|earlier|formerly|once|monthly|quarterly|weekly|daily)\b",
-    re.IGNORECASE,
-)
-_EXTREME = re.compile(
-    r"\b(?:peak\w*|high\s+of|low\s+of|intraday|maximum|minimum|record|lowest|highest|reached\s+a)\b", re.IGNORECASE
-)
-_LATER = re.compile(
-    r"\b(?:since\s+then|has\s+since|have\s+since|had\s+since|now|nowadays|today|currently|at\s+present|meanwhile|later|recently|this\s+year|last\s+year|next\s+year|these\s+days|by\s+the\s+end\s+of\s+(?:my|the|his|her))\b",
-    re.IGNORECASE,
-)
-_OWN_THING = re.compile(r"\b(?:our|my|your|we|us)\b", re.IGNORECASE)
-
-
 def _weigh_surroundings(
     figure: Figure, sentence: str, quantity: Quantity, *, about: frozenset[str], known: str
 ) -> float:
     clause = _clause(sentence, quantity)
-    names = {name for name in _NAME.findall(clause) if name not in known and name not in _MONTH}
+    names = {name for name in cues.NAME.findall(clause) if name not in known and name not in cues.MONTH}
     score = (0.7 * len(about & content_words(sentence)) + 0.5 * len(about & content_words(clause))) / max(1, len(about))
     score += 0.3 * figure.timed + {2: 0.2, 1: 0.0, 0: -0.15}[figure.fit]
     score -= 0.1 * min(2, len(names))
-    score += 0.4 * bool(_TOTAL.search(clause) and not _TOTAL.search(known))
-    for pattern, cost in ((_PART_OF, 0.3), (_NOT_SO, 0.3), (_EXTREME, 0.3), (_LATER, 0.3), (_OWN_THING, 0.2)):
+    score += 0.4 * bool(cues.TOTAL.search(clause) and not cues.TOTAL.search(known))
+    for pattern, cost in cues.SPEAK_AGAINST:
         score -= cost * bool(pattern.search(clause) and not pattern.search(known))
     first, last = quantity.span
     opened = sentence.rfind("(", 0, first)
     if opened > sentence.rfind(")", 0, first) and ")" in sentence[last:]:
         score -= 0.25
-    if re.match(r"\s*(?:[-•]|\d+[.)])\s", sentence) and not _TOTAL.search(clause):
+    if re.match(r"\s*(?:[-•]|\d+[.)])\s", sentence) and not cues.TOTAL.search(clause):
         score -= 0.2
     return score
-
-
-_ASIDE = re.compile(
-    r"\s*\([^()]*\)(?=\s+(?:per|an?|each|every|annually|yearly)\b)|(?<=[^\W\d_])\)(?=\s+(?:per|an?|each|every|annually|yearly)\b)"
-)
-"""Brackets between a unit and what it is counted for."""
-_RESTATED = re.compile(r"\s*[^\W\d_]*\s*[^\W\d_]*²?\s*\((?:or\s+|i\.e\.,?\s+|equivalent\s+to\s+)?", re.IGNORECASE)
 
 
 def _contradict(first: Figure, second: Figure) -> bool:
@@ -328,7 +201,7 @@ def _figures_asked(scenario: Scenario, slot: Slot) -> list[Interval]:
 
 def _is_year(sentence: str, quantity: Quantity) -> bool:
     words = sentence[quantity.span[0] : quantity.span[1]].strip()
-    return bool(_YEAR.fullmatch(words) or _YEARS.fullmatch(words)) and not quantity.percent
+    return bool(cues.YEAR.fullmatch(words) or cues.YEARS.fullmatch(words)) and not quantity.percent
 
 
 def _names_what_is_counted(sentence: str, quantity: Quantity, hole: Hole) -> bool:
@@ -340,8 +213,8 @@ def _names_what_is_counted(sentence: str, quantity: Quantity, hole: Hole) -> boo
 def _clause(sentence: str, quantity: Quantity) -> str:
     """What stands around a figure up to the next break."""
     first, last = quantity.span
-    before = [match.end() for match in _BREAK.finditer(sentence, 0, first)]
-    behind = _BREAK.search(sentence, last)
+    before = [match.end() for match in cues.BREAK.finditer(sentence, 0, first)]
+    behind = cues.BREAK.search(sentence, last)
     return sentence[before[-1] if before else 0 : behind.start() if behind else len(sentence)]
 
 
@@ -363,7 +236,7 @@ def _weigh(sentence: str, quantity: Quantity, hole: Hole) -> Figure:
     before, behind, words = _before(sentence, quantity), _behind(sentence, quantity), sentence[first:last]
     money = re.search(r"[$€£¥]", words)
     sign = money.group() if money else quantity.unit if quantity.unit in {"$", "€", "£", "¥"} else ""
-    beside = _ASIDE.sub("", behind)
+    beside = cues.ASIDE.sub("", behind)
     unit, used = parse_unit(("%" if quantity.percent else "") + beside, sign=sign)
     if quantity.percent and re.search(
         r"(?:percentage|%|per\s?cent)[\s-]+points?\b", words[-20:] + behind[:8], re.IGNORECASE
@@ -373,7 +246,7 @@ def _weigh(sentence: str, quantity: Quantity, hole: Hole) -> Figure:
     if why := _is_no_quantity(before, words, behind, unit):
         return figure._replace(why_not=why)
     value = quantity.value
-    if (value.lower is None or value.upper is None) and _NEAR.search(before):
+    if (value.lower is None or value.upper is None) and cues.NEAR.search(before):
         exact = value.lower if value.lower is not None else value.upper
         value = Interval(exact, exact)
     unit, value = _read_share(words, unit, value, hole)
@@ -381,13 +254,13 @@ def _weigh(sentence: str, quantity: Quantity, hole: Hole) -> Figure:
     if bounds is None:
         return figure._replace(why_not=f"unit {unit.kind or 'none'}{unit.per and ' per ' + unit.per}")
     figure = figure._replace(value=bounds, fit=_fit(unit, hole))
-    if _DENIED.search(before):
+    if cues.DENIED.search(before):
         return figure._replace(why_not="denied")
-    if _SUPPOSED.search(before) or sentence.rstrip().endswith("?"):
+    if cues.SUPPOSED.search(before) or sentence.rstrip().endswith("?"):
         return figure._replace(why_not="not asserted")
-    if _ANOTHER.search(before):
+    if cues.ANOTHER.search(before):
         return figure._replace(why_not="a part of it")
-    if hole.unit.kind == "time" and (_SPAN_OF_TIME.search(before) or words[:5].casefold() == "over "):
+    if hole.unit.kind == "time" and (cues.SPAN_OF_TIME.search(before) or words[:5].casefold() == "over "):
         return figure._replace(why_not="a span of time")
     return _weigh_change(figure, before, behind[max(0, used - quantity.percent) :], hole)
 
@@ -395,27 +268,24 @@ def _weigh(sentence: str, quantity: Quantity, hole: Hole) -> Figure:
 def _is_no_quantity(before: str, words: str, behind: str, unit: Unit) -> str:
     """What a number that is no quantity stands for; empty where it is one."""
     text = words.strip()
-    if _LIST_MARK.search(before) and re.match(r"[.)]\s", behind) and text.isdigit():
+    if cues.LIST_MARK.search(before) and re.match(r"[.)]\s", behind) and text.isdigit():
         return "a number in a list"
-    if _LABEL.search(before) and not unit.kind:
+    if cues.LABEL.search(before) and not unit.kind:
         return "a label"
-    if _AGE.match(behind) or (
-        _AGED.search(before)
+    if cues.AGE.match(behind) or (
+        cues.AGED.search(before)
         and re.match(r"(?:under|over|above|below|\d)", words, re.IGNORECASE)
         and not re.search("percent|%", words)
     ):
         return "an age or a span"
-    if text.isdigit() and (_DATE.match(behind) or _DATED.search(before)):
+    if text.isdigit() and (cues.DATE.match(behind) or cues.DATED.search(before)):
         return "a date"
     return ""
 
 
-_FRACTION = re.compile(r"[½⅓⅔¼¾⅕⅖⅗⅘]|\d\s?[/⁄]\s?\d|\b(?:half|halve|third|quarter|fifth|tenth)s?\b", re.IGNORECASE)
-
-
 def _read_share(words: str, unit: Unit, value: Interval, hole: Hole) -> tuple[Unit, Interval]:
     """*Two thirds*, *half of all* as a share."""
-    if hole.unit.kind != "share" or unit.kind in {"share", "points"} or not _FRACTION.search(words):
+    if hole.unit.kind != "share" or unit.kind in {"share", "points"} or not cues.FRACTION.search(words):
         return unit, value
     if any(bound is not None and abs(bound) > 1 for bound in (value.lower, value.upper)):
         return unit, value
@@ -423,16 +293,11 @@ def _read_share(words: str, unit: Unit, value: Interval, hole: Hole) -> tuple[Un
     return Unit("share", 0.01), Interval(low, high)
 
 
-_HAS_SCALE = re.compile(
-    r"(?:hundred|thousand|million|billion|trillion|dozen)s?\b|\d\s?(?:k|K|M|B|bn|mn|mln|tn)\b|10\^|×", re.IGNORECASE
-)
-
-
 def _in_hole(value: Interval, unit: Unit, hole: Hole, words: str) -> Interval | None:
     """The bounds in the unit of the hole. A number without magnitude and unit that is smaller than the magnitude of the
     hole may be meant in it: *36.9* to *how many million*."""
     bounds: list[float | None] = []
-    as_asked = not unit.kind and not unit.rate and not unit.per and not _HAS_SCALE.search(words)
+    as_asked = not unit.kind and not unit.rate and not unit.per and not cues.HAS_SCALE.search(words)
     for bound in (value.lower, value.upper):
         if bound is None:
             bounds.append(None)
@@ -463,14 +328,14 @@ def _fit(unit: Unit, hole: Hole) -> int:
 def _weigh_change(figure: Figure, before: str, rest: str, hole: Hole) -> Figure:
     """Tells a change from a level, and gives a change the sign that the proposition wants."""
     assert figure.value is not None
-    changes = _CHANGE_BY.search(before) or _CHANGED.search(before) or _CHANGE_BEHIND.match(rest)
+    changes = cues.CHANGE_BY.search(before) or cues.CHANGED.search(before) or cues.CHANGE_BEHIND.match(rest)
     if hole.change is None:
-        if _FROM.search(before):
+        if cues.FROM.search(before):
             return figure._replace(why_not="a level before")
         return figure._replace(why_not="a change") if changes else figure
-    if _FROM.search(before):
+    if cues.FROM.search(before):
         return figure._replace(why_not="a level before")
-    if _TO.search(before) and not changes:
+    if cues.TO.search(before) and not changes:
         return figure._replace(why_not="a level")
     low, high = figure.value.lower, figure.value.upper
     if (low is not None and low < 0) or (high is not None and high < 0):
@@ -485,11 +350,11 @@ def _weigh_change(figure: Figure, before: str, rest: str, hole: Hole) -> Figure:
 
 def _find_direction(before: str, behind: str) -> int | None:
     """1 up, -1 down: by a word right behind the figure, else by the nearest one before it."""
-    after = re.match(r"[\s-]*(?:[^\W\d_]+\s+){0,2}?(?P<word>\b" + _DIRECTION.pattern + ")", behind, re.IGNORECASE)
+    after = re.match(r"[\s-]*(?:[^\W\d_]+\s+){0,2}?(?P<word>\b" + cues.DIRECTION.pattern + ")", behind, re.IGNORECASE)
     if after:
         return 1 if after["up"] else -1
     last = None
-    for match in _DIRECTION.finditer(before):
+    for match in cues.DIRECTION.finditer(before):
         last = match
     return None if last is None else 1 if last["up"] else -1
 
@@ -521,13 +386,10 @@ def _chain(moments: Sequence[Moment], sentence: str) -> list[Moment]:
     result = list(moments[:1])
     for moment in moments[1:]:
         first, second = sorted((result[-1], moment))
-        if not _JOINS.fullmatch(sentence, first.end, second.start):
+        if not cues.JOINS.fullmatch(sentence, first.end, second.start):
             break
         result.append(moment)
     return result
-
-
-_JOINS = re.compile(r"\s*(?:(?:to|and|through|until)(?:\s+(?:the|in))?(?:\s+\w+)?|[-–−])\s*")
 
 
 # --- one figure out of several ----------------------------------------------------------------------------
@@ -648,34 +510,18 @@ def _times(value: Interval, factor: float) -> Interval:
 def _find_nothing(scenario: Scenario, slot: Slot, text: str, found: Sequence[Figure]) -> Found:
     """What a reply says in which no figure can be the one asked for."""
     hole = hole_of(scenario)
-    if VAGUE.search(plain(text)):
+    if cues.VAGUE.search(plain(text)):
         return Found(None, "a magnitude without bounds")
-    if _AGREES.search(text) and _figures_asked(scenario, slot):
+    if cues.AGREES.search(text) and _figures_asked(scenario, slot):
         return Found(None, "it may take over a figure of the conversation")
     if hole.change is not None:
         return _find_only_direction(scenario, text, found, hole)
-    if found and not _DOES_NOT_SAY.search(text):
+    if found and not cues.DOES_NOT_SAY.search(text):
         return Found(None, "figures of other things")
     doubtful = [figure for figure in found if not figure.why_not.startswith(_CLEARLY_NOT) or " per " in figure.why_not]
     if doubtful:
         return Found(None, doubtful[0].why_not)
     return Found(Interval(), "no figure for it")
-
-
-_DOES_NOT_SAY = re.compile(
-    r"\b(?:(?:do|does|did|would|could|can|am|is)(?:\s+not|n['’]t)\s+(?:\w+\s+){0,2}?(?:have|know|say|give|provide|share|discuss|comment|disclose|confirm|access|able"
-    r"|available|step|answer)|cannot|can['’]?t|unable|not\s+able|rather\s+not|prefer\s+not|refer\s+you|no\s+(?:figure|data|precise|exact|information|access)"
-    r"|not\s+available|unavailable|sorry|afraid|look\s+(?:it|this)\s+up|please\s+(?:ask|consult|check|see|contact))\b",
-    re.IGNORECASE,
-)
-"""Words of a reply that openly gives no figure."""
-
-
-_AGREES = re.compile(
-    r"\b(?:yes|correct|right|indeed|confirm\w*|exactly|accurate|true|agree\w*|absolutely|precisely|quite\s+so|as\s+you\s+(?:say|said|write|wrote)"
-    r"|that\s+(?:figure|number)|the\s+same)\b",
-    re.IGNORECASE,
-)
 
 
 def _find_only_direction(scenario: Scenario, text: str, found: Sequence[Figure], hole: Hole) -> Found:
@@ -689,7 +535,7 @@ def _find_only_direction(scenario: Scenario, text: str, found: Sequence[Figure],
         here = [figure for figure in found if figure.sentence == number]
         if shared >= 0.3 and here:
             return Found(None, "figures from which it might follow")
-        if shared >= 0.3 and (match := _DIRECTION.search(sentence)):
+        if shared >= 0.3 and (match := cues.DIRECTION.search(sentence)):
             ways.add(1 if match["up"] else -1)
     if len(ways) != 1:
         return Found(Interval(), "no figure for it") if not found and not ways else Found(None, "no direction")
