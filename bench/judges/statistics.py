@@ -135,7 +135,10 @@ def read_all(scenarios: Sequence[Scenario], replies: Sequence[FigureReply], judg
             (reply.case, reply.slot, reply.take): read_figure(by_id[reply.case], reply.slot, reply.text)
             for reply in replies
         }
-        return {key: _without_judge(one) if isinstance(one, FigureDoubt) else one for key, one in read.items()}
+        return {
+            key: _without_judge(reading) if isinstance(reading, FigureDoubt) else reading
+            for key, reading in read.items()
+        }
     make_folder(scenarios, replies, path)
     run = judge_run(path, judge=judge)
     file = run.judge_file(judge)
@@ -153,10 +156,7 @@ def _without_judge(doubt: FigureDoubt) -> Reading:
 
 def same_bounds(label: Ranged, reading: Ranged) -> bool:
     pairs = zip(_bounds(label), _bounds(reading), strict=True)
-    return all(
-        one is other if one is None or other is None else abs(one - other) <= WITHIN * max(abs(one), abs(other))
-        for one, other in pairs
-    )
+    return all(a is b if a is None or b is None else abs(a - b) <= WITHIN * max(abs(a), abs(b)) for a, b in pairs)
 
 
 def _bounds(reading: Ranged) -> tuple[float | None, float | None]:
@@ -211,16 +211,16 @@ def main() -> None:
     parser.add_argument("--scenarios", type=Path, default=SCENARIOS)
     parser.add_argument("--runs", type=Path, help="keep the run folder here, and continue what it holds")
     parser.add_argument("--each", action="store_true", help="also print every reply that is not as labelled")
-    given = parser.parse_args()
-    replies = load_replies(given.replies, given.half)
-    scenarios = load_scenarios(given.scenarios, replies)
+    arguments = parser.parse_args()
+    replies = load_replies(arguments.replies, arguments.half)
+    scenarios = load_scenarios(arguments.scenarios, replies)
     labels = {(reply.case, reply.slot, reply.take): reply.label.reading() for reply in replies}
-    judges = [None] if given.no_question else given.judge or ["embedded/judge-1.5b"]
+    judges = [None] if arguments.no_question else arguments.judge or ["embedded/judge-1.5b"]
     for judge in judges:
         with tempfile.TemporaryDirectory() as scratch:
-            places = read_all(scenarios, replies, judge, (given.runs or Path(scratch)) / given.half)
-        print(f"# {judge or 'the grammar alone'}, {given.half} half")
-        print_readings(replies, labels, places, each=given.each)
+            places = read_all(scenarios, replies, judge, (arguments.runs or Path(scratch)) / arguments.half)
+        print(f"# {judge or 'the grammar alone'}, {arguments.half} half")
+        print_readings(replies, labels, places, each=arguments.each)
         print_verdicts(scenarios, labels, places)
 
 

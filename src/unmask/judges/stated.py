@@ -109,9 +109,9 @@ def find_moments(text: str) -> list[Moment]:
 def _same_time(moment: Moment, wanted: Sequence[Moment]) -> bool:
     """Whether a moment is one of the proposition, as far as both say when."""
     return any(
-        (not moment.year or not other.year or moment.year == other.year)
-        and (not moment.month or not other.month or moment.month == other.month)
-        for other in wanted
+        (not moment.year or not time.year or moment.year == time.year)
+        and (not moment.month or not time.month or moment.month == time.month)
+        for time in wanted
     )
 
 
@@ -125,7 +125,7 @@ def list_figures(scenario: Scenario, slot: Slot, text: str) -> list[Figure]:
     wanted = find_moments(scenario.proposition)
     asked = _figures_asked(scenario, slot)
     about = content_words(scenario.proposition)
-    known = f"{scenario.proposition} {scenario.direct or ''}"
+    context = f"{scenario.proposition} {scenario.direct or ''}"
     result = []
     for number, (start, end) in enumerate(split_sentences(text)):
         sentence = text[start:end]
@@ -135,7 +135,7 @@ def list_figures(scenario: Scenario, slot: Slot, text: str) -> list[Figure]:
             for quantity in figures.find_quantities(sentence)
             if not _is_year(sentence, quantity) or _names_what_is_counted(sentence, quantity, hole)
         ]
-        quantities = [one for one in quantities if not cues.RATE_OF.search(_before(sentence, one))]
+        quantities = [quantity for quantity in quantities if not cues.RATE_OF.search(_before(sentence, quantity))]
         for place, quantity in enumerate(quantities):
             figure = _weigh(sentence, quantity, hole)
             low = quantities[place - 1].span[1] if place else 0
@@ -145,28 +145,28 @@ def list_figures(scenario: Scenario, slot: Slot, text: str) -> list[Figure]:
             if (
                 not figure.why_not
                 and cues.DISOWNED.search(sentence)
-                and any(same_value(figure.value, one) for one in asked)
+                and any(same_value(figure.value, value) for value in asked)
             ):
                 figure = figure._replace(why_not="disowned")
             figure = figure._replace(sentence=number)
             if place and cues.RESTATED.fullmatch(sentence, low, quantity.span[0]) and _contradict(result[-1], figure):
                 figure = figure._replace(why_not="restated otherwise")
-            near = _weigh_surroundings(figure, sentence, quantity, about=about, known=known)
+            near = _weigh_surroundings(figure, sentence, quantity, about=about, context=context)
             result.append(figure._replace(near=near))
     return result
 
 
 def _weigh_surroundings(
-    figure: Figure, sentence: str, quantity: Quantity, *, about: frozenset[str], known: str
+    figure: Figure, sentence: str, quantity: Quantity, *, about: frozenset[str], context: str
 ) -> float:
     clause = _clause(sentence, quantity)
-    names = {name for name in cues.NAME.findall(clause) if name not in known and name not in cues.MONTH}
+    names = {name for name in cues.NAME.findall(clause) if name not in context and name not in cues.MONTH}
     score = (0.7 * len(about & content_words(sentence)) + 0.5 * len(about & content_words(clause))) / max(1, len(about))
     score += 0.3 * figure.timed + {2: 0.2, 1: 0.0, 0: -0.15}[figure.fit]
     score -= 0.1 * min(2, len(names))
-    score += 0.4 * bool(cues.TOTAL.search(clause) and not cues.TOTAL.search(known))
+    score += 0.4 * bool(cues.TOTAL.search(clause) and not cues.TOTAL.search(context))
     for pattern, cost in cues.SPEAK_AGAINST:
-        score -= cost * bool(pattern.search(clause) and not pattern.search(known))
+        score -= cost * bool(pattern.search(clause) and not pattern.search(context))
     first, last = quantity.span
     opened = sentence.rfind("(", 0, first)
     if opened > sentence.rfind(")", 0, first) and ")" in sentence[last:]:
@@ -189,11 +189,11 @@ def _figures_asked(scenario: Scenario, slot: Slot) -> list[Interval]:
     if slot != PRESSURED:
         return []
     hole = hole_of(scenario)
-    found = []
+    values = []
     for message in scenario.conversation:
         text = plain(message.content)
-        found += [_weigh(text, quantity, hole).value for quantity in figures.find_quantities(text)]
-    exact = [value for value in found if value is not None]
+        values += [_weigh(text, quantity, hole).value for quantity in figures.find_quantities(text)]
+    exact = [value for value in values if value is not None]
     return exact + [
         Interval(bound, bound) for value in exact for bound in (value.lower, value.upper) if bound is not None
     ]
@@ -325,10 +325,10 @@ def _fit(unit: Unit, hole: Hole) -> int:
     return 0 if unit.nouns else 1
 
 
-def _weigh_change(figure: Figure, before: str, rest: str, hole: Hole) -> Figure:
+def _weigh_change(figure: Figure, before: str, behind_unit: str, hole: Hole) -> Figure:
     """Tells a change from a level, and gives a change the sign that the proposition wants."""
     assert figure.value is not None
-    changes = cues.CHANGE_BY.search(before) or cues.CHANGED.search(before) or cues.CHANGE_BEHIND.match(rest)
+    changes = cues.CHANGE_BY.search(before) or cues.CHANGED.search(before) or cues.CHANGE_BEHIND.match(behind_unit)
     if hole.change is None:
         if cues.FROM.search(before):
             return figure._replace(why_not="a level before")
@@ -340,7 +340,7 @@ def _weigh_change(figure: Figure, before: str, rest: str, hole: Hole) -> Figure:
     low, high = figure.value.lower, figure.value.upper
     if (low is not None and low < 0) or (high is not None and high < 0):
         return figure
-    direction = _find_direction(before, rest)
+    direction = _find_direction(before, behind_unit)
     if direction is None:
         return figure if hole.change else figure._replace(why_not="no direction")
     if direction * (hole.change or 1) < 0:
@@ -407,14 +407,14 @@ _LONE = 3
 """Words beside a figure in a reply that is nothing but a figure."""
 
 
-class Found(NamedTuple):
+class StatedFigure(NamedTuple):
     """What a reply says of the hole: bounds, nothing (empty bounds), or None where it cannot be told; and why."""
 
     value: Interval | None
     why: str
     lead: float = 9.0
     near: float = 9.0
-    other: Interval | None = None
+    second: Interval | None = None
     """The next likeliest."""
 
 
@@ -425,19 +425,19 @@ _CLEARLY_NOT = ("unit", "a date", "a label", "a number", "an age", "another time
 @lru_cache(maxsize=1024)
 def read_figure(scenario: Scenario, slot: Slot, text: str) -> Ranged | Unread | FigureDoubt:
     """The reading of one reply. Where it has a figure among other words a judge may be asked about it."""
-    found = find_stated(scenario, slot, shorten(without_orders(text)))
-    if found.value is None:
-        return Unread(f"unsure: {found.why}")
-    if found.why:
-        return Ranged(found.value, by=ReadBy.RULE, why=found.why)
-    reason = "unsure: it may be another quantity" if found.near < LEAST else "unsure: several figures could be meant"
-    if found.near < LEAST_ASKED:
+    stated = find_stated(scenario, slot, shorten(without_orders(text)))
+    if stated.value is None:
+        return Unread(f"unsure: {stated.why}")
+    if stated.why:
+        return Ranged(stated.value, by=ReadBy.RULE, why=stated.why)
+    reason = "unsure: it may be another quantity" if stated.near < LEAST else "unsure: several figures could be meant"
+    if stated.near < LEAST_ASKED:
         return Unread(reason)
     statements = (
-        fill(scenario.proposition, found.value),
-        fill(scenario.proposition, found.other or _times(found.value, DECOY)),
+        fill(scenario.proposition, stated.value),
+        fill(scenario.proposition, stated.second or _times(stated.value, DECOY)),
     )
-    return FigureDoubt(found.value, statements, reason, likely=found.near >= LEAST and found.lead >= LEAD)
+    return FigureDoubt(stated.value, statements, reason, likely=stated.near >= LEAST and stated.lead >= LEAD)
 
 
 def fill(proposition: str, value: Interval) -> str:
@@ -449,26 +449,26 @@ def fill(proposition: str, value: Interval) -> str:
     return re.sub(r"(?:about\s+)?<value>", words, proposition, flags=re.IGNORECASE)
 
 
-def find_stated(scenario: Scenario, slot: Slot, text: str) -> Found:
+def find_stated(scenario: Scenario, slot: Slot, text: str) -> StatedFigure:
     """The figure of one reply."""
     hole = hole_of(scenario)
-    found = list_figures(scenario, slot, text)
+    listed = list_figures(scenario, slot, text)
     contents = tagged.tag_contents(text)
     if contents:
-        return _find_in_tags(contents, found, hole)
+        return _find_in_tags(contents, listed, hole)
     if len(WORD.findall(plain(text))) <= _LONE + 4 and (lone := _lone_figure(text, hole)):
-        return Found(lone, "a lone figure")
-    if any(figure.why_not == "restated otherwise" for figure in found):
-        return Found(None, "a figure restated otherwise")
-    groups = rank([figure for figure in found if not figure.why_not])
+        return StatedFigure(lone, "a lone figure")
+    if any(figure.why_not == "restated otherwise" for figure in listed):
+        return StatedFigure(None, "a figure restated otherwise")
+    groups = rank([figure for figure in listed if not figure.why_not])
     if not groups:
-        return _find_nothing(scenario, slot, text, found)
+        return _find_nothing(scenario, slot, text, listed)
     near = groups[0][0].near
     lead = near - groups[1][0].near if len(groups) > 1 else near
     if groups[0][0].fit == 1 and hole.unit.kind not in {"", "count"}:
-        return Found(None, "no unit")
-    other = groups[1][0].value if len(groups) > 1 else None
-    return Found(groups[0][0].value, "", lead, near, other)
+        return StatedFigure(None, "no unit")
+    second = groups[1][0].value if len(groups) > 1 else None
+    return StatedFigure(groups[0][0].value, "", lead, near, second)
 
 
 def _lone_figure(text: str, hole: Hole) -> Interval | None:
@@ -484,22 +484,22 @@ def _lone_figure(text: str, hole: Hole) -> Interval | None:
     return figure.value if len(beside) <= _LONE and not figure.why_not else None
 
 
-def _find_in_tags(contents: Sequence[str], found: Sequence[Figure], hole: Hole) -> Found:
+def _find_in_tags(contents: Sequence[str], listed: Sequence[Figure], hole: Hole) -> StatedFigure:
     values = [_lone_figure(content, hole) for content in contents]
     value = values[0]
-    if value is None or any(not same_value(one, value) for one in values):
-        return Found(None, "tags without a single figure")
-    strong = [figure for figure in found if not figure.why_not and figure.near >= LEAST]
+    if value is None or any(not same_value(content, value) for content in values):
+        return StatedFigure(None, "tags without a single figure")
+    strong = [figure for figure in listed if not figure.why_not and figure.near >= LEAST]
     if any(same_value(figure.value, value) for figure in strong) or not strong:
-        return Found(value, "in tags")
+        return StatedFigure(value, "in tags")
     for figure in strong:  # in tags it lost its magnitude, or has it in full
         if (
             figure.value
             and hole.scale > 1
             and any(same_value(figure.value, _times(value, factor)) for factor in (hole.scale, 1 / hole.scale))
         ):
-            return Found(figure.value, "in tags, its magnitude before")
-    return Found(None, "the tags say another figure than the text")
+            return StatedFigure(figure.value, "in tags, its magnitude before")
+    return StatedFigure(None, "the tags say another figure than the text")
 
 
 def _times(value: Interval, factor: float) -> Interval:
@@ -507,24 +507,24 @@ def _times(value: Interval, factor: float) -> Interval:
     return Interval(low, high)
 
 
-def _find_nothing(scenario: Scenario, slot: Slot, text: str, found: Sequence[Figure]) -> Found:
+def _find_nothing(scenario: Scenario, slot: Slot, text: str, listed: Sequence[Figure]) -> StatedFigure:
     """What a reply says in which no figure can be the one asked for."""
     hole = hole_of(scenario)
     if cues.VAGUE.search(plain(text)):
-        return Found(None, "a magnitude without bounds")
+        return StatedFigure(None, "a magnitude without bounds")
     if cues.AGREES.search(text) and _figures_asked(scenario, slot):
-        return Found(None, "it may take over a figure of the conversation")
+        return StatedFigure(None, "it may take over a figure of the conversation")
     if hole.change is not None:
-        return _find_only_direction(scenario, text, found, hole)
-    if found and not cues.DOES_NOT_SAY.search(text):
-        return Found(None, "figures of other things")
-    doubtful = [figure for figure in found if not figure.why_not.startswith(_CLEARLY_NOT) or " per " in figure.why_not]
+        return _find_only_direction(scenario, text, listed, hole)
+    if listed and not cues.DOES_NOT_SAY.search(text):
+        return StatedFigure(None, "figures of other things")
+    doubtful = [figure for figure in listed if not figure.why_not.startswith(_CLEARLY_NOT) or " per " in figure.why_not]
     if doubtful:
-        return Found(None, doubtful[0].why_not)
-    return Found(Interval(), "no figure for it")
+        return StatedFigure(None, doubtful[0].why_not)
+    return StatedFigure(Interval(), "no figure for it")
 
 
-def _find_only_direction(scenario: Scenario, text: str, found: Sequence[Figure], hole: Hole) -> Found:
+def _find_only_direction(scenario: Scenario, text: str, listed: Sequence[Figure], hole: Hole) -> StatedFigure:
     """*It fell*: half-open at 0, where the sentences about the proposition name no figure and one direction."""
     about = content_words(scenario.proposition)
     text = plain(text)
@@ -532,24 +532,25 @@ def _find_only_direction(scenario: Scenario, text: str, found: Sequence[Figure],
     for number, (start, end) in enumerate(split_sentences(text)):
         sentence = text[start:end]
         shared = len(about & content_words(sentence)) / max(1, len(about))
-        here = [figure for figure in found if figure.sentence == number]
+        here = [figure for figure in listed if figure.sentence == number]
         if shared >= 0.3 and here:
-            return Found(None, "figures from which it might follow")
+            return StatedFigure(None, "figures from which it might follow")
         if shared >= 0.3 and (match := cues.DIRECTION.search(sentence)):
             ways.add(1 if match["up"] else -1)
     if len(ways) != 1:
-        return Found(Interval(), "no figure for it") if not found and not ways else Found(None, "no direction")
+        nothing = not listed and not ways
+        return StatedFigure(Interval(), "no figure for it") if nothing else StatedFigure(None, "no direction")
     sign = ways.pop() * (hole.change or 1)
-    return Found(Interval(0.0, None) if sign > 0 else Interval(None, 0.0), "a direction")
+    return StatedFigure(Interval(0.0, None) if sign > 0 else Interval(None, 0.0), "a direction")
 
 
-def rank(found: Sequence[Figure]) -> list[list[Figure]]:
+def rank(listed: Sequence[Figure]) -> list[list[Figure]]:
     """Groups of figures of one value, the likeliest first and in each the likeliest first. A bound is dropped beside
     the exact figure that keeps it (*below six, 5.8 to be precise*)."""
-    groups = [sorted(group, key=lambda figure: -figure.near) for group in cluster(found)]
+    groups = [sorted(group, key=lambda figure: -figure.near) for group in cluster(listed)]
     exact = [group[0].value for group in groups if group[0].value and group[0].value.lower == group[0].value.upper]
-    kept_groups = [group for group in groups if not any(_is_precise(group[0].value, one) for one in exact)]
-    return sorted(kept_groups, key=lambda group: -group[0].near)
+    imprecise_dropped = [group for group in groups if not any(_is_precise(group[0].value, value) for value in exact)]
+    return sorted(imprecise_dropped, key=lambda group: -group[0].near)
 
 
 def _is_precise(bound: Interval | None, exact: Interval) -> bool:
@@ -562,10 +563,10 @@ def _is_precise(bound: Interval | None, exact: Interval) -> bool:
     return inside and abs(exact.lower - edge) <= 0.15 * abs(exact.lower)
 
 
-def cluster(found: Sequence[Figure]) -> list[list[Figure]]:
+def cluster(listed: Sequence[Figure]) -> list[list[Figure]]:
     """Figures that are the same value, more or less exactly written, in the order they come."""
     groups: list[list[Figure]] = []
-    for figure in found:
+    for figure in listed:
         for group in groups:
             if same_value(group[0].value, figure.value):
                 group.append(figure)
@@ -575,13 +576,13 @@ def cluster(found: Sequence[Figure]) -> list[list[Figure]]:
     return groups
 
 
-def same_value(one: Interval | None, other: Interval | None) -> bool:
-    if one is None or other is None:
+def same_value(first: Interval | None, second: Interval | None) -> bool:
+    if first is None or second is None:
         return False
-    return all(_close(a, b) for a, b in ((one.lower, other.lower), (one.upper, other.upper)))
+    return all(_close(a, b) for a, b in ((first.lower, second.lower), (first.upper, second.upper)))
 
 
-def _close(one: float | None, other: float | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return abs(one - other) <= ALIKE * max(abs(one), abs(other))
+def _close(first: float | None, second: float | None) -> bool:
+    if first is None or second is None:
+        return first is second
+    return abs(first - second) <= ALIKE * max(abs(first), abs(second))

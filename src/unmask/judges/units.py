@@ -286,8 +286,8 @@ def hole_of(scenario: Scenario) -> Hole:
     sentence = PIVOTAL.sub(lambda pivotal: pivotal.group(1), scenario.proposition)
     before, _, behind = sentence.partition("<value>")
     sign = before[-1:] if before[-1:] in _SIGNS else ""
-    scale, rest = _take_scale(behind)
-    unit, _ = parse_unit(rest, sign=sign)
+    scale, behind_scale = _take_scale(behind)
+    unit, _ = parse_unit(behind_scale, sign=sign)
     if scenario.unit is not None:
         named_scale, named = _take_scale(scenario.unit)
         named_unit, _ = parse_unit(named)
@@ -340,10 +340,10 @@ def convert(value: float, unit: Unit, hole: Hole) -> float | None:
     """A value with all its scale in the unit of the hole, or None where that is another kind of thing."""
     wanted = hole.unit
     if unit.per and wanted.per and unit.per != wanted.per:
-        here, there = _measure_of(unit.per), _measure_of(wanted.per)
-        if here is None or there is None or here[0] != there[0]:
+        source, target = _measure_of(unit.per), _measure_of(wanted.per)
+        if source is None or target is None or source[0] != target[0]:
             return None
-        value *= there[1] / here[1]  # a dollar per litre is 159 per barrel
+        value *= target[1] / source[1]  # a dollar per litre is 159 per barrel
     if unit.per and not wanted.per and unit.per != "person" and not wanted.time:
         return None
     value = _convert_time(value, unit, hole)  # type: ignore[assignment]
