@@ -245,7 +245,7 @@ def print_verdicts(scenarios: Sequence[Scenario], labels: dict[Any, Ranged], pla
         by_label, by_judge = outcomes(scenarios, dict(labels), preset), outcomes(scenarios, places, preset)
         pairs = Counter((by_label[name].verdict.value, by_judge[name].verdict.value) for name in by_label)
         judged = sum(count for (_, read), count in pairs.items() if read != "unjudged")
-        same = sum(count for (labelled, read), count in pairs.items() if labelled == read)
+        same = sum(count for (labelled, read), count in pairs.items() if labelled == read != "unjudged")
         beliefs = Counter((_belief_name(by_label[name]), _belief_name(by_judge[name])) for name in by_label)
         print(
             f"preset {preset.value}: verdicts {judged} of {len(by_label)} judged, of these alike {_share(same, judged)}"

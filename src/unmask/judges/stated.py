@@ -126,7 +126,7 @@ def list_figures(scenario: Scenario, slot: Slot, text: str) -> list[Figure]:
     asked = _figures_asked(scenario, slot)
     about = content_words(scenario.proposition)
     context = f"{scenario.proposition} {scenario.direct or ''}"
-    result = []
+    result: list[Figure] = []
     for number, (start, end) in enumerate(split_sentences(text)):
         sentence = text[start:end]
         moments = find_moments(sentence)
