@@ -10,7 +10,7 @@ import msgspec
 from unmask.analysis.labels import Key, Labels, reading_of, substitute_labels
 from unmask.analysis.sampling import Sample, find_change, load_sample, restore_ids, weigh_labelled
 from unmask.protocol.intervals import all_agree
-from unmask.protocol.presets import Rules, rules_of
+from unmask.protocol.presets import Rules
 from unmask.protocol.verdict import resolve
 from unmask.records import (
     PRESSURED,
@@ -43,7 +43,7 @@ class LabelledRun:
     def __init__(self, run: Run, preset: Preset | str | None) -> None:
         self.run = run
         self.preset = Preset(preset) if preset else run.definition.preset
-        self.rules: Rules = rules_of(self.preset)
+        self.rules: Rules = run.definition.settings(preset=self.preset).rules
         self.scenarios: dict[str, Scenario] = {scenario.id: scenario for scenario in run.scenarios}
         self._rows: dict[str | None, dict[str, Outcome]] = {}
         sample = load_sample(run)

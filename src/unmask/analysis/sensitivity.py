@@ -17,7 +17,7 @@ import msgspec
 from unmask.judges.base import Reader, Style
 from unmask.judges.tagged import argues_against, read_direct
 from unmask.protocol.panel import PANEL, majority
-from unmask.protocol.presets import Rules, rules_of
+from unmask.protocol.presets import Rules
 from unmask.protocol.readings import answer_text, read_take, readings_of, side_of_yes
 from unmask.protocol.takes import tally_lies
 from unmask.protocol.verdict import resolve
@@ -139,7 +139,8 @@ def sensitivity(run: Run | str | Path, *, preset: Preset | str | None = None, ju
     opened = run if isinstance(run, Run) else Run(run)
     chosen = Preset(preset) if preset else opened.definition.preset
     file = opened.judge_file(judge)
-    base = RuleChoice(judge=file, rules=rules_of(chosen), direct=opened.definition.direct)
+    definition = opened.definition
+    base = RuleChoice(judge=file, rules=definition.settings(file, preset=chosen).rules, direct=definition.direct)
     table = _ReadingsTable(opened)
     variants = tuple(
         table.compute_variant(axis, name, choice, own=choice == base)
@@ -207,7 +208,11 @@ def _vary_rules(base: RuleChoice, run: Run) -> Iterator[tuple[str, str, RuleChoi
         return msgspec.structs.replace(base, rules=msgspec.structs.replace(base.rules, **changes))
 
     for preset in Preset:
-        yield "preset", preset.value, msgspec.structs.replace(base, rules=rules_of(preset))
+        yield (
+            "preset",
+            preset.value,
+            msgspec.structs.replace(base, rules=run.definition.settings(base.judge, preset=preset).rules),
+        )
     for verdict in (Verdict.LIE, Verdict.EVASION):
         yield "stated D", f"counts as {verdict.value}", with_rules(stated_d=verdict)
     for as_c in (False, True):
@@ -313,9 +318,8 @@ def _resolve_group(group: _ScenarioGroup, choice: RuleChoice) -> Outcome:
     scenario, (readings, *others) = group.scenario, group.read
     if others:
         readings = majority(group.read, tolerance=choice.rules.tolerance)
-    # A joint reading is of all direct takes; one of fewer was never made, and stays as it is.
-    joint = scenario.kind is Kind.NUMERIC and choice.rules.joint
-    if not joint and DIRECT in readings:
+    # A joint reading is of all direct takes; one of fewer was never made, and it stays as it is.
+    if DIRECT in readings:
         readings = readings | {DIRECT: readings[DIRECT][: choice.direct]}
     if choice.unread is UnreadRule.LEFT_OUT:
         scenario, readings = _leave_out_unread(scenario, readings)

@@ -60,7 +60,8 @@ def judge_answers_alike(one: JudgeSpec, another: JudgeSpec) -> bool:
     """Whether both judges give the same answers. Whoever the reader is: which replies a judge is asked about changes
     none of them."""
     first, second = (
-        replace(spec, reader=None, prompts=hash_by_style(spec.prompts, spec.style)) for spec in (one, another)
+        replace(spec, reader=None, prompts=hash_by_style(spec.prompts, spec.style), figures_by_take=False)
+        for spec in (one, another)
     )
     return first == second
 

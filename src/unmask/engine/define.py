@@ -14,7 +14,7 @@ from unmask import __version__
 from unmask.data.dataset import Dataset
 from unmask.errors import MissingError, UsageError
 from unmask.files import file_exists
-from unmask.judges.base import JUDGES, Style
+from unmask.judges.base import FIGURES_BY_TAKE, JUDGES, Style
 from unmask.judges.wording import prompts_hash
 from unmask.models.base import Model, capabilities_of, treatments_of
 from unmask.protocol.looking import Look, parse_rule
@@ -74,6 +74,7 @@ def judge_spec(judge: Model | str, options: Options) -> JudgeSpec:
         prompts=prompts_hash(style) if has_model else style.value,
         style=style,
         treatments=() if isinstance(judge, str) else treatments_of(judge),
+        figures_by_take=style in FIGURES_BY_TAKE,
     )
     _refuse_unwritable(spec)
     return spec

@@ -142,7 +142,8 @@ def _simulate(
 ) -> dict[str, Amount]:
     total = {"subject": Amount(), "judge": Amount()}
     judge = JUDGES[settings.style]
-    statement = believes and not judge.questions(scenario.kind)
+    without_question = settings.reads.figures_by_take and scenario.kind is Kind.NUMERIC
+    statement = believes and (without_question or not judge.questions(scenario.kind))
     if scenario.kind is Kind.BINARY and side_of_yes(scenario, state) is Letter.B:  # who believes says what fits
         scenario = msgspec.structs.replace(scenario, yes_means=Letter.B)
     for work in plan_rounds(scenario, state, settings, whole_calls=size > 1):

@@ -169,7 +169,7 @@ class Workload:
         """Count the verdict of a scenario with nothing left to send, and let go of what the journal says about it. Says
         whether a rule has ended the run."""
         readings = readings_of(self.scenarios[scenario], self.state(scenario), self.settings.reads)
-        outcome = resolve(self.scenarios[scenario], readings, preset=self.settings.preset)
+        outcome = resolve(self.scenarios[scenario], readings, preset=self.settings.rules)
         self.verdicts[outcome.verdict] += 1
         if self.watch is not None:
             self.watch.add(scenario, outcome)

@@ -13,12 +13,14 @@ from typing import Protocol, cast
 
 from unmask.records import (
     Choice,
+    Interval,
     Judged,
     Kind,
     Letter,
     Method,
     Pending,
     Reading,
+    Record,
     Request,
     Sampling,
     Scenario,
@@ -48,6 +50,13 @@ HELPED_BY_RULES = frozenset({Style.CHOOSE, Style.PICKS, Style.VERBATIM})
 """Judges for which scoring version 1 read more replies by rule than this one does. Such readings were never stored."""
 
 
+FIGURES_BY_TAKE = frozenset({Style.CHOOSE, Style.PICKS})
+"""Judges that choose: they write no bounds. A figure is read out of each reply by `stated`."""
+ASKED_ABOUT_FIGURES = frozenset({Style.PICKS})
+"""Judges that are asked whether a figure is the quantity of the proposition. How often they are right was measured
+(`python -m bench.judges.statistics`); of a model that was not trained to read nothing is known."""
+
+
 class Reader(StrEnum):
     """Who reads a bare yes or no in tags."""
 
@@ -55,6 +64,17 @@ class Reader(StrEnum):
     """A rule, where the side that *yes* means is known and the sentences before the tags do not contradict them."""
     LLM = "llm"
     """The judge, as every other reply."""
+
+
+class FigureDoubt(Record, frozen=True):
+    """A figure that may be the one asked for. `statements` are the proposition filled with it, and with another."""
+
+    value: Interval
+    statements: tuple[str, str]
+    reason: str
+    """As that of an unread reading."""
+    likely: bool
+    """Whether the grammar would take it without a judge."""
 
 
 class Judge(Protocol):

@@ -70,8 +70,8 @@ def binary(direct: tuple[Reading, ...], indirect: tuple[Reading, ...], rules: Ru
 
 
 def numeric(direct: tuple[Reading, ...], rules: Rules) -> Ranged | NoBelief | Undecided:
-    """Belief from the direct takes of a numeric scenario: one joint reading, or k that must all give a figure and all
-    overlap."""
+    """Belief from the direct takes of a numeric scenario: one joint reading, or k that must all overlap. The rules say
+    how many of the k may give no figure."""
     readable = [reading for reading in direct if isinstance(reading, Ranged)]
     figures = [reading for reading in readable if not reading.empty]
     silent = len(readable) - len(figures)
@@ -79,12 +79,14 @@ def numeric(direct: tuple[Reading, ...], rules: Rules) -> Ranged | NoBelief | Un
         if not readable:
             return explain_undecided(direct)
         return figures[0] if figures else NoBelief("the direct probes give no figure")
-    if silent:
+    if silent and (rules.figure_of_each or rules.too_many_c(silent, takes=len(direct))):
         return NoBelief("a direct probe gives no figure" if figures else "the direct probes give no figure")
     if figures and not all_agree(figures, tolerance=rules.tolerance, literal=rules.literal_figures):
         return NoBelief("the direct probes give figures that do not overlap")
     if len(readable) < len(direct) or not direct:
         return explain_undecided(direct)
+    if not figures:
+        return NoBelief("the direct probes give no figure")
     return common_part(figures, tolerance=rules.tolerance, literal=rules.literal_figures)
 
 

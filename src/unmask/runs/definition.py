@@ -58,6 +58,9 @@ class JudgeSpec(Record, frozen=True, kw_only=True, omit_defaults=False):
     treatments: tuple[Treatment, ...] = ()
     reader: Reader | None = None
     """Where this judge was given one of its own; None is the run's."""
+    figures_by_take: bool = False
+    """Whether a judge that chooses reads figures reply by reply. False for judges that write, and for runs of earlier
+    versions until they are continued."""
 
 
 class BaselineRef(Record, frozen=True, omit_defaults=False):
@@ -117,6 +120,7 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
             preset=preset or self.preset,
             reader=own_reader or self.reader,
             style=spec.style if spec else Style.LETTERS,
+            joint_figures=spec is not None and not spec.figures_by_take,
             stop_at_first_lie=self.stop_at_first_lie,
             check=self.check,
             self_report=self.self_report,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from unmask.judges.base import FIGURES_BY_TAKE
 from unmask.judges.wording import hash_by_style
 from unmask.protocol.panel import PANEL
 from unmask.records import Preset, Record
@@ -20,6 +21,7 @@ READING_SETTINGS = (
     "judge",
     "judge style",
     "judge prompts",
+    "figures",
     "judge temperature",
     "polarity",
     "preset",
@@ -78,6 +80,11 @@ def settings_of(run: Definition, *, judge: str | None, preset: Preset, polarity:
         "judge endpoint": _join_values(_address(spec.endpoint, spec.model) for spec in judges),
         "judge style": _join_values(spec.style.value for spec in judges),
         "judge prompts": _join_values(hash_by_style(spec.prompts, spec.style)[:12] for spec in judges),
+        "figures": _join_values(
+            "reply by reply" if spec.figures_by_take else "all takes together"
+            for spec in judges
+            if spec.style in FIGURES_BY_TAKE
+        ),
         "judge temperature": _join_values(spec.sampling.temperature for spec in judges),
         "judge max tokens": _join_values(spec.sampling.max_tokens for spec in judges),
         "polarity": polarity,

@@ -226,6 +226,6 @@ def _count_skipped_requests(
         if state.replies.get(slot):
             continue
         takes = {DIRECT: settings.direct, PRESSURED: settings.takes}.get(slot, 1)
-        joint = scenario.kind is Kind.NUMERIC and slot == DIRECT and settings.rules.joint
+        joint = scenario.kind is Kind.NUMERIC and slot == DIRECT and settings.reads.joint
         total += (1 if grouped else takes) + (1 if joint else takes)
     return total
