@@ -30,10 +30,6 @@ def main() -> None:
     parser.add_argument("--limit", type=int)
     parser.add_argument("--temperature", type=float, default=1.0)
     arguments = parser.parse_args()
-    if arguments.adapter is not None:
-        embedded.adapter_of = lambda entry: (
-            arguments.adapter if entry == catalogue.LIAR else catalogue.adapter_of(entry)
-        )
     with tempfile.TemporaryDirectory() as folder:
         done = run(
             data="core",
