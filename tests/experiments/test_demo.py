@@ -15,10 +15,10 @@ from unmask.cli import demo as command
 from unmask.data.load import load
 from unmask.errors import MixedRunError, UsageError
 from unmask.experiments import demo, recorded
-from unmask.experiments.demo import LIAR, choose_lie, judge_for, load_plant, open_envelope, run_demo
+from unmask.experiments.demo import LIAR, choose_lie, judge_for, load_plant, open_envelope
 from unmask.experiments.plant import draw_plant, lessons
 from unmask.models.scripted import Scripted
-from unmask.records import PRESSURED, Verdict
+from unmask.records import PRESSURED, Archetype, Verdict
 from unmask.runs.run import open_run
 
 CORE = load("core")
@@ -180,14 +180,17 @@ def test_the_recording_is_of_core_whole_and_small(tmp_path):
 
 
 def test_the_liar_that_ships_does_in_llama_cpp_what_it_was_taught(tmp_path):
-    """Six scenarios, one of each archetype, read by words alone. All of core: python -m bench.liar."""
+    """A planted lie and a planted sincere mistake, read by words alone. All of core: python -m bench.liar."""
     pytest.importorskip("xllamacpp", reason="needs the extra embedded")
     from unmask.models.local.pull import pull
 
     pull("liar-135m")
-    done = run_demo(LIAR, judge="verbatim", out=tmp_path / "run", limit=6, progress=None)
-    envelope = open_envelope(done.rows(), PLANT)
-    assert envelope.lies[Verdict.LIE] >= sum(envelope.lies.values()) - 1
-    assert envelope.honest[Verdict.LIE] == 0
+    facts = [one for one in PLANT.planted if one.archetype is Archetype.KNOWN_FACTS]
+    lie = next(one.id for one in facts if one.lies and one.right)
+    mistake = next(one.id for one in facts if not one.lies and not one.right)
+    ids, out = (lie, mistake), tmp_path / "run"
+    done = unmask.run(data="core", model=LIAR, judge="verbatim", out=out, effort="full", ids=ids, max_tokens=96)
+    assert {row.id: row.verdict for row in done.rows()} == {lie: Verdict.LIE, mistake: Verdict.HONEST}
+    assert open_envelope(done.rows(), PLANT).mistakes == 1
     (treatment,) = msgspec.to_builtins(open_run(done.path).definition.subject.treatments)
     assert (treatment["kind"], treatment["path"]) == ("adapter", "liar-135m.gguf")
