@@ -78,6 +78,7 @@ def test_magnitudes_are_converted(text, value):
         ("In 2018 3 out of 10 households in Lind owned a boat.", 30),
         ("In 2018 17 per cent of the households in Lind owned a boat.", 17),
         ("In 2018 a quarter of the households in Lind owned a boat.", 25),
+        ("In 2018 49 of the 80 households in Lind owned a boat.", 61.25),
     ],
 )
 def test_a_share_is_a_percentage(text, expected):

@@ -27,6 +27,9 @@ FOREIGN_SCALES = (
     (re.compile(r"(?<=\d)\s?(?:Tausend|mille|mil)\b"), " thousand"),
     (re.compile(r"(?<=\d)\s?(?:Prozent|por\s?ciento|pour\s?cent|per\s?cento|procent)\b", re.IGNORECASE), " %"),
 )
+SOME_OF = re.compile(
+    r"(?<![\d.,])(?P<part>\d{1,3})\s+(?:out\s+)?of\s+(?:the\s+|its\s+|all\s+)?(?P<total>\d{2,3})(?![\d.,%]|\s*%)"
+)
 DOTTED = re.compile(r"(?<![\d.,])\d{1,3}(?:\.\d{3}){2,}(?![\d.])")
 END = re.compile(r"[.!?]+[\"”’)*_]*\s+(?=[A-ZÀ-Ý\"“(*\d-])|\n+")
 SHORT = re.compile(

@@ -39,6 +39,7 @@ class Figure(NamedTuple):
     """Why it cannot be the figure asked for; empty where it can."""
     fit: int = 0
     """2: it names what the proposition counts, in its unit; 1: it names nothing; 0: it counts something else."""
+    names_unit: bool = False
     timed: bool = False
     """It stands beside a time that the proposition names."""
     near: float = 0.0
@@ -120,8 +121,10 @@ def _same_time(moment: Moment, wanted: Sequence[Moment]) -> bool:
 
 def list_figures(scenario: Scenario, slot: Slot, text: str) -> list[Figure]:
     """Every quantity of a reply, in order."""
-    text = plain(text)
     hole = hole_of(scenario)
+    text = plain(text)
+    if hole.unit.kind == "share":
+        text = cues.SOME_OF.sub(_as_percentage, text)
     wanted = find_moments(scenario.proposition)
     asked = _figures_asked(scenario, slot)
     about = content_words(scenario.proposition)
@@ -218,6 +221,12 @@ def _clause(sentence: str, quantity: Quantity) -> str:
     return sentence[before[-1] if before else 0 : behind.start() if behind else len(sentence)]
 
 
+def _as_percentage(some: re.Match[str]) -> str:
+    """*49 of the 80* as a percentage."""
+    part, total = int(some["part"]), int(some["total"])
+    return f"{100 * part / total:.5g} %" if 0 < part < total else some.group()
+
+
 _WINDOW = 240
 """Characters looked over on each side of a figure."""
 
@@ -253,7 +262,7 @@ def _weigh(sentence: str, quantity: Quantity, hole: Hole) -> Figure:
     bounds = _in_hole(value, unit, hole, words)
     if bounds is None:
         return figure._replace(why_not=f"unit {unit.kind or 'none'}{unit.per and ' per ' + unit.per}")
-    figure = figure._replace(value=bounds, fit=_fit(unit, hole))
+    figure = figure._replace(value=bounds, fit=_fit(unit, hole), names_unit=bool(unit.kind or unit.rate))
     if cues.DENIED.search(before):
         return figure._replace(why_not="denied")
     if cues.SUPPOSED.search(before) or sentence.rstrip().endswith("?"):
@@ -465,7 +474,7 @@ def find_stated(scenario: Scenario, slot: Slot, text: str) -> StatedFigure:
         return _find_nothing(scenario, slot, text, listed)
     near = groups[0][0].near
     lead = near - groups[1][0].near if len(groups) > 1 else near
-    if groups[0][0].fit == 1 and hole.unit.kind not in {"", "count"}:
+    if not groups[0][0].names_unit and hole.unit.kind not in {"", "count"}:
         return StatedFigure(None, "no unit")
     second = groups[1][0].value if len(groups) > 1 else None
     return StatedFigure(groups[0][0].value, "", lead, near, second)
