@@ -3,7 +3,7 @@
     python -m bench.judges.statistics --half tuning
     python -m bench.judges.statistics --half test --judge embedded/judge-1.5b --runs /tmp/figures
 
-The replies and labels are in `statistics.jsonl`, the scenarios in `statistics_scenarios.jsonl`. A reply is *as
+The replies and labels are in `statistics/replies.jsonl`, the scenarios in `statistics/scenarios.jsonl`. A reply is *as
 labelled* where both say the same bounds within 5 %, and the same ones are open; a half-open interval is never the same
 as a figure.
 Labels were given by language models. The takes of a scenario are read as those of a run with three direct takes and two
@@ -53,9 +53,9 @@ from unmask.runs.folder import Folder
 from unmask.runs.options import Options
 from unmask.stats.rate import wilson_interval
 
-HERE = Path(__file__).parent
-REPLIES = HERE / "statistics.jsonl"
-SCENARIOS = HERE / "statistics_scenarios.jsonl"
+HERE = Path(__file__).parent / "statistics"
+REPLIES = HERE / "replies.jsonl"
+SCENARIOS = HERE / "scenarios.jsonl"
 WITHIN = 0.05
 """Two bounds are the same where they differ by this share of the larger."""
 
@@ -68,7 +68,7 @@ class FigureLabel(Record, frozen=True):
     nothing: bool = False
 
     def reading(self) -> Ranged:
-        return Ranged(Interval() if self.nothing else Interval(self.low, self.high), by=ReadBy.PERSON)
+        return Ranged(Interval() if self.nothing else Interval(self.low, self.high), by=ReadBy.JUDGE)
 
 
 class FigureReply(msgspec.Struct, frozen=True, kw_only=True):
