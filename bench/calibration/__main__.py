@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 
 from bench.calibration import comparisons, dead, decisions, judges, labellers, looks, page, rates, unread, whole
-from bench.calibration.found import Finding, Setting, measured
+from bench.calibration.found import Finding, Setting, measure_twice
+from bench.calibration.kept import Kept, read_kept, write_kept
 from unmask import __version__
 
 
@@ -27,8 +27,22 @@ def settings() -> list[Setting]:
     ]
 
 
-def _measured(number: int, runs: int, seed: int) -> list[Finding]:
-    return list(measured(settings()[number], runs=runs, seed=seed))
+def _measured(number: int, runs: int, seed: int) -> Kept:
+    return Kept(runs, seed, __version__, measure_twice(settings()[number], runs=runs, seed=seed))
+
+
+def _write_page() -> None:
+    """From the results of all settings, whenever each was simulated."""
+    kept = read_kept()
+    missing = [one.name for one in settings() if one.name not in kept]
+    if missing:
+        print(f"not written: {len(missing)} settings have no results yet, as {missing[0]!r}")
+        return
+    results = {one.name: kept[one.name] for one in settings()}
+    write_kept(results)
+    last = max(results.values(), key=lambda one: one.runs)
+    made = page.Made(last.runs, last.seed, __version__)
+    print(f"written: {page.write([finding for one in results.values() for finding in one.findings], made)}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,23 +50,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--runs", type=int, default=1000, help="simulated runs for each setting (default 1000)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="settings whose name contains this; nothing is written then")
+    parser.add_argument(
+        "--keep", action="store_true", help="with --only: put the results into the page, beside the others"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
     parser.add_argument("--check", action="store_true", help="leave with exit code 1 if a goal is missed")
     parser.add_argument("--no-write", action="store_true", help="print only")
     given = parser.parse_args(arguments)
-    begin = time.monotonic()
     chosen = [(number, one) for number, one in enumerate(settings()) if given.only in one.name]
     found: list[Finding] = []
+    kept: dict[str, Kept] = {}
+    writes = (not given.only or given.keep) and not given.no_write
     with ProcessPoolExecutor(given.jobs) as pool:
         waiting = [(one, pool.submit(_measured, number, given.runs, given.seed)) for number, one in chosen]
         for setting, result in waiting:
-            findings = result.result()
+            kept[setting.name] = result.result()
+            findings = kept[setting.name].findings
             found += findings
             print(f"\n{setting.name}\n{page.table(findings)}", flush=True)
+            if writes:
+                write_kept(read_kept() | kept)
     print(f"\n{page.summary(found)}")
-    if not given.only and not given.no_write:
-        made = page.Made(given.runs, given.seed, time.monotonic() - begin, __version__)
-        print(f"written: {page.write(found, made)}")
+    if writes:
+        _write_page()
     return 1 if given.check and any(one.met is False for one in found) else 0
 
 

@@ -95,7 +95,7 @@ def test_the_page_is_written_between_its_marks(tmp_path):
         Finding("a world", "P(lie)", Kind.COVERAGE, 0.95, 0.94, 0.96, 1000),
         Finding("a world", "corrected", Kind.BIAS, 0.001, 0.0, 0.002, 1000),
     ]
-    page.write(findings, page.Made(1000, 1, 60.0, "0.1.0"), docs=tmp_path)
+    page.write(findings, page.Made(1000, 1, "0.1.0"), docs=tmp_path)
     text = (tmp_path / "calibration.md").read_text(encoding="utf-8")
     assert text.startswith("before\n")
     assert text.endswith("after\n")
