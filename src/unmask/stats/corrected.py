@@ -37,7 +37,7 @@ many misses where lies are rare."""
 ALIKE, FEW = 1.5, 4
 """Weights up to this many times the smallest count as one where there are more than a few: the many strata of an
 extended sample, or of an old one, differ by rounding."""
-_BISECTIONS = 60
+_BISECTIONS = 36
 
 
 class Labelled(NamedTuple):
@@ -207,21 +207,22 @@ def _score_bound(parts: Sequence[_Part], scenarios: int, *, side: int) -> float:
 
     def pull_rate(force: float) -> tuple[float, bool]:
         """The rate, and whether the test accepts it."""
-        pulled = [part._replace(value=_pull_share(part, side * force)) for part in parts]
-        rate = fsum(part.size * part.value for part in pulled) + side * force * between / scenarios
-        spreads = [part.size * part.size * part.value * (1 - part.value) / part.labels for part in pulled]
-        error = sqrt(fsum(spreads) + _spread_between(pulled) / scenarios)
+        mean = squares = variance = third = 0.0
+        for size, seen, labels in parts:
+            share = _pull_share(seen, labels, side * force * size)
+            own = size * size * share * (1 - share) / labels
+            mean, squares = mean + size * share, squares + size * share * share
+            variance, third = variance + own, third + own * size * (1 - 2 * share) / labels
+        rate = mean + side * force * between / scenarios
+        error = sqrt(variance + max(0.0, squares - mean * mean) / scenarios)
         if error <= 0:
             return rate, abs(rate - value) < 1e-12
-        third = fsum(
-            spread * part.size * (1 - 2 * part.value) / part.labels for spread, part in zip(spreads, pulled, strict=True)
-        )
         inwards = min(MOST_SKEWED, side * SKEWNESS * third / error**3)
         return rate, side * (rate - value) <= (Z95 - inwards) * error
 
     least, most = 0.0, 1.0
     while (moved := pull_rate(most))[1] and (moved[0] if side < 0 else 1 - moved[0]) > 0:
-        most *= 2
+        least, most = most, 2 * most
     for _ in range(_BISECTIONS):
         middle = (least + most) / 2
         least, most = (middle, most) if pull_rate(middle)[1] else (least, middle)
@@ -235,12 +236,11 @@ def _spread_between(parts: Sequence[_Part]) -> float:
     return max(0.0, fsum(part.size * part.value**2 for part in parts) - mean * mean)
 
 
-def _pull_share(part: _Part, force: float) -> float:
-    """The share p where the slope of the likelihood, labels (value - p) / (p (1 - p)), and the pull cancel out."""
-    if force < 0:
-        return 1 - _pull_share(part._replace(value=1 - part.value), -force)
-    pull, hits = force * part.size, part.labels * part.value
-    left = part.labels - pull
+def _pull_share(seen: float, labels: float, pull: float) -> float:
+    """The share p where the slope of the likelihood, labels (seen - p) / (p (1 - p)), and the pull cancel out."""
+    if pull < 0:
+        return 1 - _pull_share(1 - seen, labels, -pull)
+    hits, left = labels * seen, labels - pull
     root = sqrt(left * left + 4 * pull * hits)
     return min(1.0, 2 * hits / (left + root) if left > 0 else (root - left) / (2 * pull))
 
