@@ -23,6 +23,7 @@ from unmask.stats.corrected import (
     difference_interval,
     recall_interval,
     shift_interval,
+    weigh_influences,
     weighted_share,
 )
 from unmask.stats.rate import Z95
@@ -229,6 +230,18 @@ def test_a_judge_that_hardly_errs_gets_a_narrower_interval_than_its_parts_alone_
     shares = [weighted_share([1.0] * 27, [1.0] * 27), weighted_share([1.0] * 6 + [0.0] * 21, [1.0] * 27)]
     arm = math.hypot(*(size * (share.value - share.low) for size, share in zip(sizes, shares, strict=True)))
     assert found.value - found.low < arm
+
+
+def test_influences_add_up_to_the_covariance_of_two_rates():
+    """Two runs with the same labels of the same scenarios: the covariance is the variance that the labels leave to
+    chance, part by part. With weights a label moves the rate as much as it stands for."""
+    frame = [True] * 300 + [False] * 600
+    labelled = {f"l{n}": Labelled(float(n < 18), True, 15.0) for n in range(20)}
+    labelled |= {f"n{n}": Labelled(float(n < 3), False, 20.0) for n in range(30)}
+    influences = weigh_influences(frame, labelled, scenarios=1000)
+    assert sum(influences.values()) == pytest.approx(0)
+    variance = 0.3**2 * 0.9 * 0.1 / 20 + 0.6**2 * 0.1 * 0.9 / 30
+    assert sum(one * one for one in influences.values()) == pytest.approx(variance)
 
 
 def test_a_split_counts_as_its_mean():
