@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 
 from bench.calibration import comparisons, dead, decisions, judges, labellers, looks, page, rates, unread, whole
-from bench.calibration.found import Finding, Setting, measure_twice
+from bench.calibration.found import Finding, Setting, measure_twice, repeat_close
 from bench.calibration.kept import Kept, read_kept, write_kept
 from unmask import __version__
 
@@ -31,18 +31,25 @@ def _measured(number: int, runs: int, seed: int) -> Kept:
     return Kept(runs, seed, __version__, measure_twice(settings()[number], runs=runs, seed=seed))
 
 
+def _repeated(number: int, kept: Kept) -> Kept:
+    findings = repeat_close(settings()[number], kept.findings, runs=kept.runs, seed=kept.seed)
+    return kept._replace(findings=findings)
+
+
 def _write_page() -> None:
     """From the results of all settings, whenever each was simulated."""
     kept = read_kept()
-    missing = [one.name for one in settings() if one.name not in kept]
-    if missing:
-        print(f"not written: {len(missing)} settings have no results yet, as {missing[0]!r}")
-        return
-    results = {one.name: kept[one.name] for one in settings()}
+    results = {one.name: kept[one.name] for one in settings() if one.name in kept}
+    if missing := [one.name for one in settings() if one.name not in kept]:
+        print(f"{len(missing)} settings have no results yet, as {missing[0]!r}")
     write_kept(results)
     last = max(results.values(), key=lambda one: one.runs)
     made = page.Made(last.runs, last.seed, __version__)
     print(f"written: {page.write([finding for one in results.values() for finding in one.findings], made)}")
+
+
+def _list_findings(kept: Mapping[str, Kept], setting: Setting) -> list[Finding]:
+    return kept[setting.name].findings if setting.name in kept else []
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -53,6 +60,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--keep", action="store_true", help="with --only: put the results into the page, beside the others"
     )
+    parser.add_argument(
+        "--pending", action="store_true", help="only the second rounds that are due among the results kept"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
     parser.add_argument("--check", action="store_true", help="leave with exit code 1 if a goal is missed")
     parser.add_argument("--no-write", action="store_true", help="print only")
@@ -61,8 +71,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     found: list[Finding] = []
     kept: dict[str, Kept] = {}
     writes = (not given.only or given.keep) and not given.no_write
+    before = read_kept() if given.pending else {}
+    if given.pending:
+        chosen = [one for one in chosen if any(finding.pending for finding in _list_findings(before, one[1]))]
     with ProcessPoolExecutor(given.jobs) as pool:
-        waiting = [(one, pool.submit(_measured, number, given.runs, given.seed)) for number, one in chosen]
+        waiting = [
+            (one, pool.submit(_repeated, number, before[one.name]))
+            if given.pending
+            else (one, pool.submit(_measured, number, given.runs, given.seed))
+            for number, one in chosen
+        ]
         for setting, result in waiting:
             kept[setting.name] = result.result()
             findings = kept[setting.name].findings

@@ -91,6 +91,11 @@ class Finding(NamedTuple):
         """Whether more runs could tell otherwise: the Monte Carlo interval holds a limit of the goal."""
         return self.runs > 0 and any(self.low <= limit <= self.high for limit in LIMITS.get(self.kind, ()) if limit)
 
+    @property
+    def pending(self) -> bool:
+        """Whether a second round is due."""
+        return self.close and self.again is None
+
 
 LIMITS = {
     Kind.COVERAGE: (0.935, 0.975),
@@ -138,8 +143,12 @@ def measured(setting: Setting, *, runs: int, seed: int, times: int = 1) -> Itera
 def measure_twice(setting: Setting, *, runs: int, seed: int) -> list[Finding]:
     """All findings of a setting. Where one of them is close to a limit of its goal, the setting is simulated once more
     with the next seed: noise alone would let some of many goals be missed, and others be met."""
-    first = list(measured(setting, runs=runs, seed=seed))
-    if not any(finding.close for finding in first):
+    return repeat_close(setting, list(measured(setting, runs=runs, seed=seed)), runs=runs, seed=seed)
+
+
+def repeat_close(setting: Setting, first: list[Finding], *, runs: int, seed: int) -> list[Finding]:
+    """The second round, where one is due."""
+    if not any(finding.pending for finding in first):
         return first
     second = {(one.what, one.kind): one for one in measured(setting, runs=runs, seed=seed + 1, times=AGAIN)}
     return [one._replace(again=second[one.what, one.kind]) if one.close else one for one in first]

@@ -62,7 +62,9 @@ def body(findings: Sequence[Finding], made: Made) -> Iterator[str]:
         last = one.setting
         what = one.what if one.kind in {Kind.COVERAGE, Kind.REFERENCE, Kind.SHARE} else f"{one.what}: {one.kind.value}"
         met = {True: "yes", False: "**no**", None: ""}[one.met]
-        if one.again is None:
+        if one.pending:
+            yield f"| {shown} | {what} | {_numbers(one)} | {GOALS[one.kind]} | {met}, but close |"
+        elif one.again is None:
             yield f"| {shown} | {what} | {_numbers(one)} | {GOALS[one.kind]} | {met} |"
         else:
             yield f"| {shown} | {what} | {_numbers(one)} | {GOALS[one.kind]} | close |"
@@ -79,9 +81,11 @@ def _numbers(one: Finding) -> str:
 def summary(findings: Iterable[Finding]) -> str:
     judged = [one for one in findings if one.met is not None]
     missed = [one for one in judged if not one.met]
+    due = sum(one.pending for one in judged)
+    close = f" {due} are close to a limit and wait for their second round." if due else ""
     if not missed:
-        return f"All {len(judged)} goals are met."
-    return f"{len(judged) - len(missed)} of {len(judged)} goals are met."
+        return f"All {len(judged)} goals are met.{close}"
+    return f"{len(judged) - len(missed)} of {len(judged)} goals are met.{close}"
 
 
 def table(findings: Iterable[Finding]) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from bench.calibration import __main__ as command
 from bench.calibration import comparisons, looks, page
-from bench.calibration.found import AGAIN, Finding, Kind, Seen, Setting, covers, measure_twice, measured
+from bench.calibration.found import AGAIN, Finding, Kind, Seen, Setting, covers, measure_twice, measured, repeat_close
 from bench.calibration.judges import _Joint
 from bench.calibration.kept import Kept, read_kept, write_kept
 from bench.calibration.worlds import World, outcomes, paired
@@ -101,6 +101,14 @@ def test_what_is_close_to_a_limit_is_simulated_once_more_and_the_second_round_de
     assert (close._replace(value=0.2).met, close._replace(again=close.again._replace(value=0.2)).met) == (True, False)
     assert (exact.value, exact.runs, exact.close, exact.again) == (0.05, 0, False, None)
     assert all(one.again is None for one in measure_twice(coin(0.5), runs=400, seed=1))
+
+
+def test_a_second_round_that_is_due_is_said():
+    """Once it is there the first is not repeated."""
+    due = list(measured(coin(0.05), runs=400, seed=3))
+    assert "1 are close to a limit" in page.summary(due)
+    assert "yes, but close" in list(page.body(due, page.Made(400, 3, "0.1.0")))[-2]
+    assert repeat_close(coin(0.05), due, runs=400, seed=3) == measure_twice(coin(0.05), runs=400, seed=3)
 
 
 def test_the_page_shows_both_rounds_and_what_is_exact():
