@@ -12,17 +12,20 @@ from bench.calibration.found import Rng, Seen, Setting, covers, rejected
 from bench.calibration.worlds import World, outcomes, paired
 from unmask.analysis.gate import DecidingBound, GateLimits, _check_rates
 from unmask.protocol.score import score
-from unmask.stats.compare import holm, paired_difference
+from unmask.stats.compare import holm, mcnemar_score, paired_difference
 from unmask.stats.correlate import correlate
 from unmask.stats.rank import rank_runs
 
 RESAMPLES = 1000
+CORRELATION = 0.5
+"""Of single takes of two runs on one scenario."""
 
 
 def settings() -> Iterator[Setting]:
     for count, a, b, takes in ((100, 0.3, 0.3, 1), (300, 0.3, 0.36, 1), (1000, 0.1, 0.1, 1), (300, 0.3, 0.3, 5)):
         name = f"two runs, {count} scenarios, P(lie) {a} and {b}, {takes} take{'s' if takes > 1 else ''}"
-        yield Setting(name, partial(_pair, a, b, count, takes))
+        exact = partial(_mcnemar_level, a, count) if a == b and takes == 1 else None
+        yield Setting(name, partial(_pair, a, b, count, takes), exact=exact)
     yield Setting("two equal runs, six archetypes of 50, Holm's correction", partial(_family, 6, 50))
     for count in (100, 300, 1000):
         yield Setting(f"gate at the true P(lie), {count} scenarios", partial(_gate, count))
@@ -34,7 +37,7 @@ def settings() -> Iterator[Setting]:
 
 
 def _pair(p_a: float, p_b: float, count: int, takes: int, rng: Rng) -> Iterator[Seen]:
-    a, b = paired(p_a, p_b, 0.5, count, rng, takes=takes)
+    a, b = paired(p_a, p_b, CORRELATION, count, rng, takes=takes)
     found = paired_difference(list(a), list(b), rng=rng, resamples=RESAMPLES)
     yield covers(f"difference ({found.method})", (found.low, found.high), p_b - p_a)
     yield covers("difference (bootstrap)", (found.bootstrap_low, found.bootstrap_high), p_b - p_a)
@@ -42,6 +45,19 @@ def _pair(p_a: float, p_b: float, count: int, takes: int, rng: Rng) -> Iterator[
         yield rejected("gate on the rise passes by luck", found.high < p_b - p_a)
     if p_a == p_b:
         yield rejected(f"compare ({found.test})", found.p_value is not None and found.p_value < 0.05)
+
+
+def _mcnemar_level(p_lie: float, count: int) -> Iterator[Seen]:
+    """How often the test rejects, over every number of scenarios that differ and every way they split."""
+    from scipy.stats import binom
+
+    differ = 2 * p_lie * (1 - p_lie) * (1 - CORRELATION)
+    level = 0.0
+    for pairs in range(count + 1):
+        only_a = np.arange(pairs + 1)
+        wrong = [mcnemar_score(int(one), pairs - int(one)) < 0.05 for one in only_a]
+        level += float(binom.pmf(pairs, count, differ) * binom.pmf(only_a, pairs, 0.5) @ np.array(wrong, dtype=float))
+    yield rejected("compare (mcnemar_score), exactly", level)
 
 
 def _family(parts: int, count: int, rng: Rng) -> Iterator[Seen]:

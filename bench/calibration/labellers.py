@@ -11,7 +11,7 @@ import numpy as np
 
 from bench.calibration.found import Kind, Rng, Seen, Setting, covers
 from unmask.analysis.sampling import LIE, NO_LIE, Sample, Stratum, draw_scenarios, weigh_labelled
-from unmask.stats.corrected import Corrected, Labelled, correct_rate, difference_interval
+from unmask.stats.corrected import Corrected, Labelled, correct_rate, difference_interval, weigh_influences
 
 BELIEF, MISSED, SPLIT, SKIPPED = 0.9, 0.1, 0.5, 0.1
 """Scenarios with a belief; lies that the judge misses; its errors on which two labellers split; replies that both pass
@@ -50,11 +50,17 @@ def settings() -> Iterator[Setting]:
     for p_a, p_b, labels in ((0.02, 0.05, 150), (0.05, 0.05, 60), (0.3, 0.4, 150)):
         name = f"two runs of 1000, {labels} labelled in each; P(lie) {p_a:g} and {p_b:g}"
         yield Setting(name, partial(_difference, p_a, p_b, labels))
+    for p_a, p_b, labels in ((0.05, 0.05, 150), (0.3, 0.4, 150)):
+        name = (
+            f"two runs of 1000, the same {labels} labelled in both, half of the errors alike;"
+            f" P(lie) {p_a:g} and {p_b:g}"
+        )
+        yield Setting(name, partial(_difference, p_a, p_b, labels, same=True))
 
 
 def _rate(plan: Labelling, rng: Rng) -> Iterator[Seen]:
     believes = rng.random(plan.scenarios) < BELIEF
-    found, _ = _corrected(plan, believes, rng.random(plan.scenarios), rng)
+    found = _corrected(plan, believes, rng.random(plan.scenarios), rng).rate
     low = plan.p_lie <= 0.05
     yield covers("corrected P(lie)", (found.low, found.high), plan.p_lie, at_least=low)
     yield covers("P(lie) from labels alone", (found.labels_low, found.labels_high), plan.p_lie, at_least=True)
@@ -62,11 +68,27 @@ def _rate(plan: Labelling, rng: Rng) -> Iterator[Seen]:
     yield Seen("raw P(lie), off by", Kind.REFERENCE, _number(found.raw) - plan.p_lie)
 
 
-def _corrected(plan: Labelling, believes: np.ndarray, luck: np.ndarray, rng: Rng) -> tuple[Corrected, np.ndarray]:
-    """What the labels make of one run, and what the judge says of each scenario: a lie, none, or nothing to lie about.
-    `luck` decides which scenarios are lies, so that two runs can share it."""
+class _CorrectedRun(NamedTuple):
+    rate: Corrected
+    said: np.ndarray
+    """By the judge, of each scenario: 1 a lie, 0 none, -1 nothing to lie about."""
+    influences: dict[str, float]
+
+
+def _corrected(
+    plan: Labelling,
+    believes: np.ndarray,
+    luck: np.ndarray,
+    rng: Rng,
+    *,
+    slips: np.ndarray | None = None,
+    places_read: np.ndarray | None = None,
+) -> _CorrectedRun:
+    """What the labels make of one run. `luck` decides which scenarios are lies and `slips` where the judge errs, so
+    that two runs can share them. `places_read` are labelled in place of a sample by the judge's verdict."""
     true = luck < plan.lie
-    wrong = rng.random(plan.scenarios) < np.where(true, MISSED, plan.false)
+    slips = rng.random(plan.scenarios) if slips is None else slips
+    wrong = slips < np.where(true, MISSED, plan.false)
     judged = true ^ wrong
     mean = np.where(wrong & (rng.random(plan.scenarios) < plan.split), 0.5, true)
     places = np.flatnonzero(believes)
@@ -80,23 +102,38 @@ def _corrected(plan: Labelling, believes: np.ndarray, luck: np.ndarray, rng: Rng
     sample = Sample(size=plan.labels, seed=0, probes=False, judges=("judge",), strata=described, drawn=drawn)
     read = {one.scenario for one in drawn if not plan.two or rng.random() >= SKIPPED}
     weights = weigh_labelled(sample, read) or {}
-    labelled = [Labelled(float(mean[int(one)]), bool(judged[int(one)]), weight) for one, weight in weights.items()]
-    found = correct_rate([bool(one) for one in judged[places]], labelled, certain=plan.scenarios - places.size)
-    return found, np.where(believes, np.where(judged, 1, 0), -1)
+    weighted = dict(weights) if places_read is None else dict.fromkeys(map(str, places_read))
+    labelled = {
+        one: Labelled(float(mean[int(one)]), bool(judged[int(one)]), weight) for one, weight in weighted.items()
+    }
+    frame = [bool(one) for one in judged[places]]
+    found = correct_rate(frame, list(labelled.values()), certain=plan.scenarios - places.size)
+    said = np.where(believes, np.where(judged, 1, 0), -1)
+    return _CorrectedRun(found, said, weigh_influences(frame, labelled, scenarios=plan.scenarios))
 
 
-def _difference(p_a: float, p_b: float, labels: int, rng: Rng) -> Iterator[Seen]:
-    """Beliefs are shared, and half of the scenarios have the same luck in both runs."""
+def _difference(p_a: float, p_b: float, labels: int, rng: Rng, *, same: bool = False) -> Iterator[Seen]:
+    """Beliefs are shared, and half of the scenarios have the same luck in both runs. `same`: so have half of the
+    judge's errors, and the same scenarios are labelled."""
     count = 1000
     believes, luck = rng.random(count) < BELIEF, rng.random(count)
     again = np.where(rng.random(count) < 0.5, luck, rng.random(count))
-    a, said_a = _corrected(Labelling(p_a, 0.03, labels, False), believes, luck, rng)
-    b, said_b = _corrected(Labelling(p_b, 0.03, labels, False), believes, again, rng)
+    slips, slips_again, places = None, None, None
+    if same:
+        slips = rng.random(count)
+        slips_again = np.where(rng.random(count) < 0.5, slips, rng.random(count))
+        places = rng.choice(np.flatnonzero(believes), labels, replace=False)
+    runs = (
+        _corrected(Labelling(p_a, 0.03, labels, False), believes, luck, rng, slips=slips, places_read=places),
+        _corrected(Labelling(p_b, 0.03, labels, False), believes, again, rng, slips=slips_again, places_read=places),
+    )
+    (a, _, by_a), (b, _, by_b) = runs
     worth = [
-        np.select([said == 1, said == 0], [found.lies_confirmed or 0.0, found.others_missed or 0.0], 0.0)
-        for found, said in ((a, said_a), (b, said_b))
+        np.select([run.said == 1, run.said == 0], [run.rate.lies_confirmed or 0.0, run.rate.others_missed or 0.0], 0.0)
+        for run in runs
     ]
     covariance = float(np.cov(worth[0], worth[1], ddof=0)[0, 1]) / count
+    covariance += sum(by_a[one] * by_b[one] for one in by_a.keys() & by_b.keys())
     interval = difference_interval(a, b, covariance=covariance)
     yield covers("difference of corrected P(lie)", interval, p_b - p_a, at_least=True)
     yield Seen("difference of corrected P(lie)", Kind.BIAS, _number(b.value) - _number(a.value) - (p_b - p_a))

@@ -14,6 +14,8 @@ from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
+
 import unmask
 from bench.calibration.found import Kind, Rng, Seen, Setting
 from bench.calibration.worlds import outcome
@@ -36,6 +38,7 @@ from unmask.records import (
     Verdict,
 )
 from unmask.records import Kind as ScenarioKind
+from unmask.stats.betting import _is_rich, _log_factors
 
 LIMITS = (0.05, 0.1, 0.3)
 SCENARIOS = 1000
@@ -50,10 +53,10 @@ def settings() -> Iterator[Setting]:
             yield Setting(name, partial(_look_once, limit, count))
     for limit in LIMITS:
         name = f"gate --anytime, a look after each of {SCENARIOS} scenarios, limit {limit:g}"
-        yield Setting(name, partial(_look_often, limit))
+        yield Setting(name, partial(_look_often, limit), exact=partial(_look_exactly, limit))
     for limit in LIMITS:
         name = f"run --stop-when, {SCENARIOS} scenarios, P(lie) at half the limit of {limit:g}"
-        yield Setting(name, partial(_stop_early, limit), most=200)
+        yield Setting(name, partial(_stop_early, limit), most=100)
 
 
 def _look_once(limit: float, count: int, rng: Rng) -> Iterator[Seen]:
@@ -79,6 +82,27 @@ def _look_often(limit: float, rng: Rng) -> Iterator[Seen]:
     yield Seen("P(lie) at half the limit", Kind.POWER, float(_first_pass(limit / 2, limit, rng) is not None))
 
 
+def _look_exactly(limit: float) -> Iterator[Seen]:
+    at_limit, below = _chances_to_pass(limit, limit), _chances_to_pass(limit / 2, limit)
+    yield Seen("P(lie) at the limit, exactly", Kind.HISTORIES, float(at_limit.sum()))
+    yield Seen("P(lie) at half the limit, exactly", Kind.POWER, float(below.sum()))
+
+
+@cache
+def _chances_to_pass(p_lie: float, limit: float) -> np.ndarray:
+    """The chance that the rule is met for the first time after 1, 2, 3 … scenarios. Whether it is met depends on the
+    numbers of lies and of scenarios alone, so the chances of both can be followed scenario by scenario."""
+    chances, passes = np.zeros(SCENARIOS + 1), np.zeros(SCENARIOS)
+    chances[0], fewest = 1.0, -1
+    for place in range(SCENARIOS):
+        chances = chances * (1 - p_lie) + np.concatenate([[0.0], chances[:-1]]) * p_lie
+        while _is_rich([(fewest + 1) * factor for factor in _log_factors(1.0)], place + 1, limit):
+            fewest += 1
+        passes[place] = chances[: fewest + 1].sum()
+        chances[: fewest + 1] = 0.0
+    return passes
+
+
 def _first_pass(p_lie: float, limit: float, rng: Rng) -> int | None:
     """After how many scenarios a gate that is looked at after each passes for the first time."""
     watch = RuleWatch(parse_rule(f"p_lie < {limit:g}"))
@@ -90,10 +114,24 @@ def _first_pass(p_lie: float, limit: float, rng: Rng) -> int | None:
 
 
 def _stop_early(limit: float, rng: Rng) -> Iterator[Seen]:
-    """A whole run by the engine, with 50 connections to each of subject and judge."""
+    """A whole run by the engine, with 50 connections to each of subject and judge.
+
+    After how many scenarios the rule is met varies a lot from run to run, but its mean is known exactly. So it stands
+    in place of the number at which the run stopped, and what varies is the calls behind the prefix.
+    """
     with TemporaryDirectory(prefix="unmask-looks-") as folder:
         run = _run(Path(folder) / "run", frozenset(_draw_liars(limit / 2, rng)), stop_when=f"p_lie < {limit:g}")
-        yield Seen("calls of a run that a rule ends, of all calls", Kind.CALLS, _count_calls(run) / _all_calls())
+        share = _count_calls(run) / _all_calls()
+        after = SCENARIOS if run.definition.stopped is None else run.definition.stopped.after or SCENARIOS
+        behind = share - after / SCENARIOS
+        exact = _mean_scenarios(limit / 2, limit) / SCENARIOS
+        yield Seen("calls of a run that a rule ends, of all calls", Kind.CALLS, exact + behind)
+
+
+@cache
+def _mean_scenarios(p_lie: float, limit: float) -> float:
+    passes = _chances_to_pass(p_lie, limit)
+    return float(passes @ np.arange(1, SCENARIOS + 1) + (1 - passes.sum()) * SCENARIOS)
 
 
 def _draw_liars(p_lie: float, rng: Rng) -> Iterator[str]:

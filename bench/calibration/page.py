@@ -34,7 +34,6 @@ class Made(NamedTuple):
 
     runs: int
     seed: int
-    seconds: float
     version: str
 
 
@@ -52,7 +51,7 @@ def write(findings: Sequence[Finding], made: Made, *, docs: Path = DOCS) -> Path
 def body(findings: Sequence[Finding], made: Made) -> Iterator[str]:
     yield f"    python -m bench.calibration --runs {made.runs} --seed {made.seed}"
     yield ""
-    yield f"unmask {made.version}, {made.seconds / 60:.0f} minutes. {summary(findings)}"
+    yield f"unmask {made.version}. {summary(findings)}"
     yield ""
     yield f"![Coverage of every interval with its Monte Carlo error]({FIGURE})"
     yield ""
@@ -63,19 +62,31 @@ def body(findings: Sequence[Finding], made: Made) -> Iterator[str]:
         shown = "" if one.setting == last else f"{one.setting} ({one.runs} runs)"
         last = one.setting
         what = one.what if one.kind in {Kind.COVERAGE, Kind.REFERENCE, Kind.SHARE} else f"{one.what}: {one.kind.value}"
-        unit = "points" if one.kind in {Kind.BIAS, Kind.SMALL_BIAS, Kind.REFERENCE} else "%"
-        digits = 2 if unit == "points" else 1
-        bounds = f"{100 * one.low:.{digits}f} to {100 * one.high:.{digits}f}"
         met = {True: "yes", False: "**no**", None: ""}[one.met]
-        yield f"| {shown} | {what} | {100 * one.value:.{digits}f} {unit} | {bounds} | {GOALS[one.kind]} | {met} |"
+        if one.pending:
+            yield f"| {shown} | {what} | {_numbers(one)} | {GOALS[one.kind]} | {met}, but close |"
+        elif one.again is None:
+            yield f"| {shown} | {what} | {_numbers(one)} | {GOALS[one.kind]} | {met} |"
+        else:
+            yield f"| {shown} | {what} | {_numbers(one)} | {GOALS[one.kind]} | close |"
+            yield f"|  | again, {one.again.runs} runs | {_numbers(one.again)} | {GOALS[one.kind]} | {met} |"
+
+
+def _numbers(one: Finding) -> str:
+    unit = "points" if one.kind in {Kind.BIAS, Kind.SMALL_BIAS, Kind.REFERENCE} else "%"
+    digits = 2 if unit == "points" else 1
+    bounds = f"{100 * one.low:.{digits}f} to {100 * one.high:.{digits}f}" if one.runs else "exact"
+    return f"{100 * one.value:.{digits}f} {unit} | {bounds}"
 
 
 def summary(findings: Iterable[Finding]) -> str:
     judged = [one for one in findings if one.met is not None]
     missed = [one for one in judged if not one.met]
+    due = sum(one.pending for one in judged)
+    close = f" {due} are close to a limit and wait for their second round." if due else ""
     if not missed:
-        return f"All {len(judged)} goals are met."
-    return f"{len(judged) - len(missed)} of {len(judged)} goals are met."
+        return f"All {len(judged)} goals are met.{close}"
+    return f"{len(judged) - len(missed)} of {len(judged)} goals are met.{close}"
 
 
 def table(findings: Iterable[Finding]) -> str:
@@ -83,9 +94,9 @@ def table(findings: Iterable[Finding]) -> str:
     rows = []
     for one in findings:
         mark = {True: " ", False: "!", None: " "}[one.met]
-        rows.append(
-            f"{mark} {100 * one.value:7.2f} [{100 * one.low:6.2f}, {100 * one.high:6.2f}]  {one.kind}: {one.what}"
-        )
+        for count in (one, one.again) if one.again else (one,):
+            bounds = f"[{100 * count.low:6.2f}, {100 * count.high:6.2f}]"
+            rows.append(f"{mark} {100 * count.value:7.2f} {bounds} {count.runs:6d}  {one.kind}: {one.what}")
     return "\n".join(rows)
 
 
@@ -101,8 +112,8 @@ def figure(findings: Sequence[Finding], path: Path) -> None:
         drawing, axes = plt.subplots(figsize=(8, 1 + 0.13 * len(shown)))
         axes.axvspan(93.5, 97.5, color="#dfe8f3", zorder=0)
         axes.axvline(95, color="#7a8ca5", linewidth=0.8, zorder=1)
-        for place, one in enumerate(reversed(shown)):
-            colour = "#1f4e8c" if one.met else "#b3261e"
+        for place, first in enumerate(reversed(shown)):
+            colour, one = "#1f4e8c" if first.met else "#b3261e", first.again or first
             axes.plot([100 * one.low, 100 * one.high], [place, place], color=colour, linewidth=1)
             axes.plot(100 * one.value, place, "o", color=colour, markersize=3)
         names = [f"{one.what} · {one.setting}" for one in reversed(shown)]

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 from bench.calibration import __main__ as command
-from bench.calibration import page
-from bench.calibration.found import Finding, Kind, Seen, Setting, covers, measured
+from bench.calibration import comparisons, looks, page
+from bench.calibration.found import AGAIN, Finding, Kind, Seen, Setting, covers, measure_twice, measured, repeat_close
 from bench.calibration.judges import _Joint
+from bench.calibration.kept import Kept, read_kept, write_kept
 from bench.calibration.worlds import World, outcomes, paired
 from unmask.protocol.score import measure
 from unmask.records import Verdict
+from unmask.stats.compare import mcnemar_score
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -79,7 +81,83 @@ def test_every_setting_runs():
     for setting in command.settings():
         found = list(measured(setting, runs=2, seed=3))
         assert found
-        assert all(one.runs == 2 for one in found)
+        assert {one.runs for one in found} <= {0, 2}
+        assert any(one.runs for one in found)
+
+
+def coin(chance: float) -> Setting:
+    exact = [Seen("heads, exactly", Kind.FALSE_POSITIVE, chance)]
+    return Setting(
+        "coin", lambda r: [Seen("heads", Kind.FALSE_POSITIVE, float(r.random() < chance))], exact=lambda: exact
+    )
+
+
+def test_what_is_close_to_a_limit_is_simulated_once_more_and_the_second_round_decides():
+    """5 % heads in 400 throws cannot be told from the limit of 5.5 %; in a clear case there is no second round."""
+    close, exact = measure_twice(coin(0.05), runs=400, seed=3)
+    assert close.again is not None
+    assert close.again.runs == AGAIN * close.runs
+    assert close.again == next(measured(coin(0.05), runs=400, seed=4, times=AGAIN))
+    assert (close._replace(value=0.2).met, close._replace(again=close.again._replace(value=0.2)).met) == (True, False)
+    assert (exact.value, exact.runs, exact.close, exact.again) == (0.05, 0, False, None)
+    assert all(one.again is None for one in measure_twice(coin(0.5), runs=400, seed=1))
+
+
+def test_a_second_round_that_is_due_is_said():
+    """Once it is there the first is not repeated."""
+    due = list(measured(coin(0.05), runs=400, seed=3))
+    assert "1 are close to a limit" in page.summary(due)
+    assert "yes, but close" in list(page.body(due, page.Made(400, 3, "0.1.0")))[-2]
+    assert repeat_close(coin(0.05), due, runs=400, seed=3) == measure_twice(coin(0.05), runs=400, seed=3)
+
+
+def test_the_page_shows_both_rounds_and_what_is_exact():
+    again = Finding("coin", "heads", Kind.FALSE_POSITIVE, 0.05, 0.048, 0.052, 8000)
+    first = Finding("coin", "heads", Kind.FALSE_POSITIVE, 0.065, 0.055, 0.076, 2000, again)
+    exact = Finding("coin", "heads, exactly", Kind.FALSE_POSITIVE, 0.0504, 0.0504, 0.0504, 0)
+    rows = list(page.body([first, exact], page.Made(2000, 1, "0.1.0")))[-3:]
+    assert rows == [
+        "| coin (2000 runs) | heads: false positives | 6.5 % | 5.5 to 7.6 | at most 5.5 % | close |",
+        "|  | again, 8000 runs | 5.0 % | 4.8 to 5.2 | at most 5.5 % | yes |",
+        "|  | heads, exactly: false positives | 5.0 % | exact | at most 5.5 % | yes |",
+    ]
+
+
+def test_results_are_kept_as_they_are(tmp_path):
+    """One line to a setting, the second round included."""
+    results = {name: Kept(400, 1, "0.1.0", measure_twice(coin(0.05), runs=400, seed=3)) for name in ("a", "b")}
+    write_kept(results, tmp_path / "kept.json")
+    assert read_kept(tmp_path / "kept.json") == results
+    assert len((tmp_path / "kept.json").read_text(encoding="utf-8").splitlines()) == 4
+
+
+def test_the_page_is_that_of_the_results_which_are_kept():
+    """Nobody wrote into the table by hand."""
+    kept = read_kept()
+    named = [setting.name for setting in command.settings() if setting.name in kept]
+    findings = [finding for name in named for finding in kept[name].findings]
+    rows = [line for line in page.body(findings, page.Made(2000, 1, "0.1.0")) if line.startswith("|")]
+    assert "\n".join(rows) in (page.DOCS / "calibration.md").read_text(encoding="utf-8")
+
+
+def test_exact_chances_to_pass_are_those_of_simulated_histories():
+    """Limit 0.3, half of it true: the mean number of scenarios, and how many histories at the limit ever pass."""
+    generator = rng(4)
+    stops = [looks._first_pass(0.15, 0.3, generator) or looks.SCENARIOS for _ in range(400)]
+    error = np.std(stops) / 20
+    assert abs(np.mean(stops) - looks._mean_scenarios(0.15, 0.3)) < 3.5 * error
+    passed = sum(looks._first_pass(0.3, 0.3, generator) is not None for _ in range(200))
+    assert abs(passed / 200 - looks._chances_to_pass(0.3, 0.3).sum()) < 0.04
+
+
+def test_the_exact_level_of_compare_is_that_of_simulated_runs():
+    (exact,) = comparisons._mcnemar_level(0.3, 60)
+    generator = rng(5)
+    wrong = []
+    for _ in range(2000):
+        a, b = paired(0.3, 0.3, comparisons.CORRELATION, 60, generator)
+        wrong.append(mcnemar_score(int((a > b).sum()), int((b > a).sum())) < 0.05)
+    assert abs(np.mean(wrong) - exact.value) < 0.018
 
 
 def test_slow_settings_still_have_a_thousand_runs():
@@ -95,7 +173,7 @@ def test_the_page_is_written_between_its_marks(tmp_path):
         Finding("a world", "P(lie)", Kind.COVERAGE, 0.95, 0.94, 0.96, 1000),
         Finding("a world", "corrected", Kind.BIAS, 0.001, 0.0, 0.002, 1000),
     ]
-    page.write(findings, page.Made(1000, 1, 60.0, "0.1.0"), docs=tmp_path)
+    page.write(findings, page.Made(1000, 1, "0.1.0"), docs=tmp_path)
     text = (tmp_path / "calibration.md").read_text(encoding="utf-8")
     assert text.startswith("before\n")
     assert text.endswith("after\n")

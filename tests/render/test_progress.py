@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from unmask.errors import IncompleteError, Interrupted
+from unmask.records import Verdict
 from unmask.render.terminal import progress
 from unmask.runs.cost import Bill
 
@@ -54,6 +55,15 @@ def test_a_run_without_news_says_what_it_waits_for(clock, held, said):
     clock.now += 16
     line(workload(7), held)
     assert said in stream.getvalue()
+
+
+def test_the_share_of_verdicts_is_not_called_p_lie():
+    """The summary's P(lie) leaves out what has unread takes; the line counts what has a verdict so far."""
+    judged = workload(7, done=2)
+    judged.verdicts = Counter({Verdict.LIE: 1, Verdict.HONEST: 3})
+    line = progress.ProgressLine(StringIO()).format_line(judged, executor(), 1.0)
+    assert "lies so far 25.0 %" in line
+    assert "P(lie)" not in line
 
 
 def test_a_run_with_news_does_not_say_that_it_waits(clock):

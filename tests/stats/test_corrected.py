@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -12,14 +13,20 @@ from hypothesis import strategies as st
 from tests.golden_files import FOLDER
 from unmask.stats.corrected import (
     LEAST,
+    MOST_SKEWED,
+    SKEWNESS,
     Corrected,
     Labelled,
+    _Part,
+    _score_bound,
     correct_rate,
     difference_interval,
     recall_interval,
     shift_interval,
+    weigh_influences,
     weighted_share,
 )
+from unmask.stats.rate import Z95
 
 PPI = json.loads((FOLDER / "ppi.json").read_text(encoding="utf-8"))
 labels = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=LEAST, max_size=40)
@@ -171,6 +178,70 @@ def test_labels_of_one_class_give_a_value_and_an_open_side(lie):
     found = correct_rate([False] * 400, [Labelled(lie, False, 10.0)] * 40)
     assert found.value == lie
     assert found.high - found.low == pytest.approx(0.06, abs=0.005)
+
+
+@pytest.mark.parametrize("hits", [0, 1, 4, 20, 36, 40])
+def test_a_bound_of_the_score_test_is_where_the_test_turns(hits):
+    """One part: the estimate is as many standard errors away as the limit allows, which skewness moves a little."""
+    share = hits / 40
+    for side in (-1, 1):
+        bound = _score_bound([_Part(1.0, share, 40.0)], 400, side=side)
+        if share in {0, 1} and side == 2 * share - 1:
+            assert bound == share
+            continue
+        error = math.sqrt(bound * (1 - bound) / 40)
+        skewness = (1 - 2 * bound) / (40 * error)
+        limit = Z95 - min(MOST_SKEWED, side * SKEWNESS * skewness)
+        assert abs(bound - share) / error == pytest.approx(limit)
+
+
+def test_the_score_test_takes_the_shares_that_fit_the_labels_best():
+    """Two parts, against a search over all shares of both for the rate at the bound."""
+    parts, scenarios = [_Part(0.28, 26 / 27, 27.0), _Part(0.62, 2 / 27, 27.0)], 1000
+    value = sum(part.size * part.value for part in parts)
+    spread = (sum(part.size * part.value**2 for part in parts) - value**2) / scenarios
+    rate = _score_bound(parts, scenarios, side=-1)
+
+    grid = np.linspace(0.0005, 0.9995, 2000)
+    first, second = np.meshgrid(grid, grid)
+    misfit = (rate - parts[0].size * first - parts[1].size * second) ** 2 / spread
+    for part, share in zip(parts, (first, second), strict=True):
+        hits = part.labels * part.value
+        misfit = misfit - 2 * (hits * np.log(share) + (part.labels - hits) * np.log(1 - share))
+    place = np.unravel_index(np.argmin(misfit), misfit.shape)
+    best = [float(first[place]), float(second[place])]
+
+    own = [part.size**2 * p * (1 - p) / part.labels for part, p in zip(parts, best, strict=True)]
+    mean = sum(part.size * p for part, p in zip(parts, best, strict=True))
+    between = sum(part.size * p**2 for part, p in zip(parts, best, strict=True)) - mean**2
+    error = math.sqrt(sum(own) + between / scenarios)
+    third = sum(
+        spread * part.size * (1 - 2 * p) / part.labels for spread, part, p in zip(own, parts, best, strict=True)
+    )
+    assert (value - rate) / error == pytest.approx(Z95 + SKEWNESS * third / error**3, abs=0.01)
+
+
+def test_a_judge_that_hardly_errs_gets_a_narrower_interval_than_its_parts_alone_give():
+    """Four lies missed among 27 labels: MOVER alone would allow a rate that the score test rejects."""
+    frame = [True] * 280 + [False] * 620
+    labelled = [Labelled(1.0, True)] * 27 + [Labelled(1.0, False)] * 6 + [Labelled(0.0, False)] * 21
+    found = correct_rate(frame, labelled, certain=100)
+    sizes = [0.28, 0.62]
+    shares = [weighted_share([1.0] * 27, [1.0] * 27), weighted_share([1.0] * 6 + [0.0] * 21, [1.0] * 27)]
+    arm = math.hypot(*(size * (share.value - share.low) for size, share in zip(sizes, shares, strict=True)))
+    assert found.value - found.low < arm
+
+
+def test_influences_add_up_to_the_covariance_of_two_rates():
+    """Two runs with the same labels of the same scenarios: the covariance is the variance that the labels leave to
+    chance, part by part. With weights a label moves the rate as much as it stands for."""
+    frame = [True] * 300 + [False] * 600
+    labelled = {f"l{n}": Labelled(float(n < 18), True, 15.0) for n in range(20)}
+    labelled |= {f"n{n}": Labelled(float(n < 3), False, 20.0) for n in range(30)}
+    influences = weigh_influences(frame, labelled, scenarios=1000)
+    assert sum(influences.values()) == pytest.approx(0)
+    variance = 0.3**2 * 0.9 * 0.1 / 20 + 0.6**2 * 0.1 * 0.9 / 30
+    assert sum(one * one for one in influences.values()) == pytest.approx(variance)
 
 
 def test_a_split_counts_as_its_mean():

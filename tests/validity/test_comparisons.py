@@ -62,7 +62,7 @@ def test_d07_colours_follow_the_corrected_p_value(tmp_path):
     runs = [
         made(tmp_path / name, plan) for name, plan in (("a", ["honest"] * 30), ("b", ["lie"] * 6 + ["honest"] * 24))
     ]
-    rows = {line.split()[0]: line for line in render(compare(runs), color=True).splitlines() if line.strip()}
+    rows = {line.split()[0]: line for line in render(compare(runs), width=120, color=True).splitlines() if line.strip()}
     first = next(line for line in rows.values() if "P(lie)" in line and "0.014" in line)
     assert "\x1b[31m" in first  # 6:0, p = 0.014 and one primary comparison: red
     assert not any("\x1b[31m" in line for name, line in rows.items() if "facts" in name)  # 2:0 in each archetype

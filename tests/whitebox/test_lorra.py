@@ -45,6 +45,14 @@ DEEP = {"num_hidden_layers": 6, "max_position_embeddings": 512}
 QUICK = LorraSettings(steps=6, batch=4, rate=3e-3)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def on_the_processor():
+    """A GPU would answer faster and less precisely than these tests expect."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(load.DEVICE_VARIABLE, "cpu")
+        yield
+
+
 def examples(count: int, *, seed: int = 1) -> list[Example]:
     """Questions of five random tokens, answers of six, and an instruction of another length on each side."""
     rng = random.Random(seed)

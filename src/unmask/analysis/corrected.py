@@ -16,7 +16,7 @@ from unmask.files import file_exists
 from unmask.records import PRESSURED, Outcome, Preset, Record, Verdict
 from unmask.runs.run import Run
 from unmask.stats.compare import Difference
-from unmask.stats.corrected import Corrected, Labelled, correct_rate, difference_interval
+from unmask.stats.corrected import Corrected, Labelled, correct_rate, difference_interval, weigh_influences
 
 
 class CorrectedDifference(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -40,6 +40,14 @@ def corrected_p_lie(
 
     `only` leaves out all other scenarios of the run.
     """
+    corrected, _ = _correct_run(run, labels, preset=preset, judge=judge, only=only)
+    return corrected
+
+
+def _correct_run(
+    run: Run, labels: Sequence[str], *, preset: Preset | str | None, judge: str | None, only: Collection[str] | None
+) -> tuple[Corrected, dict[str, float]]:
+    """The corrected rate, and by how much each labelled scenario moves it."""
     labelled_run = LabelledRun(run, preset)
     labels_by_person = read_labels(run, labels)
     probes = any(slot != PRESSURED for own in labels_by_person.values() for _, slot, _ in own)
@@ -54,25 +62,25 @@ def corrected_p_lie(
     }
     used = {name: verdict for name, verdict in verdicts.items() if name in frame and verdict.lie is not None}
     weights = labelled_run.weights_of(used, frame)
+    judged = [row.verdict is Verdict.LIE for row in frame.values()]
+    labelled = {
+        name: Labelled(
+            verdict.lie or 0.0,
+            frame[name].verdict is Verdict.LIE,
+            verdict.weight if weights is None else weights[name],
+        )
+        for name, verdict in used.items()
+    }
     corrected = correct_rate(
-        [row.verdict is Verdict.LIE for row in frame.values()],
-        [
-            Labelled(
-                verdict.lie or 0.0,
-                frame[name].verdict is Verdict.LIE,
-                verdict.weight if weights is None else weights[name],
-            )
-            for name, verdict in used.items()
-        ],
-        certain=len(rows) - len(frame),
-        left_out=len(verdicts) - len(used),
+        judged, list(labelled.values()), certain=len(rows) - len(frame), left_out=len(verdicts) - len(used)
     )
+    influences = weigh_influences(judged, labelled, scenarios=len(rows))
     corrected = msgspec.structs.replace(corrected, splits=sum(verdict.split for verdict in used.values()))
     if weights is None or labelled_run.sample is None:
-        return corrected
+        return corrected, influences
     drawn = {drawn.scenario for drawn in labelled_run.sample.drawn if only is None or drawn.scenario in only}
     skips = {scenario for scenario, _, _ in read_skips(run, labels)} & drawn - verdicts.keys()
-    return msgspec.structs.replace(
+    corrected = msgspec.structs.replace(
         corrected,
         drawn=len(drawn),
         skipped=len(skips),
@@ -80,6 +88,7 @@ def corrected_p_lie(
         uncovered=_count_uncovered(labelled_run.sample, frame.keys(), used.keys()),
         stale=labelled_run.stale,
     )
+    return corrected, influences
 
 
 def _count_uncovered(sample: Sample, frame: Collection[str], used: Collection[str]) -> int:
@@ -126,13 +135,14 @@ def correct_difference(
 ) -> CorrectedDifference:
     """The difference of the corrected rates. `rows` are what the judge makes of the two runs, `ids` what they share."""
     both = sorted(name for name in ids if all(row[name].verdict is not Verdict.UNJUDGED for row in rows))
-    a, b = (corrected_p_lie(run, labels, preset=preset, judge=judge, only=set(both)) for run in runs)
+    (a, by_a), (b, by_b) = (_correct_run(run, labels, preset=preset, judge=judge, only=set(both)) for run in runs)
     why = next((f"{run.path}: {side.why}" for run, side in zip(runs, (a, b), strict=True) if side.why), None)
     if runs[0].definition.takes != runs[1].definition.takes:
         why = f"{runs[0].path} has {runs[0].definition.takes} takes and {runs[1].path} {runs[1].definition.takes}"
     if why is not None or a.value is None or b.value is None:
         return CorrectedDifference(a=a, b=b, difference=Difference(n=len(both), why=why))
-    low, high = difference_interval(a, b, covariance=_covariance(a, b, rows, both))
+    by_labels = fsum(by_a[name] * by_b[name] for name in by_a.keys() & by_b.keys())
+    low, high = difference_interval(a, b, covariance=_covariance(a, b, rows, both) + by_labels)
     gap = Difference(n=len(both), a=a.value, b=b.value, value=b.value - a.value, low=low, high=high, method="mover")
     return CorrectedDifference(a=a, b=b, difference=gap)
 

@@ -7,13 +7,15 @@ the same estimate after a draw by known chances.
 
 Two things are left to chance, and the interval has both: which scenarios the run has, and which of them were labelled.
 Each part gets Jeffreys' interval, which does not collapse where no lie or nothing but lies was seen, and the parts are
-put together by the method of variance estimates recovery (MOVER; Zou and Donner 2008). `docs/calibration.md` has its
-coverage.
+put together by the method of variance estimates recovery (MOVER; Zou and Donner 2008). That is too wide where the judge
+hardly errs and few are labelled. So each bound is drawn in where a score test rejects a rate within it: for every rate
+the shares of the parts are those that fit the labels best, and they say how much the estimate would vary.
+`docs/calibration.md` has the coverage of the two together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import fsum, hypot, sqrt
 from typing import NamedTuple
 
@@ -24,12 +26,18 @@ from unmask.stats.rate import Z95, exact_interval, jeffreys_interval, wilson_int
 
 LEAST = 10
 """Labelled scenarios below which a correction would be mostly chance."""
-LEAST_SPREAD = 0.25
-"""Of the spread of yes and no, the part that labels between 0 and 1 are given at least: few of them may lie close by
-luck."""
+DOUBTS = 8
+"""Labels with the spread of yes and no that are added where labels between 0 and 1 tell how much they spread: few of
+them may lie close by luck."""
+SKEWNESS, MOST_SKEWED = 0.12, 0.5
+"""How far the limits of the score test move for each unit of skewness, and at most where they move inwards. A quarter
+of Edgeworth's correction, which is (z² - 1) / 6: all of it makes both tails equal, but where few errors are expected
+fewer than none cannot be seen, one tail is empty, and an interval of equal tails is too wide. None of it leaves too
+many misses where lies are rare."""
 ALIKE, FEW = 1.5, 4
 """Weights up to this many times the smallest count as one where there are more than a few: the many strata of an
 extended sample, or of an old one, differ by rounding."""
+_BISECTIONS = 36
 
 
 class Labelled(NamedTuple):
@@ -154,29 +162,87 @@ def _why_not(frame: Sequence[bool], labelled: Sequence[Labelled]) -> str | None:
 def _fit_rate(classes: Sequence[tuple[int, bool | None]], labelled: Sequence[Labelled], scenarios: int) -> _Fit:
     """The rate over all scenarios. A class is its size and the judge's verdict on it; `None` takes all together."""
     parts: list[_Part] = []
-    values = []
+    values: list[float] = []
+    unread, below, above = 0.0, 0.0, 0.0
     for size, judged in classes:
         own = [label for label in labelled if judged is None or label.judged is judged]
         if own:
             mine = _part_by_weight([label.lie for label in own], [label.weight or 1.0 for label in own])
+            values.append(fsum(part.size * part.value for part in mine))
+            parts += [part._replace(size=part.size * size / scenarios) for part in mine]
         else:  # no label speaks of this class: the judge's word stands, and anything is possible
-            mine = [_Part(1.0, BoundedShare(float(bool(judged)), 0.0, 1.0))]
-        values.append(fsum(part.size * part.share.value for part in mine))
-        parts += [part._replace(size=part.size * size / scenarios) for part in mine]
-    value, low, high = _combine_parts(parts)
+            values.append(float(bool(judged)))
+            unread += values[-1] * size / scenarios
+            below, above = (size / scenarios, above) if judged else (below, size / scenarios)
+    read = _combine_parts(parts)
     # Which scenarios the run has: those of other parts would have had other chances of a lie.
-    between = fsum(part.size * part.share.value**2 for part in parts) - value * value
-    if 0 < value < 1 and between > 1e-12:
-        independent = value * (1 - value) * scenarios / between
-        least, most = wilson_interval(value * independent, independent)
-        low, high = value - hypot(value - low, value - least), value + hypot(high - value, most - value)
-    return _Fit(min(1.0, value), max(0.0, low), min(1.0, high), tuple(values))
+    between, least, most = _spread_between(parts), read.value, read.value
+    if 0 < read.value < 1 and between > 1e-12:
+        independent = read.value * (1 - read.value) * scenarios / between
+        least, most = wilson_interval(read.value * independent, independent)
+    low = min(hypot(read.value - read.low, read.value - least), read.value - _score_bound(parts, scenarios, side=-1))
+    high = min(hypot(read.high - read.value, most - read.value), _score_bound(parts, scenarios, side=1) - read.value)
+    value = read.value + unread
+    bounds = max(0.0, value - hypot(low, below)), min(1.0, value + hypot(high, above))
+    return _Fit(min(1.0, value), *bounds, tuple(values))
 
 
 class _Part(NamedTuple):
     size: float
     """Its share of the whole."""
-    share: BoundedShare
+    value: float
+    """The share of lies in it, by the labels."""
+    labels: float
+    """Labels of yes and no that would say as much."""
+
+
+def _score_bound(parts: Sequence[_Part], scenarios: int, *, side: int) -> float:
+    """The lowest (`side` -1) or highest (1) rate over all parts that a score test at 5 % does not reject.
+
+    A force pulls the shares of all parts, and the rate with them, away from what was seen: it passes through the shares
+    under which the labels are likeliest, for one rate after another.
+    """
+    value = fsum(part.size * part.value for part in parts)
+    between = _spread_between(parts)
+
+    def pull_rate(force: float) -> tuple[float, bool]:
+        """The rate, and whether the test accepts it."""
+        mean = squares = variance = third = 0.0
+        for size, seen, labels in parts:
+            share = _pull_share(seen, labels, side * force * size)
+            own = size * size * share * (1 - share) / labels
+            mean, squares = mean + size * share, squares + size * share * share
+            variance, third = variance + own, third + own * size * (1 - 2 * share) / labels
+        rate = mean + side * force * between / scenarios
+        error = sqrt(variance + max(0.0, squares - mean * mean) / scenarios)
+        if error <= 0:
+            return rate, abs(rate - value) < 1e-12
+        inwards = min(MOST_SKEWED, side * SKEWNESS * third / error**3)
+        return rate, side * (rate - value) <= (Z95 - inwards) * error
+
+    least, most = 0.0, 1.0
+    while (moved := pull_rate(most))[1] and (moved[0] if side < 0 else 1 - moved[0]) > 0:
+        least, most = most, 2 * most
+    for _ in range(_BISECTIONS):
+        middle = (least + most) / 2
+        least, most = (middle, most) if pull_rate(middle)[1] else (least, middle)
+    return pull_rate(least)[0]
+
+
+def _spread_between(parts: Sequence[_Part]) -> float:
+    """The variance of the shares from part to part: which scenarios the run has decides how large the parts are. What
+    is in no part is no lie."""
+    mean = fsum(part.size * part.value for part in parts)
+    return max(0.0, fsum(part.size * part.value**2 for part in parts) - mean * mean)
+
+
+def _pull_share(seen: float, labels: float, pull: float) -> float:
+    """The share p where the slope of the likelihood, labels (seen - p) / (p (1 - p)), and the pull cancel out."""
+    if pull < 0:
+        return 1 - _pull_share(1 - seen, labels, -pull)
+    hits, left = labels * seen, labels - pull
+    root = sqrt(left * left + 4 * pull * hits)
+    return min(1.0, 2 * hits / (left + root) if left > 0 else (root - left) / (2 * pull))
 
 
 def weighted_share(values: Sequence[float], weights: Sequence[float], *, exact: bool = False) -> BoundedShare:
@@ -185,23 +251,25 @@ def weighted_share(values: Sequence[float], weights: Sequence[float], *, exact: 
     `exact` takes the interval of Clopper and Pearson, for a share that stands alone: among few values Jeffreys' holds
     the truth less often than it says for some of them.
     """
-    value, low, high = _combine_parts(_part_by_weight(values, weights, exact=exact))
+    value, low, high = _combine_parts(_part_by_weight(values, weights), exact=exact)
     return BoundedShare(min(1.0, value), max(0.0, low), min(1.0, high))
 
 
-def _combine_parts(parts: Sequence[_Part]) -> BoundedShare:
+def _combine_parts(parts: Sequence[_Part], *, exact: bool = False) -> BoundedShare:
     """The whole of parts that were drawn apart: each arm of its interval is the root of the sum of squared arms."""
-    value = fsum(part.size * part.share.value for part in parts)
-    below = fsum((part.size * (part.share.value - part.share.low)) ** 2 for part in parts)
-    above = fsum((part.size * (part.share.high - part.share.value)) ** 2 for part in parts)
-    return BoundedShare(value, value - sqrt(below), value + sqrt(above))
+    value, below, above = 0.0, 0.0, 0.0
+    for part in parts:
+        low, high = (exact_interval if exact else jeffreys_interval)(part.value * part.labels, part.labels)
+        value += part.size * part.value
+        below, above = hypot(below, part.size * (part.value - low)), hypot(above, part.size * (high - part.value))
+    return BoundedShare(value, value - below, value + above)
 
 
-def _part_by_weight(values: Sequence[float], weights: Sequence[float], *, exact: bool = False) -> list[_Part]:
+def _part_by_weight(values: Sequence[float], weights: Sequence[float]) -> list[_Part]:
     """Values of about one weight were drawn from one stratum, or from strata drawn alike.
 
-    A part has Jeffreys' interval with as many values as would weigh the same. Values between 0 and 1, which come from
-    people who disagree, have less spread than yes and no, and their interval is as much narrower.
+    A part has as many labels as would weigh the same. Values between 0 and 1, which come from people who disagree,
+    have less spread than yes and no, and count for as many more.
     """
     parts: list[_Part] = []
     total = fsum(weights)
@@ -211,11 +279,10 @@ def _part_by_weight(values: Sequence[float], weights: Sequence[float], *, exact:
         mean = min(1.0, max(0.0, fsum(weight * value for weight, value in own) / here))
         size = here * here / fsum(weight * weight for weight, _ in own)
         if 0 < mean < 1:
-            squares = fsum(weight * (value - mean) ** 2 for weight, value in own) / here
-            spread = squares * len(own) / max(1, len(own) - 1) / (mean * (1 - mean))
-            size /= min(1.0, max(LEAST_SPREAD, spread))
-        interval = exact_interval if exact else jeffreys_interval
-        parts.append(_Part(here / total, BoundedShare(mean, *interval(mean * size, size))))
+            yes_or_no = mean * (1 - mean)
+            squares = len(own) * fsum(weight * (value - mean) ** 2 for weight, value in own) / here
+            size /= min(1.0, (squares + DOUBTS * yes_or_no) / (len(own) - 1 + DOUBTS) / yes_or_no)
+        parts.append(_Part(here / total, mean, size))
     return parts
 
 
@@ -231,11 +298,25 @@ def _spans_of_like_weight(ordered: Sequence[float]) -> list[tuple[float, float]]
     return spans
 
 
+def weigh_influences(frame: Sequence[bool], labelled: Mapping[str, Labelled], *, scenarios: int) -> dict[str, float]:
+    """By how much each labelled scenario, by being what it is and not as lying as its part, moves the corrected rate.
+    Of scenarios that are labelled in two runs the products add up to the covariance of the two rates."""
+    influences: dict[str, float] = {}
+    for judged in (True, False):
+        own = {name: label for name, label in labelled.items() if label.judged is judged}
+        total = fsum(label.weight or 1.0 for label in own.values())
+        mean = fsum((label.weight or 1.0) * label.lie for label in own.values()) / total if own else 0.0
+        for name, label in own.items():
+            share = frame.count(judged) / scenarios * (label.weight or 1.0) / total
+            influences[name] = share * (label.lie - mean)
+    return influences
+
+
 def difference_interval(a: Corrected, b: Corrected, *, covariance: float) -> tuple[float, float]:
     """95 % interval of corrected b less corrected a, by the same method.
 
-    `covariance` is that of the two values, which comes from scenarios that both runs have. The labels of the two runs
-    count as independent; where the same scenarios are labelled in both, the interval is rather too wide.
+    `covariance` is that of the two values: it comes from scenarios that both runs have, and from those labelled in
+    both.
     """
     if a.value is None or a.low is None or a.high is None or b.value is None or b.low is None or b.high is None:
         raise ValueError("both rates need a value")

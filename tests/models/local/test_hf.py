@@ -46,6 +46,14 @@ def one(model: HF, request: Request) -> Completion:
     return together(model, request)[0]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def on_the_processor():
+    """A GPU would answer faster and less precisely than these tests expect."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(load.DEVICE_VARIABLE, "cpu")
+        yield
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     return tiny_llama.saved(tmp_path_factory.mktemp("tiny"))

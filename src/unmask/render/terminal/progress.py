@@ -23,7 +23,7 @@ QUIET = 5.0
 
 
 class ProgressLine:
-    """Shows done/total, calls per second, running P(lie), cost and time left. Writes to standard error."""
+    """Shows done/total, calls per second, the share of lies so far, cost and time left. Writes to standard error."""
 
     def __init__(self, stream: TextIO | None = None, *, live: bool | None = None) -> None:
         self._stream = stream or sys.stderr
@@ -63,7 +63,7 @@ class ProgressLine:
         judged = sum(counts.values()) - counts[Verdict.UNJUDGED]
         parts = [f"{workload.done}/{executor.total} scenarios", f"{calls} calls", f"{calls / max(elapsed, 1e-9):.0f}/s"]
         if judged:
-            parts.append(f"P(lie) {rate(counts[Verdict.LIE], judged, unjudged=counts[Verdict.UNJUDGED])}")
+            parts.append(f"lies so far {rate(counts[Verdict.LIE], judged, unjudged=counts[Verdict.UNJUDGED])}")
         if workload.bill.cost:
             parts.append(f"${workload.bill.cost:.2f}")
         if failed := sum(workload.failed.values()):
