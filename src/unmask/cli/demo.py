@@ -14,6 +14,8 @@ from unmask.cli.options import option
 if TYPE_CHECKING:
     from unmask.runs.run import Run
 
+PLAN = "plan --data core --model openai/gpt-4o --judge openai/gpt-4o"
+
 
 @click.command()
 @option("--model", default="embedded/liar-135m", metavar="NAME", help="A model that needs no key.")
@@ -94,10 +96,7 @@ def _show_envelope(done: Run, *, opens: bool) -> None:
     steps = [
         (f"{program} show {folder} {(lies or [rows[0].id])[0]}", "another of them: every question, answer and reason"),
         (f"{program} demo --recorded", "a real model on all 300 scenarios, recorded: opens in seconds"),
-        (
-            f"{program} demo --model embedded/qwen2.5-coder-1.5b",
-            "the same model here, read by a trained judge (1.1 GB to fetch once, some minutes)",
-        ),
+        (f"{program} {PLAN}", "what your own model would cost; no key is needed"),
     ]
     click.echo(f"  The report of this run: {_write_report(done, opens=opens)}\n")
     click.echo(show_next(steps), nl=False)
@@ -132,9 +131,9 @@ def _show_run(done: Run, *, opens: bool) -> None:
     click.echo(show_headline(score.overall.p_lie, remarks=list_cautions(done.definition, score)))
     program, folder = _program_name(), shlex.quote(str(done.path))
     steps = [
-        (f"{program} score {folder}", "all measures and archetypes"),
         (f"{program} show {folder} {example.id if example else rows[0].id}", "one scenario: every question and answer"),
         (f"{program} sensitivity {folder}", "how much the number depends on the rules"),
+        (f"{program} {PLAN}", "what your own model would cost; no key is needed"),
     ]
     click.echo(f"  The report of this run: {_write_report(done, opens=opens)}\n")
     click.echo(show_next(steps), nl=False)
