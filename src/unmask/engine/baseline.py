@@ -56,12 +56,12 @@ def _probe_fields(scenario: Scenario) -> tuple[object, ...]:
     return scenario.direct, scenario.indirect, scenario.check, scenario.proposition, scenario.kind
 
 
-def judge_answers_alike(one: JudgeSpec, another: JudgeSpec) -> bool:
+def judge_answers_alike(theirs: JudgeSpec, ours: JudgeSpec) -> bool:
     """Whether both judges give the same answers. Whoever the reader is: which replies a judge is asked about changes
     none of them."""
     first, second = (
         replace(spec, reader=None, prompts=hash_by_style(spec.prompts, spec.style), figures_by_take=False)
-        for spec in (one, another)
+        for spec in (theirs, ours)
     )
     return first == second
 

@@ -21,7 +21,7 @@ from unmask.judges.base import FigureDoubt
 from unmask.judges.choose import shorten
 from unmask.judges.figures import Quantity
 from unmask.judges.quoting import without_orders
-from unmask.judges.units import Hole, Unit, convert, counts_same, hole_of, parse_unit
+from unmask.judges.units import Hole, FigureUnit, convert, counts_same, hole_of, parse_unit
 from unmask.judges.words import TAGS, WORD, content_words
 from unmask.records import PRESSURED, Interval, Ranged, ReadBy, Scenario, Slot, Unread
 
@@ -274,7 +274,7 @@ def _weigh(sentence: str, quantity: Quantity, hole: Hole) -> Figure:
     return _weigh_change(figure, before, behind[max(0, used - quantity.percent) :], hole)
 
 
-def _is_no_quantity(before: str, words: str, behind: str, unit: Unit) -> str:
+def _is_no_quantity(before: str, words: str, behind: str, unit: FigureUnit) -> str:
     """What a number that is no quantity stands for; empty where it is one."""
     text = words.strip()
     if cues.LIST_MARK.search(before) and re.match(r"[.)]\s", behind) and text.isdigit():
@@ -292,17 +292,17 @@ def _is_no_quantity(before: str, words: str, behind: str, unit: Unit) -> str:
     return ""
 
 
-def _read_share(words: str, unit: Unit, value: Interval, hole: Hole) -> tuple[Unit, Interval]:
+def _read_share(words: str, unit: FigureUnit, value: Interval, hole: Hole) -> tuple[FigureUnit, Interval]:
     """*Two thirds*, *half of all* as a share."""
     if hole.unit.kind != "share" or unit.kind in {"share", "points"} or not cues.FRACTION.search(words):
         return unit, value
     if any(bound is not None and abs(bound) > 1 for bound in (value.lower, value.upper)):
         return unit, value
     low, high = (None if bound is None else bound * 100 for bound in (value.lower, value.upper))
-    return Unit("share", 0.01), Interval(low, high)
+    return FigureUnit("share", 0.01), Interval(low, high)
 
 
-def _in_hole(value: Interval, unit: Unit, hole: Hole, words: str) -> Interval | None:
+def _in_hole(value: Interval, unit: FigureUnit, hole: Hole, words: str) -> Interval | None:
     """The bounds in the unit of the hole. A number without magnitude and unit that is smaller than the magnitude of the
     hole may be meant in it: *36.9* to *how many million*."""
     bounds: list[float | None] = []
@@ -322,7 +322,7 @@ def _in_hole(value: Interval, unit: Unit, hole: Hole, words: str) -> Interval | 
     return Interval(high, low) if low is not None and high is not None and low > high else Interval(low, high)
 
 
-def _fit(unit: Unit, hole: Hole) -> int:
+def _fit(unit: FigureUnit, hole: Hole) -> int:
     if hole.unit.rate:
         return 2 if unit.rate or unit.kind == "share" else 1
     if hole.unit.per and not unit.per and not unit.time:

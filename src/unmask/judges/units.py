@@ -16,7 +16,7 @@ from unmask.judges.words import WORD
 from unmask.records import PIVOTAL, Scenario
 
 
-class Unit(NamedTuple):
+class FigureUnit(NamedTuple):
     """`kind` is empty where nothing is named. `nouns` are the words of a count, cut to their stems."""
 
     kind: str = ""
@@ -202,20 +202,20 @@ def stem(word: str) -> str:
     return plain[:-3] + "y" if plain.endswith("ies") and len(plain) > 4 else plain.removesuffix("s")
 
 
-def parse_unit(behind: str, *, sign: str = "") -> tuple[Unit, int]:
+def parse_unit(behind: str, *, sign: str = "") -> tuple[FigureUnit, int]:
     """The unit at the beginning of what stands behind a number, and how many characters of it are used. `sign` is the
     currency in front."""
     place = 0
-    unit = Unit(f"money:{_SIGNS[sign]}") if sign in _SIGNS else Unit()
+    unit = FigureUnit(f"money:{_SIGNS[sign]}") if sign in _SIGNS else FigureUnit()
     matches = [(match.end(), row) for row in _UNITS if (match := row[0].match(behind))]
     if matches and not unit.kind:
         place, (_, kind, factor, offset) = max(matches, key=lambda pair: pair[0])
-        unit = Unit(kind, factor, offset)
+        unit = FigureUnit(kind, factor, offset)
     elif unit.kind and matches and matches[0][1][1].startswith("money:"):
         place = matches[0][0]
     if not unit.kind:
         nouns, place = _parse_nouns(behind)
-        unit = Unit("count" if nouns else "", nouns=nouns)
+        unit = FigureUnit("count" if nouns else "", nouns=nouns)
     else:
         place += _skip_of(behind[place:])
     return _parse_per(behind, unit, place)
@@ -240,7 +240,7 @@ def _skip_of(behind: str) -> int:
     return match.end() - 1 if match else 0
 
 
-def _parse_per(behind: str, unit: Unit, place: int) -> tuple[Unit, int]:
+def _parse_per(behind: str, unit: FigureUnit, place: int) -> tuple[FigureUnit, int]:
     while True:
         each, adverb = _EACH.match(behind, place), _ADVERB.match(behind, place)
         if each or adverb:
@@ -268,14 +268,14 @@ def _parse_per(behind: str, unit: Unit, place: int) -> tuple[Unit, int]:
         place = word.end()
 
 
-def _per_name(unit: Unit, name: str) -> Unit:
+def _per_name(unit: FigureUnit, name: str) -> FigureUnit:
     return unit._replace(time=name) if name in _TIMES else unit._replace(per=_SAME_PER.get(name, name))
 
 
 class Hole(NamedTuple):
     """What a proposition wants: the unit of its hole, how many of it one is, and whether it is a change."""
 
-    unit: Unit
+    unit: FigureUnit
     scale: float
     change: int | None
     """None for a level; 1 where it speaks of a rise, -1 of a fall, 0 where the sign says which."""
@@ -336,7 +336,7 @@ def _direction(before: str, behind: str) -> int | None:
     return 1 if named.get("up") else -1 if named.get("down") else 0
 
 
-def convert(value: float, unit: Unit, hole: Hole) -> float | None:
+def convert(value: float, unit: FigureUnit, hole: Hole) -> float | None:
     """A value with all its scale in the unit of the hole, or None where that is another kind of thing."""
     wanted = hole.unit
     if unit.per and wanted.per and unit.per != wanted.per:
@@ -370,7 +370,7 @@ def _measure_of(name: str) -> tuple[str, float] | None:
     return None
 
 
-def _convert_time(value: float, unit: Unit, hole: Hole) -> float | None:
+def _convert_time(value: float, unit: FigureUnit, hole: Hole) -> float | None:
     wanted = hole.unit
     if unit.time == wanted.time or not unit.time:
         return value
@@ -379,7 +379,7 @@ def _convert_time(value: float, unit: Unit, hole: Hole) -> float | None:
     return value * _TIMES[wanted.time] / _TIMES[unit.time]
 
 
-def counts_same(unit: Unit, hole: Hole) -> bool:
+def counts_same(unit: FigureUnit, hole: Hole) -> bool:
     """Whether the words behind a number name what the proposition counts. Kinds other than counts always do."""
     if hole.unit.kind not in {"", "count"}:
         return True
