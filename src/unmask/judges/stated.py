@@ -21,7 +21,7 @@ from unmask.judges.base import FigureDoubt
 from unmask.judges.choose import shorten
 from unmask.judges.figures import Quantity
 from unmask.judges.quoting import without_orders
-from unmask.judges.units import Hole, FigureUnit, convert, counts_same, hole_of, parse_unit
+from unmask.judges.units import FigureUnit, Hole, convert, counts_same, hole_of, parse_unit
 from unmask.judges.words import TAGS, WORD, content_words
 from unmask.records import PRESSURED, Interval, Ranged, ReadBy, Scenario, Slot, Unread
 
