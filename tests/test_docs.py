@@ -202,3 +202,12 @@ def test_models_page_has_every_provider_and_variable():
     variables += [name for row in rows for name in (*row.keys, *row.url_variables)]
     for variable in variables:
         assert f"`{variable}`" in text, variable
+
+
+def test_the_price_in_the_readme_is_what_plan_says():
+    from unmask.engine.estimate import estimate_run, to_json
+
+    rows = to_json(*estimate_run(data="core", model="openai/gpt-4o", judge="openai/gpt-4o", out=None))
+    least, most = (rows[bound]["cost_usd"] for bound in ("least", "most"))
+    assert f"${least:.2f} to ${most:.2f}" in page("README.md")
+    assert f"between {least:.2f} and {most:.2f} dollars" in page("docs/faq.md")

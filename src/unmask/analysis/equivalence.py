@@ -287,7 +287,7 @@ def _refuse_same_readings(a: _OpenReader, b: _OpenReader) -> None:
     advice = f"Name two judges of it: unmask equivalence {a.run.path}@{a.file or 'NAME'} {a.run.path}@{second}"
     if len(judges) < 2:
         advice = f"It has one reading. Make another: unmask judge {a.run.path} --judge PROVIDER/NAME --judge-name NAME"
-    raise UsageError(f"{a.typed} and {b.typed} are the same readings, of {a.run.path} by {a.file}", advice=advice)
+    raise UsageError(f"{a.typed} and {b.typed} are the same readings of {a.run.path}", advice=advice)
 
 
 def _refuse_other_replies(a: _OpenReader, b: _OpenReader) -> None:

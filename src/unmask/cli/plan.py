@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shutil import get_terminal_size
 from typing import Any
 
 import click
@@ -34,8 +35,10 @@ def plan(data: str, model: str, judge: str, out: str | None, as_json: bool, quie
         print_json(rows | {"more_room": msgspec.to_builtins(proposals)})
         return
     click.echo(_format_estimate(rows))
+    columns = get_terminal_size().columns
     for proposal in proposals:
-        click.echo(f"\n{proposal.finding}.\n  Proposed: {proposal.flag}. Reasoning is not part of the estimate above.")
+        click.echo(f"\n{click.wrap_text(proposal.finding + '.', columns)}")
+        click.echo(f"  Proposed: {proposal.flag}. Reasoning is not part of the estimate above.")
 
 
 def _format_estimate(rows: dict[str, Any]) -> str:
