@@ -118,7 +118,8 @@ def run_command_line(arguments: Sequence[str]) -> int:
     except UnmaskError as error:
         return crash.report_expected(error)
     except (KeyboardInterrupt, click.Abort):
-        crash.print_error("interrupted")
+        # Nothing is imported for this line: the signal may have come in the middle of an import, which is broken then.
+        print("unmask: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
         return _discard_output()
