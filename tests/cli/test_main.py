@@ -409,3 +409,16 @@ for entry in COMMANDS.values():
 """
     done = subprocess.run([sys.executable, "-c", body], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_an_interruption_in_the_middle_of_an_import_is_said_without_another_import(monkeypatch, capsys):
+    """What was being imported is broken then."""
+    from unmask.cli import main
+
+    def interrupt(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "unmask.models.keys", None)
+    monkeypatch.setattr(main.cli, "invoke", interrupt)
+    assert main.run_command_line(["doctor"]) == 130
+    assert capsys.readouterr().err == "unmask: interrupted\n"
