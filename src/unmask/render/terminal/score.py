@@ -12,6 +12,7 @@ from unmask.protocol.side_measures import RolePlay, SelfReport
 from unmask.records import Verdict
 from unmask.render.colours import NAMES, VERDICTS
 from unmask.render.terminal.tables import (
+    break_name,
     format_bounds,
     format_money,
     format_p_value,
@@ -174,14 +175,8 @@ def list_cuts(score: Score) -> Iterator[tuple[str, Measures]]:
 
 
 def _break_name(name: str, *, roomy: bool) -> str:
-    """The name of a row, on two lines where it is long: broken at its last space or, without one, at an underscore."""
-    if roomy or len(name) <= NARROW:
-        return name
-    first, _, last = name.rpartition(" ")
-    if first:
-        return f"{first}\n{last}"
-    end = name.rfind("_", 0, NARROW) + 1
-    return f"{name[:end]}\n{name[end:]}" if end else name
+    """The name of a row, on several lines where it is long and the terminal narrow."""
+    return name if roomy else break_name(name, NARROW)
 
 
 def _measure_cells(part: Measures) -> list[str]:
