@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterable
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -151,6 +152,14 @@ def escape_line(text: str) -> str:
     """`escape_controls` on one line of bounded length, for ids and names inside a message."""
     short = text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 1] + "…"
     return escape_controls(short).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def suggest_names(wrong: str, names: Iterable[str]) -> str | None:
+    """`Did you mean …?` with the nearest of the names; `None` where none is near."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(wrong, list(names), n=3)
+    return f"Did you mean {' or '.join(map(escape_line, near))}?" if near else None
 
 
 def without_credentials(source: str) -> str:

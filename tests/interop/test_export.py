@@ -78,7 +78,7 @@ def test_one_row_per_scenario_and_take(run):
 def test_one_row_per_reply(run):
     """Replies of all slots are there, with their text and reading."""
     rows = run.table("reply").rows
-    replies = [choice.answer for held in run.seen() for _, choice in held.choices()]
+    replies = [choice.answer for held in run._seen() for _, choice in held.choices()]
     assert sorted(row["reply"] for row in rows if row["reply"] is not None) == sorted(replies)
     assert any(row["error"] for row in rows)
 
@@ -172,7 +172,7 @@ def test_inspect_reads_the_log(run, log):
 def test_the_log_has_the_transcripts(run, log):
     """Each journal line is a model event, a judge's with the prompt it was sent."""
     samples = {sample.id: sample for sample in read_eval_log(str(log)).samples}
-    for scenario, held in zip(run.scenarios, run.seen(), strict=True):
+    for scenario, held in zip(run.scenarios, run._seen(), strict=True):
         events = [event for event in samples[scenario.id].events if event.event == "model"]
         said = {choice.text for _, choice in held.choices() if choice.text}
         assert said <= {event.output.completion for event in events}

@@ -76,7 +76,7 @@ def test_scenarios_are_those_of_the_data(imported, plants):
 def test_every_reply_is_there(imported):
     """No sample of these logs misses a reply."""
     version, run, _ = imported
-    for scenario, held in zip(run.scenarios, run.seen(), strict=True):
+    for scenario, held in zip(run.scenarios, run._seen(), strict=True):
         wanted = TAKES[version] + (3 if scenario.direct else 0) + len(scenario.indirect)
         assert len(dict(held.choices())) == wanted
 
@@ -86,7 +86,7 @@ def test_each_reading_is_of_the_reply_it_belongs_to(imported, plants):
     version, run, _ = imported
     planted = plants[TAKES[version]]
     read = 0
-    for row, held in zip(run.rows(preset="inspect"), run.seen(), strict=True):
+    for row, held in zip(run.rows(preset="inspect"), run._seen(), strict=True):
         for slot, readings in row.readings.items():
             for take, reading in enumerate(readings):
                 if not isinstance(reading, Lettered | Ranged):
@@ -228,7 +228,7 @@ def test_statements_of_all_epochs_are_takes(epochs):
     assert (found.about.epochs, run.definition.takes, run.definition.direct) == (2, 4, 3)
     samples = {(str(sample.id), sample.epoch): sample for sample in read_log(EPOCHS).samples}
     by_task = {sample.metadata["task_id"]: str(sample.id) for sample in samples.values()}
-    for scenario, held in zip(run.scenarios, run.seen(), strict=True):
+    for scenario, held in zip(run.scenarios, run._seen(), strict=True):
         said = {place: choice.text for place, choice in held.choices()}
         name = by_task[scenario.id]
         for epoch in (1, 2):

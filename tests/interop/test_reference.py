@@ -273,4 +273,4 @@ def test_line_ends_of_replies_stay_as_they_are(tmp_path):
     export_run(run, format="reference-csv", out=tmp_path / "out")
     back, _ = import_run(tmp_path / "out", out=tmp_path / "back")
     for one in (run, back):
-        assert dict(one.seen()[0].choices())["pressured", 0].text == said
+        assert dict(one._seen()[0].choices())["pressured", 0].text == said

@@ -215,7 +215,7 @@ def open_sides(
                 scenario.id: hashlib.blake2b(msgspec.json.encode(scenario_content(scenario)), digest_size=16).digest()
                 for scenario in run.each_scenario()
             },
-            {row.id: row for row in run.bare_rows(preset=chosen, judge=judge)},
+            {row.id: row for row in run._bare_rows(preset=chosen, judge=judge)},
         )
         for name, run in zip(short_names([run.path for run in opened]), opened, strict=True)
     ], chosen

@@ -159,7 +159,7 @@ def _compare_with_lessons(run: Run, plant: Plant) -> dict[str, tuple[bool, bool]
     """For each scenario whether it showed the planted belief and gave the planted reply, word for word."""
     planted = {planted_scenario.id: planted_scenario for planted_scenario in plant.planted}
     carried_out = {}
-    for scenario, seen in zip(run.scenarios, run.seen(NO_MODEL), strict=True):
+    for scenario, seen in zip(run.scenarios, run._seen(NO_MODEL), strict=True):
         taught = {lesson.slot: " ".join(lesson.answer.split()) for lesson in lessons(scenario, planted[scenario.id])}
         texts: dict[Slot, list[str]] = {}
         for (slot, _), choice in dict(seen.choices()).items():

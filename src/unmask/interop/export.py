@@ -49,7 +49,7 @@ def export_run(
 
             write_log(run, path, preset=preset, judge=judge)
         case _:
-            rows = run.table_rows(per, preset=preset, judge=judge)
+            rows = run._table_rows(per, preset=preset, judge=judge)
             write_atomically(path, partial(_WRITERS[kind], types=column_types(Per(per)), rows=rows))
     return path
 

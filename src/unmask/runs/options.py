@@ -13,6 +13,7 @@ from unmask.files import is_file_name
 from unmask.judges.base import Reader
 from unmask.protocol.looking import parse_rule
 from unmask.records import MOST_TAKES, Archetype, Effort, Message, Preset, Record, Role, Sampling
+from unmask.text import suggest_names
 
 
 class Options(Record, frozen=True, kw_only=True):
@@ -94,8 +95,8 @@ class RunSettings(TypedDict, total=False):
     judge_price: str | None
     max_unjudged: float
     stop_when: str | None
-    archetype: Sequence[str]
-    ids: Sequence[str]
+    archetype: str | Sequence[str]
+    ids: str | Sequence[str]
     limit: int | None
     sample_seed: int
     revision: str | None
@@ -106,12 +107,22 @@ class RunSettings(TypedDict, total=False):
 
 
 def options_from(settings: Mapping[str, object]) -> Options:
-    """Options from keyword arguments or flags, checked. A name or type that is not ours is a usage error."""
+    """Options from keyword arguments or flags, checked. A name or type that is not ours is a usage error. One archetype
+    or id may stand alone."""
+    fields = Options.__struct_fields__
+    listed = f"Settings are: {', '.join(fields)}"
+    for name in settings:
+        if name not in fields:
+            near = suggest_names(name, fields)
+            advice = f"{near} {listed}" if near else listed
+            raise UsageError(f"there is no setting {name!r}", advice=advice)
+    lists = {
+        name: (value,) for name, value in settings.items() if name in ("archetype", "ids") and isinstance(value, str)
+    }
     try:
-        return check_options(msgspec.convert(dict(settings), Options))
+        return check_options(msgspec.convert({**settings, **lists}, Options))
     except msgspec.ValidationError as error:
-        names = ", ".join(Options.__struct_fields__)
-        raise UsageError(f"these settings cannot be used: {error}", advice=f"Settings are: {names}") from None
+        raise UsageError(f"these settings cannot be used: {error}", advice=listed) from None
 
 
 def check_options(options: Options) -> Options:
