@@ -109,6 +109,12 @@ def judge(
     return _open_finished(folder)
 
 
+def _open_progress(wanted: bool | None) -> Progress | None:
+    """What shows how far a run is, where nothing was passed that does: a notebook shows it unless it is not wanted."""
+    shown: Progress | None = None if wanted is False else call_renderer("open_progress", wanted)
+    return shown
+
+
 async def _run_alone(workload: Workload, options: Options, progress: Progress | bool | None) -> None:
     """One session with endpoints, a purse and signal handlers of its own. Its models are closed at the end."""
     endpoints = Endpoints(
@@ -122,7 +128,7 @@ async def _run_alone(workload: Workload, options: Options, progress: Progress | 
                 endpoints=endpoints,
                 purse=Purse(options.max_cost),
                 interruption=interruption,
-                progress=progress if callable(progress) else call_renderer("open_progress", progress),
+                progress=progress if callable(progress) else _open_progress(progress),
             )
     finally:
         await endpoints.close()

@@ -24,6 +24,7 @@ from unmask.records import DIRECT, FORMAT_VERSION, PRESSURED, Outcome, Record, R
 from unmask.runs.options import RunSettings, options_from
 from unmask.runs.run import Run
 from unmask.stats.rate import Rate, rate
+from unmask.text import list_names
 
 if TYPE_CHECKING:
     from unmask.engine.session import Progress
@@ -89,10 +90,10 @@ def organism(
     *,
     data: str | Path | Dataset,
     out: str | Path,
-    judges: Sequence[str] = (),
+    judges: str | Sequence[str] = (),
     how: Teaching,
     watch: Callable[[Round], None] | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     **settings: Unpack[RunSettings],
 ) -> Organism:
     """Teach, run, read and compare. The same call again continues; `verbatim` always judges, `judges` do besides.
@@ -110,7 +111,7 @@ def organism(
     last = _teach(base, texts, folder / "adapter", how=how, watch=watch)
     subject = f"{base}+adapter={folder / 'adapter'}"
     done = run(data=dataset, model=subject, judge=NO_MODEL, out=folder / "run", progress=progress, **all_settings)
-    others = [name for name in judges if name != NO_MODEL]
+    others = [name for name in list_names(judges) if name != NO_MODEL]
     for name in others:
         done = read_again(folder / "run", judge=name, progress=progress)
     result = Organism(

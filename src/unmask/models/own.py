@@ -94,8 +94,8 @@ class OwnModel:
         except ModelError:
             raise
         except Exception as error:
-            words = " ".join(str(error).split())[:MOST_WORDS]
-            raise RequestRefusedError(f"{self.name} raised {type(error).__name__}: {words}") from error
+            words = " ".join(f"{type(error).__name__}: {error}".split())[:MOST_WORDS].rstrip(": ")
+            raise RequestRefusedError(f"{self.name} raised {words}") from error
 
 
 def _name_of(own: Any) -> str:

@@ -115,9 +115,9 @@ def _table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, caption: s
 
 
 def open_progress(wanted: bool | None) -> ProgressLine | None:
-    """What shows how far a run is: in a notebook unless it is not wanted, elsewhere only if it is."""
+    """What shows how far a run is: always in a notebook, elsewhere only if it is wanted."""
     if in_notebook():
-        return None if wanted is False else NotebookProgress()
+        return NotebookProgress()
     return ProgressLine() if wanted else None
 
 
@@ -138,6 +138,7 @@ class NotebookProgress(ProgressLine):
     def _write(self, text: str, *, end: bool) -> None:
         output = {"text/plain": text}
         if self._shown is None:
-            self._shown = sys.modules["IPython"].display.display(output, raw=True, display_id=True)
+            display = import_module("IPython.display").display
+            self._shown = display(output, raw=True, display_id=True)
         else:
             self._shown.update(output, raw=True)

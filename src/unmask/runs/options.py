@@ -13,7 +13,7 @@ from unmask.files import is_file_name
 from unmask.judges.base import Reader
 from unmask.protocol.looking import parse_rule
 from unmask.records import MOST_TAKES, Archetype, Effort, Message, Preset, Record, Role, Sampling
-from unmask.text import suggest_names
+from unmask.text import list_names, refuse_unknown
 
 
 class Options(Record, frozen=True, kw_only=True):
@@ -109,20 +109,13 @@ class RunSettings(TypedDict, total=False):
 def options_from(settings: Mapping[str, object]) -> Options:
     """Options from keyword arguments or flags, checked. A name or type that is not ours is a usage error. One archetype
     or id may stand alone."""
-    fields = Options.__struct_fields__
-    listed = f"Settings are: {', '.join(fields)}"
-    for name in settings:
-        if name not in fields:
-            near = suggest_names(name, fields)
-            advice = f"{near} {listed}" if near else listed
-            raise UsageError(f"there is no setting {name!r}", advice=advice)
-    lists = {
-        name: (value,) for name, value in settings.items() if name in ("archetype", "ids") and isinstance(value, str)
-    }
+    refuse_unknown(settings, Options.__struct_fields__)
+    lists = {name: list_names(value) for name in ("archetype", "ids") if isinstance(value := settings.get(name), str)}
     try:
         return check_options(msgspec.convert({**settings, **lists}, Options))
     except msgspec.ValidationError as error:
-        raise UsageError(f"these settings cannot be used: {error}", advice=listed) from None
+        names = ", ".join(Options.__struct_fields__)
+        raise UsageError(f"these settings cannot be used: {error}", advice=f"Settings are: {names}") from None
 
 
 def check_options(options: Options) -> Options:

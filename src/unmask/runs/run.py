@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -331,6 +331,16 @@ def _conclude_by_judges(scenario: Scenario, states: list[ScenarioState], panel: 
         PanelReader(member.file or "", member.settings, state) for member, state in zip(panel, states, strict=True)
     ]
     return conclude_by_panel(scenario, members, settings.rules)
+
+
+AnyRun = Run | str | Path
+Runs = AnyRun | Sequence[AnyRun]
+"""One run or several, opened or by the paths of their folders."""
+
+
+def open_runs(runs: Runs) -> list[Run]:
+    listed = [runs] if isinstance(runs, AnyRun) else runs
+    return [run if isinstance(run, Run) else Run(run) for run in listed]
 
 
 def open_run(path: str | Path) -> Run:
