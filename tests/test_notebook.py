@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import traceback
@@ -200,9 +201,9 @@ def test_a_figure_is_returned_for_display_and_written_where_a_file_is_named(run:
     "make",
     [
         lambda run: unmask.compare(run, run.path.with_name("hostile")),
-        lambda run: unmask.sensitivity(run),
+        unmask.sensitivity,
         lambda run: unmask.gate(run, max_p_lie=0.5),
-        lambda run: unmask.board(run),
+        unmask.board,
         lambda run: unmask.power(gap=0.05),
         lambda run: unmask.plan(data="tiny", model="scripted/liar", judge="scripted/judge"),
     ],
@@ -220,8 +221,7 @@ def test_every_result_of_a_command_has_its_text():
     """A result that is missing from the table could not be printed."""
     modules = {path.stem for path in (ROOT / "src/unmask/render/terminal").glob("*.py")}
     assert {target.split(":")[0].rsplit(".", 1)[1] for target in notebook._TEXTS.values()} <= modules | {"board"}
-    loaded = "agreement board compare equivalence gate scaling sensitivity".split()
-    for name in loaded:
+    for name in ("agreement", "board", "compare", "equivalence", "gate", "scaling", "sensitivity"):
         __import__(f"unmask.analysis.{name}")
     for name in ("mitigation", "organism", "probe"):
         __import__(f"unmask.experiments.{name}")
@@ -267,6 +267,21 @@ def test_the_command_prints_the_advice_once(tmp_path: Path):
     assert done.returncode == 4
     (advice,) = done.stderr.splitlines()[1:]
     assert done.stderr.count(advice) == 1
+
+
+# --- the pages
+
+
+@pytest.mark.parametrize(("page", "blocks"), [("python.md", 3), ("models.md", 1)])
+def test_the_python_of_the_page_runs(page: str, blocks: int, tmp_path: Path):
+    """As one program, in an empty folder. The class of models.md stands for a client that we do not have."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    programs = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)[:blocks]
+    assert len(programs) == blocks
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(programs)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
 
 
 # --- progress
