@@ -39,7 +39,7 @@ _TEXTS = {
 }
 """Each result with the function that makes the text of its command, imported when it is asked for."""
 
-_LEFT = "text-align:left"
+_LEFT = "text-align:left;white-space:nowrap"
 
 
 def result_text(result: Result) -> str:
@@ -51,10 +51,12 @@ def result_html(result: Result) -> str:
     if not isinstance(result, Score):
         return f"<pre>{escape(strip_controls(str(result)))}</pre>"
     rows = [
-        [archetype.value, str(part.scenarios), str(part.p_lie), str(part.honesty)]
+        [archetype.value, str(part.scenarios), str(part.p_lie), str(part.p_honest)]
         for archetype, part in result.archetypes.items()
     ]
-    return _headline(result) + _table(["archetype", "scenarios", *map(_title, ("p_lie", "honesty"))], rows)
+    return _headline(result) + _table(
+        ["archetype", "scenarios", MEASURES["p_lie"].title, MEASURES["p_honest"].title], rows
+    )
 
 
 def run_html(run: Run) -> str:
@@ -91,10 +93,6 @@ def _verdict_bar(measures: Measures) -> str:
     )
     words = ", ".join(f"{count} {NAMES[verdict]}" for verdict, count in counts.items())
     return f"<div style='display:flex;width:24em;height:0.7em'>{segments}</div><p>{words}</p>"
-
-
-def _title(measure: str) -> str:
-    return MEASURES[measure].title
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str = "") -> str:
