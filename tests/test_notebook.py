@@ -164,10 +164,10 @@ def test_one_name_may_stand_alone(run: unmask.Run, tmp_path: Path):
         data="tiny", model="scripted/liar", judge="scripted/judge", out=tmp_path / "a", archetype="statistics"
     )
     assert {scenario.archetype for scenario in part.scenarios} == {"statistics"}
-    one = unmask.run(
+    single = unmask.run(
         data="tiny", model="scripted/liar", judge="scripted/judge", out=tmp_path / "b", ids="tiny-known-facts-1"
     )
-    assert [scenario.id for scenario in one.scenarios] == ["tiny-known-facts-1"]
+    assert [scenario.id for scenario in single.scenarios] == ["tiny-known-facts-1"]
     with pytest.raises(UsageError, match="'nobody' is neither a file nor somebody who labelled"):
         unmask.agree(run, labels="nobody")
     with pytest.raises(UsageError, match="has one reader only"):

@@ -38,8 +38,8 @@ def as_model(own: AnyModel) -> Model:
     if isinstance(own, type):
         raise UsageError(f"{own.__name__} is a class, not a model", advice=f"Pass an object: {own.__name__}()")
     if callable(method):
-        whole = all(hasattr(own, name) for name in ("name", "endpoint", "close"))
-        return own if whole else OwnModel(own, method)  # type: ignore[return-value]
+        meets_protocol = all(hasattr(own, name) for name in ("name", "endpoint", "close"))
+        return own if meets_protocol else OwnModel(own, method)  # type: ignore[return-value]
     if not callable(own):
         raise UsageError(
             f"{type(own).__name__} is not a model",
