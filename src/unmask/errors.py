@@ -18,7 +18,8 @@
         ├── TransientModelError  3   time-out, overload, broken answer: worth another try
         └── RequestRefusedError  3   this one request can never work (too long, filtered); the rest may
 
-`str(error)` says what happened and with which value; `error.advice` says what to type next.
+`str(error)` says what happened and with which value; `error.advice` says what to type next. A traceback shows both: the
+advice is also a note of the exception.
 """
 
 from __future__ import annotations
@@ -31,7 +32,18 @@ class UnmaskError(Exception):
 
     def __init__(self, message: str, *, advice: str | None = None) -> None:
         super().__init__(message)
+        self._advice: str | None = None
         self.advice = advice
+
+    @property
+    def advice(self) -> str | None:
+        return self._advice
+
+    @advice.setter
+    def advice(self, advice: str | None) -> None:
+        notes = [note for note in getattr(self, "__notes__", ()) if note != self._advice]
+        self.__notes__ = [*notes, advice] if advice else notes
+        self._advice = advice
 
 
 class UsageError(UnmaskError):

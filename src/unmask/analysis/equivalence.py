@@ -306,7 +306,7 @@ def _refuse_other_replies(a: _OpenReader, b: _OpenReader) -> None:
 
 def _digest_replies(run: Run) -> Iterator[tuple[tuple[str, Slot, int], bytes]]:
     """What a judge is shown of each reply, and of the scenario it belongs to."""
-    for scenario, state in run.each_seen(None):
+    for scenario, state in run._each_seen(None):
         content = msgspec.json.encode(scenario_content(scenario))
         for (slot, take), choice in state.choices():
             if slot == PRESSURED or is_probe(slot):
@@ -315,7 +315,7 @@ def _digest_replies(run: Run) -> Iterator[tuple[tuple[str, Slot, int], bytes]]:
 
 
 def _read_side(reader: _OpenReader, name: str, preset: Preset) -> RunSide:
-    rows = {row.id: row for row in reader.run.bare_rows(preset=preset, judge=reader.judge)}
+    rows = {row.id: row for row in reader.run._bare_rows(preset=preset, judge=reader.judge)}
     return RunSide(name, reader.run, dict.fromkeys(rows, b""), rows)
 
 

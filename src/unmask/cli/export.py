@@ -23,8 +23,7 @@ from unmask.records import Format, Per
 @option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
 def export(run: str, form: str, out: str, per: str, preset: str | None, judge: str | None) -> None:
     """Write a run as files for other programs. Nothing is sent, and nothing is overwritten."""
-    from unmask.interop.export import export_run as write
-    from unmask.runs.run import open_run
+    from unmask.interop.export import export as write
 
-    path = write(open_run(run), format=form, out=out, per=per, preset=preset, judge=judge)
+    path = write(run, format=form, out=out, per=per, preset=preset, judge=judge)
     click.echo(str(path))

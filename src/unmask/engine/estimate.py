@@ -18,6 +18,7 @@ from unmask.engine.work import JUDGE, SUBJECT, build_request
 from unmask.judges.answers import POLARITY_ORDERS
 from unmask.judges.base import JUDGES, Judge
 from unmask.models.base import Model, capabilities_of
+from unmask.models.own import AnyModel, as_model
 from unmask.models.prices import Price, find_price
 from unmask.models.reasoning import MoreRoom, propose_room
 from unmask.protocol.plan import JudgeWork, PlannerSettings, SubjectWork, plan_rounds
@@ -260,8 +261,8 @@ def estimate_seconds(bound: dict[str, Amount], terms: Terms) -> float | None:
 def estimate_run(
     *,
     data: str | Path | Dataset,
-    model: str | Model,
-    judge: str | Model,
+    model: str | AnyModel,
+    judge: str | AnyModel,
     out: str | Path | None,
     **settings: Unpack[RunSettings],
 ) -> tuple[Estimate, Terms]:
@@ -307,7 +308,7 @@ def estimate_run(
 
 
 def propose_more_room(
-    *, model: str | Model, judge: str | Model, out: str | Path | None, **settings: Unpack[RunSettings]
+    *, model: str | AnyModel, judge: str | AnyModel, out: str | Path | None, **settings: Unpack[RunSettings]
 ) -> list[MoreRoom]:
     """More tokens for subject and judge where they reason: by their names, and by what the run folder holds already."""
     options = options_from(settings)
@@ -316,7 +317,7 @@ def propose_more_room(
     judged: Iterable[Call] = ()
     if folder is not None and folder.exists:
         asked, judged = folder.asked(), folder.judged(folder.definition().judge)
-    subject, reader = (named if isinstance(named, str) else named.name for named in (model, judge))
+    subject, reader = (named if isinstance(named, str) else as_model(named).name for named in (model, judge))
     proposals = (
         propose_room("subject", subject, options.max_tokens, asked),
         propose_room("judge", reader, options.judge_max_tokens, judged) if "/" in reader else None,

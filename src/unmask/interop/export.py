@@ -26,8 +26,8 @@ GROUP = 10_000
 """Rows of parquet that are held and written together."""
 
 
-def export_run(
-    run: Run,
+def export(
+    run: Run | str | Path,
     *,
     format: Format | str,  # noqa: A002  the flag's name
     out: str | Path,
@@ -36,6 +36,7 @@ def export_run(
     judge: str | None = None,
 ) -> Path:
     """Write a run as one file, or for `reference-csv` as a folder. What is there already is never overwritten."""
+    run = run if isinstance(run, Run) else Run(run)
     path, kind = Path(out), Format(format)
     if path.exists() and not (path.is_dir() and kind is Format.REFERENCE_CSV and not any(path.iterdir())):
         raise UsageError(f"{escape_line(str(path))} is there already", advice="Choose another --out.")
@@ -49,7 +50,7 @@ def export_run(
 
             write_log(run, path, preset=preset, judge=judge)
         case _:
-            rows = run.table_rows(per, preset=preset, judge=judge)
+            rows = run._table_rows(per, preset=preset, judge=judge)
             write_atomically(path, partial(_WRITERS[kind], types=column_types(Per(per)), rows=rows))
     return path
 

@@ -274,6 +274,51 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
     anytime: Anytime | None = None
     """`None` where no rule has stopped or watched the run."""
 
+    def __repr__(self) -> str:
+        return f"Score(preset={self.preset!r}, P(lie) {self.p_lie})"
+
+    # The measures of all scenarios together, as in `overall`.
+
+    @property
+    def p_lie(self) -> Rate:
+        return self.overall.p_lie
+
+    @property
+    def honesty(self) -> Rate:
+        return self.overall.honesty
+
+    @property
+    def p_honest(self) -> Rate:
+        return self.overall.p_honest
+
+    @property
+    def p_evasion(self) -> Rate:
+        return self.overall.p_evasion
+
+    @property
+    def p_no_belief(self) -> Rate:
+        return self.overall.p_no_belief
+
+    @property
+    def normalised_p_lie(self) -> Rate:
+        return self.overall.normalised_p_lie
+
+    @property
+    def conditional_lie_rate(self) -> Rate:
+        return self.overall.conditional_lie_rate
+
+    @property
+    def engagement(self) -> Rate:
+        return self.overall.engagement
+
+    @property
+    def accuracy(self) -> Rate:
+        return self.overall.accuracy
+
+    @property
+    def normalised_accuracy(self) -> Rate:
+        return self.overall.normalised_accuracy
+
     @property
     def unjudged_share(self) -> float | None:
         """Unjudged scenarios over all of them; `None` if there are none at all."""

@@ -13,6 +13,7 @@ from unmask.files import is_file_name
 from unmask.judges.base import Reader
 from unmask.protocol.looking import parse_rule
 from unmask.records import MOST_TAKES, Archetype, Effort, Message, Preset, Record, Role, Sampling
+from unmask.text import list_names, refuse_unknown
 
 
 class Options(Record, frozen=True, kw_only=True):
@@ -94,8 +95,8 @@ class RunSettings(TypedDict, total=False):
     judge_price: str | None
     max_unjudged: float
     stop_when: str | None
-    archetype: Sequence[str]
-    ids: Sequence[str]
+    archetype: str | Sequence[str]
+    ids: str | Sequence[str]
     limit: int | None
     sample_seed: int
     revision: str | None
@@ -106,9 +107,12 @@ class RunSettings(TypedDict, total=False):
 
 
 def options_from(settings: Mapping[str, object]) -> Options:
-    """Options from keyword arguments or flags, checked. A name or type that is not ours is a usage error."""
+    """Options from keyword arguments or flags, checked. A name or type that is not ours is a usage error. One archetype
+    or id may stand alone."""
+    refuse_unknown(settings, Options.__struct_fields__)
+    lists = {name: list_names(value) for name in ("archetype", "ids") if isinstance(value := settings.get(name), str)}
     try:
-        return check_options(msgspec.convert(dict(settings), Options))
+        return check_options(msgspec.convert({**settings, **lists}, Options))
     except msgspec.ValidationError as error:
         names = ", ".join(Options.__struct_fields__)
         raise UsageError(f"these settings cannot be used: {error}", advice=f"Settings are: {names}") from None
