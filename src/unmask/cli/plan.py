@@ -15,7 +15,9 @@ PRICE_FLAGS = {"subject": "--price", "judge": "--judge-price"}
 
 @click.command()
 @settings.subject
-@option("--judge", required=True, metavar="NAME", help="The judge, as provider/name, or `verbatim`.")
+@option(
+    "--judge", metavar="NAME", help="The judge, as provider/name, or `verbatim`; the one `run` proposes unless given."
+)
 @option("--out", metavar="DIR", help="A run folder that may exist: only what is still missing is counted.")
 @option("--preset", type=settings.PRESETS, default="paper", help="The rules that make verdicts of readings.")
 @settings.reading
@@ -23,25 +25,42 @@ PRICE_FLAGS = {"subject": "--price", "judge": "--judge-price"}
 @settings.limits
 @settings.ending
 @json_flag
-def plan(data: str, model: str, judge: str, out: str | None, as_json: bool, quiet: bool, **options: Any) -> None:
-    """Say what a run will cost, in calls, tokens, money and time, before anything is sent. No key is needed."""
+def plan(
+    subject: str | None,
+    data: str,
+    model: str | None,
+    judge: str | None,
+    out: str | None,
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
+) -> None:
+    """Say what a run will cost, in calls, tokens, money and time, before anything is sent. No key is needed.
+
+    `plan MODEL` counts what `run MODEL` would send: where runs/NAME holds that run, only what is still missing.
+    """
     import msgspec
 
+    from unmask.cli.defaults import default_folder, find_judge, name_subject, propose_judge, say_defaults
     from unmask.engine.estimate import estimate_run, propose_more_room, to_json
 
-    rows = to_json(*estimate_run(data=data, model=model, judge=judge, out=out, **options))
-    proposals = propose_more_room(model=model, judge=judge, out=out, **options)
+    name = name_subject(subject, model)
+    folder = out or (default_folder(name) if subject else None)
+    say_defaults(data=data, folder=None if out else folder)
+    judge = judge or find_judge(folder) or propose_judge(name)
+    rows = to_json(*estimate_run(data=data, model=name, judge=judge, out=folder, **options))
+    proposals = propose_more_room(model=name, judge=judge, out=folder, **options)
     if as_json:
         print_json(rows | {"more_room": msgspec.to_builtins(proposals)})
         return
-    click.echo(_format_estimate(rows))
+    click.echo(format_estimate(rows))
     columns = get_terminal_size().columns
     for proposal in proposals:
         click.echo(f"\n{click.wrap_text(proposal.finding + '.', columns)}")
         click.echo(f"  Proposed: {proposal.flag}. Reasoning is not part of the estimate above.")
 
 
-def _format_estimate(rows: dict[str, Any]) -> str:
+def format_estimate(rows: dict[str, Any]) -> str:
     """Two columns: a subject without beliefs, and one that believes everything."""
     bounds = rows["least"], rows["most"]
     lines = [
@@ -53,8 +72,8 @@ def _format_estimate(rows: dict[str, Any]) -> str:
         for field in ("calls", "input", "output"):
             label = f"{role} {field}" + ("" if field == "calls" else " tokens")
             lines.append(_format_row(label, [f"{bound[role][field]:,}" for bound in bounds]))
-        lines.append(_format_row(f"{role} cost", [_format_money(bound[role]["cost_usd"]) for bound in bounds]))
-    lines.append(_format_row("cost", [_format_money(bound["cost_usd"]) for bound in bounds]))
+        lines.append(_format_row(f"{role} cost", [format_money(bound[role]["cost_usd"]) for bound in bounds]))
+    lines.append(_format_row("cost", [format_money(bound["cost_usd"]) for bound in bounds]))
     lines.append(_format_row("time", [_format_time(bound["seconds"]) for bound in bounds]))
     lines += [
         "",
@@ -78,7 +97,7 @@ def _format_row(label: str, values: list[str]) -> str:
     return f"{label:<22}" + "".join(f"{value:>14}" for value in values)
 
 
-def _format_money(cost: float | None) -> str:
+def format_money(cost: float | None) -> str:
     return "unknown" if cost is None else f"${cost:,.2f}"
 
 

@@ -103,7 +103,11 @@ def judge(
 async def _run_alone(workload: Workload, options: Options, progress: Progress | None) -> None:
     """One session with endpoints, a purse and signal handlers of its own. Its models are closed at the end."""
     endpoints = Endpoints(
-        Limits(max_connections=options.max_connections, requests_per_minute=options.requests_per_minute)
+        Limits(
+            max_connections=options.max_connections,
+            requests_per_minute=options.requests_per_minute,
+            wait_for_server=options.wait_for_server,
+        )
     )
     interruption = Interruption()
     try:
