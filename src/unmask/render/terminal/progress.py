@@ -91,7 +91,7 @@ class ProgressLine:
         parts = {
             "done": f"{workload.done}/{executor.total} scenarios",
             "calls": f"{calls} calls",
-            "pace": _format_pace(calls / max(elapsed, 1e-9)),
+            "pace": _format_pace(calls / max(elapsed, 1e-9)) if calls else "",
             "lies": f"lies so far {lies}" if lies is not None else "",
             "cost": f"${workload.bill.cost:.2f}" if workload.bill.cost else "",
             "failed": f"{failed} failed" if failed else "",
