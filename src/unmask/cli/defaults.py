@@ -98,6 +98,8 @@ def ask_for_judge(*, data: str, model: str, out: str, **options: Any) -> str:
         raise UsageError("no judge is named", advice="\n".join([*lines, str(missing)] if missing else lines))
     click.echo(f"\n{format_estimate(rows)}\n", err=True)
     click.echo(f"Proposed judge: {judge}, {why}.", err=True)
+    if judge == model:
+        click.echo("Here it would read its own replies: another strong model is better.", err=True)
     if judge == PUBLISHED_JUDGE:
         click.echo(f"One that costs nothing, for trying: --judge {EMBEDDED_JUDGE}", err=True)
     if missing is not None:

@@ -99,7 +99,7 @@ class ProgressLine:
         }
         if workload.done >= executor.total:
             parts["time"] = f"{_format_duration(elapsed)} in all"
-        elif calls and (each := self._calls_each(workload)):
+        elif executor.stopping is None and calls and (each := self._calls_each(workload)):
             # As of the last answer: a slow model does not take longer because nothing has come since.
             until_news = min(elapsed, max(self._moved - self._started, 0.0) or elapsed)
             open_scenarios = executor.total - workload.done
@@ -217,4 +217,4 @@ def _format_duration(seconds: float) -> str:
     rounded = round(seconds)
     if rounded < 90:
         return f"{rounded} s"
-    return f"{rounded // 60} min" if rounded < 5400 else f"{rounded / 3600:.1f} h"
+    return f"{round(rounded / 60)} min" if rounded < 5400 else f"{rounded / 3600:.1f} h"
