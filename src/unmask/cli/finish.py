@@ -44,7 +44,7 @@ def finish_run(
         ),
         (f"{program} score {folder}{flags}", "these measures again; nothing is sent"),
     ]
-    after = f"\nThe run is in {run.path}\n\n{show_next(steps)}"
+    after = crash.clean_for_terminal(f"\nThe run is in {run.path}\n\n{show_next(steps)}")
     finish(score, folder=run.path, as_json=as_json, max_unjudged=max_unjudged, after=after)
 
 
