@@ -127,7 +127,9 @@ class FatalModelError(ModelError):
 class TransientModelError(ModelError):
     """Worth another try. `throttled` asks for fewer requests at a time, `retry_after` for a pause in seconds.
 
-    `unreachable` marks a connection that was refused or a host that was not found: fatal at first contact.
+    `unreachable` marks a connection that was refused or a host that was not found: fatal at first contact. `starting`
+    marks what a server gives that is not up yet: a refused connection, a 503. `web_page` marks HTML in place of an
+    answer.
     """
 
     exit_code = 3
@@ -139,12 +141,16 @@ class TransientModelError(ModelError):
         retry_after: float | None = None,
         throttled: bool = False,
         unreachable: bool = False,
+        starting: bool = False,
+        web_page: bool = False,
         advice: str | None = None,
     ) -> None:
         super().__init__(message, advice=advice)
         self.retry_after = retry_after
         self.throttled = throttled
         self.unreachable = unreachable
+        self.starting = starting
+        self.web_page = web_page
 
 
 class RequestRefusedError(ModelError):

@@ -12,7 +12,9 @@ from unmask.cli.options import json_flag, option, print_json
 
 @click.command()
 @settings.subject
-@option("--judge", required=True, metavar="NAME", help="The judge, as provider/name, or `verbatim`.")
+@option(
+    "--judge", metavar="NAME", help="The judge, as provider/name, or `verbatim`; the one `run` proposes unless given."
+)
 @option("--out", metavar="DIR", help="A run folder that may exist: only what is still missing is counted.")
 @option("--preset", type=settings.PRESETS, default="paper", help="The rules that make verdicts of readings.")
 @settings.reading
@@ -20,12 +22,29 @@ from unmask.cli.options import json_flag, option, print_json
 @settings.limits
 @settings.ending
 @json_flag
-def plan(data: str, model: str, judge: str, out: str | None, as_json: bool, quiet: bool, **options: Any) -> None:
-    """Say what a run will cost, in calls, tokens, money and time, before anything is sent. No key is needed."""
+def plan(
+    subject: str | None,
+    data: str,
+    model: str | None,
+    judge: str | None,
+    out: str | None,
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
+) -> None:
+    """Say what a run will cost, in calls, tokens, money and time, before anything is sent. No key is needed.
+
+    `plan MODEL` counts what `run MODEL` would send: where runs/NAME holds that run, only what is still missing.
+    """
+    from unmask.cli.defaults import default_folder, find_judge, name_subject, propose_judge, say_defaults
     from unmask.engine.forecast import plan as plan_run
     from unmask.render.terminal.plan import render
 
-    planned = plan_run(data=data, model=model, judge=judge, out=out, **options)
+    name = name_subject(subject, model)
+    folder = out or (default_folder(name) if subject else None)
+    say_defaults(data=data, folder=None if out else folder)
+    judge = judge or find_judge(folder) or propose_judge(name)
+    planned = plan_run(data=data, model=name, judge=judge, out=folder, **options)
     if as_json:
         print_json(planned.to_json())
     else:

@@ -48,7 +48,7 @@ def score(
 
             corrected = corrected_p_lie(opened, labels, preset=preset, judge=judge)
             result = msgspec.structs.replace(result, corrected=corrected)
-        finish(result, as_json=as_json, max_unjudged=max_unjudged)
+        finish(result, folder=opened.path, as_json=as_json, max_unjudged=max_unjudged)
         return
 
     for row in opened.rows(preset=preset, judge=judge):

@@ -14,7 +14,7 @@ from unmask.engine.baseline import Baseline, check_baseline
 from unmask.engine.define import define_run, judge_spec
 from unmask.engine.polarity import PolarityStore
 from unmask.engine.run import load_data, open_judge, open_subject
-from unmask.engine.work import JUDGE, SUBJECT, build_request
+from unmask.engine.work import JUDGE, SUBJECT, Workload, build_request
 from unmask.judges.answers import POLARITY_ORDERS
 from unmask.judges.base import JUDGES, Judge
 from unmask.models.base import Model, capabilities_of
@@ -58,6 +58,8 @@ STEPS = 2
 """How often a scenario waits for the subject, and then for the judge: what it believes, what it says."""
 ENOUGH_ANSWERS = 20
 """So many answers in a run folder say better how fast a model is."""
+LOOKED_AT = 12
+"""Scenarios of a workload that say how many calls one takes."""
 
 
 class Amount(Record, frozen=True, omit_defaults=False):
@@ -123,6 +125,17 @@ def estimate_scenarios(
             for role, amount in amounts.items():
                 total[role] = total[role].plus(amount)
     return Estimate(scenarios=count, least=bounds[False], most=bounds[True])
+
+
+def expect_calls(workload: Workload) -> float:
+    """Calls that a scenario of a workload takes on average, from a few of them: the middle between no beliefs and all.
+    0 where nobody is asked."""
+    sample = workload.scenarios[:: -(-len(workload.scenarios) // LOOKED_AT) or 1]
+    subject = workload.models.get(SUBJECT)
+    size = capabilities_of(subject).max_n if subject is not None and workload.one_call else 1
+    bounds = estimate_scenarios(((scenario, ScenarioState()) for scenario in sample), workload.settings, size=size)
+    calls = [amount.calls for bound in (bounds.least, bounds.most) for amount in bound.values()]
+    return sum(calls) / 2 / len(sample) if sample else 0.0
 
 
 def _copy_state(state: ScenarioState) -> ScenarioState:

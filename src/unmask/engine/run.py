@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
@@ -35,6 +37,9 @@ from unmask.runs.options import Options, RunSettings, options_from
 
 if TYPE_CHECKING:
     from unmask.runs.run import Run
+
+IMPATIENCE = 0.5
+"""Seconds that closing a model may take after the second Ctrl-C."""
 
 
 def run(
@@ -118,7 +123,11 @@ def _open_progress(wanted: bool | None) -> Progress | None:
 async def _run_alone(workload: Workload, options: Options, progress: Progress | bool | None) -> None:
     """One session with endpoints, a purse and signal handlers of its own. Its models are closed at the end."""
     endpoints = Endpoints(
-        Limits(max_connections=options.max_connections, requests_per_minute=options.requests_per_minute)
+        Limits(
+            max_connections=options.max_connections,
+            requests_per_minute=options.requests_per_minute,
+            wait_for_server=options.wait_for_server,
+        )
     )
     interruption = Interruption()
     try:
@@ -133,7 +142,11 @@ async def _run_alone(workload: Workload, options: Options, progress: Progress | 
     finally:
         await endpoints.close()
         for model in {id(model): model for model in workload.models.values()}.values():
-            await model.close()
+            if interruption.requests < 2:
+                await model.close()
+            else:  # a model that is at work in this process is not waited for
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(model.close(), IMPATIENCE)
 
 
 def _open_finished(folder: Folder) -> Run:

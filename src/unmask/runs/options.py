@@ -41,6 +41,7 @@ class Options(Record, frozen=True, kw_only=True):
     max_connections: int = 50
     requests_per_minute: int | None = None
     timeout: float = 1800.0
+    wait_for_server: float = 0.0
     max_cost: float | None = None
     price: str | None = None
     judge_price: str | None = None
@@ -90,6 +91,7 @@ class RunSettings(TypedDict, total=False):
     max_connections: int
     requests_per_minute: int | None
     timeout: float
+    wait_for_server: float
     max_cost: float | None
     price: str | None
     judge_price: str | None
@@ -137,6 +139,7 @@ def check_options(options: Options) -> Options:
         ("judge_temperature", 0, 2),
         ("top_p", 0, 1),
         ("max_unjudged", 0, 1),
+        ("wait_for_server", 0, 86_400),
     ):
         value = getattr(options, field)
         if value is not None and not low <= value <= high:

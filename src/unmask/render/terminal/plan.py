@@ -23,8 +23,8 @@ def render(plan: RunPlan, *, width: int | None = None) -> str:
         lines.append(_format_row(f"{role} calls", [f"{part.calls:,}" for part in parts]))
         lines.append(_format_row(f"{role} input tokens", [f"{part.input:,}" for part in parts]))
         lines.append(_format_row(f"{role} output tokens", [f"{part.output:,}" for part in parts]))
-        lines.append(_format_row(f"{role} cost", [_format_money(part.cost_usd) for part in parts]))
-    lines.append(_format_row("cost", [_format_money(bound.cost_usd) for bound in bounds]))
+        lines.append(_format_row(f"{role} cost", [format_cost(part.cost_usd) for part in parts]))
+    lines.append(_format_row("cost", [format_cost(bound.cost_usd) for bound in bounds]))
     lines.append(_format_row("time", [_format_time(bound.seconds) for bound in bounds]))
     lines += [
         "",
@@ -52,7 +52,7 @@ def _format_row(label: str, values: list[str]) -> str:
     return f"{label:<22}" + "".join(f"{value:>14}" for value in values)
 
 
-def _format_money(cost: float | None) -> str:
+def format_cost(cost: float | None) -> str:
     return "unknown" if cost is None else f"${cost:,.2f}"
 
 
