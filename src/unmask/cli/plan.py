@@ -55,12 +55,18 @@ def _format_estimate(rows: dict[str, Any]) -> str:
             lines.append(_format_row(label, [f"{bound[role][field]:,}" for bound in bounds]))
         lines.append(_format_row(f"{role} cost", [_format_money(bound[role]["cost_usd"]) for bound in bounds]))
     lines.append(_format_row("cost", [_format_money(bound["cost_usd"]) for bound in bounds]))
+    if "keep_presets" in rows:
+        kept = [rows["keep_presets"][name] for name in ("least", "most")]
+        lines.append(_format_row("kept presets calls", [f"{bound['calls']:,}" for bound in kept]))
+        lines.append(_format_row("kept presets cost", [_format_money(bound["cost_usd"]) for bound in kept]))
     lines.append(_format_row("time", [_format_time(bound["seconds"]) for bound in bounds]))
     lines += [
         "",
         "At least: a subject without beliefs. At most: one that believes everything.",
         "Tokens are estimates.",
     ]
+    if "keep_presets" in rows:
+        lines.append("Kept presets: what --keep-presets adds. The rows above have it in them.")
     unpriced = [flag for role, flag in PRICE_FLAGS.items() if rows["most"][role]["cost_usd"] is None]
     if unpriced:
         lines.append(f"A price that is not known can be given with {' and '.join(unpriced)}.")
