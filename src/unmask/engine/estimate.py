@@ -20,8 +20,10 @@ from unmask.judges.base import JUDGES, Judge
 from unmask.models.base import Model, capabilities_of
 from unmask.models.prices import Price, find_price
 from unmask.models.reasoning import MoreRoom, propose_room
+from unmask.protocol.panel import PANEL
 from unmask.protocol.plan import JudgeWork, PlannerSettings, SubjectWork, plan_rounds
 from unmask.protocol.readings import side_of_yes
+from unmask.protocol.score import Score
 from unmask.protocol.state import ScenarioState
 from unmask.records import (
     DIRECT,
@@ -34,6 +36,7 @@ from unmask.records import (
     Kind,
     Letter,
     Method,
+    Preset,
     Record,
     Request,
     Scenario,
@@ -43,6 +46,7 @@ from unmask.runs.commands import run_command
 from unmask.runs.definition import Definition, check_same_run
 from unmask.runs.folder import Folder
 from unmask.runs.options import DeveloperPrompt, RunSettings, options_from
+from unmask.runs.run import Run
 
 CHARACTERS_PER_TOKEN = 4.0
 """A usual ratio for English; an estimate, not a bill."""
@@ -243,7 +247,9 @@ def price_bound(bound: dict[str, Amount], prices: dict[str, Price | None]) -> di
     costs = {role: amount.cost(prices.get(role)) if amount.calls else 0.0 for role, amount in bound.items()}
     priced = [cost for cost in costs.values() if cost is not None]
     return {
-        **{role: msgspec.to_builtins(amount) | {"cost_usd": _round_cost(costs[role])} for role, amount in bound.items()},
+        **{
+            role: msgspec.to_builtins(amount) | {"cost_usd": _round_cost(costs[role])} for role, amount in bound.items()
+        },
         "calls": sum(amount.calls for amount in bound.values()),
         "cost_usd": _round_cost(sum(priced)) if len(priced) == len(costs) else None,
     }
@@ -322,6 +328,32 @@ def estimate_run(
         requests_per_minute=options.requests_per_minute,
     )
     return result, terms
+
+
+def price_missing(run: Run, score: Score, *, judge: str | None = None) -> Score:
+    """The score with what completes its undecided scenarios, in calls and money: an upper bound, as if no two takes
+    shared a request. Of a panel it is the first judge that lacks something, as in the command."""
+    if score.missing is None:
+        return score
+    definition, undecided = run.definition, frozenset(score.undecided)
+    judge_files = (run.judge_file(judge) or "").removeprefix(PANEL).split(",")
+    for file in judge_files:
+        settings = definition.settings(file, preset=Preset(score.preset))
+        settings = msgspec.structs.replace(settings, ask=score.missing.subject > 0)
+        states = ((scenario, state) for scenario, state in run.each_seen(file) if scenario.id in undecided)
+        most = estimate_scenarios(states, settings, prompt=definition.developer_prompt).most
+        calls = sum(amount.calls for amount in most.values())
+        if calls:
+            subject, spec = definition.subject, definition.judges.get(file)
+            prices = {
+                SUBJECT: find_price(subject.model, endpoint=subject.endpoint),
+                JUDGE: None if spec is None else find_price(spec.model, endpoint=spec.endpoint or ""),
+            }
+            cost = price_bound(most, prices)["cost_usd"]
+            return msgspec.structs.replace(
+                score, missing=msgspec.structs.replace(score.missing, calls=calls, cost_usd=cost)
+            )
+    return score
 
 
 def propose_more_room(
