@@ -513,8 +513,11 @@ def explain_unjudged(score: Score) -> str:
     read. Empty where all are judged."""
     reasons = dict(score.unjudged_reasons)
     pending, failed = reasons.pop("pending", 0), reasons.pop("failed", 0)
-    waiting = [str(score.missing)] if score.missing is not None else []
-    if pending and score.missing is None:
+    waiting = []
+    if score.missing is not None:
+        waiting.append(str(score.missing))
+        pending -= score.missing.judge + score.missing.subject
+    if pending > 0:
         waiting.append(f"{pending} not asked or not read yet")
     if failed:
         waiting.append(f"{failed} failed, which running again asks once more")
