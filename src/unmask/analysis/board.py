@@ -273,7 +273,7 @@ def _why_unranked(measures: Measures, rows: Sequence[Outcome], warnings: Sequenc
     if not measures.p_lie.total:
         return "nothing was judged"
     if undecided := sum(row.undecided for row in rows):
-        return f"incomplete: {undecided} scenarios undecided"
+        return f"incomplete: {undecided} scenarios not finished"
     unjudged = measures.counts[Verdict.UNJUDGED]
     if unjudged > MOST_UNJUDGED * measures.scenarios:
         return f"{unjudged} of {measures.scenarios} scenarios unjudged"

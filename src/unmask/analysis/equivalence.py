@@ -282,9 +282,9 @@ def _open_reader(named: Run | str | Path) -> _OpenReader:
 def _refuse_same_readings(a: _OpenReader, b: _OpenReader) -> None:
     if a.run.path.resolve() != b.run.path.resolve() or a.file != b.file:
         return
-    judges = sorted(a.run.definition.judges)
-    second = next((name for name in judges if name != a.file), "NAME")
-    advice = f"Name two judges of it: unmask equivalence {a.run.path}@{a.file or 'NAME'} {a.run.path}@{second}"
+    judges, typed = sorted(a.run.definition.judges), a.run.definition.typed_judge
+    second = next((typed(name) for name in judges if name != a.file), "NAME")
+    advice = f"Name two judges of it: unmask equivalence {a.run.path}@{typed(a.file or 'NAME')} {a.run.path}@{second}"
     if len(judges) < 2:
         advice = f"It has one reading. Make another: unmask judge {a.run.path} --judge PROVIDER/NAME --judge-name NAME"
     raise UsageError(f"{a.typed} and {b.typed} are the same readings of {a.run.path}", advice=advice)

@@ -194,7 +194,7 @@ def _check_completeness(name: str, score: Score, limits: GateLimits) -> Iterator
     yield GateCheck(
         name=f"{name} is complete",
         passed=not undecided and share is not None,
-        message=f"{undecided} scenarios are undecided{advice}" if share is not None else "there is nothing to score",
+        message=f"{undecided} scenarios are not finished{advice}" if share is not None else "there is nothing to score",
     )
     yield GateCheck(
         name=f"{name} is judged",

@@ -23,7 +23,11 @@ from unmask.records import Format, Per
 @option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
 def export(run: str, form: str, out: str, per: str, preset: str | None, judge: str | None) -> None:
     """Write a run as files for other programs. Nothing is sent, and nothing is overwritten."""
+    from unmask.cli.finish import name_other_judges
     from unmask.interop.export import export as write
+    from unmask.runs.run import open_run
 
-    path = write(run, format=form, out=out, per=per, preset=preset, judge=judge)
+    opened = open_run(run)
+    path = write(opened, format=form, out=out, per=per, preset=preset, judge=judge)
     click.echo(str(path))
+    name_other_judges([opened], judge)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -14,10 +14,15 @@ from unmask.cli import crash
 from unmask.cli.options import in_colour, print_json
 
 if TYPE_CHECKING:
+    from unmask.analysis.equivalence import ReplyReader
+    from unmask.analysis.gate import Gate
+    from unmask.analysis.sensitivity import Sensitivity
     from unmask.protocol.score import Score
     from unmask.protocol.state import ScenarioState
     from unmask.records import Outcome, Scenario
     from unmask.runs.run import Run
+
+T = TypeVar("T", bound="Gate | ReplyReader | Sensitivity")
 
 
 def finish_run(
@@ -90,11 +95,10 @@ def _explain_exit(score: Score, folder: Path, max_unjudged: float) -> None:
     if score.no_longer_read is not None:
         return
     if score.undecided:
-        click.echo(
-            f"unmask: {len(score.undecided)} scenarios are undecided: not everything was asked and read", err=True
-        )
+        count = len(score.undecided)
+        click.echo(f"unmask: {count} scenario{' is' if count == 1 else 's are'} not finished", err=True)
         if score.complete_with:
-            click.echo(f"  Complete them with: {crash.clean_for_terminal(score.complete_with)}", err=True)
+            click.echo(f"  Finish with: {crash.clean_for_terminal(score.complete_with)}", err=True)
     elif share is None:
         click.echo("unmask: there is nothing to score", err=True)
     elif share > max_unjudged:
@@ -113,13 +117,37 @@ def _advise_on_unjudged(score: Score, folder: Path) -> Iterator[str]:
     style = score.run.get("judges", {}).get(judge, {}).get("style")
     another = f"{shlex.join(['unmask', 'judge', str(folder), '--judge'])} PROVIDER/NAME"
     replies = score.guards.get("empty")
-    if UnreadReason.FAILED in reasons:
+    if score.other_judges is not None and score.other_judges.command is not None:
+        yield f"Another judge has read them: {score.other_judges.command}"
+    elif UnreadReason.FAILED in reasons:
         yield "`unmask run` with the same settings tries what failed again"
     elif style == Style.VERBATIM and replies is not None:
         yield f"{judge} read {score.spent.read_by_rule} of {replies.total} replies; read them with a model: {another}"
     elif reasons.keys() & {UnreadReason.UNREADABLE, UnreadReason.UNSURE, UnreadReason.TIE}:
         yield f"{judge} could not read them and will not; read them with another judge: {another}"
     yield f"`{shlex.join(['unmask', 'show', str(folder)])} ID` shows why one of them is unjudged"
+
+
+def name_other_judges(runs: Iterable[Run | str], judge: str | None) -> None:
+    """One line for each run that somebody else has read as well, where no judge was asked for."""
+    from unmask.runs.run import open_run
+
+    for run in runs if judge is None else ():
+        opened = open_run(run) if isinstance(run, str) else run
+        others = opened.other_judges()
+        if others is not None:
+            click.echo(crash.clean_for_terminal(f"{opened.path}: {others}"), err=True)
+
+
+def with_typed_judge(result: T, run: str) -> T:
+    """A result with its judge as somebody would type it, for a screen. JSON has the name of the file."""
+    from msgspec.structs import replace
+
+    from unmask.runs.run import open_run
+
+    if result.judge is None:
+        return result
+    return replace(result, judge=open_run(run).definition.typed_judge(result.judge))
 
 
 def encode_json(value: object) -> str:

@@ -21,6 +21,7 @@ def report(
     """Write one HTML file that shows a run, or several: scores, warnings, comparison, every scenario."""
     from pathlib import Path
 
+    from unmask.cli.finish import name_other_judges
     from unmask.errors import UsageError
     from unmask.files import write_atomically
     from unmask.render.html.report import report as compose_report
@@ -34,3 +35,4 @@ def report(
         return
     write_atomically(target, page)
     click.echo(f"{target}  {len(page) / 1e6:.2f} MB")
+    name_other_judges(runs, judge)

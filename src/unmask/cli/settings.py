@@ -118,6 +118,7 @@ def _reading_options(reader: Callable[[Any], Any]) -> Callable[[Command], Comman
         option("--judge-name", metavar="FILE", help="Keep these readings in a file of this name."),
         reader,
         option("--role-play", is_flag=True, help="Ask the judge which lies are plainly fiction or a part played."),
+        option("--keep-presets", is_flag=True, help="Read on until `strict` is decided too; see docs/protocol.md."),
     )
 
 

@@ -28,6 +28,8 @@ def show(run: str, scenario_id: str, preset: str | None, judge: str | None, as_j
         return
     from shutil import get_terminal_size
 
+    from unmask.cli.finish import name_other_judges
     from unmask.render.terminal.transcript import transcript
 
     click.echo(transcript(scenario, outcome, replies, width=get_terminal_size().columns), nl=False)
+    name_other_judges([opened], judge)

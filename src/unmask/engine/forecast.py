@@ -24,14 +24,26 @@ class PlannedRole(Record, frozen=True, kw_only=True, omit_defaults=False):
     cost_usd: float | None
 
 
-class PlannedBound(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """One end of the estimate. Money and time are `None` where they are unknown."""
+class PlannedAmount(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """Calls, tokens and money of both roles. Money is `None` where it is unknown."""
 
     subject: PlannedRole
     judge: PlannedRole
     calls: int
     cost_usd: float | None
+
+
+class PlannedBound(PlannedAmount, frozen=True, kw_only=True, omit_defaults=False):
+    """One end of the estimate. Time is `None` where it is unknown."""
+
     seconds: float | None
+
+
+class KeptPresets(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """What `keep_presets` adds at either end. The bounds of the plan have it in them."""
+
+    least: PlannedAmount
+    most: PlannedAmount
 
 
 class RunPlan(Result, frozen=True, kw_only=True, omit_defaults=False):
@@ -49,6 +61,7 @@ class RunPlan(Result, frozen=True, kw_only=True, omit_defaults=False):
     pace_measured: bool
     tokens_per_second: float
     more_room: tuple[MoreRoom, ...] = ()
+    keep_presets: KeptPresets | None = None
 
 
 def plan(

@@ -131,7 +131,7 @@ def open_workload(
         yield Workload(
             scenarios=tuple(scenarios[number] for number in order),
             load_state=load_state,
-            settings=msgspec.structs.replace(settings, ask=SUBJECT in models),
+            settings=msgspec.structs.replace(settings, ask=SUBJECT in models, keep_presets=options.keep_presets),
             models=models,
             prices=prices,
             replies=folder.replies,

@@ -31,6 +31,7 @@ class Options(Record, frozen=True, kw_only=True):
     check_provided: bool = False
     self_report: bool = False
     role_play: bool = False
+    keep_presets: bool = False
     temperature: float | None = 1.0
     max_tokens: int | None = 1000
     top_p: float | None = None
@@ -81,6 +82,7 @@ class RunSettings(TypedDict, total=False):
     check_provided: bool
     self_report: bool
     role_play: bool
+    keep_presets: bool
     temperature: float | None
     max_tokens: int | None
     top_p: float | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +16,7 @@ from unmask.judges.base import HELPED_BY_RULES, JUDGES
 from unmask.protocol.looking import decided_prefix, looking_order, measure_anytime
 from unmask.protocol.panel import PANEL
 from unmask.protocol.plan import PlannerSettings, SubjectWork, plan
-from unmask.protocol.score import NoLongerRead, Score, add_anytime, score
+from unmask.protocol.score import Missing, NoLongerRead, OtherJudges, Score, add_anytime, score
 from unmask.protocol.state import ScenarioState
 from unmask.records import Choice, Kind, Outcome, Per, Preset, Scenario, Slot, Verdict, call_renderer
 from unmask.runs.cost import Bill
@@ -135,6 +136,7 @@ class Run:
         outcomes: list[Outcome] = []
         settings = panel[0].settings
         missing: list[set[type]] = [set() for _ in panel]
+        waiting = Counter[bool]()
         unread, unasked = 0, JUDGES[settings.style].reading((), kind=Kind.BINARY)
         with self._open_journal(panel, bill) as journal:
             savings = Savings(settings, grouped=bill.grouped)
@@ -145,8 +147,10 @@ class Run:
                 if watch is not None:
                     watch(scenario, states[0], outcome)
                 if outcome.undecided:
-                    for kinds, member, state in zip(missing, panel, states, strict=True):
-                        kinds.update(map(type, plan(scenario, state, member.settings)))
+                    work = [plan(scenario, state, reader.settings) for reader, state in zip(panel, states, strict=True)]
+                    for kinds, items in zip(missing, work, strict=True):
+                        kinds.update(map(type, items))
+                    waiting[any(isinstance(item, SubjectWork) for items in work for item in items)] += any(work)
         scored = score(
             outcomes,
             preset=settings.preset,
@@ -154,12 +158,39 @@ class Run:
             run=msgspec.to_builtins(self.definition) | {"judge": self.judge_file(judge)},
             spent=spending_of(bill, savings),
             complete_with=next(filter(None, map(self._command_to_complete, panel, missing)), None),
+            missing=Missing(judge=waiting[False], subject=waiting[True]) if any(waiting.values()) else None,
         )
+        decides = any(outcome.verdict is not Verdict.UNJUDGED for outcome in outcomes)
+        scored = msgspec.structs.replace(scored, other_judges=self.other_judges(judge, decides=decides))
         if self.definition.stopped is not None or self.definition.looked:
             anytime = measure_anytime(decided_prefix(outcomes, seed=self.definition.data.seed))
             scored = add_anytime(scored, anytime, stopped=self.definition.stopped is not None)
         left = None if len(panel) > 1 or SubjectWork in missing[0] else self._no_longer_read(panel[0], unread)
         return scored if left is None else msgspec.structs.replace(scored, no_longer_read=left)
+
+    def other_judges(self, judge: str | None = None, *, decides: bool | None = None) -> OtherJudges | None:
+        """Judges of this run beside the one in use, or beside the panel; `None` without any. `decides` says whether the
+        one in use has decided a scenario, where that is known already."""
+        used = self.judge_file(judge)
+        in_use = [] if used is None else used.removeprefix(PANEL).split(",")
+        others = [file for file in self.definition.judges if file not in in_use and self._has_readings(file)]
+        if used is None or not others:
+            return None
+        names = tuple(map(self.definition.typed_judge, others))
+        command = None
+        if not (self._decides(used) if decides is None else decides):
+            reads = next((name for file, name in zip(others, names, strict=True) if self._decides(file)), None)
+            command = None if reads is None else shlex.join(["unmask", "score", str(self.path), "--judge", reads])
+        return OtherJudges(self.definition.typed_judge(used), names, command)
+
+    def _decides(self, file: str) -> bool:
+        return any(outcome.verdict is not Verdict.UNJUDGED for _, _, outcome in self._each(judge=file))
+
+    def _has_readings(self, file: str) -> bool:
+        """Whether a judge has begun: its file has a line, or it needs none."""
+        path = self._folder.readings_path(file)
+        without_model = not JUDGES[self.definition.judges[file].style].questions(Kind.BINARY)
+        return without_model or (path.is_file() and path.stat().st_size > 0)
 
     def replies(self, scenario_id: str) -> dict[tuple[Slot, int], Choice]:
         number, _ = self._find_scenario(scenario_id)

@@ -25,12 +25,18 @@ def render(plan: RunPlan, *, width: int | None = None) -> str:
         lines.append(_format_row(f"{role} output tokens", [f"{part.output:,}" for part in parts]))
         lines.append(_format_row(f"{role} cost", [format_cost(part.cost_usd) for part in parts]))
     lines.append(_format_row("cost", [format_cost(bound.cost_usd) for bound in bounds]))
+    if (kept := plan.keep_presets) is not None:
+        additions = kept.least, kept.most
+        lines.append(_format_row("kept presets calls", [f"{part.calls:,}" for part in additions]))
+        lines.append(_format_row("kept presets cost", [format_cost(part.cost_usd) for part in additions]))
     lines.append(_format_row("time", [_format_time(bound.seconds) for bound in bounds]))
     lines += [
         "",
         "At least: a subject without beliefs. At most: one that believes everything.",
         "Tokens are estimates.",
     ]
+    if kept is not None:
+        lines.append("Kept presets: what --keep-presets adds. The rows above have it in them.")
     unpriced = [flag for role, flag in PRICE_FLAGS.items() if getattr(plan.most, role).cost_usd is None]
     if unpriced:
         lines.append(f"A price that is not known can be given with {' and '.join(unpriced)}.")
