@@ -318,7 +318,7 @@ def test_tags_with_a_figure_that_the_text_gives_for_something_else_stay_unread()
 
 
 @pytest.mark.parametrize(
-    "text", ["In 2018 there were no inhabitants in Lind.", "Lind had zero registered inhabitants."]
+    "text", ["In 2018 there were no inhabitants in Lind.", "In 2018 Lind had no registered inhabitants."]
 )
 def test_none_of_what_is_counted_is_not_the_absence_of_a_figure(text):
     assert isinstance(read_figure(TOWN, "direct", text), Unread)

@@ -460,6 +460,8 @@ def fill(proposition: str, value: Interval) -> str:
 
 def find_stated(scenario: Scenario, slot: Slot, text: str) -> StatedFigure:
     """The figure of one reply."""
+    if cues.NOT_LATIN.search(text):
+        return StatedFigure(None, "words of a script that the grammar does not know")
     hole = hole_of(scenario)
     listed = list_figures(scenario, slot, text)
     contents = tagged.tag_contents(text)
@@ -521,8 +523,6 @@ def _find_nothing(scenario: Scenario, slot: Slot, text: str, listed: Sequence[Fi
     hole = hole_of(scenario)
     if cues.VAGUE.search(plain(text)) or _says_none(text, hole):
         return StatedFigure(None, "a magnitude without bounds")
-    if cues.NOT_LATIN.search(text):
-        return StatedFigure(None, "letters of a script that the grammar does not know")
     if cues.AGREES.search(text) and _figures_asked(scenario, slot):
         return StatedFigure(None, "it may take over a figure of the conversation")
     if hole.change is not None:
