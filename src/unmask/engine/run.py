@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
@@ -22,7 +23,6 @@ from unmask.engine.loop import on_signals, run_blocking
 from unmask.engine.session import Endpoints, Interruption, Progress, open_workload, run_session
 from unmask.engine.work import JUDGE, SUBJECT, Workload
 from unmask.errors import UsageError
-from unmask.files import Lock
 from unmask.models.base import Model, capabilities_of
 from unmask.models.endpoint import Limits
 from unmask.models.providers import open_model
@@ -56,9 +56,14 @@ def run(
     reader = subject if judge == model and capabilities_of(subject).supports_options else open_judge(judge, options)
     folder = Folder(out)
     wanted = define_run(dataset, subject, judge_spec(reader, options), options)
-    with Lock(folder.path):
-        before = folder.definition() if folder.exists else None
-        definition = create_or_continue(folder, wanted, dataset, moved=options.moved)
+    with folder.lock_replies(), folder.lock_readings(wanted.judge or NO_MODEL):
+        with folder.lock_definition():
+            before = folder.definition() if folder.exists else None
+            definition = create_or_continue(folder, wanted, dataset, moved=options.moved)
+        if definition.beliefs_from is not None:
+            from unmask.engine.baseline import borrow_probes
+
+            borrow_probes(folder, definition)
         if definition.stopped is not None and definition == before:  # complete: not even failures are asked again
             return _open_finished(folder)
         dataset = msgspec.structs.replace(dataset, scenarios=())  # the folder has them: no need to hold them twice
@@ -69,7 +74,7 @@ def run(
                 run_blocking(lambda: _run_alone(workload, options, progress))
             finally:  # also where the wait for answers in flight was interrupted
                 if workload.stopped is not None:
-                    record_stop(folder, definition, workload.stopped)
+                    record_stop(folder, workload.stopped)
     return _open_finished(folder)
 
 
@@ -92,11 +97,13 @@ def judge(
     if "reader" in settings:
         spec = msgspec.structs.replace(spec, reader=options.reader)
     file = options.judge_name or judge_file(spec.model)
-    with Lock(folder.path):
-        definition = add_judge(folder, file, spec, moved=options.moved, role_play=options.role_play)
-        models = _model_behind(reader)
-        with open_workload(folder, definition, options, judge_file=file, models=models) as workload:
-            run_blocking(lambda: _run_alone(workload, options, progress))
+    with folder.lock_readings(file), ExitStack() as stack:
+        # A run that grows meanwhile changes run.json: what is opened here belongs together.
+        with folder.lock_definition():
+            definition = add_judge(folder, file, spec, moved=options.moved, role_play=options.role_play)
+            opened = open_workload(folder, definition, options, judge_file=file, models=_model_behind(reader))
+            workload = stack.enter_context(opened)
+        run_blocking(lambda: _run_alone(workload, options, progress))
     return _open_finished(folder)
 
 
