@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-import threading
-import time
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from unmask.errors import JournalError, RunLockedError
+from unmask.errors import JournalError
 from unmask.files import write_atomically
 from unmask.records import Asked, Choice
 from unmask.runs.journal import RESERVE, JournalFile, mend_file, read_lines

@@ -1,4 +1,4 @@
-"""The lock file: who holds it, who is refused, and what is left of a holder that was killed. All with real processes."""
+"""The lock file: who holds it, who is refused, what a killed holder leaves. All with real processes."""
 
 from __future__ import annotations
 
@@ -100,7 +100,10 @@ def test_who_waits_gets_the_lock_when_its_holder_ends(path: Path):
     with holder(path) as first, ExitStack() as stack:
         waiting = [
             subprocess.Popen(
-                [sys.executable, "-c", HOLD, str(path), "0"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+                [sys.executable, "-c", HOLD, str(path), "0"],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                text=True,
             )
             for _ in range(3)
         ]
@@ -130,7 +133,7 @@ def test_a_shared_lock_keeps_out_only_who_wants_it_alone(path: Path):
         fcntl.flock(earlier, fcntl.LOCK_EX | fcntl.LOCK_NB)
         earlier.write("4711")
         earlier.flush()
-        with pytest.raises(RunLockedError, match="run is in use by process 4711$"), Lock(old, advice="", shared=True):
+        with pytest.raises(RunLockedError, match=r"run is in use by process 4711$"), Lock(old, advice="", shared=True):
             pass
 
 
