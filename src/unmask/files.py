@@ -223,7 +223,10 @@ class Lock:
                     removals -= 1
                     self._remove_left_file()
                 elif time.monotonic() >= deadline:
-                    raise self._refusal()
+                    holder = self._read_holder(tries=50)
+                    if holder is None and self._try():  # it has ended meanwhile
+                        return
+                    raise self._refusal(holder)
                 time.sleep(_POLL)
         except OSError as error:
             raise cannot_write(self.path, error) from error
@@ -242,27 +245,31 @@ class Lock:
         handle, is_new = self._open()
         try:
             locked = _try_flock(handle, shared=self._shared)
+            while locked and not self._is_in_place(handle):  # a holder before us has removed it: it locks nobody out
+                os.close(handle)
+                handle, is_new = self._open()
+                locked = _try_flock(handle, shared=self._shared)
             self._by_file = locked is None and not self._shared
             if self._by_file:
                 self._tell_user()
-            if self._holds(handle, locked=locked, is_new=is_new):
+            if self._holds(locked=locked, is_new=is_new):
                 self._handle = handle
                 self._sign(handle, flock=bool(locked))
         finally:
             if self._handle is None:
+                if self._by_file and is_new:  # interrupted: nobody holds it
+                    os.unlink(self.path)
                 os.close(handle)
         return self._handle is not None
 
-    def _holds(self, handle: int, *, locked: bool | None, is_new: bool) -> bool:
+    def _holds(self, *, locked: bool | None, is_new: bool) -> bool:
         """Whether this process holds the lock, once it has opened the file and tried to lock it."""
         if self._shared:
             return locked is not False
-        if self._by_file:
+        if locked is None:
             return is_new
-        if not locked or not self._is_in_place(handle):  # a holder before us has removed it: it locks nobody out
-            return False
         holder = self._read_holder()  # on a machine that locks this file system in another way
-        return not isinstance(holder, LockHolder) or holder.flock or holder.is_gone
+        return locked and (not isinstance(holder, LockHolder) or holder.flock or holder.is_gone)
 
     def _sign(self, handle: int, *, flock: bool) -> None:
         """Write down who holds the lock. A disk without room for it is found out by what matters."""
@@ -284,8 +291,7 @@ class Lock:
                 return None
             time.sleep(_POLL)
 
-    def _refusal(self) -> RunLockedError:
-        holder = self._read_holder(tries=50)
+    def _refusal(self, holder: LockHolder | int | None) -> RunLockedError:
         guarded = self.path.with_suffix("") if self.path.suffix == ".lock" else self.path.parent
         who, advice = str(holder or "a process that has not written its number down"), self._advice
         if isinstance(holder, int):

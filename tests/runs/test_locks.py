@@ -11,6 +11,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -116,6 +117,22 @@ def test_who_waits_gets_the_lock_when_its_holder_ends(path: Path):
     assert list(path.parent.iterdir()) == []
 
 
+def test_a_file_that_is_removed_while_it_is_being_locked_refuses_nobody(path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Its holder was just ending: there is nobody to wait for."""
+    lock = fcntl.flock
+    removed: list[Path] = []
+
+    def remove_first(*wish: int) -> None:
+        if not removed:
+            removed.append(path)
+            path.unlink()
+        lock(*wish)
+
+    monkeypatch.setattr(fcntl, "flock", remove_first)
+    with Lock(path, advice=""):
+        assert json.loads(path.read_text())["pid"] == os.getpid()
+
+
 def test_locks_of_two_files_are_two(path: Path):
     """Whoever reads with one judge keeps nobody from reading with another."""
     with holder(path), holder(path.with_name("other.lock")), Lock(path.with_name("third.lock"), advice=""):
@@ -159,6 +176,17 @@ def test_without_flock_one_process_holds_the_file_and_the_user_is_told(
         )
     with Lock(path, advice=""):
         pass
+
+
+def test_without_flock_one_who_does_not_get_as_far_leaves_no_file(path: Path, monkeypatch: pytest.MonkeyPatch):
+    """`python -W error` makes an error of the sentence; nobody could remove the file then."""
+    without_flock(monkeypatch, errno.ENOLCK)
+    monkeypatch.setattr("unmask.files._told_systems", set())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(LockNotice), Lock(path, advice=""):
+            pass
+    assert list(path.parent.iterdir()) == []
 
 
 @pytest.mark.filterwarnings("ignore::unmask.files.LockNotice")
