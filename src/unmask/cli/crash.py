@@ -7,8 +7,12 @@ import os
 import re
 import sys
 import traceback
+import warnings
+from typing import Any
 
 from unmask.errors import UnmaskError
+
+_show_python_warning = warnings.showwarning
 
 INTERNAL = 70
 """Exit code of a failure that unmask did not foresee."""
@@ -58,6 +62,14 @@ def print_error(message: str, advice: str | None = None) -> None:
     print(f"unmask: {clean_for_terminal(message)}", file=sys.stderr)
     if advice:
         print(clean_for_terminal(advice), file=sys.stderr)
+
+
+def show_warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+    """Print a warning of ours as one line, as errors are, and any other as Python does."""
+    if category.__module__.startswith("unmask."):
+        print_error(str(message))
+    else:
+        _show_python_warning(message, category, *place, **more)
 
 
 def report_expected(error: UnmaskError) -> int:

@@ -10,6 +10,7 @@ import io
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import NamedTuple
@@ -149,6 +150,7 @@ def main() -> None:
     # Records are trees, not cycles: looking for garbage among a run's hundred thousand of them every 700 allocations
     # costs a tenth of all time and finds nothing.
     gc.set_threshold(50_000, 20, 20)
+    warnings.showwarning = crash.show_warning
     code = run_command_line(sys.argv[1:])
     try:
         sys.stdout.flush()

@@ -140,7 +140,10 @@ def _refuse_unwritable(record: Definition | JudgeSpec) -> None:
 
 
 def create_or_continue(folder: Folder, wanted: Definition, dataset: Dataset, *, moved: bool = False) -> Definition:
-    """Make the folder, or continue the run it holds. The caller holds the lock. All is checked before a write."""
+    """Make the folder, or continue the run it holds. All is checked before a write.
+
+    The caller holds the locks of replies, of the judge's readings and of run.json.
+    """
     if not folder.exists:
         if file_exists(folder.replies.path):
             raise MissingError(
@@ -175,17 +178,16 @@ def create_or_continue(folder: Folder, wanted: Definition, dataset: Dataset, *, 
         if definition != old:
             folder.write_definition(definition)
     folder.mend(definition.judge)
-    if definition.beliefs_from is not None:
-        from unmask.engine.baseline import borrow_probes
-
-        borrow_probes(folder, definition)
     return definition
 
 
 def add_judge(
     folder: Folder, file: str, spec: JudgeSpec, *, moved: bool = False, role_play: bool = False
 ) -> Definition:
-    """Record one more judge of an existing run. The caller holds the lock. Scores keep the judge they had."""
+    """Record one more judge of an existing run. Scores keep the judge they had.
+
+    The caller holds the locks of its readings and of run.json.
+    """
     old = folder.definition()
     if spec.reader is None and file in old.judges:
         spec = msgspec.structs.replace(spec, reader=old.judges[file].reader)
@@ -199,7 +201,7 @@ def add_judge(
     wanted = msgspec.structs.replace(wanted, judges=_merge_judges(old.judges, wanted.judges))
     if wanted != old:
         folder.write_definition(wanted)
-    folder.mend(file)
+    folder.mend(file, replies=False)
     return wanted
 
 
@@ -226,7 +228,9 @@ def _merge_looks(old: Definition, wanted: Definition) -> dict[str, Any]:
     return {"stopped": None, "looked": tuple(dict.fromkeys((*before, *wanted.looked)))}
 
 
-def record_stop(folder: Folder, definition: Definition, look: Look) -> None:
-    """Write down that a rule has ended the run. The caller holds the lock."""
-    looked = tuple(before for before in definition.looked if before != Look(look.rule, None))
-    folder.write_definition(msgspec.structs.replace(definition, stopped=look, looked=looked))
+def record_stop(folder: Folder, look: Look) -> None:
+    """Write down that a rule has ended the run. Judges may have been added since it began."""
+    with folder.lock_definition():
+        definition = folder.definition()
+        looked = tuple(before for before in definition.looked if before != Look(look.rule, None))
+        folder.write_definition(msgspec.structs.replace(definition, stopped=look, looked=looked))

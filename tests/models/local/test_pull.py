@@ -420,7 +420,7 @@ def test_a_pull_that_ends_does_not_take_what_the_next_one_makes(tmp_path, monkey
         unlink(path, **kwargs)
         if path.name == "lock":
             left.append(sorted(found.name for found in partial.iterdir()))
-            with Lock(partial):
+            with Lock(partial / "lock", advice=""):
                 (partial / "weights").write_bytes(b"of the next one")
 
     monkeypatch.setattr(Path, "unlink", watched)
