@@ -108,8 +108,16 @@ def try_lock(file: IO[str]) -> bool:
 
 
 def cannot_write(path: Path, error: OSError) -> JournalError:
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    advice = "Free some space and run the same command again: it continues." if full else "Check the folder's rights."
+    advice = "Check the folder's rights."
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        advice = "Free some space and run the same command again: it continues."
+    elif in_the_way := next((part for part in path.parents if os.path.lexists(part) and not part.is_dir()), None):
+        return JournalError(
+            f"{in_the_way} is no folder, so {path} cannot be written",
+            advice="Choose another path, or move away what is there.",
+        )
+    elif error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+        advice = "Choose another path."
     return JournalError(f"cannot write {path}: {os.strerror(error.errno or 0)}", advice=advice)
 
 

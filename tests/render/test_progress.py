@@ -26,7 +26,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 
 def workload(calls: int, done: int = 0) -> Any:
-    return SimpleNamespace(done=done, calls=Counter(subject=calls), failed=Counter(), verdicts=Counter(), bill=Bill())
+    counts = {"calls": Counter(subject=calls), "failed": Counter(), "verdicts": Counter()}
+    return SimpleNamespace(done=done, **counts, bill=Bill(), news="")
 
 
 def executor(*, in_flight: int = 3, pause: float = 0.0, stopping: Exception | None = None) -> Any:
