@@ -12,7 +12,7 @@ from unmask.data.dataset import Dataset
 from unmask.files import file_exists
 from unmask.protocol.looking import EarlierSize
 from unmask.protocol.readings import POLARITY
-from unmask.records import Archetype, Call, Scenario, Usage
+from unmask.records import Archetype, Call, Scenario, Usage, Verdict
 from unmask.runs.definition import DataSpec, Definition, Difference, find_differences
 from unmask.runs.folder import Folder
 
@@ -99,9 +99,7 @@ def _are_nested(stored: Sequence[Scenario], selected: Sequence[Scenario]) -> boo
 
 
 def _describe_data(data: DataSpec) -> str:
-    """Both hashes: that of the whole decides whether a run may grow, that of the selection whether it is the same."""
-    number = sum(data.counts.values())
-    return f"{number} scenarios with hash {data.hash[:12]} out of data with hash {data.full_hash[:12]}"
+    return f"{sum(data.counts.values())} scenarios out of data with hash {data.full_hash[:12]}"
 
 
 def measure_size(folder: Folder, definition: Definition) -> EarlierSize:
@@ -109,7 +107,7 @@ def measure_size(folder: Folder, definition: Definition) -> EarlierSize:
     from unmask.runs.run import Run
 
     run = Run(folder.path)
-    results = [sum(not row.undecided for row in run.bare_rows(judge=judge)) for judge in definition.judges]
+    verdicts = [[row.verdict for row in run.bare_rows(judge=judge)] for judge in definition.judges]
     asked = Counter[str]()
     for line in folder.asked():
         asked[line.scenario] += len(line.choices)
@@ -118,7 +116,7 @@ def measure_size(folder: Folder, definition: Definition) -> EarlierSize:
         scenarios=sum(definition.data.counts.values()),
         until=datetime.now(UTC).isoformat(timespec="seconds"),
         replies=sum(asked.values()),
-        results=max(results, default=0),
+        results=max((len(rows) - rows.count(Verdict.UNJUDGED) for rows in verdicts), default=0),
         ids=tuple(name for name in asked if name not in before),
     )
 

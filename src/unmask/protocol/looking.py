@@ -86,7 +86,7 @@ class EarlierSize(Record, frozen=True, kw_only=True, omit_defaults=False):
     replies: int
     """Of the subject, at that time."""
     results: int
-    """Scenarios that were decided at that time, by the judge of the run."""
+    """Scenarios with a verdict at that time, by the judge that had read most."""
     ids: tuple[str, ...]
     """The scenarios that had been asked about, without those of the sizes before."""
 

@@ -209,6 +209,8 @@ def check_same_run(
         advice = (
             "Use the same judge settings, or keep these readings apart under a name of their own: --judge-name NAME."
         )
+    if "data" in names:
+        advice += " A run grows only out of the data it began with."
     if names == ["scenarios"]:
         advice = (
             "A run grows by a selection that contains all of its scenarios, and never shrinks. Choose more, or another"
