@@ -322,6 +322,15 @@ class TestWithoutAnswers:
         assert (out / kept).read_bytes() == content
         assert (out / "run.json").read_bytes() == before
 
+    def test_readings_without_a_run_json_are_not_removed(self, tmp_path: Path):
+        """Nobody knows whose they are."""
+        stray = tmp_path / "run" / "readings" / "somebody.jsonl"
+        stray.parent.mkdir(parents=True)
+        stray.write_bytes(next((pilot(tmp_path / "donor", limit=3).path / "readings").iterdir()).read_bytes())
+        before = stray.read_bytes()
+        pilot(tmp_path / "run", limit=3)
+        assert stray.read_bytes() == before
+
     def test_the_same_command_keeps_the_run(self, tmp_path: Path):
         self.refuse(tmp_path / "run")
         before = read_definition(tmp_path / "run")

@@ -150,7 +150,8 @@ def create_or_continue(folder: Folder, wanted: Definition, dataset: Dataset, *, 
                 f"{folder.path} has replies but no run.json", advice="Restore run.json, or choose another --out."
             )
         _check_baseline(wanted, dataset)
-        clear_journal(folder)
+        if folder.exists:
+            clear_journal(folder)
         folder.write_scenarios(dataset.scenarios)
         folder.write_definition(wanted)
         definition = wanted
