@@ -90,10 +90,16 @@ def _refusal_error(what: str, kind: str) -> JournalError:
 
 
 def cannot_write(path: Path, error: OSError) -> JournalError:
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    advice = "Free some space and run the same command again: it continues." if full else "Check the folder's rights."
-    if error.errno in (errno.EEXIST, errno.ENOTDIR):
-        advice = "There is a file where a folder has to be: choose another path."
+    advice = "Check the folder's rights."
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        advice = "Free some space and run the same command again: it continues."
+    elif in_the_way := next((part for part in path.parents if os.path.lexists(part) and not part.is_dir()), None):
+        return JournalError(
+            f"{in_the_way} is no folder, so {path} cannot be written",
+            advice="Choose another path, or move away what is there.",
+        )
+    elif error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+        advice = "Choose another path."
     return JournalError(f"cannot write {path}: {os.strerror(error.errno or 0)}", advice=advice)
 
 

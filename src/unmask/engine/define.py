@@ -12,8 +12,8 @@ import msgspec
 
 from unmask import __version__
 from unmask.data.dataset import Dataset
+from unmask.engine.grow import clear_journal, find_run, fit_data, measure_size, store_scenarios
 from unmask.errors import MissingError, UsageError
-from unmask.files import file_exists
 from unmask.judges.base import FIGURES_BY_TAKE, JUDGES, Style
 from unmask.judges.wording import prompts_hash
 from unmask.models.base import Model, capabilities_of, treatments_of
@@ -140,25 +140,34 @@ def _refuse_unwritable(record: Definition | JudgeSpec) -> None:
 
 
 def create_or_continue(folder: Folder, wanted: Definition, dataset: Dataset, *, moved: bool = False) -> Definition:
-    """Make the folder, or continue the run it holds. All is checked before a write.
+    """Make the folder, or continue the run it holds, which may grow by it. One without answers is defined anew where
+    the command says something else. All is checked before a write, and run.json is written last: a kill before it
+    leaves the run as it was, or more scenarios in the folder than the run has.
 
     The caller holds the locks of replies, of the judge's readings and of run.json.
     """
-    if not folder.exists:
-        if file_exists(folder.replies.path):
+    old = find_run(folder, wanted, moved=moved)
+    if old is None:
+        if not folder.exists and any(folder.asked()):
             raise MissingError(
                 f"{folder.path} has replies but no run.json", advice="Restore run.json, or choose another --out."
             )
-        if wanted.beliefs_from is not None:
-            from unmask.engine.baseline import check_baseline
-
-            check_baseline(wanted, dataset)
+        _check_baseline(wanted, dataset)
+        if folder.exists:
+            clear_journal(folder)
         folder.write_scenarios(dataset.scenarios)
         folder.write_definition(wanted)
         definition = wanted
     else:
-        old = folder.definition()
-        check_same_run(old, wanted, moved=moved, again=partial(run_command, path=folder.path))
+        data, other_data = fit_data(folder, old.data, wanted.data, dataset)
+        again = partial(run_command, path=folder.path)
+        check_same_run(old, wanted, moved=moved, again=again, other_data=other_data)
+        grown = old.grown
+        if data.hash != old.data.hash:
+            _check_baseline(wanted, dataset)
+            grown = (*grown, measure_size(folder, old))
+        if data.hash == dataset.hash:
+            store_scenarios(folder, dataset)
         judges = old.judges
         if old.reader is not wanted.reader:  # those of a run that goes on with another reader keep theirs
             judges = {
@@ -171,14 +180,21 @@ def create_or_continue(folder: Folder, wanted: Definition, dataset: Dataset, *, 
             unmask=old.unmask,
             judges=_merge_judges(judges, wanted.judges),
             role_play=_merge_names(old.role_play, wanted.role_play),
-            # Another seed would be another order to look in. Where it chooses the scenarios, their hash is compared.
-            data=msgspec.structs.replace(wanted.data, seed=old.data.seed),
+            data=data,
+            grown=grown,
             **_merge_looks(old, wanted),
         )
         if definition != old:
             folder.write_definition(definition)
     folder.mend(definition.judge)
     return definition
+
+
+def _check_baseline(wanted: Definition, dataset: Dataset) -> None:
+    if wanted.beliefs_from is not None:
+        from unmask.engine.baseline import check_baseline
+
+        check_baseline(wanted, dataset)
 
 
 def add_judge(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Unpack
 import msgspec
 
 from unmask.data.dataset import Dataset, LoadOptions
-from unmask.data.load import load
+from unmask.data.load import load, select_part
 from unmask.engine.define import (
     NO_MODEL,
     add_judge,
@@ -20,6 +20,7 @@ from unmask.engine.define import (
     record_stop,
     refuse_old_name,
 )
+from unmask.engine.grow import explain_change
 from unmask.engine.loop import on_signals, run_blocking
 from unmask.engine.session import Endpoints, Interruption, Progress, open_workload, run_session
 from unmask.engine.work import JUDGE, SUBJECT, Workload
@@ -78,6 +79,7 @@ def run(
         file = definition.judge or NO_MODEL
         models = {SUBJECT: subject} | _model_behind(reader)
         with open_workload(folder, definition, options, judge_file=file, models=models, dataset=dataset) as workload:
+            workload.news = explain_change(folder, before, definition)
             try:
                 run_blocking(lambda: _run_alone(workload, options, progress))
             finally:  # also where the wait for answers in flight was interrupted
@@ -162,8 +164,6 @@ def _open_finished(folder: Folder) -> Run:
 
 
 def load_data(data: str | Path | Dataset, options: Options) -> Dataset:
-    if isinstance(data, Dataset):
-        return data
     selection = LoadOptions(
         skip_bad_rows=options.skip_bad_rows,
         revision=options.revision,
@@ -172,7 +172,7 @@ def load_data(data: str | Path | Dataset, options: Options) -> Dataset:
         limit=options.limit,
         seed=options.sample_seed,
     )
-    return load(data, options=selection)
+    return select_part(data, options=selection) if isinstance(data, Dataset) else load(data, options=selection)
 
 
 def open_subject(model: str | AnyModel, options: Options, *, asks_for_key: bool = True) -> Model:

@@ -101,6 +101,10 @@ class Folder:
             )
         return refuse_linked_folder(self.path / "readings") / f"{judge}.jsonl"
 
+    def judge_files(self) -> list[str]:
+        """The judges that have a file of readings, whether run.json names them or not."""
+        return sorted(file.stem for file in refuse_linked_folder(self.path / "readings").glob("*.jsonl"))
+
     def asked(self) -> Iterator[Asked]:
         return read_lines(self.replies.path, Asked)
 

@@ -59,6 +59,10 @@ class ProgressLine:
 
     def __call__(self, workload: Workload, executor: Executor) -> None:
         now = time.monotonic()
+        if workload.news:
+            with contextlib.suppress(OSError):
+                print(workload.news, file=self._stream, flush=True)
+            workload.news = ""
         if (calls := sum(workload.calls.values())) != self._calls:
             self._calls, self._moved = calls, now
         if executor.stopping is not None and executor.in_flight and not self._stopping:
