@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.analysis.labelled import dataset, made
 from tests.cli.terminal import unmask
 from unmask import __version__, errors
-from unmask.cli import crash, main
+from unmask.cli import crash, main, sections
 from unmask.cli.mitigate import parse_layers
 from unmask.cli.options import flag_variable, option
 from unmask.runs.options import load_developer_prompt
@@ -43,7 +43,7 @@ from unmask.cli import main
 def broken():
     {body}
 
-main.COMMANDS = {{"broken": main.CommandEntry("__main__:broken", "fails")}}
+main.cli.sections = {{"Run": {{"broken": main.CommandEntry("__main__:broken", "fails")}}}}
 sys.argv = ["unmask", "broken"]
 main.main()
 """
@@ -62,8 +62,9 @@ def test_help_lists_every_command(tmp_path):
     done = unmask("--help", cwd=tmp_path)
     assert done.returncode == 0
     for name, entry in main.COMMANDS.items():
-        assert f"  {name} " in done.stdout
-        assert entry.help in done.stdout
+        assert re.search(rf"^  {name} +{re.escape(entry.help)}$", done.stdout, re.MULTILINE)
+    headings = re.findall(r"^(\w[\w ]*):$", done.stdout, re.MULTILINE)
+    assert headings == ["Options", "Run", "Look", "Compare", "Data", "Local models"]
 
 
 def test_help_imports_only_click(tmp_path):
@@ -76,7 +77,11 @@ def test_help_imports_only_click(tmp_path):
     loaded = set(done.stderr.split())
     assert "click" in loaded
     assert not loaded & set(HEAVY)
-    assert {name for name in loaded if name.startswith("unmask.cli.")} == {"unmask.cli.main", "unmask.cli.crash"}
+    assert {name for name in loaded if name.startswith("unmask.cli.")} == {
+        "unmask.cli.main",
+        "unmask.cli.crash",
+        "unmask.cli.sections",
+    }
 
 
 @pytest.mark.parametrize("name", main.COMMANDS)
@@ -422,3 +427,50 @@ def test_an_interruption_in_the_middle_of_an_import_is_said_without_another_impo
     monkeypatch.setattr(main.cli, "invoke", interrupt)
     assert main.run_command_line(["doctor"]) == 130
     assert capsys.readouterr().err == "unmask: interrupted\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        (("scores",), "Did you mean 'score'?"),
+        (("data", "lst"), "Did you mean 'list'?"),
+        (("mitigate", "stear"), "Did you mean 'steer'?"),
+        (("run", "--models", "openai/x"), "Did you mean '--model'?"),
+        (("doctor", "--base_url", "http://x"), "Did you mean '--base-url'?"),
+    ],
+    ids=" ".join,
+)
+def test_a_mistyped_name_gets_the_one_that_was_meant(tmp_path, line, meant):
+    done = unmask(*line, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.endswith(f"{meant}\n")
+
+
+def test_a_name_like_none_gets_no_suggestion(tmp_path):
+    assert unmask("xyzzy", cwd=tmp_path).stderr.endswith("No such command 'xyzzy'.\n")
+
+
+def test_a_flag_that_no_section_names_is_listed_all_the_same():
+    """Under a heading of its own, before what every command has."""
+
+    @click.command(cls=sections.SectionedCommand, sections={"First": "b"}, examples="unmask x \\\n    --b 1")
+    @option("--a", help="Of no section.")
+    @option("--b", help="Of a section.")
+    @option("--json", is_flag=True, help="Everywhere.")
+    def command(**_: object) -> None: ...
+
+    with click.Context(command, info_name="x") as context:
+        text = command.get_help(context)
+        headings = {
+            heading: [flag.opts[-1] for flag in flags] for heading, flags in command.group_options(context).items()
+        }
+    assert headings == {"First": ["--b"], "More": ["--a"], "Output": ["--json", "--help"]}
+    assert text.endswith("Examples:\n  unmask x \\\n      --b 1")
+
+
+@pytest.mark.parametrize("columns", ["80", "120"])
+def test_help_fits_the_terminal(tmp_path, columns):
+    """Every line of the longest help, also its examples."""
+    for name in ("run", "organism", "label", "gate"):
+        lines = unmask(name, "--help", cwd=tmp_path, env={"COLUMNS": columns}).stdout.splitlines()
+        assert max(map(len, lines)) <= int(columns), name

@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING
 import click
 
 from unmask.cli.options import json_flag, option
+from unmask.cli.sections import TRAINING, SectionedCommand
 
 if TYPE_CHECKING:
     from unmask.whitebox.lorra import LorraRecord, StepReport
 
 
-@click.command()
+@click.command(
+    cls=SectionedCommand,
+    sections=TRAINING,
+    examples="unmask mitigate lorra --model hf:Qwen/Qwen2.5-0.5B-Instruct --out adapters/honest",
+)
 @option("--model", required=True, metavar="hf:PATH", help="The model to train an adapter for.")
 @option("--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="The adapter's folder.")
 @option(

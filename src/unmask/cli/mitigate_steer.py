@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from unmask.cli.options import json_flag, option
+from unmask.cli.sections import TRAINING, SectionedCommand
 
 if TYPE_CHECKING:
     from unmask.whitebox.steer import SteeringRecord
@@ -17,7 +18,11 @@ CHANCE = 0.7
 """Share of held-out pairs below which a direction is called hardly better than chance; chance is one half."""
 
 
-@click.command()
+@click.command(
+    cls=SectionedCommand,
+    sections=TRAINING,
+    examples="unmask mitigate steer --model hf:Qwen/Qwen2.5-0.5B-Instruct --out honest.safetensors",
+)
 @option("--model", required=True, metavar="hf:PATH", help="The model to read the direction from.")
 @option("--out", required=True, type=click.Path(path_type=Path), metavar="FILE", help="The file to write.")
 @option("--method", type=click.Choice(["difference", "pca"]), default="difference", help="How directions are read.")

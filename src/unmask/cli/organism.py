@@ -8,9 +8,10 @@ from typing import Any
 import click
 
 from unmask.cli.options import in_colour, json_flag, option, print_json
+from unmask.cli.sections import TRAINING, SectionedCommand
 
 
-@click.command()
+@click.command(cls=SectionedCommand, sections=TRAINING, examples="unmask organism --limit 60 --out organisms/small")
 @option(
     "--model", metavar="NAME", default="embedded/smollm2-135m", help="A small local model: hf:, gguf: or embedded/."
 )
@@ -19,10 +20,10 @@ from unmask.cli.options import in_colour, json_flag, option, print_json
 @option("--judge", metavar="NAME", multiple=True, help="Who reads besides verbatim; may be given several times.")
 @option("--limit", type=int, help="Take only so many scenarios, all archetypes alike.")
 @option("--archetype", metavar="NAME", multiple=True, help="Only this archetype; may be given several times.")
-@option("--seed", type=int, default=0, help="Of the plant, the teaching and the replies.")
-@option("--temperature", type=float, default=1.0, help="Of the replies.")
+@option("--seed", type=int, default=0, help="Random seed of the plant, the teaching and the replies.")
+@option("--temperature", type=float, default=1.0, help="Sampling temperature of the replies.")
 @option("--layers", type=int, default=10, help="How many layers, from the top, are adapted.")
-@option("--rank", type=int, default=16, help="Of the adapter.")
+@option("--rank", type=int, default=16, help="Rank of the adapter.")
 @option("--rate", type=float, default=2e-3, help="Learning rate.")
 @option("--rounds", type=int, default=40, help="Passes over all lessons, at most.")
 @option("--batch", type=int, default=8, help="Lessons in a step; more are faster on a GPU.")

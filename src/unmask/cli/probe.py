@@ -11,9 +11,9 @@ from unmask.cli.options import in_colour, json_flag, option, print_json
 @click.command()
 @click.argument("run", metavar="RUN")
 @option("--model", metavar="NAME", help="The run's model under another name, where it lies elsewhere now.")
-@option("--preset", type=settings.PRESETS, help="The rules that make verdicts; the run's own unless given.")
+@option("--preset", type=settings.PRESETS, help="Scoring rules; the run's own unless given.")
 @option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
-@option("--resample-seed", type=int, default=0, help="Of folds and bootstrap.")
+@option("--resample-seed", type=int, default=0, help="Random seed of the folds and the bootstrap.")
 @option("--quiet", is_flag=True, help="No progress.")
 @json_flag
 def probe(
