@@ -474,3 +474,17 @@ def test_help_fits_the_terminal(tmp_path, columns):
     for name in ("run", "organism", "label", "gate"):
         lines = unmask(name, "--help", cwd=tmp_path, env={"COLUMNS": columns}).stdout.splitlines()
         assert max(map(len, lines)) <= int(columns), name
+
+
+@pytest.mark.parametrize(
+    ("module", "code", "said"),
+    [
+        ("torch.nn", 4, "unmask: this needs torch\npip install 'unmask[whitebox]'\n"),
+        ("nonsense", crash.INTERNAL, "bug"),
+    ],
+)
+def test_an_import_that_fails_in_the_middle_names_its_extra(tmp_path, module, code, said):
+    """Also where nobody has looked for the package before. A module of no extra is a bug."""
+    done = failing(f"raise ModuleNotFoundError('no', name={module!r})", tmp_path, {"TMPDIR": str(tmp_path)})
+    assert done.returncode == code
+    assert said in done.stderr

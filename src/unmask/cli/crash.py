@@ -80,6 +80,22 @@ def report_refused(error: OSError) -> int:
     return 4
 
 
+def report_missing_module(error: ModuleNotFoundError) -> int:
+    """Reports a package of an extra that is not installed. Any other missing module is a bug."""
+    from unmask.errors import MissingError
+    from unmask.models.doctor import list_extras
+
+    module = (error.name or "").partition(".")[0]
+    extras = [extra for extra, packages in list_extras().items() if module in map(_module_of, packages)]
+    if not extras:
+        return report_unexpected(error)
+    return report_expected(MissingError(f"this needs {module}", advice=f"pip install 'unmask[{extras[0]}]'"))
+
+
+def _module_of(package: str) -> str:
+    return package.replace("-", "_")
+
+
 def report_unexpected(error: BaseException) -> int:
     """Reports a failure nobody foresaw: the traceback goes to a file, or to the terminal if that is asked for."""
     trace = clean_for_terminal("".join(traceback.format_exception(error)))

@@ -169,6 +169,8 @@ def run_command_line(arguments: Sequence[str]) -> int:
         return _discard_output()
     except OSError as error:
         return crash.report_refused(error)
+    except ModuleNotFoundError as error:
+        return crash.report_missing_module(error)
     except Exception as error:
         return crash.report_unexpected(error)
     return 0

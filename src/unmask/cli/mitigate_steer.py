@@ -60,9 +60,11 @@ def steer(
     from unmask.cli.mitigate import parse_layers
     from unmask.models.local.inside import open_whitebox
     from unmask.whitebox import contrast
+    from unmask.whitebox.load import ModelSource, require_extra
     from unmask.whitebox.steer import refuse_existing, save_steering
 
     quiet = bool(settings.pop("quiet")) or as_json
+    require_extra(ModelSource(model))
     refuse_existing(out)
     training_facts = contrast.load_facts(facts)
     contrast.refuse_shared(training_facts, evaluated or contrast.EVALUATED)

@@ -53,6 +53,9 @@ def organism(
     from unmask.experiments.organism import organism as train_organism
     from unmask.render.terminal.organism import render
     from unmask.render.terminal.progress import ProgressLine
+    from unmask.whitebox.load import ModelSource, require_extra
+
+    require_extra(ModelSource(model, file=None if model.startswith("hf:") else model), "peft")
     from unmask.whitebox.teach import Teaching
 
     how = Teaching(

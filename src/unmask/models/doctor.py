@@ -83,15 +83,18 @@ def run_checks(arguments: tuple[ModelArgument, ...] = ()) -> tuple[Check, ...]:
     )
 
 
-def _check_extras() -> Iterator[Check]:
-    """The extras as the installed package declares them, so that a new one cannot be forgotten here."""
+def list_extras() -> dict[str, list[str]]:
+    """The packages of each extra that users may want, as the installed package declares them."""
     needs: dict[str, list[str]] = {}
     for line in metadata.requires("unmask") or ():
         if match := re.match(r"([\w.-]+).*;.*extra == ['\"]([\w-]+)['\"]", line):
             needs.setdefault(match[2], []).append(match[1])
-    for extra, packages in sorted(needs.items()):
-        if extra in FOR_DEVELOPERS:
-            continue
+    return {extra: packages for extra, packages in sorted(needs.items()) if extra not in FOR_DEVELOPERS}
+
+
+def _check_extras() -> Iterator[Check]:
+    """The extras, so that a new one cannot be forgotten here."""
+    for extra, packages in list_extras().items():
         versions = {}
         for package in packages:
             with suppress(metadata.PackageNotFoundError):
