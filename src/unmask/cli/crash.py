@@ -7,6 +7,8 @@ import os
 import re
 import sys
 import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from unmask.errors import UnmaskError
 
@@ -58,6 +60,15 @@ def print_error(message: str, advice: str | None = None) -> None:
     print(f"unmask: {clean_for_terminal(message)}", file=sys.stderr)
     if advice:
         print(clean_for_terminal(advice), file=sys.stderr)
+
+
+@contextmanager
+def explain_interruption(describe: Callable[[], str]) -> Iterator[None]:
+    """Lets Ctrl-C say what is kept and what is lost. `describe` imports nothing: an import may be half done."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(describe()) from None
 
 
 def report_expected(error: UnmaskError) -> int:

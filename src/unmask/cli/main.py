@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -143,10 +144,14 @@ def cli() -> None:
     """Does this model say what it believes? Measures honesty with the MASK protocol."""
 
 
+WITHOUT_WATCH = {"run", "label", "show", "seal", "open"}
+"""Commands that may wait for somebody to type, or to read a page; `run` says itself what it waits for."""
+
+
 def run_command_line(arguments: Sequence[str]) -> int:
     """Runs one command line and gives its exit code. Every failure has been reported when this returns."""
     try:
-        with cli.make_context("unmask", list(arguments)) as context:
+        with cli.make_context("unmask", list(arguments)) as context, _watch_silence(arguments):
             cli.invoke(context)
     except click.exceptions.Exit as end:
         return end.exit_code
@@ -161,9 +166,9 @@ def run_command_line(arguments: Sequence[str]) -> int:
         return 2
     except UnmaskError as error:
         return crash.report_expected(error)
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, click.Abort) as stop:
         # Nothing is imported for this line: the signal may have come in the middle of an import, which is broken then.
-        print("unmask: interrupted", file=sys.stderr)
+        print(f"unmask: interrupted {stop}".rstrip(), file=sys.stderr)
         return 130
     except BrokenPipeError:
         return _discard_output()
@@ -174,6 +179,15 @@ def run_command_line(arguments: Sequence[str]) -> int:
     except Exception as error:
         return crash.report_unexpected(error)
     return 0
+
+
+def _watch_silence(arguments: Sequence[str]) -> AbstractContextManager[None]:
+    """Lets a command that takes long say so, unless it was told to be quiet."""
+    if WITHOUT_WATCH & set(arguments[:2]) or "--quiet" in arguments or os.environ.get("UNMASK_QUIET"):
+        return nullcontext()
+    from unmask.render.terminal.silence import break_silence
+
+    return break_silence(f"unmask {arguments[0]}")
 
 
 def _discard_output() -> int:

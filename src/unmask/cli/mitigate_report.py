@@ -50,11 +50,12 @@ def report(
     from pathlib import Path
 
     from unmask.experiments.mitigation import measure_fluency, report_mitigations
+    from unmask.render.terminal.silence import say_step
 
     targets = [_check_target(Path(name)) for name in out]
     if fluency:
         for name in measure_fluency(runs):
-            click.echo(f"perplexity of {name}", err=True)
+            say_step(f"perplexity of {name}")
     result = report_mitigations(
         runs,
         preset=preset,

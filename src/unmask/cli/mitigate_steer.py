@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from unmask.cli.crash import explain_interruption
 from unmask.cli.options import json_flag, option
 from unmask.cli.sections import TRAINING, SectionedCommand
 
@@ -59,6 +60,7 @@ def steer(
 
     from unmask.cli.mitigate import parse_layers
     from unmask.models.local.inside import open_whitebox
+    from unmask.render.terminal.silence import say_step
     from unmask.whitebox import contrast
     from unmask.whitebox.load import ModelSource, require_extra
     from unmask.whitebox.steer import refuse_existing, save_steering
@@ -71,14 +73,17 @@ def steer(
     from unmask.whitebox.directions import DirectionPlan, read_steering
 
     plan = msgspec.convert({**settings, "layers": parse_layers(settings["layers"])}, DirectionPlan)
-    with open_whitebox(model) as opened:
+    lost = explain_interruption(lambda: f"before {out} was written; what was read is lost")
+    report = (lambda _: None) if quiet else say_step
+    report(f"loading {model}")
+    with lost, open_whitebox(model) as opened:
         steering = read_steering(
             opened.model,
             opened.chat,
             contrast.draw_facts(training_facts, limit, seed=plan.seed),
             plan=plan,
             name=opened.recorded,
-            report=(lambda _: None) if quiet else lambda message: click.echo(f"{message} …", err=True),
+            report=report,
         )
     save_steering(steering, out)
     _print_result(steering.metadata, model=model, out=out, as_json=as_json)

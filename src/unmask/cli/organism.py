@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from unmask.cli.crash import explain_interruption
 from unmask.cli.options import in_colour, json_flag, option, print_json
 from unmask.cli.sections import TRAINING, SectionedCommand
 
@@ -50,9 +51,11 @@ def organism(
 
     Exit code 1 where a judge's verdicts do not separate the planted halves. The same command again continues.
     """
+    from unmask.experiments.organism import describe_interruption
     from unmask.experiments.organism import organism as train_organism
     from unmask.render.terminal.organism import render
     from unmask.render.terminal.progress import ProgressLine
+    from unmask.render.terminal.silence import say_step, set_step
     from unmask.whitebox.load import ModelSource, require_extra
 
     require_extra(ModelSource(model, file=None if model.startswith("hf:") else model), "peft")
@@ -61,18 +64,21 @@ def organism(
     how = Teaching(
         rank=rank, alpha=2 * rank, layers=layers, rate=rate, rounds=rounds, batch=batch, enough=enough, seed=seed
     )
-    result = train_organism(
-        model,
-        data=data,
-        out=out,
-        judges=judge,
-        how=how,
-        watch=_print_round,
-        progress=ProgressLine(),
-        limit=limit,
-        archetype=archetype,
-        temperature=temperature,
-    )
+    say_step(f"loading {model}")
+    with explain_interruption(lambda: describe_interruption(out)):
+        result = train_organism(
+            model,
+            data=data,
+            out=out,
+            judges=judge,
+            how=how,
+            watch=_print_round,
+            step=set_step,
+            progress=ProgressLine(),
+            limit=limit,
+            archetype=archetype,
+            temperature=temperature,
+        )
     if as_json:
         print_json(result.to_json())
     else:
@@ -82,4 +88,7 @@ def organism(
 
 
 def _print_round(done: Any) -> None:
+    from unmask.render.terminal.silence import note_output
+
     click.echo(f"round {done.number:>3}  loss {done.loss:.4f}  {100 * done.right:.1f} % of tokens right", err=True)
+    note_output()

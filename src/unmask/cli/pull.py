@@ -64,6 +64,8 @@ def show_progress(name: str, *, total: int, quiet: bool) -> Iterator[Report]:
     """Yields what shows a pull's progress on stderr: a bar on a terminal, otherwise a line per step."""
     from rich.console import Console
 
+    from unmask.render.terminal.silence import note_output
+
     console = Console(stderr=True)
     if quiet:
         yield lambda _: None
@@ -75,18 +77,28 @@ def show_progress(name: str, *, total: int, quiet: bool) -> Iterator[Report]:
         columns = title, progress.BarColumn(), *numbers, note
         with progress.Progress(*columns, console=console, transient=True) as bar:
             task = bar.add_task(name, total=total, note="")
-            yield lambda step: bar.update(task, completed=step.done, note=step.note)
+
+            def update(step: Progress) -> None:
+                bar.update(task, completed=step.done, note=step.note)
+                note_output()
+
+            yield update
     else:
         yield _line_reporter(name)
 
 
 def _line_reporter(name: str) -> Report:
+    from unmask.render.terminal.silence import note_output, set_step
+
     last = ""
 
     def report(step: Progress) -> None:
         nonlocal last
+        line = f"{name}: {step.note} ({step.done / 1e6:,.0f} of {step.total / 1e6:,.0f} MB)"
+        set_step(line)
         if step.note != last:
             last = step.note
-            click.echo(f"{name}: {step.note} ({step.done / 1e6:,.0f} of {step.total / 1e6:,.0f} MB)", err=True)
+            click.echo(line, err=True)
+            note_output()
 
     return report
