@@ -19,6 +19,13 @@ Written by `make docs` from the commands themselves. `unmask COMMAND --help` sho
 Every flag can also be set by a variable: `--max-cost` is `UNMASK_MAX_COST`. A flag given wins. Flags that may be
 repeated take several values from their variable, separated by spaces. Keys come from the environment or `.env` only,
 see [models.md](models.md); exit codes are in [errors.md](errors.md).
+
+`python -m unmask` is the same as `unmask`. In bash the Tab key completes commands, flags and their values after this
+line, which may stand in `~/.bashrc`; for zsh and fish write `zsh_source` or `fish_source`:
+
+```sh
+eval "$(_UNMASK_COMPLETE=bash_source unmask)"
+```
 """
 
 

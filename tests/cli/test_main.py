@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -529,3 +530,34 @@ def test_a_command_that_says_nothing_for_long_is_spoken_for(tmp_path, body, said
         out, _ = process.communicate(timeout=60)
     assert (process.returncode, out) == (0, "")
     assert all(re.fullmatch(said, line) for line in lines), lines
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no bash")
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("unmask sco", ["score"]),
+        ("unmask data st", ["stats"]),
+        ("unmask run --judge-b", ["--judge-base-url"]),
+        ("unmask run --preset ''", ["paper", "inspect", "strict"]),
+    ],
+)
+def test_bash_completes_commands_flags_and_values(tmp_path, words, completed):
+    """With the line that docs/cli.md gives, and the real script."""
+    script = tmp_path / "unmask"
+    script.write_text(f"#!{sys.executable}\nfrom unmask.cli.start import main\nmain()\n")
+    script.chmod(0o755)
+    program = f"""eval "$(_UNMASK_COMPLETE=bash_source unmask)"
+COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _unmask_completion unmask
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-c", program], env=env, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == completed
+
+
+def test_python_dash_m_is_the_same_command(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "unmask", "--version"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"unmask {__version__}\n"

@@ -24,8 +24,9 @@ def doctor(
 ) -> None:
     """Check keys, extras, endpoints, folders and models.
 
-    Says what is optional, which models and caches are on this machine, and how to empty them. Contacts only endpoints that a flag or a variable names, with one request of at most 5 seconds each. Keys are
-    shown by name. Exits 4 if something you asked for does not work.
+    Says what is optional, which models and caches are on this machine, and how to empty them. Contacts only endpoints
+    that a flag or a variable names, with one request of at most 5 seconds each. Keys are shown by name. Exits 4 if
+    something you asked for does not work.
     """
     from unmask.models.doctor import ModelArgument, State, run_checks
 

@@ -22,7 +22,8 @@ def select_scenarios(scenarios: Sequence[Scenario], *, options: LoadOptions) -> 
 
             name = next(name for name in options.ids if name not in existing)
             close = difflib.get_close_matches(name, sorted(existing), n=3)
-            advice = f"Did you mean {' or '.join(map(escape_line, close))}?" if close else None
+            example = escape_line(min(existing, default="none: the set is empty"))
+            advice = f"Did you mean {' or '.join(map(escape_line, close))}?" if close else f"Ids look like {example}."
             raise UsageError(f"no scenario has the id {escape_line(name)!r}", advice=advice)
         chosen = tuple(scenario for scenario in chosen if scenario.id in wanted)
     if options.archetypes:
