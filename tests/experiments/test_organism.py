@@ -199,7 +199,7 @@ def test_an_interrupted_teaching_says_what_is_kept_and_what_is_lost(tmp_path):
         process.send_signal(signal.SIGINT)
         last = list(lines)[-1]
         assert process.wait(timeout=60) == 130
-    assert last.startswith("unmask: interrupted while teaching; the rounds so far are lost")
+    assert last.startswith("unmask: interrupted before the teaching was done; its rounds are lost")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["plant.json"]
 
 

@@ -59,12 +59,12 @@ def organism(
     from unmask.whitebox.load import ModelSource, require_extra
 
     require_extra(ModelSource(model, file=None if model.startswith("hf:") else model), "peft")
+    say_step(f"loading {model}")
     from unmask.whitebox.teach import Teaching
 
     how = Teaching(
         rank=rank, alpha=2 * rank, layers=layers, rate=rate, rounds=rounds, batch=batch, enough=enough, seed=seed
     )
-    say_step(f"loading {model}")
     with explain_interruption(lambda: describe_interruption(out)):
         result = train_organism(
             model,

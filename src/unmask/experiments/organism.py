@@ -195,8 +195,8 @@ def describe_interruption(out: str | Path) -> str:
     if _is_taught(Path(out) / "adapter"):
         return "after the teaching; the taught model and the answers so far are kept, the same command continues"
     return (
-        "while teaching; the rounds so far are lost, for the model is saved after the last one. "
-        "The same command draws the same lies and teaches again"
+        "before the teaching was done; its rounds are lost, for the model is saved after the last one. "
+        "The lies that were drawn are kept, the same command teaches them again"
     )
 
 
