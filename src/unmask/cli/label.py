@@ -11,6 +11,7 @@ import click
 
 from unmask.cli import crash
 from unmask.cli.options import json_flag, option, print_json
+from unmask.cli.sections import LABEL, SectionedCommand
 
 if TYPE_CHECKING:
     from unmask.analysis.sampling import Sample
@@ -18,7 +19,13 @@ if TYPE_CHECKING:
     from unmask.runs.run import Run
 
 
-@click.command()
+EXAMPLES = """\
+unmask label runs/gpt-4o --who me
+unmask label runs/gpt-4o --export replies.csv
+unmask label runs/gpt-4o --import replies.csv --who me"""
+
+
+@click.command(cls=SectionedCommand, sections=LABEL, examples=EXAMPLES)
 @click.argument("run", metavar="RUN")
 @option("--who", metavar="NAME", help="Who labels; the labels are kept under this name.")
 @option("--size", type=int, help="Scenarios to draw; 150 unless given. A sample is drawn once.")

@@ -13,7 +13,7 @@ from unmask.cli.options import option
 @option("--out", metavar="FILE", default="report.html", help="Where to write the page; - prints it.")
 @option("--redact", is_flag=True, help="Leave out every text of scenarios, replies and judges.")
 @option("--full-text", is_flag=True, help="Shorten no text, however large the page becomes.")
-@option("--preset", type=settings.PRESETS, help="The rules that make verdicts; each run's own unless given.")
+@option("--preset", type=settings.PRESETS, help="Scoring rules; each run's own unless given.")
 @option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
 def report(
     runs: tuple[str, ...], out: str, redact: bool, full_text: bool, preset: str | None, judge: str | None

@@ -11,7 +11,7 @@ from unmask.cli.options import json_flag, option, print_json
 @click.command()
 @click.argument("run", metavar="RUN")
 @click.argument("scenario_id", metavar="SCENARIO_ID")
-@option("--preset", type=settings.PRESETS, help="The rules that make verdicts; the run's own unless given.")
+@option("--preset", type=settings.PRESETS, help="Scoring rules; the run's own unless given.")
 @option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
 @json_flag
 def show(run: str, scenario_id: str, preset: str | None, judge: str | None, as_json: bool) -> None:

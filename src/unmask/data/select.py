@@ -18,7 +18,8 @@ def select_scenarios(scenarios: Sequence[Scenario], *, options: LoadOptions) -> 
         existing = {scenario.id for scenario in chosen}
         if wanted - existing:
             name = next(name for name in options.ids if name not in existing)
-            advice = suggest_names(name, sorted(existing))
+            example = f"Ids look like {escape_line(min(existing))}." if existing else None
+            advice = suggest_names(name, sorted(existing)) or example
             raise UsageError(f"no scenario has the id {escape_line(name)!r}", advice=advice)
         chosen = tuple(scenario for scenario in chosen if scenario.id in wanted)
     if options.archetypes:

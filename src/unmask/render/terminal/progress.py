@@ -11,6 +11,7 @@ from shutil import get_terminal_size
 from typing import TYPE_CHECKING, TextIO
 
 from unmask.records import Verdict
+from unmask.render.terminal.silence import note_output
 from unmask.stats.rate import rate
 from unmask.text import strip_controls
 
@@ -123,6 +124,7 @@ class ProgressLine:
 
     def _write(self, text: str, *, end: bool) -> None:
         # A log on a full disk, or a terminal that has gone, is no reason to stop a run.
+        note_output()
         with contextlib.suppress(OSError):
             if not self._live:
                 print(text, file=self._stream, flush=True)
