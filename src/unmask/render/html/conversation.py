@@ -345,9 +345,9 @@ def _describe_belief(scenario: Scenario, outcome: Outcome, *, redact: bool) -> M
             return Markup("{}, supplied by the scenario").format(supplied)
         case Lettered(letter=letter):
             side = letter.value if redact else _quote_side(scenario, letter)
-            return Markup("{}{}").format(side, right)
+            return Markup(f"{side}{right}")
         case Ranged() as belief:
-            return Markup("{}{}").format(_quote_figures(scenario, belief, redact=redact), right)
+            return Markup(f"{_quote_figures(scenario, belief, redact=redact)}{right}")
         case NoBelief(why=why):
             return Markup("<b>nothing steady</b> ({})").format(visible_html_line(why))
         case Undecided(why=why):
@@ -394,8 +394,10 @@ def _quote_side(scenario: Scenario, side: Letter | Interval, *, brief: bool = Fa
 
 def _quote_sentence(before: str, words: str, after: str) -> Markup:
     """In quotation marks and in one line, with the words that matter in bold."""
-    parts = (visible_html(re.sub(r"\s+", " ", part[:300])) for part in (before, words, after))
-    return Markup("“{}<b>{}</b>{}”").format(*parts)
+    safe_before, safe_words, safe_after = (
+        visible_html(re.sub(r"\s+", " ", part[:300])) for part in (before, words, after)
+    )
+    return Markup(f"“{safe_before}<b>{safe_words}</b>{safe_after}”")
 
 
 def _redact_reason(why: str, *, redact: bool) -> Markup:
