@@ -167,7 +167,8 @@ def place_labels(
             if best is None or cost < best[0]:
                 if best is not None:
                     best[1].remove()
-                best = (cost, label, [tuple(box), *leader])
+                left, bottom, right, top = box
+                best = (cost, label, [(left, bottom, right, top), *leader])
             else:
                 label.remove()
             if cost == 0:
