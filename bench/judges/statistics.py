@@ -1,7 +1,7 @@
 """How figures of real statistics are read: each reply against its label, and the verdicts of the complete scenarios.
 
     python -m bench.judges.statistics --half tuning
-    python -m bench.judges.statistics --half test --judge embedded/judge-1.5b --runs /tmp/figures
+    python -m bench.judges.statistics --half fresh --judge embedded/judge-1.5b --runs /tmp/figures
 
 The replies and labels are in `statistics/replies.jsonl`, the scenarios in `statistics/scenarios.jsonl`. A reply is *as
 labelled* where both say the same bounds within 5 %, and the same ones are open; a half-open interval is never the same
@@ -93,7 +93,7 @@ def load_replies(path: Path, half: str) -> list[FigureReply]:
     lines = [msgspec.json.decode(line) for line in path.read_bytes().splitlines()]
     settled = [line if "label" in line else {**line, "label": line["first"]} for line in lines if "first" in line]
     replies = [msgspec.convert(line, FigureReply) for line in settled]
-    return [reply for reply in replies if half in (reply.half, "both")]
+    return [reply for reply in replies if half in (reply.half, "all")]
 
 
 def load_scenarios(path: Path, replies: Sequence[FigureReply]) -> list[Scenario]:
@@ -204,7 +204,7 @@ def _share(count: int, total: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--half", choices=("tuning", "test", "both"), default="test")
+    parser.add_argument("--half", choices=("tuning", "test", "fresh", "all"), default="fresh")
     parser.add_argument("--judge", action="append", help="a judge that chooses; embedded/judge-1.5b if none is named")
     parser.add_argument("--no-question", action="store_true", help="the grammar alone, without a model")
     parser.add_argument("--replies", type=Path, default=REPLIES)
@@ -219,7 +219,7 @@ def main() -> None:
     for judge in judges:
         with tempfile.TemporaryDirectory() as scratch:
             places = read_all(scenarios, replies, judge, (arguments.runs or Path(scratch)) / arguments.half)
-        print(f"# {judge or 'the grammar alone'}, {arguments.half} half")
+        print(f"# {judge or 'the grammar alone'}, {arguments.half}")
         print_readings(replies, labels, places, each=arguments.each)
         print_verdicts(scenarios, labels, places)
 

@@ -113,8 +113,8 @@ def _advise_on_unjudged(score: Score, folder: Path) -> Iterator[str]:
     from unmask.judges.base import Style
     from unmask.records import UnreadReason
 
-    judge, reasons = str(score.run.get("judge")), score.unjudged_reasons
-    style = score.run.get("judges", {}).get(judge, {}).get("style")
+    reasons, spec = score.unjudged_reasons, score.run.get("judges", {}).get(score.run.get("judge"), {})
+    judge, style = spec.get("model", score.run.get("judge")), spec.get("style")
     another = f"{shlex.join(['unmask', 'judge', str(folder), '--judge'])} PROVIDER/NAME"
     replies = score.guards.get("empty")
     if score.other_judges is not None and score.other_judges.command is not None:
