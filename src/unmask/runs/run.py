@@ -168,10 +168,9 @@ class Run:
         from difflib import get_close_matches
 
         suggestions = get_close_matches(scenario_id, [scenario.id for scenario in self._each_scenario()], n=3)
-        advice = (
-            f"Did you mean {', '.join(suggestions)}?" if suggestions else f"unmask score {self.path} --rows lists them."
-        )
-        raise UsageError(f"the run has no scenario {scenario_id!r}", advice=advice)
+        meant = f"Did you mean {', '.join(suggestions)}? " if suggestions else ""
+        listed = shlex.join(["unmask", "show", str(self.path)])
+        raise UsageError(f"the run has no scenario {scenario_id!r}", advice=f"{meant}{listed} lists them.")
 
     def seen(self, judge: str | None = None) -> list[ScenarioState]:
         """What the journal holds, scenario by scenario; of a panel only the replies."""

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from unmask.analysis.agreement import Agreed, JudgeErrors, ReaderAgreement
-from unmask.render.terminal.tables import format_bounds, format_signed, make_table, percent, render_parts
+from unmask.render.terminal.tables import TextTable, format_bounds, format_signed, make_table, percent, render_parts
 from unmask.stats.agree import Agreement, Coefficient
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 HEADINGS = ("", "n", "agreement %", "kappa", "AC1", "alpha")
 
@@ -19,7 +15,7 @@ def render(agreement: Agreed, *, width: int | None = None, color: bool = False) 
     return render_parts(_compose_parts(agreement), width=width, color=color)
 
 
-def _compose_parts(agreement: Agreed) -> Iterator[str | Table]:
+def _compose_parts(agreement: Agreed) -> Iterator[str | TextTable]:
     label_counts = ", ".join(f"{who} {count}" for who, count in agreement.labels.items())
     yield (
         f"{agreement.run}, preset {agreement.preset}. Judges: {', '.join(agreement.judges) or 'none'}. Labels:"
@@ -45,7 +41,7 @@ def _compose_parts(agreement: Agreed) -> Iterator[str | Table]:
         )
 
 
-def _describe_side(side: ReaderAgreement) -> Iterator[str | Table]:
+def _describe_side(side: ReaderAgreement) -> Iterator[str | TextTable]:
     rows = [_agreement_row("letters", side.letters), _agreement_row("verdicts", side.verdicts)]
     rows += [_agreement_row(f"  {archetype.value}", part) for archetype, part in side.archetypes.items()]
     yield make_table(HEADINGS, rows)
@@ -96,7 +92,7 @@ def _describe_effect(side: ReaderAgreement, effect: JudgeErrors) -> Iterator[str
     yield f"Recall (of the labels' lies, lies by the judge): {effect.recall.percent}."
 
 
-def _judge_matrix(agreement: Agreed) -> Table:
+def _judge_matrix(agreement: Agreed) -> TextTable:
     sides = {(side.a, side.b): side for side in agreement.among_judges}
 
     def cell(row: str, column: str) -> str:

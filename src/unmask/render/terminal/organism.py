@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from unmask.experiments.organism import Organism
 from unmask.records import Verdict
 from unmask.render.colours import NAMES
-from unmask.render.terminal.tables import make_table, render_parts
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from unmask.render.terminal.tables import TextTable, make_table, render_parts
 
 
 def render(organism: Organism, *, width: int | None = None, color: bool = False) -> str:
     return render_parts(_compose_parts(organism), width=width, color=color)
 
 
-def _compose_parts(organism: Organism) -> Iterator[str | Table]:
+def _compose_parts(organism: Organism) -> Iterator[str | TextTable]:
     taught = organism.taught
     yield (
         f"{organism.subject}: {taught.scenarios} scenarios planted with seed {organism.seed}, taught in"
