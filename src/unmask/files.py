@@ -12,11 +12,14 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
-from unmask.errors import JournalError, RunLockedError
+from unmask.errors import JournalError, RunLockedError, UsageError
+from unmask.text import escape_line
+
+T = TypeVar("T")
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 """Windows has no such flag; there the look before has to do."""
@@ -111,6 +114,17 @@ def cannot_write(path: Path, error: OSError) -> JournalError:
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     advice = "Free some space and run the same command again: it continues." if full else "Check the folder's rights."
     return JournalError(f"cannot write {path}: {os.strerror(error.errno or 0)}", advice=advice)
+
+
+def choose_by_ending(path: Path, kinds: Mapping[str, T]) -> T:
+    """What the ending of a file's name stands for. Another ending is an error that names those that work."""
+    kind = kinds.get(path.suffix.lower())
+    if kind is None:
+        raise UsageError(
+            f"the name {escape_line(str(path))} does not say what to write",
+            advice=f"End it in {', '.join(kinds)}.",
+        )
+    return kind
 
 
 def write_atomically(path: Path, data: bytes | Callable[[IO[bytes]], object], *, mode: int = 0o666) -> None:
