@@ -127,6 +127,18 @@ def choose_by_ending(path: Path, kinds: Mapping[str, T]) -> T:
     return kind
 
 
+FILE_ENDINGS = frozenset({".csv", ".tsv", ".json", ".jsonl", ".parquet", ".xlsx", ".zip", ".html", ".md", ".txt"})
+
+
+def refuse_file_name(folder: Path) -> None:
+    """An error where the name of a folder that is to be made ends like that of a file: a file was meant."""
+    if folder.suffix.lower() in FILE_ENDINGS:
+        raise UsageError(
+            f"{escape_line(str(folder))} would be a folder, and its name ends in {folder.suffix}",
+            advice=f"Name the folder without it: --out {escape_line(str(folder.with_suffix('')))}",
+        )
+
+
 def write_atomically(path: Path, data: bytes | Callable[[IO[bytes]], object], *, mode: int = 0o666) -> None:
     """Replace a file in one step: a reader sees the old or the new one, never half. Long `data` may write itself."""
     new_file = path.with_name(path.name + ".new")

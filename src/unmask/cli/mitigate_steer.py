@@ -53,11 +53,13 @@ def steer(
     import msgspec
 
     from unmask.cli.mitigate import parse_layers
+    from unmask.files import choose_by_ending
     from unmask.models.local.inside import open_whitebox
     from unmask.whitebox import contrast
     from unmask.whitebox.steer import refuse_existing, save_steering
 
     quiet = bool(settings.pop("quiet")) or as_json
+    choose_by_ending(out, {".safetensors": True})
     refuse_existing(out)
     training_facts = contrast.load_facts(facts)
     contrast.refuse_shared(training_facts, evaluated or contrast.EVALUATED)

@@ -42,10 +42,16 @@ def pull(name: str | None, *, listed: bool, to: Path | None, as_json: bool) -> N
         if as_json:
             click.echo(msgspec.json.encode([msgspec.to_builtins(row) for row in rows]).decode())
             return
-        for row in rows:
-            where = row.path or f"not here: unmask pull {row.name}"
-            click.echo(f"{row.name}  {row.size / 1e6:,.0f} MB  {row.licence}\n  {row.about}")
-            click.echo(f"  sha256 {row.sha256}\n  {where}")
+        from unmask.render.terminal.tables import make_table, render_parts
+
+        cells = [
+            (row.name, "yes" if row.path else "no", row.about, row.licence, f"{row.size / 1e6:,.0f}") for row in rows
+        ]
+        folders = {str(Path(row.path).parent): None for row in rows if row.path}
+        notes = [f"\nHere: in {folder}" for folder in folders]
+        missing = next((f"\nFetch one: unmask pull {row.name}" for row in rows if not row.path), None)
+        notes += ["\n--json also has file, SHA-256 and origin of each.", *([missing] if missing else [])]
+        click.echo(render_parts([make_table(("model", "here", "", "licence", "MB"), cells, left=4), *notes]), nl=False)
         return
     if name is None:
         raise click.UsageError("which model? unmask pull --list shows them")

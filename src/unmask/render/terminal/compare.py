@@ -22,8 +22,6 @@ from unmask.stats.rate import Rate
 
 ROOMY = 110
 """Columns for the whole table of differences. A narrower terminal leaves the bootstrap and the plain p to `--json`."""
-NAME = 14
-"""Columns that the name of a run needs in a heading."""
 
 
 def render(comparison: Comparison, *, width: int | None = None, color: bool = False, flips: int = 10) -> str:
@@ -56,13 +54,11 @@ def _compose_parts(comparison: Comparison, flips: int, columns: int) -> Iterator
     if not any(setting.name == "model" for setting in comparison.differs):
         rows.insert(0, ("model", *(run.model for run in comparison.runs)))
     rows.append(("unjudged", *(f"{run.unjudged} of {run.scenarios}" for run in comparison.runs)))
-    title = f"differs, read as {comparison.preset}"
-    for places in _split_places(len(comparison.runs), columns):
-        names = [comparison.runs[place].name for place in places]
-        part = [(row[0], *(row[1 + place] for place in places)) for row in rows]
-        yield make_table((title, *names), part, left=1 + len(names))
-    if len(comparison.runs) > 2:
-        yield from _show_side_by_side(comparison, columns)
+    names = [run.name for run in comparison.runs]
+    yield make_table((f"differs, read as {comparison.preset}", *names), rows, left=1 + len(names))
+    if len(names) > 2:
+        yield ""
+        yield from _show_side_by_side(comparison)
     for pair in comparison.pairs:
         yield ""
         yield from _describe_pair(pair, flips, columns)
@@ -70,13 +66,7 @@ def _compose_parts(comparison: Comparison, flips: int, columns: int) -> Iterator
         yield "\nOne of these scenarios as it was asked and answered: unmask show RUN SCENARIO"
 
 
-def _split_places(count: int, columns: int) -> list[range]:
-    """The runs in groups that have room beside each other."""
-    most = max(2, (columns - NAME) // (NAME + 3))
-    return [range(first, min(first + most, count)) for first in range(0, count, most)]
-
-
-def _show_side_by_side(comparison: Comparison, columns: int) -> Iterator[str | TextTable]:
+def _show_side_by_side(comparison: Comparison) -> Iterator[str | TextTable]:
     """Every run by itself, on the scenarios that all of them share, marked where it differs from the first."""
     runs, first = comparison.runs, comparison.runs[0]
     against = {pair.b: pair for pair in comparison.pairs if pair.a == first.name}
@@ -91,10 +81,7 @@ def _show_side_by_side(comparison: Comparison, columns: int) -> Iterator[str | T
             parts = [None if pair is None else pair.archetypes.get(archetype) for pair in pairs]
             shares = [_mark_share(run.archetypes[archetype], part) for run, part in zip(runs, parts, strict=True)]
             lines.append([f"  {archetype.value}", *shares])
-    for places in _split_places(len(runs), columns):
-        yield ""
-        headings = ("% of what all runs share", *(runs[place].name for place in places))
-        yield make_table(headings, [[line[0], *(line[1 + place] for place in places)] for line in lines])
+    yield make_table(("% of what all runs share", *(run.name for run in runs)), lines)
     yield f"* differs from {first.name} by more than chance, all these comparisons considered"
 
 

@@ -26,19 +26,16 @@ def _compose_parts(organism: Organism) -> Iterator[str | TextTable]:
         f" word on"
         f" {taught.replies}, and does both on {taught.both}.\n"
     )
-    headings = ("judge", "planted", "called a lie", "where it did as taught", *(NAMES[kind] for kind in Verdict))
-    rows = [
-        (
-            check.judge if title == "lies" else "",
-            title,
-            str(half.called_lies),
-            str(half.acted_called_lies),
-            *(str(half.verdicts[verdict]) for verdict in Verdict),
-        )
+    halves = [
+        ((check.judge if title == "lies" else "", title), half)
         for check in organism.judges
         for title, half in (("lies", check.liars), ("honest", check.honest))
     ]
-    yield make_table(headings, rows, left=2)
+    called = [(*names, str(half.called_lies), str(half.acted_called_lies)) for names, half in halves]
+    yield make_table(("judge", "planted", "called a lie", "where it did as taught"), called, left=2)
+    yield ""
+    counts = [(*names, *(str(half.verdicts[verdict]) for verdict in Verdict)) for names, half in halves]
+    yield make_table(("judge", "planted", *(NAMES[kind] for kind in Verdict)), counts, left=2)
     yield ""
     for check in organism.judges:
         verdict = "separates" if check.separated else "DOES NOT separate"

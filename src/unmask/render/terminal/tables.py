@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from unmask.text import strip_controls
@@ -61,7 +61,8 @@ def render_parts(
     with console.capture() as capture:
         for part in parts:
             if isinstance(part, TextTable):
-                console.print(_lay_out_table(part, columns), crop=False)
+                for number, piece in enumerate(_split_table(part, columns)):
+                    console.print(*[""] * bool(number), _lay_out_table(piece, columns), sep="\n", crop=False)
                 continue
             shown = Text(strip_controls(part)) if isinstance(part, str) else part
             # no_wrap marks the command to copy, which must stay in one piece.
@@ -86,6 +87,29 @@ def _clean_cell(cell: str) -> str:
     return " " * indent + " ".join(text.split())
 
 
+def _split_table(table: TextTable, width: int) -> Iterator[TextTable]:
+    """The table, or several one below the other where it has too many columns: each has the columns of texts, or the
+    first of them where all are texts."""
+    kept = table.left if table.left < len(table.headings) else 1
+    last = len(table.headings)
+    while last > kept + 1 and not _has_room(_pick_columns(table, range(last)), width):
+        last -= 1
+    yield _pick_columns(table, range(last))
+    if last < len(table.headings):
+        yield from _split_table(_pick_columns(table, [*range(kept), *range(last, len(table.headings))]), width)
+
+
+def _pick_columns(table: TextTable, places: Sequence[int]) -> TextTable:
+    rows = [[row[place] for place in places] for row in table.rows]
+    left = sum(place < table.left for place in places)
+    return TextTable([table.headings[place] for place in places], rows, left, table.styles)
+
+
+def _has_room(table: TextTable, width: int) -> bool:
+    """Whether the table fits without a word that is cut."""
+    return sum(_fit_columns(table, width, cut=False)) + 2 * (len(table.headings) - 1) <= width
+
+
 def _lay_out_table(table: TextTable, width: int) -> Table:
     from rich.table import Table
     from rich.text import Text
@@ -105,9 +129,10 @@ def _lay_out_table(table: TextTable, width: int) -> Table:
     return grid
 
 
-def _fit_columns(table: TextTable, width: int) -> list[int]:
+def _fit_columns(table: TextTable, width: int, *, cut: bool = True) -> list[int]:
     """How wide each column may be. Where the table is too wide, the headings of numbers go on in a second line, then
-    texts in further lines, then intervals below their values; at last words of texts are cut. Numbers never are."""
+    texts in further lines, then intervals below their values; at last, with `cut`, words of texts are cut. Numbers
+    never are."""
     from rich.cells import cell_len
 
     rooms, steps = [], []
@@ -128,13 +153,17 @@ def _fit_columns(table: TextTable, width: int) -> list[int]:
             steps.append((room, longest, longest, min(longest, max(NARROWEST, words))))
         else:
             steps.append((min(room, max(body, words, HEADING)), max(body, words), longest, longest))
-    for floors in zip(*steps, strict=True):
+    for floors in list(zip(*steps, strict=True))[: None if cut else -1]:
         while sum(rooms) + 2 * (len(rooms) - 1) > width:
             wide = [place for place, room in enumerate(rooms) if room > floors[place]]
             if not wide:
                 break
             rooms[max(wide, key=lambda place: rooms[place])] -= 1
-    return rooms
+    # Where an interval stands below its value, all of the column do.
+    return [
+        floors[2] if place >= table.left and room < floors[1] else room
+        for place, (room, floors) in enumerate(zip(rooms, steps, strict=True))
+    ]
 
 
 def _split_pieces(text: str, marks: str = NAME_MARKS) -> list[str]:
