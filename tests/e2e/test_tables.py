@@ -86,20 +86,23 @@ def folder():
         yield work
 
 
-@pytest.mark.parametrize("columns", [80, 120])
-def test_no_table_is_wider_than_the_terminal(folder, columns):
-    if not Path("/dev/ptmx").exists():
-        give_up("pseudo-terminal", advice="Mount devpts.")
+def terminal_env(folder: Path, pager: str = "cat") -> dict[str, str]:
     env = {
         "HOME": str(folder.parent / "home"),
         "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
         "TERM": "xterm-256color",
         "LANG": "C.UTF-8",
-        "PAGER": "cat",
+        "PAGER": pager,
         "OPENAI_API_KEY": "sk-none",
     }
-    if "PYTHONPATH" in os.environ:
-        env["PYTHONPATH"] = os.environ["PYTHONPATH"]
+    return env | {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_no_table_is_wider_than_the_terminal(folder, columns):
+    if not Path("/dev/ptmx").exists():
+        give_up("pseudo-terminal", advice="Mount devpts.")
+    env = terminal_env(folder)
     failures = []
     for line in COMMANDS:
         screen = type_command(line, cwd=folder, env=env, columns=columns)
@@ -107,6 +110,24 @@ def test_no_table_is_wider_than_the_terminal(folder, columns):
             failures.append(f"{line}\n  ended with {screen.code}:\n  " + "\n  ".join(screen.lines[-6:]))
         failures += [f"{line}\n  is wider than the terminal: {wide}" for wide in screen.too_wide]
     assert not failures, "\n".join(failures)
+
+
+@pytest.mark.parametrize(
+    ("line", "paged"),
+    [
+        ("unmask show gpt", True),
+        ("unmask data list core", True),
+        ("unmask show gpt --random 5", False),
+        ("unmask show gpt | cat", False),
+    ],
+)
+def test_a_list_longer_than_the_terminal_goes_through_the_pager(folder, line, paged):
+    """A short one does not, nor one that goes to another program."""
+    if not Path("/dev/ptmx").exists():
+        give_up("pseudo-terminal", advice="Mount devpts.")
+    screen = type_command(line, cwd=folder, env=terminal_env(folder, pager="sed s/^/paged:/"))
+    assert screen.code == 0
+    assert all(shown.startswith("paged:") == paged for shown in screen.lines)
 
 
 def test_the_table_of_a_probe_fits():
