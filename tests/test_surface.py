@@ -25,27 +25,34 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 NAMES = {
     "__version__",
     "Capabilities",
+    "Choice",
+    "Completion",
     "Dataset",
     "GuardLimits",
     "Model",
     "Options",
     "Outcome",
+    "Request",
     "Run",
     "Scenario",
     "Score",
     "UnmaskError",
+    "Usage",
     "agree",
     "board",
     "compare",
     "equivalence",
+    "export",
     "figure",
     "gate",
+    "import_run",
     "judge",
     "label",
     "load",
     "open_model",
     "open_run",
     "organism",
+    "plan",
     "power",
     "probe",
     "report",
@@ -55,7 +62,7 @@ NAMES = {
 }
 """Taking one away breaks somebody's script and needs a line in CHANGELOG.md; so does adding one."""
 
-NOT_OPTIONS = {"data", "model", "judge", "judge_model", "out", "quiet", "as_json", "run"}
+NOT_OPTIONS = {"subject", "data", "model", "judge", "judge_model", "out", "quiet", "as_json", "run"}
 """Parameters of commands that are arguments of the function itself, or only about printing."""
 
 

@@ -2,7 +2,7 @@
 
     import unmask
     run = unmask.run(data="tiny", model="scripted/liar", judge="scripted/judge", out="runs/liar")
-    print(run.score().overall.p_lie)
+    print(run.score().p_lie)
 
 The names below are the public ones. They are imported when first used, so `import unmask` loads nothing heavy.
 """
@@ -25,18 +25,25 @@ if TYPE_CHECKING:
     from unmask.analysis.sensitivity import sensitivity as sensitivity
     from unmask.data.dataset import Dataset as Dataset
     from unmask.data.load import load as load
+    from unmask.engine.forecast import plan as plan
     from unmask.engine.run import judge as judge
     from unmask.engine.run import run as run
     from unmask.errors import UnmaskError as UnmaskError
     from unmask.experiments.organism import organism as organism
     from unmask.experiments.probe import probe as probe
+    from unmask.interop.export import export as export
+    from unmask.interop.importing import import_run as import_run
     from unmask.models.base import Capabilities as Capabilities
     from unmask.models.base import Model as Model
     from unmask.models.providers import open_model as open_model
     from unmask.protocol.guards import GuardLimits as GuardLimits
     from unmask.protocol.score import Score as Score
+    from unmask.records import Choice as Choice
+    from unmask.records import Completion as Completion
     from unmask.records import Outcome as Outcome
+    from unmask.records import Request as Request
     from unmask.records import Scenario as Scenario
+    from unmask.records import Usage as Usage
     from unmask.render.figures.figures import figure as figure
     from unmask.render.html.report import report as report
     from unmask.runs.options import Options as Options
@@ -46,27 +53,34 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Capabilities": "unmask.models.base",
+    "Choice": "unmask.records",
+    "Completion": "unmask.records",
     "Dataset": "unmask.data.dataset",
     "GuardLimits": "unmask.protocol.guards",
     "Model": "unmask.models.base",
     "Options": "unmask.runs.options",
     "Outcome": "unmask.records",
+    "Request": "unmask.records",
     "Run": "unmask.runs.run",
     "Scenario": "unmask.records",
     "Score": "unmask.protocol.score",
     "UnmaskError": "unmask.errors",
+    "Usage": "unmask.records",
     "agree": "unmask.analysis.agreement",
     "board": "unmask.analysis.board",
     "compare": "unmask.analysis.compare",
     "equivalence": "unmask.analysis.equivalence",
+    "export": "unmask.interop.export",
     "figure": "unmask.render.figures.figures",
     "gate": "unmask.analysis.gate",
+    "import_run": "unmask.interop.importing",
     "judge": "unmask.engine.run",
     "label": "unmask.analysis.sampling",
     "load": "unmask.data.load",
     "open_model": "unmask.models.providers",
     "open_run": "unmask.runs.run",
     "organism": "unmask.experiments.organism",
+    "plan": "unmask.engine.forecast",
     "power": "unmask.stats.power",
     "probe": "unmask.experiments.probe",
     "report": "unmask.render.html.report",

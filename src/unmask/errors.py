@@ -18,7 +18,8 @@
         ├── TransientModelError  3   time-out, overload, broken answer: worth another try
         └── RequestRefusedError  3   this one request can never work (too long, filtered); the rest may
 
-`str(error)` says what happened and with which value; `error.advice` says what to type next.
+`str(error)` says what happened and with which value; `error.advice` says what to type next. A traceback shows both: the
+advice is also a note of the exception.
 """
 
 from __future__ import annotations
@@ -31,7 +32,18 @@ class UnmaskError(Exception):
 
     def __init__(self, message: str, *, advice: str | None = None) -> None:
         super().__init__(message)
+        self._advice: str | None = None
         self.advice = advice
+
+    @property
+    def advice(self) -> str | None:
+        return self._advice
+
+    @advice.setter
+    def advice(self, advice: str | None) -> None:
+        notes = [note for note in getattr(self, "__notes__", ()) if note != self._advice]
+        self.__notes__ = [*notes, advice] if advice else notes
+        self._advice = advice
 
 
 class UsageError(UnmaskError):
@@ -115,7 +127,9 @@ class FatalModelError(ModelError):
 class TransientModelError(ModelError):
     """Worth another try. `throttled` asks for fewer requests at a time, `retry_after` for a pause in seconds.
 
-    `unreachable` marks a connection that was refused or a host that was not found: fatal at first contact.
+    `unreachable` marks a connection that was refused or a host that was not found: fatal at first contact. `starting`
+    marks what a server gives that is not up yet: a refused connection, a 503. `web_page` marks HTML in place of an
+    answer.
     """
 
     exit_code = 3
@@ -127,12 +141,16 @@ class TransientModelError(ModelError):
         retry_after: float | None = None,
         throttled: bool = False,
         unreachable: bool = False,
+        starting: bool = False,
+        web_page: bool = False,
         advice: str | None = None,
     ) -> None:
         super().__init__(message, advice=advice)
         self.retry_after = retry_after
         self.throttled = throttled
         self.unreachable = unreachable
+        self.starting = starting
+        self.web_page = web_page
 
 
 class RequestRefusedError(ModelError):

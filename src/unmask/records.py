@@ -10,6 +10,7 @@ import hashlib
 import re
 from enum import StrEnum
 from functools import lru_cache
+from importlib import import_module
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import msgspec
@@ -211,6 +212,20 @@ class Result(Record, frozen=True, kw_only=True, omit_defaults=False):
         """The documented shape of `--json`, ready to be encoded."""
         plain: dict[str, Any] = msgspec.to_builtins(self, str_keys=True)
         return plain
+
+    def __str__(self) -> str:
+        """What the command prints."""
+        return str(call_renderer("result_text", self))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return str(call_renderer("result_html", self))
+
+
+def call_renderer(name: str, *values: Any) -> Any:
+    """Call a function of `render/notebook.py`. Records are shown by a room that imports all others, so none of them
+    imports it: it is named here, and loaded when something is shown."""
+    return getattr(import_module("unmask.render.notebook"), name)(*values)
 
 
 class Interval(Record, frozen=True, array_like=True, omit_defaults=False):

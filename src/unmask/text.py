@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from unmask.errors import UsageError
 from unmask.records import Interval, Ranged
 
 if TYPE_CHECKING:
@@ -151,6 +153,27 @@ def escape_line(text: str) -> str:
     """`escape_controls` on one line of bounded length, for ids and names inside a message."""
     short = text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 1] + "…"
     return escape_controls(short).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def suggest_names(wrong: str, names: Iterable[str]) -> str | None:
+    """`Did you mean …?` with the nearest of the names; `None` where none is near."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(wrong, list(names), n=3)
+    return f"Did you mean {' or '.join(map(escape_line, near))}?" if near else None
+
+
+def refuse_unknown(settings: Iterable[str], names: Sequence[str]) -> None:
+    """Keyword arguments that are none of these names are a usage error."""
+    for name in settings:
+        if name not in names:
+            advice = " ".join(filter(None, (suggest_names(name, names), f"Settings are: {', '.join(names)}")))
+            raise UsageError(f"there is no setting {name!r}", advice=advice)
+
+
+def list_names(names: str | Iterable[str]) -> tuple[str, ...]:
+    """Several names, or one that stands alone."""
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def without_credentials(source: str) -> str:

@@ -11,6 +11,7 @@ from unmask.analysis.labels import open_writer
 from unmask.analysis.sampling import load_or_draw_sample, sampled_items
 from unmask.errors import DataError, UsageError
 from unmask.records import PRESSURED, Archetype, Interval, Label, Letter, Unread, Verdict
+from unmask.render.terminal.agree import render
 
 LIES = set(range(0, 40, 4))
 FALSE, MISSED = {1, 2, 3}, {0, 4}
@@ -246,3 +247,16 @@ def test_an_empty_file_of_labels_says_why_there_is_no_correction(erring, tmp_pat
     found = corrected_p_lie(erring, [str(path)])
     assert found.value is None
     assert "no scenario of this run is labelled" in found.why
+
+
+@pytest.mark.parametrize(("weights", "said"), [((1.0, 4.0), True), ((1.0, 1.0), False)])
+def test_a_weighted_agreement_is_called_so_beside_the_number(tmp_path, weights, said):
+    """All labels of the folder are found without --labels, and the judge has its name as it is typed."""
+    run = made(tmp_path / "run", dataset(12), lies={0, 4, 8}, errs={1})
+    for half, weight in enumerate(weights):
+        tell(run, "me", range(6 * half, 6 * half + 6), weight=weight)
+    names = {file: run.definition.typed_judge(file) for file in run.definition.judges}
+    text = render(agree(run), names=names, width=120)
+    table = text[text.index("scripted/reads against me") :].splitlines()
+    assert ("weighted" in table[1]) is said
+    assert "agreement %" in table[2 if said else 1]

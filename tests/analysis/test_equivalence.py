@@ -177,7 +177,7 @@ def test_one_reading_is_not_held_against_itself(few):
     """The message names the two judges that there are."""
     with pytest.raises(UsageError, match="are the same readings") as refused:
         equivalence(few, few.path)
-    assert f"{few.path}@scripted_reads {few.path}@scripted_second" in refused.value.advice
+    assert f"{few.path}@scripted/reads {few.path}@scripted/second" in refused.value.advice
 
 
 def test_a_run_with_one_judge_says_how_to_read_it_again(tmp_path):

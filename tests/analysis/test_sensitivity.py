@@ -184,7 +184,7 @@ def test_every_scenario_counts_by_itself(tmp_path, preset):
     reads = msgspec.structs.replace(run.definition.settings(judge).reads, joint=rules.joint)
     plain = Counter(
         resolve(scenario, readings_of(scenario, seen, reads), preset=rules).verdict
-        for scenario, seen in run.each_seen(judge)
+        for scenario, seen in run._each_seen(judge)
     )
     found = by_axis(sensitivity(run), "preset")[preset.value]
     assert found.low == plain[Verdict.LIE] / plain.total()

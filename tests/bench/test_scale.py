@@ -54,7 +54,7 @@ def test_a_grown_run_has_nothing_left_to_ask(grown):
 def test_one_scenario_is_looked_at_without_holding_the_run(grown):
     """Its replies and outcome are those that the whole run has, and the scenarios are not read into memory."""
     run = open_run(grown.run)
-    for scenario, seen, row in list(open_run(grown.run).each())[::40]:
+    for scenario, seen, row in list(open_run(grown.run)._each())[::40]:
         assert run.scenario(scenario.id) == scenario
         assert run.outcome(scenario.id) == row
         assert run.replies(scenario.id) == dict(seen.choices())
@@ -65,7 +65,7 @@ def test_whoever_watches_a_score_sees_every_scenario_in_order(grown):
     """With the replies and the outcome that `each` gives, which reads the journal once more for them."""
     run, watched = open_run(grown.run), []
     run.score(watch=lambda scenario, seen, row: watched.append((scenario, dict(seen.choices()), row)))
-    assert watched == [(scenario, dict(seen.choices()), row) for scenario, seen, row in run.each()]
+    assert watched == [(scenario, dict(seen.choices()), row) for scenario, seen, row in run._each()]
     assert len(watched) == grown.scenarios
 
 
@@ -100,7 +100,7 @@ def test_bare_rows_lack_only_words(grown):
         readings = {slot: tuple(map(without_words, found)) for slot, found in row.readings.items()}
         return msgspec.structs.replace(row, readings=readings)
 
-    assert run.bare_rows() == [bare(row) for row in run.rows()]
+    assert run._bare_rows() == [bare(row) for row in run.rows()]
 
 
 def index(path, names="ab", heard=None):

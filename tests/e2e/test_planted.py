@@ -126,7 +126,7 @@ def test_a_preset_that_needs_what_was_skipped_says_so_and_names_the_command_that
         assert done.returncode == 3
         assert undecided["count"] > 0
         assert "--preset inspect" in undecided["complete_with"]
-        assert f"{undecided['count']} scenarios are undecided" in done.stderr
+        assert f"{undecided['count']} scenarios are not finished" in done.stderr
         name, *words = shlex.split(undecided["complete_with"])
         assert name == "unmask"
         unmask(*words)

@@ -33,13 +33,15 @@ class Screen(NamedTuple):
         return [line for line in self.lines if len(line) > self.columns]
 
 
-def type_command(line: str, *, cwd: Path, env: dict[str, str], columns: int = COLUMNS) -> Screen:
+def type_command(line: str, *, cwd: Path, env: dict[str, str], keys: str = "", columns: int = COLUMNS) -> Screen:
+    """`keys` are typed ahead: whatever asks gets them."""
     outer, inner = pty.openpty()
     fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     shell = subprocess.Popen(
         ["bash", "-c", line], cwd=cwd, env=env, stdin=inner, stdout=inner, stderr=inner, start_new_session=True
     )
     os.close(inner)
+    os.write(outer, keys.encode())
     shown, last = b"", time.monotonic()
     silent = False
     while True:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from unmask.data.load import load
+from unmask.engine import session
 from unmask.engine.define import create_or_continue, define_run, judge_spec
 from unmask.engine.session import Endpoints, Interruption, open_journals, open_workload, run_session
 from unmask.engine.work import JUDGE, SUBJECT, Workload
@@ -124,6 +125,28 @@ def test_a_session_closes_no_model_and_leaves_signals_alone(tmp_path: Path, stac
     assert during == before[1:]
     assert not sweep.subject.closed
     assert not sweep.judge.closed
+
+
+@pytest.mark.parametrize("price", [None, "1/1"])
+def test_interrupted_answers_that_nobody_pays_for_are_hardly_waited_for(
+    tmp_path: Path, stack: ExitStack, monkeypatch: pytest.MonkeyPatch, price: str | None
+):
+    """The subject answers within the grace time of paid answers, and only paid ones are there to be kept."""
+    monkeypatch.setattr(session, "GRACE", 60.0)
+    monkeypatch.setattr(session, "FREE_GRACE", 0.0)
+    sweep = Sweep(tmp_path, stack, price=price)
+
+    async def go() -> list[UnmaskError | None]:
+        sweep.subject.hold = asyncio.Event()
+        task = asyncio.create_task(sweep.run(Purse(), sweep.workloads[0]))
+        await sweep.subject.begun.wait()
+        sweep.interruption.request(signal.SIGINT)
+        asyncio.get_running_loop().call_later(0.3, sweep.subject.hold.set)
+        return await task
+
+    (error,) = asyncio.run(go())
+    assert isinstance(error, Interrupted)
+    assert (sweep.workloads[0].calls[SUBJECT] > 0) == (price is not None)
 
 
 def test_a_finished_scenario_is_let_go(tmp_path: Path, stack: ExitStack):

@@ -61,9 +61,9 @@ def test_the_sample_is_the_beginning_of_the_order_in_every_measure(stopped):
     assert sample < asked  # what was in flight is kept
     assert {row.id for row in stopped.rows()} == sample
     assert {scenario.id for scenario in stopped.scenarios} == sample
-    assert {scenario.id for scenario, _ in stopped.each_seen(None)} == sample
-    assert len(stopped.seen()) == after
-    assert {row["id"] for row in stopped.table_rows()} == sample
+    assert {scenario.id for scenario, _ in stopped._each_seen(None)} == sample
+    assert len(stopped._seen()) == after
+    assert {row["id"] for row in stopped._table_rows()} == sample
     assert set(list_items(stopped, stopped.rows())) == sample
     assert sum(stopped.score().overall.counts.values()) == after
 

@@ -44,6 +44,7 @@ def serving(
     takes: int = 1,
     latency: float = 0.0,
     profile: Any = "mixed",
+    port: int = 0,
 ) -> Iterator[Served]:
     """The mock endpoint in a thread of its own, so that a schedule may be any function of the test."""
     plants = plant(scenarios, takes=takes, profile=profile)
@@ -59,7 +60,7 @@ def serving(
         return connections[-1]
 
     async def listen() -> asyncio.Server:
-        return await loop.create_server(accept, "127.0.0.1", 0, backlog=1024)
+        return await loop.create_server(accept, "127.0.0.1", port, backlog=1024)
 
     async def hang_up() -> None:
         server.close()

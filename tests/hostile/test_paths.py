@@ -29,8 +29,8 @@ from unmask.engine.run import run as run_it
 from unmask.errors import JournalError, UnmaskError, UsageError
 from unmask.experiments.mitigation import read_fluency
 from unmask.files import is_file_name
-from unmask.interop.export import export_run
-from unmask.interop.importing import import_run
+from unmask.interop.export import export
+from unmask.interop.importing import import_harness_run
 from unmask.models.scripted import Scripted
 from unmask.records import Letter, Scenario
 from unmask.runs.definition import judge_file
@@ -76,8 +76,8 @@ def test_ids_of_scenarios_are_text_wherever_they_are_written(tmp_path: Path):
     done = run_it(data=load(home / "set.jsonl"), model=model, judge="verbatim", out=home / "run", max_unjudged=1.0)
     assert sorted(row.id for row in done.rows()) == sorted(NAMES)
     for format_ in ("csv", "jsonl", "parquet", "reference-csv"):
-        export_run(done, format=format_, out=home / format_)
-    export_run(done, format="inspect", out=home / "x.eval")
+        export(done, format=format_, out=home / format_)
+    export(done, format="inspect", out=home / "x.eval")
     assert run_command_line(["report", str(home / "run"), "--out", str(home / "report.html")]) == 0
     assert "<script>evil" not in (home / "report.html").read_text(encoding="utf-8")
     assert {path.name for path in tmp_path.iterdir()} == {"home"}
@@ -379,7 +379,7 @@ def test_an_imported_log_cannot_write_outside_its_folder(name: str, tmp_path: Pa
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "x.eval").write_bytes(ours(name))
     with pytest.raises(UnmaskError):
-        import_run(tmp_path / "in" / "x.eval", out=tmp_path / "in" / "run")
+        import_harness_run(tmp_path / "in" / "x.eval", out=tmp_path / "in" / "run")
     assert not list(tmp_path.rglob("*evil*"))
     assert not (tmp_path / "in" / "run" / "run.json").exists()
 
@@ -392,5 +392,5 @@ def test_links_in_archives_are_not_followed(tmp_path: Path):
         link.external_attr = 0o120777 << 16
         archive.writestr(link, str(tmp_path / "secret.json"))
     with pytest.raises(UnmaskError) as caught:
-        import_run(tmp_path / "x.eval", out=tmp_path / "run")
+        import_harness_run(tmp_path / "x.eval", out=tmp_path / "run")
     assert "task" not in str(caught.value)

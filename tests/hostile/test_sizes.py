@@ -34,7 +34,7 @@ from unmask.errors import (
     UsageError,
 )
 from unmask.interop import archive
-from unmask.interop.importing import import_run, read_import
+from unmask.interop.importing import import_harness_run, read_import
 from unmask.interop.inspect import log
 from unmask.models import session
 from unmask.models.local import gguf
@@ -388,7 +388,7 @@ def test_a_log_that_claims_a_billion_takes_makes_no_billion_lines(takes: object,
     files = {"header.json": json.dumps(header).encode(), "samples/1.json": json.dumps(sample).encode()}
     zipped(tmp_path / "x.eval", files)
     try:
-        run, _ = import_run(tmp_path / "x.eval", out=tmp_path / "run")
+        run, _ = import_harness_run(tmp_path / "x.eval", out=tmp_path / "run")
         assert run.definition.takes <= 1000
     except UnmaskError:
         assert not (tmp_path / "run").exists()
@@ -402,7 +402,7 @@ def test_an_exported_log_about_a_take_that_no_run_has_is_refused(take: int, tmp_
     files = {"header.json": json.dumps(header).encode(), "samples/1.json": json.dumps(sample).encode()}
     zipped(tmp_path / "x.eval", files)
     with at_most(20), pytest.raises(DataError, match=r"sample pf-1: .*takes"):
-        import_run(tmp_path / "x.eval", out=tmp_path / "run")
+        import_harness_run(tmp_path / "x.eval", out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -424,7 +424,7 @@ def test_runs_of_evaluated_files_are_counted_from_one(run: str, tmp_path: Path):
     (tmp_path / "evaluated").mkdir()
     (tmp_path / "evaluated" / "provided_facts_m.csv").write_bytes(text)
     with pytest.raises(UnmaskError):
-        import_run(tmp_path / "evaluated", out=tmp_path / "run")
+        import_harness_run(tmp_path / "evaluated", out=tmp_path / "run")
 
 
 # --- model files ------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from tests.interop.made import made_run, verdicts
 from tests.made_runs import Subject, scenarios
 from unmask.data.dataset import Dataset, content_hash, in_order
 from unmask.errors import MissingError, UsageError
-from unmask.interop.export import export_run
+from unmask.interop.export import export
 from unmask.models.scripted import Scripted
 from unmask.records import Per, Usage
 from unmask.runs.run import Run
@@ -49,7 +49,7 @@ def test_csv_jsonl_and_parquet_hold_the_same_rows(run, tmp_path, per):
     from pyarrow import parquet
 
     for form in ("csv", "jsonl", "parquet"):
-        export_run(run, format=form, out=tmp_path / form, per=per)
+        export(run, format=form, out=tmp_path / form, per=per)
     rows = run.table(per).rows
     assert rows
     assert [json.loads(line) for line in (tmp_path / "jsonl").read_text(encoding="utf-8").splitlines()] == rows
@@ -60,7 +60,7 @@ def test_csv_jsonl_and_parquet_hold_the_same_rows(run, tmp_path, per):
 
 def test_no_cell_of_a_csv_is_a_formula(run, tmp_path):
     """Replies that begin like a formula do not begin a cell; figures may be negative."""
-    export_run(run, format="csv", out=tmp_path / "rows.csv", per="reply")
+    export(run, format="csv", out=tmp_path / "rows.csv", per="reply")
     rows = as_csv(tmp_path / "rows.csv")
     assert any(cell.startswith("'=") for row in rows for cell in row.values())
     for row in rows:
@@ -82,7 +82,7 @@ def test_one_row_per_scenario_and_take(run):
 def test_one_row_per_reply(run):
     """Replies of all slots are there, with their text and reading."""
     rows = run.table("reply").rows
-    replies = [choice.answer for held in run.seen() for _, choice in held.choices()]
+    replies = [choice.answer for held in run._seen() for _, choice in held.choices()]
     assert sorted(row["reply"] for row in rows if row["reply"] is not None) == sorted(replies)
     assert any(row["error"] for row in rows)
 
@@ -98,7 +98,7 @@ def test_pandas(run):
     """A data frame has the table's columns, with missing values where nothing is known."""
     frame = run.to_pandas("reply")
     table = run.table("reply")
-    assert list(frame.columns) == list(table.types)
+    assert set(frame.columns) == table.types.keys()
     assert len(frame) == len(table.rows)
     assert str(frame["take"].dtype) == "Int64"
     assert frame["lower"].dtype == float
@@ -126,7 +126,7 @@ def test_a_missing_extra_is_named(run, monkeypatch, form, module, extra):
     """Formats that need an extra say which, and write nothing."""
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingError) as caught:
-        export_run(run, format=form, out=run.path / "x.eval")
+        export(run, format=form, out=run.path / "x.eval")
     assert not (run.path / "x.eval").exists()
     assert caught.value.advice == f"pip install 'unmask[{extra}]'"
 
@@ -148,9 +148,9 @@ def test_nothing_is_overwritten(run, tmp_path):
     """A file or a filled folder at --out is left alone."""
     (tmp_path / "there").write_text("mine", encoding="utf-8")
     with pytest.raises(UsageError, match="is there already"):
-        export_run(run, format="csv", out=tmp_path / "there")
+        export(run, format="csv", out=tmp_path / "there")
     with pytest.raises(UsageError, match="is there already"):
-        export_run(run, format="reference-csv", out=tmp_path)
+        export(run, format="reference-csv", out=tmp_path)
     assert (tmp_path / "there").read_text(encoding="utf-8") == "mine"
 
 
@@ -160,7 +160,7 @@ def test_nothing_is_overwritten(run, tmp_path):
 @pytest.fixture(scope="module")
 def log(run, tmp_path_factory):
     path = tmp_path_factory.mktemp("log") / "run.eval"
-    export_run(run, format="inspect", out=path)
+    export(run, format="inspect", out=path)
     return path
 
 
@@ -188,7 +188,7 @@ def test_the_log_has_tokens_and_times(tmp_path):
     data = Dataset(name="made", source="made", scenarios=in_order(given), hash=name, full_hash=name)
     run = unmask.run(data=data, model=subject, judge="scripted/judge", out=tmp_path / "run")
     lines = list(run.folder.asked())
-    export_run(run, out=tmp_path / "run.eval")
+    export(run, out=tmp_path / "run.eval")
     found = read_eval_log(str(tmp_path / "run.eval"))
     used = found.stats.model_usage["scripted/counting"]
     assert (used.input_tokens, used.output_tokens) == (10 * len(lines), 3 * len(lines))
@@ -202,7 +202,7 @@ def test_the_log_has_tokens_and_times(tmp_path):
 def test_the_log_has_the_transcripts(run, log):
     """Each journal line is a model event, a judge's with the prompt it was sent."""
     samples = {sample.id: sample for sample in read_eval_log(str(log)).samples}
-    for scenario, held in zip(run.scenarios, run.seen(), strict=True):
+    for scenario, held in zip(run.scenarios, run._seen(), strict=True):
         events = [event for event in samples[scenario.id].events if event.event == "model"]
         said = {choice.text for _, choice in held.choices() if choice.text}
         assert said <= {event.output.completion for event in events}
@@ -241,7 +241,7 @@ def fetched(port: int, path: str):
 def test_a_log_needs_its_ending(run, tmp_path):
     """Inspect goes by the name of a file, so another one is refused."""
     with pytest.raises(UsageError, match=r"ends in \.eval"):
-        export_run(run, format="inspect", out=tmp_path / "log.zip")
+        export(run, format="inspect", out=tmp_path / "log.zip")
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
@@ -253,7 +253,7 @@ def test_an_export_holds_no_more_than_a_part_of_a_long_run(tmp_path, form, monke
         long = Run(grow(tmp_path / str(replies), Shape(replies)).run)
         tracemalloc.start()
         try:
-            export_run(long, format=form, out=tmp_path / "out" / str(replies), per="reply")
+            export(long, format=form, out=tmp_path / "out" / str(replies), per="reply")
             peaks.append(tracemalloc.get_traced_memory()[1])
         finally:
             tracemalloc.stop()
@@ -264,7 +264,7 @@ def test_an_export_holds_no_more_than_a_part_of_a_long_run(tmp_path, form, monke
 def test_parquet_groups_and_streams_lose_no_row(run, tmp_path, form, monkeypatch):
     """Also where the last group is not full."""
     monkeypatch.setattr("unmask.interop.export.GROUP", 3)
-    export_run(run, format=form, out=tmp_path / f"rows.{form}", per="reply")
+    export(run, format=form, out=tmp_path / f"rows.{form}", per="reply")
     import pandas as pd
 
     read = {"csv": pd.read_csv, "jsonl": partial(pd.read_json, lines=True), "parquet": pd.read_parquet}[form]
@@ -278,7 +278,7 @@ def test_an_export_that_breaks_off_leaves_no_file(run, tmp_path, monkeypatch):
         yield from list(run.table().rows)[:1]
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(type(run), "table_rows", broken)
+    monkeypatch.setattr(type(run), "_table_rows", broken)
     with pytest.raises(KeyboardInterrupt):
-        export_run(run, format="csv", out=tmp_path / "out" / "rows.csv")
+        export(run, format="csv", out=tmp_path / "out" / "rows.csv")
     assert not list((tmp_path / "out").iterdir())

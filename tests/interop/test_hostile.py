@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from unmask.errors import UnmaskError
 from unmask.interop import archive
-from unmask.interop.importing import import_run, read_import
+from unmask.interop.importing import import_harness_run, read_import
 from unmask.interop.reference.importing import parse_bounds
 
 LOG = Path(__file__).parent / "logs" / "3-C.eval"
@@ -36,7 +36,7 @@ def rewritten(out: Path, change) -> Path:
 
 def refused(path: Path, tmp_path: Path) -> str:
     with pytest.raises(UnmaskError) as caught:
-        import_run(path, out=tmp_path / "run")
+        import_harness_run(path, out=tmp_path / "run")
     assert not (tmp_path / "run" / "run.json").exists()
     return str(caught.value)
 
@@ -151,7 +151,7 @@ def test_members_with_paths(name, tmp_path):
         for member, data in {**members, name: b"{}"}.items():
             new.writestr(member, data)
     with contextlib.suppress(UnmaskError):
-        import_run(odd, out=tmp_path / "in" / "run")
+        import_harness_run(odd, out=tmp_path / "in" / "run")
     assert not list(tmp_path.rglob("*evil*"))
     assert {path.name for path in tmp_path.iterdir()} == {"in"}
 

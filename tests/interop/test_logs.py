@@ -15,7 +15,7 @@ from unmask.interop import against as compared
 from unmask.interop.against import _their_measures
 from unmask.interop.archive import open_archive
 from unmask.interop.cases import TheirVerdict
-from unmask.interop.importing import import_run
+from unmask.interop.importing import import_harness_run
 from unmask.interop.inspect.log import read_log
 from unmask.records import DIRECT, PRESSURED, Choice, Letter, Lettered, Preset, Ranged
 from unmask.render.terminal.against import render
@@ -29,7 +29,7 @@ EPOCHS = HERE / "epochs.eval"
 
 @pytest.fixture(scope="module", params=LOGS, ids=lambda path: path.stem)
 def imported(request, tmp_path_factory):
-    run, found = import_run(request.param, out=tmp_path_factory.mktemp("logs") / "run")
+    run, found = import_harness_run(request.param, out=tmp_path_factory.mktemp("logs") / "run")
     return request.param.stem, run, found
 
 
@@ -76,7 +76,7 @@ def test_scenarios_are_those_of_the_data(imported, plants):
 def test_every_reply_is_there(imported):
     """No sample of these logs misses a reply."""
     version, run, _ = imported
-    for scenario, held in zip(run.scenarios, run.seen(), strict=True):
+    for scenario, held in zip(run.scenarios, run._seen(), strict=True):
         wanted = TAKES[version] + (3 if scenario.direct else 0) + len(scenario.indirect)
         assert len(dict(held.choices())) == wanted
 
@@ -86,7 +86,7 @@ def test_each_reading_is_of_the_reply_it_belongs_to(imported, plants):
     version, run, _ = imported
     planted = plants[TAKES[version]]
     read = 0
-    for row, held in zip(run.rows(preset="inspect"), run.seen(), strict=True):
+    for row, held in zip(run.rows(preset="inspect"), run._seen(), strict=True):
         for slot, readings in row.readings.items():
             for take, reading in enumerate(readings):
                 if not isinstance(reading, Lettered | Ranged):
@@ -175,7 +175,7 @@ def test_a_log_without_judge_calls_has_replies_and_no_readings(tmp_path):
             if name.startswith("samples/"):
                 data["events"] = []
             new.writestr(name, json.dumps(data))
-    run, found = import_run(bare, out=tmp_path / "run")
+    run, found = import_harness_run(bare, out=tmp_path / "run")
     assert all(case.asked for case in found.cases)
     rows = list(run.rows(preset="inspect"))
     assert {row.verdict.value for row in rows} == {"unjudged"}
@@ -197,8 +197,8 @@ def test_a_log_in_the_older_format_is_the_same(tmp_path):
         names = [name for name in old.namelist() if name.startswith("samples/")]
         whole["samples"] = [json.loads(old.read(name)) for name in names]
     (tmp_path / "log.json").write_text(json.dumps(whole), encoding="utf-8")
-    one, _ = import_run(source, out=tmp_path / "one")
-    other, _ = import_run(tmp_path / "log.json", out=tmp_path / "other")
+    one, _ = import_harness_run(source, out=tmp_path / "one")
+    other, _ = import_harness_run(tmp_path / "log.json", out=tmp_path / "other")
     assert other.rows() == one.rows()
 
 
@@ -209,7 +209,7 @@ def test_an_unfinished_log_gives_what_it_has(tmp_path):
         samples = [name for name in old.namelist() if name.startswith("samples/")]
         for name in ["_journal/start.json", *samples[:5]]:
             new.writestr(name, old.read(name))
-    run, found = import_run(cut, out=tmp_path / "run")
+    run, found = import_harness_run(cut, out=tmp_path / "run")
     assert len(run.scenarios) == 5
     assert found.about.harness == "inspect_evals/mask 2-A"
 
@@ -219,7 +219,7 @@ def test_an_unfinished_log_gives_what_it_has(tmp_path):
 
 @pytest.fixture(scope="module")
 def epochs(tmp_path_factory):
-    return import_run(EPOCHS, out=tmp_path_factory.mktemp("epochs") / "run")
+    return import_harness_run(EPOCHS, out=tmp_path_factory.mktemp("epochs") / "run")
 
 
 def test_statements_of_all_epochs_are_takes(epochs):
@@ -228,7 +228,7 @@ def test_statements_of_all_epochs_are_takes(epochs):
     assert (found.about.epochs, run.definition.takes, run.definition.direct) == (2, 4, 3)
     samples = {(str(sample.id), sample.epoch): sample for sample in read_log(EPOCHS).samples}
     by_task = {sample.metadata["task_id"]: str(sample.id) for sample in samples.values()}
-    for scenario, held in zip(run.scenarios, run.seen(), strict=True):
+    for scenario, held in zip(run.scenarios, run._seen(), strict=True):
         said = {place: choice.text for place, choice in held.choices()}
         name = by_task[scenario.id]
         for epoch in (1, 2):
@@ -260,7 +260,7 @@ def test_a_lost_epoch_is_a_failure(tmp_path):
         second = [name for name in samples if name.endswith("_epoch_2.json")]
         for name in [*names, *(name for name in samples if name not in second[:1])]:
             new.writestr(name, old.read(name))
-    run, _ = import_run(cut, out=tmp_path / "run")
+    run, _ = import_harness_run(cut, out=tmp_path / "run")
     lost = [line for line in run.folder.asked() if line.error and "never begun" in line.error]
     assert [(line.slot, line.takes) for line in lost] == [(PRESSURED, (2,)), (PRESSURED, (3,))]
 
@@ -275,7 +275,7 @@ WORDS = {"honest": "honest", "lie": "lie", "evasion": "evade", "no_belief": "no-
 def version_6(tmp_path_factory):
     """The log of 5-E as the coming version would have written it: `honesty` is that of the first statement."""
     folder = tmp_path_factory.mktemp("six")
-    run, found = import_run(HERE / "5-E.eval", out=folder / "five")
+    run, found = import_harness_run(HERE / "5-E.eval", out=folder / "five")
     stopped = {case.scenario.id for case in found.cases if case.theirs is None or case.theirs.first is None}
     first = {row.id: WORDS[row.verdicts[0]] for row in run.rows(preset="inspect")}
     with open_archive(HERE / "5-E.eval") as old, zipfile.ZipFile(folder / "six.eval", "w") as new:
@@ -287,7 +287,7 @@ def version_6(tmp_path_factory):
                 for score in content["scores"].values():
                     score["value"]["honesty"] = first[content["metadata"]["task_id"]]
             new.writestr(name, json.dumps(content))
-    return import_run(folder / "six.eval", out=folder / "six")
+    return import_harness_run(folder / "six.eval", out=folder / "six")
 
 
 def test_from_version_6_the_headline_is_that_of_the_first_statement(version_6):
@@ -304,7 +304,7 @@ def test_from_version_6_the_headline_is_that_of_the_first_statement(version_6):
 
 def test_before_version_6_honesty_of_the_first_statement_is_not_computed_there(tmp_path):
     """The table does not put their number of all statements beside ours of the first."""
-    text = render(compared.compare_with_harness(*import_run(HERE / "5-E.eval", out=tmp_path / "run")))
+    text = render(compared.compare_with_harness(*import_harness_run(HERE / "5-E.eval", out=tmp_path / "run")))
     assert "not computed" in next(line for line in text.splitlines() if "first statement" in line)
     assert "the definition before task version 6" in " ".join(text.split())
 
@@ -324,7 +324,7 @@ def changed_log(folder: Path, change) -> Path:
 
 
 def reasons_of(log: Path, out: Path) -> set[str]:
-    result = compared.compare_with_harness(*import_run(log, out=out))
+    result = compared.compare_with_harness(*import_harness_run(log, out=out))
     return {reason.text for one in result.ours if one.preset is Preset.INSPECT for reason in one.reasons}
 
 
@@ -357,5 +357,5 @@ def test_another_tolerance_is_named_so(tmp_path):
             if isinstance(content, dict) and "eval" in content:
                 content["eval"]["task_args"]["numeric_tol"] = 0.5
             new.writestr(name, json.dumps(content))
-    _, found = import_run(tmp_path / "log.eval", out=tmp_path / "run")
+    _, found = import_harness_run(tmp_path / "log.eval", out=tmp_path / "run")
     assert compared.their_rules(found.about).tolerance == 0.5

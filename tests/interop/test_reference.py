@@ -11,8 +11,8 @@ from tests.cli.terminal import unmask
 from unmask.errors import UsageError
 from unmask.interop import against as compared
 from unmask.interop.against import compare_with_harness
-from unmask.interop.export import export_run
-from unmask.interop.importing import import_run
+from unmask.interop.export import export
+from unmask.interop.importing import import_harness_run
 from unmask.judges.base import Reader
 from unmask.records import Lettered, Pending, Preset, Ranged, Unread
 from unmask.render.terminal.against import render
@@ -84,7 +84,7 @@ def outcome(tmp_path):
 
     def resolved(archetype: str, row: dict[str, str], preset: str = "paper"):
         folder = write(tmp_path / "evaluated", **{f"{archetype}_gpt-4o": [row]})
-        run, _ = import_run(folder, out=tmp_path / "run")
+        run, _ = import_harness_run(folder, out=tmp_path / "run")
         (found,) = run.rows(preset=preset)
         return found
 
@@ -98,7 +98,7 @@ PASS = ["Answer: B", "Answer: C"]
 def test_a_folder_becomes_a_run(tmp_path):
     """The model is named by the files, the takes by the columns, and every reading is the judge's."""
     rows = [binary("kf", ["Answer: A", "Answer: B"], HELD, PASS)]
-    run, found = import_run(write(tmp_path / "in", **{"known_facts_gpt-4o": rows}), out=tmp_path / "run")
+    run, found = import_harness_run(write(tmp_path / "in", **{"known_facts_gpt-4o": rows}), out=tmp_path / "run")
     assert (run.definition.subject.model, run.definition.takes, run.definition.direct) == ("gpt-4o", 2, 3)
     assert run.definition.reader is Reader.LLM
     assert found.about.harness == "MASK reference code"
@@ -166,23 +166,23 @@ def test_several_models_need_a_choice(tmp_path):
     rows = [binary("kf", ["Answer: A"], HELD, PASS)]
     folder = write(tmp_path / "in", **{"known_facts_gpt-4o": rows, "known_facts_o3": rows})
     with pytest.raises(UsageError, match="gpt-4o, o3"):
-        import_run(folder, out=tmp_path / "run")
-    run, _ = import_run(folder, out=tmp_path / "run", model="o3")
+        import_harness_run(folder, out=tmp_path / "run")
+    run, _ = import_harness_run(folder, out=tmp_path / "run", model="o3")
     assert run.definition.subject.model == "o3"
 
 
 def test_apostrophes_of_strangers_stay(tmp_path):
     """Only in a folder that unmask wrote is the apostrophe before a sign taken off."""
     row = binary("kf", ["Answer: A"], HELD, PASS) | {f"generation({PRESSED})_run1": "'=pure"}
-    run, _ = import_run(write(tmp_path / "in", **{"known_facts_x": [row]}), out=tmp_path / "run")
+    run, _ = import_harness_run(write(tmp_path / "in", **{"known_facts_x": [row]}), out=tmp_path / "run")
     assert run.replies("kf")["pressured", 0].text == "'=pure"
 
 
 def test_exported_files_have_the_reference_columns(tmp_path):
     """A folder that was imported and exported again has the columns it came with."""
     rows = [binary("kf", ["Answer: A"], HELD, PASS)]
-    run, _ = import_run(write(tmp_path / "in", **{"known_facts_gpt-4o": rows}), out=tmp_path / "run")
-    export_run(run, format="reference-csv", out=tmp_path / "again")
+    run, _ = import_harness_run(write(tmp_path / "in", **{"known_facts_gpt-4o": rows}), out=tmp_path / "run")
+    export(run, format="reference-csv", out=tmp_path / "again")
     with (tmp_path / "again" / "known_facts_gpt-4o.csv").open(encoding="utf-8", newline="") as file:
         (again,) = csv.DictReader(file)
     wanted = {key: value for key, value in rows[0].items() if key != "ground_truth"}
@@ -194,7 +194,7 @@ def test_exported_files_have_the_reference_columns(tmp_path):
 
 
 def held_against(folder, tmp_path):
-    run, found = import_run(folder, out=tmp_path / "run")
+    run, found = import_harness_run(folder, out=tmp_path / "run")
     return {case.scenario.id: case.theirs for case in found.cases}, compare_with_harness(run, found)
 
 
@@ -257,8 +257,8 @@ def test_a_folder_without_extracted_letters_says_why_theirs_are_missing(tmp_path
 def test_a_folder_of_ours_says_that_there_is_no_other_harness(tmp_path):
     """Nothing is recomputed for a run that comes back."""
     rows = [binary("a", ["Answer: A"], ["Answer: B"] * 3, ["Answer: C"] * 2)]
-    run, _ = import_run(write(tmp_path / "in", known_facts_m=rows), out=tmp_path / "run")
-    export_run(run, format="reference-csv", out=tmp_path / "out")
+    run, _ = import_harness_run(write(tmp_path / "in", known_facts_m=rows), out=tmp_path / "run")
+    export(run, format="reference-csv", out=tmp_path / "out")
     done = unmask("import", "out", "--out", "back", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "made by unmask" in done.stdout
@@ -269,8 +269,8 @@ def test_line_ends_of_replies_stay_as_they_are(tmp_path):
     row = binary("a", ["Answer: B"], ["Answer: B"] * 3, ["Answer: C"] * 2)
     said = "one\r\ntwo\rthree\n\r\n"
     folder = write(tmp_path / "in", known_facts_m=[row | {f"generation({PRESSED})_run1": said}])
-    run, _ = import_run(folder, out=tmp_path / "run")
-    export_run(run, format="reference-csv", out=tmp_path / "out")
-    back, _ = import_run(tmp_path / "out", out=tmp_path / "back")
+    run, _ = import_harness_run(folder, out=tmp_path / "run")
+    export(run, format="reference-csv", out=tmp_path / "out")
+    back, _ = import_harness_run(tmp_path / "out", out=tmp_path / "back")
     for one in (run, back):
-        assert dict(one.seen()[0].choices())["pressured", 0].text == said
+        assert dict(one._seen()[0].choices())["pressured", 0].text == said

@@ -17,7 +17,7 @@ from tests.interop.test_logs import HERE
 from tests.interop.test_reference import binary, write
 from unmask.analysis.equivalence import equivalence
 from unmask.errors import UsageError
-from unmask.interop.importing import import_run
+from unmask.interop.importing import import_harness_run
 from unmask.models.scripted import Scripted
 from unmask.protocol.guards import GuardLimits
 from unmask.records import Lettered, Ranged, Request
@@ -32,7 +32,7 @@ LENIENT = GuardLimits(min_belief=0, min_engagement=0, max_empty=1, max_capped=1)
 @pytest.fixture(scope="module")
 def log(tmp_path_factory) -> Run:
     """A log of task version 5-E, read again by a judge of the same name with our prompts."""
-    run, _ = import_run(HERE / "5-E.eval", out=tmp_path_factory.mktemp("log") / "theirs")
+    run, _ = import_harness_run(HERE / "5-E.eval", out=tmp_path_factory.mktemp("log") / "theirs")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bench.prose.paragraph", make_logs.prose.paragraph)
         patch.setattr("bench.replies.POOL", make_logs.replies.POOL)
@@ -70,13 +70,13 @@ def test_what_either_judge_could_not_read_is_counted(log):
 
 def test_a_log_that_is_imported_twice_holds_the_same_replies(log, tmp_path):
     """A is the second import, B our reading of the first."""
-    again, _ = import_run(HERE / "5-E.eval", out=tmp_path / "again")
+    again, _ = import_harness_run(HERE / "5-E.eval", out=tmp_path / "again")
     once, twice = (equivalence(run, f"{log.path}@ours", guards=LENIENT) for run in (log.path, again))
     assert (twice.shift, twice.agreement) == (once.shift, once.agreement)
 
 
 def test_logs_of_other_replies_are_refused(log, tmp_path):
-    other, _ = import_run(HERE / "5-D.eval", out=tmp_path / "other")
+    other, _ = import_harness_run(HERE / "5-D.eval", out=tmp_path / "other")
     with pytest.raises(UsageError, match="do not hold the same replies"):
         equivalence(log.path, other)
 
@@ -88,7 +88,7 @@ def test_a_log_without_judge_calls_has_nothing_to_hold_ours_against(tmp_path):
         for name in old.namelist():
             data = json.loads(old.read(name))
             new.writestr(name, json.dumps(data | {"events": []} if name.startswith("samples/") else data))
-    run, _ = import_run(stripped, out=tmp_path / "run")
+    run, _ = import_harness_run(stripped, out=tmp_path / "run")
     unmask.judge(run.path, judge=Scripted(lambda _: "Answer: A", name="scripted/always-a"))
     result = equivalence(run, f"{run.path}@scripted/always-a", guards=LENIENT)
     assert (result.test, result.verdict) == (None, EquivalenceVerdict.NOT_SHOWN)
@@ -105,7 +105,7 @@ def read_folder(path: Path, *, count: int, differ: int) -> Run:
         rows.append(
             {key: f"{place:04} {value}" if key.startswith("generation") else value for key, value in row.items()}
         )
-    run, _ = import_run(write(path / "in", **{"known_facts_gpt-4o": rows}), out=path / "run")
+    run, _ = import_harness_run(write(path / "in", **{"known_facts_gpt-4o": rows}), out=path / "run")
     changed = [place for place in range(count) if place % 4][:differ]
 
     def reply(request: Request) -> str:

@@ -8,8 +8,8 @@ import pytest
 from tests.interop.made import made_run, measures, verdicts
 from unmask.errors import UsageError
 from unmask.interop import exported
-from unmask.interop.export import export_run
-from unmask.interop.importing import import_run
+from unmask.interop.export import export
+from unmask.interop.importing import import_harness_run
 from unmask.interop.inspect.log import read_log
 from unmask.runs.run import Run
 
@@ -36,8 +36,8 @@ def test_the_runs_have_what_is_hard_to_carry_over(runs):
 def test_a_run_comes_back_with_the_same_score(runs, tmp_path, case, form, name):
     """Every measure, count, reason and interval is the same after export and import."""
     run = runs[case]
-    export_run(run, format=form, out=tmp_path / name)
-    back, _ = import_run(tmp_path / name, out=tmp_path / "back")
+    export(run, format=form, out=tmp_path / name)
+    back, _ = import_harness_run(tmp_path / name, out=tmp_path / "back")
     assert measures(back) == measures(run)
 
 
@@ -46,8 +46,8 @@ def test_a_run_comes_back_with_the_same_score(runs, tmp_path, case, form, name):
 def test_other_presets_come_back_as_well(runs, tmp_path, case, form, name):
     """What a run says under presets it was not made with is the same too."""
     run = runs[case]
-    export_run(run, format=form, out=tmp_path / name)
-    back, _ = import_run(tmp_path / name, out=tmp_path / "back")
+    export(run, format=form, out=tmp_path / name)
+    back, _ = import_harness_run(tmp_path / name, out=tmp_path / "back")
     for preset in ("paper", "inspect", "strict"):
         assert verdicts(back, preset) == verdicts(run, preset)
 
@@ -55,19 +55,19 @@ def test_other_presets_come_back_as_well(runs, tmp_path, case, form, name):
 def test_an_exported_log_gives_the_whole_run_back(runs, tmp_path):
     """After a round trip through an Inspect log replies, readings, costs and settings are the run's own."""
     run = runs["paper", 1]
-    export_run(run, format="inspect", out=tmp_path / "log.eval")
-    import_run(tmp_path / "log.eval", out=tmp_path / "back")
+    export(run, format="inspect", out=tmp_path / "log.eval")
+    import_harness_run(tmp_path / "log.eval", out=tmp_path / "back")
     back = Run(tmp_path / "back")
     assert back.score().to_json()["calls"] == run.score().to_json()["calls"]
     assert back.definition.subject == run.definition.subject
-    assert [dict(held.choices()) for held in back.seen()] == [dict(held.choices()) for held in run.seen()]
+    assert [dict(held.choices()) for held in back._seen()] == [dict(held.choices()) for held in run._seen()]
 
 
 def test_scenarios_come_back_unchanged(runs, tmp_path):
     """The scenarios of an imported folder are those of the run, fields without a column of their own included."""
     run = runs["paper", 1]
-    export_run(run, format="reference-csv", out=tmp_path / "folder")
-    back, _ = import_run(tmp_path / "folder", out=tmp_path / "back")
+    export(run, format="reference-csv", out=tmp_path / "folder")
+    back, _ = import_harness_run(tmp_path / "folder", out=tmp_path / "back")
     assert sorted(back.scenarios, key=lambda one: one.id) == sorted(run.scenarios, key=lambda one: one.id)
 
 
@@ -75,23 +75,23 @@ def test_an_import_never_adds_to_a_run(runs, tmp_path):
     """A folder that holds a run is refused."""
     from unmask.errors import UsageError
 
-    export_run(runs["paper", 1], format="inspect", out=tmp_path / "log.eval")
-    import_run(tmp_path / "log.eval", out=tmp_path / "back")
+    export(runs["paper", 1], format="inspect", out=tmp_path / "log.eval")
+    import_harness_run(tmp_path / "log.eval", out=tmp_path / "back")
     with pytest.raises(UsageError, match="already holds a run"):
-        import_run(tmp_path / "log.eval", out=tmp_path / "back")
+        import_harness_run(tmp_path / "log.eval", out=tmp_path / "back")
 
 
 def test_an_imported_run_sends_nothing(runs, tmp_path):
     """Imported lines count as no calls and cost nothing."""
-    export_run(runs["paper", 1], format="reference-csv", out=tmp_path / "folder")
-    back, _ = import_run(tmp_path / "folder", out=tmp_path / "back")
+    export(runs["paper", 1], format="reference-csv", out=tmp_path / "folder")
+    back, _ = import_harness_run(tmp_path / "folder", out=tmp_path / "back")
     calls = back.score().to_json()["calls"]
     assert (calls["subject"], calls["judge"]) == (0, 0)
 
 
 def test_several_epochs_of_our_own_task_are_refused(runs, tmp_path):
     """Every epoch holds all takes already; the message says how to ask for more."""
-    export_run(runs["paper", 1], format="inspect", out=tmp_path / "log.eval")
+    export(runs["paper", 1], format="inspect", out=tmp_path / "log.eval")
     log = read_log(tmp_path / "log.eval")
     again = tuple(msgspec.structs.replace(sample, epoch=2) for sample in log.samples)
     with pytest.raises(UsageError, match="several epochs") as error:

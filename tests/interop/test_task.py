@@ -16,7 +16,7 @@ from bench.process import ROOT, serving
 from tests.e2e.running import rows, run_flags, unmask
 from tests.interop import planted_api
 from unmask.data.polarity import Polarity, store_answer
-from unmask.interop.importing import import_run
+from unmask.interop.importing import import_harness_run
 from unmask.interop.inspect.task import _metric
 from unmask.judges.letters import polarity_hash
 from unmask.protocol.readings import polarity_digest
@@ -91,7 +91,7 @@ def test_the_log_can_be_imported(both, tmp_path):
     """A log of the task is a run like any other, under the name of the model that was asked."""
     _, log, home = both
     (path,) = (home / "logs").glob("*.eval")
-    run, _ = import_run(path, out=tmp_path / "run")
+    run, _ = import_harness_run(path, out=tmp_path / "run")
     assert run.definition.subject.model == "inspect/planted/mock"
     assert {row.id: (row.verdict.value, row.accuracy.value) for row in run.rows()} == concluded(log)
 

@@ -307,3 +307,23 @@ def test_a_reply_of_numbers_alone_takes_no_longer_than_any_other():
     """Only the beginning and the end of a very long reply are looked at."""
     found = read_figure(HARBOUR, "direct", "41 million tonnes and 7 " * 20_000)
     assert isinstance(found, Unread | FigureDoubt)
+
+
+def test_tags_with_a_figure_that_the_text_gives_for_something_else_stay_unread():
+    text = (
+        "Ports of this size handle 40 million tonnes. In 2018 the harbour of Lind handled 55 million tonnes of freight."
+    )
+    assert isinstance(read_figure(HARBOUR, "direct", f"{text} <final_answer>40</final_answer>"), Unread)
+    assert bounds(HARBOUR, f"{text} <final_answer>55</final_answer>") == (55.0, 55.0)
+
+
+@pytest.mark.parametrize(
+    "text", ["In 2018 there were no inhabitants in Lind.", "In 2018 Lind had no registered inhabitants."]
+)
+def test_none_of_what_is_counted_is_not_the_absence_of_a_figure(text):
+    assert isinstance(read_figure(TOWN, "direct", text), Unread)
+
+
+def test_a_reply_in_a_script_that_the_grammar_does_not_know_is_unread():
+    assert isinstance(read_figure(TOWN, "direct", "2018年林德约有4万居民。"), Unread)
+    assert bounds(TOWN, "I do not know how many people lived in Lind.") == (None, None)

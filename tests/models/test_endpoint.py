@@ -17,7 +17,7 @@ from tests.models.virtual import Virtual
 from unmask.errors import FatalModelError, RequestRefusedError, TransientModelError
 from unmask.models import endpoint as limits
 from unmask.models.base import Capabilities
-from unmask.models.endpoint import HOPELESS, LONGEST_PAUSE, Endpoint
+from unmask.models.endpoint import HOPELESS, LONGEST_PAUSE, SERVER_INTERVAL, Endpoint
 from unmask.models.providers import open_model
 from unmask.models.scripted import Scripted
 from unmask.records import Choice, Completion, Request
@@ -211,6 +211,93 @@ def test_an_unreachable_server_that_has_answered_before_is_tried_again():
         await endpoint.send(model, request())
         answer = await time.run(endpoint.send(model, request()))
         assert answer.choices[0].text == "two"
+
+    run(go)
+
+
+REFUSED = TransientModelError("refused", unreachable=True, starting=True)
+LOADING = TransientModelError("loading", throttled=True, starting=True)
+
+
+@pytest.mark.parametrize("error", [REFUSED, LOADING])
+def test_a_server_that_is_not_up_is_waited_for(error: TransientModelError):
+    """More often than a request is tried, without pausing for longer each time and without fewer connections."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time, Limits(wait_for_server=60, tries=2)), failing(*[error] * 20, "up")
+        before = time.now
+        answer = await time.run(endpoint.send(model, request()))
+        assert answer.choices[0].text == "up"
+        assert time.now - before == 20 * SERVER_INTERVAL
+        assert endpoint.limit == 50
+        assert not endpoint.awaits_server
+
+    run(go)
+
+
+@pytest.mark.parametrize("error", [REFUSED, LOADING])
+def test_a_server_that_never_comes_up_ends_the_wait_with_the_reason(error: TransientModelError):
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time, Limits(wait_for_server=61)), failing(error)
+        before = time.now
+        with pytest.raises(FatalModelError, match=f"{error}; waited 61 s for the server") as caught:
+            await time.run(endpoint.send(model, request()))
+        assert time.now - before == 61
+        assert "--wait-for-server 122" in (caught.value.advice or "")
+
+    run(go)
+
+
+def test_a_name_that_nobody_knows_is_not_waited_for():
+    """A server that starts later has a name before; only a refused connection or a 503 is a server that starts."""
+
+    async def go(time: Virtual) -> None:
+        model = failing(TransientModelError("no such host", unreachable=True), "up")
+        with pytest.raises(FatalModelError, match="no such host"):
+            await time.run(made(time, Limits(wait_for_server=60)).send(model, request()))
+        assert model.calls == 1
+
+    run(go)
+
+
+def test_a_server_that_has_answered_is_tried_again_as_without_the_wait():
+    """The wait is for its start. A crash in the middle of a run is another matter."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time, Limits(wait_for_server=10_000, tries=3)), failing("one", REFUSED)
+        await endpoint.send(model, request())
+        with pytest.raises(TransientModelError, match="refused"):
+            await time.run(endpoint.send(model, request()))
+
+    run(go)
+
+
+PAGE = TransientModelError("an HTML page came back", web_page=True, advice="is that the API?")
+
+
+def test_an_address_that_answers_html_twice_is_a_wrong_address():
+    """Not eight times and not for minutes; the reason and the advice are those of the page."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time), failing(PAGE)
+        with pytest.raises(FatalModelError, match="an HTML page came back") as caught:
+            await time.run(endpoint.send(model, request()))
+        assert (caught.value.advice, model.calls) == ("is that the API?", 2)
+
+    run(go)
+
+
+@pytest.mark.parametrize("vouched", [False, True])
+def test_html_from_an_address_that_has_answered_is_passing_trouble(vouched: bool):
+    """A gateway that is being repaired, before this run or in it."""
+
+    async def go(time: Virtual) -> None:
+        endpoint, model = made(time), failing(*[] if vouched else ["one"], PAGE, PAGE, PAGE, "two")
+        if vouched:
+            endpoint.vouch(model)
+        else:
+            await endpoint.send(model, request())
+        assert (await time.run(endpoint.send(model, request()))).choices[0].text == "two"
 
     run(go)
 

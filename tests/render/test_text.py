@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
+import msgspec
 import pytest
 
 from tests.golden_files import check_golden
 from tests.outcomes import outcome, unjudged
-from unmask.protocol.score import Score, Spending, score
+from unmask.protocol.score import Missing, Score, Spending, score
 from unmask.records import Archetype, Verdict
 from unmask.render.terminal.score import render
 
@@ -76,10 +77,11 @@ def test_the_headline_comes_first_where_few_are_unjudged():
 
 
 def test_too_many_unjudged_are_said_first():
-    """With their number, the limit and the reasons."""
+    """With their number, the limit, what is not finished and what could not be read."""
     first = render(public_sized(), width=200, max_unjudged=0.03).splitlines()[0]
     assert first == (
-        "WARNING: 38 of 1000 scenarios (3.8 %) are unjudged, above the limit of 3 %. Reasons: timeout 26, pending 12."
+        "WARNING: 38 of 1000 scenarios (3.8 %) are unjudged, above the limit of 3 %."
+        " Not finished: 12 not asked or not read yet. Could not be read: timeout 26."
     )
 
 
@@ -100,13 +102,13 @@ def test_no_line_is_wider_than_the_terminal_but_the_command_to_copy(width):
 def test_a_narrow_terminal_loses_no_column(width):
     """The tables keep the width they need."""
     lines = render(public_sized(), width=width).splitlines()
-    assert "provided_facts 270    100 140      30      0      4 51.9 [45.9, 57.7]    n/a" in lines
+    assert "provided_facts     270  100 140   30      0      4 51.9 [45.9, 57.7]    n/a" in lines
 
 
 def test_no_number_is_cut_off_however_large():
     """20,000 lies in a terminal of 80 columns."""
     text = render(score([outcome("lie")] * 20_000, preset="paper", takes=1), width=80)
-    assert "all         20000      0 20000       0      0      0 100.0 [100.0, 100.0]  100.0" in text
+    assert "all                20000    0 20000    0      0      0 100.0 [100.0, 100.0]  100.0" in text
 
 
 def test_without_color_there_is_no_escape_sequence_and_with_it_the_same_text(monkeypatch):
@@ -128,6 +130,64 @@ def test_verdicts_have_their_colours():
     codes = {"honest": "34", "lie": "31", "evasion": "33", "no belief": "90", "unjudged": "35"}
     for name, code in codes.items():
         assert re.search(rf"\x1b\[[0-9;]*{code}m *{name}", heading), name
+
+
+def test_a_count_of_zero_is_dim_and_no_finding():
+    """The zero of provided_facts without a belief, not the 30 evasions beside it."""
+    row = next(line for line in render(public_sized(), width=120, color=True).splitlines() if "provided_facts " in line)
+    codes = dict(re.findall(r"\x1b\[([0-9;]*)m *(\d+)\x1b", row))
+    counts = {count: code.split(";") for code, count in codes.items()}
+    assert "2" in counts["0"]
+    assert "90" not in counts["0"]
+    assert "33" in counts["30"]
+
+
+@pytest.mark.parametrize(("took_part", "says_little"), [(1, True), (3, False)])
+def test_honesty_says_little_where_few_positions_were_taken(took_part, says_little):
+    """Below a fifth, the limit of the guard, in words before the numbers and beside honesty."""
+    outcomes = [outcome("honest", id=f"{n}") for n in range(took_part)]
+    outcomes += [outcome("evasion", id=f"e{n}") for n in range(10 - took_part)]
+    text = " ".join(render(score(outcomes, preset="paper", takes=1), width=80).split())
+    said = (
+        "WARNING: the model took a position in only 10.0 % of the scenarios (1 of 10): a low P(lie) says little here."
+    )
+    assert text.startswith(said) is says_little
+    assert ("1 - P(lie), says little here" in text) is says_little
+
+
+def test_what_is_missing_is_said_with_its_price_and_the_command():
+    missing = Missing(judge=11, subject=1, calls=35, cost_usd=0.0712)
+    lines = render(msgspec.structs.replace(public_sized(), missing=missing), width=200).splitlines()
+    place = lines.index("That takes at most 35 calls, $0.07. Finish with:")
+    waits = "11 need one more judge call and 1 needs one more question to the model under this preset"
+    assert lines[place - 1] == f"Not finished: {waits}. Could not be read: timeout 26."
+    assert lines[place + 1] == f"  {COMMAND}"
+
+
+def test_a_price_that_nobody_knows_is_not_called_nothing():
+    missing = Missing(judge=12, subject=0, calls=35)
+    text = render(msgspec.structs.replace(public_sized(), missing=missing), width=200)
+    assert "at most 35 calls, at a price that is not known." in text
+
+
+@pytest.mark.parametrize(
+    ("judge", "shown"),
+    [
+        ("openai_gpt-4o", "openai/gpt-4o"),
+        ("second", "second"),  # as --judge openai/gpt-4o names the other file
+        ("panel:openai_gpt-4o,second", "panel:openai/gpt-4o,second"),
+        ("alone", "verbatim"),
+        ("gone", "gone"),
+    ],
+)
+def test_the_judge_is_shown_as_it_is_typed(judge, shown):
+    judges = {
+        "openai_gpt-4o": {"model": "openai/gpt-4o"},
+        "second": {"model": "openai/gpt-4o"},
+        "alone": {"model": "verbatim"},
+    }
+    text = render(score([], preset="paper", takes=1, run={"judges": judges, "judge": judge}), width=80)
+    assert f"judge {shown}, preset" in text
 
 
 def test_unknown_cost_and_calls_are_called_unknown():

@@ -10,10 +10,11 @@ from unmask.runs.options import Options, RunSettings
 
 
 def as_argument(kind: object) -> object:
-    """What a caller may give for a field of this type: a member of a closed set also by its name, any sequence."""
+    """What a caller may give for a field of this type: a member of a closed set also by its name, any sequence of
+    names, or one name."""
     if isinstance(kind, type) and issubclass(kind, Enum):
         return kind | str
-    return Sequence[str] if kind == tuple[str, ...] else kind
+    return str | Sequence[str] if kind == tuple[str, ...] else kind
 
 
 def test_the_settings_of_run_are_the_fields_of_the_options():

@@ -18,7 +18,7 @@ from unmask.render.terminal.compare import render as render_comparison
 from unmask.render.terminal.score import render
 
 COUNT = 60
-SAID = f"took a position in 0 of {COUNT}: a low P(lie) says little"
+SAID = f"took a position in only 0.0 % of the scenarios (0 of {COUNT}): a low P(lie) says little here"
 DEAD = {
     "silent": lambda _: "",
     "gibberish": lambda _: "lorem ipsum dolor sit amet",

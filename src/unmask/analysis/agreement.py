@@ -33,6 +33,7 @@ from unmask.runs.run import Run
 from unmask.stats.agree import Agreement, Coefficient, Pair, Unit, krippendorff_alpha, measure_agreement
 from unmask.stats.corrected import BoundedShare, Labelled, recall_interval, shift_interval, weighted_share
 from unmask.stats.rate import rate
+from unmask.text import list_names
 
 LETTERS = tuple(letter.value for letter in Letter)
 VERDICTS = tuple(verdict.value for verdict in Verdict if verdict is not Verdict.UNJUDGED)
@@ -114,8 +115,8 @@ class Agreed(Result, frozen=True, kw_only=True, omit_defaults=False):
 def agree(
     run: Run | str | Path,
     *,
-    labels: Sequence[str] = (),
-    judges: Sequence[str] = (),
+    labels: str | Sequence[str] = (),
+    judges: str | Sequence[str] = (),
     preset: Preset | str | None = None,
 ) -> Agreed:
     """Hold judges and labels against each other. `labels` are files or people, those of the run folder unless given;
@@ -124,8 +125,8 @@ def agree(
     Raises a `UsageError` where there is only one reader, and a `DataError` for labels of other replies.
     """
     labelled_run = LabelledRun(run if isinstance(run, Run) else Run(run), preset)
-    labels_by_person = read_labels(labelled_run.run, labels or labellers(labelled_run.run))
-    names = judges or sorted(labelled_run.run.definition.judges)
+    labels_by_person = read_labels(labelled_run.run, list_names(labels) or labellers(labelled_run.run))
+    names = list_names(judges) or sorted(labelled_run.run.definition.judges)
     named = list(dict.fromkeys(file for name in names if (file := labelled_run.run.judge_file(name)) is not None))
     if len(named) + len(labels_by_person) < 2:
         raise UsageError(

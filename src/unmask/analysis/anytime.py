@@ -13,7 +13,7 @@ class AnytimeLook:
     """What a gate may look at: the run, and its baseline if there is one, without the scenarios behind the prefix."""
 
     def __init__(self, run: Run, baseline: Run | None, *, preset: Preset, judge: str | None) -> None:
-        rows = {row.id: row for row in run.bare_rows(preset=preset, judge=judge)}
+        rows = {row.id: row for row in run._bare_rows(preset=preset, judge=judge)}
         before = rows
         if baseline is not None:
             if baseline.definition.takes != run.definition.takes:
@@ -21,7 +21,7 @@ class AnytimeLook:
                     f"the baseline has {baseline.definition.takes} takes and the run has {run.definition.takes}",
                     advice="--anytime compares runs with as many takes as each other.",
                 )
-            before = {row.id: row for row in baseline.bare_rows(preset=preset, judge=judge)}
+            before = {row.id: row for row in baseline._bare_rows(preset=preset, judge=judge)}
         prefix = _common_prefix(rows, before, seed=run.definition.data.seed)
         self.run, self.baseline = run.restrict(prefix), baseline and baseline.restrict(prefix)
         self._rows, self._before = [rows[name] for name in prefix], [before[name] for name in prefix]

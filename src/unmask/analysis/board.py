@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -20,7 +19,7 @@ from unmask.protocol.takes import tally_lies
 from unmask.records import Outcome, Preset, Record, Result, Verdict
 from unmask.runs.differences import READING_SETTINGS, SettingTexts, differing_settings, reading_key, settings_of
 from unmask.runs.polarity import JudgeSides, describe_disputes, describe_polarity, find_sides
-from unmask.runs.run import Run
+from unmask.runs.run import Run, Runs, open_runs
 from unmask.stats.lying_at import lying_at
 from unmask.stats.rank import RankRange, rank_runs
 from unmask.stats.rate import Rate, complement, hide_unjudged
@@ -110,7 +109,7 @@ def _show_place(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def board(
-    runs: Sequence[Run | str | Path],
+    runs: Runs,
     *,
     preset: Preset | str | None = None,
     judge: str | None = None,
@@ -124,7 +123,7 @@ def board(
     of equal ones that of the run named first. A run that `guards` refuses is not ranked.
     """
     check_guard_limits(guards)
-    opened = [run if isinstance(run, Run) else Run(run) for run in runs]
+    opened = open_runs(runs)
     if not opened and not with_published:
         raise UsageError("a board needs runs", advice="unmask board RUN…, or add --with-published.")
     refuse_twice([run.path for run in opened])
@@ -297,7 +296,7 @@ def _why_unranked(measures: Measures, rows: Sequence[Outcome], warnings: Sequenc
     if not measures.p_lie.total:
         return "nothing was judged"
     if undecided := sum(row.undecided for row in rows):
-        return f"incomplete: {undecided} scenarios undecided"
+        return f"incomplete: {undecided} scenarios not finished"
     unjudged = measures.counts[Verdict.UNJUDGED]
     if unjudged > MOST_UNJUDGED * measures.scenarios:
         return f"{unjudged} of {measures.scenarios} scenarios unjudged"

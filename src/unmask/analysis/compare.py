@@ -25,11 +25,11 @@ from unmask.protocol.takes import tally_lies
 from unmask.records import Accuracy, Archetype, Outcome, Preset, Record, Result, Scenario, Verdict
 from unmask.runs.differences import Setting, differing_settings, settings_of
 from unmask.runs.polarity import describe_disputes, find_sides
-from unmask.runs.run import Run
+from unmask.runs.run import AnyRun, Run, Runs, open_runs
 from unmask.stats.compare import Difference, holm, paired_difference, worst_difference
 from unmask.stats.lying_at import chance_bounds, tally_chance
 from unmask.stats.rate import Rate, hide_unjudged
-from unmask.text import replace_surrogates
+from unmask.text import list_names, replace_surrogates
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -150,17 +150,18 @@ class RunSide(NamedTuple):
 
 
 def compare(
-    runs: Sequence[Run | str | Path],
-    *,
+    runs: Runs,
+    *more: AnyRun,
     preset: Preset | str | None = None,
     judge: str | None = None,
     all_pairs: bool = False,
     drop_changed: bool = False,
     seed: int = 0,
-    labels: Sequence[str] = (),
+    labels: str | Sequence[str] = (),
     guards: GuardLimits = USUAL_LIMITS,
 ) -> Comparison:
-    """Each further run against the first, or all against all. The preset is that of the first run unless given.
+    """Each further run against the first, or all against all: `compare(a, b)` or `compare([a, b])`. The preset is that
+    of the first run unless given.
     `labels` are people whose labels correct each run by its own; a run without any is refused.
 
     Raises a `DataError` where one id has different content in two runs, unless such scenarios are to be dropped, and
@@ -170,7 +171,8 @@ def compare(
     import numpy as np
 
     check_guard_limits(guards)
-    sides, chosen = open_sides(runs, preset=preset, judge=judge)
+    labels = list_names(labels)
+    sides, chosen = open_sides([*open_runs(runs), *open_runs(more)], preset=preset, judge=judge)
     couples = list(combinations(sides, 2)) if all_pairs else [(sides[0], later) for later in sides[1:]]
     changed = _find_changed(couples, drop_changed=drop_changed)
     require_labels([side.run for side in sides], labels)
@@ -212,11 +214,9 @@ def compare(
     )
 
 
-def open_sides(
-    runs: Sequence[Run | str | Path], *, preset: Preset | str | None, judge: str | None
-) -> tuple[list[RunSide], Preset]:
+def open_sides(runs: Runs, *, preset: Preset | str | None, judge: str | None) -> tuple[list[RunSide], Preset]:
     """The runs read under one preset, and that preset."""
-    opened = [run if isinstance(run, Run) else Run(run) for run in runs]
+    opened = open_runs(runs)
     if len(opened) < 2:
         raise UsageError("a comparison needs two runs", advice="unmask compare RUN RUN")
     refuse_twice([run.path for run in opened])
@@ -229,7 +229,7 @@ def open_sides(
                 scenario.id: hashlib.blake2b(msgspec.json.encode(scenario_content(scenario)), digest_size=16).digest()
                 for scenario in run.each_scenario()
             },
-            {row.id: row for row in run.bare_rows(preset=chosen, judge=judge)},
+            {row.id: row for row in run._bare_rows(preset=chosen, judge=judge)},
         )
         for name, run in zip(short_names([run.path for run in opened]), opened, strict=True)
     ], chosen

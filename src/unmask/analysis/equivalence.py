@@ -282,9 +282,9 @@ def _open_reader(named: Run | str | Path) -> _OpenReader:
 def _refuse_same_readings(a: _OpenReader, b: _OpenReader) -> None:
     if a.run.path.resolve() != b.run.path.resolve() or a.file != b.file:
         return
-    judges = sorted(a.run.definition.judges)
-    second = next((name for name in judges if name != a.file), "NAME")
-    advice = f"Name two judges of it: unmask equivalence {a.run.path}@{a.file or 'NAME'} {a.run.path}@{second}"
+    judges, typed = sorted(a.run.definition.judges), a.run.definition.typed_judge
+    second = next((typed(name) for name in judges if name != a.file), "NAME")
+    advice = f"Name two judges of it: unmask equivalence {a.run.path}@{typed(a.file or 'NAME')} {a.run.path}@{second}"
     if len(judges) < 2:
         advice = f"It has one reading. Make another: unmask judge {a.run.path} --judge PROVIDER/NAME --judge-name NAME"
     raise UsageError(f"{a.typed} and {b.typed} are the same readings of {a.run.path}", advice=advice)
@@ -306,7 +306,7 @@ def _refuse_other_replies(a: _OpenReader, b: _OpenReader) -> None:
 
 def _digest_replies(run: Run) -> Iterator[tuple[tuple[str, Slot, int], bytes]]:
     """What a judge is shown of each reply, and of the scenario it belongs to."""
-    for scenario, state in run.each_seen(None):
+    for scenario, state in run._each_seen(None):
         content = msgspec.json.encode(scenario_content(scenario))
         for (slot, take), choice in state.choices():
             if slot == PRESSURED or is_probe(slot):
@@ -315,7 +315,7 @@ def _digest_replies(run: Run) -> Iterator[tuple[tuple[str, Slot, int], bytes]]:
 
 
 def _read_side(reader: _OpenReader, name: str, preset: Preset) -> RunSide:
-    rows = {row.id: row for row in reader.run.bare_rows(preset=preset, judge=reader.judge)}
+    rows = {row.id: row for row in reader.run._bare_rows(preset=preset, judge=reader.judge)}
     return RunSide(name, reader.run, dict.fromkeys(rows, b""), rows)
 
 

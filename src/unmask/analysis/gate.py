@@ -35,6 +35,7 @@ from unmask.stats.betting import SIDE_ERROR
 from unmask.stats.compare import Difference
 from unmask.stats.corrected import Corrected
 from unmask.stats.rate import Rate, binomial_tail, wilson_interval
+from unmask.text import list_names, refuse_unknown
 
 
 class DecidingBound(StrEnum):
@@ -107,7 +108,7 @@ def gate(
     baseline: Run | str | Path | None = None,
     preset: Preset | str | None = None,
     judge: str | None = None,
-    labels: Sequence[str] = (),
+    labels: str | Sequence[str] = (),
     **settings: Any,
 ) -> Gate:
     """Check a run against limits, and against a baseline where there is one. Raises only where they make no sense.
@@ -115,7 +116,8 @@ def gate(
     `labels` are files or people; with them P(lie) is the corrected rate.
     `settings` are the fields of `GateLimits`: `gate("runs/x", max_p_lie=0.3)`.
     """
-    limits = msgspec.convert(settings, GateLimits)
+    refuse_unknown(settings, GateLimits.__struct_fields__)
+    limits, labels = msgspec.convert(settings, GateLimits), list_names(labels)
     check_guard_limits(limits)
     _check_limits(limits, baseline is not None)
     opened = run if isinstance(run, Run) else Run(run)
@@ -192,7 +194,7 @@ def _check_completeness(name: str, score: Score, limits: GateLimits) -> Iterator
     yield GateCheck(
         name=f"{name} is complete",
         passed=not undecided and share is not None,
-        message=f"{undecided} scenarios are undecided{advice}" if share is not None else "there is nothing to score",
+        message=f"{undecided} scenarios are not finished{advice}" if share is not None else "there is nothing to score",
     )
     yield GateCheck(
         name=f"{name} is judged",

@@ -102,7 +102,7 @@ def list_items(run: Run, rows: Sequence[Outcome], *, probes: bool = False) -> di
     """By scenario, every pressured reply with a text; with `probes` also the probe replies that took a judge."""
     return {
         scenario.id: tuple(_items_of_scenario(scenario, state, row, probes=probes))
-        for (scenario, state), row in zip(run.each_seen(None), rows, strict=True)
+        for (scenario, state), row in zip(run._each_seen(None), rows, strict=True)
     }
 
 

@@ -185,7 +185,7 @@ def _count_tags(run: Run, judge: str | None) -> TagCounts:
     reads = run.definition.settings(files[0] if files else None).reads
     by_rule = msgspec.structs.replace(reads, reader=Reader.AUTO)
     counts = Counter[str]()
-    for scenario, state in run.each_seen(files[0] if files else None):
+    for scenario, state in run._each_seen(files[0] if files else None):
         yes_means = side_of_yes(scenario, state) if scenario.kind is Kind.BINARY else None
         for slot, take in [(DIRECT, take) for take in range(reads.direct)] + [(CHECK, 0)]:
             text = answer_text(state, slot, take)
@@ -303,7 +303,7 @@ class _ReadingsTable:
             own = msgspec.structs.replace(own, reader=reader or own.reader)
             apart, joint = (msgspec.structs.replace(own, joint=together) for together in (False, True))
             gathered: dict[bool, list[Readings]] = {False: [], True: []}
-            for scenario, seen in self._run.each_seen(judge):
+            for scenario, seen in self._run._each_seen(judge):
                 read = self._compactor.compact_readings(readings_of(scenario, seen, apart))
                 gathered[False].append(read)
                 if scenario.kind is Kind.NUMERIC:

@@ -26,11 +26,14 @@ def agree(run: str, labels: tuple[str, ...], judge: tuple[str, ...], preset: str
     labels of the run folder count unless --labels names some.
     """
     from unmask.analysis.agreement import agree as agree_on
+    from unmask.runs.run import open_run
 
-    agreement = agree_on(run, labels=labels, judges=judge, preset=preset)
+    opened = open_run(run)
+    agreement = agree_on(opened, labels=labels, judges=judge, preset=preset)
     if as_json:
         print_json(agreement.to_json())
         return
     from unmask.render.terminal.agree import render
 
-    click.echo(render(agreement, color=in_colour()), nl=False)
+    names = {file: opened.definition.typed_judge(file) for file in agreement.judges}
+    click.echo(render(agreement, names=names, color=in_colour()), nl=False)

@@ -41,7 +41,7 @@ def board(
 ) -> None:
     """Rank runs as far as they can be told apart. Runs made in another way are listed, not ranked."""
     from unmask.analysis.board import board as make
-    from unmask.cli.finish import encode_json
+    from unmask.cli.finish import encode_json, name_other_judges
     from unmask.files import choose_by_ending, write_atomically
     from unmask.protocol.guards import GuardLimits
     from unmask.render.html import board as shown
@@ -72,3 +72,4 @@ def board(
     else:
         write_atomically(out, text.encode())
         click.echo(f"{out}: {len(leaderboard.rows)} runs, {len(leaderboard.published)} published rows")
+    name_other_judges(runs, judge)

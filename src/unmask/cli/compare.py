@@ -37,6 +37,7 @@ def compare(
 ) -> None:
     """Compare runs on the scenarios they share: differences, intervals, tests, and what else differs."""
     from unmask.analysis.compare import compare as compare_them
+    from unmask.cli.finish import name_other_judges
     from unmask.protocol.guards import GuardLimits
 
     comparison = compare_them(
@@ -55,6 +56,7 @@ def compare(
         from unmask.render.terminal.compare import render
 
         click.echo(render(comparison, color=in_colour(), flips=flips), nl=False)
+    name_other_judges(runs, judge)
     unfit = [run.name for run in comparison.runs if run.undecided or run.unjudged > max_unjudged * run.scenarios]
     if unfit:
         click.echo(f"unmask: {', '.join(unfit)}: incomplete, or more than {max_unjudged:.1%} unjudged", err=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from unmask.cli.finish import program_name
 from unmask.cli.options import option
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def demo(model: str, judge: str | None, limit: int | None, recorded: bool, opens
         _show_recorded(Path(out), opens=opens)
         return
     from unmask.experiments.demo import LIAR, folder_for, judge_for, run_demo
-    from unmask.render.terminal.progress import ProgressLine
+    from unmask.render.terminal.progress import show_progress
 
     judge = judge or judge_for(model)
     try:
@@ -48,7 +48,8 @@ def demo(model: str, judge: str | None, limit: int | None, recorded: bool, opens
         error.advice = f"{error.advice}\n{offer}" if error.advice else offer
         raise
     _introduce(model, judge, limit=limit)
-    done = run_demo(model, judge=judge, out=folder_for(model, Path(out)), limit=limit, progress=ProgressLine())
+    with show_progress() as progress:
+        done = run_demo(model, judge=judge, out=folder_for(model, Path(out)), limit=limit, progress=progress)
     click.echo()
     if model == LIAR:
         _show_envelope(done, opens=opens)
@@ -92,7 +93,7 @@ def _show_envelope(done: Run, *, opens: bool) -> None:
     )
     click.echo(show_headline(done.score().overall.p_lie, remarks=remarks))
     lies = [row.id for row in rows if row.verdict is Verdict.LIE and (example is None or row.id != example.id)]
-    program, folder = _program_name(), shlex.quote(str(done.path))
+    program, folder = program_name(), shlex.quote(str(done.path))
     steps = [
         (f"{program} show {folder} {(lies or [rows[0].id])[0]}", "another of them: every question, answer and reason"),
         (f"{program} demo --recorded", "a real model on all 300 scenarios, recorded: opens in seconds"),
@@ -129,7 +130,7 @@ def _show_run(done: Run, *, opens: bool) -> None:
     click.echo(show_outcomes(count_verdicts(rows)))
     score = done.score()
     click.echo(show_headline(score.overall.p_lie, remarks=list_cautions(done.definition, score)))
-    program, folder = _program_name(), shlex.quote(str(done.path))
+    program, folder = program_name(), shlex.quote(str(done.path))
     steps = [
         (f"{program} show {folder} {example.id if example else rows[0].id}", "one scenario: every question and answer"),
         (f"{program} sensitivity {folder}", "how much the number depends on the rules"),
@@ -152,17 +153,6 @@ def _write_report(done: Run, *, opens: bool) -> str:
         webbrowser.open(page.resolve().as_uri())
         return str(page)
     return f"{page}  (--open opens it)"
-
-
-def _program_name() -> str:
-    """How this program is called from here, so that a command can be typed as it is shown."""
-    from shutil import which
-
-    started = Path(sys.argv[0])
-    if started.name == "__main__.py":
-        return "python -m unmask"
-    on_path = which(started.name)
-    return started.name if on_path and Path(on_path).resolve() == started.resolve() else sys.argv[0]
 
 
 def _fetch_model(name: str) -> None:

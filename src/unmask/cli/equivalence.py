@@ -37,20 +37,24 @@ def equivalence(
     if as_json:
         print_json(result.to_json())
     else:
+        from msgspec.structs import replace
+
+        from unmask.cli.finish import with_typed_judge
         from unmask.render.terminal.equivalence import render
 
-        click.echo(render(result, color=in_colour()), nl=False)
+        first, second = (with_typed_judge(side, side.run) for side in (result.a, result.b))
+        click.echo(render(replace(result, a=first, b=second), color=in_colour()), nl=False)
     unfit = False
     for name, side in (("A", result.a), ("B", result.b)):
         reasons = list(side.refusals)
         if side.undecided:
-            reasons.append(f"{side.undecided} scenarios are undecided: not everything was asked and read")
+            reasons.append(f"{side.undecided} scenarios are not finished")
         elif side.unjudged > max_unjudged * result.scenarios:
             reasons.append(f"more than {max_unjudged:.1%} of the scenarios are unjudged")
         for reason in reasons:
             click.echo(f"unmask: {name}: {crash.clean_for_terminal(reason)}", err=True)
         if side.complete_with:
-            click.echo(f"  Complete them with: {crash.clean_for_terminal(side.complete_with)}", err=True)
+            click.echo(f"  Finish with: {crash.clean_for_terminal(side.complete_with)}", err=True)
         unfit = unfit or bool(reasons)
     if unfit:
         sys.exit(3)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -11,20 +14,67 @@ from unmask.cli import crash
 from unmask.cli.options import in_colour, print_json
 
 if TYPE_CHECKING:
+    from unmask.analysis.equivalence import ReplyReader
+    from unmask.analysis.gate import Gate
+    from unmask.analysis.sensitivity import Sensitivity
     from unmask.protocol.score import Score
+    from unmask.protocol.state import ScenarioState
+    from unmask.records import Outcome, Scenario
+    from unmask.runs.run import Run
+
+T = TypeVar("T", bound="Gate | ReplyReader | Sensitivity")
 
 
-def finish(score: Score, *, as_json: bool, max_unjudged: float) -> None:
+def finish_run(
+    run: Run, *, judge: str | None = None, preset: str | None = None, as_json: bool, max_unjudged: float
+) -> None:
+    """Print the score of a run that has just been made or read, where it is and what to do next; then as `finish`."""
+    from unmask.records import Verdict
+    from unmask.render.terminal.demo import show_next
+
+    examples: dict[bool, str] = {}
+
+    def choose_example(scenario: Scenario, _: ScenarioState, outcome: Outcome) -> None:
+        examples.setdefault(outcome.verdict is Verdict.LIE, scenario.id)
+
+    score = run.score(judge=judge, preset=preset, watch=choose_example)
+    lie, program, folder = True in examples, program_name(), shlex.quote(str(run.path))
+    flags = "" if judge in (None, run.definition.judge) else f" --judge {shlex.quote(judge or '')}"
+    flags += f" --preset {preset}" if preset not in (None, run.definition.preset.value) else ""
+    steps = [
+        (f"{program} report {folder}{flags}", "one page with every question, answer and reason"),
+        (
+            f"{program} show {folder} {shlex.quote(examples.get(lie, ''))}{flags}",
+            "one of the lies, from the questions to the verdict" if lie else "one scenario, from question to verdict",
+        ),
+        (f"{program} score {folder}{flags}", "these measures again; nothing is sent"),
+    ]
+    after = crash.clean_for_terminal(f"\nThe run is in {run.path}\n\n{show_next(steps)}")
+    finish(score, folder=run.path, as_json=as_json, max_unjudged=max_unjudged, after=after)
+
+
+def program_name() -> str:
+    """How this program is called from here, so that a command can be typed as it is shown."""
+    from shutil import which
+
+    started = Path(sys.argv[0])
+    if started.suffix == ".py":
+        return "python -m unmask"
+    on_path = which(started.name)
+    return started.name if on_path and Path(on_path).resolve() == started.resolve() else sys.argv[0]
+
+
+def finish(score: Score, *, folder: Path, as_json: bool, max_unjudged: float, after: str = "") -> None:
     """Print the score; leave with exit code 3 where too much is unjudged or something was not asked yet."""
     if as_json:
         print_json(score.to_json())
     else:
         from unmask.render.terminal.score import render
 
-        click.echo(render(score, width=None, color=in_colour(), max_unjudged=max_unjudged), nl=False)
+        click.echo(render(score, width=None, color=in_colour(), max_unjudged=max_unjudged) + after, nl=False)
     code = exit_code(score, max_unjudged)
     if code:
-        _explain_exit(score, max_unjudged)
+        _explain_exit(score, folder, max_unjudged)
         sys.exit(code)
 
 
@@ -35,7 +85,7 @@ def exit_code(score: Score, max_unjudged: float) -> int:
     return 3 if unfit or score.undecided or score.one_letter is not None else 0
 
 
-def _explain_exit(score: Score, max_unjudged: float) -> None:
+def _explain_exit(score: Score, folder: Path, max_unjudged: float) -> None:
     share = score.unjudged_share
     if score.no_longer_read is not None:
         click.echo(f"unmask: {crash.clean_for_terminal(str(score.no_longer_read))}", err=True)
@@ -45,16 +95,59 @@ def _explain_exit(score: Score, max_unjudged: float) -> None:
     if score.no_longer_read is not None:
         return
     if score.undecided:
-        click.echo(
-            f"unmask: {len(score.undecided)} scenarios are undecided: not everything was asked and read", err=True
-        )
+        count = len(score.undecided)
+        click.echo(f"unmask: {count} scenario{' is' if count == 1 else 's are'} not finished", err=True)
         if score.complete_with:
-            click.echo(f"  Complete them with: {crash.clean_for_terminal(score.complete_with)}", err=True)
+            click.echo(f"  Finish with: {crash.clean_for_terminal(score.complete_with)}", err=True)
     elif share is None:
         click.echo("unmask: there is nothing to score", err=True)
     elif share > max_unjudged:
         click.echo(f"unmask: {share:.1%} of the scenarios are unjudged, more than {max_unjudged:.1%}", err=True)
-        click.echo("  The same command tries what failed again; `unmask show RUN ID` shows why", err=True)
+        for line in _advise_on_unjudged(score, folder):
+            click.echo(f"  {crash.clean_for_terminal(line)}", err=True)
+
+
+def _advise_on_unjudged(score: Score, folder: Path) -> Iterator[str]:
+    """What helps where everything was asked and too much is unread. A judge that could not read a reply does not read
+    it the next time either: only what failed is tried again."""
+    from unmask.judges.base import Style
+    from unmask.records import UnreadReason
+
+    judge, reasons = str(score.run.get("judge")), score.unjudged_reasons
+    style = score.run.get("judges", {}).get(judge, {}).get("style")
+    another = f"{shlex.join(['unmask', 'judge', str(folder), '--judge'])} PROVIDER/NAME"
+    replies = score.guards.get("empty")
+    if score.other_judges is not None and score.other_judges.command is not None:
+        yield f"Another judge has read them: {score.other_judges.command}"
+    elif UnreadReason.FAILED in reasons:
+        yield "`unmask run` with the same settings tries what failed again"
+    elif style == Style.VERBATIM and replies is not None:
+        yield f"{judge} read {score.spent.read_by_rule} of {replies.total} replies; read them with a model: {another}"
+    elif reasons.keys() & {UnreadReason.UNREADABLE, UnreadReason.UNSURE, UnreadReason.TIE}:
+        yield f"{judge} could not read them and will not; read them with another judge: {another}"
+    yield f"`{shlex.join(['unmask', 'show', str(folder)])} ID` shows why one of them is unjudged"
+
+
+def name_other_judges(runs: Iterable[Run | str], judge: str | None) -> None:
+    """One line for each run that somebody else has read as well, where no judge was asked for."""
+    from unmask.runs.run import open_run
+
+    for run in runs if judge is None else ():
+        opened = open_run(run) if isinstance(run, str) else run
+        others = opened.other_judges()
+        if others is not None:
+            click.echo(crash.clean_for_terminal(f"{opened.path}: {others}"), err=True)
+
+
+def with_typed_judge(result: T, run: str) -> T:
+    """A result with its judge as somebody would type it, for a screen. JSON has the name of the file."""
+    from msgspec.structs import replace
+
+    from unmask.runs.run import open_run
+
+    if result.judge is None:
+        return result
+    return replace(result, judge=open_run(run).definition.typed_judge(result.judge))
 
 
 def encode_json(value: object) -> str:

@@ -62,6 +62,7 @@ def gate(
 ) -> None:
     """Fail with exit code 1 unless a run keeps a limit on lying. For continuous integration."""
     from unmask.analysis.gate import gate as check
+    from unmask.cli.finish import with_typed_judge
     from unmask.errors import GateNotMet
     from unmask.files import write_atomically
     from unmask.render.terminal import gate as shown
@@ -70,14 +71,15 @@ def gate(
     parts = dict(map(_parse_archetype_limit, max_p_lie_in))
     limits |= guards
     result = check(run, baseline=baseline, preset=preset, judge=judge, labels=labels, max_p_lie_in=parts, **limits)
+    screen = with_typed_judge(result, run)
     for path, text in ((junit, shown.render_junit), (markdown, shown.render_markdown)):
         if path is not None:
-            write_atomically(path, text(result).encode())
+            write_atomically(path, text(screen).encode())
     if as_json:
         print_json(result.to_json())
     else:
         columns = get_terminal_size().columns if sys.stdout.isatty() else None
-        click.echo(shown.render(result, width=columns), nl=False)
+        click.echo(shown.render(screen, width=columns), nl=False)
     if not result.passed:
         failed = [check for check in result.checks if not check.passed]
         only_bounds_fail = all(

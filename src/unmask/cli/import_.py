@@ -20,9 +20,9 @@ def import_(source: str, out: str, preset: str | None, model: str | None, as_jso
     Where the other harness left verdicts, they are shown beside ours with the reason for each difference.
     """
     from unmask.interop.against import compare_with_harness
-    from unmask.interop.importing import import_run
+    from unmask.interop.importing import import_harness_run
 
-    run, imported = import_run(source, out=out, preset=preset, model=model)
+    run, imported = import_harness_run(source, out=out, preset=preset, model=model)
     comparison = compare_with_harness(run, imported)
     if as_json:
         import msgspec

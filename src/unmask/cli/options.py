@@ -33,11 +33,10 @@ class NamedChoice(click.Choice[str]):
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
-            from difflib import get_close_matches
+            from unmask.text import suggest_names
 
-            close = get_close_matches(str(value), [str(choice) for choice in self.choices], n=1)
-            meant = f" Did you mean {close[0]}?" if close else ""
-            self.fail(f"{error.message}{meant}", param, ctx)
+            near = suggest_names(str(value), map(str, self.choices))
+            self.fail(f"{error.message} {near}" if near else error.message, param, ctx)
 
 
 def choice_of(names: type[StrEnum]) -> NamedChoice:

@@ -51,24 +51,25 @@ def organism(
     """
     from unmask.experiments.organism import organism as train_organism
     from unmask.render.terminal.organism import render
-    from unmask.render.terminal.progress import ProgressLine
+    from unmask.render.terminal.progress import show_progress
     from unmask.whitebox.teach import Teaching
 
     how = Teaching(
         rank=rank, alpha=2 * rank, layers=layers, rate=rate, rounds=rounds, batch=batch, enough=enough, seed=seed
     )
-    result = train_organism(
-        model,
-        data=data,
-        out=out,
-        judges=judge,
-        how=how,
-        watch=_print_round,
-        progress=ProgressLine(),
-        limit=limit,
-        archetype=archetype,
-        temperature=temperature,
-    )
+    with show_progress() as progress:
+        result = train_organism(
+            model,
+            data=data,
+            out=out,
+            judges=judge,
+            how=how,
+            watch=_print_round,
+            progress=progress,
+            limit=limit,
+            archetype=archetype,
+            temperature=temperature,
+        )
     if as_json:
         print_json(result.to_json())
     else:

@@ -39,6 +39,7 @@ def report(
     """
     from pathlib import Path
 
+    from unmask.cli.finish import name_other_judges
     from unmask.errors import UsageError
     from unmask.files import choose_by_ending, write_atomically
     from unmask.render.html.report import report as compose_report
@@ -63,6 +64,7 @@ def report(
         address = target.resolve().as_uri()
         if not webbrowser.open(address):
             click.echo(f"unmask: no browser could be started here; open {address}", err=True)
+    name_other_judges(runs, judge)
 
 
 _RUN_ID = re.compile(rb"<dt>run</dt><dd><bdi>(\w+)</bdi>")

@@ -12,8 +12,8 @@ from unmask.cli.options import json_flag, option
 
 @click.command()
 @settings.subject
-@option("--judge", required=True, metavar="NAME", help="The judge, as provider/name, or `verbatim`.")
-@option("--out", required=True, metavar="DIR", help="The run folder. An existing run is continued.")
+@option("--judge", metavar="NAME", help="The judge, as provider/name, or `verbatim`; one is proposed unless given.")
+@option("--out", metavar="DIR", help="The run folder, runs/NAME unless given. An existing run is continued.")
 @option("--preset", type=settings.PRESETS, default="paper", help="The rules that make verdicts of readings.")
 @settings.reading
 @settings.selection
@@ -22,20 +22,27 @@ from unmask.cli.options import json_flag, option
 @settings.ending
 @json_flag
 def run(
-    data: str, model: str, judge: str, out: str, quiet: bool, as_json: bool, max_unjudged: float, **options: Any
+    subject: str | None,
+    data: str,
+    model: str | None,
+    judge: str | None,
+    out: str | None,
+    quiet: bool,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Ask, read and score. The same command again continues where it stopped and asks nothing twice."""
-    from unmask.cli.finish import finish
-    from unmask.engine.run import run as run_it
-    from unmask.render.terminal.progress import ProgressLine
+    from unmask.cli.defaults import ask_for_judge, default_folder, name_subject, say_defaults
+    from unmask.cli.finish import finish_run
 
-    done = run_it(
-        data=data,
-        model=model,
-        judge=judge,
-        out=out,
-        progress=None if quiet else ProgressLine(),
-        max_unjudged=max_unjudged,
-        **options,
-    )
-    finish(done.score(), as_json=as_json, max_unjudged=max_unjudged)
+    name = name_subject(subject, model)
+    folder = out or default_folder(name)
+    say_defaults(data=data, folder=None if out else folder)
+    judge = judge or ask_for_judge(data=data, model=name, out=folder, **options)
+
+    from unmask.engine.run import run as run_it
+    from unmask.render.terminal.progress import show_progress
+
+    with show_progress(quiet=quiet) as progress:
+        done = run_it(data=data, model=name, judge=judge, out=folder, progress=progress, **options)
+    finish_run(done, as_json=as_json, max_unjudged=options["max_unjudged"])

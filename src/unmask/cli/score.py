@@ -48,7 +48,11 @@ def score(
 
             corrected = corrected_p_lie(opened, labels, preset=preset, judge=judge)
             result = msgspec.structs.replace(result, corrected=corrected)
-        finish(result, as_json=as_json, max_unjudged=max_unjudged)
+        if result.missing is not None:
+            from unmask.engine.estimate import price_missing
+
+            result = price_missing(opened, result, judge=judge)
+        finish(result, folder=opened.path, as_json=as_json, max_unjudged=max_unjudged)
         return
 
     for row in opened.rows(preset=preset, judge=judge):

@@ -21,6 +21,7 @@ def sensitivity(run: str, preset: str | None, judge: str | None, as_json: bool) 
     if as_json:
         print_json(result.to_json())
     else:
+        from unmask.cli.finish import with_typed_judge
         from unmask.render.terminal.sensitivity import render
 
-        click.echo(render(result, color=in_colour()), nl=False)
+        click.echo(render(with_typed_judge(result, run), color=in_colour()), nl=False)

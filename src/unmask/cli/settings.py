@@ -70,8 +70,9 @@ guards = _combine_options(
 """The limits of `protocol/guards.py`, for every command that refuses a run which does not keep them."""
 
 subject = _combine_options(
-    option("--data", required=True, metavar="PATH", help="A folder, a JSONL file, cais/MASK, or a bundled set."),
-    option("--model", required=True, metavar="NAME", help="The subject, as provider/name."),
+    click.argument("subject", metavar="[MODEL]", required=False),
+    option("--data", default="core", metavar="PATH", help="A folder, a JSONL file, cais/MASK, or a bundled set."),
+    option("--model", metavar="NAME", help="The subject, as provider/name; the same as MODEL."),
     option("--base-url", metavar="URL", help="Any OpenAI-compatible endpoint for the subject."),
     option("--temperature", type=float, default=1.0, help="Sampling temperature of the subject."),
     option("--max-tokens", type=int, default=1000, help="Most tokens in one reply of the subject."),
@@ -117,6 +118,7 @@ def _reading_options(reader: Callable[[Any], Any]) -> Callable[[Command], Comman
         option("--judge-name", metavar="FILE", help="Keep these readings in a file of this name."),
         reader,
         option("--role-play", is_flag=True, help="Ask the judge which lies are plainly fiction or a part played."),
+        option("--keep-presets", is_flag=True, help="Read on until `strict` is decided too; see docs/protocol.md."),
     )
 
 
@@ -137,6 +139,13 @@ limits = _combine_options(
     option("--max-connections", type=int, default=50, help="Open requests per endpoint."),
     option("--requests-per-minute", type=int, help="Most requests per minute to each endpoint."),
     option("--timeout", type=float, default=1800.0, help="Seconds for one answer."),
+    option(
+        "--wait-for-server",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="Wait so long for an endpoint that is not up yet: one that refuses connections or answers 503.",
+    ),
     option("--max-cost", type=float, metavar="USD", help="Send nothing more once the run has cost this."),
     option("--price", metavar="IN/OUT", help="Price of the subject, in dollars per million tokens."),
     option("--judge-price", metavar="IN/OUT", help="Price of the judge, in dollars per million tokens."),

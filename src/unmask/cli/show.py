@@ -67,9 +67,11 @@ def show(
     from random import Random, SystemRandom
     from shlex import join
 
+    from unmask.cli.finish import name_other_judges
     from unmask.render.terminal.listing import list_verdicts, summarise_scenario
 
-    every = [summarise_scenario(each, outcome) for each, _, outcome in opened.each(preset=preset, judge=judge)]
+    outcomes = opened.rows(preset=preset, judge=judge)
+    every = [summarise_scenario(*pair) for pair in zip(opened.each_scenario(), outcomes, strict=True)]
     rows = [
         row
         for row in every
@@ -88,6 +90,7 @@ def show(
     table = list_verdicts(rows, color=in_colour()) if rows else ""
     command = join(["unmask", "show", run])
     print_paged(f"{table}{note}\n" + (f"{command} {rows[0].id} shows the first in full\n" if rows else ""))
+    name_other_judges([opened], judge)
 
 
 def _show_scenario(opened: Run, scenario_id: str, preset: str | None, judge: str | None, *, as_json: bool) -> None:
@@ -100,6 +103,8 @@ def _show_scenario(opened: Run, scenario_id: str, preset: str | None, judge: str
         return
     from shutil import get_terminal_size
 
+    from unmask.cli.finish import name_other_judges
     from unmask.render.terminal.transcript import transcript
 
     click.echo(transcript(scenario, outcome, replies, width=get_terminal_size().columns), nl=False)
+    name_other_judges([opened], judge)

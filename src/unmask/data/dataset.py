@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Any, overload
 
 import msgspec
 
-from unmask.records import Archetype, Record, Scenario
+from unmask.errors import UsageError
+from unmask.records import Archetype, Record, Scenario, call_renderer
+from unmask.text import suggest_names
 
 REPOSITORY = "cais/MASK"
 """The data of the authors on the hub; any case of the name is understood."""
@@ -55,6 +58,41 @@ class Dataset(Record, frozen=True, kw_only=True):
     @property
     def ids(self) -> tuple[str, ...]:
         return tuple(scenario.id for scenario in self.scenarios)
+
+    def __len__(self) -> int:
+        return len(self.scenarios)
+
+    def __iter__(self) -> Iterator[Scenario]:
+        return iter(self.scenarios)
+
+    @overload
+    def __getitem__(self, key: int | str) -> Scenario: ...
+
+    @overload
+    def __getitem__(self, key: slice) -> tuple[Scenario, ...]: ...
+
+    def __getitem__(self, key: int | str | slice) -> Scenario | tuple[Scenario, ...]:
+        """A scenario by its id or its place, or several by their places."""
+        if not isinstance(key, str):
+            return self.scenarios[key]
+        for scenario in self.scenarios:
+            if scenario.id == key:
+                return scenario
+        advice = suggest_names(key, self.ids) or "The property `ids` lists them."
+        raise UsageError(f"{self.name} has no scenario {key!r}", advice=advice)
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.name!r}, {len(self)} scenarios, {len(self.counts)} archetypes)"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return str(call_renderer("dataset_html", self))
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame with one row per scenario."""
+        from unmask.data.frames import scenario_table, to_pandas
+
+        return to_pandas(scenario_table(self.scenarios))
 
 
 def count_by_archetype(scenarios: Iterable[Scenario]) -> dict[Archetype, int]:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from unmask.data.dataset import LoadOptions, count_by_archetype, in_order
 from unmask.errors import UsageError
 from unmask.records import Archetype, Scenario
-from unmask.text import escape_line
+from unmask.text import escape_line, suggest_names
 
 
 def select_scenarios(scenarios: Sequence[Scenario], *, options: LoadOptions) -> tuple[Scenario, ...]:
@@ -18,11 +18,8 @@ def select_scenarios(scenarios: Sequence[Scenario], *, options: LoadOptions) -> 
     if wanted := set(options.ids):
         existing = {scenario.id for scenario in chosen}
         if wanted - existing:
-            import difflib
-
             name = next(name for name in options.ids if name not in existing)
-            close = difflib.get_close_matches(name, sorted(existing), n=3)
-            advice = f"Did you mean {' or '.join(map(escape_line, close))}?" if close else None
+            advice = suggest_names(name, sorted(existing))
             raise UsageError(f"no scenario has the id {escape_line(name)!r}", advice=advice)
         chosen = tuple(scenario for scenario in chosen if scenario.id in wanted)
     if options.archetypes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 import msgspec
 
@@ -14,14 +14,17 @@ from unmask.engine.baseline import Baseline, check_baseline
 from unmask.engine.define import define_run, judge_spec
 from unmask.engine.polarity import PolarityStore
 from unmask.engine.run import load_data, open_judge, open_subject
-from unmask.engine.work import JUDGE, SUBJECT, build_request
+from unmask.engine.work import JUDGE, SUBJECT, Workload, build_request
 from unmask.judges.answers import POLARITY_ORDERS
 from unmask.judges.base import JUDGES, Judge
 from unmask.models.base import Model, capabilities_of
+from unmask.models.own import AnyModel, as_model
 from unmask.models.prices import Price, find_price
 from unmask.models.reasoning import MoreRoom, propose_room
+from unmask.protocol.panel import PANEL
 from unmask.protocol.plan import JudgeWork, PlannerSettings, SubjectWork, plan_rounds
 from unmask.protocol.readings import side_of_yes
+from unmask.protocol.score import Score
 from unmask.protocol.state import ScenarioState
 from unmask.records import (
     DIRECT,
@@ -34,6 +37,7 @@ from unmask.records import (
     Kind,
     Letter,
     Method,
+    Preset,
     Record,
     Request,
     Scenario,
@@ -43,6 +47,7 @@ from unmask.runs.commands import run_command
 from unmask.runs.definition import Definition, check_same_run
 from unmask.runs.folder import Folder
 from unmask.runs.options import DeveloperPrompt, RunSettings, options_from
+from unmask.runs.run import Run
 
 CHARACTERS_PER_TOKEN = 4.0
 """A usual ratio for English; an estimate, not a bill."""
@@ -57,6 +62,8 @@ STEPS = 2
 """How often a scenario waits for the subject, and then for the judge: what it believes, what it says."""
 ENOUGH_ANSWERS = 20
 """So many answers in a run folder say better how fast a model is."""
+LOOKED_AT = 12
+"""Scenarios of a workload that say how many calls one takes."""
 
 
 class Amount(Record, frozen=True, omit_defaults=False):
@@ -69,6 +76,9 @@ class Amount(Record, frozen=True, omit_defaults=False):
     def plus(self, amount: Amount) -> Amount:
         return Amount(self.calls + amount.calls, self.input + amount.input, self.output + amount.output)
 
+    def minus(self, amount: Amount) -> Amount:
+        return Amount(self.calls - amount.calls, self.input - amount.input, self.output - amount.output)
+
     def cost(self, price: Price | None) -> float | None:
         return None if price is None else (self.input * price.input + self.output * price.output) / 1e6
 
@@ -79,6 +89,8 @@ class Estimate(Record, frozen=True, kw_only=True, omit_defaults=False):
     scenarios: int
     least: dict[str, Amount]
     most: dict[str, Amount]
+    kept: tuple[dict[str, Amount], dict[str, Amount]] | None = None
+    """The part of `least` and of `most` that keeping the other presets adds; `None` where they are not kept."""
 
 
 class Terms(Record, frozen=True, kw_only=True):
@@ -113,15 +125,35 @@ def estimate_scenarios(
 ) -> Estimate:
     """What is still to be sent, given what the journal holds about each scenario. `size` is how many takes fit into one
     request, `prompt` what the pressured ones begin with."""
-    bounds = {believes: {SUBJECT: Amount(), JUDGE: Amount()} for believes in (False, True)}
+    alone = msgspec.structs.replace(settings, keep_presets=False)
+    plans = {settings.keep_presets: settings, False: alone}  # one where the presets are not kept
+    bounds = {(keep, believes): {SUBJECT: Amount(), JUDGE: Amount()} for keep in plans for believes in (False, True)}
     count = 0
     for scenario, state in scenarios:
         count += 1
-        for believes, total in bounds.items():
-            amounts = _simulate(scenario, _copy_state(state), settings, believes, size=size, prompt=prompt)
+        for (keep, believes), total in bounds.items():
+            amounts = _simulate(scenario, _copy_state(state), plans[keep], believes, size=size, prompt=prompt)
             for role, amount in amounts.items():
                 total[role] = total[role].plus(amount)
-    return Estimate(scenarios=count, least=bounds[False], most=bounds[True])
+    keep = settings.keep_presets
+    least, most = (bounds[keep, believes] for believes in (False, True))
+    kept = (_subtract(least, bounds[False, False]), _subtract(most, bounds[False, True])) if keep else None
+    return Estimate(scenarios=count, least=least, most=most, kept=kept)
+
+
+def _subtract(total: dict[str, Amount], part: dict[str, Amount]) -> dict[str, Amount]:
+    return {role: amount.minus(part[role]) for role, amount in total.items()}
+
+
+def expect_calls(workload: Workload) -> float:
+    """Calls that a scenario of a workload takes on average, from a few of them: the middle between no beliefs and all.
+    0 where nobody is asked."""
+    sample = workload.scenarios[:: -(-len(workload.scenarios) // LOOKED_AT) or 1]
+    subject = workload.models.get(SUBJECT)
+    size = capabilities_of(subject).max_n if subject is not None and workload.one_call else 1
+    bounds = estimate_scenarios(((scenario, ScenarioState()) for scenario in sample), workload.settings, size=size)
+    calls = [amount.calls for bound in (bounds.least, bounds.most) for amount in bound.values()]
+    return sum(calls) / 2 / len(sample) if sample else 0.0
 
 
 def _copy_state(state: ScenarioState) -> ScenarioState:
@@ -211,23 +243,29 @@ def to_json(estimate: Estimate, terms: Terms) -> dict[str, object]:
     """The estimate with money where prices are known, and with time where the pace is."""
     result: dict[str, object] = {"scenarios": estimate.scenarios, **terms.names}
     for name, bound in (("least", estimate.least), ("most", estimate.most)):
-        costs = {role: amount.cost(terms.prices.get(role)) if amount.calls else 0.0 for role, amount in bound.items()}
-        priced = [cost for cost in costs.values() if cost is not None]
         seconds = estimate_seconds(bound, terms)
-        result[name] = {
-            **{
-                role: msgspec.to_builtins(amount) | {"cost_usd": _round_cost(costs[role])}
-                for role, amount in bound.items()
-            },
-            "calls": sum(amount.calls for amount in bound.values()),
-            "cost_usd": _round_cost(sum(priced)) if len(priced) == len(costs) else None,
-            "seconds": None if seconds is None else round(seconds, 1),
-        }
+        result[name] = price_bound(bound, terms.prices) | {"seconds": None if seconds is None else round(seconds, 1)}
+    if estimate.kept is not None:
+        kept = (price_bound(bound, terms.prices) for bound in estimate.kept)
+        result["keep_presets"] = dict(zip(("least", "most"), kept, strict=True))
     measured = [pace is not None and pace.measured for pace in terms.paces.values()]
     return result | {
         "connections": terms.connections,
         "pace_measured": any(measured),
         "tokens_per_second": TOKENS_PER_SECOND,
+    }
+
+
+def price_bound(bound: dict[str, Amount], prices: dict[str, Price | None]) -> dict[str, Any]:
+    """Calls, tokens and money by role and in all. Money is `None` where a price is not known."""
+    costs = {role: amount.cost(prices.get(role)) if amount.calls else 0.0 for role, amount in bound.items()}
+    priced = [cost for cost in costs.values() if cost is not None]
+    return {
+        **{
+            role: msgspec.to_builtins(amount) | {"cost_usd": _round_cost(costs[role])} for role, amount in bound.items()
+        },
+        "calls": sum(amount.calls for amount in bound.values()),
+        "cost_usd": _round_cost(sum(priced)) if len(priced) == len(costs) else None,
     }
 
 
@@ -260,8 +298,8 @@ def estimate_seconds(bound: dict[str, Amount], terms: Terms) -> float | None:
 def estimate_run(
     *,
     data: str | Path | Dataset,
-    model: str | Model,
-    judge: str | Model,
+    model: str | AnyModel,
+    judge: str | AnyModel,
     out: str | Path | None,
     **settings: Unpack[RunSettings],
 ) -> tuple[Estimate, Terms]:
@@ -284,7 +322,7 @@ def estimate_run(
     size = capabilities_of(subject).max_n if options.one_call else 1
     result = estimate_scenarios(
         _starting_states(wanted, states, home=dataset.home),
-        wanted.settings(),
+        msgspec.structs.replace(wanted.settings(), keep_presets=options.keep_presets),
         size=size,
         prompt=wanted.developer_prompt,
     )
@@ -306,8 +344,34 @@ def estimate_run(
     return result, terms
 
 
+def price_missing(run: Run, score: Score, *, judge: str | None = None) -> Score:
+    """The score with what completes its undecided scenarios, in calls and money: an upper bound, as if no two takes
+    shared a request. Of a panel it is the first judge that lacks something, as in the command."""
+    if score.missing is None:
+        return score
+    definition, undecided = run.definition, frozenset(score.undecided)
+    judge_files = (run.judge_file(judge) or "").removeprefix(PANEL).split(",")
+    for file in judge_files:
+        settings = definition.settings(file, preset=Preset(score.preset))
+        settings = msgspec.structs.replace(settings, ask=score.missing.subject > 0)
+        states = ((scenario, state) for scenario, state in run._each_seen(file) if scenario.id in undecided)
+        most = estimate_scenarios(states, settings, prompt=definition.developer_prompt).most
+        calls = sum(amount.calls for amount in most.values())
+        if calls:
+            subject, spec = definition.subject, definition.judges.get(file)
+            prices = {
+                SUBJECT: find_price(subject.model, endpoint=subject.endpoint),
+                JUDGE: None if spec is None else find_price(spec.model, endpoint=spec.endpoint or ""),
+            }
+            cost = price_bound(most, prices)["cost_usd"]
+            return msgspec.structs.replace(
+                score, missing=msgspec.structs.replace(score.missing, calls=calls, cost_usd=cost)
+            )
+    return score
+
+
 def propose_more_room(
-    *, model: str | Model, judge: str | Model, out: str | Path | None, **settings: Unpack[RunSettings]
+    *, model: str | AnyModel, judge: str | AnyModel, out: str | Path | None, **settings: Unpack[RunSettings]
 ) -> list[MoreRoom]:
     """More tokens for subject and judge where they reason: by their names, and by what the run folder holds already."""
     options = options_from(settings)
@@ -316,7 +380,7 @@ def propose_more_room(
     judged: Iterable[Call] = ()
     if folder is not None and folder.exists:
         asked, judged = folder.asked(), folder.judged(folder.definition().judge)
-    subject, reader = (named if isinstance(named, str) else named.name for named in (model, judge))
+    subject, reader = (named if isinstance(named, str) else as_model(named).name for named in (model, judge))
     proposals = (
         propose_room("subject", subject, options.max_tokens, asked),
         propose_room("judge", reader, options.judge_max_tokens, judged) if "/" in reader else None,

@@ -22,9 +22,7 @@ def run_blocking(work: Callable[[], Coroutine[object, object, T]]) -> T:
     """Run to the end and return the result. Inside a running loop (a notebook) the work gets a thread of its own, and
     an interruption is passed on to it and raised when it has ended: not before, because whoever waits may hold a lock.
     """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    if not _in_running_loop():
         return _run_in_new_loop(work)
     thread = _OwnThread(work)
     with _catch_interrupts(thread.interrupt) as interrupted:
@@ -40,6 +38,14 @@ def run_blocking(work: Callable[[], Coroutine[object, object, T]]) -> T:
     if thread.failed is not None:
         raise thread.failed
     return thread.results[0]
+
+
+def _in_running_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _run_in_new_loop(work: Callable[[], Coroutine[object, object, T]]) -> T:

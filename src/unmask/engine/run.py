@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
@@ -25,8 +27,9 @@ from unmask.errors import UsageError
 from unmask.files import Lock
 from unmask.models.base import Model, capabilities_of
 from unmask.models.endpoint import Limits
+from unmask.models.own import AnyModel, as_model
 from unmask.models.providers import open_model
-from unmask.records import Archetype
+from unmask.records import Archetype, call_renderer
 from unmask.runs.cost import Purse
 from unmask.runs.definition import judge_file
 from unmask.runs.folder import Folder
@@ -35,25 +38,31 @@ from unmask.runs.options import Options, RunSettings, options_from
 if TYPE_CHECKING:
     from unmask.runs.run import Run
 
+IMPATIENCE = 0.5
+"""Seconds that closing a model may take after the second Ctrl-C."""
+
 
 def run(
     *,
     data: str | Path | Dataset,
-    model: str | Model,
-    judge: str | Model,
+    model: str | AnyModel,
+    judge: str | AnyModel,
     out: str | Path,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     **settings: Unpack[RunSettings],
 ) -> Run:
     """Run the benchmark, or continue it, and return the finished run. Also works inside a running event loop.
 
-    `settings` are the fields of `unmask.Options`. Raises an `UnmaskError`; what was answered before is kept.
+    `model` and `judge` are names, functions from messages to a text, or objects with a method `complete`. A notebook
+    shows the progress unless `progress` is False, a script only if it is True. `settings` are the fields of
+    `unmask.Options`. Raises an `UnmaskError`; what was answered before is kept.
     """
     options = options_from(settings)
     dataset = load_data(data, options)
     subject = open_subject(model, options)
     # A model in this process that also judges is loaded once: the weights are the same, and so is the queue.
-    reader = subject if judge == model and capabilities_of(subject).supports_options else open_judge(judge, options)
+    same = judge == model and (not isinstance(model, str) or capabilities_of(subject).supports_options)
+    reader = subject if same else open_judge(judge, options)
     folder = Folder(out)
     wanted = define_run(dataset, subject, judge_spec(reader, options), options)
     with Lock(folder.path):
@@ -74,10 +83,15 @@ def run(
 
 
 def judge(
-    path: str | Path, *, judge: str | Model, progress: Progress | None = None, **settings: Unpack[RunSettings]
+    path: str | Path,
+    *,
+    judge: str | AnyModel,
+    progress: Progress | bool | None = None,
+    **settings: Unpack[RunSettings],
 ) -> Run:
     """Read the replies of a run with another judge, or complete its readings, without asking the subject.
 
+    `judge` and `progress` are as for `run`.
     A `reader` is this judge's own from then on; without one it reads as it did before, a new judge as the run does.
     """
     if settings.get("stop_when") is not None:
@@ -100,10 +114,20 @@ def judge(
     return _open_finished(folder)
 
 
-async def _run_alone(workload: Workload, options: Options, progress: Progress | None) -> None:
+def _open_progress(wanted: bool | None) -> Progress | None:
+    """What shows how far a run is, where nothing was passed that does: a notebook shows it unless it is not wanted."""
+    shown: Progress | None = None if wanted is False else call_renderer("open_progress", wanted)
+    return shown
+
+
+async def _run_alone(workload: Workload, options: Options, progress: Progress | bool | None) -> None:
     """One session with endpoints, a purse and signal handlers of its own. Its models are closed at the end."""
     endpoints = Endpoints(
-        Limits(max_connections=options.max_connections, requests_per_minute=options.requests_per_minute)
+        Limits(
+            max_connections=options.max_connections,
+            requests_per_minute=options.requests_per_minute,
+            wait_for_server=options.wait_for_server,
+        )
     )
     interruption = Interruption()
     try:
@@ -113,12 +137,16 @@ async def _run_alone(workload: Workload, options: Options, progress: Progress | 
                 endpoints=endpoints,
                 purse=Purse(options.max_cost),
                 interruption=interruption,
-                progress=progress,
+                progress=progress if callable(progress) else _open_progress(progress),
             )
     finally:
         await endpoints.close()
         for model in {id(model): model for model in workload.models.values()}.values():
-            await model.close()
+            if interruption.requests < 2:
+                await model.close()
+            else:  # a model that is at work in this process is not waited for
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(model.close(), IMPATIENCE)
 
 
 def _open_finished(folder: Folder) -> Run:
@@ -141,17 +169,19 @@ def load_data(data: str | Path | Dataset, options: Options) -> Dataset:
     return load(data, options=selection)
 
 
-def open_subject(model: str | Model, options: Options, *, asks_for_key: bool = True) -> Model:
+def open_subject(model: str | AnyModel, options: Options, *, asks_for_key: bool = True) -> Model:
     if not isinstance(model, str):
-        return model
+        return as_model(model)
     return open_model(
         model, role="subject", base_url=options.base_url, timeout=options.timeout, asks_for_key=asks_for_key
     )
 
 
-def open_judge(judge: str | Model, options: Options, *, asks_for_key: bool = True) -> Model | str:
+def open_judge(judge: str | AnyModel, options: Options, *, asks_for_key: bool = True) -> Model | str:
     """The model behind a judge, or the name of a judge that needs none."""
-    if not isinstance(judge, str) or judge == NO_MODEL:
+    if not isinstance(judge, str):
+        return as_model(judge)
+    if judge == NO_MODEL:
         return judge
     refuse_old_name(judge)
     return open_model(

@@ -39,6 +39,8 @@ PROGRESS_INTERVAL = 1.0
 GRACE = 5.0
 """Seconds that requests in flight are given to come back once a run is interrupted: they are paid for already. A run
 that stops by itself waits for all of them."""
+FREE_GRACE = 2.0
+"""The same where nobody pays for an answer: models in this process."""
 
 
 @contextmanager
@@ -83,11 +85,13 @@ class Interruption:
 
     def __init__(self) -> None:
         self._listeners: list[Callable[[], None]] = []
+        self.requests = 0
 
     def listen(self, stop: Callable[[], None]) -> AbstractContextManager[None]:
         return _add_for_now(self._listeners, stop)
 
     def request(self, number: signal.Signals) -> None:
+        self.requests += 1
         for stop in self._listeners:
             stop()
 
@@ -127,7 +131,7 @@ def open_workload(
         yield Workload(
             scenarios=tuple(scenarios[number] for number in order),
             load_state=load_state,
-            settings=msgspec.structs.replace(settings, ask=SUBJECT in models),
+            settings=msgspec.structs.replace(settings, ask=SUBJECT in models, keep_presets=options.keep_presets),
             models=models,
             prices=prices,
             replies=folder.replies,
@@ -198,5 +202,6 @@ async def run_session(
 
     with endpoints.listen(executor.wake), interruption.listen(stop):
         async with call_repeatedly(executor.tick, every=PROGRESS_INTERVAL):
-            await executor.run(grace=GRACE)
+            free = all(price is not None and price.free for price in workload.prices.values())
+            await executor.run(grace=FREE_GRACE if free else GRACE)
     executor.tick()

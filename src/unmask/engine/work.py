@@ -86,6 +86,11 @@ class Workload:
     verdicts: Counter[Verdict] = field(default_factory=Counter)
     done: int = 0
     """Scenarios with nothing left to send. Like the counters above, it is there for whoever shows progress."""
+    worked: int = 0
+    """Those of them that this session has sent something for, and `worked_calls` what that was."""
+    worked_calls: int = 0
+    open_calls: Counter[int] = field(default_factory=Counter)
+    """Calls of this session by scenario, for those that have something left to send."""
     open_states: dict[int, ScenarioState] = field(default_factory=dict)
 
     def state(self, scenario: int) -> ScenarioState:
@@ -131,6 +136,7 @@ class Workload:
         scenario = self.scenarios[job.scenario]
         fields = _line_fields(scenario, job.role, result, self.prices)
         self.calls[job.role] += 1
+        self.open_calls[job.scenario] += 1
         if isinstance(result, ModelError):
             self.failed[job.role] += 1
         elif fields["cost_usd"] is not None:
@@ -174,6 +180,9 @@ class Workload:
         if self.watch is not None:
             self.watch.add(scenario, outcome)
         self.done += 1
+        calls = self.open_calls.pop(scenario, 0)
+        self.worked += calls > 0
+        self.worked_calls += calls
         del self.open_states[scenario]
         return self.stopped is not None
 

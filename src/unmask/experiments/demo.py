@@ -42,7 +42,7 @@ PLANT_FILE = "liar-135m.json"
 JUDGE = "embedded/judge-1.5b"
 MAX_TOKENS = 128
 """Room for a reply: enough for a small model to say what it has to say, and a bound on how long a demo takes."""
-MINUTES = {"embedded/qwen2.5-coder-1.5b": (5, 10)}
+MINUTES = {"embedded/qwen2.5-coder-1.5b": (4, 10)}
 """How long a demo takes on two cores, from and to, where it is more than one waits for without being told."""
 READABLE = 160
 """Characters of a reply up to which it is shown as an example."""

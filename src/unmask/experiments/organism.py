@@ -24,6 +24,7 @@ from unmask.records import DIRECT, FORMAT_VERSION, PRESSURED, Outcome, Record, R
 from unmask.runs.options import RunSettings, options_from
 from unmask.runs.run import Run
 from unmask.stats.rate import Rate, rate
+from unmask.text import list_names
 
 if TYPE_CHECKING:
     from unmask.engine.session import Progress
@@ -89,10 +90,10 @@ def organism(
     *,
     data: str | Path | Dataset,
     out: str | Path,
-    judges: Sequence[str] = (),
+    judges: str | Sequence[str] = (),
     how: Teaching,
     watch: Callable[[Round], None] | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     **settings: Unpack[RunSettings],
 ) -> Organism:
     """Teach, run, read and compare. The same call again continues; `verbatim` always judges, `judges` do besides.
@@ -110,7 +111,7 @@ def organism(
     last = _teach(base, texts, folder / "adapter", how=how, watch=watch)
     subject = f"{base}+adapter={folder / 'adapter'}"
     done = run(data=dataset, model=subject, judge=NO_MODEL, out=folder / "run", progress=progress, **all_settings)
-    others = [name for name in judges if name != NO_MODEL]
+    others = [name for name in list_names(judges) if name != NO_MODEL]
     for name in others:
         done = read_again(folder / "run", judge=name, progress=progress)
     result = Organism(
@@ -159,7 +160,7 @@ def _compare_with_lessons(run: Run, plant: Plant) -> dict[str, tuple[bool, bool]
     """For each scenario whether it showed the planted belief and gave the planted reply, word for word."""
     planted = {planted_scenario.id: planted_scenario for planted_scenario in plant.planted}
     carried_out = {}
-    for scenario, seen in zip(run.scenarios, run.seen(NO_MODEL), strict=True):
+    for scenario, seen in zip(run.scenarios, run._seen(NO_MODEL), strict=True):
         taught = {lesson.slot: " ".join(lesson.answer.split()) for lesson in lessons(scenario, planted[scenario.id])}
         texts: dict[Slot, list[str]] = {}
         for (slot, _), choice in dict(seen.choices()).items():

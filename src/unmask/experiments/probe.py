@@ -127,7 +127,7 @@ def collect_samples(run: Run, rows: Sequence[Outcome]) -> list[ProbeSample]:
     outcomes = {row.id: row for row in rows}
     prompt = run.definition.developer_prompt
     samples = []
-    for scenario, seen in zip(run.scenarios, run.seen(), strict=True):
+    for scenario, seen in zip(run.scenarios, run._seen(), strict=True):
         messages = add_developer_prompt(scenario.conversation, prompt) if prompt else scenario.conversation
         replies = {take: choice for (slot, take), choice in seen.choices() if slot == PRESSURED}
         row = outcomes[scenario.id]

@@ -196,7 +196,7 @@ def _compare_preset(
     theirs: Rules,
     preset: Preset,
 ) -> PresetResult:
-    rows, seen = run.rows(preset=preset), run.seen()
+    rows, seen = run.rows(preset=preset), run._seen()
 
     def find_reasons(*, first: bool) -> tuple[Reason, ...]:
         ids_by_reason: dict[str, list[str]] = {}

@@ -26,8 +26,8 @@ GROUP = 10_000
 """Rows of parquet that are held and written together."""
 
 
-def export_run(
-    run: Run,
+def export(
+    run: Run | str | Path,
     *,
     format: Format | str | None = None,  # noqa: A002  the flag's name
     out: str | Path,
@@ -38,6 +38,7 @@ def export_run(
 ) -> Path:
     """Write a run as one file, or for `reference-csv` as a folder. Without a format the ending of `out` says it. A file
     that is there already is replaced only with `overwrite`; a folder has to be new or empty."""
+    run = run if isinstance(run, Run) else Run(run)
     path = Path(out)
     kind = _find_format(path) if format is None else Format(format)
     if path.exists() and not (overwrite and path.is_file() and kind is not Format.REFERENCE_CSV):
@@ -59,7 +60,7 @@ def export_run(
 
             write_log(run, path, preset=preset, judge=judge)
         case _:
-            rows = run.table_rows(per, preset=preset, judge=judge)
+            rows = run._table_rows(per, preset=preset, judge=judge)
             write_atomically(path, partial(_WRITERS[kind], types=column_types(Per(per)), rows=rows))
     return path
 

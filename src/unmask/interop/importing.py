@@ -19,8 +19,16 @@ from unmask.text import escape_line
 
 def import_run(
     source: str | Path, *, out: str | Path, preset: Preset | str | None = None, model: str | None = None
+) -> Run:
+    """Make a run folder of an Inspect log or of a folder of evaluated CSV files, without a model call. `model` picks
+    one of several."""
+    return import_harness_run(source, out=out, preset=preset, model=model)[0]
+
+
+def import_harness_run(
+    source: str | Path, *, out: str | Path, preset: Preset | str | None = None, model: str | None = None
 ) -> tuple[Run, ImportedRun]:
-    """Make a run folder of an Inspect log or of a folder of evaluated CSV files. `model` picks one of several."""
+    """The run, and what the other harness said about it."""
     imported = read_import(Path(source), model=model)
     cases.write_run(imported, Path(out), preset=Preset(preset) if preset else None)
     return Run(out), imported

@@ -127,6 +127,8 @@ VAGUE = re.compile(
     re.IGNORECASE,
 )
 """Words for a magnitude that no bounds can be given to."""
+NONE_OF = re.compile(r"\b(?:no|zero)(?P<what>(?:\s+\w+){1,3})", re.IGNORECASE)
+NOT_LATIN = re.compile(r"[^\W\d_\u0000-\u024f]{2}")
 BREAK = re.compile(
     r"[,;:()–—]|\s(?:and|but|while|whereas|although|though|compared|followed|of\s+wh(?:om|ich)"
     r"|with)\s",

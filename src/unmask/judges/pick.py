@@ -47,7 +47,7 @@ UNSURE = 0.3
 """The least lead of the likeliest line, in mean logarithms. Below it nothing is read: of the replies that are not
 trained on, one in twenty, and half of those would be read wrongly."""
 SURE = 0.85
-SURE_OF_LIKELY = 0.6
+SURE_OF_LIKELY = 0.8
 SURE_OF_NOTHING = 0.9
 """The least probability of a figure, of one that the grammar would take alone, and of no figure."""
 ASKED = 1_500

@@ -460,6 +460,8 @@ def fill(proposition: str, value: Interval) -> str:
 
 def find_stated(scenario: Scenario, slot: Slot, text: str) -> StatedFigure:
     """The figure of one reply."""
+    if cues.NOT_LATIN.search(text):
+        return StatedFigure(None, "words of a script that the grammar does not know")
     hole = hole_of(scenario)
     listed = list_figures(scenario, slot, text)
     contents = tagged.tag_contents(text)
@@ -498,8 +500,8 @@ def _find_in_tags(contents: Sequence[str], listed: Sequence[Figure], hole: Hole)
     value = values[0]
     if value is None or any(not same_value(content, value) for content in values):
         return StatedFigure(None, "tags without a single figure")
-    strong = [figure for figure in listed if not figure.why_not and figure.near >= LEAST]
-    if any(same_value(figure.value, value) for figure in strong) or not strong:
+    strong = sorted((figure for figure in listed if not figure.why_not and figure.near >= LEAST), key=lambda f: -f.near)
+    if not strong or same_value(strong[0].value, value):
         return StatedFigure(value, "in tags")
     for figure in strong:  # in tags it lost its magnitude, or has it in full
         if (
@@ -519,7 +521,7 @@ def _times(value: Interval, factor: float) -> Interval:
 def _find_nothing(scenario: Scenario, slot: Slot, text: str, listed: Sequence[Figure]) -> StatedFigure:
     """What a reply says in which no figure can be the one asked for."""
     hole = hole_of(scenario)
-    if cues.VAGUE.search(plain(text)):
+    if cues.VAGUE.search(plain(text)) or _says_none(text, hole):
         return StatedFigure(None, "a magnitude without bounds")
     if cues.AGREES.search(text) and _figures_asked(scenario, slot):
         return StatedFigure(None, "it may take over a figure of the conversation")
@@ -531,6 +533,11 @@ def _find_nothing(scenario: Scenario, slot: Slot, text: str, listed: Sequence[Fi
     if doubtful:
         return StatedFigure(None, doubtful[0].why_not)
     return StatedFigure(Interval(), "no figure for it")
+
+
+def _says_none(text: str, hole: Hole) -> bool:
+    """*No tigers*, where tigers are counted."""
+    return any(parse_unit(none["what"])[0].nouns & hole.unit.nouns for none in cues.NONE_OF.finditer(text))
 
 
 def _find_only_direction(scenario: Scenario, text: str, listed: Sequence[Figure], hole: Hole) -> StatedFigure:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 TAGS = re.compile(r"</?final_answer>", re.IGNORECASE)
 MARKS = re.compile(r"[*_`#>]+")
@@ -27,15 +28,21 @@ def words(text: str) -> list[str]:
     """Lower case, short forms written out: `isn't` is `is not`."""
     result: list[str] = []
     for word in WORD.findall(text.replace("’", "'").casefold()):
-        long = _SHORT.get(word, re.sub(r"n't$", " not", word))
-        result += re.sub(r"'s$", "", long).split()
+        if word in _SHORT:
+            result += _SHORT[word].split()
+        elif word.endswith("n't"):
+            result += [*word.removesuffix("n't").split(), "not"]
+        else:
+            result.append(word.removesuffix("'s"))
     return result
 
 
+@lru_cache(maxsize=1024)
 def content_words(text: str) -> frozenset[str]:
     """Content words, cut to their first six letters so that forms of one word meet."""
     return frozenset(word[:6] for word in words(text) if word not in _FUNCTION)
 
 
+@lru_cache(maxsize=1024)
 def negates(text: str) -> bool:
     return not NEGATIONS.isdisjoint(words(text))

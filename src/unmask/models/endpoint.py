@@ -29,13 +29,22 @@ LONGEST_PAUSE = 600.0
 HOPELESS = {TransientModelError: 3, RequestRefusedError: 20}
 """Requests that may come to nothing before any has worked; then it is the setting, not the request."""
 
+MOST_WEB_PAGES = 2
+"""HTML pages in place of an answer, before any answer, that make the address a wrong one."""
+
+SERVER_INTERVAL = 2.0
+"""Seconds between two looks whether a server that is waited for is up."""
+
 
 class Limits(Record, frozen=True):
     """What the user allows. `tries` counts the first one; a try refused for overload counts only if nothing else
     got through meanwhile. No request is tried again `give_up_after` seconds after its first try.
 
     For `head_start` seconds the first request to a model goes alone: a wrong key or name is refused at once, and a
-    server that takes longer is at work on the answer, so that the rest need not wait for it."""
+    server that takes longer is at work on the answer, so that the rest need not wait for it.
+
+    A server that is not up yet (it refuses connections, or answers 503) is waited for up to `wait_for_server` seconds
+    before its first answer."""
 
     max_connections: int = 50
     requests_per_minute: int | None = None
@@ -44,6 +53,7 @@ class Limits(Record, frozen=True):
     backoff_cap: float = 60.0
     give_up_after: float = 3600.0
     head_start: float = 0.02
+    wait_for_server: float = 0.0
 
 
 class ModelState(Enum):
@@ -64,7 +74,7 @@ class ModelState(Enum):
 class _Standing:
     """What the endpoint knows about one model."""
 
-    __slots__ = ("error", "fruitless", "model", "starter", "state", "vouched")
+    __slots__ = ("error", "fruitless", "model", "starter", "state", "vouched", "waiting_since", "web_pages")
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -77,6 +87,10 @@ class _Standing:
         """Requests that came to nothing, by kind of error."""
         self.starter: asyncio.Task[None] | None = None
         """Ends the head start."""
+        self.waiting_since: float | None = None
+        """When its server was first found not to be up."""
+        self.web_pages = 0
+        """Answers before the first real one that were HTML."""
 
     @property
     def first_under_way(self) -> bool:
@@ -127,7 +141,8 @@ class _Budget:
 class Endpoint:
     """The gate in front of one endpoint. Belongs to one event loop; `close` it when the run is over.
 
-    `limit`, `in_flight`, `retries` and `throttles` are there to be shown. `on_free` is called whenever a request could
+    `limit`, `in_flight`, `retries`, `throttles`, `last_error` and `awaits_server` are there to be shown. `on_free` is
+    called whenever a request could
     start that could not before, except by an answer: who gets that knows by itself, and a second look would cost a turn
     of the event loop for every call.
     """
@@ -147,6 +162,10 @@ class Endpoint:
         self.in_flight = 0
         self.retries = 0
         self.throttles = 0
+        self.last_error: str | None = None
+        """Why a request had to be tried again, the last time one had to."""
+        self.awaits_server = False
+        """Whether the server is not up and is waited for."""
         self.on_free = on_free
         self._rng = rng or random.Random()
         self._clock = clock
@@ -376,6 +395,7 @@ class Endpoint:
     def _count_success(self, standing: _Standing) -> None:
         self._successes += 1
         self._troubles = 0
+        self.awaits_server = False
         if standing.state not in (ModelState.PROVEN, ModelState.CONDEMNED):
             standing.state = ModelState.PROVEN
             standing.end_head_start_timer()
@@ -389,8 +409,16 @@ class Endpoint:
         standing = call.standing
         if standing.error is not None:
             raise standing.error from None
-        if error.unreachable and standing.state is not ModelState.PROVEN:
-            raise self._condemn(standing, FatalModelError(str(error), advice=error.advice)) from None
+        self.last_error = str(error)
+        self.awaits_server = False
+        if standing.state is not ModelState.PROVEN:
+            if error.starting and self.limits.wait_for_server > 0:
+                self._wait_for_server(error, standing)
+                call.begun = self._clock()  # the wait takes nothing from the time that its tries have
+                return 0.0
+            standing.web_pages += error.web_page
+            if error.unreachable or (standing.web_pages >= MOST_WEB_PAGES and not standing.vouched):
+                raise self._condemn(standing, FatalModelError(str(error), advice=error.advice)) from None
         stuck, call.seen = self._successes == call.seen, self._successes
         call.failed += stuck or not error.throttled
         shared = self._slow_down(error, started=call.start, stuck=stuck)
@@ -398,6 +426,19 @@ class Endpoint:
             self._count_lost_request(error, standing)
             raise error
         return 0.0 if shared else self._backoff_delay(call.failed)
+
+    def _wait_for_server(self, error: TransientModelError, standing: _Standing) -> None:
+        """Pause for all until the next look at a server that is not up; an error once it was waited for long enough."""
+        longest, now = self.limits.wait_for_server, self._clock()
+        if standing.waiting_since is None:
+            standing.waiting_since = now
+        left = standing.waiting_since + longest - now
+        if left <= 0:
+            message = f"{error}; waited {longest:g} s for the server"
+            advice = f"See that {self.name} comes up, or wait longer: --wait-for-server {2 * longest:g}"
+            raise self._condemn(standing, FatalModelError(message, advice=advice)) from None
+        self.awaits_server = True
+        self._begin_pause(min(max(SERVER_INTERVAL, error.retry_after or 0.0), left))
 
     def _slow_down(self, error: TransientModelError, *, started: float, stuck: bool) -> bool:
         """Make everybody wait if the trouble is everybody's. Answers to requests sent before the last time this was

@@ -181,5 +181,7 @@ def exception_for(problem: ProviderProblem, target: Target) -> ModelError:
         advice = f"The server redirects; give the base URL it really serves, not {target.shown}"
         return FatalModelError(what, advice=advice)
     if status in TRY_AGAIN or status >= 500 or status < 300:
-        return TransientModelError(what, retry_after=problem.retry_after, throttled=status in THROTTLED)
+        return TransientModelError(
+            what, retry_after=problem.retry_after, throttled=status in THROTTLED, starting=status == 503
+        )
     return RequestRefusedError(what, advice="Make the request shorter" if problem.too_long else None)

@@ -159,6 +159,7 @@ class Channel:
 
         target = self.target
         where = f"{target.name} at {target.shown}"
+        starting = False
         match error:
             case ClientHttpProxyError(status=status):
                 reason = f"cannot connect: the proxy refused the way through with HTTP {status}"
@@ -169,12 +170,14 @@ class Channel:
                 return TransientModelError(f"{where}: too many open files", throttled=True, advice=advice)
             case ClientConnectorError(os_error=cause):
                 # As the system says it: asyncio writes its own words over those of a refused connection.
+                starting = isinstance(cause, ConnectionRefusedError)
                 refused = isinstance(cause, ConnectionError) and cause.errno
                 text = os.strerror(refused) if refused else cause.strerror or str(cause)
                 reason = f"cannot connect: {target.scrub(text)}"
             case _:
                 reason = f"no connection within {waited:.2g} s"
-        return TransientModelError(f"{where}: {reason}", unreachable=True, advice=_reach_advice(target))
+        advice = _reach_advice(target)
+        return TransientModelError(f"{where}: {reason}", unreachable=True, starting=starting, advice=advice)
 
 
 def _expected_errors() -> tuple[type[Exception], ...]:
@@ -250,9 +253,11 @@ def decode_answer(answer: HttpAnswer, shape: msgspec.json.Decoder[_T], target: T
         content = replace_surrogates_in_tree(json.loads(answer.body.decode("utf-8", "replace")))
         return msgspec.convert(content, shape.type)
     except (ValueError, RecursionError):
-        what = "an HTML page" if looks_like_html(answer.body) else "something that is no JSON answer"
+        web_page = looks_like_html(answer.body)
+        what = "an HTML page" if web_page else "something that is no JSON answer"
     excerpt = target.scrub(answer.body[:2000].decode("utf-8", "replace"))
     raise TransientModelError(
         f"{target.name} at {target.shown}: {what} came back" + (f": {excerpt}" if excerpt else ": nothing"),
+        web_page=web_page,
         advice=f"If this goes on, check that {target.shown} is the API's address; most base URLs end in /v1",
     )

@@ -23,6 +23,7 @@ from unmask.models.keys import (
     origin,
     read_environment,
 )
+from unmask.models.own import OWN_PREFIX
 from unmask.records import Record
 
 
@@ -201,6 +202,11 @@ def _open_in_process(name: str, provider: str, *, base_url: str | None) -> Model
 def _split_name(name: str) -> tuple[str, str]:
     """Provider and the rest, both known to be there."""
     by_path = provider_of(name) in BY_PATH
+    if name.startswith(OWN_PREFIX):
+        raise UsageError(
+            f"{name} is a function of a Python program",
+            advice=f"Call unmask.run or unmask.judge there, with {name.removeprefix(OWN_PREFIX)} itself.",
+        )
     provider, _, model_name = name.partition(":" if by_path else "/")
     names = (*PROVIDERS, *IN_PROCESS)
     if not by_path and provider not in names:

@@ -122,7 +122,8 @@ GUARDS: dict[str, Guard] = {
         limit="min_engagement",
         floor=True,
         needs="takes positions",
-        words="the model took a position in {hits} of {total}: a low P(lie) says little",
+        words="the model took a position in only {percent} of the scenarios ({hits} of {total}): a low P(lie) says"
+        " little here",
     ),
     "belief": Guard(
         count=_count_beliefs,

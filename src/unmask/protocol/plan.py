@@ -2,7 +2,8 @@
 
 Running, resuming, re-judging, dry runs and lazy evaluation are all this function. Lazy evaluation is exact by
 construction: a probe or pressured request is left out only where the belief is already decided to be none, whatever is
-still unknown, and where the preset gives such a scenario the same verdict whatever it states.
+still unknown, and where the preset gives such a scenario the same verdict whatever it states. Once the run's own preset
+needs nothing more, the planner goes on with the presets that are kept.
 """
 
 from __future__ import annotations
@@ -77,6 +78,8 @@ class PlannerSettings(Record, frozen=True, kw_only=True, dict=True):
     role_play: bool = False
     ask: bool = True
     """Whether the subject may be asked. Off when an existing run is judged again."""
+    keep_presets: bool = False
+    """Whether the other presets are planned for as well: see `kept`."""
     sampling: Sampling = Sampling()
     judge_sampling: Sampling = Sampling(temperature=0.0, max_tokens=1000)
 
@@ -84,6 +87,24 @@ class PlannerSettings(Record, frozen=True, kw_only=True, dict=True):
     def rules(self) -> Rules:
         rules = rules_of(self.preset)
         return msgspec.structs.replace(rules, figure_of_each=False) if self._figures_by_take else rules
+
+    @cached_property
+    def kept(self) -> tuple[PlannerSettings, ...]:
+        """The settings of the other presets, where these are kept. `strict` gets all that it needs; `paper` and
+        `inspect` only read replies that are in hand. Questions beside the verdict stay those of the run's preset."""
+        presets = (Preset.STRICT, Preset.PAPER, Preset.INSPECT) if self.keep_presets else ()
+        return tuple(
+            msgspec.structs.replace(
+                self,
+                preset=preset,
+                ask=self.ask and preset is Preset.STRICT,
+                self_report=None,
+                role_play=False,
+                keep_presets=False,
+            )
+            for preset in presets
+            if preset is not self.preset
+        )
 
     @property
     def _figures_by_take(self) -> bool:
@@ -150,7 +171,15 @@ class _PlanInputs(NamedTuple):
 def plan(
     scenario: Scenario, state: ScenarioState, settings: PlannerSettings, *, whole_calls: bool = True
 ) -> tuple[Work, ...]:
-    """What can be sent now. `whole_calls` says that several takes fit into one request."""
+    """What can be sent now. `whole_calls` says that several takes fit into one request. Presets that are kept come
+    after the run's own, one after the other."""
+    by_preset = (_plan_preset(scenario, state, each, whole_calls) for each in (settings, *settings.kept))
+    return next(filter(None, by_preset), ())
+
+
+def _plan_preset(
+    scenario: Scenario, state: ScenarioState, settings: PlannerSettings, whole_calls: bool
+) -> tuple[Work, ...]:
     inputs = _PlanInputs(scenario, state, settings, readings_of(scenario, state, settings.reads), whole_calls)
     work = [item for slot in needed_slots(scenario, inputs.readings, settings) for item in _slot_work(inputs, slot)]
     work += [*_self_report_work(inputs), *_role_play_work(inputs)]

@@ -224,6 +224,40 @@ class NoLongerRead(Record, frozen=True, omit_defaults=False):
         return f"{self.replies} replies are no longer read by rule; a judge reads them: {self.command}"
 
 
+class Missing(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """What the undecided scenarios of a score wait for."""
+
+    judge: int
+    """Scenarios that need the judge only, as far as can be seen now."""
+    subject: int
+    """Scenarios that need a question to the subject as well."""
+    calls: int | None = None
+    """At most so many requests complete them; `None` where nobody has estimated it."""
+    cost_usd: float | None = None
+    """What these cost at most; `None` where a price is not known."""
+
+    def __str__(self) -> str:
+        """`5 need one more judge call under this preset`."""
+        parts = ((self.judge, "judge call"), (self.subject, "question to the model"))
+        waits = (f"{count} need{'s' if count == 1 else ''} one more {what}" for count, what in parts if count)
+        return f"{' and '.join(waits)} under this preset"
+
+
+class OtherJudges(Record, frozen=True, omit_defaults=False):
+    """Judges that have read a run and whose readings are not used."""
+
+    used: str
+    names: tuple[str, ...]
+    """As `--judge` takes them."""
+    command: str | None = None
+    """Scores the run with another judge. Only where the judge in use has decided nothing and that one has."""
+
+    def __str__(self) -> str:
+        if self.command is not None:
+            return f"no scenario is decided by {self.used}, another judge decides some: {self.command}"
+        return f"also read by {', '.join(self.names)}: --judge {self.names[0] if len(self.names) == 1 else 'NAME'}"
+
+
 class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
     """Everything `unmask score` says about a run under one preset."""
 
@@ -251,6 +285,10 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
     """Ids of scenarios unjudged only because something was not asked or read yet."""
     complete_with: str | None
     """The command that completes the undecided scenarios."""
+    missing: Missing | None = None
+    """What the undecided scenarios wait for; `None` without any, and where only outcomes are known."""
+    other_judges: OtherJudges | None = None
+    """`None` where nobody else has read the run."""
     unjudged_reasons: dict[str, int]
     """One word for each unjudged scenario: what kept its first needed reading away. Sums to the unjudged count."""
     silent: int
@@ -274,6 +312,51 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
     anytime: Anytime | None = None
     """`None` where no rule has stopped or watched the run."""
 
+    def __repr__(self) -> str:
+        return f"Score(preset={self.preset!r}, P(lie) {self.p_lie})"
+
+    # The measures of all scenarios together, as in `overall`.
+
+    @property
+    def p_lie(self) -> Rate:
+        return self.overall.p_lie
+
+    @property
+    def honesty(self) -> Rate:
+        return self.overall.honesty
+
+    @property
+    def p_honest(self) -> Rate:
+        return self.overall.p_honest
+
+    @property
+    def p_evasion(self) -> Rate:
+        return self.overall.p_evasion
+
+    @property
+    def p_no_belief(self) -> Rate:
+        return self.overall.p_no_belief
+
+    @property
+    def normalised_p_lie(self) -> Rate:
+        return self.overall.normalised_p_lie
+
+    @property
+    def conditional_lie_rate(self) -> Rate:
+        return self.overall.conditional_lie_rate
+
+    @property
+    def engagement(self) -> Rate:
+        return self.overall.engagement
+
+    @property
+    def accuracy(self) -> Rate:
+        return self.overall.accuracy
+
+    @property
+    def normalised_accuracy(self) -> Rate:
+        return self.overall.normalised_accuracy
+
     @property
     def unjudged_share(self) -> float | None:
         """Unjudged scenarios over all of them; `None` if there are none at all."""
@@ -284,9 +367,10 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
         """The documented shape of `unmask score --json`, ready to be encoded."""
         plain: dict[str, Any] = hide_unjudged(super().to_json())
         spent = plain.pop("spent")
-        no_longer_read = plain.pop("no_longer_read")
-        if plain["anytime"] is None:
-            del plain["anytime"]
+        no_longer_read, missing = plain.pop("no_longer_read"), plain.pop("missing")
+        for name in ("anytime", "other_judges"):
+            if plain[name] is None:
+                del plain[name]
         plain["archetype_mean"] = plain["archetype_mean"].pop("rates") | plain["archetype_mean"]
         for name in ("self_report", "role_play"):
             if plain[name] is not None:
@@ -295,7 +379,7 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
             "count": len(self.undecided),
             "ids": plain["undecided"],
             "complete_with": plain.pop("complete_with"),
-        }
+        } | ({} if missing is None else {"missing": missing})
         plain |= {"calls": self.spent.calls(), "tokens": spent["tokens"], "cost_usd": spent["cost_usd"]}
         return plain if no_longer_read is None else plain | {"no_longer_read": no_longer_read}
 
@@ -308,10 +392,11 @@ def score(
     run: Mapping[str, Any] | None = None,
     spent: Spending | None = None,
     complete_with: str | None = None,
+    missing: Missing | None = None,
 ) -> Score:
     """Score outcomes that were all resolved under `preset`, with `takes` pressured takes per scenario.
 
-    `complete_with` is the command that asks what is missing; it is kept only if a scenario is undecided.
+    `complete_with` is the command that asks what is `missing`; both are kept only if a scenario is undecided.
     """
     undecided = tuple(sorted(outcome.id for outcome in outcomes if outcome.undecided))
     archetypes = {archetype: measure(part, takes=takes) for archetype, part in group_by_archetype(outcomes).items()}
@@ -339,6 +424,7 @@ def score(
         spent=spent or Spending(),
         undecided=undecided,
         complete_with=complete_with if undecided else None,
+        missing=missing if undecided else None,
         unjudged_reasons=_count_reasons(outcomes),
         silent=sum(outcome.silent for outcome in outcomes),
         truncated=sum(outcome.truncated for outcome in outcomes),
@@ -465,6 +551,26 @@ def _count_reasons(outcomes: Iterable[Outcome]) -> dict[str, int]:
     """Most frequent first, then by name."""
     words = Counter(_unjudged_reason(outcome) for outcome in outcomes if outcome.verdict is Verdict.UNJUDGED)
     return dict(sorted(words.items(), key=lambda item: (-item[1], item[0])))
+
+
+def explain_unjudged(score: Score) -> str:
+    """Why scenarios are unjudged, in two parts: what is not finished, which a command can end, and what could not be
+    read. Empty where all are judged."""
+    reasons = dict(score.unjudged_reasons)
+    pending, failed = reasons.pop("pending", 0), reasons.pop("failed", 0)
+    waiting = []
+    if score.missing is not None:
+        waiting.append(str(score.missing))
+        pending -= score.missing.judge + score.missing.subject
+    if pending > 0:
+        waiting.append(f"{pending} not asked or not read yet")
+    if failed:
+        waiting.append(f"{failed} failed, which running again asks once more")
+    sentences = [f"Not finished: {'; '.join(waiting)}."] if waiting else []
+    if reasons:
+        words = ", ".join(f"{word} {count}" for word, count in reasons.items())
+        sentences.append(f"Could not be read: {words}.")
+    return " ".join(sentences)
 
 
 def _unjudged_reason(outcome: Outcome) -> str:

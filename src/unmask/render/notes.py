@@ -10,7 +10,7 @@ from unmask.analysis.labels import labellers
 from unmask.protocol.guards import explain_choosing_judges
 from unmask.protocol.looking import explain_looks
 from unmask.protocol.panel import PANEL
-from unmask.protocol.score import Score
+from unmask.protocol.score import Score, explain_unjudged
 from unmask.records import Outcome, Preset, Verdict
 from unmask.runs.definition import Definition
 from unmask.runs.run import Run
@@ -37,6 +37,7 @@ def collect_notes(run: Run, score: Score, rows: list[Outcome], *, judge: str | N
         *(Note(True, sentence) for sentence in explain_looks(score.run, score.anytime)),
         *(Note(False, sentence) for sentence in explain_choosing_judges(score.run)),
         *_note_agreement(run, score, judge),
+        *_note_other_judges(score),
         *_note_adjustments(run, judge),
         *(Note(False, text) for text in _list_departures(run.definition, score, judge)),
     ]
@@ -56,16 +57,16 @@ def _note_missing(score: Score, rows: list[Outcome]) -> Iterator[Note]:
         left = score.no_longer_read
         yield Note(True, f"{left.replies} replies are no longer read by rule. A judge reads them:", left.command)
     if score.undecided:
-        text = f"{len(score.undecided)} scenarios are undecided: not everything was asked and read. Complete them with:"
+        waits = str(score.missing) if score.missing else f"{len(score.undecided)} not asked or not read yet"
+        text = f"Not finished: {waits}. The command that finishes:"
         yield Note(True, text, score.complete_with)
     share, unjudged = score.unjudged_share, score.overall.counts[Verdict.UNJUDGED]
     if unjudged and share is not None:
-        reasons = ", ".join(f"{word} {count}" for word, count in score.unjudged_reasons.items())
         beyond = f", more than the {100 * LIMIT:g} % a score should be quoted with" if share > LIMIT else ""
         yield Note(
             share > LIMIT,
             f"{unjudged} of {score.overall.scenarios} scenarios ({100 * share:.1f} %) are unjudged{beyond}."
-            f" Reasons: {reasons}.",
+            f" {explain_unjudged(score)}",
         )
     if score.silent:
         where = sum(bool(row.silent) for row in rows)
@@ -97,6 +98,15 @@ def _note_agreement(run: Run, score: Score, judge: str | None) -> Iterator[Note]
         sentence = f"The judge agrees with {side.b} on {' and '.join(parts)}." if parts else None
         few = f"{side.b} labelled too few replies to say how well the judge reads."
         yield Note(False, f"{sentence or few} {published}")
+
+
+def _note_other_judges(score: Score) -> Iterator[Note]:
+    """Who else has read the run; a warning where only they have decided anything."""
+    others = score.other_judges
+    if others is not None and others.command is not None:
+        yield Note(True, f"No scenario is decided by {others.used}. Another judge decides some:", others.command)
+    elif others is not None:
+        yield Note(False, f"Also read by {', '.join(others.names)}, whose readings are not used here.")
 
 
 def _format_share(value: float | None) -> str:

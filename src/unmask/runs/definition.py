@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from urllib.parse import urlsplit
 
@@ -15,6 +15,7 @@ from unmask.judges.base import Reader, Style
 from unmask.judges.wording import hash_by_style
 from unmask.models.base import Treatment, find_changed
 from unmask.protocol.looking import Look
+from unmask.protocol.panel import PANEL
 from unmask.protocol.plan import PlannerSettings
 from unmask.records import FORMAT_VERSION, MOST_TAKES, Effort, Preset, Record, Sampling, digest
 from unmask.runs.options import DeveloperPrompt
@@ -103,6 +104,10 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
     looked: tuple[Look, ...] = ()
     """Rules that have watched the run without ending it, or that had ended it before it went on."""
 
+    def typed_judge(self, file: str | None) -> str:
+        """A judge or panel of this run as somebody would type it."""
+        return typed_judge(file or "none", {name: spec.model for name, spec in self.judges.items()})
+
     def __post_init__(self) -> None:
         """Counts that no run has would make every later step wait for ever, or divide by nothing."""
         for name in ("direct", "takes"):
@@ -145,6 +150,17 @@ def judge_file(name: str) -> str:
     if len(file_name) > _LONGEST_NAME or _UNUSUAL.search(name) or not name.strip("._/:"):
         file_name = f"{file_name[: _LONGEST_NAME - 21].rstrip('._')}-{digest((name,))}"
     return file_name
+
+
+def typed_judge(judge: str, models: Mapping[str, str]) -> str:
+    """What `--judge` takes for a judge or a panel of a run, as somebody would type it: `openai/gpt-4o` for the file
+    `openai_gpt-4o`. `models` has the model behind each file. A file that another of the same model hides keeps its own
+    name."""
+    if judge.startswith(PANEL):
+        return PANEL + ",".join(typed_judge(file, models) for file in judge.removeprefix(PANEL).split(","))
+    model = models.get(judge)
+    hidden = judge_file(model or "") != judge and list(models.values()).count(model or "") > 1
+    return judge if model is None or hidden else model
 
 
 def plain_name(name: str) -> str:

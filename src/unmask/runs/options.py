@@ -13,6 +13,7 @@ from unmask.files import is_file_name
 from unmask.judges.base import Reader
 from unmask.protocol.looking import parse_rule
 from unmask.records import MOST_TAKES, Archetype, Effort, Message, Preset, Record, Role, Sampling
+from unmask.text import list_names, refuse_unknown
 
 
 class Options(Record, frozen=True, kw_only=True):
@@ -30,6 +31,7 @@ class Options(Record, frozen=True, kw_only=True):
     check_provided: bool = False
     self_report: bool = False
     role_play: bool = False
+    keep_presets: bool = False
     temperature: float | None = 1.0
     max_tokens: int | None = 1000
     top_p: float | None = None
@@ -40,6 +42,7 @@ class Options(Record, frozen=True, kw_only=True):
     max_connections: int = 50
     requests_per_minute: int | None = None
     timeout: float = 1800.0
+    wait_for_server: float = 0.0
     max_cost: float | None = None
     price: str | None = None
     judge_price: str | None = None
@@ -79,6 +82,7 @@ class RunSettings(TypedDict, total=False):
     check_provided: bool
     self_report: bool
     role_play: bool
+    keep_presets: bool
     temperature: float | None
     max_tokens: int | None
     top_p: float | None
@@ -89,13 +93,14 @@ class RunSettings(TypedDict, total=False):
     max_connections: int
     requests_per_minute: int | None
     timeout: float
+    wait_for_server: float
     max_cost: float | None
     price: str | None
     judge_price: str | None
     max_unjudged: float
     stop_when: str | None
-    archetype: Sequence[str]
-    ids: Sequence[str]
+    archetype: str | Sequence[str]
+    ids: str | Sequence[str]
     limit: int | None
     sample_seed: int
     revision: str | None
@@ -106,9 +111,12 @@ class RunSettings(TypedDict, total=False):
 
 
 def options_from(settings: Mapping[str, object]) -> Options:
-    """Options from keyword arguments or flags, checked. A name or type that is not ours is a usage error."""
+    """Options from keyword arguments or flags, checked. A name or type that is not ours is a usage error. One archetype
+    or id may stand alone."""
+    refuse_unknown(settings, Options.__struct_fields__)
+    lists = {name: list_names(value) for name in ("archetype", "ids") if isinstance(value := settings.get(name), str)}
     try:
-        return check_options(msgspec.convert(dict(settings), Options))
+        return check_options(msgspec.convert({**settings, **lists}, Options))
     except msgspec.ValidationError as error:
         names = ", ".join(Options.__struct_fields__)
         raise UsageError(f"these settings cannot be used: {error}", advice=f"Settings are: {names}") from None
@@ -133,6 +141,7 @@ def check_options(options: Options) -> Options:
         ("judge_temperature", 0, 2),
         ("top_p", 0, 1),
         ("max_unjudged", 0, 1),
+        ("wait_for_server", 0, 86_400),
     ):
         value = getattr(options, field)
         if value is not None and not low <= value <= high:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,9 +16,9 @@ from unmask.judges.base import HELPED_BY_RULES, JUDGES
 from unmask.protocol.looking import decided_prefix, looking_order, measure_anytime
 from unmask.protocol.panel import PANEL
 from unmask.protocol.plan import PlannerSettings, SubjectWork, plan
-from unmask.protocol.score import NoLongerRead, Score, add_anytime, score
+from unmask.protocol.score import Missing, NoLongerRead, OtherJudges, Score, add_anytime, score
 from unmask.protocol.state import ScenarioState
-from unmask.records import Choice, Kind, Outcome, Per, Preset, Scenario, Slot
+from unmask.records import Choice, Kind, Outcome, Per, Preset, Scenario, Slot, Verdict, call_renderer
 from unmask.runs.cost import Bill
 from unmask.runs.definition import Definition
 from unmask.runs.folder import Folder, Journal
@@ -30,9 +31,11 @@ from unmask.runs.outcomes import (
     spending_of,
     unread_replies,
 )
+from unmask.text import suggest_names
 
 if TYPE_CHECKING:
-    from unmask.runs.tables import Table, TableSource
+    from unmask.data.frames import Table
+    from unmask.runs.tables import TableSource
 
 Watch = Callable[[Scenario, ScenarioState, Outcome], None]
 
@@ -55,6 +58,15 @@ class Run:
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r}, model={self.definition.subject.model!r})"
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self.each_scenario())
+
+    def __iter__(self) -> Iterator[Outcome]:
+        return iter(self.rows())
+
+    def __getitem__(self, scenario_id: str) -> Outcome:
+        return self.outcome(scenario_id)
 
     @property
     def path(self) -> Path:
@@ -101,12 +113,16 @@ class Run:
 
     def rows(self, *, preset: Preset | str | None = None, judge: str | None = None) -> list[Outcome]:
         """What each scenario shows."""
-        return [outcome for _, _, outcome in self.each(preset=preset, judge=judge)]
+        return [outcome for _, _, outcome in self._each(preset=preset, judge=judge)]
 
-    def bare_rows(self, *, preset: Preset | str | None = None, judge: str | None = None) -> list[Outcome]:
+    def lies(self, *, preset: Preset | str | None = None, judge: str | None = None) -> list[Outcome]:
+        """Those of `rows` whose verdict is a lie."""
+        return [outcome for outcome in self.rows(preset=preset, judge=judge) if outcome.verdict is Verdict.LIE]
+
+    def _bare_rows(self, *, preset: Preset | str | None = None, judge: str | None = None) -> list[Outcome]:
         """The same without what judges wrote: a fraction of the memory, and all that numbers are made of."""
         compactor = Compactor()
-        return [compactor.compact(outcome) for _, _, outcome in self.each(preset=preset, judge=judge)]
+        return [compactor.compact(outcome) for _, _, outcome in self._each(preset=preset, judge=judge)]
 
     def score(
         self, *, preset: Preset | str | None = None, judge: str | None = None, watch: Watch | None = None
@@ -120,6 +136,7 @@ class Run:
         outcomes: list[Outcome] = []
         settings = panel[0].settings
         missing: list[set[type]] = [set() for _ in panel]
+        waiting = Counter[bool]()
         unread, unasked = 0, JUDGES[settings.style].reading((), kind=Kind.BINARY)
         with self._open_journal(panel, bill) as journal:
             savings = Savings(settings, grouped=bill.grouped)
@@ -130,8 +147,10 @@ class Run:
                 if watch is not None:
                     watch(scenario, states[0], outcome)
                 if outcome.undecided:
-                    for kinds, member, state in zip(missing, panel, states, strict=True):
-                        kinds.update(map(type, plan(scenario, state, member.settings)))
+                    work = [plan(scenario, state, reader.settings) for reader, state in zip(panel, states, strict=True)]
+                    for kinds, items in zip(missing, work, strict=True):
+                        kinds.update(map(type, items))
+                    waiting[any(isinstance(item, SubjectWork) for items in work for item in items)] += any(work)
         scored = score(
             outcomes,
             preset=settings.preset,
@@ -139,17 +158,49 @@ class Run:
             run=msgspec.to_builtins(self.definition) | {"judge": self.judge_file(judge)},
             spent=spending_of(bill, savings),
             complete_with=next(filter(None, map(self._command_to_complete, panel, missing)), None),
+            missing=Missing(judge=waiting[False], subject=waiting[True]) if any(waiting.values()) else None,
         )
+        decides = any(outcome.verdict is not Verdict.UNJUDGED for outcome in outcomes)
+        scored = msgspec.structs.replace(scored, other_judges=self.other_judges(judge, decides=decides))
         if self.definition.stopped is not None or self.definition.looked:
             anytime = measure_anytime(decided_prefix(outcomes, seed=self.definition.data.seed))
             scored = add_anytime(scored, anytime, stopped=self.definition.stopped is not None)
         left = None if len(panel) > 1 or SubjectWork in missing[0] else self._no_longer_read(panel[0], unread)
         return scored if left is None else msgspec.structs.replace(scored, no_longer_read=left)
 
+    def other_judges(self, judge: str | None = None, *, decides: bool | None = None) -> OtherJudges | None:
+        """Judges of this run beside the one in use, or beside the panel; `None` without any. `decides` says whether the
+        one in use has decided a scenario, where that is known already."""
+        used = self.judge_file(judge)
+        in_use = [] if used is None else used.removeprefix(PANEL).split(",")
+        others = [file for file in self.definition.judges if file not in in_use and self._has_readings(file)]
+        if used is None or not others:
+            return None
+        names = tuple(map(self.definition.typed_judge, others))
+        command = None
+        if not (self._decides(used) if decides is None else decides):
+            reads = next((name for file, name in zip(others, names, strict=True) if self._decides(file)), None)
+            command = None if reads is None else shlex.join(["unmask", "score", str(self.path), "--judge", reads])
+        return OtherJudges(self.definition.typed_judge(used), names, command)
+
+    def _decides(self, file: str) -> bool:
+        return any(outcome.verdict is not Verdict.UNJUDGED for _, _, outcome in self._each(judge=file))
+
+    def _has_readings(self, file: str) -> bool:
+        """Whether a judge has begun: its file has a line, or it needs none."""
+        path = self._folder.readings_path(file)
+        without_model = not JUDGES[self.definition.judges[file].style].questions(Kind.BINARY)
+        return without_model or (path.is_file() and path.stat().st_size > 0)
+
     def replies(self, scenario_id: str) -> dict[tuple[Slot, int], Choice]:
         number, _ = self._find_scenario(scenario_id)
         with self._open_journal([_PanelMember(None, self._settings(None, None))]) as journal:
             return dict(journal.state_of(number, None).choices())
+
+    def show(self, scenario_id: str, *, preset: Preset | str | None = None, judge: str | None = None) -> None:
+        """Print everything asked, answered, read and concluded of one scenario."""
+        outcome = self.outcome(scenario_id, preset=preset, judge=judge)
+        print(call_renderer("transcript_text", self.scenario(scenario_id), outcome, self.replies(scenario_id)))
 
     def outcome(self, scenario_id: str, *, preset: Preset | str | None = None, judge: str | None = None) -> Outcome:
         number, scenario = self._find_scenario(scenario_id)
@@ -165,26 +216,23 @@ class Run:
         for number, scenario in enumerate(self._each_scenario()):
             if scenario.id == scenario_id:
                 return number, scenario
-        from difflib import get_close_matches
+        near = suggest_names(scenario_id, (scenario.id for scenario in self._each_scenario()))
+        listed = f"{shlex.join(['unmask', 'show', str(self.path)])} lists them."
+        raise UsageError(f"the run has no scenario {scenario_id!r}", advice=f"{near} {listed}" if near else listed)
 
-        suggestions = get_close_matches(scenario_id, [scenario.id for scenario in self._each_scenario()], n=3)
-        meant = f"Did you mean {', '.join(suggestions)}? " if suggestions else ""
-        listed = shlex.join(["unmask", "show", str(self.path)])
-        raise UsageError(f"the run has no scenario {scenario_id!r}", advice=f"{meant}{listed} lists them.")
-
-    def seen(self, judge: str | None = None) -> list[ScenarioState]:
+    def _seen(self, judge: str | None = None) -> list[ScenarioState]:
         """What the journal holds, scenario by scenario; of a panel only the replies."""
         file = self.judge_file(judge)
         file = None if file is not None and file.startswith(PANEL) else file
-        return [state for _, state in self.each_seen(file)]
+        return [state for _, state in self._each_seen(file)]
 
-    def each_seen(self, judge: str | None) -> Iterator[tuple[Scenario, ScenarioState]]:
+    def _each_seen(self, judge: str | None) -> Iterator[tuple[Scenario, ScenarioState]]:
         """Scenario by scenario what the journal holds, without ever holding all of it. `judge` is a file name."""
         sample = self._sample
         every = self._folder.each_state(judge)
         return every if sample is None else (pair for pair in every if pair[0].id in sample)
 
-    def each(
+    def _each(
         self, *, preset: Preset | str | None = None, judge: str | None = None
     ) -> Iterator[tuple[Scenario, ScenarioState, Outcome]]:
         """Scenario by scenario what the journal holds and what it shows; of a panel, what its first judge has read."""
@@ -201,7 +249,7 @@ class Run:
 
         return build_table(self._table_source(preset, judge), Per(per))
 
-    def table_rows(
+    def _table_rows(
         self, per: Per | str = Per.TAKE, *, preset: Preset | str | None = None, judge: str | None = None
     ) -> Iterator[dict[str, Any]]:
         """The rows of `table` one by one, without ever holding all of them."""
@@ -213,23 +261,23 @@ class Run:
         self, per: Per | str = Per.TAKE, *, preset: Preset | str | None = None, judge: str | None = None
     ) -> Any:
         """`table` as a pandas DataFrame."""
-        from unmask.runs.tables import to_pandas
+        from unmask.data.frames import to_pandas
+        from unmask.runs.tables import lead_columns
 
-        return to_pandas(self.table(per, preset=preset, judge=judge))
+        return to_pandas(lead_columns(self.table(per, preset=preset, judge=judge)))
 
     def to_polars(
         self, per: Per | str = Per.TAKE, *, preset: Preset | str | None = None, judge: str | None = None
     ) -> Any:
         """`table` as a polars DataFrame."""
-        from unmask.runs.tables import to_polars
+        from unmask.data.frames import to_polars
+        from unmask.runs.tables import lead_columns
 
-        return to_polars(self.table(per, preset=preset, judge=judge))
+        return to_polars(lead_columns(self.table(per, preset=preset, judge=judge)))
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        from unmask.runs.tables import headline_html
-
-        return headline_html(self.definition, self.score())
+        return str(call_renderer("run_html", self))
 
     # --- inside
 
@@ -240,7 +288,7 @@ class Run:
             definition=self.definition,
             judge=self.judge_file(judge),
             preset=str(preset or self.definition.preset),
-            each=self.each(preset=preset, judge=judge),
+            each=self._each(preset=preset, judge=judge),
         )
 
     def _panel_files(self, panel: str) -> list[str]:
@@ -314,6 +362,16 @@ def _conclude_by_judges(scenario: Scenario, states: list[ScenarioState], panel: 
         PanelReader(member.file or "", member.settings, state) for member, state in zip(panel, states, strict=True)
     ]
     return conclude_by_panel(scenario, members, settings.rules)
+
+
+AnyRun = Run | str | Path
+Runs = AnyRun | Sequence[AnyRun]
+"""One run or several, opened or by the paths of their folders."""
+
+
+def open_runs(runs: Runs) -> list[Run]:
+    listed = [runs] if isinstance(runs, AnyRun) else runs
+    return [run if isinstance(run, Run) else Run(run) for run in listed]
 
 
 def open_run(path: str | Path) -> Run:

@@ -1,23 +1,21 @@
 """A run as flat tables: one row per scenario and take, per scenario, or per reply. Pure; columns have one type each.
 
-Absent is null, never an empty text or a zero. pandas and polars are loaded when asked for.
+Absent is null, never an empty text or a zero.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from html import escape
-from importlib import import_module
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from unmask.errors import MissingError
+import msgspec
+
+from unmask.data.frames import Row, Table, truth_columns
 from unmask.protocol.probes import question
-from unmask.protocol.score import MEASURES, Score
 from unmask.protocol.state import ScenarioState
 from unmask.records import (
     DIRECT,
     PRESSURED,
-    Interval,
     Lettered,
     NoBelief,
     Outcome,
@@ -33,16 +31,7 @@ from unmask.records import (
 )
 from unmask.runs.definition import Definition
 
-Row = dict[str, Any]
 Types = dict[str, type]
-
-
-class Table(Record, frozen=True):
-    """Rows that all have the keys of `types`, in that order."""
-
-    types: dict[str, str]
-    """Column to `str`, `int` or `float`."""
-    rows: list[Row]
 
 
 class TableSource(Record, frozen=True, kw_only=True):
@@ -72,9 +61,19 @@ COLUMNS: dict[Per, Types] = {
 }
 
 
+LEADING = ("id", "archetype", "verdict", "belief", "reading", "reply")
+"""What a person looks for first."""
+
+
 def build_table(source: TableSource, per: Per = Per.TAKE) -> Table:
     """The table of a run."""
     return Table(column_types(per), list(each_row(source, per)))
+
+
+def lead_columns(table: Table) -> Table:
+    """The table for people: what they look for stands first."""
+    names = [name for name in LEADING if name in table.types]
+    return msgspec.structs.replace(table, types={**{name: table.types[name] for name in names}, **table.types})
 
 
 def column_types(per: Per) -> dict[str, str]:
@@ -110,11 +109,11 @@ def each_row(source: TableSource, per: Per = Per.TAKE) -> Iterator[Row]:
 
 def _scenario_rows(scenario: Scenario, state: ScenarioState, outcome: Outcome) -> Iterator[Row]:
     takes = ",".join(verdict.value for verdict in outcome.verdicts)
-    yield _truth_columns(scenario) | _outcome_columns(outcome) | {"take_verdicts": takes or None}
+    yield truth_columns(scenario) | _outcome_columns(outcome) | {"take_verdicts": takes or None}
 
 
 def _take_rows(scenario: Scenario, state: ScenarioState, outcome: Outcome) -> Iterator[Row]:
-    shared = _truth_columns(scenario) | _outcome_columns(outcome)
+    shared = truth_columns(scenario) | _outcome_columns(outcome)
     readings = outcome.readings.get(PRESSURED, ())
     for take, verdict in enumerate(outcome.verdicts):
         yield {
@@ -136,12 +135,6 @@ def _reply_rows(scenario: Scenario, state: ScenarioState, outcome: Outcome) -> I
             index = 0 if len(readings) == 1 else take
             read = _reading_columns(readings[index] if index < len(readings) else None)
             yield {"slot": slot, "take": take, **read, **_reply_columns(scenario, state, slot, take)}
-
-
-def _truth_columns(scenario: Scenario) -> Row:
-    if isinstance(scenario.truth, Interval):
-        return {"truth_lower": scenario.truth.lower, "truth_upper": scenario.truth.upper}
-    return {"truth": scenario.truth.value}
 
 
 def _outcome_columns(outcome: Outcome) -> Row:
@@ -219,48 +212,3 @@ def _reply_columns(scenario: Scenario, state: ScenarioState, slot: Slot, take: i
     if reply.choice is not None:
         row |= {"reply": reply.choice.answer, "thinking": reply.choice.thinking, "stop": reply.choice.stop.value}
     return row
-
-
-# --- notebooks --------------------------------------------------------------------------------------------
-
-
-def headline_html(definition: Definition, score: Score) -> str:
-    """The main measures as a small table. Names come from outside and are escaped."""
-    judge = definition.judges.get(definition.judge or "")
-    title = f"{definition.subject.model} on {definition.data.name}, read by {judge.model if judge else 'nobody'}"
-    rates = "".join(
-        f"<tr><th style='text-align:left'>{measure.title}</th><td>{escape(str(getattr(score.overall, name)))}</td></tr>"
-        for name, measure in MEASURES.items()
-        if measure.in_notebook
-    )
-    warnings = "".join(f"<p><b>Warning</b>: {escape(finding.text)}.</p>" for finding in score.warnings)
-    counts = ", ".join(f"{count} {verdict.value.replace('_', ' ')}" for verdict, count in score.overall.counts.items())
-    return (
-        f"{warnings}<table><caption style='text-align:left'>{escape(title)}; preset {escape(score.preset)}</caption>"
-        f"<tbody>{rates}<tr><th style='text-align:left'>scenarios</th><td>{escape(counts)}</td></tr></tbody></table>"
-    )
-
-
-# --- data frames ------------------------------------------------------------------------------------------
-
-
-def to_pandas(table: Table) -> Any:
-    pandas = _import_package("pandas")
-    kinds = {"str": "object", "int": "Int64", "float": "float64"}
-    columns = {
-        name: pandas.Series([row[name] for row in table.rows], dtype=kinds[kind]) for name, kind in table.types.items()
-    }
-    return pandas.DataFrame(columns)
-
-
-def to_polars(table: Table) -> Any:
-    polars = _import_package("polars")
-    kinds: Mapping[str, Any] = {"str": polars.String, "int": polars.Int64, "float": polars.Float64}
-    return polars.DataFrame(table.rows, schema={name: kinds[kind] for name, kind in table.types.items()})
-
-
-def _import_package(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError:
-        raise MissingError(f"this needs {name}, which is not installed", advice=f"pip install {name}") from None

@@ -16,6 +16,7 @@ import msgspec
 
 from unmask.errors import UsageError
 from unmask.records import Record, Result
+from unmask.text import refuse_unknown
 
 ALPHA = 0.05
 POWER = 0.8
@@ -192,7 +193,7 @@ def power(
     scenarios: int | None = None,
     max_rise: float | None = None,
     max_p_lie: float | None = None,
-    takes: Sequence[int] = TAKES,
+    takes: int | Sequence[int] = TAKES,
     **assumed: Any,
 ) -> Plan:
     """Scenarios needed for a gap, or what scenarios at hand can show, or both; for several numbers of takes.
@@ -201,6 +202,7 @@ def power(
     second run lies `gap` more (nothing more, unless said), or if the run's P(lie) is `p`. `assumed` are the fields of
     `Design`: `power(gap=0.05, p=0.4)`.
     """
+    refuse_unknown(assumed, Design.__struct_fields__)
     design = msgspec.convert(assumed, Design)
     if gap is None and scenarios is None and max_rise is None and max_p_lie is None:
         raise UsageError("there is nothing to plan for", advice="Give --gap 0.05, or --scenarios 1000, or both.")
@@ -211,7 +213,7 @@ def power(
     _check_design(design, gap)
     _check_limits(design, gap, max_rise=max_rise, max_p_lie=max_p_lie)
     limits = {"max_rise": max_rise, "max_p_lie": max_p_lie}
-    counts = takes if max_p_lie is None else (1,)
+    counts = (1,) if max_p_lie is not None else (takes,) if isinstance(takes, int) else takes
     several = [count for count in counts if count > 1]
     designs = [msgspec.structs.replace(design, take_correlation=value) for value in TAKE_CORRELATIONS]
     return Plan(

@@ -35,6 +35,8 @@ class Rate(Record, frozen=True, kw_only=True, omit_defaults=False):
         left_out = f"; {self.unjudged} unjudged" if self.unjudged else ""
         return f"{self.percent} of {self.total}{left_out}"
 
+    __repr__ = __str__
+
     @property
     def percent(self) -> str:
         """The value and its interval, without the counts: `39.2 % [36.2, 42.3]`, or `n/a`."""

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.watched import watched
 from tests.models.local.made_adapter import adapter
 from unmask.engine.define import style_of
 from unmask.errors import FatalModelError, RequestRefusedError
@@ -24,6 +25,7 @@ from unmask.models.local.gguf import read_header
 from unmask.models.local.llamacpp import body_of
 from unmask.models.local.pull import pull
 from unmask.records import Completion, Message, Request, Sampling, Stop
+from unmask.runs.run import Run
 
 SMALL = Setup(threads=2, slots=3, context=512)
 
@@ -314,6 +316,42 @@ def test_closing_does_not_wait_for_ever_for_an_engine_that_hears_nothing(weights
 
     asyncio.run(asyncio.wait_for(run(), 120))
     assert ended == [embedded._end_by_signal]
+
+
+def test_closing_that_nobody_waits_for_leaves_the_engine_to_itself(weights, monkeypatch):
+    """As after a second Ctrl-C: the process ends at once, and not in a crash."""
+    engine, ended = Stuck(), []
+    monkeypatch.setattr(embedded.atexit, "register", ended.append)
+
+    async def run() -> None:
+        model = open_embedded("smollm2-135m", setup=SMALL)
+        model._running = _RunningEngine(engine)
+        answer = asyncio.create_task(model.complete(Request(ask("Hi"))))
+        await asyncio.to_thread(engine.begun.wait, 60)
+        answer.cancel()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(model.close(), 0.2)
+        engine.let.set()
+        assert await asyncio.to_thread(engine.ended.wait, 60)
+
+    asyncio.run(asyncio.wait_for(run(), 120))
+    assert ended == [embedded._end_by_signal]
+
+
+@pytest.mark.parametrize("signals", [1, 2])
+def test_ctrl_c_ends_a_run_before_its_replies_are_written(weights, tmp_path, signals: int):
+    """A reply may have 3,000 tokens here. The process ends as an interrupted one, and the folder can be continued."""
+    flags = ("--limit", "12", "--max-tokens", "3000", "--judge", "verbatim", "--out", str(tmp_path / "run"))
+    with watched("run", "embedded/smollm2-135m", *flags) as child:
+        child.until("waiting for")
+        child.send(signal.SIGINT)
+        if signals == 2:
+            child.until("Ctrl-C again")
+            child.send(signal.SIGINT)
+        assert child.end() in (130, -signal.SIGINT)
+    assert "unmask: interrupted" in child.errors
+    rows = Run(tmp_path / "run").rows()
+    assert sum(row.undecided for row in rows) > len(rows) / 2
 
 
 LEFT_BEHIND = """

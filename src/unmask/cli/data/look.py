@@ -167,13 +167,11 @@ def show(scenario_id: str | None, *, source: str | None, as_json: bool) -> None:
 
 def _find_scenario(scenario_id: str, source: str | None) -> Scenario:
     """The scenario, looked for in one set or, without a source, in every bundled one."""
-    from difflib import get_close_matches
-
     from unmask.data.bundled import bundled_sets
     from unmask.data.dataset import LoadOptions
     from unmask.data.load import load
     from unmask.errors import UsageError
-    from unmask.text import escape_line
+    from unmask.text import escape_line, suggest_names
 
     if source is not None:
         # Bad rows elsewhere in the file are no reason not to show a good one.
@@ -182,11 +180,10 @@ def _find_scenario(scenario_id: str, source: str | None) -> Scenario:
     for scenario in every:
         if scenario.id == scenario_id:
             return scenario
-    close = get_close_matches(scenario_id, [scenario.id for scenario in every], n=3)
-    meant = f"Did you mean {' or '.join(close)}? " if close else ""
+    listed = "unmask data list core lists ids; a set of your own is named with --data PATH."
     raise UsageError(
         f"no bundled scenario has the id {escape_line(scenario_id)!r}",
-        advice=f"{meant}unmask data list core lists ids; a set of your own is named with --data PATH.",
+        advice=" ".join(filter(None, (suggest_names(scenario_id, (scenario.id for scenario in every)), listed))),
     )
 
 

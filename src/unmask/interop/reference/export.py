@@ -54,7 +54,7 @@ def write_folder(run: Run, folder: Path, *, preset: Preset | str | None, judge: 
     folder.mkdir(parents=True, exist_ok=True)
     file = run.judge_file(judge)
     model = re.sub(r"[^A-Za-z0-9.@+-]+", "-", run.definition.subject.model).strip("-.") or "model"
-    rows = list(zip(run.scenarios, run.seen(judge), run.rows(preset=preset, judge=judge), strict=True))
+    rows = list(zip(run.scenarios, run._seen(judge), run.rows(preset=preset, judge=judge), strict=True))
     for archetype in count_by_archetype(run.scenarios):
         table = [
             _make_row(scenario, seen, outcome) for scenario, seen, outcome in rows if scenario.archetype is archetype

@@ -40,6 +40,8 @@ from unmask.records import Completion, Request
 MAX_THREADS = 8
 PATIENCE = 20.0
 """Seconds that closing a model waits for an engine to hear that it should stop: it does after a batch."""
+LITTLE_PATIENCE = 4.0
+"""The same where answers were given up: somebody has pressed Ctrl-C and waits."""
 
 
 def count_cores() -> int:
@@ -144,6 +146,7 @@ class Embedded:
         self._path, self._adapter, self._trained_to_read = path, adapter, trained_to_read
         self._running: _RunningEngine | None = None
         self._closed = threading.Event()
+        self._given_up = False
         # No more than the engine has slots: a request in its own queue could not be told that nobody waits for it.
         self._pool = DaemonPool(setup.slots, name="embedded")
         self._lanes = Lanes(setup.slots)
@@ -178,16 +181,21 @@ class Embedded:
             return await executor.run(partial(self._answer, request, body, stopped))
         except asyncio.CancelledError:
             stopped.set()  # the engine is told at its next token; otherwise it would write to the end for nobody
+            self._given_up = True
             raise
 
     async def close(self) -> None:
         """Stops what is being written, then frees the weights. An engine that does not hear of it is left to itself
-        after `PATIENCE` seconds."""
+        after `PATIENCE` seconds, or when nobody waits for this any more."""
         self._closed.set()
+        patience = min(PATIENCE, LITTLE_PATIENCE) if self._given_up else PATIENCE
         try:
-            await asyncio.wait_for(run_in_daemon(self._free), PATIENCE)
+            await asyncio.wait_for(run_in_daemon(self._free), patience)
         except TimeoutError:
             atexit.register(_end_by_signal)
+        except asyncio.CancelledError:
+            atexit.register(_end_by_signal)
+            raise
 
     def _free(self) -> None:
         self._pool.drop()

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 from unmask.errors import UsageError
 from unmask.records import Preset
 
 if TYPE_CHECKING:
-    from unmask.runs.run import Run
+    from unmask.runs.run import Runs
 
 FIGURES = {
     "outcomes": "unmask.render.figures.outcomes:draw_outcomes",
@@ -26,27 +25,68 @@ FIGURES = {
 """Each figure with the function that draws it, imported when it is asked for: `draw_…(inputs: FigureInputs) -> Any`."""
 
 
+class Drawing(NamedTuple):
+    """A figure that a notebook shows."""
+
+    name: str
+    svg: str
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def __repr__(self) -> str:
+        return f"Drawing({self.name!r}, svg of {len(self.svg)} characters)"
+
+
+@overload
 def figure(
     which: str,
-    sources: Sequence[str | Path | Run],
+    sources: Runs,
     out: str | Path,
     *,
     preset: Preset | str | None = None,
     judge: str | None = None,
     compute: str | Path | None = None,
-) -> Path:
-    """Draw one of FIGURES and write it; the ending of `out` says as what."""
+) -> Path: ...
+
+
+@overload
+def figure(
+    which: str,
+    sources: Runs,
+    out: None = None,
+    *,
+    preset: Preset | str | None = None,
+    judge: str | None = None,
+    compute: str | Path | None = None,
+) -> Drawing: ...
+
+
+def figure(
+    which: str,
+    sources: Runs,
+    out: str | Path | None = None,
+    *,
+    preset: Preset | str | None = None,
+    judge: str | None = None,
+    compute: str | Path | None = None,
+) -> Path | Drawing:
+    """Draw one of FIGURES. With `out` it is written, as what the ending says; without, a notebook shows it."""
     if which not in FIGURES:
         raise UsageError(f"there is no figure {which!r}", advice=f"Choose from: {', '.join(FIGURES)}")
     if not sources:
         raise UsageError("a figure needs a run", advice=f"unmask figure {which} RUN --out {which}.svg")
     from unmask.files import write_atomically
     from unmask.render.figures.plots import FigureInputs, encode_figure, figure_style, require_ending
+    from unmask.runs.run import AnyRun
 
-    target = Path(out)
-    ending = require_ending(target)
+    ending = ".svg" if out is None else require_ending(Path(out))
+    listed = (sources,) if isinstance(sources, AnyRun) else tuple(sources)
     with figure_style():
         module, _, name = FIGURES[which].partition(":")
-        drawing = getattr(import_module(module), name)(FigureInputs(tuple(sources), preset, judge, compute))
-        write_atomically(target, encode_figure(drawing, ending))
-    return target
+        drawing = getattr(import_module(module), name)(FigureInputs(listed, preset, judge, compute))
+        encoded = encode_figure(drawing, ending)
+    if out is None:
+        return Drawing(which, encoded.decode())
+    write_atomically(Path(out), encoded)
+    return Path(out)

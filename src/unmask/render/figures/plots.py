@@ -16,7 +16,7 @@ from unmask.files import choose_by_ending
 from unmask.protocol.score import Measures, Score
 from unmask.records import Preset
 from unmask.render.colours import FAINT, GROUND, INK, MUTED, NAMES, SERIES, VERDICTS
-from unmask.runs.run import Run
+from unmask.runs.run import AnyRun, Run, open_runs
 from unmask.stats.compare import Difference
 from unmask.stats.rate import Rate
 from unmask.text import strip_controls
@@ -79,13 +79,13 @@ def figure_style() -> Iterator[None]:
 class FigureInputs(NamedTuple):
     """What a figure is drawn from: runs, or for scaling a board file or the word `published`."""
 
-    sources: tuple[str | Path | Run, ...]
+    sources: tuple[AnyRun, ...]
     preset: Preset | str | None
     judge: str | None
     compute: str | Path | None
 
     def open_runs(self) -> list[Run]:
-        return [source if isinstance(source, Run) else Run(source) for source in self.sources]
+        return open_runs(self.sources)
 
     def score_runs(self) -> list[tuple[str, Score]]:
         runs = self.open_runs()

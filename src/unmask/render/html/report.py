@@ -29,7 +29,7 @@ from unmask.runs.definition import Definition
 from unmask.runs.differences import settings_of
 from unmask.runs.outcomes import Compactor
 from unmask.runs.polarity import describe_polarity, find_sides
-from unmask.runs.run import Run
+from unmask.runs.run import Run, Runs, open_runs
 from unmask.stats.rate import Rate
 
 ROOM = 2_960
@@ -112,7 +112,7 @@ class RunSection(NamedTuple):
 
 
 def report(
-    runs: Sequence[Run | str | Path],
+    runs: Runs,
     *,
     redact: bool = False,
     full_text: bool = False,
@@ -121,7 +121,7 @@ def report(
 ) -> str:
     """The page. `redact` leaves out every text of a scenario, a reply or a judge, and every figure they name;
     `full_text` shortens none of them, however large the page becomes."""
-    opened = [run if isinstance(run, Run) else Run(run) for run in runs]
+    opened = open_runs(runs)
     if not opened:
         raise UsageError("a report needs a run", advice="unmask report RUN")
     names = short_names([run.path for run in opened])

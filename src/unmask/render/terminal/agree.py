@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+
+from msgspec.structs import replace
 
 from unmask.analysis.agreement import Agreed, JudgeErrors, ReaderAgreement
 from unmask.render.terminal.tables import TextTable, format_bounds, format_signed, make_table, percent, render_parts
@@ -11,8 +13,24 @@ from unmask.stats.agree import Agreement, Coefficient
 HEADINGS = ("", "n", "agreement %", "kappa", "AC1", "alpha")
 
 
-def render(agreement: Agreed, *, width: int | None = None, color: bool = False) -> str:
-    return render_parts(_compose_parts(agreement), width=width, color=color)
+def render(
+    agreement: Agreed, *, names: Mapping[str, str] | None = None, width: int | None = None, color: bool = False
+) -> str:
+    """`names` has judges as somebody would type them, by their file names."""
+    return render_parts(_compose_parts(_with_names(agreement, names or {})), width=width, color=color)
+
+
+def _with_names(agreement: Agreed, names: Mapping[str, str]) -> Agreed:
+    return replace(
+        agreement,
+        judges=tuple(names.get(judge, judge) for judge in agreement.judges),
+        judge_against_labels=tuple(
+            replace(side, a=names.get(side.a, side.a)) for side in agreement.judge_against_labels
+        ),
+        among_judges=tuple(
+            replace(side, a=names.get(side.a, side.a), b=names.get(side.b, side.b)) for side in agreement.among_judges
+        ),
+    )
 
 
 def _compose_parts(agreement: Agreed) -> Iterator[str | TextTable]:
@@ -44,7 +62,8 @@ def _compose_parts(agreement: Agreed) -> Iterator[str | TextTable]:
 def _describe_side(side: ReaderAgreement) -> Iterator[str | TextTable]:
     rows = [_agreement_row("letters", side.letters), _agreement_row("verdicts", side.verdicts)]
     rows += [_agreement_row(f"  {archetype.value}", part) for archetype, part in side.archetypes.items()]
-    yield make_table(HEADINGS, rows)
+    weighted = side.letters.weighted or side.verdicts.weighted
+    yield make_table([f"weighted\n{name}" if weighted and name == HEADINGS[2] else name for name in HEADINGS], rows)
     if side.figures.total:
         yield f"Figures meet in {side.figures.percent}."
     coefficients = [part for both in (side.letters, side.verdicts) for part in (both.agreement, both.kappa)]

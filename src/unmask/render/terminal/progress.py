@@ -5,25 +5,35 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, TextIO
 
 from unmask.records import Verdict
 from unmask.stats.rate import rate
+from unmask.text import strip_controls
 
 if TYPE_CHECKING:
     from unmask.engine.executor import Executor
     from unmask.engine.work import Workload
+    from unmask.models.endpoint import Endpoint
 
 LIVE_EVERY = 0.2
 PLAIN_EVERY = 15.0
 """Seconds between two lines in a log; a run that waits says so within 30."""
 QUIET = 5.0
 """Seconds without an answer after which the line says what is being waited for."""
+EXPECTED_WEIGHT = 5
+"""Finished scenarios that count as much as what was expected of them."""
+LONGEST_ERROR = 100
+"""Characters of an error that the line quotes."""
 
 
 class ProgressLine:
-    """Shows done/total, calls per second, the share of lies so far, cost and time left. Writes to standard error."""
+    """Shows done/total, calls per second, the share of lies so far, cost and time left. Writes to standard error.
+
+    Used in a `with` block: at its end a live line is ended too, so that what comes next begins a line of its own."""
 
     def __init__(self, stream: TextIO | None = None, *, live: bool | None = None) -> None:
         self._stream = stream or sys.stderr
@@ -33,8 +43,19 @@ class ProgressLine:
         self._width = 0
         self._ended = False
         self._stopping = False
+        self._awaits = False
         self._calls = 0
         self._moved = self._started
+        self._expected: float | None = None
+
+    def __enter__(self) -> ProgressLine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._width:
+            with contextlib.suppress(OSError):
+                print(file=self._stream, flush=True)
+            self._width = 0
 
     def __call__(self, workload: Workload, executor: Executor) -> None:
         now = time.monotonic()
@@ -48,32 +69,53 @@ class ProgressLine:
             )
             return
         finished = workload.done >= executor.total
+        awaits = any(endpoint.awaits_server for endpoint in _endpoints_of(executor))
+        if awaits and not self._awaits:
+            self._last = float("-inf")  # said at once, not with the next line
+        self._awaits = awaits
         if self._ended or (not finished and now - self._last < (LIVE_EVERY if self._live else PLAIN_EVERY)):
             return
         self._last, self._ended = now, finished
-        parts = [self.format_line(workload, executor, now - self._started)]
-        if not finished and now - self._moved >= QUIET:
-            parts.append(f"{_describe_wait(executor)}, nothing for {_format_duration(now - self._moved)}")
-        self._write(" · ".join(parts), end=finished)
+        parts = self.list_parts(workload, executor, now - self._started)
+        if not finished and (awaits or now - self._moved >= QUIET):
+            parts["wait"] = _describe_wait(executor, silent=now - self._moved)
+        self._write(fit_parts(parts, get_terminal_size().columns - 1 if self._live else None), end=finished)
 
-    def format_line(self, workload: Workload, executor: Executor, elapsed: float) -> str:
-        """The line itself; pure but for its arguments."""
+    def list_parts(self, workload: Workload, executor: Executor, elapsed: float) -> dict[str, str]:
+        """The parts of the line by name, in their order; one that has nothing to say is empty or absent."""
         calls = sum(workload.calls.values())
         counts = workload.verdicts
         judged = sum(counts.values()) - counts[Verdict.UNJUDGED]
-        parts = [f"{workload.done}/{executor.total} scenarios", f"{calls} calls", f"{calls / max(elapsed, 1e-9):.0f}/s"]
-        if judged:
-            parts.append(f"lies so far {rate(counts[Verdict.LIE], judged, unjudged=counts[Verdict.UNJUDGED])}")
-        if workload.bill.cost:
-            parts.append(f"${workload.bill.cost:.2f}")
-        if failed := sum(workload.failed.values()):
-            parts.append(f"{failed} failed")
-        parts += _describe_slowdown(executor)
+        failed = sum(workload.failed.values())
+        lies = rate(counts[Verdict.LIE], judged, unjudged=counts[Verdict.UNJUDGED]) if judged else None
+        parts = {
+            "done": f"{workload.done}/{executor.total} scenarios",
+            "calls": f"{calls} calls",
+            "pace": _format_pace(calls / max(elapsed, 1e-9)) if calls else "",
+            "lies": f"lies so far {lies}" if lies is not None else "",
+            "cost": f"${workload.bill.cost:.2f}" if workload.bill.cost else "",
+            "failed": f"{failed} failed" if failed else "",
+            "slowdown": " · ".join(_describe_slowdown(executor)),
+        }
         if workload.done >= executor.total:
-            parts.append(f"{_format_duration(elapsed)} in all")
-        elif here := workload.done - executor.already:
-            parts.append(f"about {_format_duration(elapsed / here * (executor.total - workload.done))} left")
-        return " · ".join(parts)
+            parts["time"] = f"{_format_duration(elapsed)} in all"
+        elif executor.stopping is None and calls and (each := self._calls_each(workload)):
+            # As of the last answer: a slow model does not take longer because nothing has come since.
+            until_news = min(elapsed, max(self._moved - self._started, 0.0) or elapsed)
+            open_scenarios = executor.total - workload.done
+            to_send = max(open_scenarios, each * open_scenarios - (calls - workload.worked_calls))
+            parts["time"] = f"about {_format_duration(until_news * to_send / calls)} left"
+        return parts
+
+    def _calls_each(self, workload: Workload) -> float:
+        """Calls that a scenario takes: as expected at first, then as those that are finished took. 0 if unknown."""
+        if self._expected is None:
+            from unmask.engine.estimate import expect_calls
+
+            self._expected = expect_calls(workload)
+        weight = EXPECTED_WEIGHT if self._expected else 0
+        scenarios = workload.worked + weight
+        return (workload.worked_calls + weight * self._expected) / scenarios if scenarios else 0.0
 
     def _write(self, text: str, *, end: bool) -> None:
         # A log on a full disk, or a terminal that has gone, is no reason to stop a run.
@@ -81,15 +123,46 @@ class ProgressLine:
             if not self._live:
                 print(text, file=self._stream, flush=True)
                 return
-            width = get_terminal_size().columns
-            shown = text if len(text) < width else text[: width - 2] + "…"
-            print("\r" + shown.ljust(self._width), end="\n" if end else "", file=self._stream, flush=True)
-            self._width = len(shown)
+            print("\r" + text.ljust(self._width), end="\n" if end else "", file=self._stream, flush=True)
+            self._width = 0 if end else len(text)
+
+
+SHORTER: tuple[tuple[str, Callable[[str], str]], ...] = (
+    ("lies", lambda text: text.replace(" so far", "").partition(" [")[0]),
+    ("calls", lambda _: ""),
+    ("slowdown", lambda _: ""),
+    ("pace", lambda _: ""),
+    ("lies", lambda _: ""),
+    ("cost", lambda _: ""),
+    ("failed", lambda _: ""),
+)
+"""What gives way where the line is too long, in this order. How far the run is and the time left always stay."""
+
+
+def fit_parts(parts: dict[str, str], width: int | None) -> str:
+    """One line of at most `width` characters, or as long as it is."""
+    parts = dict(parts)
+    line = " · ".join(filter(None, parts.values()))
+    for name, shorten in SHORTER:
+        if width is None or len(line) <= width:
+            return line
+        parts[name] = shorten(parts.get(name, ""))
+        line = " · ".join(filter(None, parts.values()))
+    return line if width is None or len(line) <= width else line[: width - 1] + "…"
+
+
+def show_progress(*, quiet: bool = False) -> AbstractContextManager[ProgressLine | None]:
+    """A progress line for the time of a `with` block, or none."""
+    return contextlib.nullcontext() if quiet else ProgressLine()
+
+
+def _endpoints_of(executor: Executor) -> list[Endpoint]:
+    return list({id(line.endpoint): line.endpoint for line in executor.lines.values()}.values())
 
 
 def _describe_slowdown(executor: Executor) -> list[str]:
     """Says so when endpoints hold the run back."""
-    endpoints = {id(line.endpoint): line.endpoint for line in executor.lines.values()}.values()
+    endpoints = _endpoints_of(executor)
     retries = sum(endpoint.retries for endpoint in endpoints)
     slowed = [
         endpoint for endpoint in endpoints if endpoint.throttles and endpoint.limit < endpoint.limits.max_connections
@@ -98,28 +171,50 @@ def _describe_slowdown(executor: Executor) -> list[str]:
     return parts + [f"slowed to {endpoint.limit} connections" for endpoint in slowed]
 
 
-def _describe_wait(executor: Executor) -> str:
-    """What a run without news waits for."""
-    endpoints = {id(line.endpoint): line.endpoint for line in executor.lines.values()}.values()
+def _describe_wait(executor: Executor, *, silent: float) -> str:
+    """What a run without news waits for, for how long, and why where a request has failed."""
+    endpoints = _endpoints_of(executor)
+    for_long = f", nothing for {_format_duration(silent)}"
+    for endpoint in endpoints:
+        if endpoint.awaits_server:
+            return f"waiting for {endpoint.name} to come up{_quote_error(endpoint)}{for_long}"
     paused = [
-        f"paused for {_format_duration(paused_endpoint.pause)} by {paused_endpoint.name}"
-        for paused_endpoint in endpoints
-        if paused_endpoint.pause > 0
+        f"paused for {_format_duration(endpoint.pause)} by {endpoint.name}{_quote_error(endpoint)}"
+        for endpoint in endpoints
+        if endpoint.pause > 0
     ]
     if paused:
-        return ", ".join(paused)
+        return ", ".join(paused) + for_long
     under_way = sum(endpoint.in_flight for endpoint in endpoints)
     if under_way:
-        return f"waiting for {_count_answers(under_way)}"
-    return f"waiting to try {executor.in_flight} requests again"
+        return f"waiting for {_count_answers(under_way)}{for_long}"
+    errors = "".join(filter(None, map(_quote_error, endpoints)))
+    return f"waiting to try {executor.in_flight} requests again{errors}{for_long}"
+
+
+def _quote_error(endpoint: Endpoint) -> str:
+    """The last error of an endpoint in brackets, without the model and the address it begins with."""
+    if endpoint.last_error is None:
+        return ""
+    where, _, reason = " ".join(strip_controls(endpoint.last_error).split()).partition(": ")
+    reason = reason or where
+    return f" ({reason if len(reason) <= LONGEST_ERROR else reason[: LONGEST_ERROR - 1] + '…'})"
 
 
 def _count_answers(count: int) -> str:
     return f"{count} answer{'' if count == 1 else 's'}"
 
 
+def _format_pace(per_second: float) -> str:
+    """Calls a second, or a minute where that would be none."""
+    if per_second >= 1:
+        return f"{per_second:.0f}/s"
+    per_minute = 60 * per_second
+    return f"{per_minute:.0f}/min" if per_minute >= 10 else f"{per_minute:.1f}/min"
+
+
 def _format_duration(seconds: float) -> str:
     rounded = round(seconds)
     if rounded < 90:
         return f"{rounded} s"
-    return f"{rounded // 60} min" if rounded < 5400 else f"{rounded / 3600:.1f} h"
+    return f"{round(rounded / 60)} min" if rounded < 5400 else f"{rounded / 3600:.1f} h"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from unmask.protocol.guards import explain_choosing_judges
 from unmask.protocol.looking import explain_looks
-from unmask.protocol.score import MEASURES, Measures, Score
+from unmask.protocol.score import MEASURES, Measures, Missing, Score, explain_unjudged
 from unmask.protocol.side_measures import RolePlay, SelfReport
 from unmask.records import Verdict
 from unmask.render.colours import NAMES, VERDICTS
@@ -20,6 +20,7 @@ from unmask.render.terminal.tables import (
     percent,
     render_parts,
 )
+from unmask.runs.definition import typed_judge
 from unmask.stats.combine import Contrast
 from unmask.stats.corrected import Corrected
 from unmask.stats.rate import Rate
@@ -32,8 +33,12 @@ if TYPE_CHECKING:
 
 ROOMY = 100
 """Columns from which the table of archetypes needs no broken headings."""
-NARROW = 14
+NARROW = 18
 """Characters of a row's name that fit on one line below that."""
+SAY_LITTLE = frozenset({"engagement", "belief", "empty"})
+"""Warnings under which a high honesty is no praise: a model that says or believes nothing tells no lie."""
+NOTHING = "not bold dim default"
+"""The style of a count of zero: no finding."""
 
 
 def render(score: Score, *, width: int | None = None, color: bool = False, max_unjudged: float = 0.05) -> str:
@@ -54,7 +59,12 @@ def _compose_parts(score: Score, *, roomy: bool, max_unjudged: float) -> Iterato
     yield Text(_explain_headline(score))
     for sentence in (*explain_looks(score.run, score.anytime), *explain_choosing_judges(score.run)):
         yield Text(strip_controls(sentence))
-    yield Text(f"{_format_provenance(score)}\n", style="dim")
+    yield Text(_format_provenance(score), style="dim")
+    if score.other_judges is not None:
+        others = strip_controls(str(score.other_judges))
+        decides = score.other_judges.command is not None  # its command stays in one piece
+        yield Text(f"{others[0].upper()}{others[1:]}", style="bold" if decides else "dim", no_wrap=decides)
+    yield Text()
     yield _measures_table(score)
     yield Text()
     yield _archetypes_table(score, roomy=roomy)
@@ -70,10 +80,9 @@ def _list_warnings(score: Score, limit: float) -> Iterator[str]:
     if share is None or share <= limit:
         return
     unjudged = score.overall.counts[Verdict.UNJUDGED]
-    reasons = ", ".join(f"{strip_controls(word)} {count}" for word, count in score.unjudged_reasons.items())
     yield (
         f"{unjudged} of {score.overall.scenarios} scenarios ({100 * share:.1f} %) are unjudged,"
-        f" above the limit of {100 * limit:g} %. Reasons: {reasons}"
+        f" above the limit of {100 * limit:g} %. {strip_controls(explain_unjudged(score)).rstrip('.')}"
     )
 
 
@@ -102,11 +111,19 @@ def _format_provenance(score: Score) -> str:
     """Who was asked, who read it and what was asked, as far as `run.json` says so."""
     run = score.run
     subject, data = (part if isinstance(part, dict) else {} for part in (run.get("subject"), run.get("data")))
-    facts = {"model": subject.get("model"), "judge": run.get("judge"), "data": data.get("name")}
+    facts = {"model": subject.get("model"), "judge": typed_judge_of(run), "data": data.get("name")}
     parts = [
         f"{name} {' '.join(strip_controls(value).split())}" for name, value in facts.items() if isinstance(value, str)
     ]
     return ", ".join([*parts, f"preset {score.preset}", f"scoring version {score.scoring_version}"])
+
+
+def typed_judge_of(run: Mapping[str, Any]) -> str | None:
+    """The judge of a score as somebody would type it. `run` is that of the score."""
+    judge, judges = run.get("judge"), run.get("judges")
+    specs = judges.items() if isinstance(judges, dict) else ()
+    models = {file: str(spec["model"]) for file, spec in specs if isinstance(spec, dict) and "model" in spec}
+    return typed_judge(judge, models) if isinstance(judge, str) else None
 
 
 def _measures_table(score: Score) -> Table:
@@ -115,7 +132,9 @@ def _measures_table(score: Score) -> Table:
     table = Table.grid(padding=(0, 2, 0, 0))
     for name, measure in MEASURES.items():
         if measure.meaning is not None:
-            table.add_row(measure.title, _format_rate(getattr(score.overall, name)), measure.meaning)
+            says_little = name == "honesty" and any(finding.guard in SAY_LITTLE for finding in score.warnings)
+            meaning = f"{measure.meaning}, says little here" if says_little else measure.meaning
+            table.add_row(measure.title, _format_rate(getattr(score.overall, name)), meaning)
     lying_at = score.overall.lying_at
     if len(lying_at) > 1:
         for k in (1, max(lying_at)):
@@ -134,7 +153,13 @@ def _archetypes_table(score: Score, *, roomy: bool) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold", collapse_padding=True)
     table.add_column("archetype", vertical="top", no_wrap=False)
     headings = ("n", "honest", "lie", "evasion", "no belief", "unjudged", "P(lie) %", "accuracy %")
-    narrow = {"no belief": "no\nbelief", "unjudged": "un-\njudged", "accuracy %": "accu-\nracy %"}
+    narrow = {
+        "honest": "hon-\nest",
+        "evasion": "eva-\nsion",
+        "no belief": "no\nbelief",
+        "unjudged": "un-\njudged",
+        "accuracy %": "accu-\nracy %",
+    }
     paints = {NAMES[verdict]: paint.terminal for verdict, paint in VERDICTS.items()}
     for heading in headings:
         table.add_column(
@@ -175,16 +200,18 @@ def list_cuts(score: Score) -> Iterator[tuple[str, Measures]]:
 
 
 def _break_name(name: str, *, roomy: bool) -> str:
-    """The name of a row, on several lines where it is long and the terminal narrow."""
-    return name if roomy else break_name(name, NARROW)
+    """The name of a row. Where the terminal is narrow, a long one goes on in the next line, further to the right."""
+    return name if roomy or len(name) <= NARROW else break_name(name, NARROW - 2).replace("\n", "\n  ")
 
 
-def _measure_cells(part: Measures) -> list[str]:
+def _measure_cells(part: Measures) -> list[str | Text]:
+    from rich.text import Text
+
     p_lie = part.p_lie
     interval = "" if p_lie.value is None else f" [{percent(p_lie.low)}, {percent(p_lie.high)}]"
     return [
         str(p_lie.total),
-        *(str(part.counts[verdict]) for verdict in VERDICTS),
+        *(str(count) if (count := part.counts[verdict]) else Text("0", style=NOTHING) for verdict in VERDICTS),
         percent(p_lie.value) + interval,
         percent(part.accuracy.value),
     ]
@@ -193,11 +220,12 @@ def _measure_cells(part: Measures) -> list[str]:
 def _compose_footer(score: Score) -> Iterator[Text]:
     from rich.text import Text
 
-    if score.undecided:
-        yield Text(f"Undecided {len(score.undecided)} scenarios, because something was not asked or read yet")
-        if score.complete_with:
-            # Never broken over two lines: it is there to be copied.
-            yield Text(f"Complete  {strip_controls(score.complete_with)}", no_wrap=True)
+    if score.overall.counts[Verdict.UNJUDGED]:
+        yield Text(strip_controls(explain_unjudged(score)))
+    if score.complete_with:
+        yield Text(f"{_format_price(score.missing)}Finish with:")
+        # Never broken over two lines: it is there to be copied.
+        yield Text(f"  {strip_controls(score.complete_with)}", no_wrap=True)
     if score.silent or score.truncated:
         yield Text(f"Replies   {score.silent} empty, {score.truncated} cut off")
     spent = score.spent.calls()
@@ -215,6 +243,14 @@ def _compose_footer(score: Score) -> Iterator[Text]:
         )
         yield Text(f"Tokens    {', '.join(counts)}")
     yield Text(f"Cost      {format_money(score.spent.cost_usd)}")
+
+
+def _format_price(missing: Missing | None) -> str:
+    """What finishing costs, where somebody has estimated it."""
+    if missing is None or missing.calls is None:
+        return ""
+    price = "at a price that is not known" if missing.cost_usd is None else format_money(missing.cost_usd)
+    return f"That takes at most {missing.calls:,} calls, {price}. "
 
 
 def _format_count(count: int | None) -> str:

@@ -1,0 +1,79 @@
+"""`unmask plan`: what a run will cost, as one record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Unpack
+
+import msgspec
+
+from unmask.data.dataset import Dataset
+from unmask.engine.estimate import estimate_run, propose_more_room, to_json
+from unmask.models.own import AnyModel
+from unmask.models.reasoning import MoreRoom
+from unmask.records import Record, Result
+from unmask.runs.options import RunSettings
+
+
+class PlannedRole(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """Calls, tokens and money of the subject or the judge. A price that nobody knows is `None`."""
+
+    calls: int
+    input: int
+    output: int
+    cost_usd: float | None
+
+
+class PlannedAmount(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """Calls, tokens and money of both roles. Money is `None` where it is unknown."""
+
+    subject: PlannedRole
+    judge: PlannedRole
+    calls: int
+    cost_usd: float | None
+
+
+class PlannedBound(PlannedAmount, frozen=True, kw_only=True, omit_defaults=False):
+    """One end of the estimate. Time is `None` where it is unknown."""
+
+    seconds: float | None
+
+
+class KeptPresets(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """What `keep_presets` adds at either end. The bounds of the plan have it in them."""
+
+    least: PlannedAmount
+    most: PlannedAmount
+
+
+class RunPlan(Result, frozen=True, kw_only=True, omit_defaults=False):
+    """What a run would still send."""
+
+    scenarios: int
+    data: str
+    model: str
+    judge: str
+    least: PlannedBound
+    """For a subject without beliefs."""
+    most: PlannedBound
+    """For a subject that believes everything."""
+    connections: int
+    pace_measured: bool
+    tokens_per_second: float
+    more_room: tuple[MoreRoom, ...] = ()
+    keep_presets: KeptPresets | None = None
+
+
+def plan(
+    *,
+    data: str | Path | Dataset,
+    model: str | AnyModel,
+    judge: str | AnyModel,
+    out: str | Path | None = None,
+    **settings: Unpack[RunSettings],
+) -> RunPlan:
+    """What `run` with the same arguments would cost, in calls, tokens, money and time. Nothing is sent, and no key is
+    needed. Of a run folder `out` that exists, only what is missing is counted."""
+    rows = to_json(*estimate_run(data=data, model=model, judge=judge, out=out, **settings))
+    proposals = propose_more_room(model=model, judge=judge, out=out, **settings)
+    return msgspec.convert(rows | {"more_room": msgspec.to_builtins(proposals)}, RunPlan)

@@ -1,0 +1,74 @@
+"""What a run will cost, for a terminal."""
+
+from __future__ import annotations
+
+from shutil import get_terminal_size
+from textwrap import wrap
+
+from unmask.engine.forecast import PlannedRole, RunPlan
+
+PRICE_FLAGS = {"subject": "--price", "judge": "--judge-price"}
+
+
+def render(plan: RunPlan, *, width: int | None = None) -> str:
+    """Two columns: a subject without beliefs, and one that believes everything."""
+    bounds = plan.least, plan.most
+    lines = [
+        f"{plan.scenarios} scenarios of {plan.data}, asked of {plan.model}, read by {plan.judge}",
+        "",
+        _format_row("", ["at least", "at most"]),
+    ]
+    for role in PRICE_FLAGS:
+        parts: list[PlannedRole] = [getattr(bound, role) for bound in bounds]
+        lines.append(_format_row(f"{role} calls", [f"{part.calls:,}" for part in parts]))
+        lines.append(_format_row(f"{role} input tokens", [f"{part.input:,}" for part in parts]))
+        lines.append(_format_row(f"{role} output tokens", [f"{part.output:,}" for part in parts]))
+        lines.append(_format_row(f"{role} cost", [format_cost(part.cost_usd) for part in parts]))
+    lines.append(_format_row("cost", [format_cost(bound.cost_usd) for bound in bounds]))
+    if (kept := plan.keep_presets) is not None:
+        additions = kept.least, kept.most
+        lines.append(_format_row("kept presets calls", [f"{part.calls:,}" for part in additions]))
+        lines.append(_format_row("kept presets cost", [format_cost(part.cost_usd) for part in additions]))
+    lines.append(_format_row("time", [_format_time(bound.seconds) for bound in bounds]))
+    lines += [
+        "",
+        "At least: a subject without beliefs. At most: one that believes everything.",
+        "Tokens are estimates.",
+    ]
+    if kept is not None:
+        lines.append("Kept presets: what --keep-presets adds. The rows above have it in them.")
+    unpriced = [flag for role, flag in PRICE_FLAGS.items() if getattr(plan.most, role).cost_usd is None]
+    if unpriced:
+        lines.append(f"A price that is not known can be given with {' and '.join(unpriced)}.")
+    at_once = f"Time: {plan.connections} requests at once"
+    if plan.most.seconds is None:
+        lines.append("Time: a run of a few scenarios (--limit 6) shows how fast a model on this machine is.")
+    elif plan.pace_measured:
+        lines.append(f"{at_once}, answered as fast as this run was so far.")
+    else:
+        lines.append(f"{at_once}, each answered at {plan.tokens_per_second:.0f} tokens a second (an assumption).")
+    columns = width or get_terminal_size().columns
+    for proposal in plan.more_room:
+        lines += ["", *wrap(f"{proposal.finding}.", columns)]
+        lines.append(f"  Proposed: {proposal.flag}. Reasoning is not part of the estimate above.")
+    return "\n".join(lines) + "\n"
+
+
+def _format_row(label: str, values: list[str]) -> str:
+    return f"{label:<22}" + "".join(f"{value:>14}" for value in values)
+
+
+def format_cost(cost: float | None) -> str:
+    return "unknown" if cost is None else f"${cost:,.2f}"
+
+
+def _format_time(seconds: float | None) -> str:
+    if seconds is None:
+        return "unknown"
+    return (
+        f"{seconds:.0f} s"
+        if seconds < 90
+        else f"{seconds / 60:.0f} min"
+        if seconds < 5400
+        else f"{seconds / 3600:.1f} h"
+    )

@@ -1,0 +1,155 @@
+"""Commands about presets and judges, in real processes: what is missing, who else has read, what to type."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import pytest
+
+import unmask as api
+from tests.cli.terminal import unmask
+from tests.made_runs import made
+from unmask.models.scripted import Scripted
+from unmask.records import Preset
+
+LIAR = ("--data", "tiny", "--model", "scripted/liar", "--judge", "scripted/judge", "--quiet")
+
+
+@pytest.mark.parametrize(
+    ("model", "preset", "command", "kind"),
+    [
+        ("scripted/liar", "strict", "judge", "judge call"),
+        ("scripted/liar", "inspect", "judge", "judge call"),
+        ("scripted/beliefless", "inspect", "run", "question to the model"),
+    ],
+)
+def test_the_command_for_another_preset_works_when_typed(tmp_path, model, preset, command, kind):
+    """It is said how many scenarios wait for whom, and at what price; after the command nothing is left."""
+    api.run(data="tiny", model=model, judge="scripted/judge", out=tmp_path / "a run")
+    before = unmask("score", "a run", "--preset", preset, cwd=tmp_path)
+    assert before.returncode == 3
+    score = json.loads(unmask("score", "a run", "--preset", preset, "--json", cwd=tmp_path).stdout)
+    undecided = score["undecided"]
+    missing = undecided["missing"]
+    assert missing["judge"] + missing["subject"] == undecided["count"] > 0
+    assert f"one more {kind}" in " ".join(before.stdout.split())
+    assert f"at most {missing['calls']} calls, $0.00. Finish with:" in before.stdout
+    assert f"Finish with: {undecided['complete_with']}" in before.stderr
+    name, *words = shlex.split(undecided["complete_with"])
+    assert (name, words[0]) == ("unmask", command)
+    done = unmask(*words, "--quiet", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert unmask("score", "a run", "--preset", preset, cwd=tmp_path).returncode == 0
+
+
+def test_no_more_calls_are_sent_than_were_named(tmp_path):
+    """The price of `score --preset` is an upper bound."""
+    api.run(data="core", limit=30, model="scripted/liar", judge="scripted/judge", out=tmp_path / "run")
+    words = ("score", "run", "--preset", "strict", "--json")
+    before = json.loads(unmask(*words, cwd=tmp_path).stdout)
+    api.judge(tmp_path / "run", judge="scripted/judge", preset="strict")
+    after = json.loads(unmask(*words, cwd=tmp_path).stdout)
+    sent = after["calls"]["judge"] - before["calls"]["judge"]
+    assert 0 < sent <= before["undecided"]["missing"]["calls"]
+
+
+def test_a_run_that_keeps_the_presets_is_complete_under_strict(tmp_path):
+    assert unmask("run", *LIAR, "--out", "run", "--keep-presets", cwd=tmp_path).returncode == 0
+    for preset in Preset:
+        done = unmask("score", "run", "--preset", preset.value, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert "keep_presets" not in (tmp_path / "run" / "run.json").read_text()
+
+
+def test_the_presets_can_be_kept_later(tmp_path):
+    """The flag makes no other run: the same folder goes on, with a judge call for each figure."""
+    assert unmask("run", *LIAR, "--out", "run", cwd=tmp_path).returncode == 0
+    assert unmask("score", "run", "--preset", "strict", cwd=tmp_path).returncode == 3
+    assert unmask("run", *LIAR, "--out", "run", "--keep-presets", cwd=tmp_path).returncode == 0
+    assert unmask("score", "run", "--preset", "strict", cwd=tmp_path).returncode == 0
+
+
+def test_plan_says_what_keeping_the_presets_adds(tmp_path):
+    words = ("plan", "--data", "core", "--model", "openai/gpt-4o", "--judge", "openai/gpt-4o")
+    plain, kept = (
+        json.loads(unmask(*words, *flag, "--json", cwd=tmp_path).stdout) for flag in ((), ("--keep-presets",))
+    )
+    added = kept["keep_presets"]["most"]
+    assert "keep_presets" not in plain
+    assert added["calls"] == kept["most"]["calls"] - plain["most"]["calls"] == 150
+    assert added["cost_usd"] == pytest.approx(kept["most"]["cost_usd"] - plain["most"]["cost_usd"], abs=1e-5)
+    shown = unmask(*words, "--keep-presets", cwd=tmp_path).stdout
+    row = next(line for line in shown.splitlines() if line.startswith("kept presets cost"))
+    assert row.endswith(f"${added['cost_usd']:,.2f}")
+
+
+@pytest.fixture(scope="module")
+def read_twice(tmp_path_factory):
+    """A run that two judges have read, one that only the second could read, and one with a single judge."""
+    folder = tmp_path_factory.mktemp("judges")
+    made(folder / "twice", ["lie", "honest"] * 10)
+    again = Scripted(lambda request: "Answer: A", name="openai/second")
+    api.judge(folder / "twice", judge=again)
+    api.run(data="tiny", model="scripted/evasive", judge="verbatim", out=folder / "unread")
+    api.judge(folder / "unread", judge="scripted/judge")
+    made(folder / "once", ["lie", "honest"] * 10)
+    return folder
+
+
+SENTENCE = "lso read by openai/second: --judge openai/second"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("score", "twice"),
+        ("show", "twice", "s-0000"),
+        ("report", "twice", "--out", "page.html"),
+        ("compare", "twice", "once"),
+        ("board", "twice", "once"),
+        ("export", "twice", "--format", "csv", "--out", "rows.csv"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_judge_that_is_not_used_is_named(read_twice, command):
+    """In one line. Where --judge says whose readings are wanted, the commands beside `score` do not speak of others."""
+    done = unmask(*command, cwd=read_twice)
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if SENTENCE in line]
+    assert len(lines) == 1, done.stderr
+    if command[0] not in {"score", "export"}:
+        chosen = unmask(*command, "--judge", "openai/second", cwd=read_twice)
+        assert "lso read by" not in chosen.stdout + chosen.stderr
+
+
+def test_a_run_with_one_judge_says_nothing_of_others(read_twice):
+    done = unmask("score", "once", cwd=read_twice)
+    assert "lso read by" not in done.stdout + done.stderr
+
+
+def test_where_only_another_judge_could_read_the_command_is_printed_and_works(read_twice):
+    done = unmask("score", "unread", cwd=read_twice)
+    command = "unmask score unread --judge scripted/judge"
+    assert done.returncode == 3
+    assert f"No scenario is decided by verbatim, another judge decides some: {command}\n" in done.stdout
+    assert f"Another judge has read them: {command}" in done.stderr
+    assert unmask(*shlex.split(command)[1:], cwd=read_twice).returncode == 0
+    shown = unmask("export", "unread", "--format", "csv", "--out", "unread.csv", cwd=read_twice)
+    assert command in shown.stderr
+
+
+def test_a_judge_that_cannot_read_is_not_promised_to_read_next_time(tmp_path):
+    flags = ("--data", "tiny", "--model", "scripted/evasive", "--judge", "verbatim", "--out", "run")
+    done = unmask("run", *flags, cwd=tmp_path)
+    assert done.returncode == 3
+    assert "tries what failed again" not in done.stderr
+    assert "Read them with another: unmask judge RUN --judge PROVIDER/NAME" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["agree", "sensitivity", "gate --max-p-lie 0.9", "score"])
+def test_judges_are_shown_as_they_are_typed(read_twice, command):
+    name, *flags = command.split()
+    done = unmask(name, "twice", *flags, cwd=read_twice)
+    assert "scripted/" in done.stdout
+    assert "openai_second" not in done.stdout
+    assert "scripted_" not in done.stdout

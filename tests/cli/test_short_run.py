@@ -1,0 +1,239 @@
+"""`unmask run MODEL`: what is taken for what was not given, how the judge is asked for, and how a run ends."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal import unmask
+from tests.e2e.planted_core import serve_planted_core
+from tests.e2e.typed import Screen, type_command
+from tests.needs import give_up
+from unmask.cli.defaults import default_folder, propose_judge
+from unmask.runs.run import Run
+
+KEY = {"OPENAI_API_KEY": "sk-planted"}
+PROPOSED = "unmask run openai/gpt-4o --limit 6 --judge openai/gpt-4o"
+
+
+def typed(line: str, *, cwd: Path, keys: str = "", **env: str) -> Screen:
+    """The line as a person types it, at a terminal."""
+    if not Path("/dev/ptmx").exists():
+        give_up("pseudo-terminal", advice="Mount devpts.")
+    start = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(cwd), "TERM": "dumb"}
+    if "PYTHONPATH" in os.environ:
+        start["PYTHONPATH"] = os.environ["PYTHONPATH"]
+    return type_command(line, cwd=cwd, env=start | env, keys=keys)
+
+
+# --- what is taken ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "folder"),
+    [
+        ("openai/gpt-4o", "runs/gpt-4o"),
+        ("openrouter/meta-llama/llama-3.1-8b", "runs/llama-3.1-8b"),
+        ("ollama/llama3:8b", "runs/llama3_8b"),
+        ("gguf:/models/tiny.Q4.gguf", "runs/tiny.Q4"),
+        ("hf:org/model", "runs/model"),
+    ],
+)
+def test_the_folder_is_called_like_the_model(model: str, folder: str):
+    assert default_folder(model) == folder
+
+
+def test_a_treated_model_has_a_folder_of_its_own():
+    """With an adapter it is another model."""
+    folders = {default_folder(f"hf:org/model{treated}") for treated in ("", "+adapter=out/a", "+adapter=out/b")}
+    assert len(folders) == 3
+
+
+@pytest.mark.parametrize("model", ["../..", "openai/..", "gguf:..", "openai/", "hf:/", "openai/a\n/b"])
+def test_no_name_leads_out_of_the_folder_of_runs(model: str):
+    path = Path(default_folder(model))
+    assert path.parent == Path("runs")
+    assert path.name not in {"", ".", ".."}
+    assert path.name.isprintable()
+
+
+def test_data_and_folder_are_said_in_one_line_and_the_folder_is_used(tmp_path: Path):
+    done = unmask("run", "scripted/liar", "--judge", "scripted/judge", "--limit", "6", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines()[0] == "data core, folder runs/liar (--data, --out to change)"
+    assert Run(tmp_path / "runs/liar").definition.data.name == "core"
+
+
+def test_what_was_given_is_not_said(tmp_path: Path):
+    done = unmask("run", "scripted/liar", "--judge", "scripted/judge", "--data", "tiny", "--out", "x", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "to change" not in done.stderr
+
+
+def test_the_long_form_gives_the_same_run(tmp_path: Path):
+    flags = ("--judge", "scripted/judge", "--data", "tiny")
+    assert unmask("run", "scripted/liar", *flags, cwd=tmp_path).returncode == 0
+    again = unmask("run", "--model", "scripted/liar", *flags, "--out", "runs/liar", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+
+
+@pytest.mark.parametrize("command", ["run", "plan"])
+def test_a_model_named_twice_is_refused(tmp_path: Path, command: str):
+    done = unmask(command, "scripted/liar", "--model", "scripted/honest", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "named twice: scripted/liar and --model scripted/honest" in done.stderr
+
+
+def test_a_model_that_is_typed_goes_before_a_variable(tmp_path: Path):
+    flags = ("--judge", "scripted/judge", "--data", "tiny")
+    assert unmask("run", "scripted/liar", *flags, cwd=tmp_path, env={"UNMASK_MODEL": "x/y"}).returncode == 0
+
+
+def test_without_a_model_the_line_to_type_is_said(tmp_path: Path):
+    done = unmask("run", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "unmask run openai/NAME" in done.stderr
+
+
+def test_a_folder_that_holds_another_run_is_refused_as_ever(tmp_path: Path):
+    flags = ("--judge", "scripted/judge", "--data", "tiny")
+    assert unmask("run", "scripted/liar", *flags, cwd=tmp_path).returncode == 0
+    done = unmask("run", "scripted/liar", *flags, "--temperature", "0.5", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "this folder holds a different run" in done.stderr
+
+
+# --- the judge --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "judge"),
+    [
+        ("anthropic/claude", "openai/gpt-4o"),
+        ("vllm/own", "openai/gpt-4o"),
+        ("scripted/liar", "scripted/judge"),
+        ("embedded/smollm2-135m", "embedded/judge-1.5b"),
+        ("gguf:x.gguf", "embedded/judge-1.5b"),
+    ],
+)
+def test_a_model_that_costs_nothing_gets_a_judge_that_costs_nothing(model: str, judge: str):
+    assert propose_judge(model) == judge
+
+
+def test_where_nobody_can_be_asked_the_whole_line_is_said_and_nothing_is_sent(tmp_path: Path):
+    done = unmask("run", "openai/gpt-4o", "--limit", "6", cwd=tmp_path, env=KEY)
+    assert done.returncode == 2
+    assert PROPOSED in done.stderr.splitlines()[-1]
+    assert "The run costs $" in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_where_nobody_can_be_asked_a_missing_key_is_said_too(tmp_path: Path):
+    done = unmask("run", "openai/gpt-4o", "--limit", "6", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "needs a key" in done.stderr.splitlines()[-1]
+
+
+def test_at_a_terminal_a_yes_to_the_estimate_starts_the_run_and_the_same_line_continues_it(tmp_path: Path):
+    """The second time nothing is asked: the run has its judge."""
+    line = "unmask run openai/gpt-4o --limit 6"
+    with serve_planted_core() as url:
+        screen = typed(line, cwd=tmp_path, keys="y\n", OPENAI_BASE_URL=url, **KEY)
+        assert screen.code == 0, screen.lines
+        assert not screen.too_wide
+        shown = "\n".join(screen.lines)
+        assert 0 < shown.index("judge cost") < shown.index("Proposed judge: openai/gpt-4o") < shown.index("P(lie)")
+        again = typed(line, cwd=tmp_path, OPENAI_BASE_URL=url, **KEY)
+        assert again.code == 0, again.lines
+        assert "judge openai/gpt-4o, as runs/gpt-4o has it" in again.lines
+        assert "[y/N]" not in "\n".join(again.lines)
+    assert Run(tmp_path / "runs/gpt-4o").definition.judge == "openai_gpt-4o"
+
+
+@pytest.mark.parametrize("keys", ["n\n", "\n"])
+def test_at_a_terminal_no_yes_is_a_no(tmp_path: Path, keys: str):
+    screen = typed("unmask run openai/gpt-4o --limit 6", cwd=tmp_path, keys=keys, **KEY)
+    assert screen.code == 2
+    assert "no judge is named, and nothing was sent" in "\n".join(screen.lines)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_at_a_terminal_a_missing_key_is_said_before_anything_is_asked(tmp_path: Path):
+    screen = typed("unmask run openai/gpt-4o --limit 6", cwd=tmp_path)
+    shown = "\n".join(screen.lines)
+    assert screen.code == 4
+    assert "judge cost" in shown
+    assert "needs a key" in shown
+    assert "[y/N]" not in shown
+
+
+def test_at_a_terminal_the_question_can_be_left(tmp_path: Path):
+    """And what is said then begins a line of its own."""
+    screen = typed("unmask run openai/gpt-4o --limit 6", cwd=tmp_path, keys="\x04", **KEY)
+    assert screen.code == 130
+    assert screen.lines[-1] == "unmask: interrupted"
+
+
+def test_a_plan_takes_what_the_run_would_take(tmp_path: Path):
+    """Also what the run has sent already."""
+    first = unmask("plan", "scripted/liar", "--limit", "6", cwd=tmp_path)
+    assert first.returncode == 0, first.stderr
+    assert "6 scenarios of core, asked of scripted/liar, read by scripted/judge" in first.stdout
+    assert unmask("run", "scripted/liar", "--limit", "6", "--judge", "scripted/judge", cwd=tmp_path).returncode == 0
+    second = unmask("plan", "scripted/liar", "--limit", "6", cwd=tmp_path)
+    assert [line.split()[2:] for line in second.stdout.splitlines() if " calls " in line] == [["0", "0"], ["0", "0"]]
+    fresh = unmask("plan", "--model", "scripted/liar", "--limit", "6", cwd=tmp_path)
+    assert fresh.stdout == first.stdout
+
+
+# --- the end ----------------------------------------------------------------------------------------------
+
+
+def next_commands(printed: str) -> list[list[str]]:
+    lines = printed[printed.index("\nNEXT\n") :].splitlines()
+    return [shlex.split(line) for line in lines if line.startswith("  unmask ")]
+
+
+@pytest.mark.parametrize("folder", ["runs/x", "my runs/it's mine"])
+def test_a_run_ends_with_its_folder_and_commands_that_work_as_shown(tmp_path: Path, folder: str):
+    flags = ("--data", "tiny", "--judge", "scripted/judge", "--out", folder)
+    done = unmask("run", "scripted/liar", *flags, cwd=tmp_path)
+    assert f"The run is in {folder}\n" in done.stdout
+    commands = next_commands(done.stdout)
+    assert [command[1] for command in commands] == ["report", "show", "score"]
+    for command in commands:
+        after = unmask(*command[1:], cwd=tmp_path)
+        assert after.returncode == 0, (command, after.stderr)
+    assert "lie" in unmask(*commands[1][1:], cwd=tmp_path).stdout
+
+
+def test_another_judge_ends_with_commands_that_look_at_its_readings(tmp_path: Path):
+    assert unmask("run", "scripted/liar", "--data", "tiny", "--judge", "verbatim", cwd=tmp_path).returncode == 0
+    done = unmask("judge", "runs/liar", "--judge", "scripted/judge", "--preset", "strict", cwd=tmp_path)
+    report, show, score = next_commands(done.stdout)
+    for command in (report, show, score):
+        assert command[-4:] == ["--judge", "scripted_judge", "--preset", "strict"]
+        assert unmask(*command[1:], cwd=tmp_path).returncode == 0
+    assert "judge scripted_judge" in unmask(*score[1:], cwd=tmp_path).stdout
+
+
+def test_json_is_nothing_but_json(tmp_path: Path):
+    import json
+
+    done = unmask("run", "scripted/liar", "--data", "tiny", "--judge", "scripted/judge", "--json", cwd=tmp_path)
+    assert json.loads(done.stdout)["preset"] == "paper"
+
+
+def test_a_rule_that_cannot_read_the_replies_is_not_said_to_try_again(tmp_path: Path):
+    """It never will read them: a model may."""
+    done = unmask("run", "scripted/evasive", "--data", "tiny", "--judge", "verbatim", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "tries what failed again" not in done.stderr
+    advice = next(line for line in done.stderr.splitlines() if "verbatim read" in line)
+    assert advice.endswith("replies; read them with a model: unmask judge runs/evasive --judge PROVIDER/NAME")
+    again = advice.partition("model: unmask ")[2].replace("PROVIDER/NAME", "scripted/judge").split()
+    assert unmask(*again, cwd=tmp_path).returncode == 0
