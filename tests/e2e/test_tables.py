@@ -115,10 +115,10 @@ def test_no_table_is_wider_than_the_terminal(folder, columns):
 @pytest.mark.parametrize(
     ("line", "paged"),
     [
-        ("unmask show gpt", True),
+        ("unmask show qwen", True),
         ("unmask data list core", True),
-        ("unmask show gpt --random 5", False),
-        ("unmask show gpt | cat", False),
+        ("unmask show qwen --random 5", False),
+        ("unmask show qwen | cat", False),
     ],
 )
 def test_a_list_longer_than_the_terminal_goes_through_the_pager(folder, line, paged):
