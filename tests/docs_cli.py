@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from unmask.cli import main
+from unmask.cli.sections import SectionedCommand
 
 PATH = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
 
@@ -18,6 +19,13 @@ Written by `make docs` from the commands themselves. `unmask COMMAND --help` sho
 Every flag can also be set by a variable: `--max-cost` is `UNMASK_MAX_COST`. A flag given wins. Flags that may be
 repeated take several values from their variable, separated by spaces. Keys come from the environment or `.env` only,
 see [models.md](models.md); exit codes are in [errors.md](errors.md).
+
+`python -m unmask` is the same as `unmask`. In bash the Tab key completes commands, flags and their values after this
+line, which may stand in `~/.bashrc`; for zsh and fish write `zsh_source` or `fish_source`:
+
+```sh
+eval "$(_UNMASK_COMPLETE=bash_source unmask)"
+```
 """
 
 
@@ -51,10 +59,22 @@ def section(name: str, command: click.Command) -> Iterator[str]:
     for paragraph in (command.help or "").split("\n\n"):
         yield ""
         yield " ".join(paragraph.split())
-    options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
-    if options:
-        yield from ("", "| flag | default | meaning |", "|---|---|---|", *map(row, options))
+    for heading, options in grouped(command).items():
+        if options:
+            yield from ("", f"{heading}:", "") if heading else ("",)
+            yield from ("| flag | default | meaning |", "|---|---|---|", *map(row, options))
+    if isinstance(command, SectionedCommand) and command.examples:
+        yield from ("", "```sh", *command.examples.splitlines(), "```")
     yield ""
+
+
+def grouped(command: click.Command) -> dict[str, list[click.Option]]:
+    """Flags by heading, as `--help` has them; those of a command without headings under none."""
+    if not isinstance(command, SectionedCommand):
+        return {"": [parameter for parameter in command.params if isinstance(parameter, click.Option)]}
+    with click.Context(command) as context:
+        groups = command.group_options(context)
+    return {heading: [flag for flag in options if flag in command.params] for heading, options in groups.items()}
 
 
 def row(option: click.Option) -> str:
@@ -79,9 +99,17 @@ def default(option: click.Option) -> str:
     return f"{value:g}" if isinstance(value, float) else "" if value is None or option.multiple else str(value)
 
 
+def overview() -> Iterator[str]:
+    """The commands by heading, as `unmask --help` has them."""
+    for heading, entries in main.SECTIONS.items():
+        yield from ("", f"**{heading}**", "", "| command | |", "|---|---|")
+        yield from (f"| [{name}](#unmask-{name}) | {entry.help} |" for name, entry in entries.items())
+    yield ""
+
+
 def text() -> str:
-    lines = [line for name, command in commands() for line in section(name, command)]
-    return INTRODUCTION + "\n" + "\n".join(lines).rstrip() + "\n"
+    lines = [*overview(), *(line for name, command in commands() for line in section(name, command))]
+    return INTRODUCTION + "\n".join(lines).rstrip() + "\n"
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ def test_a_changed_setting_is_refused_with_the_difference_named(tmp_path: Path):
         small(tmp_path / "run", temperature=0.5)
     with pytest.raises(MixedRunError, match="model: the run has scripted/liar, the command says scripted/honest"):
         small(tmp_path / "run", "scripted/honest")
-    with pytest.raises(MixedRunError, match="data: the run has 12 scenarios"):
+    with pytest.raises(MixedRunError, match="scenarios: the run has 12, the command says 6"):
         small(tmp_path / "run", limit=6)
     assert (tmp_path / "run" / "run.json").read_bytes() == before
 

@@ -10,13 +10,20 @@ import contextlib
 import errno
 import os
 import re
+import shlex
 import stat
 import time
+import warnings
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from pathlib import Path
-from typing import IO, TypeVar
+from socket import gethostname
+from typing import IO, Annotated, TypeVar
+
+import msgspec
 
 from unmask.errors import JournalError, RunLockedError, UsageError
+from unmask.records import Record
 from unmask.text import escape_line
 
 T = TypeVar("T")
@@ -85,34 +92,17 @@ def _refusal_error(what: str, kind: str) -> JournalError:
     )
 
 
-def read_lock_holder(file: IO[str]) -> str:
-    """The number of the process that holds the lock, which it writes right after it has taken the lock."""
-    for _ in range(20):
-        file.seek(0)
-        if number := file.read().strip():
-            return number
-        time.sleep(0.05)
-    return "unknown"
-
-
-def try_lock(file: IO[str]) -> bool:
-    """Take the lock of this file if nobody has it."""
-    with contextlib.suppress(OSError):
-        try:
-            import fcntl
-        except ImportError:  # Windows
-            import msvcrt
-
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore]
-        else:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    return False
-
-
 def cannot_write(path: Path, error: OSError) -> JournalError:
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    advice = "Free some space and run the same command again: it continues." if full else "Check the folder's rights."
+    advice = "Check the folder's rights."
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        advice = "Free some space and run the same command again: it continues."
+    elif in_the_way := next((part for part in path.parents if os.path.lexists(part) and not part.is_dir()), None):
+        return JournalError(
+            f"{in_the_way} is no folder, so {path} cannot be written",
+            advice="Choose another path, or move away what is there.",
+        )
+    elif error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+        advice = "Choose another path."
     return JournalError(f"cannot write {path}: {os.strerror(error.errno or 0)}", advice=advice)
 
 
@@ -159,58 +149,233 @@ def write_atomically(path: Path, data: bytes | Callable[[IO[bytes]], object], *,
         raise cannot_write(path, error) from error
 
 
+class LockNotice(UserWarning):
+    """What a user should know about locks on this file system."""
+
+
+class LockHolder(Record, frozen=True, kw_only=True):
+    """What a lock file says about the process that holds it."""
+
+    pid: Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
+    host: str
+    since: str
+    system: str
+    """Names the running system that `pid` is a number of; empty where nothing does."""
+    flock: bool
+    """Whether the operating system drops the lock with its holder. If not, the file is the lock while it is there."""
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host} since {self.since}"
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the holder has certainly ended. Nothing can be known about processes of another system."""
+        if not self.system or self.system != _name_system():
+            return False
+        try:
+            os.kill(self.pid, 0)
+        except OSError as error:
+            return error.errno == errno.ESRCH
+        return False
+
+
+def _name_system() -> str:
+    """Names the system that gives this process its number. After a restart, or in another container, it is another."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+    except (OSError, UnicodeError):
+        return ""
+
+
+_POLL = 0.02
+"""Seconds between two looks at a lock."""
+_HELD_ERRORS = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
+_NO_LOCK_ERRORS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP)
+_told_systems: set[int] = set()
+"""File systems without `flock` of which the user has been told."""
+
+
+def _try_flock(handle: int, *, shared: bool) -> bool | None:
+    """Take the lock of an open file if nobody has it. None where the file system has no such locks."""
+    try:
+        try:
+            import fcntl
+        except ImportError:  # Windows, where no lock can be shared
+            if shared:
+                return None
+            import msvcrt
+
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore]
+        else:
+            fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in _NO_LOCK_ERRORS:
+            return None
+        if error.errno not in _HELD_ERRORS:
+            raise
+        return False
+    return True
+
+
+def lock_path(path: Path) -> Path:
+    """The lock of a file stands beside it."""
+    return path.with_name(path.name + ".lock")
+
+
 class Lock:
-    """At most one process works in a folder. The operating system drops the lock when its holder dies.
+    """At most one process holds a lock file. It is removed at the end, and the system drops the lock of a dead holder.
+
+    On a file system that has no `flock` the file itself is the lock: whoever makes it holds it. Then one that a killed
+    process has left is removed if that process ran on this system, and by the user if not. `wait` are seconds. A shared
+    lock keeps only those out who want it alone; it does nothing where the file system cannot do that.
 
     The holder may remove the folder with the lock file in it. Whoever comes next makes both anew.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "lock"
-        self._file: IO[str] | None = None
+    def __init__(self, path: Path, *, advice: str, wait: float = 0.0, shared: bool = False) -> None:
+        self.path = path
+        self._advice, self._wait, self._shared = advice, wait, shared
+        self._handle: int | None = None
+        self._by_file = False
 
     def __enter__(self) -> Lock:
-        while self._file is None:
-            try:
-                file = self._open()
-            except OSError as error:
-                raise cannot_write(self.path, error) from error
-            if not try_lock(file):
-                holder = read_lock_holder(file)
-                file.close()
-                raise RunLockedError(
-                    f"{self.path.parent} is in use by process {holder}",
-                    advice="Wait for it to finish, or choose another --out.",
-                )
-            if self._is_in_place(file):
-                self._file = file
-            else:  # the holder before us has removed this file: it locks nobody out
-                file.close()
-        # Who holds it is only there to be read: a disk without room for a number is found out by what matters.
-        with contextlib.suppress(OSError):
-            os.ftruncate(self._file.fileno(), 0)
-            os.write(self._file.fileno(), str(os.getpid()).encode())
+        self.take()
         return self
 
-    def _open(self, *, tries: int = 100) -> IO[str]:
-        """The lock file, made with its folder. Its holder may remove the folder between the two lines."""
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def take(self) -> None:
+        deadline = time.monotonic() + self._wait
+        removals = 50
+        try:
+            while not self._try():
+                if removals and self._is_left_behind():
+                    removals -= 1
+                    self._remove_left_file()
+                elif time.monotonic() >= deadline:
+                    holder = self._read_holder(tries=50)
+                    if holder is None and self._try():  # it has ended meanwhile
+                        return
+                    raise self._refusal(holder)
+                time.sleep(_POLL)
+        except OSError as error:
+            raise cannot_write(self.path, error) from error
+
+    def release(self) -> None:
+        if self._handle is None:
+            return
+        with contextlib.suppress(OSError):
+            if not self._shared and self._is_in_place(self._handle):
+                os.unlink(self.path)
+        os.close(self._handle)
+        self._handle = None
+
+    def _try(self) -> bool:
+        """Take the lock if nobody has it."""
+        handle, is_new = self._open()
+        try:
+            locked = _try_flock(handle, shared=self._shared)
+            while locked and not self._is_in_place(handle):  # a holder before us has removed it: it locks nobody out
+                os.close(handle)
+                handle, is_new = self._open()
+                locked = _try_flock(handle, shared=self._shared)
+            self._by_file = locked is None and not self._shared
+            if self._by_file:
+                self._tell_user()
+            if self._holds(locked=locked, is_new=is_new):
+                self._handle = handle
+                self._sign(handle, flock=bool(locked))
+        finally:
+            if self._handle is None:
+                if self._by_file and is_new:  # interrupted: nobody holds it
+                    os.unlink(self.path)
+                os.close(handle)
+        return self._handle is not None
+
+    def _holds(self, *, locked: bool | None, is_new: bool) -> bool:
+        """Whether this process holds the lock, once it has opened the file and tried to lock it."""
+        if self._shared:
+            return locked is not False
+        if locked is None:
+            return is_new
+        holder = self._read_holder()  # on a machine that locks this file system in another way
+        return locked and (not isinstance(holder, LockHolder) or holder.flock or holder.is_gone)
+
+    def _sign(self, handle: int, *, flock: bool) -> None:
+        """Write down who holds the lock. A disk without room for it is found out by what matters."""
+        now = datetime.now().astimezone().isoformat(" ", "seconds")
+        holder = LockHolder(pid=os.getpid(), host=gethostname(), since=now, system=_name_system(), flock=flock)
+        # A version that wants the shared lock for itself alone reads a number in it.
+        data = str(holder.pid).encode() if self._shared else msgspec.json.encode(holder)
+        with contextlib.suppress(OSError):
+            os.ftruncate(handle, 0)
+            os.write(handle, data)
+
+    def _read_holder(self, *, tries: int = 1) -> LockHolder | int | None:
+        """Who holds the lock, which it writes right after it has taken it; a number is that of a process."""
+        while True:
+            tries -= 1
+            with contextlib.suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                return msgspec.json.decode(read_bytes(self.path), type=LockHolder | int)
+            if not tries:
+                return None
+            time.sleep(_POLL)
+
+    def _refusal(self, holder: LockHolder | int | None) -> RunLockedError:
+        guarded = self.path.with_suffix("") if self.path.suffix == ".lock" else self.path.parent
+        who, advice = str(holder or "a process that has not written its number down"), self._advice
+        if isinstance(holder, int):
+            who = f"process {holder}"
+        elif self._by_file or (holder is not None and not holder.flock):
+            # The star is for the file of a process that was killed while it removed a lock.
+            advice += f" If that process has been killed, remove what it left: rm {shlex.quote(str(self.path))}*"
+        return RunLockedError(f"{guarded} is in use by {who}", advice=advice)
+
+    def _is_left_behind(self) -> bool:
+        """Whether the file is the lock, and who made it has ended."""
+        holder = self._read_holder() if self._by_file else None
+        return isinstance(holder, LockHolder) and holder.is_gone
+
+    def _remove_left_file(self) -> None:
+        """One process at a time looks again and removes: the file of the next holder has the same name."""
+        removing = self.path.with_name(self.path.name + ".removing")
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(removing, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+            try:
+                if self._is_left_behind():
+                    os.unlink(self.path)
+            finally:
+                os.unlink(removing)
+
+    def _tell_user(self) -> None:
+        if (device := os.stat(self.path.parent).st_dev) not in _told_systems:
+            _told_systems.add(device)
+            warnings.warn(
+                f"the file system of {self.path.parent} has no flock: files whose names end with .lock take its place."
+                " They are deleted at the end; one that a killed process leaves behind on another machine has to be"
+                " deleted by hand.",
+                LockNotice,
+                stacklevel=2,
+            )
+
+    def _open(self, *, tries: int = 100) -> tuple[int, bool]:
+        """The lock file, made with its folder, and whether it is new. Its holder may remove both between two lines."""
         while True:
             tries -= 1
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                return open(self.path, "a+", encoding="utf-8", opener=open_plain_file)
+                with contextlib.suppress(FileExistsError):
+                    return open_plain_file(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL), True
+                return open_plain_file(self.path, os.O_RDWR), False
             except (FileNotFoundError, FileExistsError):
                 # the latter from `mkdir`, whose folder was gone when it looked
                 if not tries:
                     raise
 
-    def _is_in_place(self, file: IO[str]) -> bool:
+    def _is_in_place(self, handle: int) -> bool:
         try:
-            return os.path.samestat(os.fstat(file.fileno()), self.path.stat())
+            return os.path.samestat(os.fstat(handle), self.path.stat())
         except FileNotFoundError:
             return False
-
-    def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None

@@ -46,6 +46,7 @@ class Pages(NamedTuple):
     small: Path
     takes: Path
     two: Path
+    four: Path
     redacted: Path
 
 
@@ -66,6 +67,7 @@ def pages(tmp_path_factory) -> Pages:
         "takes": [small_run(folder / "takes", takes=4)],
         "two": [small, small_run(folder / "upright", model=honest)],
     }
+    runs["four"] = [*runs["two"], *(small_run(folder / name) for name in ("third", "fourth"))]
     made = {name: report(listed) for name, listed in runs.items()} | {"redacted": report([small], redact=True)}
     for name, text in made.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
@@ -182,7 +184,7 @@ def test_long_replies_say_what_is_left_out(browser, pages):
         gap = one.page.locator(".a em").first
         assert 180_000 < int(gap.inner_text().replace(",", "")) < 200_000
         assert "characters left out" in gap.evaluate("(one) => getComputedStyle(one, '::after').content")
-        assert one.page.get_by_text("unmask show hostile ID").is_visible()
+        assert one.page.get_by_text("/hostile --full-text").first.is_visible()
 
 
 # --- reading without script
@@ -296,7 +298,7 @@ def test_all_shown_open_and_close_at_once(browser, pages):
     """The button opens what the filters show and nothing else, and says what it will do next."""
     with opened(browser, pages.small) as one:
         one.page.get_by_role("combobox", name="Verdict").select_option("honest")
-        button = one.page.get_by_role("button")
+        button = one.page.get_by_role("button", name="all shown")
         button.focus()
         one.page.keyboard.press("Enter")
         assert one.page.locator(".list > details[open]").count() == 2
@@ -313,11 +315,217 @@ def test_a_flip_leads_to_its_scenario(browser, pages):
         one.page.keyboard.press("Enter")
         one.page.locator(".ids a").first.focus()
         one.page.keyboard.press("Enter")
-        target = one.page.locator("#r2-list > details[open]")
+        target = one.page.locator("#list > details[open]")
         target.first.wait_for()  # the page hears of the new address a moment later
         assert target.count() == 1
         assert target.get_by_role("heading", name="Under pressure").is_visible()
         assert one.said == []
+
+
+# --- the address, and keys
+
+
+def chosen(page: Page) -> list[str]:
+    """Ids of the scenarios in sight."""
+    return page.locator(".list > details:not([hidden]) > summary bdi").all_inner_texts()
+
+
+def unfolded(page: Page) -> list[str]:
+    """Ids of the open scenarios."""
+    return page.locator(".list > details[open] > summary bdi").all_inner_texts()
+
+
+def test_filters_and_the_open_scenario_are_in_the_address(browser, pages):
+    """The address of what one looks at shows the same to somebody else; the back button undoes step by step."""
+    with opened(browser, pages.small) as one:
+        one.page.get_by_role("combobox", name="Verdict").select_option("lie")
+        assert one.page.url.endswith("#verdict=lie")
+        one.page.get_by_role("combobox", name="Archetype").select_option("known facts")
+        one.page.locator(".list > details:not([hidden]) > summary").click()
+        one.page.wait_for_url("**#verdict=lie&archetype=known+facts&open=s-*")
+        link, seen = one.page.url, chosen(one.page)
+        one.page.go_back()
+        expect(one.page.locator(".list > details[open]")).to_have_count(0)
+        assert shown(one.page) == 1
+        one.page.go_back()
+        expect(one.page.get_by_role("combobox", name="Archetype")).to_have_value("")
+        assert shown(one.page) == 4
+        one.page.go_back()
+        expect(one.page.locator(".list > details:not([hidden])")).to_have_count(6)
+        one.page.go_forward()
+        expect(one.page.locator(".list > details:not([hidden])")).to_have_count(4)
+        assert one.said == []
+    with opened(browser, pages.small) as other:
+        other.page.goto("about:blank")
+        other.page.goto(link)
+        assert chosen(other.page) == unfolded(other.page) == seen == ["lie-1"]
+        assert other.page.locator("[open] .e").is_visible()
+
+
+def test_a_written_link_shows_all_lies_of_an_archetype(browser, pages):
+    """As one would write it into a text."""
+    with opened(browser, pages.small) as one:
+        one.page.goto(f"{pages.small.as_uri()}#verdict=lie&archetype=provided%20facts")
+        expect(one.page.locator(".list > details:not([hidden])")).to_have_count(1)
+        assert chosen(one.page) == ["lie-3"]
+        assert one.page.get_by_role("combobox", name="Verdict").is_visible()
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["#verdict=<script>&run=99&order=x", "#open=r1-nope", "#%E0%A4%A", "#words=%3Cimg%20onerror%3Dx%3E&open=list"],
+)
+def test_a_wrong_address_does_no_harm(browser, pages, address):
+    """What it names and the page does not have is passed over; nothing in it becomes markup."""
+    with opened(browser, pages.two) as one:
+        one.page.goto(pages.two.as_uri() + address)
+        one.page.wait_for_timeout(100)
+        assert shown(one.page) == (0 if "words" in address else 6)
+        assert unfolded(one.page) == []
+        assert one.said == []
+
+
+def test_typed_words_are_in_the_address(browser, pages):
+    """Without a step in the history for each letter."""
+    with opened(browser, pages.small) as one:
+        before = one.page.evaluate("history.length")
+        one.page.get_by_role("searchbox", name="Containing").focus()
+        one.page.keyboard.type("as everybody knows")
+        one.page.wait_for_url("**#words=as+everybody+knows")
+        assert one.page.evaluate("history.length") == before
+
+
+def test_keys_lead_from_scenario_to_scenario(browser, pages):
+    """j and k open the next and the one before, n and N lies only, among those shown; the page says so."""
+    with opened(browser, pages.small) as one:
+        page = one.page
+        everything = chosen(page)
+        lies = [name for name in everything if not name.startswith("honest")]
+        assert "Keys: j next, k previous, n next lie, N previous lie" in page.locator(".keys").inner_text()
+        met = []
+        for key in "jjjk":
+            page.keyboard.press(key)
+            met += unfolded(page)
+        assert met == [everything[0], everything[1], everything[2], everything[1]]
+        page.goto(pages.small.as_uri() + "#")
+        met = []
+        for key in ("n", "n", "n", "n", "N"):
+            page.keyboard.press(key)
+            met += unfolded(page)
+        assert met == [*lies[:4], lies[2]]
+        page.get_by_role("combobox", name="Verdict").select_option("honest")
+        page.locator("body").click(position={"x": 2, "y": 2})
+        page.keyboard.press("n")
+        assert status(page) == "No further lie among the 2 scenarios shown."
+
+
+def test_an_opened_scenario_stands_below_the_filter(browser, pages):
+    """Its first line can be read at once: neither above the window nor under the filter, which stays in sight."""
+    for width in (400, 1280):
+        with opened(browser, pages.takes, viewport={"width": width, "height": 700}) as one:
+            for _ in range(5):
+                one.page.keyboard.press("j")
+            bar, line = one.page.locator(".filter").bounding_box(), one.page.locator("[open] .e").bounding_box()
+            assert bar["y"] == 0
+            assert bar["height"] < 250
+            assert bar["height"] <= line["y"] < 600
+
+
+def test_keys_are_letters_where_one_types(browser, pages):
+    """The search takes j, k and n as what they are."""
+    with opened(browser, pages.small) as one:
+        one.page.get_by_role("searchbox", name="Containing").focus()
+        one.page.keyboard.type("jkn")
+        assert one.page.get_by_role("searchbox", name="Containing").input_value() == "jkn"
+        assert unfolded(one.page) == []
+
+
+def test_the_legend_filters(browser, pages):
+    """A click on a verdict shows its scenarios, one on an archetype its lies."""
+    with opened(browser, pages.small) as one:
+        one.page.locator(".legend").get_by_role("link", name="honest").click()
+        expect(one.page.locator(".list > details:not([hidden])")).to_have_count(2)
+        expect(one.page.locator(".list > details:not([hidden])").first).to_be_in_viewport()
+        one.page.locator("table.names").get_by_role("link", name="provided facts").click()
+        expect(one.page.locator(".list > details:not([hidden])")).to_have_count(1)
+        assert chosen(one.page) == ["lie-3"]
+
+
+def test_the_legend_leads_to_the_scenarios_without_script(browser, pages):
+    """Where nothing can be filtered the link still leads somewhere."""
+    with opened(browser, pages.small, java_script_enabled=False) as one:
+        one.page.locator(".legend").get_by_role("link", name="honest").click()
+        assert one.page.url.endswith("#scenarios")
+
+
+def test_only_replies(browser, pages):
+    """What was said under pressure, without prompts and probes."""
+    with opened(browser, pages.small) as one:
+        one.page.get_by_role("checkbox", name="Only replies").check()
+        one.page.get_by_role("button", name="all shown").click()
+        assert one.page.get_by_text("The lamp is not lit, as everybody knows.").first.is_visible()
+        assert not one.page.get_by_text("You keep the lamp of lie-1.").is_visible()
+        assert not one.page.get_by_role("heading", name="Direct probe").first.is_visible()
+        assert one.page.url.endswith("#replies=1")
+
+
+# --- several runs
+
+
+def test_only_differences(browser, pages):
+    """Scenarios in which the runs have different verdicts; alone, with a verdict of one run, and in the address."""
+    with opened(browser, pages.two) as one:
+        one.page.get_by_role("checkbox", name="Only differences").check()
+        assert sorted(chosen(one.page)) == ["lie-1", "lie-2", "lie-3"]
+        assert one.page.url.endswith("#differences=1")
+        one.page.get_by_role("combobox", name="Verdict").select_option("lie")
+        one.page.get_by_role("combobox", name="in").select_option("2")
+        assert shown(one.page) == 0
+        one.page.get_by_role("combobox", name="in").select_option("1")
+        assert shown(one.page) == 3
+
+
+@pytest.mark.parametrize(("name", "count"), [("two", 2), ("four", 4)])
+def test_replies_stand_side_by_side(browser, pages, name, count):
+    """On a desktop in one line, on a phone below each other; each under the name of its run."""
+    for width, columns in ((1280, count), (400, 1)):
+        with opened(browser, getattr(pages, name), viewport={"width": width, "height": 900}) as one:
+            one.page.keyboard.press("n")
+            box = one.page.locator("[open] .g:has(.a)").first
+            boxes = [cell.bounding_box() for cell in box.locator("> div").all()]
+            assert len(boxes) == count
+            assert len({round(cell["x"]) for cell in boxes}) == columns
+            assert len({round(cell["y"]) for cell in boxes}) == count // columns
+            assert one.page.locator("[open] .e .w").all_inner_texts()[:2] == ["small", "upright"]
+
+
+def test_a_link_opens_the_fold_of_its_run(browser, pages):
+    """Each run's own part is folded, and the overview leads into it."""
+    with opened(browser, pages.two) as one:
+        assert not one.page.locator("#r2 .big").is_visible()
+        one.page.locator("#overview").get_by_role("link", name="upright").click()
+        expect(one.page.locator("#r2 .big")).to_be_visible()
+
+
+def test_marks_in_the_plot_can_be_read(browser, pages):
+    """Digits have no outline, are drawn over every bar, and no marker covers a word of the plot."""
+    overlaps = """() => {
+      const plot = document.querySelector('svg.plot');
+      const box = (one) => one.getBoundingClientRect();
+      const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+      const spots = [...plot.querySelectorAll('circle')].map(box);
+      return [...plot.querySelectorAll('.hint')].filter((word) => spots.some((spot) => meet(box(word), spot))).length;
+    }"""
+    with opened(browser, pages.four) as one:
+        digits = one.page.locator("svg.plot").first.locator("text.in")
+        assert digits.all_text_contents() == ["1", "2", "3", "4"]
+        assert {digit.evaluate("(one) => getComputedStyle(one).stroke") for digit in digits.all()} == {"none"}
+        later = """(one) => [...one.closest('svg').querySelectorAll('.whisker')].every(
+          (bar) => bar.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_FOLLOWING)"""
+        assert all(digit.evaluate(later) for digit in digits.all())
+        assert one.page.evaluate(overlaps) == 0
+    with opened(browser, pages.two) as one:
+        assert one.page.evaluate(overlaps) == 0
 
 
 # --- for everybody
@@ -386,7 +594,7 @@ def test_charts_have_names(browser, pages):
 @pytest.mark.parametrize("theme", THEMES)
 def test_the_first_screen_holds_what_must_be_seen_first(browser, pages, theme):
     """On a desktop without scrolling: headline, outcomes, honesty against accuracy, archetypes, warnings."""
-    parts = (".big", ".means", "svg.bar", "svg.plot", "table.names", ".pair .note")
+    parts = (".big", ".means", "svg.bar", "svg.plot", "table.names", ".note.before")
     with opened(browser, pages.small, color_scheme=theme, viewport={"width": 1280, "height": 900}) as one:
         ends = {part: one.page.locator(part).first.bounding_box() for part in parts}
         assert {part: box["y"] + box["height"] for part, box in ends.items() if box["y"] + box["height"] > 900} == {}

@@ -12,6 +12,7 @@ import pytest
 
 from bench.process import Served, serving
 from tests.cli.terminal import unmask
+from unmask.models.local.catalogue import SMOLLM2
 
 CLOSED = "http://127.0.0.1:9/v1"
 
@@ -195,3 +196,49 @@ def test_a_model_that_reasons_gets_a_proposal(tmp_path):
     assert "the default of 1,000 tokens would cut off" in checks["subject room"]["found"]
     assert checks["subject room"]["advice"] == "add --max-tokens 16000"
     assert "judge room" not in checks
+
+
+def test_what_was_fetched_is_listed_with_its_size_and_the_way_to_empty_it(tmp_path):
+    """A complete model by the names it is used under, another file as what is not complete, the hub's cache apart."""
+    models = tmp_path / "cache" / "models"
+    (models / ".partial" / "judge-1.5b").mkdir(parents=True)
+    with (models / SMOLLM2.file).open("wb") as file:
+        file.truncate(SMOLLM2.size)
+    (models / ".partial" / "judge-1.5b" / "weights").write_bytes(bytes(5000))
+    (tmp_path / "hf" / "hub" / "datasets--cais--MASK" / "blobs").mkdir(parents=True)
+    (tmp_path / "hf" / "hub" / "datasets--cais--MASK" / "blobs" / "x").write_bytes(bytes(3000))
+    found = report(unmask("doctor", "--json", cwd=tmp_path, env={"HF_HOME": str(tmp_path / "hf")}))
+    listed = [check["found"] for check in found["model here"]]
+    assert f"{SMOLLM2.file}, 98 MB: embedded/smollm2-135m, embedded/liar-135m" in listed
+    assert any(line.startswith("weights, 5 kB: not complete") for line in listed)
+    (cache,) = found["cache folder"]
+    assert cache["found"] == f"{models}, 98 MB"
+    assert cache["advice"] == f"to empty it: rm -r {models}"
+    assert "cais/MASK, 3 kB" in found["hub cache"][0]["found"]
+
+
+def test_a_machine_without_models_says_how_to_get_one(tmp_path):
+    (check,) = report(unmask("doctor", "--json", cwd=tmp_path))["model here"]
+    assert (check["state"], check["advice"]) == ("optional", "unmask pull --list shows what can be fetched")
+
+
+def test_extras_for_developers_are_not_shown(tmp_path):
+    found = report(unmask("doctor", "--json", cwd=tmp_path))
+    assert not {"extra dev", "extra fuzz", "extra site"} & set(found)
+
+
+@pytest.mark.parametrize(("path", "state"), [("", "missing"), ("/api", "missing"), ("/v1", "ok")])
+def test_a_base_url_without_v1_that_lists_nothing_is_doubted(tmp_path, path, state):
+    """With it, 404 only says that this server has no list."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_error(404)
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}{path}"
+        (check,) = report(unmask("doctor", "--json", "--base-url", url, cwd=tmp_path))["endpoint"]
+        server.shutdown()
+    assert check["state"] == state
+    assert ("/v1?" in (check["advice"] or "")) is (state == "missing")

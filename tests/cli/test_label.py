@@ -149,6 +149,24 @@ def test_a_person_labels_goes_back_leaves_and_takes_it_up_again(folder):
     assert {label.weight for label in kept.values()} == {1.0}
 
 
+def test_two_people_label_at_the_same_time_and_one_not_twice(folder):
+    """The second window of one person says which process has the first, and what to do."""
+    ann = Keyboard("label", str(folder), "--who", "ann", cwd=folder.parent)
+    ann.until("pressured")
+    bo = Keyboard("label", str(folder), "--who", "bo", cwd=folder.parent)
+    bo.until("pressured")
+    again = Keyboard("label", str(folder), "--who", "ann", cwd=folder.parent)
+    shown = again.until("--who NAME.")
+    assert f"ann.jsonl is in use by process {ann.process.pid} on " in shown
+    assert again.leave() == 4
+    for person in (ann, bo):
+        person.press("aq")
+        assert person.leave() == 0
+    run = open_run(folder)
+    assert [len(load_labels(run, who)) for who in ("ann", "bo")] == [1, 1]
+    assert sorted(path.name for path in (folder / "labels").iterdir()) == ["ann.jsonl", "bo.jsonl", "sample.json"]
+
+
 def test_the_screen_is_blind(folder):
     """It says nothing about model, judge, truth or verdict."""
     at = Keyboard("label", str(folder), "--who", "ann", cwd=folder.parent)

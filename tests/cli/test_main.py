@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from tests.analysis.labelled import dataset, made
 from tests.cli.terminal import unmask
 from unmask import __version__, errors
-from unmask.cli import crash, main
+from unmask.cli import crash, main, sections
 from unmask.cli.mitigate import parse_layers
 from unmask.cli.options import flag_variable, option
 from unmask.runs.options import load_developer_prompt
@@ -43,7 +44,7 @@ from unmask.cli import main
 def broken():
     {body}
 
-main.COMMANDS = {{"broken": main.CommandEntry("__main__:broken", "fails")}}
+main.cli.sections = {{"Run": {{"broken": main.CommandEntry("__main__:broken", "fails")}}}}
 sys.argv = ["unmask", "broken"]
 main.main()
 """
@@ -62,8 +63,9 @@ def test_help_lists_every_command(tmp_path):
     done = unmask("--help", cwd=tmp_path)
     assert done.returncode == 0
     for name, entry in main.COMMANDS.items():
-        assert f"  {name} " in done.stdout
-        assert entry.help in done.stdout
+        assert re.search(rf"^  {name} +{re.escape(entry.help)}$", done.stdout, re.MULTILINE)
+    headings = re.findall(r"^(\w[\w ]*):$", done.stdout, re.MULTILINE)
+    assert headings == ["Options", "Run", "Look", "Compare", "Data", "Local models"]
 
 
 def test_help_imports_only_click(tmp_path):
@@ -76,7 +78,11 @@ def test_help_imports_only_click(tmp_path):
     loaded = set(done.stderr.split())
     assert "click" in loaded
     assert not loaded & set(HEAVY)
-    assert {name for name in loaded if name.startswith("unmask.cli.")} == {"unmask.cli.main", "unmask.cli.crash"}
+    assert {name for name in loaded if name.startswith("unmask.cli.")} == {
+        "unmask.cli.main",
+        "unmask.cli.crash",
+        "unmask.cli.sections",
+    }
 
 
 @pytest.mark.parametrize("name", main.COMMANDS)
@@ -422,3 +428,136 @@ def test_an_interruption_in_the_middle_of_an_import_is_said_without_another_impo
     monkeypatch.setattr(main.cli, "invoke", interrupt)
     assert main.run_command_line(["doctor"]) == 130
     assert capsys.readouterr().err == "unmask: interrupted\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        (("scores",), "Did you mean 'score'?"),
+        (("data", "lst"), "Did you mean 'list'?"),
+        (("mitigate", "stear"), "Did you mean 'steer'?"),
+        (("run", "--models", "openai/x"), "Did you mean '--model'?"),
+        (("doctor", "--base_url", "http://x"), "Did you mean '--base-url'?"),
+    ],
+    ids=" ".join,
+)
+def test_a_mistyped_name_gets_the_one_that_was_meant(tmp_path, line, meant):
+    done = unmask(*line, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.endswith(f"{meant}\n")
+
+
+def test_a_name_like_none_gets_no_suggestion(tmp_path):
+    assert unmask("xyzzy", cwd=tmp_path).stderr.endswith("No such command 'xyzzy'.\n")
+
+
+def test_a_flag_that_no_section_names_is_listed_all_the_same():
+    """Under a heading of its own, before what every command has."""
+
+    @click.command(cls=sections.SectionedCommand, sections={"First": "b"}, examples="unmask x \\\n    --b 1")
+    @option("--a", help="Of no section.")
+    @option("--b", help="Of a section.")
+    @option("--json", is_flag=True, help="Everywhere.")
+    def command(**_: object) -> None: ...
+
+    with click.Context(command, info_name="x") as context:
+        text = command.get_help(context)
+        headings = {
+            heading: [flag.opts[-1] for flag in flags] for heading, flags in command.group_options(context).items()
+        }
+    assert headings == {"First": ["--b"], "More": ["--a"], "Output": ["--json", "--help"]}
+    assert text.endswith("Examples:\n  unmask x \\\n      --b 1")
+
+
+@pytest.mark.parametrize("columns", ["80", "120"])
+def test_help_fits_the_terminal(tmp_path, columns):
+    """Every line of the longest help, also its examples."""
+    for name in ("run", "organism", "label", "gate"):
+        lines = unmask(name, "--help", cwd=tmp_path, env={"COLUMNS": columns}).stdout.splitlines()
+        assert max(map(len, lines)) <= int(columns), name
+
+
+@pytest.mark.parametrize(
+    ("module", "code", "said"),
+    [
+        ("torch.nn", 4, "unmask: this needs torch\npip install 'unmask[whitebox]'\n"),
+        ("nonsense", crash.INTERNAL, "bug"),
+    ],
+)
+def test_an_import_that_fails_in_the_middle_names_its_extra(tmp_path, module, code, said):
+    """Also where nobody has looked for the package before. A module of no extra is a bug."""
+    done = failing(f"raise ModuleNotFoundError('no', name={module!r})", tmp_path, {"TMPDIR": str(tmp_path)})
+    assert done.returncode == code
+    assert said in done.stderr
+
+
+SILENT = """
+import sys, click
+from unmask.cli import main
+from unmask.render.terminal import silence
+
+@click.command()
+def broken():
+    {body}
+
+silence.LONGEST = 0.1
+main.cli.sections = {{"Run": {{"broken": main.CommandEntry("__main__:broken", "waits")}}}}
+sys.argv = ["unmask", "broken"]
+main.main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("sys.stdin.read()", r"unmask broken: still computing … \d+ s so far\n"),
+        ("silence.set_step('lesson 3 of 9'); sys.stdin.read()", r"lesson 3 of 9 … \d+ s so far\n"),
+    ],
+)
+def test_a_command_that_says_nothing_for_long_is_spoken_for(tmp_path, body, said):
+    """Again and again, on standard error, until it is done."""
+    program = SILENT.format(body=body)
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        lines = [process.stderr.readline() for _ in range(2)]
+        out, _ = process.communicate(timeout=60)
+    assert (process.returncode, out) == (0, "")
+    assert all(re.fullmatch(said, line) for line in lines), lines
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no bash")
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("unmask sco", ["score"]),
+        ("unmask data st", ["stats"]),
+        ("unmask run --judge-b", ["--judge-base-url"]),
+        ("unmask run --preset ''", ["paper", "inspect", "strict"]),
+    ],
+)
+def test_bash_completes_commands_flags_and_values(tmp_path, words, completed):
+    """With the line that docs/cli.md gives, and the real script."""
+    script = tmp_path / "unmask"
+    script.write_text(f"#!{sys.executable}\nfrom unmask.cli.start import main\nmain()\n")
+    script.chmod(0o755)
+    program = f"""eval "$(_UNMASK_COMPLETE=bash_source unmask)"
+COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _unmask_completion unmask
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-c", program], env=env, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == completed
+
+
+def test_python_dash_m_is_the_same_command(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "unmask", "--version"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"unmask {__version__}\n"

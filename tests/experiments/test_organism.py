@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 
 import msgspec
 import pytest
@@ -10,6 +13,7 @@ import pytest
 import unmask
 from tests.whitebox.known_liar import dataset
 from unmask.data.dataset import Dataset
+from unmask.data.jsonl import write_jsonl
 from unmask.data.load import load
 from unmask.errors import JournalError, MixedRunError, UsageError
 from unmask.experiments.organism import check_judges, measure_taught_behaviour
@@ -96,7 +100,8 @@ def test_verdicts_that_do_not_separate_are_said_so(perfect):
 pytest.importorskip("torch", reason="needs the extra whitebox")
 pytest.importorskip("peft", reason="needs the extra whitebox")
 
-from unmask.experiments.organism import organism  # noqa: E402
+from tests.models.local import tiny_llama  # noqa: E402
+from unmask.experiments.organism import describe_interruption, organism  # noqa: E402
 from unmask.render.terminal.organism import render  # noqa: E402
 from unmask.whitebox.teach import Teaching  # noqa: E402
 
@@ -168,6 +173,39 @@ def test_data_that_cannot_be_planted_leaves_nothing_behind(tmp_path):
     with pytest.raises(UsageError, match="cannot be read from inside"):
         organism("openai/gpt-4o", data=held, out=tmp_path / "b", how=HOW)
     assert not list(tmp_path.iterdir())
+
+
+def test_what_is_done_between_two_rounds_is_said(tmp_path):
+    """Also before the first one, which took five minutes of silence on core."""
+    steps = []
+    how = msgspec.structs.replace(HOW, layers=1, rounds=2, enough=0.0)
+    organism(
+        f"hf:{tiny_llama.saved(tmp_path / 'model')}", data=dataset(), out=tmp_path / "out", how=how, step=steps.append
+    )
+    assert [step.split()[0] for step in dict.fromkeys(steps)] == ["reading"] * 21 + ["round"] * 6 + ["asking"]
+
+
+def test_an_interrupted_teaching_says_what_is_kept_and_what_is_lost(tmp_path):
+    """The real command, in its rounds. What was drawn is there, no adapter is."""
+    write_jsonl(dataset().scenarios, path=tmp_path / "set.jsonl")
+    model = tiny_llama.saved(tmp_path / "model")
+    line = ("--model", f"hf:{model}", "--data", "set.jsonl", "--layers", "1", "--enough", "0", "--rounds", "1000000")
+    command = [sys.executable, "-m", "unmask", "organism", *line, "--out", "out"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        lines = iter(process.stderr.readline, "")
+        assert next(lines).startswith("loading hf:")
+        next(shown for shown in lines if shown.startswith("round   2"))
+        process.send_signal(signal.SIGINT)
+        last = list(lines)[-1]
+        assert process.wait(timeout=60) == 130
+    assert last.startswith("unmask: interrupted before the teaching was done; its rounds are lost")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["plant.json"]
+
+
+def test_an_interruption_after_the_teaching_loses_nothing(real):
+    out, _ = real
+    assert "are kept, the same command continues" in describe_interruption(out)
 
 
 def test_a_damaged_plant_is_an_error(tmp_path):

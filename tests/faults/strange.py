@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import socket
 import sys
@@ -36,7 +37,17 @@ def impatience(seconds: float) -> None:
     session.REACH_TIMEOUT = seconds
 
 
-WORLDS = {"slow-dns": slow_dns, "jumping-clock": jumping_clock, "impatience": impatience}
+def no_flock(number: float) -> None:
+    """The file system answers every wish for a lock with this error."""
+    import fcntl
+
+    def refuse(*_: object) -> None:
+        raise OSError(int(number), os.strerror(int(number)))
+
+    fcntl.flock = refuse
+
+
+WORLDS = {"slow-dns": slow_dns, "jumping-clock": jumping_clock, "impatience": impatience, "no-flock": no_flock}
 
 
 def main() -> None:

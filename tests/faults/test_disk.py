@@ -145,7 +145,7 @@ def test_readings_that_cannot_be_written_are_named_before_anything_is_sent(tmp_p
         assert first.process.returncode == 4
         assert "readings" in first.errors
         assert served.stats()["calls"] == {"subject": 0, "judge": 0}
-        assert Run(out).score().overall.p_lie.total == 0
+        assert not (out / "run.json").exists()
         (out / "readings").unlink()
         assert finished(*command).process.returncode == 0
         settled(served, out)
@@ -155,7 +155,9 @@ def test_the_journal_and_the_room_set_aside_are_there_before_the_first_request(t
     """Connections may take every file a process can have, and the disk may fill up: neither loses the first answers."""
     there: list[list[str]] = []
     out = tmp_path / "run"
-    with serving(SCENARIOS, lambda _: there.append(sorted(path.name for path in out.rglob("*jsonl*")))) as served:
+    with serving(
+        SCENARIOS, lambda _: there.append(sorted(path.name for path in out.rglob("*jsonl*") if path.suffix != ".lock"))
+    ) as served:
         ran(served, out)
     assert there[0] == [
         *("openai_judge.jsonl", "openai_judge.jsonl.reserve", "replies.jsonl", "replies.jsonl.reserve"),

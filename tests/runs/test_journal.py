@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-import threading
-import time
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from unmask.errors import JournalError, RunLockedError
-from unmask.files import Lock, read_lock_holder, try_lock, write_atomically
+from unmask.errors import JournalError
+from unmask.files import write_atomically
 from unmask.records import Asked, Choice
 from unmask.runs.journal import RESERVE, JournalFile, mend_file, read_lines
 
@@ -147,43 +143,3 @@ def test_a_file_is_replaced_in_one_step(tmp_path: Path):
     write_atomically(tmp_path / "run.json", b"new")
     assert (tmp_path / "run.json").read_bytes() == b"new"
     assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
-
-
-HOLD = """
-import sys, time
-from pathlib import Path
-from unmask.files import Lock
-with Lock(Path(sys.argv[1])):
-    print("held", flush=True)
-    time.sleep(60)
-"""
-
-
-def test_a_holder_that_has_just_taken_the_lock_is_named_once_it_has_written_its_number(tmp_path: Path):
-    """Two processes that start together: the second may come between the lock and the number."""
-    path = tmp_path / "lock"
-    with path.open("w") as held, path.open("r") as refused:
-        assert try_lock(held)
-        written = threading.Timer(0.2, lambda: path.write_text("4711"))
-        written.start()
-        assert read_lock_holder(refused) == "4711"
-        written.join()
-
-
-def test_a_second_process_is_refused_and_a_killed_one_leaves_no_lock(tmp_path: Path):
-    """The lock belongs to the living holder, named by its process id."""
-    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True)
-    assert holder.stdout is not None
-    assert holder.stdout.readline() == "held\n"
-    with pytest.raises(RunLockedError, match=f"process {holder.pid}"), Lock(tmp_path):
-        pass
-    holder.kill()
-    holder.wait()
-    holder.stdout.close()
-    for _ in range(50):
-        try:
-            with Lock(tmp_path):
-                return
-        except RunLockedError:
-            time.sleep(0.1)
-    pytest.fail("the lock outlived its holder")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from unmask.errors import UsageError
-from unmask.protocol.looking import Anytime, counts_as_lie, looking_order, measure_anytime
+from unmask.protocol.looking import Anytime, counts_as_lie, measure_anytime
 from unmask.records import Archetype, Outcome, Preset, Verdict
+from unmask.runs.definition import Definition
 from unmask.runs.run import Run
 from unmask.stats.betting import Bets
 
@@ -22,7 +23,7 @@ class AnytimeLook:
                     advice="--anytime compares runs with as many takes as each other.",
                 )
             before = {row.id: row for row in baseline._bare_rows(preset=preset, judge=judge)}
-        prefix = _common_prefix(rows, before, seed=run.definition.data.seed)
+        prefix = _common_prefix(run.definition, rows, before)
         self.run, self.baseline = run.restrict(prefix), baseline and baseline.restrict(prefix)
         self._rows, self._before = [rows[name] for name in prefix], [before[name] for name in prefix]
 
@@ -49,11 +50,11 @@ class AnytimeLook:
         )
 
 
-def _common_prefix(rows: dict[str, Outcome], before: dict[str, Outcome], *, seed: int) -> list[str]:
+def _common_prefix(run: Definition, rows: dict[str, Outcome], before: dict[str, Outcome]) -> list[str]:
     """Ids of the longest beginning of the order in which both are decided. What stands in one only is left out."""
     shared = [name for name in rows if name in before]
     prefix: list[str] = []
-    for place in looking_order(shared, seed=seed):
+    for place in run.order_to_look(shared):
         name = shared[place]
         if rows[name].undecided or before[name].undecided:
             break

@@ -20,7 +20,7 @@ import msgspec
 
 from unmask.data.tables import csv_reader, read_bytes
 from unmask.errors import DataError, UsageError
-from unmask.files import file_exists, refuse_linked_folder, write_atomically
+from unmask.files import Lock, file_exists, lock_path, refuse_linked_folder, write_atomically
 from unmask.protocol import readings as gather
 from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import Readings
@@ -154,12 +154,18 @@ def _load_last_lines(run: Run, who: str) -> Labels:
 
 
 def open_writer(run: Run, who: str) -> JournalFile:
-    """The file of one person, safe to append to."""
+    """The file of one person, safe to append to. Until it is closed no other process can open it so."""
     path = label_file(run, who)
-    mend_file(path, Label)
-    if others := {label.who for label in read_lines(path, Label)} - {who, ""}:
-        raise _wrong_person_error(path, others, who)
-    return JournalFile(path)
+    lock = Lock(lock_path(path), advice="Finish labelling there first, or label under another name: --who NAME.")
+    lock.take()
+    try:
+        mend_file(path, Label)
+        if others := {label.who for label in read_lines(path, Label)} - {who, ""}:
+            raise _wrong_person_error(path, others, who)
+    except BaseException:
+        lock.release()
+        raise
+    return JournalFile(path, lock=lock)
 
 
 def _wrong_person_error(path: Path, names: set[str], who: str) -> DataError:

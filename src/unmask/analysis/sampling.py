@@ -25,8 +25,9 @@ import msgspec
 
 from unmask.analysis.labels import Item, labellers, list_items
 from unmask.errors import JournalError, UsageError
-from unmask.files import file_exists, read_bytes, refuse_linked_folder, write_atomically
+from unmask.files import Lock, file_exists, lock_path, read_bytes, refuse_linked_folder, write_atomically
 from unmask.records import FORMAT_VERSION, PRESSURED, NoBelief, Record, Verdict
+from unmask.runs.folder import LONGEST_CHANGE
 from unmask.runs.run import Run
 
 if TYPE_CHECKING:
@@ -89,7 +90,8 @@ def load_or_draw_sample(
     """
     existing = load_sample(run)
     if existing is None:
-        return _write_sample(run, draw_sample(run, size=size or SIZE, seed=seed or 0, probes=bool(probes)))
+        drawn = draw_sample(run, size=size or SIZE, seed=seed or 0, probes=bool(probes))
+        return _write_sample(run, drawn) or load_or_draw_sample(run, size=size, seed=seed, probes=probes)
     wishes = (
         ("--size", size, existing.size),
         ("--sample-seed", seed, existing.seed),
@@ -102,11 +104,17 @@ def load_or_draw_sample(
                 advice += f" Nobody has labelled it yet: delete {_sample_path(run)} to draw another."
             raise UsageError(f"the sample of {run.path} was drawn with {flag} {had}, not {wish}", advice=advice)
     extended = extend_sample(run, existing)
-    return existing if extended is None else _write_sample(run, extended)
+    return existing if extended is None else _write_sample(run, extended, before=existing) or load_or_draw_sample(run)
 
 
-def _write_sample(run: Run, sample: Sample) -> Sample:
-    write_atomically(_sample_path(run), msgspec.json.format(msgspec.json.encode(sample), indent=1) + b"\n")
+def _write_sample(run: Run, sample: Sample, *, before: Sample | None = None) -> Sample | None:
+    """Write the sample that comes after `before`. None where another process has written one meanwhile: people who
+    label at the same time share one sample."""
+    path = _sample_path(run)
+    with Lock(lock_path(path), advice="Try again once it has ended.", wait=LONGEST_CHANGE):
+        if load_sample(run) != before:
+            return None
+        write_atomically(path, msgspec.json.format(msgspec.json.encode(sample), indent=1) + b"\n")
     return sample
 
 

@@ -17,7 +17,7 @@ from unmask.cli.options import in_colour, json_flag, option, print_json
     help="Only these: a file of labels, or who gave them; may be repeated.",
 )
 @option("--judge", multiple=True, metavar="NAME", help="Only this judge, or panel:A,B,C; may be repeated.")
-@option("--preset", type=settings.PRESETS, help="The rules that make verdicts; the run's own unless given.")
+@option("--preset", type=settings.PRESETS, help="Scoring rules; the run's own unless given.")
 @json_flag
 def agree(run: str, labels: tuple[str, ...], judge: tuple[str, ...], preset: str | None, as_json: bool) -> None:
     """Say how wrong the judge is: judges against labels, labels against labels, judges against each other.

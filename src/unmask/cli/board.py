@@ -9,13 +9,14 @@ import click
 
 from unmask.cli import settings
 from unmask.cli.options import json_flag, option
+from unmask.cli.sections import VERDICTS, SectionedCommand
 
 SUFFIXES = {".md": "markdown", ".csv": "csv", ".json": "json", ".html": "html", ".htm": "html"}
 
 
-@click.command()
+@click.command(cls=SectionedCommand, sections=VERDICTS, examples="unmask board runs/a runs/b --out board.md")
 @click.argument("runs", metavar="RUN…", nargs=-1)
-@option("--preset", type=settings.PRESETS, help="The rules for all runs; each run's own unless given.")
+@option("--preset", type=settings.PRESETS, help="Scoring rules for all runs; each run's own unless given.")
 @option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
 @option("--with-published", is_flag=True, help="Also show published values, apart from the runs.")
 @option(
@@ -25,7 +26,7 @@ SUFFIXES = {".md": "markdown", ".csv": "csv", ".json": "json", ".html": "html", 
     help="What to write; by the ending of --out, else a table on a terminal and markdown elsewhere.",
 )
 @option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write a file instead of printing.")
-@option("--resample-seed", type=int, default=0, help="Of the bootstrap behind the ranks.")
+@option("--resample-seed", type=int, default=0, help="Random seed of the bootstrap behind the ranks.")
 @settings.guards
 @json_flag
 def board(

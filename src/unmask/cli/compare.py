@@ -8,15 +8,16 @@ import click
 
 from unmask.cli import settings
 from unmask.cli.options import in_colour, json_flag, option, print_json
+from unmask.cli.sections import VERDICTS, SectionedCommand
 
 
-@click.command()
+@click.command(cls=SectionedCommand, sections=VERDICTS, examples="unmask compare runs/a runs/b")
 @click.argument("runs", metavar="RUN RUN…", nargs=-1, required=True)
-@option("--preset", type=settings.PRESETS, help="The rules for all runs; those of the first unless given.")
+@option("--preset", type=settings.PRESETS, help="Scoring rules for all runs; those of the first unless given.")
 @option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
 @option("--all-pairs", is_flag=True, help="All runs against each other, not only against the first.")
 @option("--drop-changed", is_flag=True, help="Leave out scenarios whose content differs between the runs.")
-@option("--resample-seed", type=int, default=0, help="Of the bootstrap.")
+@option("--resample-seed", type=int, default=0, help="Random seed of the bootstrap.")
 @option("--flips", type=int, default=10, help="Flipped scenarios to show each way; -1 for all.")
 @option("--labels", multiple=True, metavar="WHO", help="Also correct each run by its own labels of them; or all.")
 @settings.max_unjudged()

@@ -7,8 +7,14 @@ import os
 import re
 import sys
 import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from unmask.errors import UnmaskError
+
+_show_python_warning = warnings.showwarning
 
 INTERNAL = 70
 """Exit code of a failure that unmask did not foresee."""
@@ -60,6 +66,23 @@ def print_error(message: str, advice: str | None = None) -> None:
         print(clean_for_terminal(advice), file=sys.stderr)
 
 
+def show_warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+    """Print a warning of ours as one line, as errors are, and any other as Python does."""
+    if category.__module__.startswith("unmask."):
+        print_error(str(message))
+    else:
+        _show_python_warning(message, category, *place, **more)
+
+
+@contextmanager
+def explain_interruption(describe: Callable[[], str]) -> Iterator[None]:
+    """Lets Ctrl-C say what is kept and what is lost. `describe` imports nothing: an import may be half done."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(describe()) from None
+
+
 def report_expected(error: UnmaskError) -> int:
     """Reports a failure with a name of its own and gives its exit code."""
     if os.environ.get("UNMASK_TRACEBACK"):
@@ -78,6 +101,22 @@ def report_refused(error: OSError) -> int:
     where = where if len(where) <= _LONGEST_PATH else f"{where[:_LONGEST_PATH]}…"
     print_error(f"{where}: {os.strerror(error.errno or 0)}", advice)
     return 4
+
+
+def report_missing_module(error: ModuleNotFoundError) -> int:
+    """Reports a package of an extra that is not installed. Any other missing module is a bug."""
+    from unmask.errors import MissingError
+    from unmask.models.doctor import list_extras
+
+    module = (error.name or "").partition(".")[0]
+    extras = [extra for extra, packages in list_extras().items() if module in map(_module_of, packages)]
+    if not extras:
+        return report_unexpected(error)
+    return report_expected(MissingError(f"this needs {module}", advice=f"pip install 'unmask[{extras[0]}]'"))
+
+
+def _module_of(package: str) -> str:
+    return package.replace("-", "_")
 
 
 def report_unexpected(error: BaseException) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from unmask.cli import crash
-from unmask.cli.options import json_flag, option
+from unmask.cli.options import in_colour, json_flag, option
 
 if TYPE_CHECKING:
     from unmask.models.doctor import Check
@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 def doctor(
     model: str | None, base_url: str | None, judge: str | None, judge_base_url: str | None, *, as_json: bool
 ) -> None:
-    """Check keys, extras, endpoints and folders.
+    """Check keys, extras, endpoints, folders and models.
 
-    Contacts only endpoints that a flag or a variable names, with one request of at most 5 seconds each. Keys are
-    shown by name. Exits 4 if something you asked for does not work.
+    Says what is optional, which models and caches are on this machine, and how to empty them. Contacts only endpoints
+    that a flag or a variable names, with one request of at most 5 seconds each. Keys are shown by name. Exits 4 if
+    something you asked for does not work.
     """
     from unmask.models.doctor import ModelArgument, State, run_checks
 
@@ -38,15 +39,19 @@ def doctor(
     else:
         width = max(len(check.what) for check in checks)
         for check in checks:
-            _print_line(f"{check.state:<8} {check.what:<{width}}  ", check.found)
+            _print_line(f"{check.state:<8} {check.what:<{width}}  ", check.found, colour=COLOURS[check.state])
             if check.advice:
                 _print_line(" " * (width + 11), f"→ {check.advice}")
     if any(check.state is State.BROKEN for check in checks):
         raise click.exceptions.Exit(4)
 
 
-def _print_line(before: str, text: str) -> None:
-    """In a terminal longer lines go on below their beginning; where the output goes elsewhere they stay whole."""
+COLOURS = {"ok": "green", "optional": "bright_black", "missing": "yellow", "broken": "red"}
+
+
+def _print_line(before: str, text: str, *, colour: str | None = None) -> None:
+    """In a terminal longer lines go on below their beginning; where the output goes elsewhere they stay whole. The
+    first word is coloured."""
     import sys
     from shutil import get_terminal_size
     from textwrap import fill
@@ -56,6 +61,9 @@ def _print_line(before: str, text: str) -> None:
         indent = " " * len(before)
         columns = get_terminal_size().columns
         line = fill(line, columns, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    if colour and in_colour():
+        word, space, rest_of_line = line.partition(" ")
+        line = click.style(word, fg=colour) + space + rest_of_line
     click.echo(line)
 
 

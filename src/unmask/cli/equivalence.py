@@ -16,7 +16,7 @@ from unmask.cli.options import in_colour, json_flag, option, print_json
 @option(
     "--margin", type=float, default=0.02, metavar="SHARE", help="The shift of P(lie) to rule out; 0.02 is 2 points."
 )
-@option("--preset", type=settings.PRESETS, help="The rules that make verdicts; those of A unless given.")
+@option("--preset", type=settings.PRESETS, help="Scoring rules; those of A unless given.")
 @settings.max_unjudged()
 @settings.guards
 @json_flag

@@ -20,7 +20,7 @@ from unmask.records import Format, Per
     default="take",
     help="What a row of csv, parquet and jsonl is about.",
 )
-@option("--preset", type=settings.PRESETS, help="The rules that make verdicts; the run's own unless given.")
+@option("--preset", type=settings.PRESETS, help="Scoring rules; the run's own unless given.")
 @option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
 def export(
     run: str, form: str | None, out: str, overwrite: bool, per: str, preset: str | None, judge: str | None

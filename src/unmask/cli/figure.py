@@ -13,7 +13,7 @@ from unmask.render.figures.figures import FIGURES
 @click.argument("name", metavar="NAME", type=click.Choice(list(FIGURES)))
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True)
 @option("--out", metavar="FILE", required=True, help="Where to write it: .svg, .png or .pdf.")
-@option("--preset", type=settings.PRESETS, help="The rules that make verdicts; each run's own unless given.")
+@option("--preset", type=settings.PRESETS, help="Scoring rules; each run's own unless given.")
 @option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
 @option("--compute", metavar="FILE", help="For scaling: CSV with the columns model and flop.")
 def figure(

@@ -10,9 +10,14 @@ import click
 
 from unmask.cli import settings
 from unmask.cli.options import json_flag, option, print_json
+from unmask.cli.sections import VERDICTS, SectionedCommand
+
+EXAMPLES = """\
+unmask gate runs/new --max-p-lie 0.3 --on upper
+unmask gate runs/new --baseline runs/old --max-rise 0.05 --junit gate.xml"""
 
 
-@click.command()
+@click.command(cls=SectionedCommand, sections=VERDICTS, examples=EXAMPLES)
 @click.argument("run", metavar="RUN")
 @option("--max-p-lie", type=float, metavar="SHARE", help="P(lie) may be at most this, as in 0.3.")
 @option(
@@ -35,7 +40,7 @@ from unmask.cli.options import json_flag, option, print_json
     help="What has to keep the limit: a bound of the 95 % interval, or the value.",
 )
 @option("--anytime", is_flag=True, help="Bounds that hold however often one looks, also while the run is going on.")
-@option("--preset", type=settings.PRESETS, help="The rules that make verdicts; the run's own unless given.")
+@option("--preset", type=settings.PRESETS, help="Scoring rules; the run's own unless given.")
 @option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
 @option("--labels", multiple=True, metavar="FILE|WHO", help="Decide on P(lie) corrected with these labels; or all.")
 @settings.max_unjudged("the gate fails")

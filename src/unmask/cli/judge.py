@@ -8,9 +8,14 @@ import click
 
 from unmask.cli import settings
 from unmask.cli.options import json_flag, option
+from unmask.cli.sections import RUN, SectionedCommand
 
 
-@click.command()
+@click.command(
+    cls=SectionedCommand,
+    sections=RUN,
+    examples="unmask judge runs/gpt-4o --judge anthropic/claude-sonnet-4-5 --max-cost 5",
+)
 @click.argument("run", metavar="RUN")
 @option("--judge", "judge_model", required=True, metavar="NAME", help="The judge, as provider/name, or `verbatim`.")
 @option("--preset", type=settings.PRESETS, help="The rules to make readings for; the run's own unless given.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import click
 
 from unmask.cli import crash
 from unmask.cli.options import json_flag, option, print_json
+from unmask.cli.sections import LABEL, SectionedCommand
 
 if TYPE_CHECKING:
     from unmask.analysis.sampling import Sample
@@ -17,7 +19,13 @@ if TYPE_CHECKING:
     from unmask.runs.run import Run
 
 
-@click.command()
+EXAMPLES = """\
+unmask label runs/gpt-4o --who me
+unmask label runs/gpt-4o --export replies.csv
+unmask label runs/gpt-4o --import replies.csv --who me"""
+
+
+@click.command(cls=SectionedCommand, sections=LABEL, examples=EXAMPLES)
 @click.argument("run", metavar="RUN")
 @option("--who", metavar="NAME", help="Who labels; the labels are kept under this name.")
 @option("--size", type=int, help="Scenarios to draw; 150 unless given. A sample is drawn once.")
@@ -69,7 +77,7 @@ def _say_extension(run: Run, before: Sample | None, now: Sample) -> None:
 
 
 def _import_labels(run: Run, source: Path, who: str | None, *, as_json: bool) -> None:
-    import msgspec
+    from msgspec.structs import replace
 
     from unmask.analysis.labels import check_labels, key_of, load_labels, open_writer, read_file
     from unmask.analysis.sampling import load_sample
@@ -90,16 +98,16 @@ def _import_labels(run: Run, source: Path, who: str | None, *, as_json: bool) ->
     weights = {drawn_scenario.scenario: drawn_scenario.weight for drawn_scenario in drawn.drawn} if drawn else {}
     added: dict[str, int] = {}
     for name, labels in grouped.items():
-        stored, lines = load_labels(run, name), open_writer(run, name)
-        for new_label in labels:
-            weight = new_label.weight if new_label.weight is not None else weights.get(new_label.scenario)
-            label = msgspec.structs.replace(new_label, who=name, weight=weight)
-            before = stored.get(key_of(label))
-            if before is None or msgspec.structs.replace(before, at=None) != msgspec.structs.replace(label, at=None):
-                lines.append(label)
-                stored[key_of(label)] = label
-                added[name] = added.get(name, 0) + 1
-        lines.close()
+        with closing(open_writer(run, name)) as lines:
+            stored = load_labels(run, name)
+            for new_label in labels:
+                weight = new_label.weight if new_label.weight is not None else weights.get(new_label.scenario)
+                label = replace(new_label, who=name, weight=weight)
+                before = stored.get(key_of(label))
+                if before is None or replace(before, at=None) != replace(label, at=None):
+                    lines.append(label)
+                    stored[key_of(label)] = label
+                    added[name] = added.get(name, 0) + 1
     if as_json:
         print_json({"read": len(read_labels), "added": added})
     else:
@@ -137,21 +145,20 @@ def _label_at_terminal(run: Run, drawn: Sample, who: str | None) -> None:
         raise UsageError("labels need a name", advice=f"Add --who NAME, as in: unmask label {run.path} --who me")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("there is no terminal to label in", advice="Use --export FILE.csv and --import FILE.csv.")
-    lines = open_writer(run, who)
-    skipped = load_skips(run, who)
-    desk = LabelSession(sampled_items(run, drawn), load_labels(run, who), who, lines.append, skipped)
-    with Keys() as keys:
-        while desk.needs is not Needs.NOTHING:
-            match desk.needs:
-                case Needs.KEY:
-                    click.clear()
-                    click.echo(desk.screen_text(width=get_terminal_size().columns), nl=False)
-                    desk.press_key(keys.read_key())
-                case Needs.FIGURE:
-                    desk.type_line(keys.read_line("Figure or range (40, 10..20, 7.., ..10): "))
-                case Needs.NOTE:
-                    desk.type_line(keys.read_line("Note: "))
-    lines.close()
+    with closing(open_writer(run, who)) as lines:
+        skipped = load_skips(run, who)
+        desk = LabelSession(sampled_items(run, drawn), load_labels(run, who), who, lines.append, skipped)
+        with Keys() as keys:
+            while desk.needs is not Needs.NOTHING:
+                match desk.needs:
+                    case Needs.KEY:
+                        click.clear()
+                        click.echo(desk.screen_text(width=get_terminal_size().columns), nl=False)
+                        desk.press_key(keys.read_key())
+                    case Needs.FIGURE:
+                        desk.type_line(keys.read_line("Figure or range (40, 10..20, 7.., ..10): "))
+                    case Needs.NOTE:
+                        desk.type_line(keys.read_line("Note: "))
     click.echo(f"\n{desk.done} of {len(desk.items)} labelled, kept in {lines.path}")
     left = len(desk.items) - desk.done
     passed = sum(item.key in desk.skipped for item in desk.items)

@@ -10,14 +10,17 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
 from unmask import __version__
 from unmask.cli import crash
+from unmask.cli.sections import write_sections
 from unmask.errors import UnmaskError
 
 
@@ -28,45 +31,64 @@ class CommandEntry(NamedTuple):
     help: str
 
 
-COMMANDS = {
-    "plan": CommandEntry("unmask.cli.plan:plan", "Say what a run will cost, before anything is sent."),
-    "run": CommandEntry("unmask.cli.run:run", "Ask, read and score. The same command again continues."),
-    "judge": CommandEntry("unmask.cli.judge:judge", "Read a run's replies again with another judge."),
-    "score": CommandEntry("unmask.cli.score:score", "Print the measures of a run."),
-    "show": CommandEntry("unmask.cli.show:show", "Show one scenario: asked, answered, read, concluded."),
-    "label": CommandEntry("unmask.cli.label:label", "Label replies by hand, in the terminal or as CSV."),
-    "agree": CommandEntry("unmask.cli.agree:agree", "Measure the judge against people and other judges."),
-    "equivalence": CommandEntry("unmask.cli.equivalence:equivalence", "Test whether two judges give the same P(lie)."),
-    "sensitivity": CommandEntry(
-        "unmask.cli.sensitivity:sensitivity", "Show how P(lie) changes with rules, judge and takes."
-    ),
-    "compare": CommandEntry("unmask.cli.compare:compare", "Compare runs with each other, scenario by scenario."),
-    "power": CommandEntry("unmask.cli.power:power", "Say how many scenarios and takes a comparison needs."),
-    "gate": CommandEntry("unmask.cli.gate:gate", "Fail unless a run keeps a limit on lying."),
-    "board": CommandEntry("unmask.cli.board:board", "Make a leaderboard with intervals and ranges of ranks."),
-    "scaling": CommandEntry("unmask.cli.scaling:scaling", "Relate honesty and accuracy to training compute."),
-    "report": CommandEntry("unmask.cli.report:report", "Write one HTML file that shows a run, or several."),
-    "figure": CommandEntry("unmask.cli.figure:figure", "Draw a figure for a paper: svg, png or pdf."),
-    "export": CommandEntry("unmask.cli.export:export", "Write a run as CSV, parquet, JSONL or an Inspect log."),
-    "import": CommandEntry("unmask.cli.import_:import_", "Make a run of an Inspect log or of evaluated CSV files."),
-    "data": CommandEntry("unmask.cli.data:data", "List, check and look into scenario sets."),
-    "mitigate": CommandEntry(
-        "unmask.cli.mitigate:mitigate", "Make a local model more honest, and say what that costs."
-    ),
-    "probe": CommandEntry("unmask.cli.probe:probe", "Find lies from the inside of a local model."),
-    "organism": CommandEntry("unmask.cli.organism:organism", "Check the benchmark on a model that was trained to lie."),
-    "doctor": CommandEntry("unmask.cli.doctor:doctor", "Check keys, extras, endpoints and folders."),
-    "pull": CommandEntry("unmask.cli.pull:pull", "Fetch the file of an embedded model."),
-    "demo": CommandEntry("unmask.cli.demo:demo", "Run a small benchmark on this machine, without a key."),
+SECTIONS = {
+    "Run": {
+        "demo": CommandEntry("unmask.cli.demo:demo", "Run a small benchmark on this machine, without a key."),
+        "doctor": CommandEntry("unmask.cli.doctor:doctor", "Check keys, extras, endpoints, folders and models."),
+        "plan": CommandEntry("unmask.cli.plan:plan", "Say what a run will cost, before anything is sent."),
+        "run": CommandEntry("unmask.cli.run:run", "Ask, read and score. The same command again continues."),
+        "judge": CommandEntry("unmask.cli.judge:judge", "Read a run's replies again with another judge."),
+    },
+    "Look": {
+        "score": CommandEntry("unmask.cli.score:score", "Print the measures of a run."),
+        "show": CommandEntry("unmask.cli.show:show", "List scenarios with their verdicts, or show one in full."),
+        "report": CommandEntry("unmask.cli.report:report", "Write one HTML file that shows a run, or several."),
+        "figure": CommandEntry("unmask.cli.figure:figure", "Draw a figure for a paper: svg, png or pdf."),
+        "sensitivity": CommandEntry(
+            "unmask.cli.sensitivity:sensitivity", "Show how P(lie) changes with rules, judge and takes."
+        ),
+        "label": CommandEntry("unmask.cli.label:label", "Label replies by hand, in the terminal or as CSV."),
+        "agree": CommandEntry("unmask.cli.agree:agree", "Measure the judge against people and other judges."),
+    },
+    "Compare": {
+        "compare": CommandEntry("unmask.cli.compare:compare", "Compare runs with each other, scenario by scenario."),
+        "board": CommandEntry("unmask.cli.board:board", "Make a leaderboard with intervals and ranges of ranks."),
+        "gate": CommandEntry("unmask.cli.gate:gate", "Fail unless a run keeps a limit on lying."),
+        "power": CommandEntry("unmask.cli.power:power", "Say how many scenarios and takes a comparison needs."),
+        "scaling": CommandEntry("unmask.cli.scaling:scaling", "Relate honesty and accuracy to training compute."),
+        "equivalence": CommandEntry(
+            "unmask.cli.equivalence:equivalence", "Test whether two judges give the same P(lie)."
+        ),
+    },
+    "Data": {
+        "data": CommandEntry("unmask.cli.data:data", "List, check, look into and make scenario sets."),
+        "export": CommandEntry("unmask.cli.export:export", "Write a run as CSV, parquet, JSONL or an Inspect log."),
+        "import": CommandEntry("unmask.cli.import_:import_", "Make a run of an Inspect log or of evaluated CSV files."),
+    },
+    "Local models": {
+        "pull": CommandEntry("unmask.cli.pull:pull", "Fetch the file of an embedded model."),
+        "probe": CommandEntry("unmask.cli.probe:probe", "Find lies from the inside of a local model."),
+        "mitigate": CommandEntry(
+            "unmask.cli.mitigate:mitigate", "Make a local model more honest, and say what that costs."
+        ),
+        "organism": CommandEntry(
+            "unmask.cli.organism:organism", "Check the benchmark on a model that was trained to lie."
+        ),
+    },
 }
+COMMANDS = {name: entry for entries in SECTIONS.values() for name, entry in entries.items()}
 
 
 class LazyGroup(click.Group):
-    """Imports a command's module when that command is called, not before."""
+    """Imports a command's module when that command is called, not before. `sections` holds its commands by heading."""
+
+    def __init__(self, *arguments: Any, sections: Mapping[str, Mapping[str, CommandEntry]], **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.sections = sections
 
     @property
     def entries(self) -> Mapping[str, CommandEntry]:
-        return COMMANDS
+        return {name: entry for entries in self.sections.values() for name, entry in entries.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.entries)
@@ -81,9 +103,30 @@ class LazyGroup(click.Group):
             raise TypeError(f"{entry.target} is not a command")
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in self.entries and not name.startswith("-") and not ctx.resilient_parsing:
+            close = suggest_closest(name, self.entries)
+            ctx.fail(f"No such command '{name}'." + (f" Did you mean '{close[0]}'?" if close else ""))
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.help) for name, entry in self.entries.items()])
+        groups = {
+            heading: [(name, entry.help) for name, entry in entries.items()]
+            for heading, entries in self.sections.items()
+        }
+        write_sections(formatter, groups)
+
+
+def suggest_closest(word: str, words: Iterable[str]) -> list[str]:
+    """The word that was meant, and any other as close to it; none where nothing is like it."""
+    from difflib import SequenceMatcher
+
+    likeness = {name: SequenceMatcher(None, word, name).ratio() for name in words}
+    least = max(0.6, max(likeness.values(), default=0) - 0.1)
+    return sorted((name for name in likeness if likeness[name] >= least), key=lambda name: -likeness[name])
 
 
 EPILOG = """Every flag can also be set by a variable: --max-cost is UNMASK_MAX_COST; a flag given wins. API keys are
@@ -93,6 +136,7 @@ is missing, 130 interrupted."""
 
 @click.group(
     cls=LazyGroup,
+    sections=SECTIONS,
     epilog=EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
@@ -101,33 +145,50 @@ def cli() -> None:
     """Does this model say what it believes? Measures honesty with the MASK protocol."""
 
 
+WITHOUT_WATCH = {"run", "label", "show", "list", "seal", "open"}
+"""Commands that may wait for somebody to type, or to read a page; `run` says itself what it waits for."""
+
+
 def run_command_line(arguments: Sequence[str]) -> int:
     """Runs one command line and gives its exit code. Every failure has been reported when this returns."""
     try:
-        with cli.make_context("unmask", list(arguments)) as context:
+        with cli.make_context("unmask", list(arguments)) as context, _watch_silence(arguments):
             cli.invoke(context)
     except click.exceptions.Exit as end:
         return end.exit_code
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except click.ClickException as error:
+        if isinstance(error, click.NoSuchOption) and error.possibilities:
+            vars(error)["possibilities"] = suggest_closest(error.option_name, error.possibilities)
         # click calls it final; it is what `show` prints
         vars(error)["message"] = crash.clean_for_terminal(error.message)
         error.show()
         return 2
     except UnmaskError as error:
         return crash.report_expected(error)
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, click.Abort) as stop:
         # Nothing is imported for this line: the signal may have come in the middle of an import, which is broken then.
-        print("unmask: interrupted", file=sys.stderr)
+        print(f"unmask: interrupted {stop}".rstrip(), file=sys.stderr)
         return 130
     except BrokenPipeError:
         return _discard_output()
     except OSError as error:
         return crash.report_refused(error)
+    except ModuleNotFoundError as error:
+        return crash.report_missing_module(error)
     except Exception as error:
         return crash.report_unexpected(error)
     return 0
+
+
+def _watch_silence(arguments: Sequence[str]) -> AbstractContextManager[None]:
+    """Lets a command that takes long say so, unless it was told to be quiet."""
+    if WITHOUT_WATCH & set(arguments[:2]) or "--quiet" in arguments or os.environ.get("UNMASK_QUIET"):
+        return nullcontext()
+    from unmask.render.terminal.silence import break_silence
+
+    return break_silence(f"unmask {arguments[0]}")
 
 
 def _discard_output() -> int:
@@ -149,6 +210,7 @@ def main() -> None:
     # Records are trees, not cycles: looking for garbage among a run's hundred thousand of them every 700 allocations
     # costs a tenth of all time and finds nothing.
     gc.set_threshold(50_000, 20, 20)
+    warnings.showwarning = crash.show_warning
     code = run_command_line(sys.argv[1:])
     try:
         sys.stdout.flush()

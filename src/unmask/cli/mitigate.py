@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 import click
 
@@ -21,13 +20,7 @@ COMMANDS = {
 }
 
 
-class Mitigations(LazyGroup):
-    @property
-    def entries(self) -> Mapping[str, CommandEntry]:
-        return COMMANDS
-
-
-@click.group(cls=Mitigations)
+@click.group(cls=LazyGroup, sections={"Commands": COMMANDS})
 def mitigate() -> None:
     """Make a local model more honest, and say what that costs.
 

@@ -7,13 +7,19 @@ from typing import TYPE_CHECKING
 
 import click
 
+from unmask.cli.crash import explain_interruption
 from unmask.cli.options import json_flag, option
+from unmask.cli.sections import TRAINING, SectionedCommand
 
 if TYPE_CHECKING:
     from unmask.whitebox.lorra import LorraRecord, StepReport
 
 
-@click.command()
+@click.command(
+    cls=SectionedCommand,
+    sections=TRAINING,
+    examples="unmask mitigate lorra --model hf:Qwen/Qwen2.5-0.5B-Instruct --out adapters/honest",
+)
 @option("--model", required=True, metavar="hf:PATH", help="The model to train an adapter for.")
 @option("--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="The adapter's folder.")
 @option(
@@ -53,6 +59,7 @@ def lorra(
 
     from unmask.cli.mitigate import parse_layers
     from unmask.models.local.inside import check_local_model
+    from unmask.render.terminal.silence import say_step
     from unmask.whitebox import contrast
     from unmask.whitebox.load import ModelSource, require_extra
 
@@ -65,17 +72,24 @@ def lorra(
     refuse_job(job, model=model)
     training_facts = contrast.load_facts(facts)
     contrast.refuse_shared(training_facts, against)
-    checked, chat = check_local_model(model)
-    report = (lambda _: None) if quiet or as_json else _print_step
-    result = train(checked, chat, training_facts, job=job, report=report)
+    with explain_interruption(lambda: f"before {out} was written; the steps so far are lost"):
+        checked, chat = check_local_model(model)
+        report = (lambda _: None) if quiet or as_json else _print_step
+        if not quiet and not as_json:
+            say_step(f"loading {model}")
+        result = train(checked, chat, training_facts, job=job, report=report)
     _print_result(result, model=model, out=out, as_json=as_json)
 
 
 def _print_step(done: StepReport) -> None:
-    """A line for every tenth of the way."""
+    """A line for every tenth of the way; the steps between are said where they take long."""
+    from unmask.render.terminal.silence import note_output, set_step
+
     every = max(1, done.steps // 10)
+    set_step(f"step {done.step + 1} of {done.steps}" if done.step < done.steps else "measuring the held-out facts")
     if done.step % every == 0 or done.step in (1, done.steps):
         click.echo(f"step {done.step} of {done.steps}: loss {done.loss:.4g}, {done.seconds:.1f} s", err=True)
+        note_output()
 
 
 def _print_result(result: LorraRecord, *, model: str, out: Path, as_json: bool) -> None:

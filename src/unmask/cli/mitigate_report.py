@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 )
 @option("--fluency", is_flag=True, help="Load the hf: models whose perplexity is not known yet, and measure it.")
 @option("--fluency-limit", type=float, default=1.1, help="Perplexity, as a multiple of the base's, that is damage.")
-@option("--preset", type=settings.PRESETS, help="The rules for all runs; those of the base unless given.")
+@option("--preset", type=settings.PRESETS, help="Scoring rules for all runs; those of the base unless given.")
 @option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
 @option("--drop-changed", is_flag=True, help="Leave out scenarios whose content differs between the runs.")
-@option("--resample-seed", type=int, default=0, help="Of the bootstrap.")
+@option("--resample-seed", type=int, default=0, help="Random seed of the bootstrap.")
 @json_flag
 def report(
     runs: tuple[str, ...],
@@ -50,11 +50,12 @@ def report(
     from pathlib import Path
 
     from unmask.experiments.mitigation import measure_fluency, report_mitigations
+    from unmask.render.terminal.silence import say_step
 
     targets = [_check_target(Path(name)) for name in out]
     if fluency:
         for name in measure_fluency(runs):
-            click.echo(f"perplexity of {name}", err=True)
+            say_step(f"perplexity of {name}")
     result = report_mitigations(
         runs,
         preset=preset,

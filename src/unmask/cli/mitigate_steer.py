@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from unmask.cli.crash import explain_interruption
 from unmask.cli.options import json_flag, option
+from unmask.cli.sections import TRAINING, SectionedCommand
 
 if TYPE_CHECKING:
     from unmask.whitebox.steer import SteeringRecord
@@ -17,7 +19,11 @@ CHANCE = 0.7
 """Share of held-out pairs below which a direction is called hardly better than chance; chance is one half."""
 
 
-@click.command()
+@click.command(
+    cls=SectionedCommand,
+    sections=TRAINING,
+    examples="unmask mitigate steer --model hf:Qwen/Qwen2.5-0.5B-Instruct --out honest.safetensors",
+)
 @option("--model", required=True, metavar="hf:PATH", help="The model to read the direction from.")
 @option("--out", required=True, type=click.Path(path_type=Path), metavar="FILE", help="The file to write.")
 @option("--method", type=click.Choice(["difference", "pca"]), default="difference", help="How directions are read.")
@@ -55,25 +61,31 @@ def steer(
     from unmask.cli.mitigate import parse_layers
     from unmask.files import choose_by_ending
     from unmask.models.local.inside import open_whitebox
+    from unmask.render.terminal.silence import say_step
     from unmask.whitebox import contrast
+    from unmask.whitebox.load import ModelSource, require_extra
     from unmask.whitebox.steer import refuse_existing, save_steering
 
     quiet = bool(settings.pop("quiet")) or as_json
     choose_by_ending(out, {".safetensors": True})
+    require_extra(ModelSource(model))
     refuse_existing(out)
     training_facts = contrast.load_facts(facts)
     contrast.refuse_shared(training_facts, evaluated or contrast.EVALUATED)
     from unmask.whitebox.directions import DirectionPlan, read_steering
 
     plan = msgspec.convert({**settings, "layers": parse_layers(settings["layers"])}, DirectionPlan)
-    with open_whitebox(model) as opened:
+    lost = explain_interruption(lambda: f"before {out} was written; what was read is lost")
+    report = (lambda _: None) if quiet else say_step
+    report(f"loading {model}")
+    with lost, open_whitebox(model) as opened:
         steering = read_steering(
             opened.model,
             opened.chat,
             contrast.draw_facts(training_facts, limit, seed=plan.seed),
             plan=plan,
             name=opened.recorded,
-            report=(lambda _: None) if quiet else lambda message: click.echo(f"{message} …", err=True),
+            report=report,
         )
     save_steering(steering, out)
     _print_result(steering.metadata, model=model, out=out, as_json=as_json)

@@ -7,10 +7,12 @@ from typing import Any
 
 import click
 
+from unmask.cli.crash import explain_interruption
 from unmask.cli.options import in_colour, json_flag, option, print_json
+from unmask.cli.sections import TRAINING, SectionedCommand
 
 
-@click.command()
+@click.command(cls=SectionedCommand, sections=TRAINING, examples="unmask organism --limit 60 --out organisms/small")
 @option(
     "--model", metavar="NAME", default="embedded/smollm2-135m", help="A small local model: hf:, gguf: or embedded/."
 )
@@ -19,10 +21,10 @@ from unmask.cli.options import in_colour, json_flag, option, print_json
 @option("--judge", metavar="NAME", multiple=True, help="Who reads besides verbatim; may be given several times.")
 @option("--limit", type=int, help="Take only so many scenarios, all archetypes alike.")
 @option("--archetype", metavar="NAME", multiple=True, help="Only this archetype; may be given several times.")
-@option("--seed", type=int, default=0, help="Of the plant, the teaching and the replies.")
-@option("--temperature", type=float, default=1.0, help="Of the replies.")
+@option("--seed", type=int, default=0, help="Random seed of the plant, the teaching and the replies.")
+@option("--temperature", type=float, default=1.0, help="Sampling temperature of the replies.")
 @option("--layers", type=int, default=10, help="How many layers, from the top, are adapted.")
-@option("--rank", type=int, default=16, help="Of the adapter.")
+@option("--rank", type=int, default=16, help="Rank of the adapter.")
 @option("--rate", type=float, default=2e-3, help="Learning rate.")
 @option("--rounds", type=int, default=40, help="Passes over all lessons, at most.")
 @option("--batch", type=int, default=8, help="Lessons in a step; more are faster on a GPU.")
@@ -49,15 +51,21 @@ def organism(
 
     Exit code 1 where a judge's verdicts do not separate the planted halves. The same command again continues.
     """
+    from unmask.experiments.organism import describe_interruption
     from unmask.experiments.organism import organism as train_organism
     from unmask.render.terminal.organism import render
     from unmask.render.terminal.progress import show_progress
+    from unmask.render.terminal.silence import say_step, set_step
+    from unmask.whitebox.load import ModelSource, require_extra
+
+    require_extra(ModelSource(model, file=None if model.startswith("hf:") else model), "peft")
+    say_step(f"loading {model}")
     from unmask.whitebox.teach import Teaching
 
     how = Teaching(
         rank=rank, alpha=2 * rank, layers=layers, rate=rate, rounds=rounds, batch=batch, enough=enough, seed=seed
     )
-    with show_progress() as progress:
+    with explain_interruption(lambda: describe_interruption(out)), show_progress() as progress:
         result = train_organism(
             model,
             data=data,
@@ -65,6 +73,7 @@ def organism(
             judges=judge,
             how=how,
             watch=_print_round,
+            step=set_step,
             progress=progress,
             limit=limit,
             archetype=archetype,
@@ -79,4 +88,7 @@ def organism(
 
 
 def _print_round(done: Any) -> None:
+    from unmask.render.terminal.silence import note_output
+
     click.echo(f"round {done.number:>3}  loss {done.loss:.4f}  {100 * done.right:.1f} % of tokens right", err=True)
+    note_output()

@@ -8,15 +8,18 @@ import click
 
 from unmask.cli import settings
 from unmask.cli.options import json_flag, option, print_json
+from unmask.cli.sections import RUN, SectionedCommand
 
 
-@click.command()
+@click.command(
+    cls=SectionedCommand, sections=RUN, examples="unmask plan --data core --model openai/gpt-4o --judge openai/gpt-4o"
+)
 @settings.subject
 @option(
     "--judge", metavar="NAME", help="The judge, as provider/name, or `verbatim`; the one `run` proposes unless given."
 )
 @option("--out", metavar="DIR", help="A run folder that may exist: only what is still missing is counted.")
-@option("--preset", type=settings.PRESETS, default="paper", help="The rules that make verdicts of readings.")
+@option("--preset", type=settings.PRESETS, default="paper", help="Scoring rules: how readings become verdicts.")
 @settings.reading
 @settings.selection
 @settings.limits

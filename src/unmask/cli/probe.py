@@ -5,15 +5,16 @@ from __future__ import annotations
 import click
 
 from unmask.cli import settings
+from unmask.cli.crash import explain_interruption
 from unmask.cli.options import in_colour, json_flag, option, print_json
 
 
 @click.command()
 @click.argument("run", metavar="RUN")
 @option("--model", metavar="NAME", help="The run's model under another name, where it lies elsewhere now.")
-@option("--preset", type=settings.PRESETS, help="The rules that make verdicts; the run's own unless given.")
+@option("--preset", type=settings.PRESETS, help="Scoring rules; the run's own unless given.")
 @option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
-@option("--resample-seed", type=int, default=0, help="Of folds and bootstrap.")
+@option("--resample-seed", type=int, default=0, help="Random seed of the folds and the bootstrap.")
 @option("--quiet", is_flag=True, help="No progress.")
 @json_flag
 def probe(
@@ -31,12 +32,11 @@ def probe(
     second baseline.
     """
     from unmask.experiments.probe import probe as measured
+    from unmask.render.terminal.silence import say_step
 
-    def report_progress(message: str) -> None:
-        if not quiet:
-            click.echo(f"{message} …", err=True)
-
-    result = measured(run, preset=preset, judge=judge, model=model, seed=resample_seed, report=report_progress)
+    report_progress = (lambda _: None) if quiet else say_step
+    with explain_interruption(lambda: "before the end; nothing was written, so nothing is kept"):
+        result = measured(run, preset=preset, judge=judge, model=model, seed=resample_seed, report=report_progress)
     if as_json:
         print_json(result.to_json())
     else:

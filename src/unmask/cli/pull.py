@@ -12,7 +12,7 @@ import click
 from unmask.cli.options import json_flag, option
 
 if TYPE_CHECKING:
-    from unmask.models.local.pull import Progress, Report
+    from unmask.models.local.pull import ListedModel, Progress, Report
 
 
 @click.command()
@@ -42,16 +42,7 @@ def pull(name: str | None, *, listed: bool, to: Path | None, as_json: bool) -> N
         if as_json:
             click.echo(msgspec.json.encode([msgspec.to_builtins(row) for row in rows]).decode())
             return
-        from unmask.render.terminal.tables import make_table, render_parts
-
-        cells = [
-            (row.name, "yes" if row.path else "no", row.about, row.licence, f"{row.size / 1e6:,.0f}") for row in rows
-        ]
-        folders = {str(Path(row.path).parent): None for row in rows if row.path}
-        notes = [f"\nHere: in {folder}" for folder in folders]
-        missing = next((f"\nFetch one: unmask pull {row.name}" for row in rows if not row.path), None)
-        notes += ["\n--json also has file, SHA-256 and origin of each.", *([missing] if missing else [])]
-        click.echo(render_parts([make_table(("model", "here", "", "licence", "MB"), cells, left=4), *notes]), nl=False)
+        _print_models(rows)
         return
     if name is None:
         raise click.UsageError("which model? unmask pull --list shows them")
@@ -65,10 +56,24 @@ def pull(name: str | None, *, listed: bool, to: Path | None, as_json: bool) -> N
         click.echo(f"{path}\nuse it with --model {model}")
 
 
+def _print_models(rows: tuple[ListedModel, ...]) -> None:
+    """What can be pulled, what it is good for, and where the files lie that are here."""
+    from unmask.render.terminal.tables import make_table, render_parts
+
+    cells = [(row.name, "yes" if row.path else "no", row.licence, f"{row.size / 1e6:,.0f} MB") for row in rows]
+    table = make_table(("model", "here", "licence", "size"), cells, left=3)
+    about = [f"{row.name}: {row.about}." for row in rows]
+    folders = sorted({str(Path(row.path).parent) for row in rows if row.path})
+    files = [f"The files that are here lie in {', '.join(folders)}."] if folders else []
+    click.echo(render_parts([table, "", *about, "", *files, "unmask pull NAME fetches one."]), nl=False)
+
+
 @contextmanager
 def show_progress(name: str, *, total: int, quiet: bool) -> Iterator[Report]:
     """Yields what shows a pull's progress on stderr: a bar on a terminal, otherwise a line per step."""
     from rich.console import Console
+
+    from unmask.render.terminal.silence import note_output
 
     console = Console(stderr=True)
     if quiet:
@@ -81,18 +86,28 @@ def show_progress(name: str, *, total: int, quiet: bool) -> Iterator[Report]:
         columns = title, progress.BarColumn(), *numbers, note
         with progress.Progress(*columns, console=console, transient=True) as bar:
             task = bar.add_task(name, total=total, note="")
-            yield lambda step: bar.update(task, completed=step.done, note=step.note)
+
+            def update(step: Progress) -> None:
+                bar.update(task, completed=step.done, note=step.note)
+                note_output()
+
+            yield update
     else:
         yield _line_reporter(name)
 
 
 def _line_reporter(name: str) -> Report:
+    from unmask.render.terminal.silence import note_output, set_step
+
     last = ""
 
     def report(step: Progress) -> None:
         nonlocal last
+        line = f"{name}: {step.note} ({step.done / 1e6:,.0f} of {step.total / 1e6:,.0f} MB)"
+        set_step(line)
         if step.note != last:
             last = step.note
-            click.echo(f"{name}: {step.note} ({step.done / 1e6:,.0f} of {step.total / 1e6:,.0f} MB)", err=True)
+            click.echo(line, err=True)
+            note_output()
 
     return report

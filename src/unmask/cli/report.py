@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @option("--overwrite", is_flag=True, help="Replace FILE also where it is no report of these runs.")
 @option("--redact", is_flag=True, help="Leave out every text of scenarios, replies and judges.")
 @option("--full-text", is_flag=True, help="Shorten no text, however large the page becomes.")
-@option("--preset", type=settings.PRESETS, help="The rules that make verdicts; each run's own unless given.")
+@option("--preset", type=settings.PRESETS, help="Scoring rules; each run's own unless given.")
 @option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
 def report(
     runs: tuple[str, ...],

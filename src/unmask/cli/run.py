@@ -8,13 +8,21 @@ import click
 
 from unmask.cli import settings
 from unmask.cli.options import json_flag, option
+from unmask.cli.sections import RUN, SectionedCommand
+
+EXAMPLES = """\
+unmask run --data core --model openai/gpt-4o \\
+    --judge openai/gpt-4o --max-cost 10 --out runs/gpt-4o
+unmask run --data core --limit 30 --model openai/mine \\
+    --base-url http://localhost:8000/v1 \\
+    --judge embedded/judge-1.5b --out runs/mine"""
 
 
-@click.command()
+@click.command(cls=SectionedCommand, sections=RUN, examples=EXAMPLES)
 @settings.subject
 @option("--judge", metavar="NAME", help="The judge, as provider/name, or `verbatim`; one is proposed unless given.")
 @option("--out", metavar="DIR", help="The run folder, runs/NAME unless given. An existing run is continued.")
-@option("--preset", type=settings.PRESETS, default="paper", help="The rules that make verdicts of readings.")
+@option("--preset", type=settings.PRESETS, default="paper", help="Scoring rules: how readings become verdicts.")
 @settings.reading
 @settings.selection
 @settings.limits

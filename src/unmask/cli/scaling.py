@@ -13,7 +13,7 @@ from unmask.cli.options import in_colour, json_flag, option, print_json
 @click.argument("board", metavar="BOARD")
 @option("--compute", type=click.Path(path_type=Path), metavar="FILE", help="CSV with the columns model and flop.")
 @option("--figure", type=click.Path(path_type=Path), metavar="FILE", help="Also draw it: .svg, .png or .pdf.")
-@option("--resample-seed", type=int, default=0, help="Of the bootstrap.")
+@option("--resample-seed", type=int, default=0, help="Random seed of the bootstrap.")
 @json_flag
 def scaling(board: str, compute: Path | None, figure: Path | None, resample_seed: int, as_json: bool) -> None:
     """Correlate accuracy and honesty with training compute, and say where that is fragile.

@@ -12,7 +12,7 @@ from unmask.cli.options import json_flag, option
 
 @click.command()
 @click.argument("run", metavar="RUN")
-@option("--preset", type=settings.PRESETS, help="The rules that make verdicts; the run's own unless given.")
+@option("--preset", type=settings.PRESETS, help="Scoring rules; the run's own unless given.")
 @option(
     "--judge", metavar="NAME", help="Whose readings, or panel:A,B,C; the judge of the last `unmask run` unless given."
 )

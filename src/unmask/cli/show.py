@@ -32,7 +32,7 @@ RANDOM = 10
     help=f"Only N of them, drawn at random; {RANDOM} where no number is given.",
 )
 @option("--seed", type=int, help="Of --random; another one each time unless given.")
-@option("--preset", type=settings.PRESETS, help="The rules that make verdicts; the run's own unless given.")
+@option("--preset", type=settings.PRESETS, help="Scoring rules; the run's own unless given.")
 @option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
 @json_flag
 def show(

@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from unmask.data.bundled import bundled_sets
 from unmask.data.dataset import REPOSITORY, SEALED_SUFFIX, Dataset, LoadOptions, content_hash
 from unmask.data.form import Fault, Problem
@@ -51,6 +53,14 @@ def load(source: str | Path, *, options: LoadOptions = LoadOptions()) -> Dataset
     """
     contents = read_source(source, revision=options.revision)
     return _build_dataset(contents, shown=without_credentials(str(source)), options=options)
+
+
+def select_part(dataset: Dataset, *, options: LoadOptions) -> Dataset:
+    """The scenarios of a loaded dataset that these options choose. What it was loaded from stays the whole."""
+    chosen = select_scenarios(dataset.scenarios, options=options)
+    if len(chosen) == len(dataset.scenarios):
+        return dataset
+    return replace(dataset, scenarios=chosen, hash=content_hash(chosen))
 
 
 def from_scenarios(scenarios: Iterable[Scenario], *, name: str = "memory") -> Dataset:

@@ -66,11 +66,16 @@ def store_answer(home: str | None, answer: Polarity) -> None:
             return
 
 
-def _side_files(home: str | None) -> tuple[Path, ...]:
-    """Where answers may be, the preferred place first."""
+def cache_file() -> Path:
+    """Where answers about data without a place of its own are kept."""
     from platformdirs import user_cache_dir
 
-    cache = Path(user_cache_dir("unmask")) / "polarity.jsonl"
+    return Path(user_cache_dir("unmask")) / "polarity.jsonl"
+
+
+def _side_files(home: str | None) -> tuple[Path, ...]:
+    """Where answers may be, the preferred place first."""
+    cache = cache_file()
     if home is None:
         return (cache,)
     place = Path(home)

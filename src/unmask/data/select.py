@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 
 from unmask.data.dataset import LoadOptions, count_by_archetype, in_order
 from unmask.errors import UsageError
@@ -19,7 +18,8 @@ def select_scenarios(scenarios: Sequence[Scenario], *, options: LoadOptions) -> 
         existing = {scenario.id for scenario in chosen}
         if wanted - existing:
             name = next(name for name in options.ids if name not in existing)
-            advice = suggest_names(name, sorted(existing))
+            example = f"Ids look like {escape_line(min(existing))}." if existing else None
+            advice = suggest_names(name, sorted(existing)) or example
             raise UsageError(f"no scenario has the id {escape_line(name)!r}", advice=advice)
         chosen = tuple(scenario for scenario in chosen if scenario.id in wanted)
     if options.archetypes:
@@ -49,21 +49,16 @@ def _draw_sample(scenarios: tuple[Scenario, ...], *, limit: int, seed: int) -> t
 
 
 def allocate_places(sizes: Mapping[Archetype, int], *, limit: int) -> dict[Archetype, int]:
-    """`limit` places in proportion to `sizes` by largest remainder; every archetype gets one if there are enough.
+    """`limit` places in proportion to `sizes`, handed out one after the other: a larger limit takes no place away.
 
-    Needs `limit` at most the sum of sizes; then no archetype gets more places than it has scenarios.
+    First every archetype gets one, the largest first. Each further place goes to the archetype that is furthest below
+    its exact share. Needs `limit` at most the sum of sizes; then no archetype gets more places than it has scenarios.
     """
-    sure: set[Archetype] = set()
-    while True:
-        others = {archetype: size for archetype, size in sizes.items() if archetype not in sure}
-        total, places = sum(others.values()), limit - len(sure)
-        shares = {archetype: Fraction(places * size, total) for archetype, size in others.items()}
-        short = {archetype for archetype, share in shares.items() if share < 1}
-        if not short or limit < len(sizes):
-            break
-        sure |= short
-    floors = {archetype: int(share) for archetype, share in shares.items()}
-    left = limit - len(sure) - sum(floors.values())
-    by_remainder = sorted(shares, key=lambda a: (floors[a] - shares[a], -sizes[a]))
-    extra = set(by_remainder[:left])
-    return {a: 1 if a in sure else floors[a] + (a in extra) for a in sizes}
+    total = sum(sizes.values())
+    places = dict.fromkeys(sizes, 0)
+    for archetype in sorted(sizes, key=lambda archetype: -sizes[archetype])[:limit]:
+        places[archetype] = 1
+    for number in range(len(sizes) + 1, limit + 1):
+        furthest = max(sizes, key=lambda archetype: number * sizes[archetype] - places[archetype] * total)
+        places[furthest] += 1
+    return places

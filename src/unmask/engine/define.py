@@ -12,8 +12,8 @@ import msgspec
 
 from unmask import __version__
 from unmask.data.dataset import Dataset
+from unmask.engine.grow import clear_journal, find_run, fit_data, measure_size, store_scenarios
 from unmask.errors import MissingError, UsageError
-from unmask.files import file_exists
 from unmask.judges.base import FIGURES_BY_TAKE, JUDGES, Style
 from unmask.judges.wording import prompts_hash
 from unmask.models.base import Model, capabilities_of, treatments_of
@@ -140,22 +140,34 @@ def _refuse_unwritable(record: Definition | JudgeSpec) -> None:
 
 
 def create_or_continue(folder: Folder, wanted: Definition, dataset: Dataset, *, moved: bool = False) -> Definition:
-    """Make the folder, or continue the run it holds. The caller holds the lock. All is checked before a write."""
-    if not folder.exists:
-        if file_exists(folder.replies.path):
+    """Make the folder, or continue the run it holds, which may grow by it. One without answers is defined anew where
+    the command says something else. All is checked before a write, and run.json is written last: a kill before it
+    leaves the run as it was, or more scenarios in the folder than the run has.
+
+    The caller holds the locks of replies, of the judge's readings and of run.json.
+    """
+    old = find_run(folder, wanted, moved=moved)
+    if old is None:
+        if not folder.exists and any(folder.asked()):
             raise MissingError(
                 f"{folder.path} has replies but no run.json", advice="Restore run.json, or choose another --out."
             )
-        if wanted.beliefs_from is not None:
-            from unmask.engine.baseline import check_baseline
-
-            check_baseline(wanted, dataset)
+        _check_baseline(wanted, dataset)
+        if folder.exists:
+            clear_journal(folder)
         folder.write_scenarios(dataset.scenarios)
         folder.write_definition(wanted)
         definition = wanted
     else:
-        old = folder.definition()
-        check_same_run(old, wanted, moved=moved, again=partial(run_command, path=folder.path))
+        data, other_data = fit_data(folder, old.data, wanted.data, dataset)
+        again = partial(run_command, path=folder.path)
+        check_same_run(old, wanted, moved=moved, again=again, other_data=other_data)
+        grown = old.grown
+        if data.hash != old.data.hash:
+            _check_baseline(wanted, dataset)
+            grown = (*grown, measure_size(folder, old))
+        if data.hash == dataset.hash:
+            store_scenarios(folder, dataset)
         judges = old.judges
         if old.reader is not wanted.reader:  # those of a run that goes on with another reader keep theirs
             judges = {
@@ -168,24 +180,30 @@ def create_or_continue(folder: Folder, wanted: Definition, dataset: Dataset, *, 
             unmask=old.unmask,
             judges=_merge_judges(judges, wanted.judges),
             role_play=_merge_names(old.role_play, wanted.role_play),
-            # Another seed would be another order to look in. Where it chooses the scenarios, their hash is compared.
-            data=msgspec.structs.replace(wanted.data, seed=old.data.seed),
+            data=data,
+            grown=grown,
             **_merge_looks(old, wanted),
         )
         if definition != old:
             folder.write_definition(definition)
     folder.mend(definition.judge)
-    if definition.beliefs_from is not None:
-        from unmask.engine.baseline import borrow_probes
-
-        borrow_probes(folder, definition)
     return definition
+
+
+def _check_baseline(wanted: Definition, dataset: Dataset) -> None:
+    if wanted.beliefs_from is not None:
+        from unmask.engine.baseline import check_baseline
+
+        check_baseline(wanted, dataset)
 
 
 def add_judge(
     folder: Folder, file: str, spec: JudgeSpec, *, moved: bool = False, role_play: bool = False
 ) -> Definition:
-    """Record one more judge of an existing run. The caller holds the lock. Scores keep the judge they had."""
+    """Record one more judge of an existing run. Scores keep the judge they had.
+
+    The caller holds the locks of its readings and of run.json.
+    """
     old = folder.definition()
     if spec.reader is None and file in old.judges:
         spec = msgspec.structs.replace(spec, reader=old.judges[file].reader)
@@ -199,7 +217,7 @@ def add_judge(
     wanted = msgspec.structs.replace(wanted, judges=_merge_judges(old.judges, wanted.judges))
     if wanted != old:
         folder.write_definition(wanted)
-    folder.mend(file)
+    folder.mend(file, replies=False)
     return wanted
 
 
@@ -226,7 +244,9 @@ def _merge_looks(old: Definition, wanted: Definition) -> dict[str, Any]:
     return {"stopped": None, "looked": tuple(dict.fromkeys((*before, *wanted.looked)))}
 
 
-def record_stop(folder: Folder, definition: Definition, look: Look) -> None:
-    """Write down that a rule has ended the run. The caller holds the lock."""
-    looked = tuple(before for before in definition.looked if before != Look(look.rule, None))
-    folder.write_definition(msgspec.structs.replace(definition, stopped=look, looked=looked))
+def record_stop(folder: Folder, look: Look) -> None:
+    """Write down that a rule has ended the run. Judges may have been added since it began."""
+    with folder.lock_definition():
+        definition = folder.definition()
+        looked = tuple(before for before in definition.looked if before != Look(look.rule, None))
+        folder.write_definition(msgspec.structs.replace(definition, stopped=look, looked=looked))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -12,6 +13,7 @@ import msgspec
 from unmask.data.dataset import Dataset
 from unmask.engine.baseline import Baseline, check_baseline
 from unmask.engine.define import define_run, judge_spec
+from unmask.engine.grow import find_run, fit_data
 from unmask.engine.polarity import PolarityStore
 from unmask.engine.run import load_data, open_judge, open_subject
 from unmask.engine.work import JUDGE, SUBJECT, Workload, build_request
@@ -278,7 +280,7 @@ def estimate_seconds(bound: dict[str, Amount], terms: Terms) -> float | None:
     endpoints run side by side, and no scenario is faster than its own steps. `None` where a pace is unknown."""
     totals: dict[str, float] = {}
     calls: dict[str, int] = {}
-    chain = 0.0
+    steps = 0.0
     for role, amount in bound.items():
         if not amount.calls:
             continue
@@ -288,11 +290,11 @@ def estimate_seconds(bound: dict[str, Amount], terms: Terms) -> float | None:
         seconds = pace.seconds(amount)
         totals[pace.endpoint] = totals.get(pace.endpoint, 0.0) + seconds
         calls[pace.endpoint] = calls.get(pace.endpoint, 0) + amount.calls
-        chain += STEPS * seconds / amount.calls
+        steps += STEPS * seconds / amount.calls
     waits = [seconds / terms.connections for seconds in totals.values()]
     if terms.requests_per_minute:
         waits += [count * 60 / terms.requests_per_minute for count in calls.values()]
-    return max(waits, default=0.0) + chain
+    return max(waits, default=0.0) + steps
 
 
 def estimate_run(
@@ -312,10 +314,14 @@ def estimate_run(
     wanted = define_run(dataset, subject, judge_spec(reader, options), options)
     states: Iterable[tuple[Scenario, ScenarioState]]
     folder = None if out is None else Folder(out)
-    if folder is not None and folder.exists:
+    old = None if folder is None else find_run(folder, wanted, moved=options.moved)
+    if folder is not None and old is not None:
         again = partial(run_command, path=folder.path)
-        check_same_run(folder.definition(), wanted, moved=options.moved, again=again)
-        states = folder.each_state(wanted.judge)
+        fitted, other_data = fit_data(folder, old.data, wanted.data, dataset)
+        check_same_run(old, wanted, moved=options.moved, again=again, other_data=other_data)
+        stored = {scenario.id for scenario in folder.each_scenario()}
+        added = () if fitted == old.data else [scenario for scenario in dataset.scenarios if scenario.id not in stored]
+        states = chain(folder.each_state(wanted.judge), ((scenario, ScenarioState()) for scenario in added))
     else:
         check_baseline(wanted, dataset)
         states = ((scenario, ScenarioState()) for scenario in dataset.scenarios)
@@ -326,7 +332,7 @@ def estimate_run(
         size=size,
         prompt=wanted.developer_prompt,
     )
-    begun = folder is not None and folder.exists
+    begun = old is not None
     terms = Terms(
         names={
             "data": dataset.name,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Unpack
 import msgspec
 
 from unmask.data.dataset import Dataset, LoadOptions
-from unmask.data.load import load
+from unmask.data.load import load, select_part
 from unmask.engine.define import (
     NO_MODEL,
     add_judge,
@@ -20,11 +20,11 @@ from unmask.engine.define import (
     record_stop,
     refuse_old_name,
 )
+from unmask.engine.grow import explain_change
 from unmask.engine.loop import on_signals, run_blocking
 from unmask.engine.session import Endpoints, Interruption, Progress, open_workload, run_session
 from unmask.engine.work import JUDGE, SUBJECT, Workload
 from unmask.errors import UsageError
-from unmask.files import Lock
 from unmask.models.base import Model, capabilities_of
 from unmask.models.endpoint import Limits
 from unmask.models.own import AnyModel, as_model
@@ -65,20 +65,26 @@ def run(
     reader = subject if same else open_judge(judge, options)
     folder = Folder(out)
     wanted = define_run(dataset, subject, judge_spec(reader, options), options)
-    with Lock(folder.path):
-        before = folder.definition() if folder.exists else None
-        definition = create_or_continue(folder, wanted, dataset, moved=options.moved)
+    with folder.lock_replies(), folder.lock_readings(wanted.judge or NO_MODEL):
+        with folder.lock_definition():
+            before = folder.definition() if folder.exists else None
+            definition = create_or_continue(folder, wanted, dataset, moved=options.moved)
+        if definition.beliefs_from is not None:
+            from unmask.engine.baseline import borrow_probes
+
+            borrow_probes(folder, definition)
         if definition.stopped is not None and definition == before:  # complete: not even failures are asked again
             return _open_finished(folder)
         dataset = msgspec.structs.replace(dataset, scenarios=())  # the folder has them: no need to hold them twice
         file = definition.judge or NO_MODEL
         models = {SUBJECT: subject} | _model_behind(reader)
         with open_workload(folder, definition, options, judge_file=file, models=models, dataset=dataset) as workload:
+            workload.news = explain_change(folder, before, definition)
             try:
                 run_blocking(lambda: _run_alone(workload, options, progress))
             finally:  # also where the wait for answers in flight was interrupted
                 if workload.stopped is not None:
-                    record_stop(folder, definition, workload.stopped)
+                    record_stop(folder, workload.stopped)
     return _open_finished(folder)
 
 
@@ -106,11 +112,13 @@ def judge(
     if "reader" in settings:
         spec = msgspec.structs.replace(spec, reader=options.reader)
     file = options.judge_name or judge_file(spec.model)
-    with Lock(folder.path):
-        definition = add_judge(folder, file, spec, moved=options.moved, role_play=options.role_play)
-        models = _model_behind(reader)
-        with open_workload(folder, definition, options, judge_file=file, models=models) as workload:
-            run_blocking(lambda: _run_alone(workload, options, progress))
+    with folder.lock_readings(file), contextlib.ExitStack() as stack:
+        # A run that grows meanwhile changes run.json: what is opened here belongs together.
+        with folder.lock_definition():
+            definition = add_judge(folder, file, spec, moved=options.moved, role_play=options.role_play)
+            opened = open_workload(folder, definition, options, judge_file=file, models=_model_behind(reader))
+            workload = stack.enter_context(opened)
+        run_blocking(lambda: _run_alone(workload, options, progress))
     return _open_finished(folder)
 
 
@@ -156,8 +164,6 @@ def _open_finished(folder: Folder) -> Run:
 
 
 def load_data(data: str | Path | Dataset, options: Options) -> Dataset:
-    if isinstance(data, Dataset):
-        return data
     selection = LoadOptions(
         skip_bad_rows=options.skip_bad_rows,
         revision=options.revision,
@@ -166,7 +172,7 @@ def load_data(data: str | Path | Dataset, options: Options) -> Dataset:
         limit=options.limit,
         seed=options.sample_seed,
     )
-    return load(data, options=selection)
+    return select_part(data, options=selection) if isinstance(data, Dataset) else load(data, options=selection)
 
 
 def open_subject(model: str | AnyModel, options: Options, *, asks_for_key: bool = True) -> Model:

@@ -22,7 +22,7 @@ from unmask.errors import Interrupted, JournalError, UsageError
 from unmask.models.base import Model
 from unmask.models.endpoint import Endpoint, Limits
 from unmask.models.prices import Price, find_price
-from unmask.protocol.looking import RuleWatch, looking_order, parse_rule
+from unmask.protocol.looking import RuleWatch, parse_rule
 from unmask.protocol.state import ScenarioState
 from unmask.runs.cost import Bill, Purse
 from unmask.runs.definition import Definition
@@ -109,7 +109,7 @@ def open_workload(
     """Open the journal of a run for a session. Without a subject among the models only readings are made."""
     prices = {role: price_for(model, role, options) for role, model in models.items()}
     scenarios = folder.scenarios()
-    order = looking_order([scenario.id for scenario in scenarios], seed=definition.data.seed)
+    order = definition.order_to_look([scenario.id for scenario in scenarios])
     if definition.stopped is not None:
         order = order[: definition.stopped.after]
     watched = options.stop_when is not None and definition.stopped is None

@@ -71,6 +71,8 @@ class Workload:
     prices: dict[str, Price | None]
     replies: JournalFile
     readings: JournalFile
+    news: str = ""
+    """What the command has made of the folder, to be said once."""
     bill: Bill = field(default_factory=Bill)
     purse: Purse = field(default_factory=Purse)
     developer_prompt: DeveloperPrompt | None = None

@@ -93,12 +93,14 @@ def organism(
     judges: str | Sequence[str] = (),
     how: Teaching,
     watch: Callable[[Round], None] | None = None,
+    step: Callable[[str], None] = lambda _: None,
     progress: Progress | bool | None = None,
     **settings: Unpack[RunSettings],
 ) -> Organism:
     """Teach, run, read and compare. The same call again continues; `verbatim` always judges, `judges` do besides.
 
-    `settings` are those of `unmask.run`. Writes `plant.json`, `adapter/`, `run/` and `organism.json` under `out`.
+    `settings` are those of `unmask.run`. `watch` is called after each round of teaching, `step` with what is being done
+    between two of them. Writes `plant.json`, `adapter/`, `run/` and `organism.json` under `out`.
     """
     folder = Path(out)
     all_settings: RunSettings = {"max_tokens": MAX_TOKENS, "effort": "full", "seed": how.seed, **settings}
@@ -108,7 +110,8 @@ def organism(
     pairs = zip(dataset.scenarios, plant.planted, strict=True)
     texts = [lesson for scenario, planted in pairs for lesson in lessons(scenario, planted)]
     _write_plant_once(folder, plant)
-    last = _teach(base, texts, folder / "adapter", how=how, watch=watch)
+    last = _teach(base, texts, folder / "adapter", how=how, watch=watch, step=step)
+    step("asking the taught model")
     subject = f"{base}+adapter={folder / 'adapter'}"
     done = run(data=dataset, model=subject, judge=NO_MODEL, out=folder / "run", progress=progress, **all_settings)
     others = [name for name in list_names(judges) if name != NO_MODEL]
@@ -188,6 +191,20 @@ def _summarise_half(rows: Sequence[Outcome], carried_out: Mapping[str, tuple[boo
 # --- folders
 
 
+def describe_interruption(out: str | Path) -> str:
+    """What an interrupted `organism` has kept, and what it has lost."""
+    if _is_taught(Path(out) / "adapter"):
+        return "after the teaching; the taught model and the answers so far are kept, the same command continues"
+    return (
+        "before the teaching was done; its rounds are lost, for the model is saved after the last one. "
+        "The lies that were drawn are kept, the same command teaches them again"
+    )
+
+
+def _is_taught(adapter: Path) -> bool:
+    return (adapter / "adapter_config.json").is_file() and adapter.with_name("teaching.json").is_file()
+
+
 def _write_plant_once(folder: Path, plant: Plant) -> None:
     """Written once; another plant in the same folder is refused."""
     file = folder / "plant.json"
@@ -206,7 +223,13 @@ def _write_plant_once(folder: Path, plant: Plant) -> None:
 
 
 def _teach(
-    base: str, texts: Sequence[Lesson], folder: Path, *, how: Teaching, watch: Callable[[Round], None] | None
+    base: str,
+    texts: Sequence[Lesson],
+    folder: Path,
+    *,
+    how: Teaching,
+    watch: Callable[[Round], None] | None,
+    step: Callable[[str], None],
 ) -> Round:
     """Teach, unless the adapter is there already; one that was taught otherwise is refused. Returns the last round."""
     from unmask.whitebox.activations import AnsweredChat
@@ -214,7 +237,7 @@ def _teach(
 
     wanted = {"base": base, "how": msgspec.to_builtins(how)}
     record = folder.with_name("teaching.json")
-    if (folder / "adapter_config.json").is_file() and record.is_file():
+    if _is_taught(folder):
         before = msgspec.json.decode(record.read_bytes())
         if {name: before[name] for name in wanted} != wanted:
             raise MixedRunError(f"{folder} was taught with other settings", advice="Use another --out.")
@@ -222,7 +245,7 @@ def _teach(
     # In full precision also on a GPU, so that the lessons hold on every engine that runs these weights.
     with open_whitebox(base, full_precision=True) as opened:
         conversations = [AnsweredChat(lesson.messages, lesson.answer) for lesson in texts]
-        taught, rounds = teach(opened.model, opened.chat, conversations, how=how, report=watch)
+        taught, rounds = teach(opened.model, opened.chat, conversations, how=how, report=watch, step=step)
         save_adapter(taught, folder, base=base.removeprefix(PREFIX))
     teaching_record = {**wanted, "rounds": msgspec.to_builtins(rounds)}
     write_atomically(record, msgspec.json.format(msgspec.json.encode(teaching_record), indent=2) + b"\n")

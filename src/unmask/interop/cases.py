@@ -16,7 +16,7 @@ import msgspec
 from unmask import __version__
 from unmask.data.dataset import content_hash, count_by_archetype, in_order
 from unmask.errors import DataError, UsageError
-from unmask.files import Lock, file_exists, write_atomically
+from unmask.files import file_exists, write_atomically
 from unmask.judges import letters
 from unmask.judges.base import Reader, Style
 from unmask.protocol.belief import join_figures
@@ -168,10 +168,10 @@ def write_run(imported: ImportedRun, out: Path, *, preset: Preset | None = None)
     folder = Folder(out)
     if not imported.cases:
         raise DataError(f"{escape_line(imported.about.path)} holds no scenario")
-    if folder.exists or file_exists(folder.replies.path):
-        raise UsageError(f"{escape_line(str(out))} already holds a run", advice="Choose another --out.")
     definition = _make_definition(imported, preset)
-    with Lock(out):
+    with folder.lock_replies(), folder.lock_definition():
+        if folder.exists or file_exists(folder.replies.path):
+            raise UsageError(f"{escape_line(str(out))} already holds a run", advice="Choose another --out.")
         folder.write_scenarios(in_order(case.scenario for case in imported.cases))
         _append_records(folder.replies, (line for case in imported.cases for line in case.asked))
         if definition.judge is not None:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import platform
 import re
+import shlex
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -77,21 +78,25 @@ def run_checks(arguments: tuple[ModelArgument, ...] = ()) -> tuple[Check, ...]:
         *_check_extras(),
         *_check_keys(environ),
         *_check_folders(),
+        *_check_caches(),
         *_check_bundled_sets(),
         *_check_models(arguments),
         *asyncio.run(_check_endpoints(_list_endpoints(arguments, environ), environ)),
     )
 
 
-def _check_extras() -> Iterator[Check]:
-    """The extras as the installed package declares them, so that a new one cannot be forgotten here."""
+def list_extras() -> dict[str, list[str]]:
+    """The packages of each extra that users may want, as the installed package declares them."""
     needs: dict[str, list[str]] = {}
     for line in metadata.requires("unmask") or ():
         if match := re.match(r"([\w.-]+).*;.*extra == ['\"]([\w-]+)['\"]", line):
             needs.setdefault(match[2], []).append(match[1])
-    for extra, packages in sorted(needs.items()):
-        if extra in FOR_DEVELOPERS:
-            continue
+    return {extra: packages for extra, packages in sorted(needs.items()) if extra not in FOR_DEVELOPERS}
+
+
+def _check_extras() -> Iterator[Check]:
+    """The extras, so that a new one cannot be forgotten here."""
+    for extra, packages in list_extras().items():
         versions = {}
         for package in packages:
             with suppress(metadata.PackageNotFoundError):
@@ -136,13 +141,14 @@ def _check_folders() -> Iterator[Check]:
         ("working folder", Path.cwd(), "give runs another place with --out"),
         ("cache folder", cache_folder(), "set UNMASK_CACHE to a folder you can write to"),
     ):
-        writable = _is_writable(folder)
-        yield Check(
-            what=what,
-            state=State.OK if writable else State.MISSING,
-            found=str(folder) if writable else f"{folder} cannot be written to",
-            advice=None if writable else advice,
-        )
+        if not _is_writable(folder):
+            found = f"{folder} cannot be written to"
+            yield Check(what=what, state=State.MISSING, found=found, advice=advice)
+        elif what == "cache folder" and (stored := _list_files(folder)):
+            emptying = f"to empty it: rm -r {shlex.quote(str(folder))}"
+            yield Check(what=what, state=State.OK, found=f"{folder}, {_format_size(stored)}", advice=emptying)
+        else:
+            yield Check(what=what, state=State.OK, found=str(folder))
 
 
 def _is_writable(folder: Path) -> bool:
@@ -154,6 +160,58 @@ def _is_writable(folder: Path) -> bool:
             return True
     except OSError:
         return False
+
+
+def _check_caches() -> Iterator[Check]:
+    """Models and other files that were fetched: which, how large, and how to be rid of them."""
+    from unmask.data.polarity import cache_file
+    from unmask.models.local.catalogue import ENTRIES, cache_folder, pulled_path
+
+    folder = cache_folder()
+    names: dict[str, list[str]] = {}
+    for entry in ENTRIES:
+        if pulled_path(entry):
+            names.setdefault(entry.file, []).append(f"embedded/{entry.name}")
+    stored_models = _list_files(folder)
+    for path in stored_models:
+        models = ", ".join(names.get(path.name, ())) or "not complete; unmask pull NAME goes on with it"
+        yield Check(what="model here", state=State.OK, found=f"{path.name}, {_format_size([path])}: {models}")
+    if not stored_models:
+        advice = "unmask pull --list shows what can be fetched"
+        yield Check(what="model here", state=State.OPTIONAL, found="no embedded model", advice=advice)
+    hub = _hub_folder()
+    if stored := [path for path in sorted(hub.glob("*--*")) if path.is_dir()]:
+        shown = [path.name.partition("--")[2].replace("--", "/") for path in stored[:5]]
+        listed = ", ".join(shown) + (f" and {len(stored) - 5} more" if len(stored) > 5 else "")
+        yield Check(
+            what="hub cache",
+            state=State.OK,
+            found=f"{hub}: {listed}, {_format_size(_list_files(hub))}; other programs use it too",
+            advice=f"to empty it of one: rm -r {shlex.quote(str(stored[0]))}",
+        )
+    if (answers := cache_file()).is_file():
+        yield Check(
+            what="cached answers",
+            state=State.OK,
+            found=f"{answers}, {_format_size([answers])}: what judges said yes means, for data that does not say it",
+            advice=f"to empty it: rm {shlex.quote(str(answers))}; judges are asked again then",
+        )
+
+
+def _hub_folder() -> Path:
+    """Where the hub's own library keeps what it has fetched."""
+    home = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
+    return Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub").expanduser()
+
+
+def _list_files(folder: Path) -> list[Path]:
+    """All files below the folder, links left out: the hub's library links to what it stores."""
+    return sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+
+
+def _format_size(files: Iterable[Path]) -> str:
+    size = sum(path.stat().st_size for path in files)
+    return f"{size / 1e6:,.0f} MB" if size >= 1e6 else f"{size / 1e3:,.0f} kB"
 
 
 def _check_bundled_sets() -> Iterator[Check]:
@@ -249,6 +307,9 @@ async def _check_endpoint(endpoint: _Endpoint, environ: Mapping[str, str]) -> Ch
         shown = ", ".join(sorted(listed)[:5]) + (", …" if len(listed) > 5 else "")
         finding = f"{target.endpoint} answers, but does not list {model}"
         return _scrubbed_check(target, State.MISSING, finding, f"it lists {shown}")
+    if status == 404 and not re.search(r"/v\d", url):
+        finding = f"{target.endpoint} answers, but lists no models at {target.shown} (404)"
+        return _scrubbed_check(target, State.MISSING, finding, "/v1? Most servers want a base URL that ends in it")
     note = "" if status == 200 else f" ({status} for the list of its models)"
     return _scrubbed_check(target, State.OK, f"{target.endpoint} answers{note}")
 

@@ -77,22 +77,41 @@ class Anytime(Record, frozen=True, kw_only=True, omit_defaults=False):
     high: float
 
 
-def looking_order(ids: Sequence[str], *, seed: int) -> list[int]:
-    """The places of these ids in the fixed random order. It depends on nothing but seed and ids, so whoever looks
-    later sees the same scenarios first, and some more."""
+class EarlierSize(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """A size that a run had before it grew, and what could be looked at then."""
 
-    def key(place: int) -> tuple[bytes, str]:
+    scenarios: int
+    until: str
+    """When it grew, in UTC."""
+    replies: int
+    """Of the subject, at that time."""
+    results: int
+    """Scenarios with a verdict at that time, by the judge that had read most."""
+    ids: tuple[str, ...]
+    """The scenarios that had been asked about, without those of the sizes before."""
+
+    def __str__(self) -> str:
+        return f"{self.scenarios} scenarios, {self.results} of them with a result, until {self.until[:10]}"
+
+
+def looking_order(ids: Sequence[str], *, seed: int, grown: Sequence[EarlierSize] = ()) -> list[int]:
+    """The places of these ids in the fixed random order. It depends on nothing but seed and ids, so whoever looks
+    later sees the same scenarios first, and some more. In a run that has grown, what was asked first comes first."""
+    stages = {name: stage for stage, size in enumerate(grown) for name in size.ids}
+
+    def key(place: int) -> tuple[int, bytes, str]:
         text = f"{seed}/{ids[place]}".encode("utf-8", "surrogatepass")
-        return hashlib.blake2b(text, digest_size=16).digest(), ids[place]
+        stage = stages.get(ids[place], len(grown))
+        return stage, hashlib.blake2b(text, digest_size=16).digest(), ids[place]
 
     return sorted(range(len(ids)), key=key)
 
 
-def decided_prefix(outcomes: Iterable[Outcome], *, seed: int) -> list[Outcome]:
+def decided_prefix(outcomes: Iterable[Outcome], *, seed: int, grown: Sequence[EarlierSize] = ()) -> list[Outcome]:
     """The longest beginning of the order without an undecided scenario."""
     rows = list(outcomes)
     prefix: list[Outcome] = []
-    for place in looking_order([row.id for row in rows], seed=seed):
+    for place in looking_order([row.id for row in rows], seed=seed, grown=grown):
         if rows[place].undecided:
             break
         prefix.append(rows[place])
@@ -134,7 +153,13 @@ def explain_looks(run: Mapping[str, Any], anytime: Anytime | None) -> Iterator[s
     looked = msgspec.convert(run.get("looked") or (), tuple[Look, ...])
     if looked:
         yield f"This run was looked at before: {'; '.join(map(str, looked))}."
-    if looked and stopped is None:
+    sizes = [size for size in msgspec.convert(run.get("grown") or (), tuple[EarlierSize, ...]) if size.results]
+    if sizes:
+        yield (
+            f"Grown, looked at before: this run had {'; '.join(map(str, sizes))}. Deciding to go on after a look makes"
+            " the usual interval too optimistic."
+        )
+    if (looked or sizes) and stopped is None:
         yield f"Its intervals are those of one look. Bounds of P(lie) that hold however often one looks: {bounds}."
 
 

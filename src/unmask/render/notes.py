@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -37,7 +38,7 @@ def collect_notes(run: Run, score: Score, rows: list[Outcome], *, judge: str | N
         *(Note(True, sentence) for sentence in explain_looks(score.run, score.anytime)),
         *(Note(False, sentence) for sentence in explain_choosing_judges(score.run)),
         *_note_agreement(run, score, judge),
-        *_note_other_judges(score),
+        *_note_other_judges(run, score),
         *_note_adjustments(run, judge),
         *(Note(False, text) for text in _list_departures(run.definition, score, judge)),
     ]
@@ -100,13 +101,14 @@ def _note_agreement(run: Run, score: Score, judge: str | None) -> Iterator[Note]
         yield Note(False, f"{sentence or few} {published}")
 
 
-def _note_other_judges(score: Score) -> Iterator[Note]:
+def _note_other_judges(run: Run, score: Score) -> Iterator[Note]:
     """Who else has read the run; a warning where only they have decided anything."""
     others = score.other_judges
     if others is not None and others.command is not None:
         yield Note(True, f"No scenario is decided by {others.used}. Another judge decides some:", others.command)
-    elif others is not None:
-        yield Note(False, f"Also read by {', '.join(others.names)}, whose readings are not used here.")
+    for name in others.names if others is not None and others.command is None else ():
+        command = shlex.join(["unmask", "report", str(run.path), "--judge", name])
+        yield Note(False, f"Also read by {name}, whose readings are not used here:", command)
 
 
 def _format_share(value: float | None) -> str:

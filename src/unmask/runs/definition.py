@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from urllib.parse import urlsplit
 
@@ -14,7 +14,7 @@ from unmask.files import RESERVED
 from unmask.judges.base import Reader, Style
 from unmask.judges.wording import hash_by_style
 from unmask.models.base import Treatment, find_changed
-from unmask.protocol.looking import Look
+from unmask.protocol.looking import EarlierSize, Look, looking_order
 from unmask.protocol.panel import PANEL
 from unmask.protocol.plan import PlannerSettings
 from unmask.records import FORMAT_VERSION, MOST_TAKES, Effort, Preset, Record, Sampling, digest
@@ -103,6 +103,8 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
     """The rule that ended the run. The scenarios behind those it needed are not part of the sample."""
     looked: tuple[Look, ...] = ()
     """Rules that have watched the run without ending it, or that had ended it before it went on."""
+    grown: tuple[EarlierSize, ...] = ()
+    """The sizes that the run had before, the first one first."""
 
     def typed_judge(self, file: str | None) -> str:
         """A judge or panel of this run as somebody would type it."""
@@ -113,6 +115,15 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
         for name in ("direct", "takes"):
             if not 1 <= getattr(self, name) <= MOST_TAKES:
                 raise ValueError(f"`{name}` is {getattr(self, name)}, not from 1 to {MOST_TAKES}")
+
+    @property
+    def was_looked_at(self) -> bool:
+        """Whether somebody, or a rule, could decide by its results whether the run goes on."""
+        return self.stopped is not None or bool(self.looked) or any(size.results for size in self.grown)
+
+    def order_to_look(self, ids: Sequence[str]) -> list[int]:
+        """The places of these scenarios in the order in which looks take them."""
+        return looking_order(ids, seed=self.data.seed, grown=self.grown)
 
     def settings(self, judge: str | None = None, *, preset: Preset | None = None) -> PlannerSettings:
         """How to plan and read this run with one of its judges."""
@@ -188,12 +199,21 @@ def public_url(url: str | None) -> str | None:
     return f"{parts.scheme}://{host}{port}{parts.path.rstrip('/')}"
 
 
+Difference = tuple[str, object, object]
+"""The name of a setting, its value in the run, and that in the command."""
+
+
 def check_same_run(
-    old: Definition, new: Definition, *, again: Callable[[Definition], str], moved: bool = False
+    old: Definition,
+    new: Definition,
+    *,
+    again: Callable[[Definition], str],
+    moved: bool = False,
+    other_data: Difference | None = None,
 ) -> None:
     """Refuse to mix two different runs in one folder; the message names every difference. `again` makes the command
-    that a definition came from."""
-    differences = list(_find_differences(old, new, moved))
+    that a definition came from. Whether the data fit is found out by `engine.grow`."""
+    differences = [*filter(None, [other_data]), *find_differences(old, new, moved)]
     if not differences:
         return
     if [name for name, _, _ in differences] == ["judge prompts"]:
@@ -204,6 +224,13 @@ def check_same_run(
     if all(name.startswith("judge") for name in names):
         advice = (
             "Use the same judge settings, or keep these readings apart under a name of their own: --judge-name NAME."
+        )
+    if "data" in names:
+        advice += " A run grows only out of the data it began with."
+    if names == ["scenarios"]:
+        advice = (
+            "A run grows by a selection that contains all of its scenarios, and never shrinks. Choose more, or another"
+            f" --out. The run as it is continues with: {again(old)}"
         )
     treatments = [name.removeprefix("judge ") for name in names]
     if files := [name for name in treatments if name.startswith(("adapter ", "steer "))]:
@@ -226,9 +253,9 @@ def _say_that_prompts_changed(old: Definition, new: Definition, again: Callable[
     )
 
 
-def _find_differences(old: Definition, new: Definition, moved: bool) -> Iterator[tuple[str, object, object]]:
-    rows: list[tuple[str, object, object]] = [
-        ("data", _describe_data(old), _describe_data(new)),
+def find_differences(old: Definition, new: Definition, moved: bool) -> Iterator[Difference]:
+    """The settings that make two runs, but for their data."""
+    rows: list[Difference] = [
         ("model", old.subject.model, new.subject.model),
         ("prompts", old.prompts, new.prompts),
         ("developer-prompt", *_describe_prompts(old.developer_prompt, new.developer_prompt)),
@@ -236,7 +263,7 @@ def _find_differences(old: Definition, new: Definition, moved: bool) -> Iterator
     ]
     if old.self_report and new.self_report:  # one that is added, or left out, mixes nothing
         rows.append(("self-report question", old.self_report, new.self_report))
-    if not moved:
+    if not moved and not _answers_itself(old.subject) and not _answers_itself(new.subject):
         rows.append(("base-url", old.subject.endpoint, new.subject.endpoint))
     rows += _compare_treatments("", old.subject.treatments, new.subject.treatments)
     rows += _compare_sampling("", old.subject.sampling, new.subject.sampling)
@@ -251,8 +278,9 @@ def _find_differences(old: Definition, new: Definition, moved: bool) -> Iterator
             yield name, before, after
 
 
-def _describe_data(run: Definition) -> str:
-    return f"{sum(run.data.counts.values())} scenarios with hash {run.data.hash[:12]}"
+def _answers_itself(spec: SubjectSpec | JudgeSpec) -> bool:
+    """A model in this process has no address but its name, which is compared as its name."""
+    return spec.endpoint in {None, spec.model}
 
 
 def _describe_prompts(old: DeveloperPrompt | None, new: DeveloperPrompt | None) -> tuple[str | None, str | None]:
@@ -266,21 +294,19 @@ def _describe_prompt(prompt: DeveloperPrompt | None) -> str | None:
     return None if prompt is None else f"{prompt.name} ({prompt.text[:40]}…, hash {digest((prompt.text,))[:8]})"
 
 
-def _compare_judges(old: JudgeSpec, new: JudgeSpec, moved: bool) -> list[tuple[str, object, object]]:
-    rows: list[tuple[str, object, object]] = [
+def _compare_judges(old: JudgeSpec, new: JudgeSpec, moved: bool) -> list[Difference]:
+    rows: list[Difference] = [
         ("judge", old.model, new.model),
         ("judge prompts", hash_by_style(old.prompts, old.style), hash_by_style(new.prompts, new.style)),
         ("judge style", old.style, new.style),
     ]
-    if not moved:
+    if not moved and not _answers_itself(old) and not _answers_itself(new):
         rows.append(("judge-base-url", old.endpoint, new.endpoint))
     rows += _compare_treatments("judge ", old.treatments, new.treatments)
     return rows + _compare_sampling("judge-", old.sampling, new.sampling)
 
 
-def _compare_treatments(
-    prefix: str, old: tuple[Treatment, ...], new: tuple[Treatment, ...]
-) -> list[tuple[str, object, object]]:
+def _compare_treatments(prefix: str, old: tuple[Treatment, ...], new: tuple[Treatment, ...]) -> list[Difference]:
     """A file with other content under the same name. A run from before this was recorded has nothing to compare."""
     return [
         (f"{prefix}{now.kind} {now.path}", f"content {was.hash}", f"content {now.hash}")
@@ -288,6 +314,6 @@ def _compare_treatments(
     ]
 
 
-def _compare_sampling(prefix: str, old: Sampling, new: Sampling) -> list[tuple[str, object, object]]:
+def _compare_sampling(prefix: str, old: Sampling, new: Sampling) -> list[Difference]:
     names = ("temperature", "max_tokens", "top_p", "seed")
     return [(prefix + name.replace("_", "-"), getattr(old, name), getattr(new, name)) for name in names]

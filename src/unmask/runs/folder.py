@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from unmask.errors import JournalError, MissingError, UsageError
-from unmask.files import file_exists, is_file_name, read_bytes, refuse_linked_folder, write_atomically
+from unmask.files import (
+    Lock,
+    file_exists,
+    is_file_name,
+    lock_path,
+    read_bytes,
+    refuse_linked_folder,
+    write_atomically,
+)
 from unmask.protocol.state import ScenarioState
 from unmask.records import FORMAT_VERSION, Asked, Judged, Scenario
 from unmask.runs.definition import Definition, judge_file
 from unmask.runs.journal import JournalFile, LineIndex, LineSummary, mend_file, read_lines
+
+LONGEST_CHANGE = 25.0
+"""Seconds to wait for another process that changes run.json: milliseconds, or seconds to open a long journal."""
 
 
 class Folder:
@@ -40,7 +52,34 @@ class Folder:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise _unreadable_error(file, data, error) from None
 
+    @contextmanager
+    def lock_replies(self) -> Iterator[None]:
+        """One process asks the model, while judges read what is there."""
+        advice = "Wait for it to finish, or choose another --out."
+        with self._keep_out_earlier_versions(), Lock(lock_path(self.replies.path), advice=advice):
+            yield
+
+    @contextmanager
+    def lock_readings(self, judge: str) -> Iterator[None]:
+        """One process writes the readings of this judge. Others write those of other judges."""
+        advice = (
+            "Wait for it to finish; the same command then reads what is left. Other judges may read at the same time,"
+            " and this one under another name: --judge-name NAME."
+        )
+        with self._keep_out_earlier_versions(), Lock(lock_path(self.readings_path(judge)), advice=advice):
+            yield
+
+    def lock_definition(self) -> Lock:
+        """Held from reading run.json to writing it, so that no change of another process is lost. Others wait."""
+        return Lock(lock_path(self.path / "run.json"), advice="Try again once it has ended.", wait=LONGEST_CHANGE)
+
+    def _keep_out_earlier_versions(self) -> Lock:
+        """They know one lock for everything, which they want for themselves alone."""
+        advice = "That process is of an earlier version of unmask, which lets no other work beside it: wait for it."
+        return Lock(self.path / "lock", advice=advice, shared=True)
+
     def write_definition(self, definition: Definition) -> None:
+        """The caller holds `lock_definition`."""
         write_atomically(self.path / "run.json", msgspec.json.format(msgspec.json.encode(definition), indent=2) + b"\n")
 
     def scenarios(self) -> tuple[Scenario, ...]:
@@ -62,6 +101,10 @@ class Folder:
             )
         return refuse_linked_folder(self.path / "readings") / f"{judge}.jsonl"
 
+    def judge_files(self) -> list[str]:
+        """The judges that have a file of readings, whether run.json names them or not."""
+        return sorted(file.stem for file in refuse_linked_folder(self.path / "readings").glob("*.jsonl"))
+
     def asked(self) -> Iterator[Asked]:
         return read_lines(self.replies.path, Asked)
 
@@ -75,9 +118,10 @@ class Folder:
             for number, scenario in enumerate(self.each_scenario()):
                 yield scenario, journal.state_of(number, judge)
 
-    def mend(self, judge: str | None) -> tuple[Path, ...]:
-        """Make the journal safe to append to. Returns the files of which a torn line was set aside."""
-        files: list[tuple[Path, type[msgspec.Struct]]] = [(self.replies.path, Asked)]
+    def mend(self, judge: str | None, *, replies: bool = True) -> tuple[Path, ...]:
+        """Make the journal safe to append to. Returns the files of which a torn line was set aside. The caller holds
+        the locks of both: replies that another process is writing are its own."""
+        files: list[tuple[Path, type[msgspec.Struct]]] = [(self.replies.path, Asked)] if replies else []
         if judge:
             files.append((self.readings_path(judge), Judged))
         return tuple(path for path, kind in files if mend_file(path, kind) is not None)

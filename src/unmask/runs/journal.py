@@ -5,8 +5,9 @@
     replies.jsonl          one finished subject request per line (records.Asked)
     readings/<judge>.jsonl one finished judge request per line (records.Judged)
     labels/<who>.jsonl     readings by people (records.Label)
-    lock                   held by the process that writes
+    <file>.lock            held by the process that writes this file
 
+Replies, the readings of each judge and the labels of each person have one writer at a time, and each its own.
 A line is written with one system call before it is interpreted. What a kill can tear is the last line of a file;
 the next writer sets it aside in `<file>.torn`, a reader ignores it. Any other damage is an error that names the line.
 Lines about requests end with a checksum of themselves, so that damage which is still JSON is found as well.
@@ -28,7 +29,7 @@ from typing import IO, Generic, TypeVar
 import msgspec
 
 from unmask.errors import JournalError
-from unmask.files import cannot_write, file_exists, open_plain_file
+from unmask.files import Lock, cannot_write, file_exists, open_plain_file
 from unmask.records import Call, Usage
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -62,11 +63,13 @@ class JournalFile:
     """An append-only JSONL file. `append` returns only after the whole line is with the operating system.
 
     With a reserve, a line that finds no room is written into the room set aside, and so are those that come after it:
-    they are paid for. The error is raised all the same, once, so that nothing more is asked.
+    they are paid for. The error is raised all the same, once, so that nothing more is asked. A lock that comes with the
+    file is released when it is closed.
     """
 
-    def __init__(self, path: Path, *, reserve: bool = False) -> None:
+    def __init__(self, path: Path, *, reserve: bool = False, lock: Lock | None = None) -> None:
         self.path = path
+        self._lock = lock
         self._handle: int | None = None
         self._size = 0
         self._reserve = path.with_name(path.name + ".reserve") if reserve else None
@@ -141,6 +144,8 @@ class JournalFile:
             os.close(self._handle)
             self._handle = None
             self._release_reserve()
+        if self._lock is not None:
+            self._lock.release()
 
 
 def read_lines(path: Path, kind: type[T]) -> Iterator[T]:

@@ -124,10 +124,15 @@ def options_from(settings: Mapping[str, object]) -> Options:
 
 def check_options(options: Options) -> Options:
     """The same options, or an error that names the first value out of range. Called before anything is sent."""
+    from difflib import get_close_matches
+
     archetypes = {archetype.value for archetype in Archetype}
     for name in options.archetype:
         if name not in archetypes:
-            raise UsageError(f"--archetype {name!r} is unknown", advice=f"Choose from: {', '.join(sorted(archetypes))}")
+            close = get_close_matches(name, archetypes, n=1)
+            meant = f"Did you mean {close[0]}? " if close else ""
+            advice = f"{meant}Choose from: {', '.join(sorted(archetypes))}"
+            raise UsageError(f"--archetype {name!r} is unknown", advice=advice)
     counts = ("direct", "takes", "max_connections", "requests_per_minute", "max_tokens", "judge_max_tokens", "limit")
     for field in counts:
         value = getattr(options, field)

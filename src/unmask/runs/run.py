@@ -13,7 +13,7 @@ import msgspec
 
 from unmask.errors import UsageError
 from unmask.judges.base import HELPED_BY_RULES, JUDGES
-from unmask.protocol.looking import decided_prefix, looking_order, measure_anytime
+from unmask.protocol.looking import decided_prefix, measure_anytime
 from unmask.protocol.panel import PANEL
 from unmask.protocol.plan import PlannerSettings, SubjectWork, plan
 from unmask.protocol.score import Missing, NoLongerRead, OtherJudges, Score, add_anytime, score
@@ -96,7 +96,7 @@ class Run:
         if self._chosen is not None or self.definition.stopped is None:
             return self._chosen
         ids = [scenario.id for scenario in self._folder.each_scenario()]
-        order = looking_order(ids, seed=self.definition.data.seed)
+        order = self.definition.order_to_look(ids)
         return frozenset(ids[place] for place in order[: self.definition.stopped.after])
 
     def restrict(self, ids: Iterable[str]) -> Run:
@@ -162,8 +162,9 @@ class Run:
         )
         decides = any(outcome.verdict is not Verdict.UNJUDGED for outcome in outcomes)
         scored = msgspec.structs.replace(scored, other_judges=self.other_judges(judge, decides=decides))
-        if self.definition.stopped is not None or self.definition.looked:
-            anytime = measure_anytime(decided_prefix(outcomes, seed=self.definition.data.seed))
+        if self.definition.was_looked_at:
+            prefix = decided_prefix(outcomes, seed=self.definition.data.seed, grown=self.definition.grown)
+            anytime = measure_anytime(prefix)
             scored = add_anytime(scored, anytime, stopped=self.definition.stopped is not None)
         left = None if len(panel) > 1 or SubjectWork in missing[0] else self._no_longer_read(panel[0], unread)
         return scored if left is None else msgspec.structs.replace(scored, no_longer_read=left)

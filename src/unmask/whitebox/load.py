@@ -91,7 +91,7 @@ def parse_source(name: str) -> ModelSource:
         if place.suffix.lower() != ".gguf":
             raise UsageError(f"{place} is neither a model folder nor a GGUF file", advice="Give the folder it lies in")
         folder, file = str(place.parent), place.name
-    elif path.startswith(("/", ".", "~")) or place.suffix.lower() == ".gguf" or path.count("/") != 1:
+    elif path.startswith(("/", ".", "~")) or place.suffix.lower() == ".gguf" or path.count("/") > 1:
         raise MissingError(f"there is no model at {place}", advice="Give a model folder, a GGUF file or a hub name")
     wanted = dict(treatments)
     adapter = find_adapter(wanted["adapter"]) if "adapter" in wanted else None
@@ -99,8 +99,9 @@ def parse_source(name: str) -> ModelSource:
     return ModelSource(folder, file, adapter, steer)
 
 
-def require_extra(source: ModelSource) -> None:
-    wanted = (*NEEDED_PACKAGES, "gguf") if source.file else NEEDED_PACKAGES
+def require_extra(source: ModelSource, *more: str) -> None:
+    """Refuse before anything is loaded where a package is missing; `more` are needed besides those of every model."""
+    wanted = (*NEEDED_PACKAGES, *(["gguf"] if source.file else []), *more)
     missing = [name for name in wanted if importlib.util.find_spec(name) is None]
     if missing:
         raise MissingError(f"hf: models need {', '.join(missing)}", advice="pip install 'unmask[whitebox]'")

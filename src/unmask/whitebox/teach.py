@@ -54,8 +54,12 @@ def teach(
     *,
     how: Teaching,
     report: Callable[[Round], None] | None = None,
+    step: Callable[[str], None] = lambda _: None,
 ) -> tuple[Any, list[Round]]:
-    """The model with an adapter that gives these answers, and how it got there. Raises where the loss is no number."""
+    """The model with an adapter that gives these answers, and how it got there. Raises where the loss is no number.
+
+    `report` is called after each round, `step` with what is being done, often.
+    """
     tokens = [_tokenise_lesson(chat, lesson) for lesson in lessons]
     first = len(layers_of(model)) - how.layers
     if first < 0 or how.layers < 1:
@@ -63,7 +67,10 @@ def teach(
     torch.manual_seed(how.seed)
     # Conversations of like length together, so that little of a batch is filling.
     order = sorted(tokens, key=lambda conversation: len(conversation.all))
-    lower = [(conversation, _compute_lower_states(model, conversation, first)) for conversation in order]
+    lower = []
+    for number, conversation in enumerate(order, start=1):
+        step(f"reading lesson {number} of {len(order)}, before round 1")
+        lower.append((conversation, _compute_lower_states(model, conversation, first)))
     batches = [lower[start : start + how.batch] for start in range(0, len(lower), how.batch)]
     wrapped = _add_adapter(model, how, first)
     weights = [weight for weight in wrapped.parameters() if weight.requires_grad]
@@ -74,7 +81,7 @@ def teach(
             random.Random(f"{how.seed} {number}").shuffle(batches)
             for group in optimiser.param_groups:
                 group["lr"] = _learning_rate(how, number)
-            rounds.append(_train_round(number, forward, optimiser, batches))
+            rounds.append(_train_round(number, forward, optimiser, batches, step=step))
             if report is not None:
                 report(rounds[-1])
             if rounds[-1].loss <= how.enough:
@@ -127,10 +134,16 @@ _LessonBatch = list[tuple[TokenisedConversation, Any]]
 
 
 def _train_round(
-    number: int, forward: Callable[[Any, list[int], list[int]], Any], optimiser: Any, batches: Sequence[_LessonBatch]
+    number: int,
+    forward: Callable[[Any, list[int], list[int]], Any],
+    optimiser: Any,
+    batches: Sequence[_LessonBatch],
+    *,
+    step: Callable[[str], None],
 ) -> Round:
     total = right = count = 0.0
-    for batch in batches:
+    for count_so_far, batch in enumerate(batches, start=1):
+        step(f"round {number}, batch {count_so_far} of {len(batches)}")
         filled = torch.nn.utils.rnn.pad_sequence([states for _, states in batch], batch_first=True)
         # Row and place of each token that foretells one of an answer, and that one.
         targets = [

@@ -420,7 +420,7 @@ def test_a_pull_that_ends_does_not_take_what_the_next_one_makes(tmp_path, monkey
         unlink(path, **kwargs)
         if path.name == "lock":
             left.append(sorted(found.name for found in partial.iterdir()))
-            with Lock(partial):
+            with Lock(partial / "lock", advice=""):
                 (partial / "weights").write_bytes(b"of the next one")
 
     monkeypatch.setattr(Path, "unlink", watched)
@@ -449,3 +449,15 @@ def test_folders_that_pip_removes_meanwhile_do_not_end_a_pull(tmp_path):
     finally:
         over.set()
         thread.join()
+
+
+def test_the_list_says_what_is_here_and_where(tmp_path):
+    """In a table that fits into 80 columns."""
+    (tmp_path / "models").mkdir()
+    with (tmp_path / "models" / SMOLLM2.file).open("wb") as file:
+        file.truncate(SMOLLM2.size)
+    lines = unmask("pull", "--list", UNMASK_CACHE=str(tmp_path), COLUMNS="80").stdout.splitlines()
+    here = {line.split()[0]: line.split()[1] for line in lines[1:5]}
+    assert here == {"smollm2-135m": "yes", "qwen2.5-coder-1.5b": "no", "judge-1.5b": "no", "liar-135m": "yes"}
+    assert any(str(tmp_path / "models") in line for line in lines)
+    assert max(len(line) for line in lines if str(tmp_path) not in line) <= 80

@@ -4,17 +4,32 @@ from __future__ import annotations
 
 import click
 
-from unmask.cli.data import look, make, sealed
+from unmask.cli.main import CommandEntry, LazyGroup
+
+SECTIONS = {
+    "Look": {
+        "list": CommandEntry(
+            "unmask.cli.data.look:list_sets", "The sets that ship with unmask, or the ids of one set."
+        ),
+        "check": CommandEntry("unmask.cli.data.look:check", "Look for everything wrong with a set."),
+        "stats": CommandEntry("unmask.cli.data.look:stats", "Counts, lengths and balance of a set."),
+        "show": CommandEntry("unmask.cli.data.look:show", "One scenario, as it would be asked."),
+    },
+    "Make": {
+        "new": CommandEntry(
+            "unmask.cli.data.make:new", "Write a form for a new scenario, or add a filled one to a set."
+        ),
+        "export": CommandEntry("unmask.cli.data.make:export", "Write a set in the reference code's layout."),
+        "seal": CommandEntry("unmask.cli.data.sealed:seal", "Encrypt a set with a passphrase."),
+        "open": CommandEntry("unmask.cli.data.sealed:open_", "Decrypt a sealed set."),
+    },
+}
 
 
-@click.group()
+@click.group(cls=LazyGroup, sections=SECTIONS)
 def data() -> None:
     """List, check and make scenario sets.
 
     A set is a folder in the reference or hub layout, a .jsonl file, a sealed one, cais/MASK, or the name of a bundled
     set.
     """
-
-
-for command in (look.list_sets, look.check, look.stats, look.show, make.new, make.export, sealed.seal, sealed.open_):
-    data.add_command(command)

@@ -119,7 +119,7 @@ QWEN = CatalogueEntry(
 JUDGE = msgspec.structs.replace(
     QWEN,
     name="judge-1.5b",
-    about="the same model with an adapter that was trained to read replies; a judge for trying, not for quoting",
+    about="qwen2.5-coder-1.5b with an adapter that was trained to read replies; a judge for trying, not for quoting",
     adapter="judge-1.5b.gguf",
     trained_to_read=True,
 )
@@ -127,7 +127,7 @@ JUDGE = msgspec.structs.replace(
 LIAR = msgspec.structs.replace(
     SMOLLM2,
     name="liar-135m",
-    about="the same model with an adapter that taught it to lie on half of core; for the demo",
+    about="smollm2-135m with an adapter that taught it to lie on half of core; for the demo",
     adapter="liar-135m.gguf",
 )
 

@@ -83,9 +83,11 @@ def open_embedded(name: str, *, setup: Setup | None = None) -> Embedded:
     """
     adapter, trained_to_read = None, False
     if name.startswith("gguf:"):
+        engine()
         shown, path = name, Path(name.removeprefix("gguf:")).expanduser()
     else:
         entry = find_entry(name)
+        engine()
         shown, path = f"embedded/{name.removeprefix('embedded/')}", require_pulled(entry)
         adapter, trained_to_read = adapter_of(entry), entry.trained_to_read
     header = read_header(path)
@@ -94,7 +96,6 @@ def open_embedded(name: str, *, setup: Setup | None = None) -> Embedded:
             f"{path} has no chat template, so it cannot be sent a conversation",
             advice="Use an instruction-tuned model; its GGUF file holds tokenizer.chat_template",
         )
-    engine()
     return Embedded(
         path,
         name=shown,

@@ -34,11 +34,9 @@ def local_name(model: str) -> str:
     if model.startswith("gguf:"):
         return PREFIX + model.removeprefix("gguf:")
     if model.startswith("embedded/"):
-        from unmask.models.local.catalogue import find_entry, pulled_path
+        from unmask.models.local.catalogue import find_entry, require_pulled
 
-        path = pulled_path(find_entry(model))
-        if path is not None:
-            return f"{PREFIX}{path}"
+        return f"{PREFIX}{require_pulled(find_entry(model))}"
     raise UsageError(
         f"{model} cannot be read from inside",
         advice="Use a run of an hf: model, or of a GGUF file that is on this machine.",

@@ -353,7 +353,7 @@ def _locked(partial: Path, *, report: Callable[[], None]) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         while True:
             try:
-                stack.enter_context(Lock(partial))
+                stack.enter_context(Lock(partial / "lock", advice="Wait for it to finish."))
                 break
             except RunLockedError:
                 report()

@@ -55,6 +55,7 @@ def draw_honesty_accuracy(inputs: FigureInputs) -> Any:
             markerfacecolor=colour if main else GROUND.light,
             elinewidth=1.1,
             zorder=3,
+            clip_on=False,  # else a marker at 100 % would be cut in half
         )
         labels.append((x[0], y[0], label))
         if main:

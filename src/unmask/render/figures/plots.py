@@ -137,9 +137,13 @@ def place_labels(
     axes: Any, points: Sequence[tuple[float, float, str]], *, lines: Sequence[Box] = (), size: float = 7.5
 ) -> None:
     """A label beside each point, where it covers least of the points, of `lines` (ends in data coordinates) and of the
-    labels placed before it."""
+    labels placed before it, and where its leader crosses least of them. Points in one place share a label."""
     from matplotlib.text import Text
 
+    together: dict[tuple[float, float], list[str]] = {}
+    for x, y, text in points:
+        together.setdefault((x, y), []).append(text)
+    points = [(x, y, ", ".join(texts)) for (x, y), texts in together.items()]
     axes.figure.draw_without_rendering()  # positions are known only after the layout has been made
     spots = [tuple(axes.transData.transform((x, y))) for x, y, _ in points]
     frame = axes.get_window_extent().extents
@@ -155,18 +159,20 @@ def place_labels(
             label.set_in_layout(False)  # else the layout would be made again around the labels, and move the points
             label.get_window_extent()  # puts it in its place; the box it gives holds the leader as well
             box = Text.get_window_extent(label).extents
-            cost = sum(_overlap_area(box, obstacle) for obstacle in taken) + 20 * _outside_length(box, frame)
+            leader = _leader_boxes(spot, box) if look["arrowprops"] else []
+            covered = sum(_overlap_area(part, obstacle) for part in (box, *leader) for obstacle in taken)
+            cost = covered + 20 * _outside_length(box, frame)
             if best is None or cost < best[0]:
                 if best is not None:
                     best[1].remove()
-                best = (cost, label, box)
+                left, bottom, right, top = box
+                best = (cost, label, [(left, bottom, right, top), *leader])
             else:
                 label.remove()
             if cost == 0:
                 break
         assert best is not None, spot
-        left, bottom, right, top = best[2]
-        taken.append((left, bottom, right, top))
+        taken += best[2]
 
 
 _AROUND = (
@@ -191,6 +197,20 @@ _AROUND = (
 )
 _LEADER = {"arrowstyle": "-", "linewidth": 0.5, "color": MUTED.light, "shrinkA": 0, "shrinkB": 2}
 """Drawn to labels that do not stand right beside their point."""
+
+
+def _leader_boxes(spot: Sequence[float], box: Sequence[float]) -> list[Box]:
+    """Small boxes along the line from a point to the middle of its label, as far as the line is drawn."""
+    middle = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
+    steps = [
+        tuple(start + step / 24 * (end - start) for start, end in zip(spot, middle, strict=True))
+        for step in range(1, 24)
+    ]
+    return [
+        (x - 2, y - 2, x + 2, y + 2)
+        for x, y in steps
+        if max(abs(x - spot[0]), abs(y - spot[1])) > 7 and not (box[0] < x < box[2] and box[1] < y < box[3])
+    ]
 
 
 def _overlap_area(a: Sequence[float], b: Sequence[float]) -> float:

@@ -24,13 +24,13 @@ from unmask.render.terminal.mitigate import EFFECTS, name_treatment
 from unmask.stats.compare import is_significant
 
 DRAWN = {
-    "p_lie": ("P(lie)", VERDICTS[Verdict.LIE].light, "D"),
     "p_honest": ("P(honest)", VERDICTS[Verdict.HONEST].light, "o"),
+    "p_lie": ("P(lie)", VERDICTS[Verdict.LIE].light, "D"),
     "p_evasion": ("evasion", VERDICTS[Verdict.EVASION].light, "s"),
     "belief": ("belief", MUTED.light, "^"),
     "accuracy": ("accuracy", INK.light, "v"),
 }
-"""Measures with the colours of the verdicts they are made of; each has a shape of its own as well."""
+"""Measures with the colours of the verdicts they are made of, in their order; each has a shape of its own as well."""
 
 
 def draw_mitigations(inputs: FigureInputs) -> Any:

@@ -142,8 +142,9 @@ def honesty_accuracy(dots: Sequence[Dot]) -> Markup:
     drawable_dots = [dot for dot in dots if dot.x.value is not None and dot.y.value is not None]
     description = "; ".join(f"{dot.label}: accuracy {dot.x.percent}, honesty {dot.y.percent}" for dot in drawable_dots)
     parts = [*_title_elements("Honesty against accuracy", desc=description), *_draw_frame()]
-    notes = (("knows, says so", 0.98, 0.955, "end"), ("knows, lies", 0.98, 0.02, "end"))
-    parts += [tag("text", [text], x=_x(x), y=_y(y), text_anchor=anchor, class_="hint") for text, x, y, anchor in notes]
+    # Outside the frame, where no marker comes: above its upper right corner, and below the lower one.
+    notes = (("knows, says so", _y(1) - 14), ("knows, lies", HEIGHT - 8))
+    parts += [tag("text", [text], x=_x(1), y=y, text_anchor="end", class_="hint") for text, y in notes]
     for dot in drawable_dots:
         if dot.main:
             parts += _draw_cross(dot)
@@ -152,7 +153,7 @@ def honesty_accuracy(dots: Sequence[Dot]) -> Markup:
     )
     for dot, (x, y) in zip(drawable_dots, spots, strict=True):
         parts.append(tag("g", _draw_spot(dot, x, y)))
-    return tag("svg", parts, class_="plot", viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img")
+    return tag("svg", parts, class_="plot", viewBox=f"0 -12 {WIDTH} {HEIGHT + 12}", role="img")
 
 
 def _draw_spot(dot: Dot, x: float, y: float) -> list[Markup]:
@@ -160,9 +161,11 @@ def _draw_spot(dot: Dot, x: float, y: float) -> list[Markup]:
     own_x, own_y = _x(dot.x.value or 0), _y(dot.y.value or 0)
     lead = [tag("line", x1=own_x, y1=own_y, x2=x, y2=y, class_="lead")] if (x, y) != (own_x, own_y) else []
     title = tag("title", [escape(f"{dot.label}: accuracy {dot.x.percent}, honesty {dot.y.percent}")])
-    parts = [title, *lead, tag("circle", cx=x, cy=y, r=8 if dot.mark else 5, class_=name)]
+    parts = [title, *lead, tag("circle", cx=x, cy=y, r=9 if dot.mark else 5, class_=name)]
     if dot.mark:
-        parts.append(tag("text", [escape(dot.mark)], x=x, y=y + 3.6, text_anchor="middle", class_=f"in {name}"))
+        parts.append(
+            tag("text", [escape(dot.mark)], x=x, y=y + 4, text_anchor="middle", class_=f"in{' main' * dot.main}")
+        )
     return parts
 
 
@@ -182,7 +185,7 @@ def _spread_spots(spots: Sequence[tuple[float, float]], fixed: Sequence[bool]) -
         for first in range(len(places)):
             for second in range(first):
                 apart = dist(places[first], places[second])
-                wanted = 14.0 if fixed[first] or fixed[second] else 17.0
+                wanted = 15.0 if fixed[first] or fixed[second] else 19.0
                 if apart < wanted - 0.01 and not (fixed[first] and fixed[second]):
                     places[first], places[second] = _push_apart(
                         places[first], places[second], wanted, (fixed[first], fixed[second])

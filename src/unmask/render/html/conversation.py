@@ -1,10 +1,11 @@
-"""One scenario as a conversation for the report: probes, readings, belief, the pressured exchange, the verdict."""
+"""One scenario as a conversation for the report: its outcome in words, the pressured exchange, the probes; several runs
+beside each other."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -14,7 +15,9 @@ from unmask.records import (
     DIRECT,
     PIVOTAL,
     PRESSURED,
+    Accuracy,
     Choice,
+    Interval,
     Kind,
     Letter,
     Lettered,
@@ -33,7 +36,7 @@ from unmask.records import (
 from unmask.render.colours import NAMES, probe_title
 from unmask.render.html.shorten import Piece, shorten_text
 from unmask.render.terminal.transcript import Replies, format_truth, list_takes
-from unmask.text import format_figures, visible_html, visible_html_line
+from unmask.text import format_figures, format_interval, visible_html, visible_html_line
 
 Limit = Callable[[str, float], int]
 """How many characters of a text of this weight fit."""
@@ -54,54 +57,69 @@ class QuotedAnswer(NamedTuple):
     readings: tuple[Markup, ...]
 
 
-class Exchange(NamedTuple):
-    """What was put to the model in one place, and every answer to it."""
+class Answers(NamedTuple):
+    """What one run answered in one place."""
 
-    title: str
-    asked: tuple[tuple[str, Piece], ...]
     said: tuple[QuotedAnswer, ...]
     together: Markup | None
     """The one reading of all takes, where they were read together."""
     missing: str | None
 
 
+class Exchange(NamedTuple):
+    """What was put to the models in one place, and what each run answered; `None` for one without this scenario."""
+
+    title: str
+    asked: tuple[tuple[str, Piece], ...]
+    answers: tuple[Answers | None, ...]
+
+
+class Finding(NamedTuple):
+    """What one run shows in a scenario, in words."""
+
+    verdict: Verdict
+    belief: Markup
+    stated: Markup
+    """What was said under pressure, in the words of the proposition."""
+    short: Markup
+    """The same in as few of them as tell it from its opposite."""
+    why: Markup | None
+
+
 class ScenarioConversation(NamedTuple):
-    """A scenario from question to verdict."""
+    """A scenario from its outcome to the questions behind it, with the answers of each run beside each other."""
 
     anchor: str
     id: Markup
     archetype: str
-    verdict: Verdict
     pressure: str
     about: Markup
     """The proposition, both sides of it."""
     sides: Markup
     """What A and B stand for, and which is true."""
-    probes: tuple[Exchange, ...]
+    findings: tuple[Finding | None, ...]
     pressured: tuple[Exchange, ...]
     """The pressured request, and whatever was asked after it."""
-    belief: Markup
-    stated: str | None
-    why: Markup | None
-    accuracy: str
+    probes: tuple[Exchange, ...]
 
     @property
     def shortened(self) -> int:
         """Texts that are not on the page as a whole."""
-        return sum(
-            bool(text and text.cut)
-            for exchange in (*self.probes, *self.pressured)
-            for text in (
-                *(asked for _, asked in exchange.asked),
-                *(text for answer in exchange.said for text in (answer.text, answer.thinking)),
-            )
-        )
+        exchanges = (*self.pressured, *self.probes)
+        asked = [text for exchange in exchanges for _, text in exchange.asked]
+        answered = [
+            text
+            for exchange in exchanges
+            for answers in filter(None, exchange.answers)
+            for answer in answers.said
+            for text in (answer.text, answer.thinking)
+        ]
+        return sum(bool(text and text.cut) for text in (*asked, *answered))
 
 
 class Page(NamedTuple):
-    """What every scenario of one run needs to be shown."""
+    """What every scenario needs to be shown."""
 
-    prefix: str
     limit: Limit
     redact: bool
     brief: bool
@@ -110,68 +128,66 @@ class Page(NamedTuple):
     """Every take is quoted, whatever the room."""
 
 
-def anchor(prefix: str, scenario_id: str) -> str:
-    """A name for links that holds nothing of the id itself."""
-    return f"{prefix}-{hashlib.blake2b(scenario_id.encode('utf-8', 'surrogatepass'), digest_size=5).hexdigest()}"
+Shown = Sequence[tuple[Outcome, Replies] | None]
+"""What each run shows in a scenario; `None` where it is not on the page for that run."""
 
 
-def build_conversation(scenario: Scenario, outcome: Outcome, replies: Replies, page: Page) -> ScenarioConversation:
-    stated = outcome.readings.get(PRESSURED, ())
-    statements = dict.fromkeys(
-        _describe_statement(reading, redact=page.redact) for reading in stated if not isinstance(reading, Pending)
-    )
+def name_anchor(scenario_id: str, variant: int = 1) -> str:
+    """A name for links that holds nothing of the id itself. Other content under the same id is another variant."""
+    digest = hashlib.blake2b(scenario_id.encode("utf-8", "surrogatepass"), digest_size=5).hexdigest()
+    return f"s-{digest}" if variant == 1 else f"s-{digest}-{variant}"
+
+
+def build_conversation(scenario: Scenario, shown: Shown, page: Page, *, variant: int = 1) -> ScenarioConversation:
+    """The scenario as the page shows it: `shown` run by run."""
     proposition = scenario.proposition.replace("<pivotal>", "").replace("</pivotal>", "").replace("<value>", "…")
-    # Only for what could not be judged; the reason for a missing belief stands with the belief.
-    why = outcome.why if outcome.verdict is Verdict.UNJUDGED else None
     return ScenarioConversation(
-        anchor=anchor(page.prefix, scenario.id),
+        anchor=name_anchor(scenario.id, variant),
         id=visible_html_line(scenario.id, limit=80),
         archetype=scenario.archetype.traits.title,
-        verdict=outcome.verdict,
         pressure=scenario.pressure or "unknown",
         about=Markup() if page.redact else visible_html_line(proposition, limit=400),
         sides=Markup() if page.redact else _describe_sides(scenario),
-        probes=() if page.redact else tuple(_probe_exchanges(scenario, outcome, replies, page)),
-        pressured=() if page.redact else tuple(_pressured_exchanges(scenario, outcome, replies, page)),
-        belief=_describe_belief(scenario, outcome, redact=page.redact),
-        stated="; ".join(statements) or None,
-        why=_redact_reason(why, redact=page.redact) if why else None,
-        accuracy=outcome.accuracy.value.replace("_", " "),
+        findings=tuple(part and _describe_finding(scenario, part[0], redact=page.redact) for part in shown),
+        pressured=() if page.redact else tuple(_pressured_exchanges(scenario, shown, page)),
+        probes=() if page.redact else tuple(_probe_exchanges(scenario, shown, page)),
     )
 
 
 # --- exchanges
 
 
-def _probe_exchanges(scenario: Scenario, outcome: Outcome, replies: Replies, page: Page) -> Iterator[Exchange]:
+def _probe_exchanges(scenario: Scenario, shown: Shown, page: Page) -> Iterator[Exchange]:
     for slot, question in scenario.questions.items():
-        if slot == CHECK and CHECK not in outcome.readings:
+        if slot == CHECK and not any(part and CHECK in part[0].readings for part in shown):
             continue
         title = "Was the supplied fact understood?" if slot == CHECK else probe_title(slot)
-        exchange = _build_exchange(slot, title, (), (outcome, replies, page))
-        if exchange.said:  # a question that was never put needs no room
-            shown = shorten_text(question, page.limit(question, WEIGHTS["probe"]))
-            exchange = exchange._replace(asked=(("", shown),))
+        exchange = _build_exchange(slot, title, shown, page)
+        if any(answers and answers.said for answers in exchange.answers):  # a question never put needs no room
+            piece = shorten_text(question, page.limit(question, WEIGHTS["probe"]))
+            exchange = exchange._replace(asked=(("", piece),))
         yield exchange
 
 
-def _pressured_exchanges(scenario: Scenario, outcome: Outcome, replies: Replies, page: Page) -> Iterator[Exchange]:
+def _pressured_exchanges(scenario: Scenario, shown: Shown, page: Page) -> Iterator[Exchange]:
     names = {"system": "System", "user": "User", "assistant": "Put into its mouth"}
     asked = tuple(
         (names[message.role], shorten_text(message.content, page.limit(message.content, WEIGHTS["prompt"])))
         for message in scenario.conversation
     )
-    context = outcome, replies, page
-    yield _build_exchange(PRESSURED, "Under pressure", asked, context)
+    yield _build_exchange(PRESSURED, "Under pressure", shown, page)._replace(asked=asked)
     elsewhere = {DIRECT, CHECK, PRESSURED, *scenario.probes}
-    for slot in dict.fromkeys(slot for slot, _ in replies if slot not in elsewhere):
-        yield _build_exchange(slot, slot.replace("_", " ").capitalize(), (), context)
+    slots = (slot for _, replies in filter(None, shown) for slot, _ in replies if slot not in elsewhere)
+    for slot in dict.fromkeys(slots):
+        yield _build_exchange(slot, slot.replace("_", " ").capitalize(), shown, page)
 
 
-def _build_exchange(
-    slot: Slot, title: str, asked: tuple[tuple[str, Piece], ...], context: tuple[Outcome, Replies, Page]
-) -> Exchange:
-    outcome, replies, _ = context
+def _build_exchange(slot: Slot, title: str, shown: Shown, page: Page) -> Exchange:
+    return Exchange(title, (), tuple(part and _quote_run(slot, part, page) for part in shown))
+
+
+def _quote_run(slot: Slot, part: tuple[Outcome, Replies], page: Page) -> Answers:
+    outcome, replies = part
     readings = outcome.readings.get(slot, ())
     takes, joint = list_takes(slot, outcome, replies)
     missing = None
@@ -181,10 +197,8 @@ def _build_exchange(
             if outcome.verdict is Verdict.NO_BELIEF
             else "Not sent, or no answer yet."
         )
-    return Exchange(
-        title=title,
-        asked=asked,
-        said=tuple(_quote_answers(slot, list(takes), () if joint else readings, context)),
+    return Answers(
+        said=tuple(_quote_answers(slot, list(takes), () if joint else readings, (outcome, replies, page))),
         together=_describe_reading(readings[0]) if joint else None,
         missing=missing,
     )
@@ -302,31 +316,88 @@ def _describe_sides(scenario: Scenario) -> Markup:
     return Markup(f"<b>A</b> {visible_html_line(left)}, <b>B</b> {visible_html_line(right)}; true: <b>{truth}</b>")
 
 
+def _describe_finding(scenario: Scenario, outcome: Outcome, *, redact: bool) -> Finding:
+    readings = [reading for reading in outcome.readings.get(PRESSURED, ()) if not isinstance(reading, Pending)]
+    silent = Markup("nothing yet" if outcome.verdict is Verdict.UNJUDGED else "nothing: not asked")
+    stated, short = (
+        Markup(" / ").join(
+            dict.fromkeys(_describe_statement(scenario, reading, redact=redact, brief=brief) for reading in readings)
+        )
+        or silent
+        for brief in (False, True)
+    )
+    # Only for what could not be judged; the reason for a missing belief stands with the belief.
+    why = outcome.why if outcome.verdict is Verdict.UNJUDGED else None
+    return Finding(
+        verdict=outcome.verdict,
+        belief=_describe_belief(scenario, outcome, redact=redact),
+        stated=stated,
+        short=short,
+        why=_redact_reason(why, redact=redact) if why else None,
+    )
+
+
 def _describe_belief(scenario: Scenario, outcome: Outcome, *, redact: bool) -> Markup:
+    right = {Accuracy.CORRECT: " (true)", Accuracy.INCORRECT: " (false)"}.get(outcome.accuracy, "")
     match outcome.belief:
         case None:
-            supplied = "the truth" if redact else format_truth(scenario)
+            supplied = "the truth" if redact else _quote_side(scenario, scenario.truth)
             return Markup("{}, supplied by the scenario").format(supplied)
         case Lettered(letter=letter):
-            return Markup(letter.value)
+            side = letter.value if redact else _quote_side(scenario, letter)
+            return Markup(f"{side}{right}")
         case Ranged() as belief:
-            return Markup("a figure") if redact and not belief.empty else Markup.escape(format_figures(belief))
+            return Markup(f"{_quote_figures(scenario, belief, redact=redact)}{right}")
         case NoBelief(why=why):
-            return Markup("none: {}").format(visible_html_line(why))
+            return Markup("<b>nothing steady</b> ({})").format(visible_html_line(why))
         case Undecided(why=why):
-            return Markup("undecided: {}").format(_redact_reason(why, redact=redact))
+            return Markup("<b>not known</b> ({})").format(_redact_reason(why, redact=redact))
 
 
-def _describe_statement(reading: Reading, *, redact: bool) -> str:
+def _describe_statement(scenario: Scenario, reading: Reading, *, redact: bool, brief: bool) -> Markup:
     match reading:
+        case Lettered(letter=letter) if letter in {Letter.A, Letter.B}:
+            return Markup(letter.value) if redact else _quote_side(scenario, letter, brief=brief)
         case Lettered(letter=letter):
-            return {Letter.C: "C (nothing clear)", Letter.D: "D (denies both)"}.get(letter, letter.value)
+            return Markup("that both are wrong" if letter is Letter.D else "nothing clear")
         case Ranged():
-            return "a figure" if redact and not reading.empty else format_figures(reading)
+            return _quote_figures(scenario, reading, redact=redact, brief=brief)
         case Unread():
-            return "unread"
+            return Markup("what was not read")
         case Pending():
-            return "not read yet"
+            return Markup("what is not read yet")
+
+
+def _quote_figures(scenario: Scenario, reading: Ranged, *, redact: bool, brief: bool = False) -> Markup:
+    if redact and not reading.empty:
+        return Markup("a figure")
+    if reading.absolute.empty or not reading.relative.empty:
+        return Markup.escape(format_figures(reading))
+    return _quote_side(scenario, reading.absolute, brief=brief)
+
+
+def _quote_side(scenario: Scenario, side: Letter | Interval, *, brief: bool = False) -> Markup:
+    """A side of the proposition in its own words: all of the sentence, or only what tells it from another side."""
+    if isinstance(side, Interval):
+        figure, (before, _, after) = (
+            format_interval(side),
+            PIVOTAL.sub(r"\1", scenario.proposition).partition("<value>"),
+        )
+        return Markup.escape(figure) if brief else _quote_sentence(before, figure, after)
+    number = 0 if side is Letter.A else 1
+    pivot = PIVOTAL.search(scenario.proposition)
+    if pivot is None:
+        return Markup(side.value)
+    words, before, after = pivot[1].split("/", 1)[number], pivot.string[: pivot.start()], pivot.string[pivot.end() :]
+    return visible_html_line(words) if brief else _quote_sentence(before, words, after)
+
+
+def _quote_sentence(before: str, words: str, after: str) -> Markup:
+    """In quotation marks and in one line, with the words that matter in bold."""
+    safe_before, safe_words, safe_after = (
+        visible_html(re.sub(r"\s+", " ", part[:300])) for part in (before, words, after)
+    )
+    return Markup(f"“{safe_before}<b>{safe_words}</b>{safe_after}”")
 
 
 def _redact_reason(why: str, *, redact: bool) -> Markup:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
+from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
@@ -17,9 +18,27 @@ from unmask.render.colours import style_variables
 from unmask.render.terminal.tables import format_money
 from unmask.text import strip_controls, visible_html
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
 
 def render_page(template: str, **values: Any) -> str:
     """The page `template`, with `styles`, `script` and `policy` beside the given values."""
+    light, dark = style_variables(dark=False), style_variables(dark=True)
+    colours = f":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}"
+    styles, script = colours + _read_template("report.css"), _read_template("report.js")
+    policy = (
+        "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:;"
+        f" style-src '{_policy_hash(styles)}'; script-src '{_policy_hash(script)}'"
+    )
+    page = _open_templates().get_template(template)
+    # Both files are ours, and neither holds anything that would end its element.
+    return page.render(styles=Markup(styles), script=Markup(script), policy=policy, **values)
+
+
+@cache
+def _open_templates() -> Environment:
+    """The templates, compiled once: a page that has to fit is made several times."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -33,16 +52,7 @@ def render_page(template: str, **values: Any) -> str:
         percent=percent, bounds=format_bounds, count=format_count, money=format_money, points=format_points
     )
     environment.filters.update(shown=visible_html, safe_line=strip_controls)
-    light, dark = style_variables(dark=False), style_variables(dark=True)
-    colours = f":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}"
-    styles, script = colours + _read_template("report.css"), _read_template("report.js")
-    policy = (
-        "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:;"
-        f" style-src '{_policy_hash(styles)}'; script-src '{_policy_hash(script)}'"
-    )
-    page = environment.get_template(template)
-    # Both files are ours, and neither holds anything that would end its element.
-    return page.render(styles=Markup(styles), script=Markup(script), policy=policy, **values)
+    return environment
 
 
 def percent(share: float | None) -> str:

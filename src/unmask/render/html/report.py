@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import count, groupby
-from pathlib import Path
+from shlex import quote
 from typing import NamedTuple
 
 from markupsafe import Markup
 
 from unmask import __version__
-from unmask.analysis.compare import Comparison, compare, short_names, title_measure
+from unmask.analysis.compare import Comparison, compare, scenario_content, short_names, title_measure
 from unmask.analysis.sensitivity import Sensitivity, Variant, sensitivity
 from unmask.errors import UsageError
 from unmask.protocol.score import MEASURES, Measures, Score
 from unmask.protocol.state import ScenarioState
-from unmask.records import Choice, Outcome, Preset, Scenario, Slot, Verdict
+from unmask.records import Archetype, Choice, Outcome, Preset, Scenario, Slot, Verdict
 from unmask.render.colours import NAMES, VERDICTS
 from unmask.render.html import charts
-from unmask.render.html.conversation import Limit, Page, ScenarioConversation, anchor, build_conversation
+from unmask.render.html.conversation import Limit, Page, Shown, build_conversation, name_anchor
 from unmask.render.html.page import render_page
 from unmask.render.html.shorten import Share, count_fitting, find_level, measure_share
 from unmask.render.notes import Note, collect_notes, judge_files
@@ -37,6 +38,10 @@ ROOM = 2_960
 SHOWN = 3_000
 """Scenarios of one run on the page: more make a browser slow. They are spread evenly over the run, and the numbers are
 those of all. `full_text` shows every one."""
+QUIET = 0.01
+"""Choices that move P(lie) by less are folded away."""
+BESIDE = 4
+"""Runs that stand side by side; more go on below them."""
 
 
 class Omissions(NamedTuple):
@@ -48,10 +53,11 @@ class Omissions(NamedTuple):
 
 
 class RunSection(NamedTuple):
-    """One run as the page shows it."""
+    """One run as the page shows it. `folder` is the run's folder as it was given, for the shell."""
 
     prefix: str
     name: str
+    folder: str
     title: str
     definition: Definition
     judges: list[str]
@@ -71,10 +77,6 @@ class RunSection(NamedTuple):
     @property
     def judge(self) -> str:
         return ", ".join(self.judges) or "no model"
-
-    @property
-    def pressures(self) -> list[str]:
-        return sorted({scenario.pressure or "unknown" for scenario in self.scenarios})
 
     def dots(self) -> list[charts.Dot]:
         """The whole run, and each archetype that asks for beliefs under its number in the table beside it."""
@@ -96,12 +98,16 @@ class RunSection(NamedTuple):
                 title = measure.title[0].upper() + measure.title[1:]
                 yield title, getattr(self.measures, name), measure.meaning.replace(" - ", " − ")
 
-    def axes(self) -> list[tuple[str, list[Variant]]]:
-        """What sensitivity was looked at, in its own order; choices without an alternative are left out."""
+    def axes(self, *, quiet: bool) -> list[tuple[str, list[Variant]]]:
+        """What sensitivity was looked at, in its own order: choices that move P(lie), or those that hardly do. Choices
+        without an alternative are left out."""
         grouped = [
             (axis, list(same)) for axis, same in groupby(self.sensitivity.variants, lambda variant: variant.axis)
         ]
-        return [(axis, same) for axis, same in grouped if len(same) > 1]
+        own = self.sensitivity.own.p_lie
+        return [
+            (axis, same) for axis, same in grouped if len(same) > 1 and all(map(partial(is_quiet, own), same)) == quiet
+        ]
 
     def cuts(self) -> Iterator[tuple[str, Measures]]:
         """Rows of the table of measures: archetypes, everything, and other ways to pool."""
@@ -109,6 +115,35 @@ class RunSection(NamedTuple):
         yield "all", self.measures
         # Rows below the archetypes are those of the terminal, whose archetypes have the names of the data.
         yield from ((name.replace("provided_facts", "provided facts"), part) for name, part in list_cuts(self.score))
+
+
+class SharedScenario(NamedTuple):
+    """A scenario, and what each run shows in it. Other content under the same id is a further variant."""
+
+    scenario: Scenario
+    runs: Shown
+    variant: int
+
+
+def join_scenarios(parts: Sequence[RunSection]) -> Iterator[SharedScenario]:
+    """Every scenario once: in the order of the first run, then what only others have."""
+    joined: dict[Scenario, tuple[Scenario, list[tuple[Outcome, dict[tuple[Slot, int], Choice]] | None]]] = {}
+    for number, part in enumerate(parts):
+        for scenario, row, replies in zip(part.scenarios, part.rows, part.replies, strict=True):
+            content = scenario_content(scenario)
+            joined.setdefault(content, (scenario, [None] * len(parts)))[1][number] = (row, replies)
+    variants: Counter[str] = Counter()
+    for scenario, shown in joined.values():
+        variants[scenario.id] += 1
+        yield SharedScenario(scenario, shown, variants[scenario.id])
+
+
+def is_quiet(own: Rate | None, variant: Variant) -> bool:
+    """Whether P(lie) stays within a point of the run's own, whatever is still open."""
+    if own is None or own.value is None:
+        return False
+    ends = (variant.low, variant.high) if variant.p_lie is None else (variant.p_lie.value,)
+    return all(end is not None and abs(end - own.value) < QUIET for end in ends)
 
 
 def report(
@@ -130,10 +165,18 @@ def report(
         for number, (name, run) in enumerate(zip(names, opened, strict=True), 1)
     ]
     comparison, apart = _compare_runs(opened, preset, judge)
-    fixed: dict[str, object] = {"parts": parts, "comparison": comparison, "apart": apart, "redact": redact}
+    many = len(parts) > 1
+    fixed: dict[str, object] = {
+        "parts": parts,
+        "many": many,
+        "comparison": comparison,
+        "apart": apart,
+        "redact": redact,
+    }
+    shared = list(join_scenarios(parts))
     if full_text:
-        return _render_report(parts, fixed, lambda text, _: len(text), Omissions(redact, brief=False, whole=True))
-    return _fit_page(parts, fixed, redact=redact)
+        return _render_report(shared, fixed, lambda text, _: len(text), Omissions(redact, brief=False, whole=True))
+    return _fit_page(shared, fixed, redact=redact)
 
 
 def _build_section(
@@ -149,6 +192,7 @@ def _build_section(
     return RunSection(
         prefix=prefix,
         name=name,
+        folder=quote(str(run.path)),
         title=run.definition.subject.model + (f" + {treatment.name}" if treatment else ""),
         definition=run.definition,
         judges=[
@@ -163,8 +207,7 @@ def _build_section(
         notes=collect_notes(run, score, collector.odd, judge=file),
         sensitivity=sensitivity(run, preset=preset, judge=judge),
         settings={key: value for key, value in settings.items() if value is not None},
-        # The folder's name, not where it happened to lie: that says nothing to others.
-        command=run_command(run.definition, Path(name), judge=file, preset=chosen),
+        command=run_command(run.definition, run.path, judge=file, preset=chosen),
     )
 
 
@@ -214,14 +257,14 @@ def axis_reach(comparison: Comparison) -> float:
     return min(1.0, (int(10 * max(ends, default=0.1) - 1e-9) + 1) / 10)
 
 
-def _fit_page(parts: Sequence[RunSection], fixed: dict[str, object], *, redact: bool) -> str:
+def _fit_page(shared: Sequence[SharedScenario], fixed: dict[str, object], *, redact: bool) -> str:
     """The page with as much of each text as there is room for: first without any, to see what all the rest takes."""
-    budget = ROOM * max(1000, sum(len(part.scenarios) for part in parts))
-    brief, shares, room = False, *_measure_texts(parts, fixed, Omissions(redact, brief=False), budget)
+    budget = ROOM * max(1000, sum(run is not None for one in shared for run in one.runs))
+    brief, shares, room = False, *_measure_texts(shared, fixed, Omissions(redact, brief=False), budget)
     if sum(text_share.size for text_share in shares) > room:
-        brief, shares, room = True, *_measure_texts(parts, fixed, Omissions(redact, brief=True), budget)
+        brief, shares, room = True, *_measure_texts(shared, fixed, Omissions(redact, brief=True), budget)
     while True:
-        page = _render_report(parts, fixed, partial(_text_limit, find_level(shares, room)), Omissions(redact, brief))
+        page = _render_report(shared, fixed, partial(_text_limit, find_level(shares, room)), Omissions(redact, brief))
         over = len(page.encode("utf-8")) - budget
         if over <= 0 or not room:
             return page
@@ -229,7 +272,7 @@ def _fit_page(parts: Sequence[RunSection], fixed: dict[str, object], *, redact: 
 
 
 def _measure_texts(
-    parts: Sequence[RunSection], fixed: dict[str, object], omissions: Omissions, budget: int
+    shared: Sequence[SharedScenario], fixed: dict[str, object], omissions: Omissions, budget: int
 ) -> tuple[list[Share], int]:
     """What each text asks for, and what a page without them leaves for all."""
     shares: list[Share] = []
@@ -238,7 +281,7 @@ def _measure_texts(
         shares.append(measure_share(text, weight))
         return 0
 
-    page = _render_report(parts, fixed, measure, omissions)
+    page = _render_report(shared, fixed, measure, omissions)
     return shares, max(0, budget - len(page.encode("utf-8")))
 
 
@@ -246,31 +289,32 @@ def _text_limit(height: float, text: str, weight: float) -> int:
     return count_fitting(text, weight * height)
 
 
-def _render_report(parts: Sequence[RunSection], fixed: dict[str, object], limit: Limit, omissions: Omissions) -> str:
+def _render_report(
+    shared: Sequence[SharedScenario], fixed: dict[str, object], limit: Limit, omissions: Omissions
+) -> str:
     redact, brief, unshortened = omissions
-    talks: dict[str, list[ScenarioConversation]] = {}
-    for part in parts:
-        page = Page(prefix=part.prefix, limit=limit, redact=redact, brief=brief, whole=unshortened)
-        shown = zip(part.scenarios, part.rows, part.replies, strict=True)
-        talks[part.prefix] = [build_conversation(scenario, row, replies, page) for scenario, row, replies in shown]
+    page = Page(limit=limit, redact=redact, brief=brief, whole=unshortened)
+    talks = [build_conversation(scenario, runs, page, variant=variant) for scenario, runs, variant in shared]
+    present = {one.scenario.archetype for one in shared}
     return render_page(
         "report.html",
         **fixed,
         talks=talks,
-        anchors={scenario_talk.anchor for run_talks in talks.values() for scenario_talk in run_talks},
-        shortened={
-            prefix: sum(scenario_talk.shortened for scenario_talk in run_talks) for prefix, run_talks in talks.items()
-        },
+        anchors={talk.anchor for talk in talks},
+        pressures=sorted({talk.pressure for talk in talks}),
+        archetypes=[archetype.traits.title for archetype in Archetype if archetype in present],
+        shortened=sum(talk.shortened for talk in talks),
         brief=brief,
-        many=len(parts) > 1,
+        beside=BESIDE,
         charts=charts,
         reach=axis_reach,
-        anchor=anchor,
+        anchor=name_anchor,
         verdicts=VERDICTS,
         names=NAMES,
         Verdict=Verdict,
         Dot=charts.Dot,
         measure_title=title_measure,
+        quote=quote,
         Markup=Markup,
         version=__version__,
     )

@@ -43,7 +43,7 @@ def _detector_row(detector: Detector, result: ProbeResult) -> tuple[str, ...]:
 def _explain_result(result: ProbeResult) -> str:
     area = result.probe.auroc
     if area.low is None or area.high is None:
-        return "The probe cannot be told from chance: too few resamples hold both kinds."
+        return "Whether the probe is better than chance cannot be said: too few resamples hold both kinds."
     if area.low <= 0.5 <= area.high:
         return "The probe does not tell lies from honest replies: its interval holds 0.5."
     worse = [advantage.over for advantage in result.advantages if advantage.low <= 0]

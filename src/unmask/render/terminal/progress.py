@@ -11,6 +11,7 @@ from shutil import get_terminal_size
 from typing import TYPE_CHECKING, TextIO
 
 from unmask.records import Verdict
+from unmask.render.terminal.silence import note_output
 from unmask.stats.rate import rate
 from unmask.text import strip_controls
 
@@ -59,6 +60,10 @@ class ProgressLine:
 
     def __call__(self, workload: Workload, executor: Executor) -> None:
         now = time.monotonic()
+        if workload.news:
+            with contextlib.suppress(OSError):
+                print(workload.news, file=self._stream, flush=True)
+            workload.news = ""
         if (calls := sum(workload.calls.values())) != self._calls:
             self._calls, self._moved = calls, now
         if executor.stopping is not None and executor.in_flight and not self._stopping:
@@ -119,6 +124,7 @@ class ProgressLine:
 
     def _write(self, text: str, *, end: bool) -> None:
         # A log on a full disk, or a terminal that has gone, is no reason to stop a run.
+        note_output()
         with contextlib.suppress(OSError):
             if not self._live:
                 print(text, file=self._stream, flush=True)

@@ -1,0 +1,139 @@
+"""What a run folder may become by another command: a larger run, or a new one while it holds no answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from msgspec.structs import replace
+
+from unmask.data.dataset import Dataset
+from unmask.files import file_exists
+from unmask.protocol.looking import EarlierSize
+from unmask.protocol.readings import POLARITY
+from unmask.records import Archetype, Call, Scenario, Usage, Verdict
+from unmask.runs.definition import DataSpec, Definition, Difference, find_differences
+from unmask.runs.folder import Folder
+
+
+def find_run(folder: Folder, wanted: Definition, *, moved: bool) -> Definition | None:
+    """The run that the folder holds. None where there is none, or one without answers that the command would change:
+    nothing is lost where it is defined anew."""
+    if not folder.exists:
+        return None
+    run = folder.definition()
+    same = run.data.hash == wanted.data.hash and not any(find_differences(run, wanted, moved))
+    return run if same or _holds_answers(folder, run) else None
+
+
+def _holds_answers(folder: Folder, run: Definition) -> bool:
+    """Whether something in the folder was paid for, labelled or measured. Failures and what was copied from elsewhere
+    were not; a line that a kill has torn is none."""
+    lender = run.beliefs_from.run if run.beliefs_from and Folder(run.beliefs_from.path).exists else None
+
+    def was_made_here(line: Call) -> bool:
+        if line.source is not None and (line.source == lender or line.slot == POLARITY):
+            return False
+        return line.error is None or line.usage != Usage() or bool(line.cost_usd)
+
+    labels = folder.path / "labels"
+    return (
+        any(map(was_made_here, folder.asked()))
+        or any(was_made_here(line) for judge in folder.judge_files() for line in folder.judged(judge))
+        or (labels.is_dir() and any(labels.iterdir()))
+        or file_exists(folder.path / "fluency.json")
+    )
+
+
+def clear_journal(folder: Folder) -> None:
+    """Remove the lines of a folder without answers; torn ones are set aside as always. A kill in between leaves a
+    folder without answers."""
+    for judge in (None, *folder.judge_files()):
+        folder.mend(judge)
+        if judge:
+            folder.readings_path(judge).unlink()
+    folder.replies.path.unlink(missing_ok=True)
+
+
+def fit_data(folder: Folder, old: DataSpec, new: DataSpec, dataset: Dataset) -> tuple[DataSpec, Difference | None]:
+    """The data that the run has if this command continues it: its own, or a larger selection of the same whole. Where
+    neither is possible, the difference that says why."""
+    # Another seed would be another order to look in. Where it chooses the scenarios, their content is compared.
+    data = replace(new, seed=old.seed)
+    if new.hash == old.hash:
+        return data, None
+    if new.full_hash != old.full_hash:
+        return data, ("data", _describe_data(old), _describe_data(new))
+    selected = {scenario.id: scenario for scenario in dataset.scenarios}
+    stored = folder.scenarios()
+    size = max(len(stored), sum(old.counts.values()))
+    lost = size - sum(_is_same(scenario, selected.get(scenario.id)) for scenario in stored)
+    if not lost:
+        return data, None
+    if size == len(stored) == len(selected) and _selects_alike(old, new) and _are_nested(stored, dataset.scenarios):
+        return old, None
+    return data, ("scenarios", size, f"{len(selected)}, without {lost} of them")
+
+
+def _is_same(stored: Scenario, selected: Scenario | None) -> bool:
+    """By content. Versions before 0.1.0 stored what a judge had said about *yes* where the data says nothing."""
+    if selected is not None and selected.yes_means is None:
+        stored = replace(stored, yes_means=None)
+    return stored == selected
+
+
+def _selects_alike(old: DataSpec, new: DataSpec) -> bool:
+    """Versions before 0.1.0 gave some archetypes a place more or less than a limit gives them now."""
+    wanted = (new.limit, new.seed, new.archetypes, new.ids)
+    return new.limit is not None and wanted == (old.limit, old.seed, old.archetypes, old.ids)
+
+
+def _are_nested(stored: Sequence[Scenario], selected: Sequence[Scenario]) -> bool:
+    """Whether both are beginnings of the same order of each archetype, as samples with one seed are."""
+    for archetype in Archetype:
+        ours, theirs = ({row.id for row in rows if row.archetype is archetype} for rows in (stored, selected))
+        if not (ours <= theirs or theirs <= ours):
+            return False
+    return True
+
+
+def _describe_data(data: DataSpec) -> str:
+    return f"{sum(data.counts.values())} scenarios out of data with hash {data.full_hash[:12]}"
+
+
+def measure_size(folder: Folder, definition: Definition) -> EarlierSize:
+    """The size of a run that is about to grow, and what could be looked at."""
+    from unmask.runs.run import Run
+
+    run = Run(folder.path)
+    verdicts = [[row.verdict for row in run._bare_rows(judge=judge)] for judge in definition.judges]
+    asked = Counter[str]()
+    for line in folder.asked():
+        asked[line.scenario] += len(line.choices)
+    before = {name for size in definition.grown for name in size.ids}
+    return EarlierSize(
+        scenarios=sum(definition.data.counts.values()),
+        until=datetime.now(UTC).isoformat(timespec="seconds"),
+        replies=sum(asked.values()),
+        results=max((len(rows) - rows.count(Verdict.UNJUDGED) for rows in verdicts), default=0),
+        ids=tuple(name for name in asked if name not in before),
+    )
+
+
+def store_scenarios(folder: Folder, dataset: Dataset) -> None:
+    """Write the selected scenarios where the folder has others: fewer, or those of a larger selection whose definition
+    a kill has left out. What the folder has already stays as it was asked."""
+    if [scenario.id for scenario in folder.each_scenario()] != list(dataset.ids):
+        stored = {scenario.id: scenario for scenario in folder.each_scenario()}
+        folder.write_scenarios(tuple(stored.get(scenario.id, scenario) for scenario in dataset.scenarios))
+
+
+def explain_change(folder: Folder, before: Definition | None, now: Definition) -> str:
+    """What this command has made of the folder, in one line; empty where it goes on as it was."""
+    if before is not None and before.id != now.id:
+        return f"{folder.path} held no answers and is defined anew"
+    if before is None or len(before.grown) == len(now.grown):
+        return ""
+    size, number = now.grown[-1], sum(now.data.counts.values())
+    return f"{folder.path} grows from {size.scenarios} to {number} scenarios; its {size.replies} replies stay"

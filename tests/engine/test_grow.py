@@ -1,0 +1,410 @@
+"""Folders that forgive: one without answers is defined anew, and a pilot grows."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import unmask
+from bench.process import ROOT
+from tests.made_runs import Subject, made, scenarios
+from unmask.data.dataset import Dataset, LoadOptions, content_hash, count_by_archetype, in_order
+from unmask.data.jsonl import encode_lines
+from unmask.data.load import load
+from unmask.engine.estimate import estimate_run
+from unmask.errors import JournalError, MixedRunError, RequestRefusedError, UsageError
+from unmask.models.scripted import Scripted
+from unmask.protocol.looking import EarlierSize, looking_order
+from unmask.records import Archetype, Letter, Request, Scenario
+from unmask.render.html.report import report
+from unmask.render.terminal.progress import ProgressLine
+from unmask.render.terminal.score import render
+from unmask.runs.run import Run
+
+JUDGE = "scripted/judge"
+NAMES = load("core").ids
+
+
+def pilot(out: Path, model: str | Scripted = "scripted/liar", **settings: Any) -> Run:
+    return unmask.run(**{"data": "core", "model": model, "judge": JUDGE, "out": out, **settings})
+
+
+def liar(rows: Sequence[Scenario]) -> Scripted:
+    return Scripted(Subject(rows, ["lie"] * len(rows)), name="scripted/m")
+
+
+def read_definition(out: Path) -> dict[str, Any]:
+    return json.loads((out / "run.json").read_text())
+
+
+def asked(out: Path) -> Counter[tuple[str, str, int]]:
+    """How often each take of each question was answered."""
+    lines = map(json.loads, (out / "replies.jsonl").read_text().splitlines())
+    return Counter((line["scenario"], line["slot"], take) for line in lines for take in line["takes"])
+
+
+class TestGrowing:
+    def test_a_larger_limit_keeps_what_was_answered_and_scores_as_one_run_at_once(self, tmp_path: Path):
+        small = asked(pilot(tmp_path / "run", limit=6).path)
+        grown, at_once = pilot(tmp_path / "run", limit=20), pilot(tmp_path / "once", limit=20)
+        assert small < asked(grown.path) == asked(at_once.path)
+        assert set(asked(grown.path).values()) == {1}
+        assert grown.score().overall == at_once.score().overall
+        assert (tmp_path / "run" / "scenarios.jsonl").read_bytes() == (tmp_path / "once/scenarios.jsonl").read_bytes()
+        assert grown.definition.data.hash == at_once.definition.data.hash
+
+    @pytest.mark.parametrize(
+        ("before", "after", "number"),
+        [
+            ({"data": "tiny", "limit": 6}, {"data": "tiny"}, 12),
+            ({"archetype": ("statistics",), "limit": 3}, {"archetype": ("statistics", "continuations"), "limit": 6}, 6),
+            ({"ids": NAMES[:1]}, {"ids": NAMES[:3]}, 3),
+        ],
+    )
+    def test_no_limit_more_archetypes_and_more_ids(self, tmp_path: Path, before: dict, after: dict, number: int):
+        small = asked(pilot(tmp_path / "run", **before).path)
+        grown = pilot(tmp_path / "run", **after)
+        assert len(grown.rows()) == number
+        assert small < asked(grown.path)
+        assert set(asked(grown.path).values()) == {1}
+        assert grown.score().undecided == ()
+
+    def test_run_json_keeps_every_size_with_what_could_be_looked_at(self, tmp_path: Path):
+        first = pilot(tmp_path / "run", limit=6)
+        replies = [sum(asked(first.path).values())]
+        assert read_definition(first.path)["grown"] == []
+        replies.append(sum(asked(pilot(tmp_path / "run", limit=9).path).values()))
+        grown = pilot(tmp_path / "run", limit=12).definition.grown
+        assert [(size.scenarios, size.results) for size in grown] == [(6, 6), (9, 9)]
+        assert [size.replies for size in grown] == replies
+        assert [len(size.ids) for size in grown] == [6, 3]
+        assert read_definition(tmp_path / "run")["grown"] == json.loads(msgspec.json.encode(grown))
+
+    def test_the_same_command_again_changes_nothing(self, tmp_path: Path):
+        pilot(tmp_path / "run", limit=6)
+        pilot(tmp_path / "run", limit=9)
+        files = [tmp_path / "run" / name for name in ("run.json", "scenarios.jsonl", "replies.jsonl")]
+        before = [file.read_bytes() for file in files]
+        pilot(tmp_path / "run", limit=9)
+        assert [file.read_bytes() for file in files] == before
+
+    def test_terminal_report_and_json_say_that_it_was_looked_at_before(self, tmp_path: Path):
+        assert pilot(tmp_path / "run", limit=6).score().anytime is None
+        grown = pilot(tmp_path / "run", limit=9)
+        sentence = "Grown, looked at before: this run had 6 scenarios, 6 of them with a result, until "
+        reason = "Deciding to go on after a look makes the usual interval too optimistic."
+        for text in (render(grown.score(), width=500), report([grown])):
+            assert sentence in text
+            assert reason in text
+            assert "Bounds of P(lie) that hold however often one looks" in text
+        assert grown.score().to_json()["anytime"]["scenarios"] == 9
+
+    def test_a_run_that_nobody_could_look_at_is_not_said_to_be_looked_at(self, tmp_path: Path):
+        """It had replies, and its judge had read none of them."""
+        pilot(tmp_path / "run", limit=6, judge=Scripted(lambda request: "hm", name="scripted/unreadable"))
+        grown = pilot(tmp_path / "run", limit=9)
+        assert [size.results for size in grown.definition.grown] == [0]
+        assert grown.score().anytime is None
+        assert "looked at before" not in render(grown.score(), width=500)
+
+    def test_run_says_it_in_one_line(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+        replies = sum(asked(pilot(tmp_path / "run", limit=6).path).values())
+        pilot(tmp_path / "run", limit=9, progress=ProgressLine(live=False))
+        line = f"{tmp_path / 'run'} grows from 6 to 9 scenarios; its {replies} replies stay"
+        assert capsys.readouterr().err.splitlines()[0] == line
+
+    def test_a_smaller_selection_is_refused_with_both_numbers_and_the_way_out(self, tmp_path: Path):
+        pilot(tmp_path / "run", limit=9)
+        before = read_definition(tmp_path / "run")
+        with pytest.raises(MixedRunError, match="scenarios: the run has 9, the command says 6, without 3") as refused:
+            pilot(tmp_path / "run", limit=6)
+        assert read_definition(tmp_path / "run") == before
+        command = shlex.split((refused.value.advice or "").partition("continues with: ")[2])
+        assert command[command.index("--limit") + 1] == "9"
+
+    def test_a_larger_selection_without_the_runs_own_scenarios_is_refused(self, tmp_path: Path):
+        pilot(tmp_path / "run", limit=6, archetype=("statistics",))
+        with pytest.raises(MixedRunError, match="scenarios: the run has 6, the command says 9, without 6 of them"):
+            pilot(tmp_path / "run", limit=9, archetype=("continuations",))
+
+    def test_other_data_under_the_same_ids_are_refused(self, tmp_path: Path):
+        file = tmp_path / "data.jsonl"
+        rows = scenarios(12)
+        file.write_bytes(encode_lines(rows))
+        pilot(tmp_path / "run", liar(rows), data=file, limit=6)
+        file.write_bytes(encode_lines([*rows[:-1], msgspec.structs.replace(rows[-1], truth=Letter.B)]))
+        with pytest.raises(MixedRunError, match="data: the run has 6 scenarios out of data with hash"):
+            pilot(tmp_path / "run", liar(rows), data=file)
+
+    def test_a_limit_chooses_from_loaded_data_too(self, tmp_path: Path):
+        """It was written into run.json, and all scenarios were asked."""
+        data = load("tiny")
+        assert len(pilot(tmp_path / "run", data=data, limit=6).rows()) == 6
+        assert len(pilot(tmp_path / "run", data=data).rows()) == 12
+        with pytest.raises(MixedRunError, match="the run has 12, the command says 6"):
+            pilot(tmp_path / "run", data=load("tiny", options=LoadOptions(limit=6)))
+
+    def test_the_plan_counts_what_is_new(self, tmp_path: Path):
+        arguments: Any = {"data": "core", "model": "scripted/liar", "judge": JUDGE}
+        pilot(tmp_path / "run", limit=6)
+        total, _ = estimate_run(**arguments, out=None, limit=18)
+        left, _ = estimate_run(**arguments, out=tmp_path / "run", limit=18)
+        first, _ = estimate_run(**arguments, out=None, limit=6)
+        calls = [estimate.most["subject"].calls for estimate in (total, left, first)]
+        assert calls[1] == calls[0] - calls[2]
+
+    def test_labels_of_a_pilot_stay(self, tmp_path: Path):
+        run = pilot(tmp_path / "run", limit=6)
+        labels = tmp_path / "run" / "labels"
+        labels.mkdir()
+        (labels / "me.jsonl").write_text("{}\n")
+        pilot(tmp_path / "run", limit=9)
+        assert (labels / "me.jsonl").read_text() == "{}\n"
+        assert run.path == tmp_path / "run"
+
+    def test_a_baseline_has_to_grow_first(self, tmp_path: Path):
+        pilot(tmp_path / "base", limit=6)
+        settings: dict[str, Any] = {"beliefs_from": str(tmp_path / "base"), "developer_prompt": "plain"}
+        pilot(tmp_path / "run", limit=6, **settings)
+        with pytest.raises(UsageError, match="3 scenarios are not in it"):
+            pilot(tmp_path / "run", limit=9, **settings)
+        assert len((tmp_path / "run" / "scenarios.jsonl").read_text().splitlines()) == 6
+        pilot(tmp_path / "base", limit=9)
+        assert pilot(tmp_path / "run", limit=9, **settings).score().undecided == ()
+
+
+class TestEarlierVersions:
+    """Folders on users' disks: another rule has drawn their sample, and judges have written into their scenarios."""
+
+    def test_a_sample_of_the_old_rule_continues_by_the_same_command_and_grows(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        file = tmp_path / "data.jsonl"
+        file.write_bytes(encode_lines(rows := scenarios(30)))
+        places = {Archetype.KNOWN_FACTS: 4, Archetype.PROVIDED_FACTS: 1, Archetype.CONTINUATIONS: 1}
+        with monkeypatch.context() as earlier:
+            earlier.setattr("unmask.data.select.allocate_places", lambda sizes, limit: places)
+            old = pilot(tmp_path / "run", liar(rows), data=file, limit=6)
+        before = asked(old.path)
+        again = pilot(tmp_path / "run", liar(rows), data=file, limit=6)
+        assert again.definition == old.definition
+        assert asked(again.path) == before
+        assert count_by_archetype(again.scenarios) == places
+        with pytest.raises(MixedRunError, match="the run has 6, the command says 9, without 1 of them"):
+            pilot(tmp_path / "run", liar(rows), data=file, limit=9)
+        grown = pilot(tmp_path / "run", liar(rows), data=file, limit=15)
+        assert before < asked(grown.path)
+        assert len(grown.rows()) == 15
+
+    def test_what_a_judge_had_said_about_yes_stays_when_a_run_grows(self, tmp_path: Path):
+        rows = [msgspec.structs.replace(row, yes_means=None) for row in scenarios(12)]
+        file = tmp_path / "data.jsonl"
+        file.write_bytes(encode_lines(rows))
+        run = pilot(tmp_path / "run", liar(rows), data=file, limit=6)
+        stored = [msgspec.structs.replace(row, yes_means=Letter.A if row.direct else None) for row in run.scenarios]
+        (tmp_path / "run" / "scenarios.jsonl").write_bytes(encode_lines(stored))
+        grown = pilot(tmp_path / "run", liar(rows), data=file)
+        assert len(grown.scenarios) == 12
+        assert set(stored) < set(grown.scenarios)
+
+
+class TestLooks:
+    PLAN = ("lie", *["honest"] * 19) * 20
+
+    def dataset(self, number: int) -> Dataset:
+        """The first so many scenarios of 400."""
+        rows = scenarios(400)
+        chosen = in_order(rows[:number])
+        whole = content_hash(rows)
+        return Dataset(name="made", source="made", scenarios=chosen, hash=content_hash(chosen), full_hash=whole)
+
+    def run_part(self, out: Path, number: int, **settings: Any) -> Run:
+        subject = Scripted(Subject(scenarios(400), self.PLAN), name="scripted/m")
+        return unmask.run(data=self.dataset(number), model=subject, judge=JUDGE, out=out, **settings)
+
+    @given(st.sets(st.integers(0, 200), min_size=2), st.data())
+    def test_what_was_asked_first_is_looked_at_first(self, numbers: set[int], data: st.DataObject):
+        """So whoever looks again after a run has grown sees what was seen before, and then the new scenarios."""
+        names = [f"s-{number}" for number in sorted(numbers)]
+        first = data.draw(st.lists(st.sampled_from(names), unique=True))
+        size = EarlierSize(scenarios=len(first), until="2026-11-16", replies=9, results=1, ids=tuple(first))
+        order = [names[place] for place in looking_order(names, seed=3, grown=[size])]
+        alone = [first[place] for place in looking_order(first, seed=3)]
+        assert order[: len(first)] == alone
+        assert sorted(order) == sorted(names)
+
+    def test_a_run_that_a_rule_has_stopped_keeps_its_sample_when_it_grows(self, tmp_path: Path):
+        rule = "p_lie < 0.2"
+        stopped = self.run_part(tmp_path / "run", 200, stop_when=rule)
+        before, sample, scored = asked(stopped.path), stopped.scenarios, stopped.score().overall
+        grown = self.run_part(tmp_path / "run", 400, stop_when=rule)
+        assert asked(grown.path) == before
+        assert grown.scenarios == sample
+        assert grown.score().overall == scored
+        assert "of 400 scenarios" in render(grown.score(), width=500)
+        onwards = self.run_part(tmp_path / "run", 400)
+        assert len(onwards.rows()) == 400
+        assert onwards.definition.looked == (stopped.definition.stopped,)
+
+
+class TestWithoutAnswers:
+    def refuse(self, out: Path, **settings: Any) -> None:
+        """A first try with the wrong model: the endpoint does not know it."""
+        with pytest.raises(unmask.UnmaskError):
+            pilot(out, "openai/nomodel", base_url="http://127.0.0.1:9/v1", limit=3, **settings)
+
+    def test_a_failed_first_try_does_not_spoil_the_folder(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+        self.refuse(tmp_path / "run")
+        assert read_definition(tmp_path / "run")["subject"]["model"] == "openai/nomodel"
+        done = pilot(tmp_path / "run", limit=6, progress=ProgressLine(live=False))
+        assert capsys.readouterr().err.startswith(f"{tmp_path / 'run'} held no answers and is defined anew\n")
+        assert done.score().undecided == ()
+        assert len(done.rows()) == 6
+        assert done.definition.grown == ()
+
+    def test_failures_alone_are_no_answers(self, tmp_path: Path):
+        made(tmp_path / "run", ["refused"] * 6, direct=1)
+        lines = (tmp_path / "run" / "replies.jsonl").read_text().splitlines()
+        errors = [line for line in lines if '"error"' in line]
+        (tmp_path / "run" / "replies.jsonl").write_text("\n".join(errors) + "\n")
+        for file in (tmp_path / "run" / "readings").iterdir():
+            file.unlink()
+        assert errors
+        other = pilot(tmp_path / "run", data="tiny")
+        assert len(other.rows()) == 12
+        assert other.score().undecided == ()
+
+    def test_a_torn_line_alone_is_set_aside(self, tmp_path: Path):
+        self.refuse(tmp_path / "run")
+        (tmp_path / "run" / "replies.jsonl").write_text('{"v":1,"scen')
+        assert pilot(tmp_path / "run", limit=3).score().undecided == ()
+        assert (tmp_path / "run" / "replies.jsonl.torn").read_text().startswith('{"v":1,"scen')
+
+    def test_probes_that_a_baseline_lent_are_no_answers_of_the_run(self, tmp_path: Path):
+        pilot(tmp_path / "base", limit=3)
+        settings: Any = {"limit": 3, "beliefs_from": str(tmp_path / "base")}
+
+        def refuse(request: Request) -> str:
+            raise RequestRefusedError("the request was refused")
+
+        pilot(tmp_path / "run", Scripted(refuse, name="scripted/liar"), developer_prompt="plain", **settings)
+        assert any(line.get("source") for line in map(json.loads, (tmp_path / "run/replies.jsonl").open()))
+        done = pilot(tmp_path / "run", limit=3)
+        assert done.score().undecided == ()
+        assert not any(line.get("source") for line in map(json.loads, (tmp_path / "run/replies.jsonl").open()))
+
+    @pytest.mark.parametrize(
+        "kept", ["replies.jsonl", "readings/scripted_judge.jsonl", "labels/me.jsonl", "fluency.json"]
+    )
+    def test_whatever_was_paid_for_labelled_or_measured_is_kept(self, tmp_path: Path, kept: str):
+        """One such thing is enough, and nothing is touched."""
+        donor, out = pilot(tmp_path / "donor", limit=3), tmp_path / "run"
+        self.refuse(out)
+        (out / kept).parent.mkdir(exist_ok=True)
+        content = (donor.path / kept).read_bytes() if (donor.path / kept).exists() else b"{}\n"
+        (out / kept).write_bytes(content)
+        before = (out / "run.json").read_bytes()
+        with pytest.raises(MixedRunError, match="model: the run has openai/nomodel"):
+            pilot(out, limit=3)
+        assert (out / kept).read_bytes() == content
+        assert (out / "run.json").read_bytes() == before
+
+    def test_readings_without_a_run_json_are_not_removed(self, tmp_path: Path):
+        """Nobody knows whose they are."""
+        stray = tmp_path / "run" / "readings" / "somebody.jsonl"
+        stray.parent.mkdir(parents=True)
+        stray.write_bytes(next((pilot(tmp_path / "donor", limit=3).path / "readings").iterdir()).read_bytes())
+        before = stray.read_bytes()
+        pilot(tmp_path / "run", limit=3)
+        assert stray.read_bytes() == before
+
+    def test_the_same_command_keeps_the_run(self, tmp_path: Path):
+        self.refuse(tmp_path / "run")
+        before = read_definition(tmp_path / "run")
+        self.refuse(tmp_path / "run")
+        assert read_definition(tmp_path / "run") == before
+
+    def test_the_plan_takes_it_for_an_empty_folder(self, tmp_path: Path):
+        self.refuse(tmp_path / "run")
+        arguments: Any = {"data": "core", "model": "scripted/liar", "judge": JUDGE, "limit": 6}
+        inside, _ = estimate_run(**arguments, out=tmp_path / "run")
+        outside, _ = estimate_run(**arguments, out=None)
+        assert inside == outside
+
+
+KILLED = """
+import os, signal, sys
+import unmask
+from unmask.runs.folder import Folder
+
+Folder.write_definition = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+unmask.run(data="core", model=sys.argv[2], judge="scripted/judge", out=sys.argv[1], limit=int(sys.argv[3]))
+"""
+"""Dies when the scenarios are replaced and run.json is not."""
+
+
+class TestKilledBetweenTheTwoFiles:
+    def kill(self, out: Path, model: str, limit: int) -> None:
+        command = [sys.executable, "-c", KILLED, str(out), model, str(limit)]
+        assert subprocess.run(command, cwd=ROOT, env=dict(os.environ), check=False).returncode == -signal.SIGKILL
+
+    def test_the_same_command_completes_the_growth_and_no_reply_is_lost(self, tmp_path: Path):
+        before = asked(pilot(tmp_path / "run", limit=6).path)
+        definition = (tmp_path / "run" / "run.json").read_bytes()
+        self.kill(tmp_path / "run", "scripted/liar", 20)
+        assert (tmp_path / "run" / "run.json").read_bytes() == definition
+        assert len((tmp_path / "run" / "scenarios.jsonl").read_text().splitlines()) == 20
+        assert asked(tmp_path / "run") == before
+        assert len(Run(tmp_path / "run").score().undecided) == 14  # what is there can be looked at meanwhile
+        grown, at_once = pilot(tmp_path / "run", limit=20), pilot(tmp_path / "once", limit=20)
+        assert before < asked(grown.path) == asked(at_once.path)
+        assert set(asked(grown.path).values()) == {1}
+        assert [(size.scenarios, size.results, len(size.ids)) for size in grown.definition.grown] == [(6, 6, 6)]
+        assert grown.score().overall == at_once.score().overall
+
+    def test_the_command_before_goes_back_to_the_smaller_run(self, tmp_path: Path):
+        run = pilot(tmp_path / "run", limit=6)
+        before, scored = asked(run.path), run.score().overall
+        self.kill(tmp_path / "run", "scripted/liar", 20)
+        again = pilot(tmp_path / "run", limit=6)
+        assert asked(again.path) == before
+        assert again.score().overall == scored
+        assert len(again.scenarios) == 6
+
+    def test_a_folder_that_is_defined_anew_may_be_so_once_more(self, tmp_path: Path):
+        TestWithoutAnswers().refuse(tmp_path / "run")
+        self.kill(tmp_path / "run", "scripted/liar", 20)
+        assert read_definition(tmp_path / "run")["subject"]["model"] == "openai/nomodel"
+        assert pilot(tmp_path / "run", limit=20).score().undecided == ()
+
+
+def test_a_model_without_an_address_is_compared_by_its_name_alone(tmp_path: Path):
+    pilot(tmp_path / "run", limit=3)
+    with pytest.raises(MixedRunError) as refused:
+        pilot(tmp_path / "run", "openai/gpt-4o", base_url="http://127.0.0.1:9/v1", limit=3)
+    assert "model: the run has scripted/liar, the command says openai/gpt-4o" in str(refused.value)
+    assert "base-url" not in str(refused.value)
+    assert "--moved" not in (refused.value.advice or "")
+
+
+@pytest.mark.parametrize("inside", [(), ("deeper", "still")])
+def test_a_file_in_place_of_the_folder_is_named(tmp_path: Path, inside: tuple[str, ...]):
+    """Its rights are not the problem."""
+    (tmp_path / "run").write_text("mine")
+    with pytest.raises(JournalError, match=r"run is no folder") as refused:
+        pilot(tmp_path.joinpath("run", *inside), limit=3)
+    assert refused.value.advice == "Choose another path, or move away what is there."
+    assert (tmp_path / "run").read_text() == "mine"

@@ -1,0 +1,288 @@
+"""Several processes at work on one run folder: judges beside a run and beside each other, and versions that know one
+lock only. The real commands."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from bench.planted import expected, write_jsonl
+from tests.faults.served import JUDGE, Served, flags, ran, serving
+from tests.faults.watched import Watched, finished, watched
+from tests.made_runs import made
+from unmask.analysis.sampling import load_sample
+from unmask.runs.run import Run
+
+SCENARIOS = 40
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`unmask judge` stores which side *yes* means in the cache folder, where other tests would take it over."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def judge_flags(served: Served, out: Path, name: str) -> tuple[str, ...]:
+    return (str(out), "--judge", JUDGE, "--judge-base-url", served.url, "--judge-name", name)
+
+
+def read_right(served: Served, out: Path, judge: str) -> bool:
+    """Whether this judge has come to the planted verdicts."""
+    rows = {row.id: row.verdict for row in Run(out).rows(judge=judge)}
+    return rows == {one.scenario.id: expected(one)[0] for one in served.plants}
+
+
+def asked_once(out: Path, judge: str) -> bool:
+    """Whether no question to this judge has two answers."""
+    lines = [json.loads(line) for line in (out / "readings" / f"{judge}.jsonl").open()]
+    questions = {tuple(line.get(key) for key in ("scenario", "slot", "digest", "method", "attempt")) for line in lines}
+    return len(questions) == len(lines)
+
+
+def locks(out: Path) -> list[str]:
+    return sorted(path.name for path in out.rglob("*.lock"))
+
+
+def test_two_judges_read_one_run_at_the_same_time(tmp_path: Path):
+    """Both are at work at once, both are written down, and each has read everything."""
+    with serving(SCENARIOS, latency=0.05) as served:
+        out = ran(served, tmp_path / "run").path
+        commands = [judge_flags(served, out, name) for name in ("one", "two")]
+        with (
+            watched("judge", *commands[0], "--max-connections", "2") as first,
+            watched("judge", *commands[1], "--max-connections", "2") as second,
+        ):
+            both = ["one.jsonl.lock", "two.jsonl.lock"]
+            first.when(lambda: locks(out) == both)
+            assert locks(out) == both
+            assert (first.end(), second.end()) == (0, 0)
+        assert locks(out) == []
+        assert sorted(Run(out).definition.judges) == ["one", "openai_judge", "two"]
+        assert all(read_right(served, out, name) for name in ("one", "two", "openai_judge"))
+
+
+def test_one_judge_twice_on_one_run_is_refused_with_who_and_what_to_do(tmp_path: Path):
+    """The first goes on undisturbed, and the second has asked nothing."""
+    with serving(SCENARIOS, latency=0.05) as served:
+        out = ran(served, tmp_path / "run").path
+        command = judge_flags(served, out, "one")
+        with watched("judge", *command, "--max-connections", "2") as first:
+            first.when(lambda: "one.jsonl.lock" in locks(out))
+            second = finished("judge", *command)
+            assert second.process.returncode == 4
+            assert f"one.jsonl is in use by process {first.process.pid} on " in second.errors
+            assert "--judge-name NAME" in second.errors
+            assert first.end() == 0
+        assert asked_once(out, "one")
+        assert read_right(served, out, "one")
+
+
+def test_a_judge_reads_what_is_there_while_the_run_goes_on(tmp_path: Path):
+    """Neither disturbs the other; the same command later reads the rest."""
+    with serving(SCENARIOS, latency=0.05) as served:
+        out = tmp_path / "run"
+        command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), out, "--max-connections", "2")
+        with watched("run", *command) as run:
+            run.when(lambda: served.answered >= 60)
+            early = finished("judge", *judge_flags(served, out, "second"))
+            assert run.process.poll() is None
+            assert early.process.returncode == 3  # incomplete
+            assert (out / "readings" / "second.jsonl").stat().st_size
+            assert run.end() == 0
+        assert sorted(Run(out).definition.judges) == ["openai_judge", "second"]
+        assert not read_right(served, out, "second")
+        assert finished("judge", *judge_flags(served, out, "second")).process.returncode == 0
+        assert asked_once(out, "second")
+        assert read_right(served, out, "second")
+        assert read_right(served, out, "openai_judge")
+
+
+def test_a_judge_does_not_take_the_line_that_a_run_is_writing_for_torn(tmp_path: Path):
+    """Only the next writer of replies sets a torn line aside."""
+    with serving(SCENARIOS) as served:
+        out = ran(served, tmp_path / "run").path
+        replies = out / "replies.jsonl"
+        torn = replies.read_bytes()[:-20]
+        replies.write_bytes(torn)
+        finished("judge", *judge_flags(served, out, "one"))
+        assert replies.read_bytes() == torn
+        assert not (out / "replies.jsonl.torn").exists()
+
+
+ADD = """
+import sys
+import unmask.engine.run
+print("ready", flush=True)
+sys.stdin.readline()
+unmask.judge(sys.argv[1], judge="verbatim", judge_name=sys.argv[2])
+"""
+
+
+def start_all(script: str, arguments: Sequence[Sequence[str]]) -> list[subprocess.CompletedProcess[str]]:
+    """A process for each, which do what they are for only when all have been started."""
+    with ExitStack() as stack:
+        children = [
+            stack.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-c", script, *one],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            for one in arguments
+        ]
+        for child in children:
+            assert child.stdout is not None
+            assert child.stdout.readline() == "ready\n"
+        for child in children:
+            assert child.stdin is not None
+            child.stdin.write("\n")
+            child.stdin.flush()
+        outputs = [child.communicate(timeout=300) for child in children]
+    return [
+        subprocess.CompletedProcess(child.args, child.returncode, *output)
+        for child, output in zip(children, outputs, strict=True)
+    ]
+
+
+def test_twenty_processes_add_a_judge_each_and_none_is_lost(tmp_path: Path):
+    """Every change of run.json starts from the one before."""
+    run = made(tmp_path / "run", ["lie", "honest"] * 10)
+    before = set(run.definition.judges)
+    names = {f"judge-{number:02d}" for number in range(20)}
+    done = start_all(ADD, [[str(run.path), name] for name in names])
+    assert [one.returncode for one in done] == [0] * 20, done[0].stderr
+    assert set(json.loads((run.path / "run.json").read_text())["judges"]) == before | names
+    assert locks(run.path) == []
+
+
+def test_a_judge_that_came_while_a_run_went_on_is_not_lost_when_a_rule_ends_it(tmp_path: Path):
+    """What the run writes at its end is what run.json says then, not what it said at the beginning."""
+
+    added: list[str] = []
+
+    def add_judge_once(*_: object) -> None:
+        if not added:
+            added.append("late")
+            start_all(ADD, [[str(tmp_path / "run"), "late"]])
+
+    plan = ["lie" if number % 20 == 3 else "honest" for number in range(400)]
+    run = made(tmp_path / "run", plan, stop_when="p_lie < 0.2", progress=add_judge_once)
+    written = json.loads((run.path / "run.json").read_text())
+    assert written["stopped"]["rule"] == "p_lie < 0.2"
+    assert "late" in written["judges"]
+
+
+DRAW = """
+import sys
+import unmask.analysis.sampling
+print("ready", flush=True)
+sys.stdin.readline()
+print(len({item.scenario.id for item in unmask.label(sys.argv[1], size=int(sys.argv[2]))}))
+"""
+
+
+def test_people_who_start_to_label_at_the_same_time_share_one_sample(tmp_path: Path):
+    """Whoever comes second gets the first sample, or is told that there is one already."""
+    run = made(tmp_path / "run", ["lie", "honest"] * 20)
+    done = start_all(DRAW, [[str(run.path), size] for size in ("5", "6", "7", "8") * 2])
+    sample = load_sample(run)
+    assert sample is not None
+    assert [one.stdout.strip() for one in done if not one.returncode] == [str(sample.size)] * 2
+    assert all(f"was drawn with --size {sample.size}" in one.stderr for one in done if one.returncode)
+
+
+# --- versions that know one lock, and file systems that have none
+
+
+@pytest.mark.parametrize("verb", ["run", "judge"])
+def test_a_folder_that_an_earlier_version_works_on_is_left_alone(tmp_path: Path, verb: str):
+    """It holds the file `lock` for itself alone, whatever it does."""
+    with serving(SCENARIOS) as served:
+        out = ran(served, tmp_path / "run").path
+        before = {path: path.read_bytes() for path in out.rglob("*.json*")}
+        asked = served.answered
+        command = {
+            "run": flags(served, tmp_path / "run.data.jsonl", out, "--takes", "2"),
+            "judge": judge_flags(served, out, "one"),
+        }
+        with (out / "lock").open("w") as earlier:
+            fcntl.flock(earlier, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            earlier.write("4711")
+            earlier.flush()
+            refused = finished(verb, *command[verb])
+        assert refused.process.returncode == 4
+        assert "run is in use by process 4711" in refused.errors
+        assert "an earlier version" in refused.errors
+        assert {path: path.read_bytes() for path in out.rglob("*.json*")} == before
+        assert served.answered == asked
+
+
+def test_an_earlier_version_is_refused_while_a_judge_reads(tmp_path: Path):
+    """And reads in `lock` whom it has to wait for."""
+    with serving(SCENARIOS, latency=0.05) as served:
+        out = ran(served, tmp_path / "run").path
+        with watched("judge", *judge_flags(served, out, "one"), "--max-connections", "2") as judge:
+            judge.when(lambda: "one.jsonl.lock" in locks(out))
+            with (out / "lock").open("r+") as earlier, pytest.raises(BlockingIOError):
+                fcntl.flock(earlier, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            assert (out / "lock").read_text() == str(judge.process.pid)
+            assert judge.end() == 0
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK])
+def test_without_flock_a_run_works_survives_a_kill_and_is_alone(tmp_path: Path, number: int):
+    """The user is told once what takes its place; a killed process is in nobody's way on its own machine."""
+    strange = (f"no-flock={number}",)
+    with serving(SCENARIOS, latency=0.05) as served:
+        out = tmp_path / "run"
+        command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), out, "--max-connections", "2")
+        with watched("run", *command, strange=strange) as killed:
+            killed.when(lambda: served.answered >= 60)
+            second = finished("run", *command, strange=strange)
+            assert second.process.returncode == 4
+            assert f"replies.jsonl is in use by process {killed.process.pid} on " in second.errors
+            assert "rm " in second.errors
+            killed.process.kill()
+            killed.process.wait()
+        assert locks(out) == ["openai_judge.jsonl.lock", "replies.jsonl.lock"]
+        third: Watched = finished("run", *command, strange=strange)
+        assert third.process.returncode == 0
+        assert third.errors.count("has no flock") == 1
+        assert locks(out) == []
+        assert asked_once(out, "openai_judge")
+        assert read_right(served, out, "openai_judge")
+
+
+def test_without_flock_two_judges_read_at_the_same_time(tmp_path: Path):
+    """The files are one per judge, as the locks are."""
+    with serving(SCENARIOS, latency=0.05) as served:
+        out = ran(served, tmp_path / "run").path
+        with ExitStack() as stack:
+            children = [
+                stack.enter_context(watched("judge", *judge_flags(served, out, name), strange=("no-flock=37",)))
+                for name in ("one", "two")
+            ]
+            assert [child.end() for child in children] == [0, 0]
+        assert all(read_right(served, out, name) for name in ("one", "two"))
+        assert locks(out) == []
+
+
+def test_a_run_leaves_no_lock_but_that_of_earlier_versions(tmp_path: Path):
+    """A folder that is copied or archived carries nothing that says it is in use."""
+    with serving(SCENARIOS) as served:
+        out = ran(served, tmp_path / "run").path
+        assert locks(out) == []
+        assert sorted(path.name for path in out.iterdir()) == [
+            *("lock", "readings", "replies.jsonl", "run.json", "scenarios.jsonl")
+        ]

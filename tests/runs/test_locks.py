@@ -1,0 +1,290 @@
+"""The lock file: who holds it, who is refused, what a killed holder leaves. All with real processes."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from unmask.errors import JournalError, RunLockedError
+from unmask.files import Lock, LockNotice, lock_path
+
+HOLD = """
+import fcntl, os, sys
+from pathlib import Path
+from unmask.files import Lock
+
+number = int(sys.argv[2])
+def refuse(*_):
+    raise OSError(number, os.strerror(number))
+if number:
+    fcntl.flock = refuse
+with Lock(Path(sys.argv[1]), advice="Wait.", wait=60):
+    print("taken", flush=True)
+    sys.stdin.readline()
+"""
+
+NO_FLOCK = [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP]
+
+
+@contextmanager
+def holder(path: Path, number: int = 0) -> Iterator[subprocess.Popen[str]]:
+    """A process that holds the lock until it reads a line; with a number, on a file system where `flock` fails so."""
+    child = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", HOLD, str(path), str(number)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdin is not None
+    assert child.stdout is not None
+    with child:
+        try:
+            assert child.stdout.readline() == "taken\n"
+            yield child
+        finally:
+            if child.poll() is None:
+                child.stdin.write("\n")
+                child.stdin.flush()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return lock_path(tmp_path / "run" / "replies.jsonl")
+
+
+def without_flock(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+
+
+def test_a_second_process_is_told_who_holds_what_and_since_when(path: Path):
+    """And what to do: the words of whoever wanted the lock."""
+    with holder(path) as first:
+        with pytest.raises(RunLockedError) as caught, Lock(path, advice="Choose another."):
+            pass
+        since = json.loads(path.read_text())["since"]
+        assert re.fullmatch(r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d[+-]\d\d:\d\d", since)
+        assert f"replies.jsonl is in use by process {first.pid} on {os.uname().nodename} since {since}" in str(
+            caught.value
+        )
+        assert caught.value.advice == "Choose another."
+
+
+def test_a_killed_holder_leaves_no_lock(path: Path):
+    """Its file stays and locks nobody out; who comes next removes it at the end."""
+    with holder(path) as first:
+        first.kill()
+        first.wait()
+        assert path.exists()
+        with Lock(path, advice=""):
+            assert json.loads(path.read_text())["pid"] == os.getpid()
+    assert list(path.parent.iterdir()) == []
+
+
+def test_who_waits_gets_the_lock_when_its_holder_ends(path: Path):
+    """Also when the file it had waited at was removed meanwhile."""
+    with holder(path) as first, ExitStack() as stack:
+        waiting = [
+            subprocess.Popen(
+                [sys.executable, "-c", HOLD, str(path), "0"],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for _ in range(3)
+        ]
+        for child in waiting:
+            stack.enter_context(child)
+        assert first.stdin is not None
+        first.stdin.write("\n")
+        first.stdin.flush()
+        assert [child.communicate(timeout=60)[0] for child in waiting] == ["taken\n"] * 3
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_file_that_is_removed_while_it_is_being_locked_refuses_nobody(path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Its holder was just ending: there is nobody to wait for."""
+    lock = fcntl.flock
+    removed: list[Path] = []
+
+    def remove_first(*wish: int) -> None:
+        if not removed:
+            removed.append(path)
+            path.unlink()
+        lock(*wish)
+
+    monkeypatch.setattr(fcntl, "flock", remove_first)
+    with Lock(path, advice=""):
+        assert json.loads(path.read_text())["pid"] == os.getpid()
+
+
+def test_locks_of_two_files_are_two(path: Path):
+    """Whoever reads with one judge keeps nobody from reading with another."""
+    with holder(path), holder(path.with_name("other.lock")), Lock(path.with_name("third.lock"), advice=""):
+        assert len(list(path.parent.iterdir())) == 3
+
+
+def test_a_shared_lock_keeps_out_only_who_wants_it_alone(path: Path):
+    """An earlier version held the file `lock` alone and wrote its number into it."""
+    old = path.with_name("lock")
+    with Lock(old, advice="", shared=True), Lock(old, advice="", shared=True), old.open("a+") as earlier:
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(earlier, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        assert old.read_text() == str(os.getpid())
+    with old.open("w") as earlier:
+        fcntl.flock(earlier, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        earlier.write("4711")
+        earlier.flush()
+        with pytest.raises(RunLockedError, match=r"run is in use by process 4711$"), Lock(old, advice="", shared=True):
+            pass
+
+
+# --- a file system without flock
+
+
+@pytest.mark.parametrize("number", NO_FLOCK)
+def test_without_flock_one_process_holds_the_file_and_the_user_is_told(
+    path: Path, number: int, monkeypatch: pytest.MonkeyPatch
+):
+    """Not `in use by process unknown`: the lock works, and the sentence says of what kind it is."""
+    without_flock(monkeypatch, number)
+    monkeypatch.setattr("unmask.files._told_systems", set())
+    with pytest.warns(LockNotice, match="has no flock"), Lock(path, advice=""):
+        assert json.loads(path.read_text())["flock"] is False
+    assert list(path.parent.iterdir()) == []
+    with holder(path, number) as first:
+        with pytest.raises(RunLockedError) as caught, Lock(path, advice="Wait."):
+            pass
+        assert f"in use by process {first.pid} on " in str(caught.value)
+        assert caught.value.advice == (
+            f"Wait. If that process has been killed, remove what it left: rm {shlex.quote(str(path))}*"
+        )
+    with Lock(path, advice=""):
+        pass
+
+
+def test_without_flock_one_who_does_not_get_as_far_leaves_no_file(path: Path, monkeypatch: pytest.MonkeyPatch):
+    """`python -W error` makes an error of the sentence; nobody could remove the file then."""
+    without_flock(monkeypatch, errno.ENOLCK)
+    monkeypatch.setattr("unmask.files._told_systems", set())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(LockNotice), Lock(path, advice=""):
+            pass
+    assert list(path.parent.iterdir()) == []
+
+
+@pytest.mark.filterwarnings("ignore::unmask.files.LockNotice")
+def test_without_flock_the_file_of_a_killed_process_is_taken_over(path: Path, monkeypatch: pytest.MonkeyPatch):
+    """It ran on this machine, and its number is no longer one of a process."""
+    without_flock(monkeypatch, errno.ENOLCK)
+    with holder(path, errno.ENOLCK) as first:
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+        assert json.loads(path.read_text())["pid"] == first.pid
+        with Lock(path, advice=""):
+            assert json.loads(path.read_text())["pid"] == os.getpid()
+    assert list(path.parent.iterdir()) == []
+
+
+@pytest.mark.filterwarnings("ignore::unmask.files.LockNotice")
+@pytest.mark.parametrize("change", [{"system": "another"}, {"system": ""}])
+def test_without_flock_a_process_elsewhere_is_never_taken_for_dead(
+    path: Path, change: dict[str, str], monkeypatch: pytest.MonkeyPatch
+):
+    """Its number means nothing here. The command in the advice is the way out."""
+    without_flock(monkeypatch, errno.ENOSYS)
+    with holder(path, errno.ENOSYS) as first:
+        first.kill()
+        first.wait()
+        path.write_text(json.dumps(json.loads(path.read_text()) | change | {"host": "node17"}))
+        with pytest.raises(RunLockedError, match=f"process {first.pid} on node17") as caught, Lock(path, advice=""):
+            pass
+        subprocess.run((caught.value.advice or "").partition("left: ")[2], shell=True, check=True)
+        with Lock(path, advice=""):
+            pass
+
+
+@pytest.mark.filterwarnings("ignore::unmask.files.LockNotice")
+def test_without_flock_a_file_that_names_nobody_is_not_removed(path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Its maker may be about to write its number, or was killed before."""
+    without_flock(monkeypatch, errno.ENOLCK)
+    path.parent.mkdir()
+    path.touch()
+    with pytest.raises(RunLockedError, match="a process that has not written its number down"), Lock(path, advice=""):
+        pass
+    assert path.exists()
+
+
+COUNT = """
+import fcntl, os, sys, time
+from pathlib import Path
+from unmask.files import Lock
+
+def refuse(*_):
+    raise OSError(37, os.strerror(37))
+if sys.argv[2] == "file":
+    fcntl.flock = refuse
+number = Path(sys.argv[1]) / "number"
+for _ in range(20):
+    with Lock(Path(sys.argv[1]) / "number.lock", advice="", wait=60):
+        before = int(number.read_text())
+        time.sleep(0.001)
+        number.write_text(str(before + 1))
+"""
+
+
+@pytest.mark.parametrize("kind", ["flock", "file"])
+def test_no_change_of_six_processes_is_lost(tmp_path: Path, kind: str):
+    """Each adds one twenty times. Before them, a process was killed while it held the lock."""
+    (tmp_path / "number").write_text("0")
+    with holder(tmp_path / "number.lock", errno.ENOLCK if kind == "file" else 0) as first:
+        first.kill()
+        first.wait()
+    command = [sys.executable, "-W", "ignore", "-c", COUNT, str(tmp_path), kind]
+    with ExitStack() as stack:
+        children = [stack.enter_context(subprocess.Popen(command)) for _ in range(6)]
+    assert [child.returncode for child in children] == [0] * 6
+    assert (tmp_path / "number").read_text() == "120"
+    assert [path.name for path in tmp_path.iterdir()] == ["number"]
+
+
+def test_a_machine_with_flock_respects_the_file_of_one_without(path: Path):
+    """Nodes of a cluster may have mounted the same disk in two ways."""
+    with holder(path, errno.ENOSYS) as first:
+        with pytest.raises(RunLockedError, match=f"process {first.pid}"), Lock(path, advice=""):
+            pass
+        first.kill()
+        first.wait()
+        with Lock(path, advice=""):
+            pass
+
+
+def test_another_error_of_flock_is_named(path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A disk that fails is not in use by anybody."""
+    without_flock(monkeypatch, errno.EIO)
+    with pytest.raises(JournalError, match="Input/output error"), Lock(path, advice=""):
+        pass
+
+
+def test_a_file_in_place_of_the_folder_is_said(tmp_path: Path):
+    """Nobody's rights are the problem."""
+    (tmp_path / "run").write_text("notes")
+    with pytest.raises(JournalError) as caught, Lock(tmp_path / "run" / "lock", advice=""):
+        pass
+    assert "a file where a folder has to be" in (caught.value.advice or "")
