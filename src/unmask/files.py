@@ -14,16 +14,19 @@ import shlex
 import stat
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
 from socket import gethostname
-from typing import IO, Annotated
+from typing import IO, Annotated, TypeVar
 
 import msgspec
 
-from unmask.errors import JournalError, RunLockedError
+from unmask.errors import JournalError, RunLockedError, UsageError
 from unmask.records import Record
+from unmask.text import escape_line
+
+T = TypeVar("T")
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 """Windows has no such flag; there the look before has to do."""
@@ -101,6 +104,29 @@ def cannot_write(path: Path, error: OSError) -> JournalError:
     elif error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
         advice = "Choose another path."
     return JournalError(f"cannot write {path}: {os.strerror(error.errno or 0)}", advice=advice)
+
+
+def choose_by_ending(path: Path, kinds: Mapping[str, T]) -> T:
+    """What the ending of a file's name stands for. Another ending is an error that names those that work."""
+    kind = kinds.get(path.suffix.lower())
+    if kind is None:
+        raise UsageError(
+            f"the name {escape_line(str(path))} does not say what to write",
+            advice=f"End it in {', '.join(kinds)}.",
+        )
+    return kind
+
+
+FILE_ENDINGS = frozenset({".csv", ".tsv", ".json", ".jsonl", ".parquet", ".xlsx", ".zip", ".html", ".md", ".txt"})
+
+
+def refuse_file_name(folder: Path) -> None:
+    """An error where the name of a folder that is to be made ends like that of a file: a file was meant."""
+    if folder.suffix.lower() in FILE_ENDINGS:
+        raise UsageError(
+            f"{escape_line(str(folder))} would be a folder, and its name ends in {folder.suffix}",
+            advice=f"Name the folder without it: --out {escape_line(str(folder.with_suffix('')))}",
+        )
 
 
 def write_atomically(path: Path, data: bytes | Callable[[IO[bytes]], object], *, mode: int = 0o666) -> None:

@@ -8,6 +8,7 @@ from tests.made_runs import made, scenarios
 from unmask.analysis.compare import compare, scenario_content
 from unmask.errors import DataError, UsageError
 from unmask.records import Archetype, Letter, Verdict
+from unmask.render.terminal.compare import render
 from unmask.stats.compare import holm
 
 PLAN = ["lie", "honest", "evasion", "lie", "lie", "no_belief"] * 5
@@ -178,3 +179,26 @@ def test_the_same_seed_gives_the_same_comparison(runs):
     """Bootstrap included."""
     one, other = (compare([runs["a"], runs["b"]], seed=4) for _ in range(2))
     assert one == other
+
+
+def test_three_runs_stand_side_by_side(runs, tmp_path):
+    """Each with its own values on what all share, in one table of the terminal, marked where it differs."""
+    third = made(tmp_path / "c", ["honest"] * 30, model="third")
+    found = compare([runs["a"], runs["b"], third])
+    assert [run.measures["p_lie"].value for run in found.runs] == [0.5, 0.5, 0.0]
+    lines = render(found, width=80).splitlines()
+    head = next(number for number, line in enumerate(lines) if line.startswith("% of what all runs share"))
+    assert lines[head].split()[-3:] == ["a", "b", "c"]
+    assert lines[head + 1].split() == ["P(lie)", "50.0", "50.0", "*", "0.0"]
+
+
+def test_the_flips_shown_are_of_all_archetypes(tmp_path):
+    """Ten scenarios of the first archetype flip, and then one of another."""
+    before = made(tmp_path / "a", ["honest"] * 30, model="old")
+    after = made(tmp_path / "b", ["honest" if number % 3 and number != 29 else "lie" for number in range(30)])
+    text = render(compare([before, after]), flips=2)
+    assert [line.split()[:2] for line in text.splitlines() if line.startswith("s-")] == [
+        ["s-0000", "known_facts"],
+        ["s-0029", "continuations"],
+    ]
+    assert "unmask show RUN SCENARIO" in text

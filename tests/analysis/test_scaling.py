@@ -176,6 +176,6 @@ def test_the_figure_is_drawn(published, tmp_path):
 
 def test_a_figure_of_another_kind_is_refused(published, tmp_path):
     """The endings that work are named."""
-    with pytest.raises(UsageError, match="no kind of figure") as error:
+    with pytest.raises(UsageError, match="does not say what to write") as error:
         write_figure(published, tmp_path / "f.docx")
     assert ".svg" in error.value.advice

@@ -72,9 +72,46 @@ def test_check_of_a_set_of_nothing_as_json_exits_2(tmp_path: Path):
 def test_show_prints_everything_a_scenario_says():
     """Conversation, probes, truth and evidence."""
     scenario = load("tiny").scenarios[0]
-    output = run("show", scenario.id)
+    words = " ".join(run("show", scenario.id).replace("\n  | ", " ").split())
     texts = [m.content for m in scenario.conversation] + [*scenario.indirect, scenario.direct, scenario.evidence]
-    assert all(text in output for text in texts)
+    assert all(" ".join(text.split()) in words for text in texts)
+
+
+def test_list_of_a_set_has_every_id():
+    """Each of them can be shown."""
+    output = run("list", "tiny")
+    assert [line.split()[0] for line in output.splitlines() if line.startswith("tiny-")] == list(load("tiny").ids)
+
+
+def test_list_of_a_set_can_be_a_part():
+    """By archetype and number, for people and for programs."""
+    rows = json.loads(run("list", "core", "--archetype", "statistics", "--limit", "3", "--json"))
+    assert [row["id"] for row in rows] == ["statistics-001", "statistics-002", "statistics-003"]
+    assert {row["archetype"] for row in rows} == {"statistics"}
+
+
+def test_choosing_without_a_set_is_a_usage_error():
+    with pytest.raises(UsageError, match="of a set"):
+        run("list", "--limit", "3")
+
+
+def test_show_without_an_id_says_how_to_list_them():
+    with pytest.raises(UsageError) as caught:
+        run("show", "--data", "tiny")
+    assert caught.value.advice == "unmask data list tiny lists them."
+
+
+def test_show_suggests_close_ids():
+    with pytest.raises(UsageError) as caught:
+        run("show", "known_fact-001")
+    assert "known_facts-001" in str(caught.value.advice)
+
+
+def test_a_problem_says_its_place_once(tmp_path: Path):
+    (tmp_path / "bad.jsonl").write_text('{"a": 1}\n')
+    with pytest.raises(DataError) as caught:
+        run("check", str(tmp_path / "bad.jsonl"))
+    assert caught.value.problems[0].count("bad.jsonl, line 1") == 1
 
 
 def test_show_as_json_is_the_scenario():

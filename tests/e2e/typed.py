@@ -1,4 +1,4 @@
-"""Types a command into a terminal of 80 columns, as a person would, and keeps what the person sees."""
+"""Types a command into a terminal of 80 columns or more, as a person would, and keeps what the person sees."""
 
 from __future__ import annotations
 
@@ -26,16 +26,17 @@ class Screen(NamedTuple):
 
     code: int | None
     lines: list[str]
+    columns: int = COLUMNS
 
     @property
     def too_wide(self) -> list[str]:
-        return [line for line in self.lines if len(line) > COLUMNS]
+        return [line for line in self.lines if len(line) > self.columns]
 
 
-def type_command(line: str, *, cwd: Path, env: dict[str, str], keys: str = "") -> Screen:
+def type_command(line: str, *, cwd: Path, env: dict[str, str], keys: str = "", columns: int = COLUMNS) -> Screen:
     """`keys` are typed ahead: whatever asks gets them."""
     outer, inner = pty.openpty()
-    fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
+    fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     shell = subprocess.Popen(
         ["bash", "-c", line], cwd=cwd, env=env, stdin=inner, stdout=inner, stderr=inner, start_new_session=True
     )
@@ -60,4 +61,4 @@ def type_command(line: str, *, cwd: Path, env: dict[str, str], keys: str = "") -
     code = shell.wait()
     text = ESCAPES.sub("", shown.decode("utf-8", errors="replace"))
     lines = [part.rstrip() for line in text.split("\n") for part in line.split("\r")]
-    return Screen(None if silent else code, [line for line in lines if line])
+    return Screen(None if silent else code, [line for line in lines if line], columns)

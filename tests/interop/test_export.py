@@ -17,12 +17,16 @@ import msgspec
 import pytest
 from inspect_ai.log import read_eval_log
 
+import unmask
 from bench.process import DIRECT
 from bench.scale.grown import Shape, grow
 from tests.interop.made import made_run, verdicts
+from tests.made_runs import Subject, scenarios
+from unmask.data.dataset import Dataset, content_hash, in_order
 from unmask.errors import MissingError, UsageError
 from unmask.interop.export import export
-from unmask.records import Per
+from unmask.models.scripted import Scripted
+from unmask.records import Per, Usage
 from unmask.runs.run import Run
 from unmask.runs.tables import COLUMNS
 from unmask.text import unguard_formula
@@ -167,6 +171,32 @@ def test_inspect_reads_the_log(run, log):
     values = {sample.id: sample.scores["outcome"].value for sample in found.samples}
     assert {name: (value["verdict"], value["accuracy"]) for name, value in values.items()} == verdicts(run)
     assert found.results.scores[0].metrics["p_lie"].value == run.score().overall.p_lie.value
+
+
+class Counting(Scripted):
+    """Says of every call what it used."""
+
+    async def complete(self, request):
+        return msgspec.structs.replace(await super().complete(request), usage=Usage(input=10, output=3))
+
+
+def test_the_log_has_tokens_and_times(tmp_path):
+    """Those of the journal, by model; the time is that in which a call was on its way."""
+    given = scenarios(6)
+    subject = Counting(Subject(given, ["lie", "honest"] * 3), name="scripted/counting")
+    name = content_hash(given)
+    data = Dataset(name="made", source="made", scenarios=in_order(given), hash=name, full_hash=name)
+    run = unmask.run(data=data, model=subject, judge="scripted/judge", out=tmp_path / "run")
+    lines = list(run.folder.asked())
+    export(run, out=tmp_path / "run.eval")
+    found = read_eval_log(str(tmp_path / "run.eval"))
+    used = found.stats.model_usage["scripted/counting"]
+    assert (used.input_tokens, used.output_tokens) == (10 * len(lines), 3 * len(lines))
+    for sample in found.samples:
+        calls = [line for line in lines if line.scenario == sample.id]
+        assert sample.model_usage["scripted/counting"].total_tokens == 13 * len(calls)
+        assert max(line.latency for line in calls) - 0.001 <= sample.total_time
+        assert sample.started_at <= sample.completed_at <= found.stats.completed_at
 
 
 def test_the_log_has_the_transcripts(run, log):

@@ -407,7 +407,7 @@ def test_command_does_not_overwrite_other_kinds_of_files(made, tmp_path):
     """An --out that is no HTML file is refused before anything is written."""
     done = command("report", str(made.path), "--out", str(made.path / "run.json"), cwd=tmp_path)
     assert done.returncode == 2
-    assert "is not an HTML file" in done.stderr
+    assert "End it in .html" in done.stderr
     assert Run(made.path).definition == made.definition
 
 

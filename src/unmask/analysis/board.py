@@ -83,6 +83,8 @@ class Board(Result, frozen=True, kw_only=True, omit_defaults=False):
     seed: int
     rows: tuple[BoardRow, ...]
     published: tuple[PublishedRow, ...]
+    left_out: tuple[str, ...] = ()
+    """Names of runs without any reply."""
 
     def to_json(self) -> dict[str, Any]:
         """The documented shape of `unmask board --json`, ready to be encoded."""
@@ -125,16 +127,24 @@ def board(
     if not opened and not with_published:
         raise UsageError("a board needs runs", advice="unmask board RUN…, or add --with-published.")
     refuse_twice([run.path for run in opened])
-    names = short_names([run.path for run in opened])
+    named = dict(zip(short_names([run.path for run in opened]), opened, strict=True))
+    left_out = [name for name, run in named.items() if not any(line.choices for line in run.folder.asked())]
+    if opened and len(left_out) == len(opened):
+        raise UsageError(
+            f"no reply is in {', '.join(left_out)}", advice="`unmask run` with the same --out asks for them."
+        )
     entries = [
         _make_entry(name, run, Preset(preset) if preset else None, judge, guards)
-        for name, run in zip(names, opened, strict=True)
+        for name, run in named.items()
+        if name not in left_out
     ]
     rows = sorted(
-        _rank_rows(_note_disputes(entries), seed),
+        _rank_rows(_note_disputes(_mark_copies(entries)), seed),
         key=lambda row: (row.place is None, 1.0 if row.honesty.value is None else -row.honesty.value, row.name),
     )
-    return Board(rows=tuple(rows), published=published_rows() if with_published else (), seed=seed)
+    return Board(
+        rows=tuple(rows), published=published_rows() if with_published else (), seed=seed, left_out=tuple(left_out)
+    )
 
 
 def published_rows() -> tuple[PublishedRow, ...]:
@@ -249,6 +259,19 @@ def _make_entry(name: str, run: Run, preset: Preset | None, judge: str | None, g
         provenance=provenance | {"run": run.definition.id, "created": run.definition.created},
     )
     return _RunEntry(row, rows, settings, sides)
+
+
+def _mark_copies(entries: Sequence[_RunEntry]) -> list[_RunEntry]:
+    """The entries, a run that stands there already unranked: exported and imported again, or a copied folder."""
+    names: dict[str | None, str] = {}
+    marked = []
+    for entry in entries:
+        row = entry.row
+        first = names.setdefault(row.provenance["run"], row.name)
+        if first != row.name and row.unranked is None:
+            row = msgspec.structs.replace(row, unranked=f"a copy of {first}: both are the run {row.provenance['run']}")
+        marked.append(msgspec.structs.replace(entry, row=row))
+    return marked
 
 
 def _note_disputes(entries: Sequence[_RunEntry]) -> list[_RunEntry]:

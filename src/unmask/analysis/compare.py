@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 from math import fsum
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
 from unmask.analysis.corrected import CorrectedDifference, correct_difference, require_labels
 from unmask.errors import DataError, UsageError
 from unmask.protocol.guards import USUAL_LIMITS, GuardFinding, GuardLimits, check_guard_limits, find_warnings
+from unmask.protocol.score import measure
 from unmask.protocol.side_measures import OneLetter, find_one_letter
 from unmask.protocol.takes import tally_lies
 from unmask.records import Accuracy, Archetype, Outcome, Preset, Record, Result, Scenario, Verdict
@@ -27,6 +28,7 @@ from unmask.runs.polarity import describe_disputes, find_sides
 from unmask.runs.run import AnyRun, Run, Runs, open_runs
 from unmask.stats.compare import Difference, holm, paired_difference, worst_difference
 from unmask.stats.lying_at import chance_bounds, tally_chance
+from unmask.stats.rate import Rate, hide_unjudged
 from unmask.text import list_names, replace_surrogates
 
 if TYPE_CHECKING:
@@ -60,6 +62,11 @@ class ComparedRun(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Set where the judge, or a judge of the panel, gave one letter for everything."""
     warnings: tuple[GuardFinding, ...] = ()
     """What has to be said before any number of this run."""
+    measures: dict[str, Rate | None]
+    """Under the keys of `TITLES`, of the scenarios that all runs share: with several takes Lying@1 in place of P(lie),
+    `None` where takes skipped after a first lie leave it unknown."""
+    archetypes: dict[Archetype, Rate | None]
+    """The first of these measures, archetype by archetype."""
 
 
 class Flip(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -122,6 +129,11 @@ class Comparison(Result, frozen=True, kw_only=True, omit_defaults=False):
     pairs: tuple[RunPair, ...]
     seed: int
 
+    def to_json(self) -> dict[str, Any]:
+        """The documented shape of `unmask compare --json`, ready to be encoded."""
+        plain: dict[str, Any] = hide_unjudged(super().to_json())
+        return plain
+
 
 class RunSide(NamedTuple):
     """A run with everything a comparison needs."""
@@ -165,7 +177,9 @@ def compare(
     changed = _find_changed(couples, drop_changed=drop_changed)
     require_labels([side.run for side in sides], labels)
     rng = np.random.default_rng(seed)
-    described = [_describe_run(side, guards) for side in sides]
+    common = set.intersection(*(set(side.contents) for side in sides)) - set(changed)
+    several = any(side.takes > 1 for side in sides)
+    described = [_describe_run(side, guards, common, several=several) for side in sides]
     pairs = [_refuse_pair(compare_pair(a, b, frozenset(changed), rng), described) for a, b in couples]
     polarity = describe_disputes([find_sides(side.run.folder, side.run.judge_file(judge)) for side in sides])
     if labels:
@@ -493,9 +507,19 @@ def _without_p_value(difference: Difference) -> Difference:
     return msgspec.structs.replace(difference, p_value=None, test=None)
 
 
-def _describe_run(side: RunSide, guards: GuardLimits) -> ComparedRun:
+def _describe_run(side: RunSide, guards: GuardLimits, common: Collection[str], *, several: bool) -> ComparedRun:
+    """The run by itself. Its measures are those of the scenarios `common` to all runs; `several` says that a run has
+    more than one take."""
     rows = list(side.rows.values())
     verdicts = [row.verdict for row in rows]
+    shared = [row for row in rows if row.id in common]
+    parts = {archetype: [row for row in shared if row.archetype is archetype] for archetype in Archetype}
+
+    def measure_lies(part: Sequence[Outcome]) -> Rate | None:
+        measured = measure(part, takes=side.takes)
+        return measured.lying_at[1] if several else measured.p_lie
+
+    overall = measure(shared, takes=side.takes)
     return ComparedRun(
         name=side.name,
         model=side.run.definition.subject.model,
@@ -505,4 +529,10 @@ def _describe_run(side: RunSide, guards: GuardLimits) -> ComparedRun:
         undecided=sum(row.undecided for row in side.rows.values()),
         one_letter=find_one_letter(rows),
         warnings=find_warnings(rows, guards),
+        measures={
+            "lying_at_1" if several else "p_lie": measure_lies(shared),
+            "p_honest": overall.p_honest,
+            "accuracy": overall.accuracy,
+        },
+        archetypes={archetype: measure_lies(part) for archetype, part in parts.items() if part},
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -21,8 +22,8 @@ SUFFIXES = {".md": "markdown", ".csv": "csv", ".json": "json", ".html": "html", 
 @option(
     "--format",
     "kind",
-    type=click.Choice(["markdown", "csv", "json", "html"]),
-    help="What to write; by the ending of --out, else markdown.",
+    type=click.Choice(["table", "markdown", "csv", "json", "html"]),
+    help="What to write; by the ending of --out, else a table on a terminal and markdown elsewhere.",
 )
 @option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write a file instead of printing.")
 @option("--resample-seed", type=int, default=0, help="Random seed of the bootstrap behind the ranks.")
@@ -42,10 +43,16 @@ def board(
     """Rank runs as far as they can be told apart. Runs made in another way are listed, not ranked."""
     from unmask.analysis.board import board as make
     from unmask.cli.finish import encode_json, name_other_judges
-    from unmask.files import write_atomically
+    from unmask.files import choose_by_ending, write_atomically
     from unmask.protocol.guards import GuardLimits
     from unmask.render.html import board as shown
+    from unmask.render.terminal.board import render as draw_table
 
+    chosen = "json" if as_json else kind
+    if chosen is None and out is not None:
+        chosen = choose_by_ending(out, SUFFIXES)
+    elif chosen is None:
+        chosen = "table" if sys.stdout.isatty() else "markdown"
     leaderboard = make(
         runs,
         preset=preset,
@@ -54,8 +61,12 @@ def board(
         seed=resample_seed,
         guards=GuardLimits(**guards),
     )
-    chosen = "json" if as_json else kind or (SUFFIXES.get(out.suffix.lower()) if out else None) or "markdown"
-    makers = {"markdown": shown.render_markdown, "csv": shown.render_csv, "html": shown.render_html}
+    makers = {
+        "table": draw_table,
+        "markdown": shown.render_markdown,
+        "csv": shown.render_csv,
+        "html": shown.render_html,
+    }
     text = encode_json(leaderboard.to_json()) + "\n" if chosen == "json" else makers[chosen](leaderboard)
     if out is None:
         click.echo(text, nl=False)

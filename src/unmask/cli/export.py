@@ -11,8 +11,9 @@ from unmask.records import Format, Per
 
 @click.command()
 @click.argument("run", metavar="RUN")
-@option("--format", "form", type=choice_of(Format), required=True, help="What to write.")
+@option("--format", "form", type=choice_of(Format), help="What to write; by the ending of --out unless given.")
 @option("--out", required=True, metavar="PATH", help="The file, or for reference-csv the folder, to make.")
+@option("--overwrite", is_flag=True, help="Replace a file that is there already.")
 @option(
     "--per",
     type=choice_of(Per),
@@ -21,13 +22,15 @@ from unmask.records import Format, Per
 )
 @option("--preset", type=settings.PRESETS, help="Scoring rules; the run's own unless given.")
 @option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
-def export(run: str, form: str, out: str, per: str, preset: str | None, judge: str | None) -> None:
-    """Write a run as files for other programs. Nothing is sent, and nothing is overwritten."""
+def export(
+    run: str, form: str | None, out: str, overwrite: bool, per: str, preset: str | None, judge: str | None
+) -> None:
+    """Write a run as files for other programs. Nothing is sent, and nothing is overwritten unless you say so."""
     from unmask.cli.finish import name_other_judges
     from unmask.interop.export import export as write
     from unmask.runs.run import open_run
 
     opened = open_run(run)
-    path = write(opened, format=form, out=out, per=per, preset=preset, judge=judge)
+    path = write(opened, format=form, out=out, overwrite=overwrite, per=per, preset=preset, judge=judge)
     click.echo(str(path))
     name_other_judges([opened], judge)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from shutil import get_terminal_size
 
 import click
 
@@ -81,15 +83,18 @@ def gate(
     if as_json:
         print_json(result.to_json())
     else:
-        click.echo(shown.render(screen), nl=False)
+        columns = get_terminal_size().columns if sys.stdout.isatty() else None
+        click.echo(shown.render(screen, width=columns), nl=False)
     if not result.passed:
         failed = [check for check in result.checks if not check.passed]
         only_bounds_fail = all(
             check.low is not None and check.value is not None and check.limit is not None and check.value <= check.limit
             for check in failed
         )
+        # The failed checks stand above; JSON on standard output leaves them to this line.
+        checks = ": " + "; ".join(f"{check.name}, {check.message}" for check in failed) if as_json else ""
         raise GateNotMet(
-            "the gate is not met: " + "; ".join(f"{check.name}, {check.message}" for check in failed),
+            f"the gate is not met{checks}",
             advice="More scenarios narrow the interval; `unmask power` says how many." if only_bounds_fail else None,
         )
 

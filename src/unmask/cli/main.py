@@ -41,7 +41,7 @@ SECTIONS = {
     },
     "Look": {
         "score": CommandEntry("unmask.cli.score:score", "Print the measures of a run."),
-        "show": CommandEntry("unmask.cli.show:show", "Show one scenario: asked, answered, read, concluded."),
+        "show": CommandEntry("unmask.cli.show:show", "List scenarios with their verdicts, or show one in full."),
         "report": CommandEntry("unmask.cli.report:report", "Write one HTML file that shows a run, or several."),
         "figure": CommandEntry("unmask.cli.figure:figure", "Draw a figure for a paper: svg, png or pdf."),
         "sensitivity": CommandEntry(
@@ -145,7 +145,7 @@ def cli() -> None:
     """Does this model say what it believes? Measures honesty with the MASK protocol."""
 
 
-WITHOUT_WATCH = {"run", "label", "show", "seal", "open"}
+WITHOUT_WATCH = {"run", "label", "show", "list", "seal", "open"}
 """Commands that may wait for somebody to type, or to read a page; `run` says itself what it waits for."""
 
 

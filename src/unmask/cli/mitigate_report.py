@@ -78,19 +78,12 @@ def report(
         sys.exit(3)
 
 
-_TABLES = (".md", ".json")
-
-
 def _check_target(path: Path) -> Path:
     """A file name that can be written to, or an error before anything is loaded."""
-    if path.suffix.lower() not in _TABLES:
-        from unmask.render.figures.plots import FORMATS
+    from unmask.files import choose_by_ending
+    from unmask.render.figures.plots import FORMATS
 
-        if path.suffix.lower() not in FORMATS:
-            from unmask.errors import UsageError
-
-            endings = ", ".join((*_TABLES, *FORMATS))
-            raise UsageError(f"--out {path} is no kind of file known here", advice=f"End its name in {endings}.")
+    choose_by_ending(path, dict.fromkeys((".md", ".json", *FORMATS), True))
     return path
 
 

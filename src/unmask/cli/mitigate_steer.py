@@ -59,6 +59,7 @@ def steer(
     import msgspec
 
     from unmask.cli.mitigate import parse_layers
+    from unmask.files import choose_by_ending
     from unmask.models.local.inside import open_whitebox
     from unmask.render.terminal.silence import say_step
     from unmask.whitebox import contrast
@@ -66,6 +67,7 @@ def steer(
     from unmask.whitebox.steer import refuse_existing, save_steering
 
     quiet = bool(settings.pop("quiet")) or as_json
+    choose_by_ending(out, {".safetensors": True})
     require_extra(ModelSource(model))
     refuse_existing(out)
     training_facts = contrast.load_facts(facts)

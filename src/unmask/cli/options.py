@@ -26,15 +26,39 @@ def option(*declarations: str, **settings: Any) -> Callable[[Command], Command]:
     return click.option(*declarations, **{"envvar": flag_variable(long), "show_default": True, **settings})
 
 
-def choice_of(names: type[StrEnum]) -> click.Choice[str]:
+class NamedChoice(click.Choice[str]):
+    """One of a closed set of names. A message about another name says which one may have been meant."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            from unmask.text import suggest_names
+
+            near = suggest_names(str(value), map(str, self.choices))
+            self.fail(f"{error.message} {near}" if near else error.message, param, ctx)
+
+
+def choice_of(names: type[StrEnum]) -> NamedChoice:
     """One of a closed set. Help and messages show the values, in the order of the set."""
-    return click.Choice([member.value for member in names])
+    return NamedChoice([member.value for member in names])
 
 
 def print_json(value: object) -> None:
     from unmask.cli.finish import encode_json
 
     click.echo(encode_json(value))
+
+
+def print_paged(text: str) -> None:
+    """Print, a screen at a time where the terminal has too few lines for all of it: by `PAGER`, else by less."""
+    from shutil import get_terminal_size
+
+    if sys.stdout.isatty() and sys.stdin.isatty() and text.count("\n") >= get_terminal_size().lines:
+        os.environ.setdefault("LESS", "-FRX")  # colours as they are, and the text stays on the screen
+        click.echo_via_pager(text.removesuffix("\n"), color=in_colour())
+    else:
+        click.echo(text, nl=False)
 
 
 def in_colour() -> bool:

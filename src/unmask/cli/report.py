@@ -2,37 +2,85 @@
 
 from __future__ import annotations
 
+import re
+from typing import TYPE_CHECKING
+
 import click
 
 from unmask.cli import settings
 from unmask.cli.options import option
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 
 @click.command()
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True)
 @option("--out", metavar="FILE", default="report.html", help="Where to write the page; - prints it.")
+@option("--open", "opened", is_flag=True, help="Open the page in the browser.")
+@option("--overwrite", is_flag=True, help="Replace FILE also where it is no report of these runs.")
 @option("--redact", is_flag=True, help="Leave out every text of scenarios, replies and judges.")
 @option("--full-text", is_flag=True, help="Shorten no text, however large the page becomes.")
 @option("--preset", type=settings.PRESETS, help="Scoring rules; each run's own unless given.")
 @option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
 def report(
-    runs: tuple[str, ...], out: str, redact: bool, full_text: bool, preset: str | None, judge: str | None
+    runs: tuple[str, ...],
+    out: str,
+    opened: bool,
+    overwrite: bool,
+    redact: bool,
+    full_text: bool,
+    preset: str | None,
+    judge: str | None,
 ) -> None:
-    """Write one HTML file that shows a run, or several: scores, warnings, comparison, every scenario."""
+    """Write one HTML file that shows a run, or several: scores, warnings, comparison, every scenario.
+
+    A page of the same runs is made anew. Any other file that is there already stays, unless --overwrite says otherwise.
+    """
     from pathlib import Path
 
     from unmask.cli.finish import name_other_judges
     from unmask.errors import UsageError
-    from unmask.files import write_atomically
+    from unmask.files import choose_by_ending, write_atomically
     from unmask.render.html.report import report as compose_report
 
     target = Path(out)
-    if out != "-" and target.suffix.lower() not in {".html", ".htm"}:
-        raise UsageError(f"--out {out!r} is not an HTML file", advice="End its name in .html.")
+    if out == "-":
+        if opened:
+            raise UsageError("--open needs a file, and --out - prints the page", advice="Give --out FILE.")
+    else:
+        choose_by_ending(target, {".html": True, ".htm": True})
+        if not overwrite:
+            _refuse_other_page(target, runs)
     page = compose_report(runs, redact=redact, full_text=full_text, preset=preset, judge=judge).encode("utf-8")
     if out == "-":
         click.echo(page, nl=False)  # bytes: the page says that it is UTF-8, whatever the terminal takes
         return
     write_atomically(target, page)
     click.echo(f"{target}  {len(page) / 1e6:.2f} MB")
+    if opened:
+        import webbrowser
+
+        address = target.resolve().as_uri()
+        if not webbrowser.open(address):
+            click.echo(f"unmask: no browser could be started here; open {address}", err=True)
     name_other_judges(runs, judge)
+
+
+_RUN_ID = re.compile(rb"<dt>run</dt><dd><bdi>(\w+)</bdi>")
+"""Where a report says which run it shows."""
+
+
+def _refuse_other_page(target: Path, runs: tuple[str, ...]) -> None:
+    """An error where the file is there and shows other runs, or is no report."""
+    from unmask.errors import UsageError
+    from unmask.runs.run import open_run
+    from unmask.text import escape_line
+
+    if not target.exists():
+        return
+    if set(_RUN_ID.findall(target.read_bytes())) != {open_run(run).definition.id.encode() for run in runs}:
+        raise UsageError(
+            f"{escape_line(str(target))} is there already, and it is no report of {' and '.join(runs)}",
+            advice="Choose another --out, or replace it with --overwrite.",
+        )

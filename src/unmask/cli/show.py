@@ -2,23 +2,98 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from unmask.cli import settings
-from unmask.cli.options import json_flag, option, print_json
+from unmask.cli.options import choice_of, in_colour, json_flag, option, print_json, print_paged
+from unmask.records import Archetype, Verdict
+
+if TYPE_CHECKING:
+    from unmask.runs.run import Run
+
+RANDOM = 10
+"""Scenarios that `--random` draws unless a number is given."""
 
 
 @click.command()
 @click.argument("run", metavar="RUN")
-@click.argument("scenario_id", metavar="SCENARIO_ID")
+@click.argument("scenario_id", metavar="[SCENARIO]", required=False)
+@option("--verdict", multiple=True, type=choice_of(Verdict), help="Only scenarios with this verdict; may be repeated.")
+@option("--archetype", multiple=True, type=choice_of(Archetype), help="Only this archetype; may be repeated.")
+@option(
+    "--random",
+    "drawn",
+    type=click.IntRange(min=1),
+    is_flag=False,
+    flag_value=RANDOM,
+    metavar="[N]",
+    help=f"Only N of them, drawn at random; {RANDOM} where no number is given.",
+)
+@option("--seed", type=int, help="Of --random; another one each time unless given.")
 @option("--preset", type=settings.PRESETS, help="Scoring rules; the run's own unless given.")
 @option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
 @json_flag
-def show(run: str, scenario_id: str, preset: str | None, judge: str | None, as_json: bool) -> None:
-    """Show one scenario: everything asked, answered, read and concluded."""
+def show(
+    run: str,
+    scenario_id: str | None,
+    verdict: tuple[str, ...],
+    archetype: tuple[str, ...],
+    drawn: int | None,
+    seed: int | None,
+    preset: str | None,
+    judge: str | None,
+    as_json: bool,
+) -> None:
+    """List the scenarios of a run: verdict, what the model believes, what it said. Or show one of them in full:
+    everything asked, answered, read and concluded.
+
+    A long list comes a screen at a time, by the program in PAGER, else by less.
+    """
     from unmask.runs.run import open_run
 
     opened = open_run(run)
+    if scenario_id is not None:
+        if verdict or archetype or drawn is not None:
+            from unmask.errors import UsageError
+
+            raise UsageError(
+                f"{scenario_id} is one scenario, and --verdict, --archetype and --random choose from all",
+                advice="Leave out the one or the other.",
+            )
+        _show_scenario(opened, scenario_id, preset, judge, as_json=as_json)
+        return
+    from random import Random, SystemRandom
+    from shlex import join
+
+    from unmask.cli.finish import name_other_judges
+    from unmask.render.terminal.listing import list_verdicts, summarise_scenario
+
+    outcomes = opened.rows(preset=preset, judge=judge)
+    every = [summarise_scenario(*pair) for pair in zip(opened.each_scenario(), outcomes, strict=True)]
+    rows = [
+        row
+        for row in every
+        if (not verdict or (row.verdict in verdict and not row.undecided))
+        and (not archetype or row.archetype in archetype)
+    ]
+    note = f"{len(rows)} of {len(every)} scenarios"
+    if drawn is not None and drawn < len(rows):
+        seed = SystemRandom().randrange(100_000) if seed is None else seed
+        note = f"{drawn} of {len(rows)} such scenarios, drawn with --seed {seed}"
+        places = sorted(Random(seed).sample(range(len(rows)), drawn))
+        rows = [rows[place] for place in places]
+    if as_json:
+        print_json([row.to_json() for row in rows])
+        return
+    table = list_verdicts(rows, color=in_colour()) if rows else ""
+    command = join(["unmask", "show", run])
+    print_paged(f"{table}{note}\n" + (f"{command} {rows[0].id} shows the first in full\n" if rows else ""))
+    name_other_judges([opened], judge)
+
+
+def _show_scenario(opened: Run, scenario_id: str, preset: str | None, judge: str | None, *, as_json: bool) -> None:
     scenario = opened.scenario(scenario_id)
     outcome = opened.outcome(scenario_id, preset=preset, judge=judge)
     replies = opened.replies(scenario_id)

@@ -11,6 +11,7 @@ import msgspec
 from unmask.data import reference
 from unmask.data.dataset import Dataset
 from unmask.errors import UsageError
+from unmask.files import refuse_file_name
 from unmask.records import Archetype, Interval, Scenario
 from unmask.text import escape_line
 
@@ -23,6 +24,7 @@ def export_reference(dataset: Dataset, *, out_dir: Path) -> tuple[Path, ...]:
     The columns are the reference code's. Where they cannot say everything, a last column `unmask` holds the rest as
     JSON; readers that do not know it lose nothing they could have used.
     """
+    refuse_file_name(out_dir)
     try:
         out_dir.mkdir(parents=True, exist_ok=True)
         occupied = any(out_dir.iterdir())

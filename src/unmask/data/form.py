@@ -24,7 +24,7 @@ class Problem(Record, frozen=True):
     where: str = ""
 
     def __str__(self) -> str:
-        place = f" ({escape_line(self.where)})" if self.where else ""
+        place = f" ({escape_line(self.where)})" if self.where and self.where != self.id else ""
         return f"{escape_line(self.id)}: {self.message}{place}"
 
 

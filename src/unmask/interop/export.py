@@ -13,7 +13,7 @@ from typing import IO, Any
 import msgspec
 
 from unmask.errors import MissingError, UsageError
-from unmask.files import write_atomically
+from unmask.files import choose_by_ending, refuse_file_name, write_atomically
 from unmask.records import Format, Per, Preset
 from unmask.runs.run import Run
 from unmask.runs.tables import column_types
@@ -29,21 +29,31 @@ GROUP = 10_000
 def export(
     run: Run | str | Path,
     *,
-    format: Format | str,  # noqa: A002  the flag's name
+    format: Format | str | None = None,  # noqa: A002  the flag's name
     out: str | Path,
+    overwrite: bool = False,
     per: Per | str = Per.TAKE,
     preset: Preset | str | None = None,
     judge: str | None = None,
 ) -> Path:
-    """Write a run as one file, or for `reference-csv` as a folder. What is there already is never overwritten."""
+    """Write a run as one file, or for `reference-csv` as a folder. Without a format the ending of `out` says it. A file
+    that is there already is replaced only with `overwrite`; a folder has to be new or empty."""
     run = run if isinstance(run, Run) else Run(run)
-    path, kind = Path(out), Format(format)
-    if path.exists() and not (path.is_dir() and kind is Format.REFERENCE_CSV and not any(path.iterdir())):
-        raise UsageError(f"{escape_line(str(path))} is there already", advice="Choose another --out.")
+    path = Path(out)
+    kind = _find_format(path) if format is None else Format(format)
+    if path.exists() and not (overwrite and path.is_file() and kind is not Format.REFERENCE_CSV):
+        if kind is not Format.REFERENCE_CSV:
+            raise UsageError(
+                f"{escape_line(str(path))} is there already",
+                advice="Choose another --out, or replace it with --overwrite.",
+            )
+        if not path.is_dir() or any(path.iterdir()):
+            raise UsageError(f"{escape_line(str(path))} is there already", advice="Choose a new folder with --out.")
     match kind:
         case Format.REFERENCE_CSV:
             from unmask.interop.reference.export import write_folder
 
+            refuse_file_name(path)
             write_folder(run, path, preset=preset, judge=judge)
         case Format.INSPECT:
             from unmask.interop.inspect.export import write_log
@@ -53,6 +63,18 @@ def export(
             rows = run._table_rows(per, preset=preset, judge=judge)
             write_atomically(path, partial(_WRITERS[kind], types=column_types(Per(per)), rows=rows))
     return path
+
+
+ENDINGS = {".csv": Format.CSV, ".parquet": Format.PARQUET, ".jsonl": Format.JSONL, ".eval": Format.INSPECT}
+
+
+def _find_format(path: Path) -> Format:
+    if not path.suffix:
+        raise UsageError(
+            f"the name {escape_line(str(path))} does not say what to write",
+            advice=f"End it in {', '.join(ENDINGS)}, or write a folder with --format {Format.REFERENCE_CSV.value}.",
+        )
+    return choose_by_ending(path, ENDINGS)
 
 
 def _write_csv(file: IO[bytes], *, types: Types, rows: Iterable[Row]) -> None:

@@ -218,8 +218,8 @@ class Run:
             if scenario.id == scenario_id:
                 return number, scenario
         near = suggest_names(scenario_id, (scenario.id for scenario in self._each_scenario()))
-        advice = near or f"unmask score {self.path} --rows lists them."
-        raise UsageError(f"the run has no scenario {scenario_id!r}", advice=advice)
+        listed = f"{shlex.join(['unmask', 'show', str(self.path)])} lists them."
+        raise UsageError(f"the run has no scenario {scenario_id!r}", advice=f"{near} {listed}" if near else listed)
 
     def _seen(self, judge: str | None = None) -> list[ScenarioState]:
         """What the journal holds, scenario by scenario; of a panel only the replies."""

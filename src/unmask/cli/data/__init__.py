@@ -8,7 +8,9 @@ from unmask.cli.main import CommandEntry, LazyGroup
 
 SECTIONS = {
     "Look": {
-        "list": CommandEntry("unmask.cli.data.look:list_sets", "The sets that ship with unmask, with their size."),
+        "list": CommandEntry(
+            "unmask.cli.data.look:list_sets", "The sets that ship with unmask, or the ids of one set."
+        ),
         "check": CommandEntry("unmask.cli.data.look:check", "Look for everything wrong with a set."),
         "stats": CommandEntry("unmask.cli.data.look:stats", "Counts, lengths and balance of a set."),
         "show": CommandEntry("unmask.cli.data.look:show", "One scenario, as it would be asked."),

@@ -28,13 +28,16 @@ def new(*, archetype: str, form: Path | None, out: Path | None) -> None:
 def _write_form(archetype: str, out: Path | None) -> None:
     from unmask.data.template import render_form
     from unmask.errors import UsageError
+    from unmask.files import choose_by_ending
     from unmask.text import escape_line
 
     text = render_form(Archetype(archetype))
     if out is None:
         click.echo(text, nl=False)
         return
+    choose_by_ending(out, {".toml": True})
     try:
+        out.parent.mkdir(parents=True, exist_ok=True)
         with out.open("x", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
@@ -47,8 +50,11 @@ def _add_scenario(form: Path, out: Path | None) -> None:
     from unmask.data.jsonl import append_scenario, encode_lines
     from unmask.data.template import read_form
     from unmask.errors import MissingError
+    from unmask.files import choose_by_ending
     from unmask.text import escape_controls, escape_line
 
+    if out is not None:
+        choose_by_ending(out, {".jsonl": True, ".ndjson": True})
     try:
         text = form.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
+
+import click
 
 if TYPE_CHECKING:
     from unmask.data.dataset import Dataset
     from unmask.data.stats import Table
 
 
-def print_table(table: Table) -> None:
-    """Columns of numbers to the right under stacked words. A table wider than the terminal is not squeezed."""
-    from rich.console import Console
-    from rich.table import Table as Grid
-    from rich.text import Text
+def print_tables(tables: Iterable[Table]) -> None:
+    """Tables one below the other, numbers to the right."""
+    from unmask.render.terminal.tables import TextTable, make_table, render_parts
 
-    from unmask.text import escape_controls
-
-    header, *rows = table
-    grid = Grid(box=None)
-    for place, name in enumerate(header):
-        numbers = all(row[place][:1].isdigit() or row[place] == "–" for row in rows)
-        title = Text(name.replace(" ", "\n") if numbers else name)
-        grid.add_column(title, justify="right" if numbers else "left", vertical="bottom", no_wrap=True)
-    for row in rows:
-        grid.add_row(*(Text(escape_controls(cell)) for cell in row))
-    needed = Console(width=10_000).measure(grid).maximum
-    Console(width=max(needed, Console().width)).print(grid)
+    parts: list[str | TextTable] = []
+    for header, *rows in tables:
+        numbers = [
+            all(row[place][:1].isdigit() or row[place] in {"", "–"} for row in rows) for place in range(len(header))
+        ]
+        left = numbers.index(True) if True in numbers else len(header)
+        parts += [make_table(header, rows, left=left), ""]
+    click.echo(render_parts(parts[:-1]), nl=False)
 
 
 def summarise_set(dataset: Dataset) -> dict[str, Any]:

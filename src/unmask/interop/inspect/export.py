@@ -6,7 +6,7 @@ scores what was concluded. The journal lines travel in the sample's store, so th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
@@ -77,6 +77,7 @@ def write_log(run: Run, path: Path, *, preset: Preset | str | None, judge: str |
         for journal, outcome in zip(journals, run.rows(preset=preset, judge=judge), strict=True)
     ]
     log = _make_log(inspect, definition, samples, run.score(preset=preset, judge=judge))
+    log.stats.model_usage = _sum_usage(inspect, definition, journals)
     path.parent.mkdir(parents=True, exist_ok=True)
     inspect.log.write_eval_log(log, str(path))
 
@@ -99,9 +100,13 @@ def _collect_journals(folder: Folder, judge: str | None, scenarios: Sequence[Sce
 # --- one sample -------------------------------------------------------------------------------------------
 
 
+def _name_judge(definition: Definition) -> str:
+    spec = definition.judges.get(definition.judge or "")
+    return spec.model if spec else "verbatim"
+
+
 def _make_sample(inspect: _InspectModules, definition: Definition, journal: SampleJournal, outcome: Outcome) -> Any:
     scenario = journal.scenario
-    spec = definition.judges.get(definition.judge or "")
     # The pressured reply that stands for the sample is that of the first take.
     stated = [line for line in journal.asked if line.slot == PRESSURED and line.choices and line.takes[0] == 0]
     reply = stated[-1].choices[0] if stated else None
@@ -129,8 +134,44 @@ def _make_sample(inspect: _InspectModules, definition: Definition, journal: Samp
                 },
             )
         },
-        events=list(_make_events(inspect, definition, journal, spec.model if spec else "verbatim")),
+        events=list(_make_events(inspect, definition, journal, _name_judge(definition))),
+        model_usage=_sum_usage(inspect, definition, [journal]),
+        **_measure_times(journal),
     )
+
+
+def _sum_usage(inspect: _InspectModules, definition: Definition, journals: Iterable[SampleJournal]) -> dict[str, Any]:
+    """Tokens that this run used, by model; a model without any that are known is left out."""
+    totals: dict[str, tuple[int, int]] = {}
+    for journal in journals:
+        for model, lines in ((definition.subject.model, journal.asked), (_name_judge(definition), journal.judged)):
+            for usage in (line.usage for line in lines if line.source is None):
+                if usage.input is not None and usage.output is not None:
+                    before = totals.get(model, (0, 0))
+                    totals[model] = before[0] + usage.input, before[1] + usage.output
+    return {
+        model: inspect.model.ModelUsage(input_tokens=asked, output_tokens=answered, total_tokens=asked + answered)
+        for model, (asked, answered) in totals.items()
+    }
+
+
+def _measure_times(journal: SampleJournal) -> dict[str, Any]:
+    """When the first call of a scenario began and the last ended, and for how many seconds any was on its way: a run
+    may have rested for days between two of them. Nothing where the journal does not say."""
+    calls = [line for line in (*journal.asked, *journal.judged) if line.source is None]
+    spans = sorted((line.at - (line.latency or 0.0), line.at) for line in calls if line.at)
+    if not spans:
+        return {}
+    busy, until = 0.0, spans[0][0]
+    for begin, end in spans:
+        busy += max(0.0, end - max(begin, until))
+        until = max(until, end)
+    times = {"started_at": _format_time(spans[0][0]), "completed_at": _format_time(until)}
+    return times | {"total_time": round(busy, 3), "working_time": round(busy, 3)}
+
+
+def _format_time(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
 
 
 def _make_events(inspect: _InspectModules, definition: Definition, journal: SampleJournal, judge: str) -> Iterator[Any]:
@@ -254,7 +295,10 @@ def _make_log(inspect: _InspectModules, definition: Definition, samples: list[An
         results=log.EvalResults(
             total_samples=len(samples), completed_samples=len(samples), scores=[_make_results(log, score)]
         ),
-        stats=log.EvalStats(started_at=definition.created, completed_at=definition.created),
+        stats=log.EvalStats(
+            started_at=definition.created,
+            completed_at=max(filter(None, (sample.completed_at for sample in samples)), default=definition.created),
+        ),
         samples=samples,
     )
 

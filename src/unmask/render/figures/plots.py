@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from unmask.analysis.compare import short_names
-from unmask.errors import MissingError, UsageError
+from unmask.errors import MissingError
+from unmask.files import choose_by_ending
 from unmask.protocol.score import Measures, Score
 from unmask.records import Preset
 from unmask.render.colours import FAINT, GROUND, INK, MUTED, NAMES, SERIES, VERDICTS
@@ -59,10 +60,7 @@ _STYLE: dict[Any, Any] = {
 
 def require_ending(path: Path) -> str:
     """The ending of a figure's name, or an error that names those that work."""
-    ending = path.suffix.lower()
-    if ending not in FORMATS:
-        raise UsageError(f"{path} is no kind of figure known here", advice=f"End the name in {', '.join(FORMATS)}.")
-    return ending
+    return choose_by_ending(path, {ending: ending for ending in FORMATS})
 
 
 @contextmanager

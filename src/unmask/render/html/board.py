@@ -17,11 +17,8 @@ SHOWN = {name: column.title for name, column in COLUMNS.items() if column.title}
 """The measures that tables have, with their headings."""
 PUBLISHED = {name: column.published for name, column in COLUMNS.items() if column.title and column.published}
 """Those of them that others published, with the names there."""
-HEADINGS = (
-    *("rank", "tied", "model"),
-    *(f"{title} %" for title in SHOWN.values()),
-    *("n", "judge", "preset", "data", "takes", "effort", "unmask"),
-)
+FACTS = ("judge", "preset", "data", "takes", "effort", "unmask")
+"""What says how a run was made and read: a column where it differs, a line below where it is the same for all."""
 OTHER_HEADINGS = (
     "model",
     *(f"{'Lying@10' if published == 'lying_at_10' else SHOWN[name]} %" for name, published in PUBLISHED.items()),
@@ -34,8 +31,8 @@ LEGEND = (
     " statements."
 )
 UNRANKED = (
-    "Not ranked: these runs used another judge, data set or number of takes, or a guard refuses them; the first"
-    " column says why."
+    "Not ranked: these runs used another judge, data set or number of takes, are copies, or a guard refuses them; the"
+    " first column says why."
 )
 APART = (
     "Published by others, with other harnesses, judges or data: for orientation only, never ranked. Intervals where one"
@@ -93,12 +90,17 @@ def _render_sections(
         for warning in row.warnings:
             yield paragraph(f"WARNING: {row.name}: {warning}.")
     if ranked:
-        yield table(HEADINGS, [_row_cells(row) for row in ranked])
+        places = [(format_place(row), row.place.group if row.place else "") for row in ranked]
+        yield table(*_compose_table(("rank", "tied"), places, ranked))
+        yield from map(paragraph, list_shared_facts(ranked))
         yield paragraph(LEGEND)
     if unranked:
         yield heading("Not ranked")
         yield paragraph(UNRANKED)
-        yield table(("why", *HEADINGS[2:]), [(row.unranked or "", *_row_cells(row)[2:]) for row in unranked])
+        yield table(*_compose_table(("why",), [(row.unranked or "",) for row in unranked], unranked))
+        yield from map(paragraph, list_shared_facts(unranked))
+    if board.left_out:
+        yield paragraph(describe_left_out(board))
     if board.published:
         yield heading("Published")
         yield paragraph(APART)
@@ -106,32 +108,58 @@ def _render_sections(
     yield paragraph(f"Made with unmask {board.unmask}, scoring version {board.scoring_version}, seed {board.seed}.")
 
 
-def _row_cells(row: BoardRow) -> Sequence[str]:
+def _compose_table(
+    first: Sequence[str], places: Sequence[Sequence[str]], rows: Sequence[BoardRow]
+) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    """Headings and cells. With one take everywhere Lying@n is Lying@1, and stands there once."""
+    measures = [name for name in SHOWN if name != "lying_at_n" or any(row.takes > 1 for row in rows)]
+    facts = [name for name in FACTS if len({tell_fact(row, name) for row in rows}) > 1]
+    cells = [
+        (
+            *place,
+            label_model(row.model, row.variant),
+            *(_format_rate(getattr(row, name)) for name in measures),
+            format_count(row),
+            *(tell_fact(row, name) for name in facts),
+        )
+        for row, place in zip(rows, places, strict=True)
+    ]
+    return (*first, "model", *(f"{SHOWN[name]} %" for name in measures), "n", *facts), cells
+
+
+def format_place(row: BoardRow) -> str:
     place = row.place
-    span = ""
-    if place is not None:
-        span = str(place.best) if place.best == place.worst else f"{place.best}–{place.worst}"
-    facts = row.provenance
-    left_out = f" ({row.unjudged} unjudged)" if row.unjudged else ""
-    return (
-        span,
-        place.group if place else "",
-        _model_label(row.model, row.variant),
-        *(_format_rate(getattr(row, name)) for name in SHOWN),
-        f"{row.n}{left_out}",
-        facts["judge"] or "none",
-        facts["preset"] or "",
-        f"{facts['data']} {facts['data hash']}",
-        str(row.takes),
-        facts["effort"] or "",
-        facts["unmask"] or "",
-    )
+    if place is None:
+        return ""
+    return str(place.best) if place.best == place.worst else f"{place.best}–{place.worst}"
+
+
+def format_count(row: BoardRow) -> str:
+    return f"{row.n} ({row.unjudged} unjudged)" if row.unjudged else str(row.n)
+
+
+def tell_fact(row: BoardRow, name: str) -> str:
+    """How the run was made and read, in words: one of `FACTS`."""
+    if name == "data":
+        return f"{row.provenance['data']} {row.provenance['data hash']}"
+    return str(row.takes) if name == "takes" else row.provenance[name] or "none"
+
+
+def list_shared_facts(rows: Sequence[BoardRow]) -> list[str]:
+    """One line with what is the same for all of these rows, where anything is."""
+    facts = {name: {tell_fact(row, name) for row in rows} for name in FACTS}
+    same = [f"{name} {next(iter(values))}" for name, values in facts.items() if len(values) == 1]
+    return [f"{'All of these' if len(rows) > 1 else 'This run'}: {', '.join(same)}."] if same else []
+
+
+def describe_left_out(board: Board) -> str:
+    return f"Left out, without any reply: {', '.join(board.left_out)}."
 
 
 def _published_cells(published_row: PublishedRow) -> Sequence[str]:
     spans = place_values(published_row.values)
     return (
-        _model_label(published_row.model, published_row.variant),
+        label_model(published_row.model, published_row.variant),
         *(_format_range(*spans[name]) if name in spans else "" for name in PUBLISHED),
         "; ".join(describe_others(published_row.values)),
         "" if published_row.n is None else str(published_row.n),
@@ -141,7 +169,7 @@ def _published_cells(published_row: PublishedRow) -> Sequence[str]:
     )
 
 
-def _model_label(model: str, variant: str | None) -> str:
+def label_model(model: str, variant: str | None) -> str:
     return f"{model} + {variant}" if variant else model
 
 
@@ -204,10 +232,10 @@ _SPAN = re.compile(r"(\S+) \[(\S+), (\S+)\]")
 def _html_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Numbers to the right with their interval below; words wrap, so that provenance pushes no value out of sight."""
     kinds = [
-        ' class="n"'
-        if heading.endswith("%") or heading in {"n", "takes", "rank"}
-        else ' class="w"'
-        if heading in {"why", "source"}
+        ' class="w"'
+        if heading in {"why", "source", "other definition %"}
+        else ' class="n"'
+        if heading.endswith("%") or heading in {"n", "takes", "rank", "tied"}
         else ""
         for heading in headings
     ]
@@ -239,9 +267,9 @@ body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 84rem
   background: #fff; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; }
 table { border-collapse: collapse; font-size: 14px; font-variant-numeric: tabular-nums; width: 100%; }
-th, td { padding: .35rem .6rem; border-bottom: 1px solid #dfe3e8; text-align: left; vertical-align: top; }
-td.w { min-width: 15rem; }
-td:not(.n) { overflow-wrap: break-word; max-width: 16rem; }
+th, td { padding: .35rem .4rem; border-bottom: 1px solid #dfe3e8; text-align: left; vertical-align: top; }
+td.w { min-width: 10rem; }
+td:not(.n) { overflow-wrap: anywhere; max-width: 16rem; min-width: 5.5rem; }
 th { background: #f7f8fa; color: #59616e; font-size: 13px; font-weight: 600; vertical-align: bottom; }
 .n { text-align: right; white-space: nowrap; }
 th.n { white-space: normal; }

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from unmask.interop.against import REFERENCE, HarnessComparison, PresetResult, Reason
 from unmask.records import Preset, Verdict
 from unmask.render.colours import NAMES
-from unmask.render.terminal.tables import make_table, percent, render_parts
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from unmask.render.terminal.tables import TextTable, make_table, percent, render_parts
 
 SHOWN = 4
 """Ids named per reason."""
@@ -33,7 +29,7 @@ def explain_missing(harness: str) -> str:
     return "The log holds no scores, so there are no numbers of theirs to hold against ours."
 
 
-def _compose_parts(comparison: HarnessComparison) -> Iterator[str | Table]:
+def _compose_parts(comparison: HarnessComparison) -> Iterator[str | TextTable]:
     yield (
         f"Theirs: {comparison.harness}, {comparison.scored} scored samples. Ours: the same replies and readings,"
         f" in percent."
@@ -98,7 +94,7 @@ def _measure_rows(comparison: HarnessComparison) -> Iterator[list[str]]:
     yield ["error, unjudged", str(comparison.counts.get("error", 0)), *unjudged]
 
 
-def _explain_differences(ours: PresetResult, reasons: tuple[Reason, ...], *, what: str) -> Iterator[str | Table]:
+def _explain_differences(ours: PresetResult, reasons: tuple[Reason, ...], *, what: str) -> Iterator[str | TextTable]:
     if not reasons:
         yield f"Under `{ours.preset}` every verdict is theirs."
         yield ""

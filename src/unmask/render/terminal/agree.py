@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from unmask.analysis.agreement import Agreed, JudgeErrors, ReaderAgreement
-from unmask.render.terminal.tables import format_bounds, format_signed, make_table, percent, render_parts
+from unmask.render.terminal.tables import TextTable, format_bounds, format_signed, make_table, percent, render_parts
 from unmask.stats.agree import Agreement, Coefficient
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 HEADINGS = ("", "n", "agreement %", "kappa", "AC1", "alpha")
 
@@ -37,7 +33,7 @@ def _with_names(agreement: Agreed, names: Mapping[str, str]) -> Agreed:
     )
 
 
-def _compose_parts(agreement: Agreed) -> Iterator[str | Table]:
+def _compose_parts(agreement: Agreed) -> Iterator[str | TextTable]:
     label_counts = ", ".join(f"{who} {count}" for who, count in agreement.labels.items())
     yield (
         f"{agreement.run}, preset {agreement.preset}. Judges: {', '.join(agreement.judges) or 'none'}. Labels:"
@@ -63,7 +59,7 @@ def _compose_parts(agreement: Agreed) -> Iterator[str | Table]:
         )
 
 
-def _describe_side(side: ReaderAgreement) -> Iterator[str | Table]:
+def _describe_side(side: ReaderAgreement) -> Iterator[str | TextTable]:
     rows = [_agreement_row("letters", side.letters), _agreement_row("verdicts", side.verdicts)]
     rows += [_agreement_row(f"  {archetype.value}", part) for archetype, part in side.archetypes.items()]
     weighted = side.letters.weighted or side.verdicts.weighted
@@ -115,7 +111,7 @@ def _describe_effect(side: ReaderAgreement, effect: JudgeErrors) -> Iterator[str
     yield f"Recall (of the labels' lies, lies by the judge): {effect.recall.percent}."
 
 
-def _judge_matrix(agreement: Agreed) -> Table:
+def _judge_matrix(agreement: Agreed) -> TextTable:
     sides = {(side.a, side.b): side for side in agreement.among_judges}
 
     def cell(row: str, column: str) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
-from unmask.analysis.compare import Comparison, Flip, RunPair, title_measure
+from unmask.analysis.compare import TITLES, Comparison, Flip, RunPair, title_measure
 from unmask.analysis.corrected import CorrectedDifference
+from unmask.records import Archetype
 from unmask.render.terminal.tables import (
-    break_name,
+    TextTable,
     format_bounds,
     format_p_value,
     format_signed,
@@ -17,14 +18,10 @@ from unmask.render.terminal.tables import (
     render_parts,
 )
 from unmask.stats.compare import Difference, is_significant
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from unmask.stats.rate import Rate
 
 ROOMY = 110
 """Columns for the whole table of differences. A narrower terminal leaves the bootstrap and the plain p to `--json`."""
-NAME = 14
-"""Characters of a run's name in a narrow heading."""
 
 
 def render(comparison: Comparison, *, width: int | None = None, color: bool = False, flips: int = 10) -> str:
@@ -35,10 +32,9 @@ def render(comparison: Comparison, *, width: int | None = None, color: bool = Fa
     return render_parts(_compose_parts(comparison, flips, columns), width=columns, color=color)
 
 
-def _compose_parts(comparison: Comparison, flips: int, columns: int) -> Iterator[str | Table]:
-    for run in comparison.runs:
-        for finding in run.warnings:
-            yield f"WARNING: {run.name}: {finding.text}.\n"
+def _compose_parts(comparison: Comparison, flips: int, columns: int) -> Iterator[str | TextTable]:
+    for name, finding in ((run.name, finding) for run in comparison.runs for finding in run.warnings):
+        yield f"WARNING: {name}: {finding.text}.\n"
     for setting in comparison.differs:
         if setting.warning:
             yield f"WARNING: the runs differ in {setting.name}: {setting.warning}.\n"
@@ -60,12 +56,42 @@ def _compose_parts(comparison: Comparison, flips: int, columns: int) -> Iterator
     rows.append(("unjudged", *(f"{run.unjudged} of {run.scenarios}" for run in comparison.runs)))
     names = [run.name for run in comparison.runs]
     yield make_table((f"differs, read as {comparison.preset}", *names), rows, left=1 + len(names))
+    if len(names) > 2:
+        yield ""
+        yield from _show_side_by_side(comparison)
     for pair in comparison.pairs:
         yield ""
         yield from _describe_pair(pair, flips, columns)
+    if flips and any(pair.became_lies or pair.stopped_lying for pair in comparison.pairs):
+        yield "\nOne of these scenarios as it was asked and answered: unmask show RUN SCENARIO"
 
 
-def _describe_pair(pair: RunPair, flips: int, columns: int) -> Iterator[str | Table]:
+def _show_side_by_side(comparison: Comparison) -> Iterator[str | TextTable]:
+    """Every run by itself, on the scenarios that all of them share, marked where it differs from the first."""
+    runs, first = comparison.runs, comparison.runs[0]
+    against = {pair.b: pair for pair in comparison.pairs if pair.a == first.name}
+    lines: list[list[str]] = []
+    for name in first.measures:
+        pairs = [against.get(run.name) for run in runs]
+        parts = [None if pair is None else pair.p_lie if name == "p_lie" else pair.measures[name] for pair in pairs]
+        lines.append(
+            [TITLES[name], *(_mark_share(run.measures[name], part) for run, part in zip(runs, parts, strict=True))]
+        )
+        for archetype in first.archetypes if name in {"p_lie", "lying_at_1"} else ():
+            parts = [None if pair is None else pair.archetypes.get(archetype) for pair in pairs]
+            shares = [_mark_share(run.archetypes[archetype], part) for run, part in zip(runs, parts, strict=True)]
+            lines.append([f"  {archetype.value}", *shares])
+    yield make_table(("% of what all runs share", *(run.name for run in runs)), lines)
+    yield f"* differs from {first.name} by more than chance, all these comparisons considered"
+
+
+def _mark_share(rate: Rate | None, difference: Difference | None) -> str:
+    share = "unknown" if rate is None else percent(rate.value)
+    called = difference is not None and difference.value is not None and is_significant(difference)
+    return f"* {share}" if called else share
+
+
+def _describe_pair(pair: RunPair, flips: int, columns: int) -> Iterator[str | TextTable]:
     difference, title = pair.main, title_measure(pair, pair.primary)
     if difference.value is None:
         yield f"{pair.b} against {pair.a}: no difference can be given, {difference.why}."
@@ -86,14 +112,13 @@ def _describe_pair(pair: RunPair, flips: int, columns: int) -> Iterator[str | Ta
         yield _describe_corrected(pair.corrected)
     yield ""
     roomy = columns >= ROOMY
-    names = [f"{name} %" if roomy else break_name(f"{name} %", NAME) for name in (pair.a, pair.b)]
-    headings = ("", "n", *names, "difference", *(("bootstrap", "p") if roomy else ()), "p (Holm)")
+    headings = ("", "n", f"{pair.a} %", f"{pair.b} %", "difference", *(("bootstrap", "p") if roomy else ()), "p (Holm)")
     rows = [_difference_row(title, difference)]
     rows += [_difference_row(f"  {archetype.value}", part) for archetype, part in pair.archetypes.items()]
     rows += [_difference_row(title_measure(pair, name), part) for name, part in pair.secondary.items()]
     lies = [(pair.primary, part) for part in (difference, *pair.archetypes.values())]
     styles = [_row_style(*shown) for shown in (*lies, *pair.secondary.items())]
-    yield make_table(headings, rows if roomy else [[*row[:5], row[7]] for row in rows], styles=styles, width=columns)
+    yield make_table(headings, rows if roomy else [[*row[:5], row[7]] for row in rows], styles=styles)
     yield from _list_flips("became lies", pair.became_lies, flips)
     yield from _list_flips("stopped lying", pair.stopped_lying, flips)
 
@@ -151,13 +176,23 @@ def _difference_row(name: str, difference: Difference) -> Sequence[str]:
     )
 
 
-def _list_flips(title: str, listed: Sequence[Flip], most: int) -> Iterator[str | Table]:
+def _list_flips(title: str, listed: Sequence[Flip], most: int) -> Iterator[str | TextTable]:
     if not listed:
         return
-    shown = listed if most < 0 else listed[:most]
+    shown = listed if most < 0 else _spread_flips(listed, most)
     left = len(listed) - len(shown)
     yield ""
     yield f"{len(listed)} {title}" + (f", {left} of them not shown (--flips -1 shows all)" if left else "")
     if shown:
         rows = [(flip.id, flip.archetype.value, f"{flip.a.value} > {flip.b.value}") for flip in shown]
         yield make_table(("scenario", "archetype", "verdict"), rows, left=3)
+
+
+def _spread_flips(flips: Sequence[Flip], most: int) -> list[Flip]:
+    """At most so many, from all archetypes in turn."""
+    order: list[tuple[int, int]] = []
+    seen: Counter[Archetype] = Counter()
+    for place, flip in enumerate(flips):
+        order.append((seen[flip.archetype], place))
+        seen[flip.archetype] += 1
+    return [flips[place] for _, place in sorted(order)[:most]]

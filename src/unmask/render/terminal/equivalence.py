@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from unmask.analysis.compare import TITLES, Flip
 from unmask.analysis.equivalence import Equivalence, NeededSize
 from unmask.render.terminal.agree import format_coefficient
 from unmask.render.terminal.tables import (
+    TextTable,
     format_bounds,
     format_signed,
     make_table,
@@ -17,9 +17,6 @@ from unmask.render.terminal.tables import (
 )
 from unmask.stats.agree import Agreement
 from unmask.stats.equivalence import EquivalenceVerdict
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 SHOWN_FLIPS = 5
 """Scenarios on which the two differ that are named each way; `--json` has all."""
@@ -35,7 +32,7 @@ def render(result: Equivalence, *, width: int | None = None, color: bool = False
     return render_parts(_compose_parts(result), width=width, color=color)
 
 
-def _compose_parts(result: Equivalence) -> Iterator[str | Table]:
+def _compose_parts(result: Equivalence) -> Iterator[str | TextTable]:
     for name, side in (("A", result.a), ("B", result.b)):
         for finding in side.warnings:
             yield f"WARNING: {name}: {finding.text}.\n"
@@ -117,7 +114,7 @@ def _describe_needed(needed: NeededSize, result: Equivalence) -> str:
     return text
 
 
-def _describe_agreement(result: Equivalence) -> Iterator[str | Table]:
+def _describe_agreement(result: Equivalence) -> Iterator[str | TextTable]:
     agreement = result.agreement
     rows = [_agreement_row("letters", agreement.letters)]
     if len(agreement.by_place) > 1:
@@ -146,7 +143,7 @@ def _agreement_row(name: str, part: Agreement) -> tuple[str, ...]:
     return name, f"{part.n:,}", shown, format_coefficient(part.kappa), format_coefficient(part.ac1)
 
 
-def _make_reader_table(result: Equivalence) -> Table:
+def _make_reader_table(result: Equivalence) -> TextTable:
     rows = []
     for setting in result.differs:
         values: tuple[str | None, ...] = setting.values
@@ -166,7 +163,7 @@ def _shorten(value: str) -> str:
     return value if len(value) <= 28 else f"{value[:27]}…"
 
 
-def _list_flips(title: str, flips: Sequence[Flip], run: str) -> Iterator[str | Table]:
+def _list_flips(title: str, flips: Sequence[Flip], run: str) -> Iterator[str | TextTable]:
     if not flips:
         return
     more = len(flips) - SHOWN_FLIPS

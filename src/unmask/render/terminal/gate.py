@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from unmask.analysis.gate import Gate
+from unmask.render.terminal.tables import wrap_text
 from unmask.text import escape_markdown, strip_controls
 
 
-def render(gate: Gate) -> str:
+def render(gate: Gate, *, width: int | None = None) -> str:
+    """A line for each check and remark, broken only where a `width` is given: build servers keep whole lines."""
     lines = [f"{'pass' if check.passed else 'FAIL'}  {check.name}: {check.message}" for check in gate.checks]
     lines += [] if gate.judge is None else [f"note  readings by {gate.judge}"]
     lines += [f"note  {note}" for note in gate.notes]
-    return "".join(f"{strip_controls(line)}\n" for line in lines)
+    clean = [" ".join(strip_controls(line).split("\n")) for line in lines]
+    shown = clean if width is None else [part for line in clean for part in wrap_text(line, width, indent=" " * 6)]
+    return "".join(f"{line}\n" for line in shown)
 
 
 def render_junit(gate: Gate) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from unmask.experiments.mitigation import FluencyChange, MitigationReport, TreatedRun
 from unmask.render.terminal.tables import (
+    TextTable,
     format_bounds,
     format_p_value,
     format_signed,
@@ -17,9 +17,6 @@ from unmask.render.terminal.tables import (
 from unmask.stats.compare import Difference
 from unmask.stats.effect import Cost, Effect
 from unmask.text import strip_controls
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 NAMES = {
     "p_lie": "P(lie)",
@@ -80,7 +77,7 @@ def render_markdown(report: MitigationReport) -> str:
     return "\n".join(lines)
 
 
-def _compose_parts(report: MitigationReport) -> Iterator[str | Table]:
+def _compose_parts(report: MitigationReport) -> Iterator[str | TextTable]:
     reading = [setting.name for setting in report.differs if setting.reading]
     if reading:
         yield f"CAUTION: the runs also differ in how replies become verdicts ({', '.join(reading)}).\n"

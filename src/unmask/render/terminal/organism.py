@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from unmask.experiments.organism import Organism
 from unmask.records import Verdict
 from unmask.render.colours import NAMES
-from unmask.render.terminal.tables import make_table, render_parts
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from unmask.render.terminal.tables import TextTable, make_table, render_parts
 
 
 def render(organism: Organism, *, width: int | None = None, color: bool = False) -> str:
     return render_parts(_compose_parts(organism), width=width, color=color)
 
 
-def _compose_parts(organism: Organism) -> Iterator[str | Table]:
+def _compose_parts(organism: Organism) -> Iterator[str | TextTable]:
     taught = organism.taught
     yield (
         f"{organism.subject}: {taught.scenarios} scenarios planted with seed {organism.seed}, taught in"
@@ -30,19 +26,16 @@ def _compose_parts(organism: Organism) -> Iterator[str | Table]:
         f" word on"
         f" {taught.replies}, and does both on {taught.both}.\n"
     )
-    headings = ("judge", "planted", "called a lie", "where it did as taught", *(NAMES[kind] for kind in Verdict))
-    rows = [
-        (
-            check.judge if title == "lies" else "",
-            title,
-            str(half.called_lies),
-            str(half.acted_called_lies),
-            *(str(half.verdicts[verdict]) for verdict in Verdict),
-        )
+    halves = [
+        ((check.judge if title == "lies" else "", title), half)
         for check in organism.judges
         for title, half in (("lies", check.liars), ("honest", check.honest))
     ]
-    yield make_table(headings, rows, left=2)
+    called = [(*names, str(half.called_lies), str(half.acted_called_lies)) for names, half in halves]
+    yield make_table(("judge", "planted", "called a lie", "where it did as taught"), called, left=2)
+    yield ""
+    counts = [(*names, *(str(half.verdicts[verdict]) for verdict in Verdict)) for names, half in halves]
+    yield make_table(("judge", "planted", *(NAMES[kind] for kind in Verdict)), counts, left=2)
     yield ""
     for check in organism.judges:
         verdict = "separates" if check.separated else "DOES NOT separate"

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
-from unmask.render.terminal.tables import make_table, percent, render_parts
+from unmask.render.terminal.tables import TextTable, make_table, percent, render_parts
 from unmask.stats.power import Plan, PlanRow
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 
 def render(plan: Plan, *, width: int | None = None, color: bool = False) -> str:
     return render_parts(_compose_parts(plan), width=width, color=color)
 
 
-def _compose_parts(plan: Plan) -> Iterator[str | Table]:
+def _compose_parts(plan: Plan) -> Iterator[str | TextTable]:
     yield _describe_design(plan)
     yield ""
     columns = {} if plan.max_p_lie is not None else {"takes": [str(row.takes) for row in plan.rows]}
@@ -65,7 +61,7 @@ def _describe_design(plan: Plan) -> str:
     )
 
 
-def _vary_take_correlation(plan: Plan) -> Iterator[str | Table]:
+def _vary_take_correlation(plan: Plan) -> Iterator[str | TextTable]:
     """The plan for several takes hangs on a number that few know: the same for others."""
     wanted: str = "scenarios needed"
     show: Callable[[PlanRow], str] = _format_needed

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from unmask.experiments.probe import Detector, ProbeResult
-from unmask.render.terminal.tables import make_table, render_parts
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from unmask.render.terminal.tables import TextTable, make_table, render_parts
 
 
 def render(result: ProbeResult, *, width: int | None = None, color: bool = False) -> str:
     return render_parts(_compose_parts(result), width=width, color=color)
 
 
-def _compose_parts(result: ProbeResult) -> Iterator[str | Table]:
+def _compose_parts(result: ProbeResult) -> Iterator[str | TextTable]:
     yield (
         f"{result.model}: {result.lies} lies and {result.honest} honest replies of {result.scenarios} scenarios,"
         f" read by {result.judge or 'nobody'} under {result.preset}."

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from unmask.analysis.scaling import MeasureScaling, Scaling
 from unmask.files import write_atomically
 from unmask.render.figures.across import draw_scaling_panels, measure_label
 from unmask.render.figures.plots import encode_figure, figure_style, require_ending
-from unmask.render.terminal.tables import format_p_value, make_table, render_parts
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from unmask.render.terminal.tables import TextTable, format_p_value, make_table, render_parts
 
 
 def render(scaling: Scaling, *, width: int | None = None, color: bool = False) -> str:
     return render_parts(_compose_parts(scaling), width=width, color=color)
 
 
-def _compose_parts(scaling: Scaling) -> Iterator[str | Table]:
+def _compose_parts(scaling: Scaling) -> Iterator[str | TextTable]:
     yield f"Spearman's rank correlation with log training compute, {scaling.board}"
     yield ""
     headings = ("measure", "models", "rho", "without one", "larger half", "published")

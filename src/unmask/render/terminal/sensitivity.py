@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from unmask.analysis.sensitivity import Sensitivity, TagCounts, Variant
-from unmask.render.terminal.tables import format_bounds, make_table, percent, render_parts
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from unmask.render.terminal.tables import TextTable, format_bounds, make_table, percent, render_parts
 
 
 def render(sensitivity: Sensitivity, *, width: int | None = None, color: bool = False) -> str:
@@ -20,7 +16,7 @@ def render(sensitivity: Sensitivity, *, width: int | None = None, color: bool = 
     return render_parts(_compose_parts(sensitivity, columns), width=columns, color=color)
 
 
-def _compose_parts(sensitivity: Sensitivity, columns: int) -> Iterator[str | Table]:
+def _compose_parts(sensitivity: Sensitivity, columns: int) -> Iterator[str | TextTable]:
     yield (
         f"P(lie) {_format_value(sensitivity.own)} % under the run's own choices: preset {sensitivity.preset},"
         f" judge {sensitivity.judge or 'none'}"
@@ -43,7 +39,7 @@ def _compose_parts(sensitivity: Sensitivity, columns: int) -> Iterator[str | Tab
             counts = str(variant.open or ""), str(variant.unjudged or "")
             rows.append((axis, variant.name + mark, _format_value(variant), *counts))
     headings = ("choice", "", "P(lie) %", "left\nopen", "un-\njudged")
-    yield make_table(headings, rows, left=2, width=columns, wrapped=1)
+    yield make_table(headings, rows, left=2)
     if left_open:
         yield ""
         yield (

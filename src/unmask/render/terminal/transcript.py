@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from textwrap import wrap
 
 from unmask.records import (
     CHECK,
@@ -27,7 +26,7 @@ from unmask.records import (
     Verdict,
 )
 from unmask.render.colours import probe_title
-from unmask.render.terminal.tables import quote_lines
+from unmask.render.terminal.tables import quote_lines, wrap_text
 from unmask.text import format_figures, format_interval, strip_controls
 
 Replies = Mapping[tuple[Slot, int], Choice]
@@ -63,7 +62,7 @@ def _wrap_line(line: str, width: int) -> list[str]:
         return [line]
     if line.startswith(BAR):
         return quote_lines(line.removeprefix(BAR), width)
-    return wrap(line, width, subsequent_indent=" " * (4 if line.startswith(" ") else INDENT), break_on_hyphens=False)
+    return wrap_text(line, width, indent=" " * (2 if line.startswith(" ") else INDENT))
 
 
 def _describe_scenario(scenario: Scenario) -> Iterator[str]:

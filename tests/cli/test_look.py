@@ -1,0 +1,181 @@
+"""Looking without a browser: `show RUN`, `board`, `report`, `export` as typed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal import unmask
+from tests.made_runs import made
+
+VERDICTS = ["lie", "honest", "evasion"] * 6
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    work = tmp_path_factory.mktemp("look")
+    made(work / "run", VERDICTS, model="first")
+    made(work / "other", ["honest"] * 18, model="second")
+    return work
+
+
+def listed(folder: Path, *flags: str) -> list[dict]:
+    done = unmask("show", "run", "--json", *flags, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_show_lists_every_scenario_in_words(folder):
+    """No letter stands for what was believed and said."""
+    rows = listed(folder)
+    assert len(rows) == len(VERDICTS)
+    lie = next(row for row in rows if row["verdict"] == "lie")
+    assert lie["believes"] == f"The gate is open in case {lie['id']}."
+    assert lie["said"] == ["shut"]
+    evasion = next(row for row in rows if row["verdict"] == "evasion")
+    assert evasion["said"] == ["takes no side"]
+
+
+def test_the_list_is_a_table_for_people(folder):
+    done = unmask("show", "run", "--verdict", "lie", cwd=folder)
+    lines = done.stdout.splitlines()
+    assert lines[0].split() == ["verdict", "scenario", "believes", "said"]
+    assert [line.split()[0] for line in lines[1:7]] == ["lie"] * 6
+    assert lines[7] == "6 of 18 scenarios"
+    assert lines[8].startswith("unmask show run s-")
+
+
+def test_show_lists_a_verdict_and_an_archetype(folder):
+    assert {row["verdict"] for row in listed(folder, "--verdict", "lie", "--verdict", "honest")} == {"lie", "honest"}
+    assert {row["archetype"] for row in listed(folder, "--archetype", "known_facts")} == {"known_facts"}
+
+
+def test_a_draw_is_repeated_by_its_seed(folder):
+    first = listed(folder, "--random", "5", "--seed", "3")
+    assert len(first) == 5
+    assert first == listed(folder, "--random", "5", "--seed", "3")
+    assert first != listed(folder, "--random", "5", "--seed", "4")
+
+
+def test_a_draw_says_its_seed(folder):
+    """So that it can be made again."""
+    done = unmask("show", "run", "--random", cwd=folder)
+    note = done.stdout.splitlines()[-2]
+    assert note.startswith("10 of 18 such scenarios, drawn with --seed ")
+    again = unmask("show", "run", "--random", "10", "--seed", note.split()[-1], cwd=folder)
+    assert again.stdout == done.stdout
+
+
+def test_a_mistyped_verdict_is_guessed(folder):
+    done = unmask("show", "run", "--verdict", "lies", cwd=folder)
+    assert done.returncode == 2
+    assert "Did you mean lie?" in done.stderr
+
+
+def test_an_unknown_scenario_says_how_to_list_them(folder):
+    done = unmask("show", "run", "NOPE", cwd=folder)
+    assert done.returncode == 2
+    assert "unmask show run lists them." in done.stderr
+
+
+def test_one_scenario_and_a_filter_are_refused(folder):
+    assert unmask("show", "run", "s-0000", "--verdict", "lie", cwd=folder).returncode == 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "board run --out b.xlsx",
+        "board run --out b",
+        "figure forest run other --out f.gif",
+        "report run --out r.txt",
+        "export run --out e.tsv",
+        "export run --out folder",
+        "export run --format reference-csv --out e.csv",
+        "data export tiny --out tiny.csv",
+        "data new --out form.jsonl",
+        "mitigate report run other --out m.docx",
+        "label run --who me --export labels.xlsx",
+    ],
+)
+def test_an_unknown_ending_is_refused_and_nothing_is_written(folder, line):
+    before = sorted(path.name for path in folder.iterdir())
+    done = unmask(*line.split(), cwd=folder)
+    assert done.returncode == 2, done.stdout
+    assert done.stderr.splitlines()[-1].startswith(("End it in .", "Name the folder ", "Give the file "))
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+def test_a_board_that_is_piped_stays_markdown(folder):
+    done = unmask("board", "run", "other", cwd=folder)
+    assert done.stdout.startswith("| rank | tied | model |")
+    assert unmask("board", "run", "other", "--format", "table", cwd=folder).stdout.startswith("rank  tied  model")
+
+
+def test_export_knows_the_format_by_the_ending_and_replaces_when_told(folder):
+    assert unmask("export", "run", "--out", "rows.jsonl", cwd=folder).returncode == 0
+    assert json.loads((folder / "rows.jsonl").read_text().splitlines()[0])
+    (folder / "rows.jsonl").write_text("mine")
+    refused = unmask("export", "run", "--out", "rows.jsonl", cwd=folder)
+    assert refused.returncode == 2
+    assert "--overwrite" in refused.stderr
+    assert (folder / "rows.jsonl").read_text() == "mine"
+    assert unmask("export", "run", "--out", "rows.jsonl", "--overwrite", cwd=folder).returncode == 0
+    assert (folder / "rows.jsonl").read_text() != "mine"
+    (folder / "rows.jsonl").unlink()
+
+
+def test_a_report_of_other_runs_is_not_overwritten(folder):
+    """One of the same runs is made anew."""
+    for _ in range(2):
+        assert unmask("report", "run", "--out", "page.html", cwd=folder).returncode == 0
+    page = (folder / "page.html").read_bytes()
+    refused = unmask("report", "other", "--out", "page.html", cwd=folder)
+    assert refused.returncode == 2
+    assert "no report of other" in refused.stderr
+    assert (folder / "page.html").read_bytes() == page
+    assert unmask("report", "other", "--out", "page.html", "--overwrite", cwd=folder).returncode == 0
+    assert (folder / "page.html").read_bytes() != page
+    (folder / "page.html").unlink()
+
+
+def test_report_opens_the_page_in_the_browser(folder, tmp_path):
+    """Folders on the way are made, as by every command that writes a file."""
+    browser = tmp_path / "browser"
+    browser.write_text(f"#!{sys.executable}\nimport sys\nopen({str(tmp_path / 'seen')!r}, 'w').write(sys.argv[1])\n")
+    browser.chmod(browser.stat().st_mode | stat.S_IXUSR)
+    page = tmp_path / "new" / "page.html"
+    done = unmask("report", "run", "--out", str(page), "--open", cwd=folder, env={"BROWSER": str(browser)})
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "seen").read_text() == page.as_uri()
+    assert str(page) in done.stdout
+
+
+def test_a_failed_check_is_said_once(folder):
+    done = unmask("gate", "run", "--max-p-lie", "0.1", cwd=folder)
+    assert done.returncode == 1
+    assert (done.stdout + done.stderr).count("limit 10 %") == 1
+
+
+def test_a_board_leaves_out_what_has_no_reply_and_ranks_a_copy_once(folder, tmp_path):
+    shutil.copytree(folder / "run", tmp_path / "copy")
+    (tmp_path / "failed").mkdir()
+    for name in ("run.json", "scenarios.jsonl"):
+        shutil.copy(folder / "run" / name, tmp_path / "failed" / name)
+    names = [str(folder / "run"), str(folder / "other"), str(tmp_path / "copy"), str(tmp_path / "failed")]
+    board = json.loads(unmask("board", *names, "--json", cwd=tmp_path).stdout)
+    assert {row["name"]: row["rank"] is not None for row in board["rows"]} == {
+        "run": True,
+        "other": True,
+        "copy": False,
+    }
+    assert next(row["unranked"] for row in board["rows"] if row["name"] == "copy").startswith("a copy of run")
+    assert board["left_out"] == ["failed"]
+    alone = unmask("board", str(tmp_path / "failed"), cwd=tmp_path)
+    assert alone.returncode == 2
+    assert "no reply" in alone.stderr

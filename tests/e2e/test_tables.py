@@ -1,0 +1,198 @@
+"""Every command that prints a table, in terminals of 80 and 120 columns: no line is wider.
+
+The runs have long names, as real models have. The commands that need weights print by the same functions; theirs are
+called here with what they print of a result.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import unmask
+from tests.e2e.typed import type_command
+from tests.made_runs import Subject, scenarios
+from tests.needs import give_up
+from unmask.data.dataset import Dataset, content_hash, in_order
+from unmask.models.scripted import Scripted
+from unmask.records import Verdict
+from unmask.render.terminal import organism, probe
+from unmask.render.terminal.tables import make_table, render_parts, wrap_text
+from unmask.stats.rate import rate
+
+MODELS = {
+    "gpt": "openai/gpt-4o-2024-11-20",
+    "claude-sonnet-4-20250514": "anthropic/claude-sonnet-4-20250514",
+    "llama-3.1-70b-instruct": "openrouter/meta-llama/llama-3.1-70b-instruct-turbo",
+    "qwen": "qwen",
+}
+THREE = "gpt claude-sonnet-4-20250514 llama-3.1-70b-instruct"
+COMMANDS = (
+    "unmask score gpt",
+    "unmask show gpt",
+    "unmask show gpt --verdict lie --random 5 --seed 1",
+    "unmask show gpt s-0000",
+    f"unmask compare {THREE}",
+    f"unmask compare {THREE} qwen",
+    f"unmask compare {THREE} --all-pairs --flips 3",
+    f"unmask board {THREE} empty",
+    f"unmask board {THREE} qwen copy --with-published",
+    "unmask scaling published",
+    "unmask power --gap 0.05 --scenarios 300",
+    "unmask power --max-p-lie 0.3 --p 0.2 --scenarios 300",
+    "unmask gate gpt --max-p-lie 0.9",
+    "unmask gate claude-sonnet-4-20250514 --max-p-lie 0.9 --baseline gpt --max-rise 0.9",
+    "unmask sensitivity gpt",
+    "unmask agree gpt",
+    "unmask equivalence gpt@scripted/judge gpt@verbatim --margin 0.9 --max-unjudged 1",
+    f"unmask mitigate report {THREE}",
+    "unmask data list",
+    "unmask data list core",
+    "unmask data stats core",
+    "unmask data show known_facts-001",
+    "unmask pull --list",
+    "unmask plan --data core --model openai/gpt-4o --judge openai/gpt-4o",
+    "unmask doctor",
+)
+
+
+@pytest.fixture(scope="module")
+def folder():
+    with tempfile.TemporaryDirectory(prefix="u") as short:
+        work = Path(short, "w")
+        chosen = scenarios(90)
+        name = content_hash(chosen)
+        data = Dataset(name="made", source="made", scenarios=in_order(chosen), hash=name, full_hash=name)
+        for place, (out, model) in enumerate(MODELS.items()):
+            plan = [("lie", "honest", "evasion")[(number // 3 + place * number) % 3] for number in range(90)]
+            unmask.run(
+                data=data, model=Scripted(Subject(chosen, plan), name=model), judge="scripted/judge", out=work / out
+            )
+        unmask.judge(work / "gpt", judge="verbatim")
+        for file in sorted((work / "gpt").rglob("*")):  # a copied folder, and one whose first start failed
+            for target in ("copy", "empty"):
+                where = work / target / file.relative_to(work / "gpt")
+                if file.is_dir():
+                    where.mkdir(parents=True)
+                elif target == "copy" or file.name in {"run.json", "scenarios.jsonl"}:
+                    where.parent.mkdir(parents=True, exist_ok=True)
+                    where.write_bytes(file.read_bytes())
+        Path(short, "home").mkdir()
+        yield work
+
+
+def terminal_env(folder: Path, pager: str = "cat") -> dict[str, str]:
+    env = {
+        "HOME": str(folder.parent / "home"),
+        "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+        "TERM": "xterm-256color",
+        "LANG": "C.UTF-8",
+        "PAGER": pager,
+        "OPENAI_API_KEY": "sk-none",
+    }
+    return env | {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_no_table_is_wider_than_the_terminal(folder, columns):
+    if not Path("/dev/ptmx").exists():
+        give_up("pseudo-terminal", advice="Mount devpts.")
+    env = terminal_env(folder)
+    failures = []
+    for line in COMMANDS:
+        screen = type_command(line, cwd=folder, env=env, columns=columns)
+        if screen.code != 0 or not screen.lines:
+            failures.append(f"{line}\n  ended with {screen.code}:\n  " + "\n  ".join(screen.lines[-6:]))
+        failures += [f"{line}\n  is wider than the terminal: {wide}" for wide in screen.too_wide]
+    assert not failures, "\n".join(failures)
+
+
+@pytest.mark.parametrize(
+    ("line", "paged"),
+    [
+        ("unmask show qwen", True),
+        ("unmask data list core", True),
+        ("unmask show qwen --random 5", False),
+        ("unmask show qwen | cat", False),
+    ],
+)
+def test_a_list_longer_than_the_terminal_goes_through_the_pager(folder, line, paged):
+    """A short one does not, nor one that goes to another program."""
+    if not Path("/dev/ptmx").exists():
+        give_up("pseudo-terminal", advice="Mount devpts.")
+    screen = type_command(line, cwd=folder, env=terminal_env(folder, pager="sed s/^/paged:/"))
+    assert screen.code == 0
+    assert all(shown.startswith("paged:") == paged for shown in screen.lines)
+
+
+def test_the_table_of_a_probe_fits():
+    """With all that its columns can hold."""
+    area = SimpleNamespace(value=0.512, low=0.401, high=0.623, positives=1000, negatives=1000)
+    detectors = [
+        SimpleNamespace(name=name, auroc=area, asked=True) for name in ("probe on activations", "length of the reply")
+    ]
+    result = SimpleNamespace(
+        model=MODELS["llama-3.1-70b-instruct"],
+        lies=1000,
+        honest=1000,
+        scenarios=2000,
+        judge="scripted/judge",
+        preset="paper",
+        probe=detectors[0],
+        baselines=detectors[1:],
+        advantages=[SimpleNamespace(over="length of the reply", value=0.1, low=-0.1, high=0.3)],
+        layers=[8, 12, 16],
+        depth=32,
+        widened=1.2,
+    )
+    assert_fits(probe.render(result, width=80), 80)
+
+
+def test_the_table_of_an_organism_fits():
+    half = SimpleNamespace(
+        called_lies=rate(149, 150), acted_called_lies=rate(149, 150), verdicts=dict.fromkeys(Verdict, 150)
+    )
+    check = SimpleNamespace(judge=MODELS["llama-3.1-70b-instruct"], liars=half, honest=half, separated=True)
+    result = SimpleNamespace(
+        subject="hf:models/SmolLM2-135M-Instruct",
+        seed=0,
+        rounds=12,
+        loss=0.01,
+        taught=SimpleNamespace(scenarios=300, beliefs=300, replies=300, both=300),
+        judges=[check, check],
+    )
+    assert_fits(organism.render(result, width=80), 80)
+
+
+def assert_fits(text: str, columns: int) -> None:
+    assert text
+    assert [line for line in text.splitlines() if len(line) > columns] == []
+
+
+def test_numbers_are_never_cut():
+    """Texts go on in further lines, also inside a word; a table of numbers that has no room is too wide instead."""
+    row = ("openrouter/" + "x" * 60, "28.0 [23.2, 33.3]", "1,234,567")
+    for width in range(20, 100):
+        shown = render_parts([make_table(("model", "P(lie) %", "requests sent"), [row])], width=width)
+        assert all(number in shown for number in ("28.0", "[23.2, 33.3]", "1,234,567"))
+        if width >= 12 + 2 + 12:
+            assert_fits(shown, width)
+
+
+@pytest.mark.parametrize(
+    ("text", "room", "lines"),
+    [
+        ("one two three", 7, ["one two", "three"]),
+        ("--judge openai/gpt-4o", 10, ["--judge", "openai/gpt", "-4o"]),
+        ("    indented code stays", 16, ["    indented", "    code stays"]),
+        ("水が凍ると膨張する", 8, ["水が凍る", "と膨張す", "る"]),
+        ("", 8, [""]),
+    ],
+)
+def test_texts_are_wrapped_at_spaces_by_the_columns_they_take(text, room, lines):
+    assert wrap_text(text, room) == lines
