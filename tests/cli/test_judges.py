@@ -76,7 +76,7 @@ def test_plan_says_what_keeping_the_presets_adds(tmp_path):
         json.loads(unmask(*words, *flag, "--json", cwd=tmp_path).stdout) for flag in ((), ("--keep-presets",))
     )
     added = kept["keep_presets"]["most"]
-    assert "keep_presets" not in plain
+    assert plain["keep_presets"] is None
     assert added["calls"] == kept["most"]["calls"] - plain["most"]["calls"] == 150
     assert added["cost_usd"] == pytest.approx(kept["most"]["cost_usd"] - plain["most"]["cost_usd"], abs=1e-5)
     shown = unmask(*words, "--keep-presets", cwd=tmp_path).stdout
@@ -143,7 +143,7 @@ def test_a_judge_that_cannot_read_is_not_promised_to_read_next_time(tmp_path):
     done = unmask("run", *flags, cwd=tmp_path)
     assert done.returncode == 3
     assert "tries what failed again" not in done.stderr
-    assert "Read them with another: unmask judge RUN --judge PROVIDER/NAME" in done.stderr
+    assert "read them with a model: unmask judge run --judge PROVIDER/NAME" in done.stderr
 
 
 @pytest.mark.parametrize("command", ["agree", "sensitivity", "gate --max-p-lie 0.9", "score"])

@@ -218,7 +218,7 @@ def test_another_judge_ends_with_commands_that_look_at_its_readings(tmp_path: Pa
     for command in (report, show, score):
         assert command[-4:] == ["--judge", "scripted_judge", "--preset", "strict"]
         assert unmask(*command[1:], cwd=tmp_path).returncode == 0
-    assert "judge scripted_judge" in unmask(*score[1:], cwd=tmp_path).stdout
+    assert "judge scripted/judge" in unmask(*score[1:], cwd=tmp_path).stdout
 
 
 def test_json_is_nothing_but_json(tmp_path: Path):

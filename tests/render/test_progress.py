@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from unmask.errors import IncompleteError, Interrupted
-from unmask.records import Verdict
+from unmask.judges.base import Style
+from unmask.protocol.plan import PlannerSettings
+from unmask.records import Preset, Verdict
 from unmask.render.terminal import progress
 from unmask.runs.cost import Bill
 
@@ -30,7 +32,7 @@ def workload(calls: int, done: int = 0) -> Any:
     return SimpleNamespace(
         **{"done": done, "calls": Counter(subject=calls), "failed": Counter(), "verdicts": Counter(), "bill": Bill()},
         **{"worked": max(0, done - 4), "worked_calls": calls if done > 4 else 0},
-        **{"scenarios": (), "models": {}, "one_call": True, "settings": None, "news": ""},
+        **{"scenarios": (), "models": {}, "one_call": True, "settings": PlannerSettings(style=Style.LETTERS, preset=Preset.PAPER), "news": ""},
     )
 
 
