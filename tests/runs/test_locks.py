@@ -287,4 +287,4 @@ def test_a_file_in_place_of_the_folder_is_said(tmp_path: Path):
     (tmp_path / "run").write_text("notes")
     with pytest.raises(JournalError) as caught, Lock(tmp_path / "run" / "lock", advice=""):
         pass
-    assert "a file where a folder has to be" in (caught.value.advice or "")
+    assert "move away what is there" in (caught.value.advice or "")
