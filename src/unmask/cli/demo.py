@@ -80,7 +80,8 @@ def _introduce(model: str, judge: str, *, limit: int | None) -> None:
 def _show_envelope(done: Run, *, opens: bool) -> None:
     from unmask.experiments.demo import choose_lie, load_plant, open_envelope
     from unmask.records import Verdict
-    from unmask.render.terminal.demo import show_envelope, show_example, show_headline, show_next
+    from unmask.render.terminal.demo import show_envelope, show_example, show_headline
+    from unmask.render.terminal.next_commands import show_next
 
     rows = done.rows()
     example = choose_lie(done, rows)
@@ -121,7 +122,8 @@ def _show_recorded(parent: Path, *, opens: bool) -> None:
 def _show_run(done: Run, *, opens: bool) -> None:
     """A run without a plant: one readable lie, if there is one, what it did, and what to know before quoting it."""
     from unmask.experiments.demo import choose_lie, count_verdicts, list_cautions
-    from unmask.render.terminal.demo import show_example, show_headline, show_next, show_outcomes
+    from unmask.render.terminal.demo import show_example, show_headline, show_outcomes
+    from unmask.render.terminal.next_commands import show_next
 
     rows = done.rows()
     example = choose_lie(done, rows)

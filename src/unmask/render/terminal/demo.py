@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from textwrap import wrap
 
 from unmask.experiments.demo import DemoExample, Envelope
@@ -80,16 +80,6 @@ def show_outcomes(counts: Mapping[Verdict, int]) -> str:
 def show_headline(p_lie: Rate, *, remarks: Sequence[str]) -> str:
     """P(lie) in one line, then what the reader should know of it."""
     return "\n".join([f"  P(lie) {p_lie}", *(line for remark in remarks for line in _indent(remark)), ""])
-
-
-def show_next(steps: Sequence[tuple[str, str]]) -> str:
-    """Commands, each with what it does; a command stays in one piece."""
-    return "\n".join(["NEXT", *(line for command, text in steps for line in _describe_step(command, text)), ""])
-
-
-def _describe_step(command: str, text: str) -> Iterator[str]:
-    yield f"  {command}"
-    yield from _indent(text, 6)
 
 
 def _indent(text: str, by: int = 2) -> list[str]:
