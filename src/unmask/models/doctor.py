@@ -142,8 +142,8 @@ def _check_folders() -> Iterator[Check]:
         ("cache folder", cache_folder(), "set UNMASK_CACHE to a folder you can write to"),
     ):
         if not _is_writable(folder):
-            found = f"{folder} cannot be written to"
-            yield Check(what=what, state=State.MISSING, found=found, advice=advice)
+            problem = f"{folder} cannot be written to"
+            yield Check(what=what, state=State.MISSING, found=problem, advice=advice)
         elif what == "cache folder" and (stored := _list_files(folder)):
             emptying = f"to empty it: rm -r {shlex.quote(str(folder))}"
             yield Check(what=what, state=State.OK, found=f"{folder}, {_format_size(stored)}", advice=emptying)

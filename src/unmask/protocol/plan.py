@@ -79,7 +79,7 @@ class PlannerSettings(Record, frozen=True, kw_only=True, dict=True):
     ask: bool = True
     """Whether the subject may be asked. Off when an existing run is judged again."""
     keep_presets: bool = False
-    """Whether the other presets are planned for as well: see `kept`."""
+    """Whether the other presets are planned for as well: see `for_other_presets`."""
     sampling: Sampling = Sampling()
     judge_sampling: Sampling = Sampling(temperature=0.0, max_tokens=1000)
 
@@ -89,7 +89,7 @@ class PlannerSettings(Record, frozen=True, kw_only=True, dict=True):
         return msgspec.structs.replace(rules, figure_of_each=False) if self._figures_by_take else rules
 
     @cached_property
-    def kept(self) -> tuple[PlannerSettings, ...]:
+    def for_other_presets(self) -> tuple[PlannerSettings, ...]:
         """The settings of the other presets, where these are kept. `strict` gets all that it needs; `paper` and
         `inspect` only read replies that are in hand. Questions beside the verdict stay those of the run's preset."""
         presets = (Preset.STRICT, Preset.PAPER, Preset.INSPECT) if self.keep_presets else ()
@@ -173,7 +173,7 @@ def plan(
 ) -> tuple[Work, ...]:
     """What can be sent now. `whole_calls` says that several takes fit into one request. Presets that are kept come
     after the run's own, one after the other."""
-    by_preset = (_plan_preset(scenario, state, each, whole_calls) for each in (settings, *settings.kept))
+    by_preset = (_plan_preset(scenario, state, each, whole_calls) for each in (settings, *settings.for_other_presets))
     return next(filter(None, by_preset), ())
 
 

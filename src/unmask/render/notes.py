@@ -78,7 +78,8 @@ def _note_missing(score: Score, rows: list[Outcome]) -> Iterator[Note]:
         )
     if score.truncated:
         where = sum(bool(row.truncated) for row in rows)
-        yield Note(False, f"{score.truncated} replies in {where} scenarios were cut off by the token limit.")
+        replies = "1 reply was" if score.truncated == 1 else f"{score.truncated} replies in {where} scenarios were"
+        yield Note(False, f"{replies} cut off by the token limit.")
 
 
 def _note_agreement(run: Run, score: Score, judge: str | None) -> Iterator[Note]:

@@ -259,7 +259,7 @@ def axis_reach(comparison: Comparison) -> float:
 
 def _fit_page(shared: Sequence[SharedScenario], fixed: dict[str, object], *, redact: bool) -> str:
     """The page with as much of each text as there is room for: first without any, to see what all the rest takes."""
-    budget = ROOM * max(1000, sum(run is not None for one in shared for run in one.runs))
+    budget = ROOM * max(1000, sum(run is not None for entry in shared for run in entry.runs))
     brief, shares, room = False, *_measure_texts(shared, fixed, Omissions(redact, brief=False), budget)
     if sum(text_share.size for text_share in shares) > room:
         brief, shares, room = True, *_measure_texts(shared, fixed, Omissions(redact, brief=True), budget)
@@ -295,7 +295,7 @@ def _render_report(
     redact, brief, unshortened = omissions
     page = Page(limit=limit, redact=redact, brief=brief, whole=unshortened)
     talks = [build_conversation(scenario, runs, page, variant=variant) for scenario, runs, variant in shared]
-    present = {one.scenario.archetype for one in shared}
+    present = {entry.scenario.archetype for entry in shared}
     return render_page(
         "report.html",
         **fixed,

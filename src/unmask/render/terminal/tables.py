@@ -90,13 +90,13 @@ def _clean_cell(cell: str) -> str:
 def _split_table(table: TextTable, width: int) -> Iterator[TextTable]:
     """The table, or several one below the other where it has too many columns: each has the columns of texts, or the
     first of them where all are texts."""
-    kept = table.left if table.left < len(table.headings) else 1
+    repeated = table.left if table.left < len(table.headings) else 1
     last = len(table.headings)
-    while last > kept + 1 and not _has_room(_pick_columns(table, range(last)), width):
+    while last > repeated + 1 and not _has_room(_pick_columns(table, range(last)), width):
         last -= 1
     yield _pick_columns(table, range(last))
     if last < len(table.headings):
-        yield from _split_table(_pick_columns(table, [*range(kept), *range(last, len(table.headings))]), width)
+        yield from _split_table(_pick_columns(table, [*range(repeated), *range(last, len(table.headings))]), width)
 
 
 def _pick_columns(table: TextTable, places: Sequence[int]) -> TextTable:
