@@ -17,6 +17,8 @@ import msgspec
 
 FORMAT_VERSION = 1
 """Version of the journal and scenario formats. Raised when an older reader could misunderstand a file."""
+NEWEST_FORMAT = 2
+"""The newest version that is read. It is written where something stands in a file that version 1 has no field for."""
 
 
 class Kind(StrEnum):
@@ -406,12 +408,16 @@ class Choice(Record, frozen=True):
 
 
 class Usage(Record, frozen=True):
-    """Tokens of one call over all its choices. `None` where the endpoint did not say."""
+    """Tokens of one call over all its choices. `None` where the endpoint did not say.
+
+    `input` includes what was read from a cache (`cached`) and written to one (`written`), `output` the reasoning.
+    """
 
     input: int | None = None
     output: int | None = None
     reasoning: int | None = None
     cached: int | None = None
+    written: int | None = None
 
 
 class Completion(Record, frozen=True):

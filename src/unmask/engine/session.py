@@ -115,7 +115,7 @@ def open_workload(
     watched = options.stop_when is not None and definition.stopped is None
     bill = Bill()
     journal = Journal(folder, [scenario.id for scenario in scenarios], [judge_file], paid=bill.add)
-    readings = JournalFile(folder.readings_path(judge_file), reserve=True)
+    readings = JournalFile(folder.readings_path(judge_file), reserve=True, on_newer=folder.raise_line_format)
 
     def load_state(number: int) -> ScenarioState:
         state = journal.state_of(order[number], judge_file)
@@ -181,7 +181,7 @@ async def run_session(
 ) -> None:
     """Send what is missing and keep what comes back, until all is done or something stops the session."""
     workload.purse = purse
-    purse.pay(workload.bill.cost or 0.0)
+    purse.pay(workload.bill.known_cost)
     routes = {role: Route(model, endpoints.endpoint_of(model)) for role, model in workload.models.items()}
     for role, route in routes.items():
         if workload.bill.calls[role]:

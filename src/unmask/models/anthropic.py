@@ -104,4 +104,5 @@ def _usage(counts: Any) -> Usage:
         input=None if fresh is None else fresh + (cached or 0) + (stored or 0),
         output=token_count(counts, "output_tokens"),
         cached=cached,
+        written=stored or None,
     )

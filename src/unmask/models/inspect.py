@@ -177,4 +177,5 @@ def _convert_usage(usage: Any) -> Usage:
         output=usage.output_tokens,
         reasoning=usage.reasoning_tokens,
         cached=cached,
+        written=stored or None,
     )

@@ -15,10 +15,12 @@ from unmask.models.keys import Target
 from unmask.models.parameters import (
     MAX_COMPLETION_TOKENS,
     MAX_TOKENS,
+    PROMPT_CACHE,
     Adjustments,
     refusable_parameters,
     refused_parameter,
 )
+from unmask.models.prices import bills_cache_writes
 from unmask.records import Choice, Completion, Request, Stop, Usage
 
 _REASONS_BY_ITSELF = re.compile(r"(?:openai/)?(?:o\d(?:$|-)|gpt-5(?!.*chat))")
@@ -76,6 +78,8 @@ class OpenAI:
         self._model = model
         self._channel = Channel(target, timeout=timeout)
         self._adjustments = Adjustments()
+        # A prompt is sent once: whoever writes it to a cache bills that, and nobody reads it there.
+        self._unasked = {PROMPT_CACHE: {"mode": "explicit"}} if bills_cache_writes(target.name) else {}
         if target.name.startswith("openai/") and _REASONS_BY_ITSELF.match(model):
             refused = frozenset({"temperature", "top_p"})
             self._adjustments = Adjustments(dropped=refused, limit_name=MAX_COMPLETION_TOKENS)
@@ -84,7 +88,7 @@ class OpenAI:
         return f"OpenAI({self._target!r})"
 
     async def complete(self, request: Request) -> Completion:
-        wanted = _payload(request, model=self._model, n=min(request.n, self.capabilities.max_n))
+        wanted = _payload(request, model=self._model, n=min(request.n, self.capabilities.max_n)) | self._unasked
         while True:
             payload, notes = self._adjustments.apply(wanted)
             answer = await self._channel.post(payload)
@@ -207,10 +211,17 @@ def token_count(counts: Any, *path: str) -> int | None:
 
 
 def _usage(counts: Any) -> Usage:
+    """Some endpoints (xAI, Gemini) leave the reasoning out of `completion_tokens`, and only their total has it."""
     cached = token_count(counts, "prompt_tokens_details", "cached_tokens")
+    sent, output = token_count(counts, "prompt_tokens"), token_count(counts, "completion_tokens")
+    reasoning = token_count(counts, "completion_tokens_details", "reasoning_tokens")
+    total = token_count(counts, "total_tokens")
+    if sent is not None and output is not None and total is not None and total > sent + output:
+        reasoning, output = reasoning or total - sent - output, total - sent
     return Usage(
-        input=token_count(counts, "prompt_tokens"),
-        output=token_count(counts, "completion_tokens"),
-        reasoning=token_count(counts, "completion_tokens_details", "reasoning_tokens"),
+        input=sent,
+        output=output,
+        reasoning=reasoning,
         cached=token_count(counts, "prompt_cache_hit_tokens") if cached is None else cached,
+        written=token_count(counts, "prompt_tokens_details", "cache_write_tokens") or None,
     )

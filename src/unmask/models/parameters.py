@@ -12,6 +12,8 @@ MAX_TOKENS = "max_tokens"
 MAX_COMPLETION_TOKENS = "max_completion_tokens"
 RESPONSE_FORMAT = "response_format"
 SYSTEM = "system"
+PROMPT_CACHE = "prompt_cache_options"
+"""What asks an endpoint not to write prompts to its cache. Nobody has asked for it: it is dropped without a note."""
 
 _UNSUPPORTED = re.compile(
     r"unsupported|not supported|n[o']t support|unrecogni[sz]ed|unknown|unexpected|not permitted|not allowed|extra[_ ]"
@@ -83,12 +85,14 @@ class Adjustments:
                 self._notes[MAX_TOKENS] = f"{MAX_TOKENS}: sent as {alternative}"
             return
         self.dropped |= {name}
+        if name == PROMPT_CACHE:
+            return
         sent = "refused, sent inside the first user message" if name == SYSTEM else "refused, not sent"
         self._notes[name] = f"{name}: {sent}"
 
     def apply(self, payload: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
         """The payload this endpoint takes, and what was changed about it."""
-        if not self._notes:
+        if not self._notes and not self.dropped:
             return payload, ()
         notes = []
         changed: dict[str, Any] = {}
@@ -117,6 +121,7 @@ def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 def refusable_parameters(payload: dict[str, Any]) -> frozenset[str]:
     """The names in a payload that an endpoint may refuse without refusing the request."""
     names = payload.keys() & {"temperature", "top_p", "seed", "n", RESPONSE_FORMAT, MAX_TOKENS, MAX_COMPLETION_TOKENS}
+    names |= payload.keys() & {PROMPT_CACHE}
     if any(message.role == SYSTEM for message in payload["messages"]):
         names.add(SYSTEM)
     return frozenset(names)

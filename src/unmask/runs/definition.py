@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from urllib.parse import urlsplit
 
+import msgspec
 from msgspec.structs import replace
 
 from unmask.errors import MixedRunError
@@ -105,6 +106,8 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Rules that have watched the run without ending it, or that had ended it before it went on."""
     grown: tuple[EarlierSize, ...] = ()
     """The sizes that the run had before, the first one first."""
+    line_format: int | msgspec.UnsetType = msgspec.UNSET
+    """The newest format among the lines of the journal. Not written where that is 1."""
 
     def typed_judge(self, file: str | None) -> str:
         """A judge or panel of this run as somebody would type it."""
