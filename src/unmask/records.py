@@ -17,7 +17,7 @@ import msgspec
 
 FORMAT_VERSION = 1
 """Version of the journal and scenario formats. Raised when an older reader could misunderstand a file."""
-NEWEST_FORMAT = 2
+NEWEST_VERSION = 2
 """The newest version that is read. It is written where something stands in a file that version 1 has no field for."""
 
 
@@ -428,6 +428,8 @@ class Completion(Record, frozen=True):
     latency: float | None = None
     model: str | None = None
     adjusted: tuple[str, ...] = ()
+    tier: str | None = None
+    """The service tier that the answer names, where it is not the standard one."""
 
 
 # --- the journal ------------------------------------------------------------------------------------------
@@ -468,6 +470,8 @@ class Call(Record, frozen=True, kw_only=True):
     usage: Usage = Usage()
     latency: float | None = None
     cost_usd: float | None = None
+    tier: str | None = None
+    """The service tier that the answer names, e.g. `flex`; `None` for the standard one."""
     model: str | None = None
     adjusted: tuple[str, ...] = ()
     at: float | None = None

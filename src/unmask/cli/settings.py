@@ -135,6 +135,8 @@ reading_again = _reading_options(
     option("--reader", type=_READERS, help="auto or llm, as for `unmask run`; as before, or as the run, unless given.")
 )
 
+_TIERS = click.Choice(["flex", "flex,default", "default"])
+
 limits = _combine_options(
     option("--max-connections", type=int, default=50, help="Open requests per endpoint."),
     option("--requests-per-minute", type=int, help="Most requests per minute to each endpoint."),
@@ -147,6 +149,13 @@ limits = _combine_options(
         help="Wait so long for an endpoint that is not up yet: one that refuses connections or answers 503.",
     ),
     option("--max-cost", type=float, metavar="USD", help="Send nothing more once the run has cost this."),
+    option(
+        "--tier",
+        type=_TIERS,
+        help="Service tier of the subject: flex costs half at OpenAI and Google; with ,default the standard tier takes"
+        " over where flex has no room.",
+    ),
+    option("--judge-tier", type=_TIERS, help="The same for the judge."),
     option("--price", metavar="IN/OUT", help="Price of the subject, in dollars per million tokens."),
     option("--judge-price", metavar="IN/OUT", help="Price of the judge, in dollars per million tokens."),
 )

@@ -117,7 +117,7 @@ class Baseline:
 
 def _lend_line(line: T, run: str) -> T:
     """A line as it stands in the run that borrows it, which pays nothing for it."""
-    return replace(line, v=FORMAT_VERSION, usage=replace(line.usage, written=None), source=run)
+    return replace(line, v=FORMAT_VERSION, tier=None, usage=replace(line.usage, written=None), source=run)
 
 
 def borrow_probes(folder: Folder, definition: Definition) -> None:

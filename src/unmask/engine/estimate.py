@@ -21,7 +21,7 @@ from unmask.judges.answers import POLARITY_ORDERS
 from unmask.judges.base import JUDGES, Judge
 from unmask.models.base import Model, capabilities_of
 from unmask.models.own import AnyModel, as_model
-from unmask.models.prices import Price, find_price
+from unmask.models.prices import Price, find_price, price_of
 from unmask.models.reasoning import MoreRoom, propose_room
 from unmask.protocol.panel import PANEL
 from unmask.protocol.plan import JudgeWork, PlannerSettings, SubjectWork, plan_rounds
@@ -414,9 +414,9 @@ def _starting_states(
 
 
 def _find_price(model: Model | str, text: str | None) -> Price | None:
-    if text:
-        return Price.parse(text)
-    return Price(0.0, 0.0) if isinstance(model, str) else find_price(model.name, endpoint=model.endpoint)
+    if isinstance(model, str):
+        return Price.parse(text) if text else Price(0.0, 0.0)
+    return price_of(model.name, endpoint=model.endpoint, text=text)
 
 
 def _find_pace(model: Model | str, answered: Iterable[Call]) -> Pace | None:

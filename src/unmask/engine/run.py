@@ -29,6 +29,7 @@ from unmask.models.base import Model, capabilities_of
 from unmask.models.endpoint import Limits
 from unmask.models.own import AnyModel, as_model
 from unmask.models.providers import open_model
+from unmask.models.tiers import check_tier
 from unmask.records import Archetype, call_renderer
 from unmask.runs.cost import Purse
 from unmask.runs.definition import judge_file
@@ -176,22 +177,34 @@ def load_data(data: str | Path | Dataset, options: Options) -> Dataset:
 
 
 def open_subject(model: str | AnyModel, options: Options, *, asks_for_key: bool = True) -> Model:
+    check_tier(options.tier, model, flag="--tier")
     if not isinstance(model, str):
         return as_model(model)
     return open_model(
-        model, role="subject", base_url=options.base_url, timeout=options.timeout, asks_for_key=asks_for_key
+        model,
+        role="subject",
+        base_url=options.base_url,
+        timeout=options.timeout,
+        asks_for_key=asks_for_key,
+        tier=options.tier,
     )
 
 
 def open_judge(judge: str | AnyModel, options: Options, *, asks_for_key: bool = True) -> Model | str:
     """The model behind a judge, or the name of a judge that needs none."""
+    check_tier(options.judge_tier, judge, flag="--judge-tier")
     if not isinstance(judge, str):
         return as_model(judge)
     if judge == NO_MODEL:
         return judge
     refuse_old_name(judge)
     return open_model(
-        judge, role="judge", base_url=options.judge_base_url, timeout=options.timeout, asks_for_key=asks_for_key
+        judge,
+        role="judge",
+        base_url=options.judge_base_url,
+        timeout=options.timeout,
+        asks_for_key=asks_for_key,
+        tier=options.judge_tier,
     )
 
 

@@ -21,7 +21,7 @@ from unmask.engine.work import JUDGE, SUBJECT, Workload
 from unmask.errors import Interrupted, JournalError, UsageError
 from unmask.models.base import Model
 from unmask.models.endpoint import Endpoint, Limits
-from unmask.models.prices import Price, find_price
+from unmask.models.prices import Price, price_of
 from unmask.protocol.looking import RuleWatch, parse_rule
 from unmask.protocol.state import ScenarioState
 from unmask.runs.cost import Bill, Purse
@@ -161,7 +161,7 @@ def open_journals(journals: Iterable[JournalFile]) -> None:
 
 def price_for(model: Model, role: str, options: Options) -> Price | None:
     text = options.price if role == SUBJECT else options.judge_price
-    price = Price.parse(text) if text else find_price(model.name, endpoint=model.endpoint)
+    price = price_of(model.name, endpoint=model.endpoint, text=text)
     if price is None and options.max_cost is not None:
         flag = "--price" if role == SUBJECT else "--judge-price"
         raise UsageError(

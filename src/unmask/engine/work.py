@@ -23,7 +23,7 @@ from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import resolve
 from unmask.records import (
     FORMAT_VERSION,
-    NEWEST_FORMAT,
+    NEWEST_VERSION,
     PRESSURED,
     SELF_REPORT,
     Asked,
@@ -220,8 +220,8 @@ class Workload:
             return None
         if self.purse.uncounted is not None and self.done < len(self.scenarios):
             raise IncompleteError(
-                f"the {self.purse.uncounted} does not say how many tokens its answers take (`usage`), or wrote some to "
-                f"a cache at an unknown price, so --max-cost ${limit:g} cannot be kept",
+                f"the {self.purse.uncounted} does not say how many tokens its answers take (`usage`), or what its "
+                f"cache or tier costs is not known, so --max-cost ${limit:g} cannot be kept",
                 advice="What was answered is kept. The same command without --max-cost continues (`unmask plan` says "
                 "what to expect), or use an endpoint that reports usage.",
             )
@@ -258,14 +258,15 @@ def _line_fields(
     if isinstance(result, ModelError):
         return {"scenario": scenario.id, "error": str(result), "cost_usd": None, "at": round(time.time(), 3)}
     price = prices.get(role)
-    is_newer = result.usage.written is not None
+    is_newer = result.usage.written is not None or result.tier is not None
     return {
-        "v": NEWEST_FORMAT if is_newer else FORMAT_VERSION,
+        "v": NEWEST_VERSION if is_newer else FORMAT_VERSION,
         "scenario": scenario.id,
         "choices": result.choices,
         "usage": result.usage,
         "latency": result.latency,
-        "cost_usd": price.cost(result.usage) if price else None,
+        "cost_usd": price.cost(result.usage, result.tier) if price else None,
+        "tier": result.tier,
         "model": result.model,
         "adjusted": result.adjusted,
         "at": round(time.time(), 3),

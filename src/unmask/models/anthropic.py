@@ -13,6 +13,7 @@ from unmask.models.http import Channel, HttpAnswer, decode_answer
 from unmask.models.keys import Target
 from unmask.models.openai import give_up, split_content, stop_of, token_count
 from unmask.models.parameters import Adjustments, refusable_parameters, refused_parameter
+from unmask.models.tiers import read_tier
 from unmask.records import Choice, Completion, Request, Usage
 
 MAX_TOKENS = 4096
@@ -72,6 +73,7 @@ class Anthropic:
             latency=answer.latency,
             model=body.model if isinstance(body.model, str) else None,
             adjusted=notes,
+            tier=read_tier(body.usage.get("service_tier") if isinstance(body.usage, dict) else None),
         )
 
 

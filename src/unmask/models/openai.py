@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import Any
 
 import msgspec
@@ -21,6 +22,7 @@ from unmask.models.parameters import (
     refused_parameter,
 )
 from unmask.models.prices import bills_cache_writes
+from unmask.models.tiers import TierChoice, read_tier
 from unmask.records import Choice, Completion, Request, Stop, Usage
 
 _REASONS_BY_ITSELF = re.compile(r"(?:openai/)?(?:o\d(?:$|-)|gpt-5(?!.*chat))")
@@ -62,6 +64,7 @@ class _ChatBody(msgspec.Struct):
     usage: Any = None
     model: Any = None
     error: Any = None
+    service_tier: Any = None
 
 
 _DECODER = msgspec.json.Decoder(_ChatBody)
@@ -77,6 +80,7 @@ class OpenAI:
         self._target = target
         self._model = model
         self._channel = Channel(target, timeout=timeout)
+        self.tiers = TierChoice()
         self._adjustments = Adjustments()
         # A prompt is sent once: whoever writes it to a cache bills that, and nobody reads it there.
         self._unasked = {PROMPT_CACHE: {"mode": "explicit"}} if bills_cache_writes(target.name) else {}
@@ -90,14 +94,18 @@ class OpenAI:
     async def complete(self, request: Request) -> Completion:
         wanted = _payload(request, model=self._model, n=min(request.n, self.capabilities.max_n)) | self._unasked
         while True:
-            payload, notes = self._adjustments.apply(wanted)
+            payload, notes = self._adjustments.apply(wanted | self.tiers.parameters)
+            notes, started = notes + self.tiers.notes, time.monotonic()
             answer = await self._channel.post(payload)
             if 200 <= answer.status < 300:
+                self.tiers.count_answer()
                 return self._parse_answer(answer, request, notes=notes)
             problem = parse_problem(answer.status, answer.body, answer.headers)
             # Each round takes one parameter away for good, so there are only as many rounds as parameters.
             name = refused_parameter(problem, refusable_parameters(payload))
             if name is None:
+                if self.tiers.falls_back(problem, self._target, started=started):
+                    continue
                 return give_up(problem, self._target, request, answer=answer, notes=notes)
             self._adjustments.learn(name)
             if name == "n":
@@ -126,6 +134,7 @@ class OpenAI:
             latency=answer.latency,
             model=body.model if isinstance(body.model, str) else None,
             adjusted=notes,
+            tier=read_tier(body.service_tier),
         )
 
     def _parse_error(self, error: Any, request: Request, *, answer: HttpAnswer, notes: tuple[str, ...]) -> Completion:

@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
+from msgspec.structs import replace
+
 from unmask.errors import UsageError
 from unmask.models.providers import PROVIDERS, provider_of
 from unmask.records import Record, Usage
@@ -23,18 +25,24 @@ class Price(Record, frozen=True):
     cached: float | None = None
     written: float | None = None
     reasoning: float | None = None
+    flex: float | None = None
+    """The part of all these that the tier `flex` costs; `None` where nobody knows."""
 
     @property
     def free(self) -> bool:
         """Models inside this process: nobody sends a bill, whether or not they count their tokens."""
         return self.input == 0 and self.output == 0
 
-    def cost(self, usage: Usage) -> float | None:
+    def cost(self, usage: Usage, tier: str | None = None) -> float | None:
         """Dollars for one call; `None` when the endpoint did not say how many tokens it used, or wrote some to a cache
-        at a price that nobody knows. Reads from a cache whose price is not known count as input, which is dearer."""
+        or answered at a tier whose price nobody knows. Reads from a cache count as input where their price is not known:
+        that is dearer."""
         if self.free:
             return 0.0
         if usage.input is None or usage.output is None or (usage.written and self.written is None):
+            return None
+        factor = 1.0 if tier is None else self.flex if tier == "flex" else None
+        if factor is None:
             return None
         written = min(usage.written or 0, usage.input)
         cached = min(usage.cached or 0, usage.input - written) if self.cached is not None else 0
@@ -46,7 +54,7 @@ class Price(Record, frozen=True):
             (usage.output - reasoning) * self.output,
             reasoning * (self.reasoning or 0.0),
         )
-        return sum(parts) / 1e6
+        return factor * sum(parts) / 1e6
 
     def bound(self, *, sent: int, answered: int) -> float:
         """Dollars that a call with so many tokens costs at most, whatever is done with them."""
@@ -85,7 +93,16 @@ def find_price(name: str, *, endpoint: str | None = None) -> Price | None:
     row = PROVIDERS.get(provider or "")
     if row is None or row.priced_as is None or (endpoint is not None and not row.is_home(endpoint)):
         return None
-    return _look_up_price(row.priced_as, name.partition("/")[2])
+    price = _look_up_price(row.priced_as, name.partition("/")[2])
+    return None if price is None else replace(price, flex=row.flex)
+
+
+def price_of(name: str, *, endpoint: str | None, text: str | None) -> Price | None:
+    """The price that the user gives, else that of the table. Flex is the same part of both."""
+    if not text:
+        return find_price(name, endpoint=endpoint)
+    row = PROVIDERS.get(provider_of(name) or "")
+    return replace(Price.parse(text), flex=None if row is None else row.flex)
 
 
 def bills_cache_writes(name: str) -> bool:

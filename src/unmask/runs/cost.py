@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from unmask.protocol.score import TierSpending
 from unmask.records import Call
 from unmask.runs.journal import LineSummary
 
@@ -16,6 +17,7 @@ class Bill:
         self.known_cost = 0.0
         """The part of it that is known."""
         self.grouped = False
+        self.tiers: dict[str, TierSpending] = {}
 
     def add(self, role: str, line: Call | LineSummary) -> None:
         """Copied lines cost this run nothing; failed ones brought nothing back to count."""
@@ -30,6 +32,8 @@ class Bill:
         for kind in ("cached", "written", "reasoning"):  # parts of the two above, shown where there are any
             if amount := getattr(line.usage, kind):
                 self.tokens[f"{role}_{kind}"] = (self.tokens.get(f"{role}_{kind}") or 0) + amount
+        tier = line.tier or "default"
+        self.tiers[tier] = self.tiers.get(tier, TierSpending()).plus(role, line.cost_usd)
         self.known_cost += line.cost_usd or 0.0
         self.cost = None if self.cost is None or line.cost_usd is None else self.cost + line.cost_usd
 

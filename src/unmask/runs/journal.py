@@ -222,6 +222,7 @@ class LineSummary(msgspec.Struct):
     error: str | None = None
     usage: Usage = Usage()
     cost_usd: float | None = None
+    tier: str | None = None
     source: str | None = None
 
 

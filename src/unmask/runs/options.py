@@ -44,6 +44,8 @@ class Options(Record, frozen=True, kw_only=True):
     timeout: float = 1800.0
     wait_for_server: float = 0.0
     max_cost: float | None = None
+    tier: str | None = None
+    judge_tier: str | None = None
     price: str | None = None
     judge_price: str | None = None
     max_unjudged: float = 0.05
@@ -95,6 +97,8 @@ class RunSettings(TypedDict, total=False):
     timeout: float
     wait_for_server: float
     max_cost: float | None
+    tier: str | None
+    judge_tier: str | None
     price: str | None
     judge_price: str | None
     max_unjudged: float
