@@ -35,8 +35,8 @@ class Price(Record, frozen=True):
 
     def cost(self, usage: Usage, tier: str | None = None) -> float | None:
         """Dollars for one call; `None` when the endpoint did not say how many tokens it used, or wrote some to a cache
-        or answered at a tier whose price nobody knows. Reads from a cache count as input where their price is not known:
-        that is dearer."""
+        or answered at a tier whose price nobody knows. Reads from a cache whose price is not known
+        count as input, which is dearer."""
         if self.free:
             return 0.0
         if usage.input is None or usage.output is None or (usage.written and self.written is None):
