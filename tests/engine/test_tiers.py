@@ -43,6 +43,7 @@ def test_flex_is_asked_for_billed_at_half_and_shown(tmp_path):
     assert score.spent.cost_usd == pytest.approx(provider.invoice)
     assert score.to_json()["tiers"]["flex"]["cost_usd"] == pytest.approx(provider.invoice)
     assert "  flex    $" in render(score, width=100)
+    assert "Cost at tier flex" in unmask.report(run)
     assert {line.tier for line in Folder(tmp_path / "run").asked()} == {"flex"}
     assert msgspec.json.decode((tmp_path / "run" / "run.json").read_bytes())["v"] == 2
 
