@@ -20,7 +20,7 @@ from unmask.files import (
     write_atomically,
 )
 from unmask.protocol.state import ScenarioState
-from unmask.records import FORMAT_VERSION, Asked, Judged, Scenario
+from unmask.records import NEWEST_VERSION, Asked, Judged, Scenario
 from unmask.runs.definition import Definition, judge_file
 from unmask.runs.journal import JournalFile, LineIndex, LineSummary, mend_file, read_lines
 
@@ -210,6 +210,6 @@ def _unreadable_error(file: Path, data: bytes, error: Exception) -> JournalError
         version = msgspec.json.decode(data, type=dict).get("v")
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         version = None
-    if isinstance(version, int) and version > FORMAT_VERSION:
+    if isinstance(version, int) and version > NEWEST_VERSION:
         return JournalError(f"{file} was written by a newer unmask (format {version})", advice="pip install -U unmask")
     return JournalError(f"{file} cannot be read: {error}", advice="Restore it from a copy of the run folder.")

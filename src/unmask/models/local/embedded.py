@@ -26,6 +26,7 @@ from unmask.models.local.catalogue import adapter_of, find_entry, require_pulled
 from unmask.models.local.gguf import Header, read_header
 from unmask.models.local.lanes import Lanes
 from unmask.models.local.llamacpp import (
+    PARAMS,
     Setup,
     StreamedAnswer,
     as_model_error,
@@ -155,7 +156,9 @@ class Embedded:
     @cached_property
     def capabilities(self) -> Capabilities:
         """The engine refuses more choices than it has slots."""
-        return Capabilities(max_n=self.setup.slots, supports_options=True, trained_to_read=self._trained_to_read)
+        return Capabilities(
+            max_n=self.setup.slots, supports_options=True, trained_to_read=self._trained_to_read, params=PARAMS
+        )
 
     @cached_property
     def treatments(self) -> tuple[Treatment, ...]:
