@@ -39,7 +39,6 @@ def doctor(
     forms for the judge, that model is asked one short question, and what it took or refused is said; this may cost
     something. Keys are shown by name. Exits 4 if something you asked for does not work.
     """
-    from unmask.errors import UsageError
     from unmask.models.doctor import ModelArgument, State, run_checks
     from unmask.runs.options import options_from
 
@@ -50,11 +49,7 @@ def doctor(
         ModelArgument("subject", model, base_url, options.sampling),
         ModelArgument("judge", judge, judge_base_url, options.judge_sampling),
     )
-    for role in wanted:
-        if role.adds and not role.model:
-            flag = "--model" if role.role == "subject" else "--judge"
-            raise UsageError(f"nobody to ask: parameters of the {role.role} need {flag}", advice=f"Add {flag} NAME.")
-    checks = run_checks(tuple(role for role in wanted if role.model or role.base_url))
+    checks = run_checks(tuple(role for role in wanted if role.model or role.base_url or role.adds))
     if as_json:
         import msgspec
 

@@ -31,7 +31,7 @@ def _check_share(context: click.Context, parameter: click.Parameter, value: floa
     return value
 
 
-class _PairType(click.ParamType):
+class _PairType(click.types.StringParamType):
     """`NAME=VALUE`. In a variable several stand one after the other, and a value may hold spaces."""
 
     name = "pair"

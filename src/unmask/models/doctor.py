@@ -236,6 +236,10 @@ def _check_models(arguments: tuple[ModelArgument, ...]) -> Iterator[Check]:
     """Whether each named model can be opened: its name, key, extra or file."""
     for argument in arguments:
         if argument.model is None:
+            if argument.adds:
+                advice = f"add {'--model' if argument.role == 'subject' else '--judge'} NAME"
+                finding = "parameters were not tried: no model is named"
+                yield Check(what=f"{argument.role} takes", state=State.MISSING, found=finding, advice=advice)
             continue
         try:
             answer = asyncio.run(_try_model(argument.model, argument))
@@ -287,6 +291,8 @@ def _list_endpoints(arguments: tuple[ModelArgument, ...], environ: Mapping[str, 
     """The endpoints of the models named, and those that a variable has a URL for."""
     taken: set[str] = set()
     for argument in arguments:
+        if not argument.model and not argument.base_url:
+            continue
         name = provider_of(argument.model) if argument.model else "openai"
         provider = PROVIDERS.get(name or "")
         if provider is not None:

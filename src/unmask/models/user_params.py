@@ -1,7 +1,7 @@
 """Parameters and headers that a user adds to every request: read, checked, compared, and never left out.
 
-The program leaves out its own settings where an endpoint refuses them (`parameters`). What the user asked for by name is
-another matter: a refusal of that ends the run.
+The program leaves out its own settings where an endpoint refuses them (`parameters`). What the user asked for by name
+is another matter: a refusal of that ends the run.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ OWN_PARAMS = {
 }
 """What the program sets itself, and who decides it. `{}` is empty for the subject and `judge-` for the judge."""
 
-_OWN_HEADERS = frozenset(
-    "accept accept-encoding anthropic-version connection content-encoding content-length content-type expect host te"
-    " trailer transfer-encoding upgrade user-agent".split()
+_OWN_HEADER = re.compile(
+    r"accept|accept-encoding|anthropic-version|connection|content-(?:encoding|length|type)|expect|host|te|trailer"
+    r"|transfer-encoding|upgrade|user-agent",
+    re.IGNORECASE,
 )
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _KEY_SHAPE = re.compile(r"\b(?:eyJ[\w-]{10,}\.|gh[pousr]_\w{20,}|glpat-[\w-]{10,}|xox[abp]-\S{10,}|AKIA[A-Z0-9]{12,})")
@@ -127,7 +128,7 @@ def check_headers(headers: Mapping[str, str], *, flag: str) -> None:
             )
         if not _HEADER_NAME.fullmatch(name):
             raise UsageError(f"{flag} {_shorten(name)!r} is no name of a header", advice="As in X-Title=unmask.")
-        if name.lower() in _OWN_HEADERS:
+        if _OWN_HEADER.fullmatch(name):
             raise UsageError(f"{flag} {name} is not yours to set: the program does", advice=f"Leave {flag} {name} out.")
         if not value.isascii() or not value.isprintable():
             raise UsageError(f"{flag} {name} has a value that no HTTP header may carry", advice="Use plain ASCII text.")
