@@ -93,12 +93,12 @@ class RunSettings(TypedDict, total=False):
     max_tokens: int | None
     top_p: float | None
     seed: int | None
-    params: Mapping[str, Any]
-    headers: Mapping[str, str]
+    params: dict[str, Any]
+    headers: dict[str, str]
     judge_temperature: float | None
     judge_max_tokens: int | None
-    judge_params: Mapping[str, Any]
-    judge_headers: Mapping[str, str]
+    judge_params: dict[str, Any]
+    judge_headers: dict[str, str]
     judge_name: str | None
     max_connections: int
     requests_per_minute: int | None
