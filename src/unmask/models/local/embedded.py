@@ -22,6 +22,7 @@ from typing import Any
 from unmask.errors import FatalModelError, MissingError, RequestRefusedError, TransientModelError, UsageError
 from unmask.models.base import Capabilities, Treatment
 from unmask.models.daemon import DaemonPool, run_in_daemon
+from unmask.models.failures import ProviderProblem
 from unmask.models.local.catalogue import adapter_of, find_entry, require_pulled
 from unmask.models.local.gguf import Header, read_header
 from unmask.models.local.lanes import Lanes
@@ -36,6 +37,7 @@ from unmask.models.local.llamacpp import (
     engine_parameters,
     without_adapter,
 )
+from unmask.models.user_params import refusal_of, refused_addition
 from unmask.records import Completion, Request
 
 MAX_THREADS = 8
@@ -242,5 +244,7 @@ class Embedded:
         except RuntimeError as error:
             raise TransientModelError(f"{self.name} failed: {error}") from None
         if answer.error is not None:
-            raise as_model_error(answer.error, name=self.name)
+            failure = as_model_error(answer.error, name=self.name)
+            refused = refused_addition(ProviderProblem(400, str(failure)), request.sampling, answered=False)
+            raise failure if refused is None else refusal_of(refused, request.sampling, str(failure))
         return answer.build_completion(model=self._path.name, latency=time.monotonic() - began)

@@ -30,16 +30,14 @@ BATCH = 64
 PARAMS = (
     "chat_template_kwargs",
     "frequency_penalty",
-    "logit_bias",
     "min_p",
     "presence_penalty",
     "repeat_last_n",
     "repeat_penalty",
-    "stop",
     "top_k",
     "typical_p",
 )
-"""What the engine takes besides, as its server names it."""
+"""What the engine takes besides, as its server names it, and refuses where the value has the wrong type."""
 
 
 class Setup(Record, frozen=True, kw_only=True):
