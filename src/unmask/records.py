@@ -16,9 +16,11 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 import msgspec
 
 FORMAT_VERSION = 1
-"""Version of the journal and scenario formats. Raised when an older reader could misunderstand a file."""
+"""Version of the journal and scenario formats, as written where nothing in a file needs a newer one."""
+
 NEWEST_VERSION = 2
-"""The newest version that is read. It is written where something stands in a file that version 1 has no field for."""
+"""The newest version that is read. It is written where an older reader would misunderstand a file: `run.json` has
+parameters or headers, a line has a tier or cache writes."""
 
 
 class Kind(StrEnum):
@@ -354,12 +356,15 @@ class Scenario(Record, frozen=True, kw_only=True):
 
 
 class Sampling(Record, frozen=True):
-    """How a model is asked to write. `None` leaves a setting to the endpoint."""
+    """How a model is asked to write. `None` leaves a setting to the endpoint. `params` and `headers` are sent as they
+    are, under the endpoint's own names, and are never left out where an endpoint refuses them."""
 
     temperature: float | None = 1.0
     max_tokens: int | None = 1000
     top_p: float | None = None
     seed: int | None = None
+    params: dict[str, Any] = {}
+    headers: dict[str, str] = {}
 
 
 class Request(Record, frozen=True):

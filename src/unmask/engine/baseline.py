@@ -10,6 +10,7 @@ from unmask.data.dataset import Dataset
 from unmask.errors import UsageError
 from unmask.judges.wording import hash_by_style
 from unmask.models.base import find_changed
+from unmask.models.user_params import compare_additions
 from unmask.protocol.state import ScenarioState
 from unmask.records import FORMAT_VERSION, PRESSURED, ROLE_PLAY, SELF_REPORT, Asked, Call, Judged, Scenario
 from unmask.runs.definition import Definition, JudgeSpec
@@ -34,6 +35,7 @@ def check_baseline(wanted: Definition, dataset: Dataset) -> None:
         ("max-tokens", old.subject.sampling.max_tokens, wanted.subject.sampling.max_tokens),
         ("top-p", old.subject.sampling.top_p, wanted.subject.sampling.top_p),
         ("probe prompts", old.prompts, wanted.prompts),
+        *compare_additions(old.subject.sampling, wanted.subject.sampling),
     ):
         if before != after:
             raise UsageError(

@@ -23,6 +23,7 @@ from unmask.models.parameters import (
 )
 from unmask.models.prices import bills_cache_writes
 from unmask.models.tiers import TierChoice, read_tier
+from unmask.models.user_params import refusal_of, refused_addition
 from unmask.records import Choice, Completion, Request, Stop, Usage
 
 _REASONS_BY_ITSELF = re.compile(r"(?:openai/)?(?:o\d(?:$|-)|gpt-5(?!.*chat))")
@@ -76,7 +77,7 @@ class OpenAI:
     def __init__(self, target: Target, *, model: str, timeout: float = 1800.0, max_n: int = 1) -> None:
         self.name = target.name
         self.endpoint = target.endpoint
-        self.capabilities = Capabilities(max_n=max_n)
+        self.capabilities = Capabilities(max_n=max_n, params=None, headers=True)
         self._target = target
         self._model = model
         self._channel = Channel(target, timeout=timeout)
@@ -84,6 +85,7 @@ class OpenAI:
         self._adjustments = Adjustments()
         # A prompt is sent once: whoever writes it to a cache bills that, and nobody reads it there.
         self._unasked = {PROMPT_CACHE: {"mode": "explicit"}} if bills_cache_writes(target.name) else {}
+        self._answered = False
         if target.name.startswith("openai/") and _REASONS_BY_ITSELF.match(model):
             refused = frozenset({"temperature", "top_p"})
             self._adjustments = Adjustments(dropped=refused, limit_name=MAX_COMPLETION_TOKENS)
@@ -96,13 +98,16 @@ class OpenAI:
         while True:
             payload, notes = self._adjustments.apply(wanted | self.tiers.parameters)
             notes, started = notes + self.tiers.notes, time.monotonic()
-            answer = await self._channel.post(payload)
+            answer = await self._channel.post(payload, headers=request.sampling.headers)
             if 200 <= answer.status < 300:
                 self.tiers.count_answer()
+                self._answered = True
                 return self._parse_answer(answer, request, notes=notes)
             problem = parse_problem(answer.status, answer.body, answer.headers)
             # Each round takes one parameter away for good, so there are only as many rounds as parameters.
-            name = refused_parameter(problem, refusable_parameters(payload))
+            refusable = refusable_parameters(payload)
+            refuse_additions(problem, refusable, self._target, request, answered=self._answered)
+            name = refused_parameter(problem, refusable)
             if name is None:
                 if self.tiers.falls_back(problem, self._target, started=started):
                     continue
@@ -149,6 +154,17 @@ class OpenAI:
         return give_up(problem, self._target, request, answer=answer, notes=notes)
 
 
+def refuse_additions(
+    problem: ProviderProblem, refusable: frozenset[str], target: Target, request: Request, *, answered: bool
+) -> None:
+    """Raises where the endpoint refuses a parameter or header of the user. A message that names one of ours first is
+    about ours, which can be left out."""
+    name = refused_addition(problem, request.sampling, answered=answered)
+    if name is None or problem.param in refusable or refused_parameter(problem, refusable | {name}) in refusable:
+        return
+    raise refusal_of(name, request.sampling, str(exception_for(problem, target)))
+
+
 def give_up(
     problem: ProviderProblem, target: Target, request: Request, *, answer: HttpAnswer, notes: tuple[str, ...]
 ) -> Completion:
@@ -161,7 +177,7 @@ def give_up(
 
 def _payload(request: Request, *, model: str, n: int) -> dict[str, Any]:
     sampling = request.sampling
-    payload: dict[str, Any] = {"model": model, "messages": request.messages}
+    payload: dict[str, Any] = {**sampling.params, "model": model, "messages": request.messages}
     settings = {
         "temperature": sampling.temperature,
         MAX_TOKENS: sampling.max_tokens,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from unmask.models.failures import ProviderProblem
@@ -48,17 +49,23 @@ def refused_parameter(problem: ProviderProblem, sent: frozenset[str]) -> str | N
         return problem.param
     if SYSTEM in sent and _SYSTEM.search(words) and (not problem.param or problem.param.startswith("messages")):
         return SYSTEM
-    named = [(mention.start(), name) for name in sent if (mention := _mention_pattern(name).search(problem.message))]
-    if not named:
-        return None
     # "temperature and top_p cannot both be specified": the one we can better do without is the other.
-    names = {name for _, name in named}
-    return "top_p" if names == {"temperature", "top_p"} else min(named)[1]
+    if {name for name in sent if _mention_pattern(name).search(problem.message)} == {"temperature", "top_p"}:
+        return "top_p"
+    return find_mentioned(problem, sent)
+
+
+def find_mentioned(problem: ProviderProblem, names: Iterable[str]) -> str | None:
+    """The name that the message has first."""
+    mentions = [
+        (mention.start(), name) for name in names if (mention := _mention_pattern(name).search(problem.message))
+    ]
+    return min(mentions)[1] if mentions else None
 
 
 def _mention_pattern(name: str) -> re.Pattern[str]:
     """A one-letter name counts only where it is set off as a name."""
-    return re.compile(r"""['"`.]n['"`:]|\bn:|: ?n\W*$""" if name == "n" else rf"(?<![\w-]){name}(?![\w-])")
+    return re.compile(r"""['"`.]n['"`:]|\bn:|: ?n\W*$""" if name == "n" else rf"(?<![\w-]){re.escape(name)}(?![\w-])")
 
 
 class Adjustments:
