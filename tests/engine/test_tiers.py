@@ -165,6 +165,14 @@ def test_a_provider_without_flex_is_refused_before_anything_is_sent(tmp_path: Pa
     assert "openai, google, groq" in str(refusal.value.advice)
 
 
+def test_a_model_in_this_process_that_also_judges_has_no_tier(tmp_path):
+    def say_yes(messages):
+        return "yes"
+
+    with pytest.raises(UsageError, match="--judge-tier flex: a model of a Python program"):
+        unmask.run(data="tiny", model=say_yes, judge=say_yes, out=tmp_path / "run", judge_tier="flex")
+
+
 def test_a_tier_that_does_not_exist_is_refused(tmp_path):
     with pytest.raises(UsageError, match="--judge-tier 'cheap' is unknown"):
         unmask.run(data="tiny", model="scripted/honest", judge=NAME, out=tmp_path / "run", judge_tier="cheap")

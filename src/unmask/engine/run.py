@@ -62,6 +62,7 @@ def run(
     options = options_from(settings)
     dataset = load_data(data, options)
     subject = open_subject(model, options)
+    check_tier(options.judge_tier, judge, flag="--judge-tier")
     # A model in this process that also judges is loaded once: the weights are the same, and so is the queue.
     same = judge == model and (not isinstance(model, str) or capabilities_of(subject).supports_options)
     reader = subject if same else open_judge(judge, options)
