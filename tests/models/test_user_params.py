@@ -97,6 +97,13 @@ def test_a_refused_parameter_of_anthropic_ends_it():
     )
 
 
+def test_a_refusal_that_comes_as_an_answer_ends_it():
+    """OpenRouter reports what the provider behind it refuses with status 200."""
+    error = {"code": 400, "message": "Provider returned error", "metadata": {"raw": "top_k: Extra inputs"}}
+    ended = refusal(lambda _: Canned({"error": error}), request(params={"top_k": 5}), name="openrouter/a/m")
+    assert "top_k=5" in (ended.advice or "")
+
+
 def test_a_refused_value_ends_it():
     script = provider_taking([*LOW], values={"reasoning_effort": ["low", "high"]})
     error = refusal(script, request(params={"reasoning_effort": "none"}))
@@ -399,6 +406,22 @@ def test_the_command_that_repeats_a_run_has_them(tmp_path):
     typed = [word for flag, word in pairwise(words) if flag == "--param"]
     assert parse_pairs(typed, flag="--param") == params
     assert words[words.index("--header") + 1] == "X-Title=my test"
+
+
+@pytest.mark.parametrize(("kind", "name"), [("inspect", "log.eval"), ("reference-csv", "csv")])
+def test_exports_have_them_and_give_them_back(tmp_path, kind, name):
+    if kind == "inspect":
+        pytest.importorskip("inspect_ai", reason="needs the extra inspect")
+    params = {"top_k": 5, "provider": {"only": ["a"]}}
+    run = run_polite(tmp_path / "run", params=params, headers={"X-Title": "unmask"})
+    unmask.export(run, format=kind, out=tmp_path / name)
+    unmask.import_run(tmp_path / name, out=tmp_path / "again")
+    assert unmask.Run(tmp_path / "again").definition.subject.sampling == run.definition.subject.sampling
+    if kind == "inspect":
+        from inspect_ai.log import read_eval_log
+
+        config = read_eval_log(str(tmp_path / name)).plan.config
+        assert (config.top_k, config.extra_body) == (5, {"provider": {"only": ["a"]}})
 
 
 def test_an_older_program_names_the_version(tmp_path):

@@ -100,9 +100,10 @@ class OpenAI:
             notes, started = notes + self.tiers.notes, time.monotonic()
             answer = await self._channel.post(payload, headers=request.sampling.headers)
             if 200 <= answer.status < 300:
+                completion = self._parse_answer(answer, request, notes=notes)
                 self.tiers.count_answer()
                 self._answered = True
-                return self._parse_answer(answer, request, notes=notes)
+                return completion
             problem = parse_problem(answer.status, answer.body, answer.headers)
             # Each round takes one parameter away for good, so there are only as many rounds as parameters.
             refusable = refusable_parameters(payload)
@@ -151,6 +152,7 @@ class OpenAI:
         if not isinstance(status, int) or not 400 <= status < 600:
             status = 500
         problem = ProviderProblem(status, message, code, param)
+        refuse_additions(problem, frozenset(), self._target, request, answered=self._answered)
         return give_up(problem, self._target, request, answer=answer, notes=notes)
 
 
