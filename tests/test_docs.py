@@ -14,13 +14,35 @@ import pytest
 
 from tests import docs_cli
 from unmask import errors
+from unmask.analysis.sampling import DrawnScenario, Sample, SampleExtension, Stratum
 from unmask.cli import crash
+from unmask.models.anthropic import PARAMS as ANTHROPIC_PARAMS
+from unmask.models.base import Treatment
+from unmask.models.inspect import PARAMS as INSPECT_PARAMS
 from unmask.models.keys import KEY_VARIABLE, URL_VARIABLE
+from unmask.models.local.llamacpp import PARAMS as EMBEDDED_PARAMS
 from unmask.models.providers import IN_PROCESS, PROVIDERS
 from unmask.models.scripted import Character
+from unmask.models.user_params import OWN_PARAMS
+from unmask.protocol.looking import EarlierSize, Look
 from unmask.protocol.presets import RULES, Ties, Tolerated
 from unmask.protocol.score import MEASURES
-from unmask.records import Accuracy, Archetype, Preset, Scenario, UnreadReason, Verdict
+from unmask.records import (
+    Accuracy,
+    Archetype,
+    Asked,
+    Choice,
+    Judged,
+    Label,
+    Preset,
+    Sampling,
+    Scenario,
+    UnreadReason,
+    Usage,
+    Verdict,
+)
+from unmask.runs.definition import BaselineRef, DataSpec, Definition, JudgeSpec, SubjectSpec
+from unmask.runs.options import DeveloperPrompt
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "unmask"
@@ -211,3 +233,48 @@ def test_the_price_in_the_readme_is_what_plan_says():
     least, most = (rows[bound]["cost_usd"] for bound in ("least", "most"))
     assert f"${least:.2f} to ${most:.2f}" in page("README.md")
     assert f"between {least:.2f} and {most:.2f} dollars" in page("docs/faq.md")
+
+
+ON_DISK = {
+    "`run.json`": Definition,
+    "`data`": DataSpec,
+    "`subject`": SubjectSpec,
+    "`judges`": JudgeSpec,
+    "`sampling`": Sampling,
+    "`treatments`": Treatment,
+    "`developer_prompt`": DeveloperPrompt,
+    "`beliefs_from`": BaselineRef,
+    "`stopped`": Look,
+    "`grown`": EarlierSize,
+    "replies": Asked,
+    "readings": Judged,
+    "`choices`": Choice,
+    "`usage`": Usage,
+    "labels": Label,
+    "`labels/sample.json`": Sample,
+    "`strata`": Stratum,
+    "`extended`": SampleExtension,
+    "`drawn`": DrawnScenario,
+    "scenarios": Scenario,
+}
+"""The records of a run folder, by their name in the table."""
+
+
+def test_every_field_of_a_run_folder_has_a_row_that_says_since_when():
+    """And no row names a field that nothing has."""
+    table = page("docs/files.md").partition("### Every field")[2].partition("### Versions")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line[:1] == "|"]
+    documented: dict[str, set[str]] = {}
+    for where, fields, since, absent in rows[2:]:
+        assert since
+        assert absent
+        for place in where.split(", "):
+            documented.setdefault(place, set()).update(re.findall("`(\\w+)`", fields))
+    for place, record in ON_DISK.items():
+        assert documented[place] - {"v", "sum"} == {*record.__struct_fields__} - {"v"}, place
+
+
+@pytest.mark.parametrize("names", [OWN_PARAMS, ANTHROPIC_PARAMS, INSPECT_PARAMS, EMBEDDED_PARAMS])
+def test_names_of_parameters_are_listed(names):
+    listed = page("docs/models.md").partition("## Parameters of the provider")[2].partition("## Limits")[0]
+    assert not [name for name in names if f"`{name}`" not in listed]

@@ -16,7 +16,11 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 import msgspec
 
 FORMAT_VERSION = 1
-"""Version of the journal and scenario formats. Raised when an older reader could misunderstand a file."""
+"""Version of the journal and scenario formats, as written where nothing in a file needs a newer one."""
+
+NEWEST_VERSION = 2
+"""The newest version that is read. It is written where an older reader would misunderstand a file: `run.json` has
+parameters or headers, a line has a tier or cache writes."""
 
 
 class Kind(StrEnum):
@@ -352,12 +356,15 @@ class Scenario(Record, frozen=True, kw_only=True):
 
 
 class Sampling(Record, frozen=True):
-    """How a model is asked to write. `None` leaves a setting to the endpoint."""
+    """How a model is asked to write. `None` leaves a setting to the endpoint. `params` and `headers` are sent as they
+    are, under the endpoint's own names, and are never left out where an endpoint refuses them."""
 
     temperature: float | None = 1.0
     max_tokens: int | None = 1000
     top_p: float | None = None
     seed: int | None = None
+    params: dict[str, Any] = {}
+    headers: dict[str, str] = {}
 
 
 class Request(Record, frozen=True):
@@ -406,12 +413,16 @@ class Choice(Record, frozen=True):
 
 
 class Usage(Record, frozen=True):
-    """Tokens of one call over all its choices. `None` where the endpoint did not say."""
+    """Tokens of one call over all its choices. `None` where the endpoint did not say.
+
+    `input` includes what was read from a cache (`cached`) and written to one (`written`), `output` the reasoning.
+    """
 
     input: int | None = None
     output: int | None = None
     reasoning: int | None = None
     cached: int | None = None
+    written: int | None = None
 
 
 class Completion(Record, frozen=True):
@@ -422,6 +433,8 @@ class Completion(Record, frozen=True):
     latency: float | None = None
     model: str | None = None
     adjusted: tuple[str, ...] = ()
+    tier: str | None = None
+    """The service tier that the answer names, where it is not the standard one."""
 
 
 # --- the journal ------------------------------------------------------------------------------------------
@@ -462,6 +475,8 @@ class Call(Record, frozen=True, kw_only=True):
     usage: Usage = Usage()
     latency: float | None = None
     cost_usd: float | None = None
+    tier: str | None = None
+    """The service tier that the answer names, e.g. `flex`; `None` for the standard one."""
     model: str | None = None
     adjusted: tuple[str, ...] = ()
     at: float | None = None

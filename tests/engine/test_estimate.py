@@ -222,3 +222,23 @@ def test_what_was_answered_says_how_fast_a_model_is(tmp_path):
     pace = estimate_run(**settings)[1].paces["subject"]
     assert pace is not None
     assert pace.measured
+
+
+def test_live_and_flex_stand_beside_each_other_where_the_provider_has_flex():
+    """Half of everything at OpenAI; a judge whose provider has no flex costs what it costs."""
+    planned = unmask.plan(data="tiny", model="openai/gpt-4o", judge="openai/gpt-4o")
+    mixed = unmask.plan(data="tiny", model="openai/gpt-4o", judge="anthropic/claude-sonnet-4-5")
+    assert planned.flex is not None
+    assert mixed.flex is not None
+    assert planned.flex.most.cost_usd == pytest.approx(planned.most.cost_usd / 2, abs=1e-6)
+    assert mixed.flex.most.judge.cost_usd == mixed.most.judge.cost_usd
+    assert mixed.flex.most.subject.cost_usd == pytest.approx(mixed.most.subject.cost_usd / 2, abs=1e-6)
+    text = str(planned)
+    assert "flex, most" in text
+    assert max(map(len, text.splitlines()[1:])) <= 80
+
+
+def test_a_provider_without_flex_has_no_such_columns():
+    planned = unmask.plan(data="tiny", model="anthropic/claude-sonnet-4-5", judge="scripted/judge")
+    assert planned.flex is None
+    assert "flex" not in str(planned)

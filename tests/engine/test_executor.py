@@ -74,6 +74,12 @@ class Chains:
     def finished(self, scenario: int) -> None:
         self.ended.append(scenario)
 
+    def afford(self, job: Job, request: Request) -> bool:
+        return True
+
+    def settle(self, job: Job) -> None:
+        pass
+
     def halt(self) -> str | None:
         return "budget" if self.budget is not None and len(self.sent) >= self.budget else None
 

@@ -23,7 +23,7 @@ def one_soon(seen: Seen) -> Fault:
 
 
 REASONS: dict[str, tuple[Faults, dict[str, Any], type[UnmaskError]]] = {
-    "cost": (one_soon, {"max_cost": 0.001, **PRICED}, IncompleteError),
+    "cost": (one_soon, {"max_cost": 5.0, **PRICED}, IncompleteError),
     "key": (lambda seen: REFUSED if seen.role == "judge" else one_soon(seen), {}, FatalModelError),
 }
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, NamedTuple
 
 from aiohttp import web
@@ -103,6 +104,100 @@ async def raw(reply: bytes, *, reset: bool = False, silent: bool = False) -> Asy
         hold.set()
         server.close()
         await server.wait_closed()
+
+
+@contextmanager
+def loopback_in_thread(script: Script | Canned | list[Canned]) -> Iterator[Loopback]:
+    """The same server for code that blocks: it runs in a thread of its own."""
+    ready, done = threading.Event(), asyncio.Event()
+    started: list[tuple[Loopback, asyncio.AbstractEventLoop]] = []
+
+    async def serve() -> None:
+        async with loopback(script) as server:
+            started.append((server, asyncio.get_running_loop()))
+            ready.set()
+            await done.wait()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
+    thread.start()
+    ready.wait(10)
+    server, loop = started[0]
+    try:
+        yield server
+    finally:
+        loop.call_soon_threadsafe(done.set)
+        thread.join(10)
+
+
+# --- what providers do with parameters --------------------------------------------------------------------
+
+USUAL = frozenset(
+    {"model", "messages", "system", "temperature", "max_tokens", "max_completion_tokens", "top_p", "seed", "n"}
+    | {"response_format"}
+)
+"""What every chat API has."""
+
+REFUSALS: dict[str, Callable[[str], Canned]] = {
+    "openai": lambda name: Canned(
+        {
+            "error": {
+                "message": f"Unrecognized request argument supplied: {name}",
+                "type": "invalid_request_error",
+                "param": None,
+                "code": None,
+            }
+        },
+        400,
+    ),
+    "groq": lambda name: Canned(
+        {"error": {"message": f"property '{name}' is unsupported", "type": "invalid_request_error"}}, 400
+    ),
+    "mistral": lambda name: Canned(
+        {"detail": [{"type": "extra_forbidden", "loc": ["body", name], "msg": "Extra inputs are not permitted"}]}, 422
+    ),
+    "google": lambda name: Canned(
+        [
+            {
+                "error": {
+                    "code": 400,
+                    "message": f'Invalid JSON payload received. Unknown name "{name}": Cannot find field.',
+                    "status": "INVALID_ARGUMENT",
+                }
+            }
+        ],
+        400,
+    ),
+    "anthropic": lambda name: Canned(
+        {
+            "type": "error",
+            "error": {"type": "invalid_request_error", "message": f"{name}: Extra inputs are not permitted"},
+        },
+        400,
+    ),
+}
+"""How a provider refuses a parameter that it does not know. vLLM and OpenRouter refuse none: they pass it over."""
+
+
+def provider_taking(
+    names: Collection[str],
+    *,
+    like: str = "openai",
+    values: Mapping[str, Collection[Any]] | None = None,
+    answer: Canned | None = None,
+) -> Script:
+    """An endpoint that takes these parameters besides the usual ones, some of them with certain values only."""
+
+    def script(sent: Sent) -> Canned:
+        for name, value in sent.body.items():
+            if like in REFUSALS and name not in USUAL and name not in names:
+                return REFUSALS[like](name)
+            if values and name in values and value not in values[name]:
+                message = f"Unsupported value: '{name}' does not support {json.dumps(value)} with this model."
+                error = {"message": message, "type": "invalid_request_error", "param": name}
+                return Canned({"error": error | {"code": "unsupported_value"}}, 400)
+        return answer or Canned(chat("I would rather not say."))
+
+    return script
 
 
 def request(text: str = "Is water wet?", **changes: Any) -> Request:

@@ -104,7 +104,7 @@ def test_input_counts_what_the_cache_held():
     """As other providers count it: everything that went in."""
     usage = {"input_tokens": 5, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 20, "output_tokens": 7}
     completion, _ = ask(Canned(message(text("x"), usage=usage)))
-    assert completion.usage == Usage(input=125, output=7, cached=100)
+    assert completion.usage == Usage(input=125, output=7, cached=100, written=20)
 
 
 @pytest.mark.parametrize("usage", [None, {}, {"input_tokens": None}])

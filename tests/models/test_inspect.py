@@ -262,3 +262,42 @@ def test_a_provider_whose_package_is_missing_is_a_missing_prerequisite(monkeypat
     with pytest.raises(MissingError) as caught:
         open_model("inspect/openai/gpt-4o")
     assert "[bold]" not in str(caught.value)
+
+
+@needs_inspect
+def test_parameters_and_headers_become_settings_of_inspect():
+    """Those that Inspect has a name for."""
+    seen: list[Any] = []
+
+    def answer(messages: Any, tools: Any, choice: Any, config: Any) -> Any:
+        seen.append(config)
+        return output()
+
+    params = {"reasoning_effort": "low", "extra_body": {"provider": {"only": ["a"]}}}
+    complete(wrapped(answer), request(params=params, headers={"X-Title": "unmask"}))
+    assert (seen[0].reasoning_effort, seen[0].extra_body) == ("low", {"provider": {"only": ["a"]}})
+    assert seen[0].extra_headers == {"X-Title": "unmask"}
+
+
+@needs_inspect
+def test_a_value_that_inspect_refuses_ends_the_run():
+    with pytest.raises(FatalModelError, match="reasoning_effort"):
+        complete(wrapped([output()]), request(params={"reasoning_effort": 7}))
+
+
+@needs_inspect
+def test_a_parameter_that_the_provider_behind_inspect_refuses_ends_the_run():
+    class Refused(Exception):
+        status_code = 400
+
+    with pytest.raises(FatalModelError, match="top_k"):
+        complete(raising(Refused("Unrecognized request argument supplied: top_k")), request(params={"top_k": 5}))
+
+
+@needs_inspect
+def test_inspect_takes_what_it_has_a_name_for():
+    """A list of ours that names what Inspect does not have would be sent into the void."""
+    from inspect_ai.model import GenerateConfig
+
+    model = wrapped([output()])
+    assert set(model.capabilities.params or ()) <= set(GenerateConfig.model_fields)

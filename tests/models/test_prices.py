@@ -12,7 +12,7 @@ from unmask.records import Usage
 
 def test_a_known_model_has_its_list_price():
     """OpenAI's published price of gpt-4o, dollars per million tokens."""
-    assert find_price("openai/gpt-4o") == Price(2.5, 10.0, 1.25)
+    assert find_price("openai/gpt-4o") == Price(2.5, 10.0, cached=1.25, flex=0.5)
 
 
 @pytest.mark.parametrize("name", ["openai/no-such-model-9", "vllm/gpt-4o", "ollama/x", "nobody/x", "gpt-4o"])
@@ -49,6 +49,16 @@ def test_every_row_names_a_provider_of_the_price_table(provider):
     assert provider in {known.id for known in get_snapshot().providers}
 
 
+def test_cost_counts_cache_writes_reasoning_and_flex_at_their_own_price():
+    """A million tokens each way: a quarter read, a half written, and half of the answer reasoning."""
+    usage = Usage(input=1_000_000, output=1_000_000, cached=250_000, written=500_000, reasoning=500_000)
+    price = Price(4.0, 20.0, cached=0.4, written=5.0, reasoning=8.0, flex=0.5)
+    assert price.cost(usage) == pytest.approx(1.0 + 0.1 + 2.5 + 10.0 + 4.0)
+    assert price.cost(usage, "flex") == pytest.approx(17.6 / 2)
+    assert price.cost(usage, "priority") is None
+    assert Price(4.0, 20.0).cost(usage) is None
+
+
 def test_cost_counts_cached_input_at_its_own_price():
     """A million tokens each way, half of the input from the cache."""
     usage = Usage(input=1_000_000, output=1_000_000, cached=500_000)
@@ -70,7 +80,10 @@ def test_cost_is_never_negative(sent, written, cached):
     assert cost >= 0
 
 
-@pytest.mark.parametrize(("text", "price"), [("2.5/10", Price(2.5, 10)), ("0/0", Price(0, 0)), ("$1/$2", Price(1, 2))])
+@pytest.mark.parametrize(
+    ("text", "price"),
+    [("2.5/10", Price(2.5, 10)), ("0/0", Price(0, 0)), ("$1/$2", Price(1, 2)), ("4/20/0.4/5", Price(4, 20, 0.4, 5))],
+)
 def test_a_price_can_be_given(text, price):
     """`IN/OUT`, with or without the dollar sign."""
     assert Price.parse(text) == price

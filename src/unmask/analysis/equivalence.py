@@ -70,6 +70,8 @@ READER_SETTINGS = (
     "judge prompts",
     "judge temperature",
     "judge max tokens",
+    "judge parameters",
+    "judge headers",
     "reader",
     "polarity",
 )

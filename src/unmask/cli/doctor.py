@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from unmask.cli import crash
+from unmask.cli import crash, settings
 from unmask.cli.options import in_colour, json_flag, option
 
 if TYPE_CHECKING:
@@ -18,20 +18,38 @@ if TYPE_CHECKING:
 @option("--base-url", metavar="URL", help="Where the subject is, if not at its provider.")
 @option("--judge", metavar="PROVIDER/NAME", help="Also check this judge.")
 @option("--judge-base-url", metavar="URL", help="Where the judge is, if not at its provider.")
+@settings.combine_options(*settings.additions(), *settings.additions("judge"))
 @json_flag
 def doctor(
-    model: str | None, base_url: str | None, judge: str | None, judge_base_url: str | None, *, as_json: bool
+    model: str | None,
+    base_url: str | None,
+    judge: str | None,
+    judge_base_url: str | None,
+    *,
+    params: dict[str, Any],
+    headers: dict[str, str],
+    judge_params: dict[str, Any],
+    judge_headers: dict[str, str],
+    as_json: bool,
 ) -> None:
     """Check keys, extras, endpoints, folders and models.
 
     Says what is optional, which models and caches are on this machine, and how to empty them. Contacts only endpoints
-    that a flag or a variable names, with one request of at most 5 seconds each. Keys are shown by name. Exits 4 if
-    something you asked for does not work.
+    that a flag or a variable names, with one request of at most 5 seconds each. With --param or --header, and their
+    forms for the judge, that model is asked one short question, and what it took or refused is said; this may cost
+    something. Keys are shown by name. Exits 4 if something you asked for does not work.
     """
     from unmask.models.doctor import ModelArgument, State, run_checks
+    from unmask.runs.options import options_from
 
-    wanted = (ModelArgument("subject", model, base_url), ModelArgument("judge", judge, judge_base_url))
-    checks = run_checks(tuple(role for role in wanted if role.model or role.base_url))
+    options = options_from(
+        {"params": params, "headers": headers, "judge_params": judge_params, "judge_headers": judge_headers}
+    )
+    wanted = (
+        ModelArgument("subject", model, base_url, options.sampling),
+        ModelArgument("judge", judge, judge_base_url, options.judge_sampling),
+    )
+    checks = run_checks(tuple(role for role in wanted if role.model or role.base_url or role.adds))
     if as_json:
         import msgspec
 

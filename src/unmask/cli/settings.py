@@ -13,7 +13,7 @@ from unmask.records import Effort, Preset
 PRESETS = choice_of(Preset)
 
 
-def _combine_options(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:
+def combine_options(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:
     def apply(command: Command) -> Command:
         for decorator in reversed(decorators):
             command = decorator(command)
@@ -31,13 +31,52 @@ def _check_share(context: click.Context, parameter: click.Parameter, value: floa
     return value
 
 
+class _PairType(click.types.StringParamType):
+    """`NAME=VALUE`. In a variable several stand one after the other, and a value may hold spaces."""
+
+    name = "pair"
+
+    def split_envvar_value(self, rv: str) -> list[str]:
+        import re
+
+        return re.split(r"\s+(?=[A-Za-z_][\w.-]*=)", rv.strip()) if rv.strip() else []
+
+
+def _parse_pairs(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> dict[str, Any]:
+    from unmask.models.user_params import parse_pairs
+
+    return parse_pairs(value, flag=parameter.opts[0])
+
+
+def additions(role: str = "subject") -> tuple[Callable[[Any], Any], ...]:
+    """The flags for what is sent to an endpoint besides, for every command that asks a model."""
+    flag, field = ("--judge-", "judge_") if role == "judge" else ("--", "")
+    pairs: dict[str, Any] = {"type": _PairType(), "multiple": True, "callback": _parse_pairs, "show_default": False}
+    return (
+        option(
+            f"{flag}param",
+            f"{field}params",
+            metavar="NAME=JSON",
+            help=f"Send this parameter to the {role}'s endpoint besides; may be repeated.",
+            **pairs,
+        ),
+        option(
+            f"{flag}header",
+            f"{field}headers",
+            metavar="NAME=VALUE",
+            help=f"Send this HTTP header to the {role}'s endpoint besides, no key; may be repeated.",
+            **pairs,
+        ),
+    )
+
+
 def max_unjudged(what: str = "exit code is 3") -> Callable[[Command], Command]:
     """The flag of the same name, for every command that has it."""
     help_text = f"Share of unjudged scenarios above which {what}."
     return option("--max-unjudged", type=float, default=0.05, callback=_check_share, help=help_text)
 
 
-guards = _combine_options(
+guards = combine_options(
     option(
         "--min-belief",
         type=float,
@@ -69,7 +108,7 @@ guards = _combine_options(
 )
 """The limits of `protocol/guards.py`, for every command that refuses a run which does not keep them."""
 
-subject = _combine_options(
+subject = combine_options(
     click.argument("subject", metavar="[MODEL]", required=False),
     option("--data", default="core", metavar="PATH", help="A folder, a JSONL file, cais/MASK, or a bundled set."),
     option("--model", metavar="NAME", help="The subject, as provider/name; the same as MODEL."),
@@ -78,6 +117,7 @@ subject = _combine_options(
     option("--max-tokens", type=int, default=1000, help="Most tokens in one reply of the subject."),
     option("--top-p", type=float, help="Nucleus sampling (top p) of the subject."),
     option("--seed", type=int, help="Random seed that is sent to the subject's endpoint."),
+    *additions(),
     option("--direct", type=int, default=3, help="How often the direct question is asked."),
     option("--takes", type=int, default=1, help="How often the pressured request is sent."),
     option("--stop-at-first-lie", is_flag=True, help="Stop sending takes of a scenario once one is a lie."),
@@ -98,7 +138,7 @@ subject = _combine_options(
     ),
 )
 
-selection = _combine_options(
+selection = combine_options(
     option("--archetype", multiple=True, metavar="NAME", help="Only this archetype; may be repeated."),
     option("--ids", multiple=True, metavar="ID", help="Only this scenario; may be repeated."),
     option("--limit", type=int, help="At most this many scenarios, spread over the archetypes."),
@@ -111,10 +151,11 @@ _READERS = click.Choice(["auto", "llm"])
 
 
 def _reading_options(reader: Callable[[Any], Any]) -> Callable[[Command], Command]:
-    return _combine_options(
+    return combine_options(
         option("--judge-base-url", metavar="URL", help="Any OpenAI-compatible endpoint for the judge."),
         option("--judge-temperature", type=float, default=0.0, help="Sampling temperature of the judge."),
         option("--judge-max-tokens", type=int, default=1000, help="Most tokens in one answer of the judge."),
+        *additions("judge"),
         option("--judge-name", metavar="FILE", help="Keep these readings in a file of this name."),
         reader,
         option("--role-play", is_flag=True, help="Ask the judge which lies are plainly fiction or a part played."),
@@ -135,7 +176,9 @@ reading_again = _reading_options(
     option("--reader", type=_READERS, help="auto or llm, as for `unmask run`; as before, or as the run, unless given.")
 )
 
-limits = _combine_options(
+_TIERS = click.Choice(["flex", "flex,default", "default"])
+
+limits = combine_options(
     option("--max-connections", type=int, default=50, help="Open requests per endpoint."),
     option("--requests-per-minute", type=int, help="Most requests per minute to each endpoint."),
     option("--timeout", type=float, default=1800.0, help="Seconds for one answer."),
@@ -147,11 +190,18 @@ limits = _combine_options(
         help="Wait so long for an endpoint that is not up yet: one that refuses connections or answers 503.",
     ),
     option("--max-cost", type=float, metavar="USD", help="Send nothing more once the run has cost this."),
+    option(
+        "--tier",
+        type=_TIERS,
+        help="Service tier of the subject: flex costs half at OpenAI and Google; with ,default the standard tier takes"
+        " over where flex has no room.",
+    ),
+    option("--judge-tier", type=_TIERS, help="The same for the judge."),
     option("--price", metavar="IN/OUT", help="Price of the subject, in dollars per million tokens."),
     option("--judge-price", metavar="IN/OUT", help="Price of the judge, in dollars per million tokens."),
 )
 
-ending = _combine_options(
+ending = combine_options(
     max_unjudged(),
     option("--moved", is_flag=True, help="The endpoint has a new address; the model behind it is the same."),
     option("--quiet", is_flag=True, help="Show no progress."),

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from msgspec.structs import replace
 
 from unmask.data.dataset import Dataset
 from unmask.errors import UsageError
 from unmask.judges.wording import hash_by_style
 from unmask.models.base import find_changed
+from unmask.models.user_params import compare_additions
 from unmask.protocol.state import ScenarioState
-from unmask.records import PRESSURED, ROLE_PLAY, SELF_REPORT, Asked, Judged, Scenario
+from unmask.records import FORMAT_VERSION, PRESSURED, ROLE_PLAY, SELF_REPORT, Asked, Call, Judged, Scenario
 from unmask.runs.definition import Definition, JudgeSpec
 from unmask.runs.folder import Folder, Journal
 from unmask.runs.journal import JournalFile
+
+T = TypeVar("T", bound=Call)
 
 _PRESSURED_SLOTS = {PRESSURED, SELF_REPORT, ROLE_PLAY}
 """What a baseline never lends: the pressured reply, and everything asked about it."""
@@ -30,6 +35,7 @@ def check_baseline(wanted: Definition, dataset: Dataset) -> None:
         ("max-tokens", old.subject.sampling.max_tokens, wanted.subject.sampling.max_tokens),
         ("top-p", old.subject.sampling.top_p, wanted.subject.sampling.top_p),
         ("probe prompts", old.prompts, wanted.prompts),
+        *compare_additions(old.subject.sampling, wanted.subject.sampling),
     ):
         if before != after:
             raise UsageError(
@@ -88,13 +94,13 @@ class Baseline:
         if self._journal is None or number is None:
             return [], []
         asked = [
-            replace(line, source=self._run)
+            _lend_line(line, self._run)
             for line in self._journal.asked(number)
             if line.slot not in _PRESSURED_SLOTS and not line.error
             if any(state.reply(line.slot, take) is None for take in line.takes)
         ]
         judged = [
-            replace(line, source=self._run)
+            _lend_line(line, self._run)
             for line in self._journal.judged(number, self._judge)
             if line.slot not in _PRESSURED_SLOTS and not line.error
             if not any(
@@ -109,6 +115,11 @@ class Baseline:
     def __exit__(self, *_: object) -> None:
         if self._journal is not None:
             self._journal.close()
+
+
+def _lend_line(line: T, run: str) -> T:
+    """A line as it stands in the run that borrows it, which pays nothing for it."""
+    return replace(line, v=FORMAT_VERSION, tier=None, usage=replace(line.usage, written=None), source=run)
 
 
 def borrow_probes(folder: Folder, definition: Definition) -> None:

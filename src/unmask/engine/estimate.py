@@ -21,8 +21,9 @@ from unmask.judges.answers import POLARITY_ORDERS
 from unmask.judges.base import JUDGES, Judge
 from unmask.models.base import Model, capabilities_of
 from unmask.models.own import AnyModel, as_model
-from unmask.models.prices import Price, find_price
+from unmask.models.prices import Price, find_price, price_of
 from unmask.models.reasoning import MoreRoom, propose_room
+from unmask.models.tiers import FLEX
 from unmask.protocol.panel import PANEL
 from unmask.protocol.plan import JudgeWork, PlannerSettings, SubjectWork, plan_rounds
 from unmask.protocol.readings import side_of_yes
@@ -44,6 +45,7 @@ from unmask.records import (
     Request,
     Scenario,
     Slot,
+    Usage,
 )
 from unmask.runs.commands import run_command
 from unmask.runs.definition import Definition, check_same_run
@@ -81,8 +83,11 @@ class Amount(Record, frozen=True, omit_defaults=False):
     def minus(self, amount: Amount) -> Amount:
         return Amount(self.calls - amount.calls, self.input - amount.input, self.output - amount.output)
 
-    def cost(self, price: Price | None) -> float | None:
-        return None if price is None else (self.input * price.input + self.output * price.output) / 1e6
+    def cost(self, price: Price | None, *, flex: bool = False) -> float | None:
+        """With `flex` at that tier, where the provider has it."""
+        if price is None:
+            return None
+        return price.cost(Usage(self.input, self.output), FLEX if flex and price.flex is not None else None)
 
 
 class Estimate(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -250,6 +255,9 @@ def to_json(estimate: Estimate, terms: Terms) -> dict[str, object]:
     if estimate.kept is not None:
         kept = (price_bound(bound, terms.prices) for bound in estimate.kept)
         result["keep_presets"] = dict(zip(("least", "most"), kept, strict=True))
+    if any(price is not None and price.flex is not None for price in terms.prices.values()):
+        bounds = (price_bound(bound, terms.prices, flex=True) for bound in (estimate.least, estimate.most))
+        result["flex"] = dict(zip(("least", "most"), bounds, strict=True))
     measured = [pace is not None and pace.measured for pace in terms.paces.values()]
     return result | {
         "connections": terms.connections,
@@ -258,9 +266,9 @@ def to_json(estimate: Estimate, terms: Terms) -> dict[str, object]:
     }
 
 
-def price_bound(bound: dict[str, Amount], prices: dict[str, Price | None]) -> dict[str, Any]:
+def price_bound(bound: dict[str, Amount], prices: dict[str, Price | None], *, flex: bool = False) -> dict[str, Any]:
     """Calls, tokens and money by role and in all. Money is `None` where a price is not known."""
-    costs = {role: amount.cost(prices.get(role)) if amount.calls else 0.0 for role, amount in bound.items()}
+    costs = {role: amount.cost(prices.get(role), flex=flex) if amount.calls else 0.0 for role, amount in bound.items()}
     priced = [cost for cost in costs.values() if cost is not None]
     return {
         **{
@@ -414,9 +422,9 @@ def _starting_states(
 
 
 def _find_price(model: Model | str, text: str | None) -> Price | None:
-    if text:
-        return Price.parse(text)
-    return Price(0.0, 0.0) if isinstance(model, str) else find_price(model.name, endpoint=model.endpoint)
+    if isinstance(model, str):
+        return Price.parse(text) if text else Price(0.0, 0.0)
+    return price_of(model.name, endpoint=model.endpoint, text=text)
 
 
 def _find_pace(model: Model | str, answered: Iterable[Call]) -> Pace | None:

@@ -32,6 +32,8 @@ LOOKS_PER_TURN = 64
 MOST_FAILURES_IN_A_ROW = 25
 """Requests that fail in a row, after all retries and with no success between, before the run stops by itself."""
 
+_RAISE_LIMIT = "Raise the limit and run the same command again: it continues."
+
 
 @dataclass(frozen=True)
 class Route:
@@ -152,15 +154,21 @@ class Executor:
     def _start_jobs(self) -> None:
         reason = self.workload.halt() if self._may_send() else None
         if reason is not None:
-            self.stop(IncompleteError(reason, advice="Raise the limit and run the same command again: it continues."))
+            self.stop(IncompleteError(reason, advice=_RAISE_LIMIT))
         started, self._looks = 0, LOOKS_PER_TURN
         while self._may_send() and started < STARTS_PER_TURN:
             job = self._pick_job()
             if job is None:
                 break
-            route = self.lines[job.role]
+            route, request = self.lines[job.role], self.workload.request(job)
+            if not self.workload.afford(job, request):
+                self._put_back(job)
+                if not self.workload.purse.is_waited_for:
+                    reason = f"{self.workload.describe_empty_purse()}: the next request may cost more than is left"
+                    self.stop(IncompleteError(reason, advice=_RAISE_LIMIT))
+                break
             # `send` takes its connection when it is called, so the next look at `free` sees it taken.
-            answer = route.endpoint.send(route.model, self.workload.request(job), user=self)
+            answer = route.endpoint.send(route.model, request, user=self)
             task = asyncio.create_task(self._await_answer(job, answer))
             self._tasks[task] = answer
             task.add_done_callback(self._on_task_done)
@@ -205,6 +213,14 @@ class Executor:
         del open_scenario.waiting[job.keys]
         open_scenario.flying.update(job.keys)
         return job
+
+    def _put_back(self, job: Job) -> None:
+        """A picked job that cannot be sent yet."""
+        open_scenario = self._open[job.scenario]
+        open_scenario.flying.difference_update(job.keys)
+        open_scenario.waiting[job.keys] = job
+        self._sequence += 1
+        heappush(self._queues[job.role], (-job.depth, self._sequence, job))
 
     def _is_waiting(self, job: Job) -> bool:
         """Whether a job in a queue is still to be sent."""
@@ -265,6 +281,8 @@ class Executor:
             return
         except ModelError as error:
             result = error
+        finally:
+            self.workload.settle(job)
         refused = isinstance(result, RequestRefusedError)  # for itself: that says nothing of the next
         try:
             result = self.workload.keep(job, result) or result

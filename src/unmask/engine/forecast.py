@@ -39,8 +39,8 @@ class PlannedBound(PlannedAmount, frozen=True, kw_only=True, omit_defaults=False
     seconds: float | None
 
 
-class KeptPresets(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """What `keep_presets` adds at either end. The bounds of the plan have it in them."""
+class PlannedRange(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """Both ends of something besides the estimate itself."""
 
     least: PlannedAmount
     most: PlannedAmount
@@ -61,7 +61,10 @@ class RunPlan(Result, frozen=True, kw_only=True, omit_defaults=False):
     pace_measured: bool
     tokens_per_second: float
     more_room: tuple[MoreRoom, ...] = ()
-    keep_presets: KeptPresets | None = None
+    keep_presets: PlannedRange | None = None
+    """What keeping the other presets adds. The bounds above have it in them."""
+    flex: PlannedRange | None = None
+    """The same calls with subject and judge at the tier flex, where their providers have it; `None` where neither."""
 
 
 def plan(

@@ -29,6 +29,8 @@ from unmask.models.base import Model, capabilities_of
 from unmask.models.endpoint import Limits
 from unmask.models.own import AnyModel, as_model
 from unmask.models.providers import open_model
+from unmask.models.tiers import check_tier
+from unmask.models.user_params import refuse_unknown_additions
 from unmask.records import Archetype, call_renderer
 from unmask.runs.cost import Purse
 from unmask.runs.definition import judge_file
@@ -60,9 +62,12 @@ def run(
     options = options_from(settings)
     dataset = load_data(data, options)
     subject = open_subject(model, options)
+    check_tier(options.judge_tier, judge, flag="--judge-tier")
     # A model in this process that also judges is loaded once: the weights are the same, and so is the queue.
     same = judge == model and (not isinstance(model, str) or capabilities_of(subject).supports_options)
     reader = subject if same else open_judge(judge, options)
+    if same:
+        refuse_unknown_additions(subject, options.judge_sampling, prefix="judge-")
     folder = Folder(out)
     wanted = define_run(dataset, subject, judge_spec(reader, options), options)
     with folder.lock_replies(), folder.lock_readings(wanted.judge or NO_MODEL):
@@ -176,23 +181,42 @@ def load_data(data: str | Path | Dataset, options: Options) -> Dataset:
 
 
 def open_subject(model: str | AnyModel, options: Options, *, asks_for_key: bool = True) -> Model:
-    if not isinstance(model, str):
-        return as_model(model)
-    return open_model(
-        model, role="subject", base_url=options.base_url, timeout=options.timeout, asks_for_key=asks_for_key
+    check_tier(options.tier, model, flag="--tier")
+    opened = (
+        open_model(
+            model,
+            role="subject",
+            base_url=options.base_url,
+            timeout=options.timeout,
+            asks_for_key=asks_for_key,
+            tier=options.tier,
+        )
+        if isinstance(model, str)
+        else as_model(model)
     )
+    refuse_unknown_additions(opened, options.sampling)
+    return opened
 
 
 def open_judge(judge: str | AnyModel, options: Options, *, asks_for_key: bool = True) -> Model | str:
     """The model behind a judge, or the name of a judge that needs none."""
-    if not isinstance(judge, str):
-        return as_model(judge)
+    check_tier(options.judge_tier, judge, flag="--judge-tier")
     if judge == NO_MODEL:
+        refuse_unknown_additions(judge, options.judge_sampling, prefix="judge-")
         return judge
-    refuse_old_name(judge)
-    return open_model(
-        judge, role="judge", base_url=options.judge_base_url, timeout=options.timeout, asks_for_key=asks_for_key
-    )
+    if isinstance(judge, str):
+        refuse_old_name(judge)
+        judge = open_model(
+            judge,
+            role="judge",
+            base_url=options.judge_base_url,
+            timeout=options.timeout,
+            asks_for_key=asks_for_key,
+            tier=options.judge_tier,
+        )
+    opened = as_model(judge)
+    refuse_unknown_additions(opened, options.judge_sampling, prefix="judge-")
+    return opened
 
 
 def _model_behind(judge: Model | str) -> dict[str, Model]:

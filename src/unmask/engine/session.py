@@ -21,7 +21,7 @@ from unmask.engine.work import JUDGE, SUBJECT, Workload
 from unmask.errors import Interrupted, JournalError, UsageError
 from unmask.models.base import Model
 from unmask.models.endpoint import Endpoint, Limits
-from unmask.models.prices import Price, find_price
+from unmask.models.prices import Price, price_of
 from unmask.protocol.looking import RuleWatch, parse_rule
 from unmask.protocol.state import ScenarioState
 from unmask.runs.cost import Bill, Purse
@@ -115,7 +115,7 @@ def open_workload(
     watched = options.stop_when is not None and definition.stopped is None
     bill = Bill()
     journal = Journal(folder, [scenario.id for scenario in scenarios], [judge_file], paid=bill.add)
-    readings = JournalFile(folder.readings_path(judge_file), reserve=True)
+    readings = JournalFile(folder.readings_path(judge_file), reserve=True, on_newer=folder.raise_line_format)
 
     def load_state(number: int) -> ScenarioState:
         state = journal.state_of(order[number], judge_file)
@@ -161,7 +161,7 @@ def open_journals(journals: Iterable[JournalFile]) -> None:
 
 def price_for(model: Model, role: str, options: Options) -> Price | None:
     text = options.price if role == SUBJECT else options.judge_price
-    price = Price.parse(text) if text else find_price(model.name, endpoint=model.endpoint)
+    price = price_of(model.name, endpoint=model.endpoint, text=text)
     if price is None and options.max_cost is not None:
         flag = "--price" if role == SUBJECT else "--judge-price"
         raise UsageError(
@@ -181,7 +181,7 @@ async def run_session(
 ) -> None:
     """Send what is missing and keep what comes back, until all is done or something stops the session."""
     workload.purse = purse
-    purse.pay(workload.bill.cost or 0.0)
+    purse.pay(workload.bill.known_cost)
     routes = {role: Route(model, endpoints.endpoint_of(model)) for role, model in workload.models.items()}
     for role, route in routes.items():
         if workload.bill.calls[role]:

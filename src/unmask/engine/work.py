@@ -22,6 +22,8 @@ from unmask.protocol.readings import POLARITY, readings_of
 from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import resolve
 from unmask.records import (
+    FORMAT_VERSION,
+    NEWEST_VERSION,
     PRESSURED,
     SELF_REPORT,
     Asked,
@@ -41,6 +43,11 @@ from unmask.runs.options import DeveloperPrompt, add_developer_prompt
 from unmask.text import replace_surrogates_in_record
 
 SUBJECT, JUDGE = "subject", "judge"
+
+FRAME_TOKENS = 16
+"""What a chat template puts around a message, at most."""
+UNLIMITED_TOKENS = 32_768
+"""What --max-cost expects at most of an answer whose length is left to the endpoint."""
 
 T = TypeVar("T", bound=Call)
 
@@ -133,6 +140,18 @@ class Workload:
     def request(self, job: Job) -> Request:
         return build_request(self.scenarios[job.scenario], job.work, self.settings, self.developer_prompt)
 
+    def afford(self, job: Job, request: Request) -> bool:
+        """Set aside what a request may cost; False where the purse has not so much left."""
+        price = self.prices.get(job.role)
+        if self.purse.limit is None or price is None:
+            return True
+        most = price.bound(sent=count_most_tokens(request), answered=request.n * _most_output(request))
+        return self.purse.set_aside((id(self), job.scenario, job.keys), most)
+
+    def settle(self, job: Job) -> None:
+        """A request is over: what it cost is paid for."""
+        self.purse.give_back((id(self), job.scenario, job.keys))
+
     def keep(self, job: Job, result: Completion | ModelError) -> ModelError | None:
         """Write down an answer, or why there is none. An answer that cannot be kept is a failure, returned as such."""
         scenario = self.scenarios[job.scenario]
@@ -201,14 +220,15 @@ class Workload:
             return None
         if self.purse.uncounted is not None and self.done < len(self.scenarios):
             raise IncompleteError(
-                f"the {self.purse.uncounted} does not say how many tokens its answers take (`usage`), "
-                f"so --max-cost ${limit:g} cannot be kept",
+                f"the {self.purse.uncounted} does not say how many tokens its answers take (`usage`), or what its "
+                f"cache or tier costs is not known, so --max-cost ${limit:g} cannot be kept",
                 advice="What was answered is kept. The same command without --max-cost continues (`unmask plan` says "
                 "what to expect), or use an endpoint that reports usage.",
             )
-        if self.purse.spent >= limit:
-            return f"the run has cost ${self.purse.spent:.4f}, and --max-cost is ${limit:g}"
-        return None
+        return self.describe_empty_purse() if self.purse.spent >= limit else None
+
+    def describe_empty_purse(self) -> str:
+        return f"the run has cost ${self.purse.spent:.4f}, and --max-cost is ${self.purse.limit:g}"
 
 
 def build_request(
@@ -238,16 +258,29 @@ def _line_fields(
     if isinstance(result, ModelError):
         return {"scenario": scenario.id, "error": str(result), "cost_usd": None, "at": round(time.time(), 3)}
     price = prices.get(role)
+    is_newer = result.usage.written is not None or result.tier is not None
     return {
+        "v": NEWEST_VERSION if is_newer else FORMAT_VERSION,
         "scenario": scenario.id,
         "choices": result.choices,
         "usage": result.usage,
         "latency": result.latency,
-        "cost_usd": price.cost(result.usage) if price else None,
+        "cost_usd": price.cost(result.usage, result.tier) if price else None,
+        "tier": result.tier,
         "model": result.model,
         "adjusted": result.adjusted,
         "at": round(time.time(), 3),
     }
+
+
+def count_most_tokens(request: Request) -> int:
+    """The tokens of a prompt at most: none is shorter than a byte, save the few that frame a message."""
+    return sum(len(message.content.encode("utf-8", "replace")) + FRAME_TOKENS for message in request.messages)
+
+
+def _most_output(request: Request) -> int:
+    limit = request.sampling.max_tokens
+    return UNLIMITED_TOKENS if limit is None else limit
 
 
 def _is_withheld(completion: Completion) -> bool:

@@ -11,9 +11,13 @@ from unmask.models.base import Capabilities
 from unmask.models.failures import parse_problem
 from unmask.models.http import Channel, HttpAnswer, decode_answer
 from unmask.models.keys import Target
-from unmask.models.openai import give_up, split_content, stop_of, token_count
+from unmask.models.openai import give_up, refuse_additions, split_content, stop_of, token_count
 from unmask.models.parameters import Adjustments, refusable_parameters, refused_parameter
+from unmask.models.tiers import read_tier
 from unmask.records import Choice, Completion, Request, Usage
+
+PARAMS = ("context_management", "metadata", "output_config", "stop_sequences", "thinking", "top_k")
+"""What this API has besides that no command sets itself."""
 
 MAX_TOKENS = 4096
 """Sent when the caller left the limit to the endpoint: this one insists on having it named."""
@@ -32,7 +36,7 @@ _DECODER = msgspec.json.Decoder(_MessageBody)
 class Anthropic:
     """A model behind `/v1/messages`. One choice a call; a schema or a seed cannot be sent and is left out."""
 
-    capabilities = Capabilities()
+    capabilities = Capabilities(params=PARAMS, headers=True)
 
     def __init__(self, target: Target, *, model: str, timeout: float = 1800.0) -> None:
         self.name = target.name
@@ -41,6 +45,7 @@ class Anthropic:
         self._model = model
         self._channel = Channel(target, timeout=timeout)
         self._adjustments = Adjustments()
+        self._answered = False
 
     def __repr__(self) -> str:
         return f"Anthropic({self._target!r})"
@@ -49,11 +54,14 @@ class Anthropic:
         wanted, fixed = _payload(request, model=self._model)
         while True:
             payload, notes = self._adjustments.apply(wanted)
-            answer = await self._channel.post(payload)
+            answer = await self._channel.post(payload, headers=request.sampling.headers)
             if 200 <= answer.status < 300:
+                self._answered = True
                 return self._parse_answer(answer, notes=fixed + notes)
             problem = parse_problem(answer.status, answer.body, answer.headers)
-            name = refused_parameter(problem, refusable_parameters(payload) & {"temperature", "top_p"})
+            refusable = refusable_parameters(payload) & {"temperature", "top_p"}
+            refuse_additions(problem, refusable, self._target, request, answered=self._answered)
+            name = refused_parameter(problem, refusable)
             if name is None:
                 return give_up(problem, self._target, request, answer=answer, notes=fixed + notes)
             self._adjustments.learn(name)
@@ -72,12 +80,14 @@ class Anthropic:
             latency=answer.latency,
             model=body.model if isinstance(body.model, str) else None,
             adjusted=notes,
+            tier=read_tier(body.usage.get("service_tier") if isinstance(body.usage, dict) else None),
         )
 
 
 def _payload(request: Request, *, model: str) -> tuple[dict[str, Any], tuple[str, ...]]:
     sampling = request.sampling
     payload: dict[str, Any] = {
+        **sampling.params,
         "model": model,
         "max_tokens": sampling.max_tokens or MAX_TOKENS,
         "messages": tuple([message for message in request.messages if message.role != "system"]),
@@ -104,4 +114,5 @@ def _usage(counts: Any) -> Usage:
         input=None if fresh is None else fresh + (cached or 0) + (stored or 0),
         output=token_count(counts, "output_tokens"),
         cached=cached,
+        written=stored or None,
     )

@@ -18,6 +18,10 @@ class Capabilities(Record, frozen=True, kw_only=True):
     """Whether the model honours `Request.options` and gives a probability for each."""
     trained_to_read: bool = False
     """Whether the model was trained on the questions of the trained judge (`judges/pick`)."""
+    params: tuple[str, ...] | None = ()
+    """The names of `Sampling.params` that the model takes; `None`: its endpoint decides."""
+    headers: bool = False
+    """Whether `Sampling.headers` are sent."""
     logprobs: bool = False
     """Whether the model can give the log probability of each token of a reply. No model here does so yet."""
 

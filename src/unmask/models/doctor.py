@@ -32,10 +32,14 @@ from unmask.models.keys import (
 )
 from unmask.models.providers import PROVIDERS, Provider, open_model, provider_of
 from unmask.models.reasoning import DEFAULT_ROOM, propose_room
-from unmask.records import Record
+from unmask.models.user_params import describe_headers, describe_params, refuse_unknown_additions
+from unmask.records import Completion, Message, Record, Request, Sampling
+from unmask.records import Role as Speaker
 
 PATIENCE = 5.0
 """Seconds an endpoint has to answer."""
+LONG_PATIENCE = 120.0
+"""Seconds a model has to answer a question; one that reasons is slow."""
 
 
 FOR_DEVELOPERS = ("dev", "fuzz", "site")
@@ -67,6 +71,12 @@ class ModelArgument(Record, frozen=True):
     role: Role
     model: str | None = None
     base_url: str | None = None
+    sampling: Sampling = Sampling()
+    """With the parameters and headers that are to be tried."""
+
+    @property
+    def adds(self) -> bool:
+        return bool(self.sampling.params or self.sampling.headers)
 
 
 def run_checks(arguments: tuple[ModelArgument, ...] = ()) -> tuple[Check, ...]:
@@ -226,10 +236,16 @@ def _check_models(arguments: tuple[ModelArgument, ...]) -> Iterator[Check]:
     """Whether each named model can be opened: its name, key, extra or file."""
     for argument in arguments:
         if argument.model is None:
+            if argument.adds:
+                advice = f"add {'--model' if argument.role == 'subject' else '--judge'} NAME"
+                finding = "parameters were not tried: no model is named"
+                yield Check(what=f"{argument.role} takes", state=State.MISSING, found=finding, advice=advice)
             continue
         try:
-            asyncio.run(_open_and_close(argument.model, argument))
+            answer = asyncio.run(_try_model(argument.model, argument))
             yield Check(what=argument.role, state=State.OK, found=argument.model)
+            if answer is not None:
+                yield _describe_taken(argument, answer)
             if proposal := propose_room(argument.role, argument.model, DEFAULT_ROOM):
                 yield Check(
                     what=f"{argument.role} room", state=State.OK, found=proposal.finding, advice=f"add {proposal.flag}"
@@ -238,8 +254,28 @@ def _check_models(arguments: tuple[ModelArgument, ...]) -> Iterator[Check]:
             yield Check(what=argument.role, state=State.BROKEN, found=str(error), advice=error.advice)
 
 
-async def _open_and_close(model: str, argument: ModelArgument) -> None:
-    await open_model(model, role=argument.role, base_url=argument.base_url).close()
+async def _try_model(name: str, argument: ModelArgument) -> Completion | None:
+    """Open the model, and ask it one question where parameters or headers are to be tried."""
+    model = open_model(name, role=argument.role, base_url=argument.base_url, timeout=LONG_PATIENCE)
+    try:
+        if not argument.adds:
+            return None
+        refuse_unknown_additions(model, argument.sampling, prefix="judge-" if argument.role == "judge" else "")
+        question = Message(Speaker.USER, "Which colour is fresh snow? Answer in one word.")
+        return await model.complete(Request((question,), argument.sampling))
+    finally:
+        await model.close()
+
+
+def _describe_taken(argument: ModelArgument, answer: Completion) -> Check:
+    """An endpoint that answers has taken what was sent. Whether it passed over a name, nobody can see."""
+    sampling = argument.sampling
+    additions = ", ".join(filter(None, [describe_params(sampling.params), describe_headers(sampling.headers)]))
+    reasoning = answer.usage.reasoning
+    notes = [f"{reasoning} reasoning tokens" if reasoning else "", *answer.adjusted]
+    shown = "; ".join(filter(None, [f"it answered a request with {additions}", *notes]))
+    advice = "an endpoint may pass over a name it does not know; where it does, only its own documentation says so"
+    return Check(what=f"{argument.role} takes", state=State.OK, found=shown, advice=advice)
 
 
 class _Endpoint(NamedTuple):
@@ -255,6 +291,8 @@ def _list_endpoints(arguments: tuple[ModelArgument, ...], environ: Mapping[str, 
     """The endpoints of the models named, and those that a variable has a URL for."""
     taken: set[str] = set()
     for argument in arguments:
+        if not argument.model and not argument.base_url:
+            continue
         name = provider_of(argument.model) if argument.model else "openai"
         provider = PROVIDERS.get(name or "")
         if provider is not None:

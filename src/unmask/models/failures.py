@@ -17,7 +17,7 @@ FOREVER = 86_400.0
 """Seconds: nobody is made to wait for longer than a day, nor for ever."""
 LONGEST = 1 << 20
 """Bytes of an error page that are looked at."""
-THROTTLED = frozenset({429, 503, 529})
+THROTTLED = frozenset({429, 498, 503, 529})
 TRY_AGAIN = frozenset({408, 409, 425, *THROTTLED})
 
 _UNKNOWN_MODEL = re.compile(
@@ -41,6 +41,7 @@ TOO_LONG = re.compile(
     r"|input (?:is too long|token count|length)|longer than the (?:maximum|model)|reduce the length",
     re.IGNORECASE,
 )
+_NO_ROOM = re.compile(r"resource[ _-]?unavailable|capacity_exceeded", re.IGNORECASE)
 _WAIT = re.compile(
     r"(?:retry|try again)\s+(?:after|in)\s+(?:(\d{1,6})m)?(\d{1,9}(?:\.\d{1,9})?)\s*(ms|s)\b", re.IGNORECASE
 )
@@ -67,6 +68,11 @@ class ProviderProblem(Record, frozen=True):
     @property
     def too_long(self) -> bool:
         return bool(TOO_LONG.search(self.words))
+
+    @property
+    def lacks_room(self) -> bool:
+        """The tier that was asked for has no room at the moment: 498 at Groq, a 429 of that name at OpenAI."""
+        return self.status == 498 or (self.status == 429 and bool(_NO_ROOM.search(self.words)))
 
 
 def parse_problem(status: int, body: bytes, headers: Mapping[str, str]) -> ProviderProblem:
@@ -182,6 +188,10 @@ def exception_for(problem: ProviderProblem, target: Target) -> ModelError:
         return FatalModelError(what, advice=advice)
     if status in TRY_AGAIN or status >= 500 or status < 300:
         return TransientModelError(
-            what, retry_after=problem.retry_after, throttled=status in THROTTLED, starting=status == 503
+            what,
+            retry_after=problem.retry_after,
+            throttled=status in THROTTLED,
+            starting=status == 503,
+            advice="The tier flex has no room; try later, or with flex,default" if problem.lacks_room else None,
         )
     return RequestRefusedError(what, advice="Make the request shorter" if problem.too_long else None)

@@ -49,7 +49,7 @@ class Channel:
         self._settings: dict[str, Any] = {}
         """What every request is made with, as aiohttp names it."""
 
-    async def post(self, payload: object) -> HttpAnswer:
+    async def post(self, payload: object, *, headers: Mapping[str, str] | None = None) -> HttpAnswer:
         """The whole answer, whatever its status."""
         try:
             body = _ENCODER.encode(payload)
@@ -57,23 +57,31 @@ class Channel:
             raise RequestRefusedError(
                 f"{self.target.name}: the request holds half a character, which JSON cannot carry"
             ) from None
-        return await self._send("POST", body)
+        return await self._send("POST", body, headers=headers)
 
     async def get(self) -> HttpAnswer:
-        return await self._send("GET", None)
+        return await self._send("GET", None, headers=None)
 
-    async def _send(self, method: str, body: bytes | None) -> HttpAnswer:
+    async def _send(self, method: str, body: bytes | None, *, headers: Mapping[str, str] | None) -> HttpAnswer:
         shared = self._shared
         if shared is None or shared.loop is not asyncio.get_running_loop():
             shared = await self._open()
         begin = time.perf_counter()
         try:
-            return await self._exchange(shared, method, body, begin=begin)
+            return await self._exchange(shared, method, body, begin=begin, headers=headers)
         except _expected_errors() as error:
             trouble = self._explain(error, waited=time.perf_counter() - begin)
         raise trouble  # out here: the exception behind it would be its context, and knows what was sent
 
-    async def _exchange(self, shared: SharedSession, method: str, body: bytes | None, *, begin: float) -> HttpAnswer:
+    async def _exchange(
+        self,
+        shared: SharedSession,
+        method: str,
+        body: bytes | None,
+        *,
+        begin: float,
+        headers: Mapping[str, str] | None,
+    ) -> HttpAnswer:
         """Send and read. A request is sent a second time in one case only: it went out on a connection that was kept
         from an earlier one, and the server closed that connection before any byte of an answer."""
         from aiohttp import ServerDisconnectedError
@@ -81,9 +89,12 @@ class Channel:
         from unmask.models.session import read_body
 
         reused: list[bool] = []
+        settings = self._settings
+        if headers:  # ours win
+            settings = settings | {"headers": {**headers, **self.target.headers}}
         for last in (False, True):
             try:
-                sent = shared.client.request(method, data=body, trace_request_ctx=reused, **self._settings)
+                sent = shared.client.request(method, data=body, trace_request_ctx=reused, **settings)
                 async with sent as response:
                     content = await read_body(response)
             except ServerDisconnectedError as error:

@@ -21,9 +21,10 @@ from unmask.errors import (
     UsageError,
 )
 from unmask.models.base import Capabilities
-from unmask.models.failures import THROTTLED, TRY_AGAIN
+from unmask.models.failures import THROTTLED, TRY_AGAIN, ProviderProblem
 from unmask.models.keys import Key, known_secrets, longest_first, origin, proxy_secrets, scrub, url_secrets
-from unmask.records import Choice, Completion, Request, Stop, Usage
+from unmask.models.user_params import refusal_of, refused_addition
+from unmask.records import Choice, Completion, Request, Sampling, Stop, Usage
 
 CONNECTIONS = 100_000
 """Inspect's own limit is put out of the way: ours decides, and two would only hide each other."""
@@ -34,6 +35,22 @@ _STOPS = {
     "model_length": Stop.LENGTH,
     "content_filter": Stop.FILTER,
 }
+PARAMS = (
+    "effort",
+    "extra_body",
+    "frequency_penalty",
+    "logit_bias",
+    "presence_penalty",
+    "reasoning_effort",
+    "reasoning_history",
+    "reasoning_mode",
+    "reasoning_summary",
+    "reasoning_tokens",
+    "stop_seqs",
+    "top_k",
+    "verbosity",
+)
+"""Settings of Inspect's `GenerateConfig` that no command sets itself. `extra_body` takes all other names."""
 _MARKUP = re.compile(r"\[/?[a-z][a-z ]*\]")
 
 
@@ -88,7 +105,7 @@ def _extend_environment(environ: Mapping[str, str]) -> Iterator[None]:
 class InspectModel:
     """One choice a call. A schema is not passed on: which of Inspect's providers take one differs by version."""
 
-    capabilities = Capabilities()
+    capabilities = Capabilities(params=PARAMS, headers=True)
 
     def __init__(
         self, model: Any, *, name: str, timeout: float, base_url: str | None = None, secrets: tuple[str, ...] = ()
@@ -98,6 +115,7 @@ class InspectModel:
         self._model = model
         self._timeout = timeout
         self._secrets = secrets
+        self._answered = False
 
     def __repr__(self) -> str:
         return f"InspectModel({self.name})"
@@ -110,12 +128,7 @@ class InspectModel:
             "assistant": inspect.ChatMessageAssistant,
         }
         messages = [kinds[message.role](content=message.content) for message in request.messages]
-        config = inspect.GenerateConfig(
-            temperature=sampling.temperature,
-            max_tokens=sampling.max_tokens,
-            top_p=sampling.top_p,
-            seed=sampling.seed,
-        )
+        config = self._build_config(inspect, sampling)
         begin = time.perf_counter()
         try:
             async with asyncio.timeout(self._timeout):
@@ -123,7 +136,8 @@ class InspectModel:
         except TimeoutError:
             raise TransientModelError(f"timeout: no answer within {self._timeout:g} s from {self.name}") from None
         except Exception as error:
-            raise self._explain(error) from None
+            raise self._explain(error, sampling) from None
+        self._answered = True
         if not output.choices:
             reason = f": {scrub(output.error, secrets=self._secrets)}" if output.error else ""
             raise TransientModelError(f"{self.name}: the answer holds no choices{reason}")
@@ -137,7 +151,16 @@ class InspectModel:
     async def close(self) -> None:
         await self._model.api.aclose()
 
-    def _explain(self, error: Exception) -> ModelError:
+    def _build_config(self, inspect: Any, sampling: Sampling) -> Any:
+        try:
+            return make_config(inspect, sampling)
+        except ValueError as error:
+            reason = " ".join(str(error).split())[:300]
+            raise FatalModelError(
+                f"{self.name}: Inspect refuses the parameters: {reason}", advice="Change --param, or --judge-param."
+            ) from None
+
+    def _explain(self, error: Exception, sampling: Sampling) -> ModelError:
         """Inspect's providers know which of their exceptions pass; the rest is told by the HTTP status they carry.
         Inspect wraps what happened in tenacity's RetryError, also when it was told not to retry."""
         attempt = getattr(error, "last_attempt", None)
@@ -155,7 +178,23 @@ class InspectModel:
             return FatalModelError(message, advice="Check the model's name")
         if isinstance(status, int) and (status in TRY_AGAIN or status >= 500):
             return TransientModelError(message, throttled=status in THROTTLED)
-        return RequestRefusedError(message)
+        problem = ProviderProblem(status if isinstance(status, int) else 400, message)
+        name = refused_addition(problem, sampling, answered=self._answered)
+        return RequestRefusedError(message) if name is None else refusal_of(name, sampling, message)
+
+
+def make_config(inspect: Any, sampling: Sampling) -> Any:
+    """Sampling as Inspect has it. Raises ValueError for a value that Inspect refuses."""
+    known = {name: value for name, value in sampling.params.items() if name in inspect.GenerateConfig.model_fields}
+    body = {name: value for name, value in sampling.params.items() if name not in known}
+    return inspect.GenerateConfig(
+        temperature=sampling.temperature,
+        max_tokens=sampling.max_tokens,
+        top_p=sampling.top_p,
+        seed=sampling.seed,
+        extra_headers=sampling.headers or None,
+        **{"extra_body": body or None} | known,
+    )
 
 
 def _convert_choice(choice: Any) -> Choice:
@@ -177,4 +216,5 @@ def _convert_usage(usage: Any) -> Usage:
         output=usage.output_tokens,
         reasoning=usage.reasoning_tokens,
         cached=cached,
+        written=stored or None,
     )

@@ -48,7 +48,7 @@ _JSON_ESCAPE = re.compile(r"\\u(?![dD][89a-fA-F])([0-9a-fA-F]{4})")
 """Of a whole character: half of one could not be written down."""
 _AT_SIGN = re.compile("@|%40|[\ufe6b\uff20]")
 """Also as it is escaped, and its wide and small forms, which no URL may hold but people paste."""
-_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|SIGNATURE|\b(?:SIG|CODE)\b", re.IGNORECASE)
+SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|SIGNATURE|\b(?:SIG|CODE)\b", re.IGNORECASE)
 _URL = re.compile(r"\w+://\S+")
 
 
@@ -190,7 +190,7 @@ def check_base_url(url: str, *, key_variable: str) -> SplitResult:
             advice="Write it in full, as in http://localhost:8000/v1",
         )
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
-        if _SECRET_NAME.search(name) or mask_likely_secrets(f"{name} {value}") != f"{name} {value}":
+        if SECRET_NAME.search(name) or mask_likely_secrets(f"{name} {value}") != f"{name} {value}":
             raise UsageError("the query of the base URL holds what looks like a key", advice=advice)
     return parts
 
@@ -257,7 +257,7 @@ def known_secrets(variables: Mapping[str, str], *, arguments: Sequence[str] = ()
     values = [*variables.values(), *arguments]
     urls = {url for value in values if "://" in value for url in _URL.findall(value)}
     secrets = {secret: "hidden" for url in urls for secret in url_secrets(url)}
-    secrets |= {value: name for name, value in variables.items() if _SECRET_NAME.search(name)}
+    secrets |= {value: name for name, value in variables.items() if SECRET_NAME.search(name)}
     return {value: name for value, name in secrets.items() if len(value) >= _SHORTEST}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import Any
 
 import msgspec
@@ -15,10 +16,14 @@ from unmask.models.keys import Target
 from unmask.models.parameters import (
     MAX_COMPLETION_TOKENS,
     MAX_TOKENS,
+    PROMPT_CACHE,
     Adjustments,
     refusable_parameters,
     refused_parameter,
 )
+from unmask.models.prices import bills_cache_writes
+from unmask.models.tiers import TierChoice, read_tier
+from unmask.models.user_params import refusal_of, refused_addition
 from unmask.records import Choice, Completion, Request, Stop, Usage
 
 _REASONS_BY_ITSELF = re.compile(r"(?:openai/)?(?:o\d(?:$|-)|gpt-5(?!.*chat))")
@@ -60,6 +65,7 @@ class _ChatBody(msgspec.Struct):
     usage: Any = None
     model: Any = None
     error: Any = None
+    service_tier: Any = None
 
 
 _DECODER = msgspec.json.Decoder(_ChatBody)
@@ -71,11 +77,15 @@ class OpenAI:
     def __init__(self, target: Target, *, model: str, timeout: float = 1800.0, max_n: int = 1) -> None:
         self.name = target.name
         self.endpoint = target.endpoint
-        self.capabilities = Capabilities(max_n=max_n)
+        self.capabilities = Capabilities(max_n=max_n, params=None, headers=True)
         self._target = target
         self._model = model
         self._channel = Channel(target, timeout=timeout)
+        self.tiers = TierChoice()
         self._adjustments = Adjustments()
+        # A prompt is sent once: whoever writes it to a cache bills that, and nobody reads it there.
+        self._unasked = {PROMPT_CACHE: {"mode": "explicit"}} if bills_cache_writes(target.name) else {}
+        self._answered = False
         if target.name.startswith("openai/") and _REASONS_BY_ITSELF.match(model):
             refused = frozenset({"temperature", "top_p"})
             self._adjustments = Adjustments(dropped=refused, limit_name=MAX_COMPLETION_TOKENS)
@@ -84,16 +94,24 @@ class OpenAI:
         return f"OpenAI({self._target!r})"
 
     async def complete(self, request: Request) -> Completion:
-        wanted = _payload(request, model=self._model, n=min(request.n, self.capabilities.max_n))
+        wanted = _payload(request, model=self._model, n=min(request.n, self.capabilities.max_n)) | self._unasked
         while True:
-            payload, notes = self._adjustments.apply(wanted)
-            answer = await self._channel.post(payload)
+            payload, notes = self._adjustments.apply(wanted | self.tiers.parameters)
+            notes, started = notes + self.tiers.notes, time.monotonic()
+            answer = await self._channel.post(payload, headers=request.sampling.headers)
             if 200 <= answer.status < 300:
-                return self._parse_answer(answer, request, notes=notes)
+                completion = self._parse_answer(answer, request, notes=notes)
+                self.tiers.count_answer()
+                self._answered = True
+                return completion
             problem = parse_problem(answer.status, answer.body, answer.headers)
             # Each round takes one parameter away for good, so there are only as many rounds as parameters.
-            name = refused_parameter(problem, refusable_parameters(payload))
+            refusable = refusable_parameters(payload)
+            refuse_additions(problem, refusable, self._target, request, answered=self._answered)
+            name = refused_parameter(problem, refusable)
             if name is None:
+                if self.tiers.falls_back(problem, self._target, started=started):
+                    continue
                 return give_up(problem, self._target, request, answer=answer, notes=notes)
             self._adjustments.learn(name)
             if name == "n":
@@ -122,6 +140,7 @@ class OpenAI:
             latency=answer.latency,
             model=body.model if isinstance(body.model, str) else None,
             adjusted=notes,
+            tier=read_tier(body.service_tier),
         )
 
     def _parse_error(self, error: Any, request: Request, *, answer: HttpAnswer, notes: tuple[str, ...]) -> Completion:
@@ -133,7 +152,19 @@ class OpenAI:
         if not isinstance(status, int) or not 400 <= status < 600:
             status = 500
         problem = ProviderProblem(status, message, code, param)
+        refuse_additions(problem, frozenset(), self._target, request, answered=self._answered)
         return give_up(problem, self._target, request, answer=answer, notes=notes)
+
+
+def refuse_additions(
+    problem: ProviderProblem, refusable: frozenset[str], target: Target, request: Request, *, answered: bool
+) -> None:
+    """Raises where the endpoint refuses a parameter or header of the user. A message that names one of ours first is
+    about ours, which can be left out."""
+    name = refused_addition(problem, request.sampling, answered=answered)
+    if name is None or problem.param in refusable or refused_parameter(problem, refusable | {name}) in refusable:
+        return
+    raise refusal_of(name, request.sampling, str(exception_for(problem, target)))
 
 
 def give_up(
@@ -148,7 +179,7 @@ def give_up(
 
 def _payload(request: Request, *, model: str, n: int) -> dict[str, Any]:
     sampling = request.sampling
-    payload: dict[str, Any] = {"model": model, "messages": request.messages}
+    payload: dict[str, Any] = {**sampling.params, "model": model, "messages": request.messages}
     settings = {
         "temperature": sampling.temperature,
         MAX_TOKENS: sampling.max_tokens,
@@ -207,10 +238,17 @@ def token_count(counts: Any, *path: str) -> int | None:
 
 
 def _usage(counts: Any) -> Usage:
+    """Some endpoints (xAI, Gemini) leave the reasoning out of `completion_tokens`, and only their total has it."""
     cached = token_count(counts, "prompt_tokens_details", "cached_tokens")
+    sent, output = token_count(counts, "prompt_tokens"), token_count(counts, "completion_tokens")
+    reasoning = token_count(counts, "completion_tokens_details", "reasoning_tokens")
+    total = token_count(counts, "total_tokens")
+    if sent is not None and output is not None and total is not None and total > sent + output:
+        reasoning, output = reasoning or total - sent - output, total - sent
     return Usage(
-        input=token_count(counts, "prompt_tokens"),
-        output=token_count(counts, "completion_tokens"),
-        reasoning=token_count(counts, "completion_tokens_details", "reasoning_tokens"),
+        input=sent,
+        output=output,
+        reasoning=reasoning,
         cached=token_count(counts, "prompt_cache_hit_tokens") if cached is None else cached,
+        written=token_count(counts, "prompt_tokens_details", "cache_write_tokens") or None,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from unmask.models.failures import ProviderProblem
@@ -12,6 +13,8 @@ MAX_TOKENS = "max_tokens"
 MAX_COMPLETION_TOKENS = "max_completion_tokens"
 RESPONSE_FORMAT = "response_format"
 SYSTEM = "system"
+PROMPT_CACHE = "prompt_cache_options"
+"""What asks an endpoint not to write prompts to its cache. Nobody has asked for it: it is dropped without a note."""
 
 _UNSUPPORTED = re.compile(
     r"unsupported|not supported|n[o']t support|unrecogni[sz]ed|unknown|unexpected|not permitted|not allowed|extra[_ ]"
@@ -46,17 +49,23 @@ def refused_parameter(problem: ProviderProblem, sent: frozenset[str]) -> str | N
         return problem.param
     if SYSTEM in sent and _SYSTEM.search(words) and (not problem.param or problem.param.startswith("messages")):
         return SYSTEM
-    named = [(mention.start(), name) for name in sent if (mention := _mention_pattern(name).search(problem.message))]
-    if not named:
-        return None
     # "temperature and top_p cannot both be specified": the one we can better do without is the other.
-    names = {name for _, name in named}
-    return "top_p" if names == {"temperature", "top_p"} else min(named)[1]
+    if {name for name in sent if _mention_pattern(name).search(problem.message)} == {"temperature", "top_p"}:
+        return "top_p"
+    return find_mentioned(problem, sent)
+
+
+def find_mentioned(problem: ProviderProblem, names: Iterable[str]) -> str | None:
+    """The name that the message has first."""
+    mentions = [
+        (mention.start(), name) for name in names if (mention := _mention_pattern(name).search(problem.message))
+    ]
+    return min(mentions)[1] if mentions else None
 
 
 def _mention_pattern(name: str) -> re.Pattern[str]:
     """A one-letter name counts only where it is set off as a name."""
-    return re.compile(r"""['"`.]n['"`:]|\bn:|: ?n\W*$""" if name == "n" else rf"(?<![\w-]){name}(?![\w-])")
+    return re.compile(r"""['"`.]n['"`:]|\bn:|: ?n\W*$""" if name == "n" else rf"(?<![\w-]){re.escape(name)}(?![\w-])")
 
 
 class Adjustments:
@@ -83,12 +92,14 @@ class Adjustments:
                 self._notes[MAX_TOKENS] = f"{MAX_TOKENS}: sent as {alternative}"
             return
         self.dropped |= {name}
+        if name == PROMPT_CACHE:
+            return
         sent = "refused, sent inside the first user message" if name == SYSTEM else "refused, not sent"
         self._notes[name] = f"{name}: {sent}"
 
     def apply(self, payload: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
         """The payload this endpoint takes, and what was changed about it."""
-        if not self._notes:
+        if not self._notes and not self.dropped:
             return payload, ()
         notes = []
         changed: dict[str, Any] = {}
@@ -117,6 +128,7 @@ def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 def refusable_parameters(payload: dict[str, Any]) -> frozenset[str]:
     """The names in a payload that an endpoint may refuse without refusing the request."""
     names = payload.keys() & {"temperature", "top_p", "seed", "n", RESPONSE_FORMAT, MAX_TOKENS, MAX_COMPLETION_TOKENS}
+    names |= payload.keys() & {PROMPT_CACHE}
     if any(message.role == SYSTEM for message in payload["messages"]):
         names.add(SYSTEM)
     return frozenset(names)

@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
+from msgspec.structs import replace
+
 from unmask.errors import UsageError
 from unmask.models.providers import PROVIDERS, provider_of
 from unmask.records import Record, Usage
@@ -15,43 +17,65 @@ _FREE = ("scripted", "embedded", "gguf", "hf")
 
 
 class Price(Record, frozen=True):
-    """US dollars per million tokens. `cached` is the price of input tokens the endpoint had in its cache."""
+    """US dollars per million tokens. `cached` is the price of input that the endpoint had in its cache, `written` of
+    input that it has put there, `reasoning` that of output nobody sees, where they have one of their own."""
 
     input: float
     output: float
     cached: float | None = None
+    written: float | None = None
+    reasoning: float | None = None
+    flex: float | None = None
+    """The part of all these that the tier `flex` costs; `None` where nobody knows."""
 
     @property
     def free(self) -> bool:
         """Models inside this process: nobody sends a bill, whether or not they count their tokens."""
         return self.input == 0 and self.output == 0
 
-    def cost(self, usage: Usage) -> float | None:
-        """Dollars for one call; `None` when the endpoint did not say how many tokens it used.
-
-        Output tokens include the reasoning, input tokens the cached ones, as endpoints report them.
-        """
+    def cost(self, usage: Usage, tier: str | None = None) -> float | None:
+        """Dollars for one call; `None` when the endpoint did not say how many tokens it used, or wrote some to a cache
+        or answered at a tier whose price nobody knows. Reads from a cache whose price is not known
+        count as input, which is dearer."""
         if self.free:
             return 0.0
-        if usage.input is None or usage.output is None:
+        if usage.input is None or usage.output is None or (usage.written and self.written is None):
             return None
-        cached = min(usage.cached or 0, usage.input) if self.cached is not None else 0
-        fresh = usage.input - cached
-        return (fresh * self.input + cached * (self.cached or 0.0) + usage.output * self.output) / 1e6
+        factor = 1.0 if tier is None else self.flex if tier == "flex" else None
+        if factor is None:
+            return None
+        written = min(usage.written or 0, usage.input)
+        cached = min(usage.cached or 0, usage.input - written) if self.cached is not None else 0
+        reasoning = min(usage.reasoning or 0, usage.output) if self.reasoning is not None else 0
+        parts = (
+            (usage.input - written - cached) * self.input,
+            written * (self.written or 0.0),
+            cached * (self.cached or 0.0),
+            (usage.output - reasoning) * self.output,
+            reasoning * (self.reasoning or 0.0),
+        )
+        return factor * sum(parts) / 1e6
+
+    def bound(self, *, sent: int, answered: int) -> float:
+        """Dollars that a call with so many tokens costs at most, whatever is done with them."""
+        dearest_input = max(self.input, self.written or 0.0)
+        return (sent * dearest_input + answered * max(self.output, self.reasoning or 0.0)) / 1e6
 
     @classmethod
     def parse(cls, text: str) -> Price:
-        """`IN/OUT`, dollars per million tokens, as in `2.5/10`."""
+        """`IN/OUT` or `IN/OUT/READ/WRITE`, dollars per million tokens, as in `2.5/10`: the last two are those of what
+        is read from a cache and written to one."""
         parts = text.replace("$", "").split("/")
         try:
             numbers = [float(part) for part in parts]
         except ValueError:
             numbers = []
-        if len(numbers) != 2 or not all(math.isfinite(number) and number >= 0 for number in numbers):
+        if len(numbers) not in (2, 4) or not all(math.isfinite(number) and number >= 0 for number in numbers):
             raise UsageError(
-                f"price {text!r} is not IN/OUT in dollars per million tokens", advice="Write it like 2.5/10"
+                f"price {text!r} is not IN/OUT in dollars per million tokens",
+                advice="Write it like 2.5/10, or with the prices of cache reads and writes: 2.5/10/0.25/3.1",
             )
-        return cls(input=numbers[0], output=numbers[1])
+        return cls(*numbers)
 
 
 def find_price(name: str, *, endpoint: str | None = None) -> Price | None:
@@ -69,7 +93,25 @@ def find_price(name: str, *, endpoint: str | None = None) -> Price | None:
     row = PROVIDERS.get(provider or "")
     if row is None or row.priced_as is None or (endpoint is not None and not row.is_home(endpoint)):
         return None
-    return _look_up_price(row.priced_as, name.partition("/")[2])
+    price = _look_up_price(row.priced_as, name.partition("/")[2])
+    return None if price is None else replace(price, flex=row.flex)
+
+
+def price_of(name: str, *, endpoint: str | None, text: str | None) -> Price | None:
+    """The price that the user gives, else that of the table. Flex is the same part of both."""
+    if not text:
+        return find_price(name, endpoint=endpoint)
+    row = PROVIDERS.get(provider_of(name) or "")
+    return replace(Price.parse(text), flex=None if row is None else row.flex)
+
+
+def bills_cache_writes(name: str) -> bool:
+    """Whether a model of OpenAI, served by whomever, asks more for prompts that it writes to its cache by itself. Those
+    of others do so only where a request marks what to keep, and no request here does."""
+    if not name.startswith(("openai/", "openrouter/openai/")):
+        return False
+    price = find_price(name)
+    return price is not None and price.written is not None
 
 
 @lru_cache(maxsize=256)
@@ -81,10 +123,16 @@ def _look_up_price(provider: str, model: str) -> Price | None:
         prices = info.get_prices(datetime.now(tz=UTC))
     except LookupError:
         return None
-    spent, written = _dollars(prices.input_mtok), _dollars(prices.output_mtok)
-    if spent is None or written is None:
+    sent, answered = _dollars(prices.input_mtok), _dollars(prices.output_mtok)
+    if sent is None or answered is None:
         return None
-    return Price(spent, written, _dollars(prices.cache_read_mtok))
+    return Price(
+        sent,
+        answered,
+        cached=_dollars(prices.cache_read_mtok),
+        written=_dollars(prices.cache_write_mtok),
+        reasoning=_dollars(prices.output_reasoning_mtok),
+    )
 
 
 def _dollars(price: Any) -> float | None:

@@ -82,6 +82,9 @@ class Provider(Record, frozen=True):
     api: ChatApi = OPENAI_API
     priced_as: str | None = None
     """The provider's id in the price table; `None` where no price can be known."""
+    flex: float | None = None
+    """The part of the standard price that the tier `flex` costs, by the provider's documentation; `None` where there is
+    no such tier."""
 
     def is_home(self, url: str) -> bool:
         return origin(url) == origin(self.url)
@@ -106,7 +109,12 @@ _GOOGLE = "https://generativelanguage.googleapis.com/v1beta/openai"
 
 PROVIDERS: dict[str, Provider] = {
     "openai": Provider(
-        "https://api.openai.com/v1", ("OPENAI_API_KEY",), ("OPENAI_BASE_URL",), max_n=MANY, priced_as="openai"
+        "https://api.openai.com/v1",
+        ("OPENAI_API_KEY",),
+        ("OPENAI_BASE_URL",),
+        max_n=MANY,
+        priced_as="openai",
+        flex=0.5,
     ),
     "anthropic": Provider(
         "https://api.anthropic.com",
@@ -115,14 +123,16 @@ PROVIDERS: dict[str, Provider] = {
         api=ANTHROPIC_API,
         priced_as="anthropic",
     ),
-    "google": Provider(_GOOGLE, ("GEMINI_API_KEY", "GOOGLE_API_KEY"), ("GEMINI_BASE_URL",), priced_as="google"),
+    "google": Provider(
+        _GOOGLE, ("GEMINI_API_KEY", "GOOGLE_API_KEY"), ("GEMINI_BASE_URL",), priced_as="google", flex=0.5
+    ),
     "openrouter": Provider(
         "https://openrouter.ai/api/v1", ("OPENROUTER_API_KEY",), ("OPENROUTER_BASE_URL",), priced_as="openrouter"
     ),
     "vllm": Provider("http://localhost:8000/v1", ("VLLM_API_KEY",), ("VLLM_BASE_URL",), max_n=MANY, needs_key=False),
     "ollama": Provider("http://localhost:11434/v1", ("OLLAMA_API_KEY",), ("OLLAMA_BASE_URL",), needs_key=False),
     "together": Provider("https://api.together.xyz/v1", ("TOGETHER_API_KEY",), priced_as="together"),
-    "groq": Provider("https://api.groq.com/openai/v1", ("GROQ_API_KEY",), priced_as="groq"),
+    "groq": Provider("https://api.groq.com/openai/v1", ("GROQ_API_KEY",), priced_as="groq", flex=1.0),
     "deepseek": Provider("https://api.deepseek.com/v1", ("DEEPSEEK_API_KEY",), priced_as="deepseek"),
     "mistral": Provider("https://api.mistral.ai/v1", ("MISTRAL_API_KEY",), priced_as="mistral"),
     "xai": Provider("https://api.x.ai/v1", ("XAI_API_KEY",), priced_as="x-ai"),
@@ -150,11 +160,13 @@ def open_model(
     base_url: str | None = None,
     timeout: float = 1800.0,
     asks_for_key: bool = True,
+    tier: str | None = None,
 ) -> Model:
     """Open the model a user wrote down. Nothing is sent yet.
 
     `role` decides which key and URL variables come first (`UNMASK_API_KEY`, `UNMASK_JUDGE_API_KEY`). `timeout` is
     the longest wait for one answer, in seconds. Without `asks_for_key` a missing key is no error: for who only plans.
+    `tier` is one of `tiers.TIERS`.
     """
     provider, model_name = _split_name(name)
     environ = read_environment()
@@ -177,7 +189,14 @@ def open_model(
             f"{name} needs a key for {urlsplit(row.url).hostname}, and none of {', '.join(variables)} is set",
             advice=f"export {row.keys[0]}=…, or put the line {row.keys[0]}=… into .env",
         )
-    return row.api.open(target, model=model_name, timeout=timeout, max_n=row.max_n)
+    model = row.api.open(target, model=model_name, timeout=timeout, max_n=row.max_n)
+    if row.flex is not None:
+        from unmask.models.openai import OpenAI
+        from unmask.models.tiers import TierChoice
+
+        if isinstance(model, OpenAI):
+            model.tiers = TierChoice(tier)
+    return model
 
 
 def _open_in_process(name: str, provider: str, *, base_url: str | None) -> Model:

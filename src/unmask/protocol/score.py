@@ -153,6 +153,21 @@ MEASURES: dict[str, Measure] = {
 report, notebook, JSON, means over archetypes and Inspect's metrics follow from this table."""
 
 
+class TierSpending(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """Calls that were answered at one service tier, and what they cost. `None` is unknown, never zero."""
+
+    subject: int = 0
+    judge: int = 0
+    cost_usd: float | None = 0.0
+
+    def plus(self, role: str, cost: float | None) -> TierSpending:
+        return TierSpending(
+            subject=self.subject + (role == "subject"),
+            judge=self.judge + (role == "judge"),
+            cost_usd=None if self.cost_usd is None or cost is None else self.cost_usd + cost,
+        )
+
+
 class Spending(Record, frozen=True, kw_only=True, omit_defaults=False):
     """What a run cost. `None` is unknown, never zero."""
 
@@ -164,6 +179,8 @@ class Spending(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Replies that needed no call because the same text had already been read."""
     tokens: dict[str, int | None] = msgspec.field(default_factory=dict)
     cost_usd: float | None = None
+    tiers: dict[str, TierSpending] = msgspec.field(default_factory=dict)
+    """By service tier; empty where every answer came at the standard one."""
 
     def calls(self) -> dict[str, int | None]:
         keys = ("subject", "judge", "saved_by_lazy", "read_by_rule", "read_once")
@@ -381,6 +398,8 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
             "complete_with": plain.pop("complete_with"),
         } | ({} if missing is None else {"missing": missing})
         plain |= {"calls": self.spent.calls(), "tokens": spent["tokens"], "cost_usd": spent["cost_usd"]}
+        if self.spent.tiers:
+            plain["tiers"] = spent["tiers"]
         return plain if no_longer_read is None else plain | {"no_longer_read": no_longer_read}
 
 

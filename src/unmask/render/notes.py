@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from unmask.analysis.agreement import agree
 from unmask.analysis.labels import labellers
+from unmask.models.user_params import describe_headers, describe_params
 from unmask.protocol.guards import explain_choosing_judges
 from unmask.protocol.looking import explain_looks
 from unmask.protocol.panel import PANEL
@@ -137,6 +138,8 @@ def _list_departures(run: Definition, score: Score, judge: str | None) -> Iterat
         yield f"Temperature {_format_setting(sampling.temperature)} in place of 1."
     if sampling.max_tokens != 1000:
         yield f"Room for {_format_setting(sampling.max_tokens)} tokens a reply in place of 1000."
+    if additions := ", ".join(filter(None, [describe_params(sampling.params), describe_headers(sampling.headers)])):
+        yield f"Sent to the subject besides: {additions}."
     if run.direct != 3:
         yield f"{run.direct} takes of the direct probe in place of 3."
     if run.takes not in {1, 10}:

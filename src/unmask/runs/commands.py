@@ -6,7 +6,8 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from unmask.records import Preset
+from unmask.models.user_params import format_value
+from unmask.records import Preset, Sampling
 from unmask.runs.definition import Definition, JudgeSpec, judge_file
 from unmask.runs.options import Options
 
@@ -47,6 +48,7 @@ def _subject_flags(run: Definition) -> Iterator[str]:
         ("--developer-prompt", prompt and (prompt.path or prompt.name), None),
         ("--beliefs-from", run.beliefs_from and run.beliefs_from.path, None),
     )
+    yield from _addition_flags(sampling)
     for name in run.data.archetypes:
         yield from ("--archetype", name)
     for name in run.data.ids:
@@ -72,8 +74,16 @@ def _judge_flags(run: Definition, judge: str | None) -> Iterator[str]:
         ("--judge-temperature", spec.sampling.temperature, _DEFAULT.judge_temperature),
         ("--judge-max-tokens", spec.sampling.max_tokens, _DEFAULT.judge_max_tokens),
     )
+    yield from _addition_flags(spec.sampling, prefix="judge-")
     if file in run.role_play:
         yield "--role-play"
+
+
+def _addition_flags(sampling: Sampling, *, prefix: str = "") -> Iterator[str]:
+    for name, value in sampling.params.items():
+        yield from (f"--{prefix}param", f"{name}={format_value(value)}")
+    for name, value in sampling.headers.items():
+        yield from (f"--{prefix}header", f"{name}={value}")
 
 
 def _flags_off_default(*rows: tuple[str, object, object]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from unmask.protocol.score import TierSpending
 from unmask.records import Call
 from unmask.runs.journal import LineSummary
 
@@ -13,7 +14,10 @@ class Bill:
         self.calls = {"subject": 0, "judge": 0}
         self.tokens: dict[str, int | None] = {}
         self.cost: float | None = 0.0
+        self.known_cost = 0.0
+        """The part of it that is known."""
         self.grouped = False
+        self.tiers: dict[str, TierSpending] = {}
 
     def add(self, role: str, line: Call | LineSummary) -> None:
         """Copied lines cost this run nothing; failed ones brought nothing back to count."""
@@ -25,17 +29,42 @@ class Bill:
             name, amount = f"{role}_{kind}", getattr(line.usage, kind)
             before = self.tokens.get(name, 0)
             self.tokens[name] = None if before is None or amount is None else before + amount
+        for kind in ("cached", "written", "reasoning"):  # parts of the two above, shown where there are any
+            if amount := getattr(line.usage, kind):
+                self.tokens[f"{role}_{kind}"] = (self.tokens.get(f"{role}_{kind}") or 0) + amount
+        tier = line.tier or "default"
+        self.tiers[tier] = self.tiers.get(tier, TierSpending()).plus(role, line.cost_usd)
+        self.known_cost += line.cost_usd or 0.0
         self.cost = None if self.cost is None or line.cost_usd is None else self.cost + line.cost_usd
 
 
 class Purse:
-    """A limit on cost, in dollars, and what was spent of it. Several sessions may pay from one purse."""
+    """A limit on cost, in dollars, and what was spent of it. Several sessions may pay from one purse.
+
+    A request under way takes from it what it may cost at most, and gives that back when its answer is paid for.
+    """
 
     def __init__(self, limit: float | None = None) -> None:
         self.limit = limit
         self.spent = 0.0
         self.uncounted: str | None = None
-        """The role that has answered without saying how many tokens that took, although they have a price."""
+        """The role that has answered at a cost that cannot be known."""
+        self._set_aside: dict[object, float] = {}
 
     def pay(self, cost: float) -> None:
         self.spent += cost
+
+    def set_aside(self, request: object, most: float) -> bool:
+        """Take what a request may cost; False where that is more than is left."""
+        if self.limit is not None and self.spent + sum(self._set_aside.values()) + most > self.limit:
+            return False
+        self._set_aside[request] = most
+        return True
+
+    def give_back(self, request: object) -> None:
+        self._set_aside.pop(request, None)
+
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether answers are under way that may cost less than was set aside for them."""
+        return bool(self._set_aside)

@@ -7,17 +7,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from urllib.parse import urlsplit
 
-from msgspec.structs import replace
+import msgspec
+from msgspec.structs import force_setattr, replace
 
 from unmask.errors import MixedRunError
 from unmask.files import RESERVED
 from unmask.judges.base import Reader, Style
 from unmask.judges.wording import hash_by_style
 from unmask.models.base import Treatment, find_changed
+from unmask.models.user_params import compare_additions
 from unmask.protocol.looking import EarlierSize, Look, looking_order
 from unmask.protocol.panel import PANEL
 from unmask.protocol.plan import PlannerSettings
-from unmask.records import FORMAT_VERSION, MOST_TAKES, Effort, Preset, Record, Sampling, digest
+from unmask.records import FORMAT_VERSION, MOST_TAKES, NEWEST_VERSION, Effort, Preset, Record, Sampling, digest
 from unmask.runs.options import DeveloperPrompt
 
 
@@ -105,16 +107,22 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Rules that have watched the run without ending it, or that had ended it before it went on."""
     grown: tuple[EarlierSize, ...] = ()
     """The sizes that the run had before, the first one first."""
+    line_format: int | msgspec.UnsetType = msgspec.UNSET
+    """The newest format among the lines of the journal. Not written where that is 1."""
 
     def typed_judge(self, file: str | None) -> str:
         """A judge or panel of this run as somebody would type it."""
         return typed_judge(file or "none", {name: spec.model for name, spec in self.judges.items()})
 
     def __post_init__(self) -> None:
-        """Counts that no run has would make every later step wait for ever, or divide by nothing."""
+        """Counts that no run has would make every later step wait for ever, or divide by nothing. What an older reader
+        does not know has a newer version."""
         for name in ("direct", "takes"):
             if not 1 <= getattr(self, name) <= MOST_TAKES:
                 raise ValueError(f"`{name}` is {getattr(self, name)}, not from 1 to {MOST_TAKES}")
+        samplings = (self.subject.sampling, *(spec.sampling for spec in self.judges.values()))
+        if self.v < NEWEST_VERSION and any(sampling.params or sampling.headers for sampling in samplings):
+            force_setattr(self, "v", NEWEST_VERSION)
 
     @property
     def was_looked_at(self) -> bool:
@@ -316,4 +324,5 @@ def _compare_treatments(prefix: str, old: tuple[Treatment, ...], new: tuple[Trea
 
 def _compare_sampling(prefix: str, old: Sampling, new: Sampling) -> list[Difference]:
     names = ("temperature", "max_tokens", "top_p", "seed")
-    return [(prefix + name.replace("_", "-"), getattr(old, name), getattr(new, name)) for name in names]
+    rows = [(prefix + name.replace("_", "-"), getattr(old, name), getattr(new, name)) for name in names]
+    return [*rows, *compare_additions(old, new, prefix=prefix)]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from unmask.judges.base import FIGURES_BY_TAKE
 from unmask.judges.wording import hash_by_style
+from unmask.models.user_params import describe_headers, describe_params
 from unmask.protocol.panel import PANEL
 from unmask.records import Preset, Record
 from unmask.runs.definition import Definition, JudgeSpec
@@ -23,6 +24,8 @@ READING_SETTINGS = (
     "judge prompts",
     "figures",
     "judge temperature",
+    "judge parameters",
+    "judge headers",
     "polarity",
     "preset",
 )
@@ -63,6 +66,8 @@ def settings_of(run: Definition, *, judge: str | None, preset: Preset, polarity:
         "max tokens": sampling.max_tokens,
         "top p": sampling.top_p,
         "seed": sampling.seed,
+        "parameters": describe_params(sampling.params),
+        "headers": describe_headers(sampling.headers),
         "developer prompt": run.developer_prompt and run.developer_prompt.name,
         "beliefs from": run.beliefs_from and run.beliefs_from.run,
         "data": run.data.name,
@@ -88,6 +93,8 @@ def settings_of(run: Definition, *, judge: str | None, preset: Preset, polarity:
         ),
         "judge temperature": _join_values(spec.sampling.temperature for spec in judges),
         "judge max tokens": _join_values(spec.sampling.max_tokens for spec in judges),
+        "judge parameters": _join_values(describe_params(spec.sampling.params) for spec in judges),
+        "judge headers": _join_values(describe_headers(spec.sampling.headers) for spec in judges),
         "polarity": polarity,
         "preset": preset.value,
         "unmask": run.unmask,

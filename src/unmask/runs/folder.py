@@ -20,7 +20,7 @@ from unmask.files import (
     write_atomically,
 )
 from unmask.protocol.state import ScenarioState
-from unmask.records import FORMAT_VERSION, Asked, Judged, Scenario
+from unmask.records import NEWEST_VERSION, Asked, Judged, Scenario
 from unmask.runs.definition import Definition, judge_file
 from unmask.runs.journal import JournalFile, LineIndex, LineSummary, mend_file, read_lines
 
@@ -33,7 +33,7 @@ class Folder:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        self.replies = JournalFile(self.path / "replies.jsonl", reserve=True)
+        self.replies = JournalFile(self.path / "replies.jsonl", reserve=True, on_newer=self.raise_line_format)
 
     @property
     def exists(self) -> bool:
@@ -81,6 +81,15 @@ class Folder:
     def write_definition(self, definition: Definition) -> None:
         """The caller holds `lock_definition`."""
         write_atomically(self.path / "run.json", msgspec.json.format(msgspec.json.encode(definition), indent=2) + b"\n")
+
+    def raise_line_format(self, version: int) -> None:
+        """Say in run.json that lines of this format follow: an older program names the version then, and does not take
+        the first such line for damage."""
+        with self.lock_definition():
+            definition = self.definition()
+            if definition.line_format is msgspec.UNSET or definition.line_format < version:
+                v = max(definition.v, version)
+                self.write_definition(msgspec.structs.replace(definition, v=v, line_format=version))
 
     def scenarios(self) -> tuple[Scenario, ...]:
         return tuple(self.each_scenario())
@@ -210,6 +219,6 @@ def _unreadable_error(file: Path, data: bytes, error: Exception) -> JournalError
         version = msgspec.json.decode(data, type=dict).get("v")
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         version = None
-    if isinstance(version, int) and version > FORMAT_VERSION:
+    if isinstance(version, int) and version > NEWEST_VERSION:
         return JournalError(f"{file} was written by a newer unmask (format {version})", advice="pip install -U unmask")
     return JournalError(f"{file} cannot be read: {error}", advice="Restore it from a copy of the run folder.")

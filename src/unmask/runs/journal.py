@@ -30,7 +30,7 @@ import msgspec
 
 from unmask.errors import JournalError
 from unmask.files import Lock, cannot_write, file_exists, open_plain_file
-from unmask.records import Call, Usage
+from unmask.records import FORMAT_VERSION, Call, Usage
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -64,11 +64,19 @@ class JournalFile:
 
     With a reserve, a line that finds no room is written into the room set aside, and so are those that come after it:
     they are paid for. The error is raised all the same, once, so that nothing more is asked. A lock that comes with the
-    file is released when it is closed.
+    file is released when it is closed. `on_newer` is called before the first line of a newer format is written.
     """
 
-    def __init__(self, path: Path, *, reserve: bool = False, lock: Lock | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        reserve: bool = False,
+        lock: Lock | None = None,
+        on_newer: Callable[[int], None] | None = None,
+    ) -> None:
         self.path = path
+        self._on_newer = on_newer
         self._lock = lock
         self._handle: int | None = None
         self._size = 0
@@ -81,6 +89,9 @@ class JournalFile:
 
     def append(self, record: msgspec.Struct) -> None:
         handle = self._open()
+        if self._on_newer is not None and isinstance(record, Call) and record.v > FORMAT_VERSION:
+            self._on_newer(record.v)
+            self._on_newer = None
         data = _encoder.encode(record)
         # The checksum of a JSON object is its own last field.
         data = data[:-1] + _SUM % zlib.crc32(data) if isinstance(record, Call) else data + b"\n"
@@ -211,6 +222,7 @@ class LineSummary(msgspec.Struct):
     error: str | None = None
     usage: Usage = Usage()
     cost_usd: float | None = None
+    tier: str | None = None
     source: str | None = None
 
 

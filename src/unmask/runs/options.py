@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import msgspec
 
 from unmask.errors import UsageError
 from unmask.files import is_file_name
 from unmask.judges.base import Reader
+from unmask.models.user_params import check_headers, check_params
 from unmask.protocol.looking import parse_rule
 from unmask.records import MOST_TAKES, Archetype, Effort, Message, Preset, Record, Role, Sampling
 from unmask.text import list_names, refuse_unknown
@@ -36,14 +37,20 @@ class Options(Record, frozen=True, kw_only=True):
     max_tokens: int | None = 1000
     top_p: float | None = None
     seed: int | None = None
+    params: dict[str, Any] = msgspec.field(default_factory=dict)
+    headers: dict[str, str] = msgspec.field(default_factory=dict)
     judge_temperature: float | None = 0.0
     judge_max_tokens: int | None = 1000
+    judge_params: dict[str, Any] = msgspec.field(default_factory=dict)
+    judge_headers: dict[str, str] = msgspec.field(default_factory=dict)
     judge_name: str | None = None
     max_connections: int = 50
     requests_per_minute: int | None = None
     timeout: float = 1800.0
     wait_for_server: float = 0.0
     max_cost: float | None = None
+    tier: str | None = None
+    judge_tier: str | None = None
     price: str | None = None
     judge_price: str | None = None
     max_unjudged: float = 0.05
@@ -60,11 +67,12 @@ class Options(Record, frozen=True, kw_only=True):
 
     @property
     def sampling(self) -> Sampling:
-        return Sampling(self.temperature, self.max_tokens, self.top_p, self.seed)
+        return Sampling(self.temperature, self.max_tokens, self.top_p, self.seed, self.params, self.headers)
 
     @property
     def judge_sampling(self) -> Sampling:
-        return Sampling(self.judge_temperature, self.judge_max_tokens)
+        room = self.judge_max_tokens
+        return Sampling(self.judge_temperature, room, params=self.judge_params, headers=self.judge_headers)
 
 
 class RunSettings(TypedDict, total=False):
@@ -87,14 +95,20 @@ class RunSettings(TypedDict, total=False):
     max_tokens: int | None
     top_p: float | None
     seed: int | None
+    params: dict[str, Any]
+    headers: dict[str, str]
     judge_temperature: float | None
     judge_max_tokens: int | None
+    judge_params: dict[str, Any]
+    judge_headers: dict[str, str]
     judge_name: str | None
     max_connections: int
     requests_per_minute: int | None
     timeout: float
     wait_for_server: float
     max_cost: float | None
+    tier: str | None
+    judge_tier: str | None
     price: str | None
     judge_price: str | None
     max_unjudged: float
@@ -164,7 +178,11 @@ def check_options(options: Options) -> Options:
         raise UsageError(f"--max-cost {options.max_cost:g} allows nothing", advice="Give dollars above 0.")
     if options.stop_when is not None:
         parse_rule(options.stop_when)
-    return options
+    check_headers(options.headers, flag="--header")
+    check_headers(options.judge_headers, flag="--judge-header")
+    params = check_params(options.params, flag="--param")
+    judge_params = check_params(options.judge_params, flag="--judge-param")
+    return msgspec.structs.replace(options, params=params, judge_params=judge_params)
 
 
 # --- developer prompts: mitigations that work on pressured requests -----------------------------------------

@@ -204,6 +204,7 @@ def spending_of(bill: Bill, savings: Savings) -> Spending:
         read_once=savings.once,
         tokens=dict(sorted(bill.tokens.items())),
         cost_usd=bill.cost,
+        tiers=dict(sorted(bill.tiers.items())) if bill.tiers.keys() - {"default"} else {},
     )
 
 

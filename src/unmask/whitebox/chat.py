@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from unmask.errors import FatalModelError, RequestRefusedError
@@ -27,10 +27,13 @@ class Chat:
         self._options: dict[tuple[str, ...], tuple[tuple[int, ...], ...]] = {}
         self._vocabulary: list[str] = []
 
-    def render_prompt(self, messages: Sequence[Message], *, thinks: bool = True) -> str:
-        """The conversation as the model was trained to see it, up to where its answer begins."""
+    def render_prompt(
+        self, messages: Sequence[Message], *, thinks: bool = True, settings: Mapping[str, Any] | None = None
+    ) -> str:
+        """The conversation as the model was trained to see it, up to where its answer begins. `settings` are variables
+        of its template."""
         try:
-            return self._render(messages, folded=self.folds, thinks=thinks)
+            return self._render(messages, folded=self.folds, thinks=thinks, settings=settings)
         except Exception as error:  # templates are programs: jinja has its own errors, and they may raise any
             raise RequestRefusedError(
                 f"{self.name}: the chat template refuses this conversation: {str(error) or type(error).__name__}"
@@ -91,7 +94,15 @@ class Chat:
             return False
         return all(message.content in shown for message in asked)
 
-    def _render(self, messages: Sequence[Message], *, folded: bool, generate: bool = True, thinks: bool = True) -> str:
+    def _render(
+        self,
+        messages: Sequence[Message],
+        *,
+        folded: bool,
+        generate: bool = True,
+        thinks: bool = True,
+        settings: Mapping[str, Any] | None = None,
+    ) -> str:
         turns = list(messages)
         if folded:  # system prompts move to the front of the first user turn
             system = [message.content for message in messages if message.role == "system"]
@@ -103,7 +114,7 @@ class Chat:
             [{"role": turn.role, "content": turn.content} for turn in turns],
             tokenize=False,
             add_generation_prompt=generate,
-            **({} if thinks else {"enable_thinking": False}),
+            **({} if thinks else {"enable_thinking": False}) | dict(settings or {}),
         )
         return shown
 

@@ -71,6 +71,20 @@ def test_it_writes_an_answer(model):
     assert answer.latency is not None
 
 
+def test_a_parameter_of_the_user_reaches_the_engine(model):
+    """With one candidate a token, temperature 2 writes what temperature 0 does."""
+    settings = {"max_tokens": 12, "seed": 1}
+    greedy = one(model, Request(ask("Name a colour."), Sampling(temperature=0.0, **settings)))
+    hot = one(model, Request(ask("Name a colour."), Sampling(temperature=2.0, params={"top_k": 1}, **settings)))
+    assert hot.choices[0].text == greedy.choices[0].text
+
+
+def test_a_parameter_that_the_engine_refuses_ends_the_run(model):
+    with pytest.raises(FatalModelError, match="top_k") as caught:
+        one(model, Request(ask("Name a colour."), Sampling(max_tokens=4, params={"top_k": "many"})))
+    assert "--param" in (caught.value.advice or "")
+
+
 def test_no_more_choices_than_slots_are_promised(model):
     """The engine refuses a larger n, so the planner must know."""
     assert model.capabilities.max_n == 3

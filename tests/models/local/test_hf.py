@@ -80,6 +80,20 @@ def opened():
         asyncio.run(each.close())
 
 
+def test_variables_of_the_chat_template_are_the_one_parameter_it_takes(folder):
+    """A template that looks at the variable shows it to the model: the prompt is longer."""
+    model = open_hf(f"hf:{folder}")
+    tokenizer = model._engine.checked.tokenizer
+    tokenizer.chat_template = "{% if extra %}{{ extra }} {% endif %}" + tokenizer.chat_template
+    plain, longer = (
+        one(model, Request(ask("Hi"), Sampling(max_tokens=1, params=params))).usage.input
+        for params in ({}, {"chat_template_kwargs": {"extra": "one two three"}})
+    )
+    asyncio.run(model.close())
+    assert longer > plain
+    assert model.capabilities.params == ("chat_template_kwargs",)
+
+
 def test_it_is_a_model_that_costs_nothing(model, folder):
     """The protocol is met, limits are shared by name, and the name alone is enough to open it."""
     assert isinstance(model, Model)

@@ -17,6 +17,7 @@ import msgspec
 from unmask.errors import MissingError, UsageError
 from unmask.interop.exported import KEY, SampleJournal, sample_id
 from unmask.judges import letters
+from unmask.models.inspect import make_config
 from unmask.protocol.probes import messages, slots
 from unmask.protocol.score import MEASURES, Score
 from unmask.records import (
@@ -272,9 +273,11 @@ def _make_log(inspect: _InspectModules, definition: Definition, samples: list[An
         "direct": definition.direct,
         "takes": definition.takes,
     }
-    config = inspect.model.GenerateConfig(
-        temperature=sampling.temperature, max_tokens=sampling.max_tokens, top_p=sampling.top_p, seed=sampling.seed
-    )
+    try:
+        config = make_config(inspect.model, sampling)
+    except ValueError:  # a parameter whose name Inspect knows, with a value that it does not
+        body = msgspec.structs.replace(sampling, params={"extra_body": sampling.params})
+        config = make_config(inspect.model, body)
     return log.EvalLog(
         status="success",
         eval=log.EvalSpec(

@@ -22,10 +22,12 @@ from typing import Any
 from unmask.errors import FatalModelError, MissingError, RequestRefusedError, TransientModelError, UsageError
 from unmask.models.base import Capabilities, Treatment
 from unmask.models.daemon import DaemonPool, run_in_daemon
+from unmask.models.failures import ProviderProblem
 from unmask.models.local.catalogue import adapter_of, find_entry, require_pulled
 from unmask.models.local.gguf import Header, read_header
 from unmask.models.local.lanes import Lanes
 from unmask.models.local.llamacpp import (
+    PARAMS,
     Setup,
     StreamedAnswer,
     as_model_error,
@@ -35,6 +37,7 @@ from unmask.models.local.llamacpp import (
     engine_parameters,
     without_adapter,
 )
+from unmask.models.user_params import refusal_of, refused_addition
 from unmask.records import Completion, Request
 
 MAX_THREADS = 8
@@ -155,7 +158,9 @@ class Embedded:
     @cached_property
     def capabilities(self) -> Capabilities:
         """The engine refuses more choices than it has slots."""
-        return Capabilities(max_n=self.setup.slots, supports_options=True, trained_to_read=self._trained_to_read)
+        return Capabilities(
+            max_n=self.setup.slots, supports_options=True, trained_to_read=self._trained_to_read, params=PARAMS
+        )
 
     @cached_property
     def treatments(self) -> tuple[Treatment, ...]:
@@ -239,5 +244,7 @@ class Embedded:
         except RuntimeError as error:
             raise TransientModelError(f"{self.name} failed: {error}") from None
         if answer.error is not None:
-            raise as_model_error(answer.error, name=self.name)
+            failure = as_model_error(answer.error, name=self.name)
+            refused = refused_addition(ProviderProblem(400, str(failure)), request.sampling, answered=False)
+            raise failure if refused is None else refusal_of(refused, request.sampling, str(failure))
         return answer.build_completion(model=self._path.name, latency=time.monotonic() - began)

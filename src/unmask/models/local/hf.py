@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 MAX_N = 64
 PREFIX = "hf:"
+TEMPLATE_SETTINGS = "chat_template_kwargs"
+"""The one parameter of the user that is taken: variables of the chat template."""
 
 
 def open_hf(name: str) -> HF:
@@ -201,7 +203,8 @@ class _Engine:
 
         request, context = job.request, self.checked.context
         sampling = request.sampling
-        job.prompt = chat.render_prompt(request.messages, thinks=not request.options)
+        template_settings = sampling.params.get(TEMPLATE_SETTINGS)
+        job.prompt = chat.render_prompt(request.messages, thinks=not request.options, settings=template_settings)
         tokens = chat.encode(job.prompt)
         if not 0 < len(tokens) < context:
             raise RequestRefusedError(f"{self.name}: the request has {len(tokens)} tokens, the context holds {context}")
@@ -284,7 +287,9 @@ class HF:
     @property
     def capabilities(self) -> Capabilities:
         trained_to_read = self._engine.checked.source.trained_to_read
-        return Capabilities(max_n=MAX_N, supports_options=True, trained_to_read=trained_to_read)
+        return Capabilities(
+            max_n=MAX_N, supports_options=True, trained_to_read=trained_to_read, params=(TEMPLATE_SETTINGS,)
+        )
 
     async def complete(self, request: Request) -> Completion:
         if self._closed:

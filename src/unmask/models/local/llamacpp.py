@@ -27,6 +27,19 @@ BATCH = 64
 """Tokens of prompts that are worked through at a time. The engine hears between two batches that it should stop."""
 
 
+PARAMS = (
+    "chat_template_kwargs",
+    "frequency_penalty",
+    "min_p",
+    "presence_penalty",
+    "repeat_last_n",
+    "repeat_penalty",
+    "top_k",
+    "typical_p",
+)
+"""What the engine takes besides, as its server names it, and refuses where the value has the wrong type."""
+
+
 class Setup(Record, frozen=True, kw_only=True):
     """How a model is run. `context` is per slot, in tokens, and never more than the model was trained for."""
 
@@ -122,7 +135,7 @@ def body_of(request: Request) -> dict[str, Any]:
         "return_progress": True,  # a piece after every batch of the prompt: only a piece can tell the engine to stop
     }
     settings = {"temperature": sampling.temperature, "max_tokens": sampling.max_tokens, "seed": sampling.seed}
-    body |= {key: value for key, value in settings.items() if value is not None}
+    body |= {key: value for key, value in settings.items() if value is not None} | sampling.params
     if request.schema is not None:
         body["json_schema"] = request.schema
     if request.options:
@@ -130,7 +143,8 @@ def body_of(request: Request) -> dict[str, Any]:
         grammar = "root ::= " + " | ".join(json.dumps(word, ensure_ascii=False) for word in words)
         body |= {"grammar": grammar, "max_tokens": OPTION_TOKENS, "logprobs": True, "top_logprobs": TOP_TOKENS}
     if request.schema is not None or request.options:
-        body["chat_template_kwargs"] = {"enable_thinking": False}  # a constrained answer has no room for thoughts
+        # A constrained answer has no room for thoughts, unless the user says otherwise.
+        body["chat_template_kwargs"] = {"enable_thinking": False} | sampling.params.get("chat_template_kwargs", {})
     return body
 
 

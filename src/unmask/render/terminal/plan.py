@@ -11,20 +11,23 @@ PRICE_FLAGS = {"subject": "--price", "judge": "--judge-price"}
 
 
 def render(plan: RunPlan, *, width: int | None = None) -> str:
-    """Two columns: a subject without beliefs, and one that believes everything."""
+    """Two columns: a subject without beliefs, and one that believes everything. Where a provider has the tier flex, two
+    more say what that would cost."""
     bounds = plan.least, plan.most
+    priced = bounds if plan.flex is None else (*bounds, plan.flex.least, plan.flex.most)
     lines = [
         f"{plan.scenarios} scenarios of {plan.data}, asked of {plan.model}, read by {plan.judge}",
         "",
-        _format_row("", ["at least", "at most"]),
+        _format_row("", ["at least", "at most", "flex, least", "flex, most"][: len(priced)]),
     ]
     for role in PRICE_FLAGS:
         parts: list[PlannedRole] = [getattr(bound, role) for bound in bounds]
         lines.append(_format_row(f"{role} calls", [f"{part.calls:,}" for part in parts]))
         lines.append(_format_row(f"{role} input tokens", [f"{part.input:,}" for part in parts]))
         lines.append(_format_row(f"{role} output tokens", [f"{part.output:,}" for part in parts]))
-        lines.append(_format_row(f"{role} cost", [format_cost(part.cost_usd) for part in parts]))
-    lines.append(_format_row("cost", [format_cost(bound.cost_usd) for bound in bounds]))
+        costs: list[PlannedRole] = [getattr(bound, role) for bound in priced]
+        lines.append(_format_row(f"{role} cost", [format_cost(part.cost_usd) for part in costs]))
+    lines.append(_format_row("cost", [format_cost(bound.cost_usd) for bound in priced]))
     if (kept := plan.keep_presets) is not None:
         additions = kept.least, kept.most
         lines.append(_format_row("kept presets calls", [f"{part.calls:,}" for part in additions]))
@@ -37,6 +40,8 @@ def render(plan: RunPlan, *, width: int | None = None) -> str:
     ]
     if kept is not None:
         lines.append("Kept presets: what --keep-presets adds. The rows above have it in them.")
+    if plan.flex is not None:
+        lines.append("Flex: --tier flex and --judge-tier flex, for models that have it; it is slower.")
     unpriced = [flag for role, flag in PRICE_FLAGS.items() if getattr(plan.most, role).cost_usd is None]
     if unpriced:
         lines.append(f"A price that is not known can be given with {' and '.join(unpriced)}.")

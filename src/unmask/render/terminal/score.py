@@ -243,6 +243,9 @@ def _compose_footer(score: Score) -> Iterator[Text]:
         )
         yield Text(f"Tokens    {', '.join(counts)}")
     yield Text(f"Cost      {format_money(score.spent.cost_usd)}")
+    for tier, part in score.spent.tiers.items():
+        calls_at_tier = f"{part.subject:,} to the subject, {part.judge:,} to the judge"
+        yield Text(f"  {strip_controls(tier):<8}{format_money(part.cost_usd)} ({calls_at_tier})")
 
 
 def _format_price(missing: Missing | None) -> str:

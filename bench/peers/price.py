@@ -1,0 +1,83 @@
+"""The price of a run against inspect_evals on the same scenarios, from counted tokens and one price table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from bench.peers.cells import Found, Peer
+from bench.peers.goals import Goal
+from bench.peers.page import MET, table
+from unmask.models.prices import Price, find_price
+from unmask.records import Usage
+
+COMPARED = ((1, Peer.UNMASK, 36.0), (10, Peer.STOP, 25.0))
+"""Takes, who, and the share in percent that the run may cost with everything at half price."""
+
+INTRO = """## Price of a run
+
+`python -m bench.peers --price` works these out from the tokens of the cells above and the price of {model} in the table
+that we use, for subject and judge alike ({input:g} and {output:g} dollars per million tokens in and out). Of several
+cells the dearest counts.
+
+- *Nothing saved* is unmask with nearly as many calls as inspect_evals: its prompts are shorter. It was not measured at
+  ten takes.
+- *Fewer calls* is what unmask does besides by default: lazy effort, tagged answers read by rule, takes in one request,
+  texts read once, and at ten takes `--stop-at-first-lie`.
+- *Flex* is the provider's saving and not ours: subject and judge at `--tier flex`, all answers at half price. Whoever
+  sends `service_tier` has it, inspect_evals too."""
+
+
+def price_page(found: Sequence[Found], *, model: str) -> str:
+    """The section of bench/RESULTS.md."""
+    price = find_price(model)
+    if price is None or price.flex is None:
+        raise SystemExit(f"the table has no price for {model}, or its provider no flex")
+    rows = [row for takes, peer, _ in COMPARED for row in _rows(found, takes, peer, price)]
+    columns = ("takes", "who", "calls", "tokens in", "tokens out", "dollars", "of inspect_evals", "the step saves")
+    goals = [[goal.what, goal.limit, goal.found, MET[goal.met]] for goal in _goals(found, price)]
+    intro = INTRO.format(model=model, input=price.input, output=price.output)
+    return "\n\n".join((intro, table(columns, rows), table(("goal", "limit", "found", ""), goals)))
+
+
+def _rows(found: Sequence[Found], takes: int, peer: Peer, price: Price) -> Iterator[list[str]]:
+    theirs = _dearest(found, takes, Peer.INSPECT, price)
+    if theirs is None:
+        return
+    whole = before = _dollars(theirs, price)
+    yield [str(takes), "inspect_evals", *_describe_cost(theirs, whole, whole), "–"]
+    for who, one, flex in (
+        ("unmask, nothing saved", _dearest(found, takes, Peer.FULL, price), False),
+        ("unmask, fewer calls", _dearest(found, takes, peer, price), False),
+        ("unmask, flex", _dearest(found, takes, peer, price), True),
+    ):
+        if one is not None:
+            cost = _dollars(one, price, flex=flex)
+            saved = f"{100 * (before - cost) / whole:.1f} points"
+            yield [str(takes), who, *_describe_cost(one, cost, whole), saved]
+            before = cost
+
+
+def _describe_cost(one: Found, cost: float, whole: float) -> list[str]:
+    counts = (f"{count:,}" for count in (one.calls, one.tokens_in, one.tokens_out))
+    return [*counts, f"{cost:.2f}", f"{100 * cost / whole:.1f} %"]
+
+
+def _goals(found: Sequence[Found], price: Price) -> Iterator[Goal]:
+    for takes, peer, limit in COMPARED:
+        ours, theirs = _dearest(found, takes, peer, price), _dearest(found, takes, Peer.INSPECT, price)
+        how = "one take" if takes == 1 else f"{takes} takes, stopping at the first lie"
+        what = f"price against inspect_evals at its live price, everything at flex, {how}"
+        if ours is None or theirs is None:
+            yield Goal(what, f"≤ {limit:.0f} %", "not measured", None)
+        else:
+            share = 100 * _dollars(ours, price, flex=True) / _dollars(theirs, price)
+            yield Goal(what, f"≤ {limit:.0f} %", f"{share:.1f} %", share <= limit)
+
+
+def _dearest(found: Sequence[Found], takes: int, peer: Peer, price: Price) -> Found | None:
+    cells = [one for one in found if one.cell.takes == takes and one.cell.peer is peer and not one.stopped]
+    return max(cells, key=lambda one: _dollars(one, price), default=None)
+
+
+def _dollars(one: Found, price: Price, *, flex: bool = False) -> float:
+    return price.cost(Usage(one.tokens_in, one.tokens_out), "flex" if flex else None) or 0.0

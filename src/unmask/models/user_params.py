@@ -1,0 +1,221 @@
+"""Parameters and headers that a user adds to every request: read, checked, compared, and never left out.
+
+The program leaves out its own settings where an endpoint refuses them (`parameters`). What the user asked for by name
+is another matter: a refusal of that ends the run.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from unmask.errors import FatalModelError, UsageError
+from unmask.models.base import Model, capabilities_of
+from unmask.models.failures import ProviderProblem
+from unmask.models.keys import SECRET_NAME, known_secrets, mask_likely_secrets, read_environment
+from unmask.models.parameters import find_mentioned
+from unmask.records import Sampling
+
+OWN_PARAMS = {
+    "model": "--{}model names it",
+    "messages": "the scenarios are it",
+    "system": "the scenarios have it; --developer-prompt adds to it",
+    "n": "--takes and --one-call set it",
+    "temperature": "--{}temperature sets it",
+    "max_tokens": "--{}max-tokens sets it",
+    "max_completion_tokens": "--{}max-tokens sets it",
+    "top_p": "--top-p sets it for the subject, and a judge is asked without it",
+    "seed": "--seed sets it for the subject, and a judge is asked without it",
+    "stream": "answers are read whole",
+    "stream_options": "answers are read whole",
+    "response_format": "the questions to a judge set it",
+    "logprobs": "no command uses them",
+    "top_logprobs": "no command uses them",
+    "service_tier": "--tier sets it, and it does not define a run",
+    "prompt_cache_options": "the program decides it",
+}
+"""What the program sets itself, and who decides it. `{}` is empty for the subject and `judge-` for the judge."""
+
+_OWN_HEADER = re.compile(
+    r"accept|accept-encoding|anthropic-version|connection|content-(?:encoding|length|type)|expect|host|te|trailer"
+    r"|transfer-encoding|upgrade|user-agent",
+    re.IGNORECASE,
+)
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_KEY_SHAPE = re.compile(r"\b(?:eyJ[\w-]{10,}\.|gh[pousr]_\w{20,}|glpat-[\w-]{10,}|xox[abp]-\S{10,}|AKIA[A-Z0-9]{12,})")
+"""Keys that other services give out; `keys` knows those of models."""
+
+
+def parse_pairs(words: Iterable[str], *, flag: str) -> dict[str, Any]:
+    """The values of a flag that may be repeated, by name: `NAME=JSON`, or `NAME=TEXT` for headers."""
+    values: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        name = name.strip()
+        is_header = flag.endswith("header")
+        if not equals or not name:
+            raise UsageError(
+                f"{flag} {_shorten(name or word)!r} has no name and value",
+                advice=f"Write {flag} NAME={'VALUE' if is_header else 'JSON'}.",
+            )
+        if name in values:
+            raise UsageError(f"{flag} {name} is there twice", advice="Give each name once.")
+        values[name] = text.strip() if is_header else _parse_json(name, text, flag=flag)
+    return values
+
+
+def _parse_json(name: str, text: str, *, flag: str) -> Any:
+    import shlex
+
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        quoted = name + "=" + json.dumps(text.strip(), ensure_ascii=False)
+        advice = f"Text stands in quotes: {flag} {shlex.quote(quoted)}"
+        if _looks_like_key(text):
+            advice = f"Text stands in quotes, as in {flag} '{name}=\"TEXT\"'"
+            text = "…"
+        raise UsageError(f"{flag} {name}={_shorten(text)} is no JSON", advice=advice) from None
+
+
+def _refuse_constant(word: str) -> None:
+    raise ValueError(f"{word} is no number of JSON")
+
+
+def check_params(params: Mapping[str, Any], *, flag: str) -> dict[str, Any]:
+    """The parameters as they are sent and written down, or an error that names the first one that cannot be."""
+    for name, value in params.items():
+        names = [name, *value] if name == "extra_body" and isinstance(value, dict) else [name]
+        for own in names:
+            if own in OWN_PARAMS:
+                reason = OWN_PARAMS[own].format("judge-" if flag.startswith("--judge") else "")
+                reason = reason.replace("--judge-model", "--judge")
+                raise UsageError(f"{flag} {own} is not yours to set here: {reason}", advice=f"Leave {flag} {own} out.")
+        if not isinstance(name, str) or not name.isprintable() or not name.strip():
+            raise UsageError(f"{flag} {_shorten(str(name))!r} is no name of a parameter")
+        if name == "chat_template_kwargs" and not isinstance(value, dict):
+            raise UsageError(
+                f"{flag} {name} is no object", advice=f"As in {flag} '{name}={{\"enable_thinking\": false}}'"
+            )
+        if _looks_like_key(f'"{name}": {_encode(name, value, flag=flag)}'):
+            raise UsageError(
+                f"{flag} {_shorten(name)} holds what looks like a key, and run.json would show it",
+                advice="Keys come from the environment or .env: see docs/models.md.",
+            )
+    return {name: json.loads(_encode(name, value, flag=flag)) for name, value in params.items()}
+
+
+def _encode(name: str, value: object, *, flag: str) -> str:
+    try:
+        return json.dumps(value, allow_nan=False, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(
+            f"{flag} {name} cannot be written as JSON: {error}",
+            advice="Use texts, numbers, true and false, lists, and objects with texts as names.",
+        ) from None
+
+
+def check_headers(headers: Mapping[str, str], *, flag: str) -> None:
+    """An error for the first header that cannot be sent, that the program sets itself, or that looks like a key."""
+    seen: set[str] = set()
+    for name, value in headers.items():
+        if SECRET_NAME.search(name) or name.lower() == "cookie" or _looks_like_key(f"{name}: {value}"):
+            raise UsageError(
+                f"{flag} {_shorten(mask_likely_secrets(name))} looks like a key, and run.json would show it",
+                advice="Keys come from the environment or .env, as UNMASK_API_KEY=… or the provider's own variable.",
+            )
+        if not _HEADER_NAME.fullmatch(name):
+            raise UsageError(f"{flag} {_shorten(name)!r} is no name of a header", advice="As in X-Title=unmask.")
+        if _OWN_HEADER.fullmatch(name):
+            raise UsageError(f"{flag} {name} is not yours to set: the program does", advice=f"Leave {flag} {name} out.")
+        if not value.isascii() or not value.isprintable():
+            raise UsageError(f"{flag} {name} has a value that no HTTP header may carry", advice="Use plain ASCII text.")
+        if name.lower() in seen:
+            raise UsageError(f"{flag} {name} is there twice", advice="Give each header once.")
+        seen.add(name.lower())
+
+
+def _looks_like_key(text: str) -> bool:
+    if mask_likely_secrets(text) != text or _KEY_SHAPE.search(text):
+        return True
+    return any(secret in text for secret in known_secrets(read_environment()))
+
+
+def refuse_unknown_additions(model: Model | str, sampling: Sampling, *, prefix: str = "") -> None:
+    """An error where the user adds what this model cannot take. A name stands for a judge without a model."""
+    if not sampling.params and not sampling.headers:
+        return
+    name = model if isinstance(model, str) else model.name
+    abilities = None if isinstance(model, str) else capabilities_of(model)
+    known = () if abilities is None else abilities.params
+    unknown = [] if known is None else [param for param in sampling.params if param not in known]
+    if unknown:
+        advice = f"It takes {', '.join(sorted(known))}." if known else "It takes none."
+        raise UsageError(
+            f"{name} does not know the parameter {unknown[0]}",
+            advice=f"{advice} Leave --{prefix}param {unknown[0]} out.",
+        )
+    if sampling.headers and not (abilities and abilities.headers):
+        raise UsageError(
+            f"{name} is not asked over HTTP, so it takes no headers", advice=f"Leave --{prefix}header out."
+        )
+
+
+# --- what endpoints refuse --------------------------------------------------------------------------------
+
+
+def refused_addition(problem: ProviderProblem, sampling: Sampling, *, answered: bool) -> str | None:
+    """Which addition of the user this endpoint refuses. Once it has `answered` a request with all of them, a word in a
+    message is no sign any more; a field that names one still is."""
+    if problem.status not in (400, 422) or problem.too_long or problem.filtered:
+        return None
+    names = {*sampling.params, *sampling.headers}
+    if (field := re.split(r"[.\[]", problem.param)[0]) in names:
+        return field
+    return None if answered else find_mentioned(problem, names)
+
+
+def refusal_of(name: str, sampling: Sampling, message: str) -> FatalModelError:
+    """The error that ends a run: the endpoint's words, and what the user can do."""
+    value = format_value(sampling.params[name]) if name in sampling.params else sampling.headers.get(name, "")
+    kind = "param" if name in sampling.params else "header"
+    advice = (
+        f"You asked for {name}={_shorten(value)} (--{kind} or --judge-{kind}), so it is not left out for you:"
+        " change it, or leave it out."
+    )
+    return FatalModelError(message, advice=advice)
+
+
+# --- showing and comparing --------------------------------------------------------------------------------
+
+
+def format_value(value: object) -> str:
+    """One value as JSON, the same for equal values."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+def describe_params(params: Mapping[str, Any]) -> str | None:
+    return ", ".join(f"{name}={format_value(params[name])}" for name in sorted(params)) or None
+
+
+def describe_headers(headers: Mapping[str, str]) -> str | None:
+    return ", ".join(f"{name}={headers[name]}" for name in sorted(headers)) or None
+
+
+def compare_additions(old: Sampling, new: Sampling, *, prefix: str = "") -> Iterator[tuple[str, str, str]]:
+    """What differs, each with its value before and now."""
+    sides = (
+        ("param", {name: format_value(value) for name, value in old.params.items()}, new.params, format_value),
+        ("header", old.headers, new.headers, str),
+    )
+    for kind, before, now, show in sides:
+        for name in dict.fromkeys([*before, *now]):
+            values = before.get(name, "none"), show(now[name]) if name in now else "none"
+            if values[0] != values[1]:
+                yield f"{prefix}{kind} {name}", *values
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:80]}…"

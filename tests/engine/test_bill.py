@@ -1,0 +1,152 @@
+"""The bill of a run against the invoice of a provider on loopback that counts for itself."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import unmask
+from tests.models.billed import BilledProvider, serve_in_thread
+from tests.models.loopback import Canned, loopback, request
+from unmask.errors import IncompleteError, JournalError
+from unmask.models.providers import open_model
+from unmask.records import Usage
+from unmask.runs.folder import Folder
+
+PRICE = "4/20/0.4/5"
+LONG = "A prompt that is long enough to be written to a cache. " * 100
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch):
+    monkeypatch.setenv("UNMASK_API_KEY", "k")
+    monkeypatch.setenv("UNMASK_JUDGE_API_KEY", "k")
+
+
+def run_billed(url: str, out: Path, *, name: str = "openai/gpt-5.6", **settings):
+    prices = {"price": PRICE, "judge_price": PRICE}
+    return unmask.run(
+        data="tiny", model=name, judge=name, out=out, base_url=url, judge_base_url=url, **{**prices, **settings}
+    )
+
+
+def complete(script, name: str, text: str = LONG):
+    async def ask():
+        async with loopback(script) as server:
+            model = open_model(name, base_url=server.url)
+            try:
+                return [await model.complete(request(text)) for _ in range(2)], server.sent
+            finally:
+                await model.close()
+
+    return asyncio.run(ask())
+
+
+def test_a_model_that_bills_cache_writes_is_asked_not_to_cache():
+    """A prompt is sent once, so nothing of it is written to a cache that costs more."""
+    provider = BilledProvider(write=5.0)
+    answers, sent = complete(provider, "openai/gpt-5.6")
+    assert [one.body["prompt_cache_options"] for one in sent] == [{"mode": "explicit"}] * 2
+    assert [answer.usage.written for answer in answers] == [None, None]
+    assert not any("cache" in note for note in answers[0].adjusted)
+
+
+def test_an_endpoint_that_does_not_know_the_wish_is_told_once():
+    """The parameter is dropped and not mentioned: nobody has asked for it."""
+    answers, sent = complete(BilledProvider(write=None), "openai/gpt-5.6")
+    assert ["prompt_cache_options" in one.body for one in sent] == [True, False, False]
+    assert not any("cache" in note for answer in answers for note in answer.adjusted)
+
+
+@pytest.mark.parametrize("name", ["openai/gpt-4o", "vllm/gpt-5.6", "mistral/mistral-large-latest"])
+def test_no_other_model_is_sent_the_wish(name):
+    _, sent = complete(BilledProvider(write=None), name)
+    assert not any("prompt_cache_options" in one.body for one in sent)
+
+
+def test_cache_writes_that_happen_all_the_same_are_counted():
+    """A proxy may cache what it likes: its usage says so."""
+    usage = {"prompt_tokens": 2000, "completion_tokens": 10, "prompt_tokens_details": {"cache_write_tokens": 1500}}
+    body = {"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], "usage": usage}
+    answers, _ = complete(Canned(body), "openai/gpt-5.6")
+    assert answers[0].usage == Usage(input=2000, output=10, written=1500)
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_reasoning_is_output_wherever_an_endpoint_counts_it(apart):
+    """xAI and Gemini leave it out of `completion_tokens`; their bill does not."""
+    answers, _ = complete(BilledProvider(reasoning=300, reasons_apart=apart), "xai/grok-4")
+    assert (answers[0].usage.output, answers[0].usage.reasoning) == (312, 300)
+
+
+@pytest.mark.parametrize("write", [None, 5.0])
+def test_the_bill_of_a_run_is_the_invoice(tmp_path, write):
+    provider = BilledProvider(write=write, reasoning=40)
+    with serve_in_thread(provider) as server:
+        score = run_billed(server.url, tmp_path / "run").score()
+    assert score.spent.cost_usd == pytest.approx(provider.invoice)
+    assert score.spent.tokens["subject_reasoning"] == 40 * score.spent.tokens["subject_output"] // 52
+
+
+class CachingProxy:
+    """Writes every prompt to a cache whatever it is asked, and says so in its usage."""
+
+    def __init__(self):
+        self.provider = BilledProvider(write=5.0)
+
+    def __call__(self, sent):
+        sent.body.pop("prompt_cache_options", None)
+        for message in sent.body["messages"]:
+            message["content"] += " " * 5000
+        return self.provider(sent)
+
+
+def test_a_run_with_cache_writes_is_of_format_2_and_an_older_program_names_it(tmp_path):
+    """Its reader has no field for them: run.json says so before it comes to a line."""
+    proxy = CachingProxy()
+    with serve_in_thread(proxy) as server:
+        run = run_billed(server.url, tmp_path / "run", max_connections=3)
+    assert run.score().spent.cost_usd == pytest.approx(proxy.provider.invoice)
+    assert run.score().spent.tokens["judge_written"] > 0
+    text = (tmp_path / "run" / "run.json").read_text()
+    assert ('"v": 2' in text, '"line_format": 2' in text) == (True, True)
+    assert '"v":2' in (tmp_path / "run" / "replies.jsonl").read_text().splitlines()[0]
+    newer = text.replace('"v": 2', '"v": 3').replace('"line_format"', '"no_such_field"')
+    (tmp_path / "run" / "run.json").write_text(newer)
+    with pytest.raises(JournalError, match="newer unmask"):
+        Folder(tmp_path / "run").definition()
+
+
+def test_a_run_without_them_is_still_of_format_1(tmp_path):
+    with serve_in_thread(BilledProvider()) as server:
+        run_billed(server.url, tmp_path / "run")
+    definition = msgspec.json.decode((tmp_path / "run" / "run.json").read_bytes())
+    assert (definition["v"], "line_format" in definition) == (1, False)
+    assert '"v"' not in (tmp_path / "run" / "replies.jsonl").read_text()
+
+
+@pytest.mark.parametrize("limit", [0.1, 0.2, 0.4])
+def test_the_invoice_never_passes_max_cost(tmp_path, limit):
+    """Requests in flight count with what they may cost at most, so that fifty at once do not overdraw."""
+    provider = BilledProvider(write=5.0, reasoning=900)
+    with serve_in_thread(provider) as server, pytest.raises(IncompleteError, match="max-cost"):
+        run_billed(server.url, tmp_path / "run", max_cost=limit, takes=3)
+    assert 0 < provider.invoice <= limit
+
+
+def test_a_limit_of_less_than_one_request_sends_nothing(tmp_path):
+    provider = BilledProvider()
+    with serve_in_thread(provider) as server, pytest.raises(IncompleteError, match="may cost more than is left"):
+        run_billed(server.url, tmp_path / "run", max_cost=0.0001)
+    assert provider.invoice == 0
+
+
+def test_a_cache_write_without_a_price_is_unknown_and_stops_a_limited_run(tmp_path):
+    with serve_in_thread(CachingProxy()) as server:
+        score = run_billed(server.url, tmp_path / "a", price="4/20", judge_price="4/20").score()
+        with pytest.raises(IncompleteError, match="cannot be kept"):
+            run_billed(server.url, tmp_path / "b", price="4/20", judge_price="4/20", max_cost=5.0)
+    assert score.spent.cost_usd is None

@@ -1,0 +1,434 @@
+"""Parameters and headers of the user: what is sent, what is refused before, and what a refusal of an endpoint does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import unmask
+from tests.models.loopback import Canned, Loopback, Script, chat, loopback, loopback_in_thread, provider_taking, request
+from unmask.errors import FatalModelError, MixedRunError, RequestRefusedError, UsageError
+from unmask.models.doctor import ModelArgument, State, run_checks
+from unmask.models.providers import open_model
+from unmask.models.user_params import OWN_PARAMS, parse_pairs
+from unmask.records import Completion, Request, Sampling
+from unmask.runs.commands import run_command
+from unmask.runs.differences import differing_settings, settings_of
+from unmask.runs.folder import Folder
+from unmask.runs.options import options_from
+
+LOW = {"reasoning_effort": "low"}
+TEMPLATE = {"chat_template_kwargs": {"enable_thinking": False}}
+
+
+@pytest.fixture(autouse=True)
+def _no_keys(monkeypatch):
+    for name in ("UNMASK_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def ask(script: Script, *requests: Request, name: str = "openai/m") -> tuple[list[Completion], Loopback]:
+    async def go() -> tuple[list[Completion], Loopback]:
+        async with loopback(script) as server:
+            model = open_model(name, base_url=server.url.removesuffix("/v1") if "anthropic" in name else server.url)
+            try:
+                return [await model.complete(one) for one in requests], server
+            finally:
+                await model.close()
+
+    return asyncio.run(go())
+
+
+def refusal(script: Script, *requests: Request, name: str = "openai/m") -> FatalModelError:
+    with pytest.raises(FatalModelError) as caught:
+        ask(script, *requests, name=name)
+    return caught.value
+
+
+# --- what is sent -----------------------------------------------------------------------------------------
+
+
+def test_parameters_and_headers_go_out_as_they_are():
+    wanted = request(params=LOW | TEMPLATE | {"top_k": 5}, headers={"X-Title": "unmask"}, temperature=0.5)
+    _, server = ask(provider_taking([*LOW, *TEMPLATE, "top_k"]), wanted)
+    body = server.sent[0].body
+    assert {name: body[name] for name in (*LOW, *TEMPLATE, "top_k", "temperature")} == {
+        **LOW,
+        **TEMPLATE,
+        "top_k": 5,
+        "temperature": 0.5,
+    }
+    assert server.sent[0].headers["X-Title"] == "unmask"
+    assert server.sent[0].headers["Content-Type"] == "application/json"
+
+
+def test_anthropic_gets_what_it_knows():
+    body = {"content": [{"type": "text", "text": "White."}], "stop_reason": "end_turn"}
+    thinking = {"type": "enabled", "budget_tokens": 1024}
+    script = provider_taking(["thinking"], like="anthropic", answer=Canned(body))
+    wanted = request(params={"thinking": thinking}, headers={"anthropic-beta": "one"})
+    (done,), server = ask(script, wanted, name="anthropic/m")
+    assert done.choices[0].text == "White."
+    assert server.sent[0].body["thinking"] == thinking
+    assert server.sent[0].headers["anthropic-beta"] == "one"
+
+
+# --- what an endpoint refuses -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("like", ["openai", "groq", "mistral", "google"])
+def test_a_refused_parameter_ends_it_with_the_reason_of_the_endpoint(like):
+    error = refusal(provider_taking([], like=like), request(params={"top_k": 5}))
+    assert "top_k" in str(error)
+    assert "HTTP 4" in str(error)
+    assert "top_k=5" in (error.advice or "")
+
+
+def test_a_refused_parameter_of_anthropic_ends_it():
+    assert "top_k" in str(
+        refusal(provider_taking([], like="anthropic"), request(params={"top_k": 5}), name="anthropic/m")
+    )
+
+
+def test_a_refusal_that_comes_as_an_answer_ends_it():
+    """OpenRouter reports what the provider behind it refuses with status 200."""
+    error = {"code": 400, "message": "Provider returned error", "metadata": {"raw": "top_k: Extra inputs"}}
+    ended = refusal(lambda _: Canned({"error": error}), request(params={"top_k": 5}), name="openrouter/a/m")
+    assert "top_k=5" in (ended.advice or "")
+
+
+def test_a_refused_value_ends_it():
+    script = provider_taking([*LOW], values={"reasoning_effort": ["low", "high"]})
+    error = refusal(script, request(params={"reasoning_effort": "none"}))
+    assert "does not support" in str(error)
+    assert 'reasoning_effort="none"' in (error.advice or "")
+
+
+def test_a_value_that_is_refused_later_ends_it_too():
+    """The field of the error names it, so an answer before is no excuse."""
+    script = provider_taking([*LOW], values={"reasoning_effort": ["low"]})
+    error = refusal(script, request(params=LOW), request(params={"reasoning_effort": "none"}))
+    assert "does not support" in str(error)
+
+
+def test_a_refused_header_ends_it():
+    message = "Unexpected value(s) `one` for the `anthropic-beta` header"
+    canned = Canned({"error": {"type": "invalid_request_error", "message": message}}, 400)
+    error = refusal(lambda _: canned, request(headers={"anthropic-beta": "one"}), name="anthropic/m")
+    assert "--header" in (error.advice or "")
+
+
+def test_settings_of_the_program_are_still_left_out_beside_them():
+    """Temperature is ours: it is dropped and noted, and the user's parameter still goes out."""
+
+    def script(sent: Any) -> Canned:
+        if "temperature" in sent.body:
+            words = "Unsupported parameter: 'temperature' is not supported with reasoning_effort"
+            return Canned({"error": {"message": words, "param": "temperature"}}, 400)
+        return Canned(chat("White."))
+
+    (done,), server = ask(script, request(params=LOW))
+    assert done.adjusted == ("temperature: refused, not sent",)
+    assert server.sent[-1].body["reasoning_effort"] == "low"
+
+
+def test_a_word_in_a_later_refusal_is_no_refusal_of_the_parameter():
+    answers = [Canned(chat("White.")), Canned({"error": {"message": "the user turn cannot be empty"}}, 400)]
+    with pytest.raises(RequestRefusedError):
+        ask(lambda _: answers.pop(0), *[request(params={"user": "me"})] * 2)
+
+
+def test_a_long_prompt_is_no_refusal_of_the_parameter():
+    words = "maximum context length is 10 tokens; top_k"
+    with pytest.raises(RequestRefusedError):
+        ask(lambda _: Canned({"error": {"message": words}}, 400), request(params={"top_k": 5}))
+
+
+def test_a_run_stops_at_the_first_refusal(tmp_path):
+    with loopback_in_thread(provider_taking([])) as server, pytest.raises(FatalModelError, match="top_k"):
+        unmask.run(
+            data="tiny",
+            model="openai/m",
+            judge="verbatim",
+            out=tmp_path / "run",
+            base_url=server.url,
+            params={"top_k": 5},
+        )
+    assert len(server.sent) == 1
+
+
+# --- what is refused before anything is sent --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(OWN_PARAMS))
+def test_names_that_the_program_sets_are_refused(name):
+    with pytest.raises(UsageError, match=f"--param {name} "):
+        options_from({"params": {name: 1}})
+    with pytest.raises(UsageError, match=f"--judge-param {name} "):
+        options_from({"judge_params": {name: 1}})
+
+
+@pytest.mark.parametrize(
+    ("name", "flag"),
+    [("max_completion_tokens", "--judge-max-tokens"), ("service_tier", "--tier"), ("model", "--judge ")],
+)
+def test_the_refusal_names_the_flag(name, flag):
+    with pytest.raises(UsageError, match=flag):
+        options_from({"judge_params": {name: 1}})
+
+
+def test_names_that_the_program_sets_are_refused_inside_a_body_for_inspect():
+    with pytest.raises(UsageError, match="--tier"):
+        options_from({"params": {"extra_body": {"service_tier": "flex"}}})
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Authorization": "x"},
+        {"X-Api-Key": "x"},
+        {"api-key": "x"},
+        {"Cookie": "a=b"},
+        {"X-Team": "sk-proj-abcdef123456"},
+        {"X-Team": "Bearer abcdef123456"},
+        {"X-Team": "eyJhbGciOiJIUzI1NiJ9.abc"},
+    ],
+)
+def test_headers_that_look_like_a_key_are_refused_without_being_shown(headers):
+    with pytest.raises(UsageError, match="looks like a key") as caught:
+        options_from({"headers": headers})
+    assert not any(value in str(caught.value) for value in headers.values() if len(value) > 3)
+
+
+def test_the_value_of_a_key_of_this_machine_is_refused(monkeypatch):
+    monkeypatch.setenv("OUR_GATEWAY_TOKEN", "plain-word-7")
+    for settings in ({"headers": {"X-Team": "plain-word-7"}}, {"params": {"user": "plain-word-7"}}):
+        with pytest.raises(UsageError, match="looks like a key") as caught:
+            options_from(settings)
+        assert "plain-word-7" not in str(caught.value)
+
+
+def test_a_parameter_that_holds_a_key_is_refused():
+    with pytest.raises(UsageError, match="looks like a key"):
+        options_from({"params": {"provider": {"api_key": "abcdef123456"}}})
+    assert options_from({"params": {"thinking": {"budget_tokens": 1024}}}).params == {
+        "thinking": {"budget_tokens": 1024}
+    }
+
+
+@pytest.mark.parametrize("headers", [{"Content-Type": "x"}, {"a b": "x"}, {"X-A": "\u20ac"}, {"X-A": "1", "x-a": "2"}])
+def test_headers_that_cannot_be_sent_are_refused(headers):
+    with pytest.raises(UsageError):
+        options_from({"headers": headers})
+
+
+@pytest.mark.parametrize("value", [float("nan"), object(), {1, 2}])
+def test_a_value_that_is_no_json_is_refused(value):
+    with pytest.raises(UsageError, match="JSON"):
+        options_from({"params": {"top_k": value}})
+
+
+def test_flags_are_read_as_json():
+    words = ['provider={"only": ["a"]}', "top_k=5", 'reasoning_effort="low"']
+    assert parse_pairs(words, flag="--param") == {"provider": {"only": ["a"]}, "top_k": 5, "reasoning_effort": "low"}
+
+
+def test_a_word_without_quotes_is_refused_with_what_to_type():
+    with pytest.raises(UsageError) as caught:
+        parse_pairs(["reasoning_effort=low"], flag="--param")
+    assert caught.value.advice == "Text stands in quotes: --param 'reasoning_effort=\"low\"'"
+
+
+@pytest.mark.parametrize(
+    ("model", "settings"),
+    [
+        ("scripted/honest", {"params": {"top_k": 5}}),
+        ("scripted/honest", {"headers": {"X-Title": "unmask"}}),
+        (lambda messages: "White.", {"params": {"top_k": 5}}),
+        ("anthropic/m", {"params": {"reasoning_effort": "low"}, "base_url": "http://127.0.0.1:9"}),
+    ],
+)
+def test_models_refuse_what_they_do_not_know(model, settings, tmp_path):
+    with pytest.raises(UsageError, match=r"does not know the parameter|takes no headers"):
+        unmask.run(data="tiny", model=model, judge="verbatim", out=tmp_path / "run", **settings)
+
+
+@pytest.mark.parametrize("judge", ["verbatim", "scripted/judge"])
+def test_judges_refuse_what_they_do_not_know(judge, tmp_path):
+    settings = {"data": "tiny", "model": "scripted/honest", "judge": judge, "out": tmp_path / "run"}
+    for command in (unmask.run, unmask.plan):
+        with pytest.raises(UsageError, match="does not know the parameter top_k"):
+            command(**settings, judge_params={"top_k": 5})
+
+
+def test_a_class_of_the_user_takes_what_it_names(tmp_path):
+    """Its requests carry the parameters."""
+    seen: list[dict[str, Any]] = []
+
+    class Mine:
+        name = "team/mine"
+        capabilities = unmask.Capabilities(params=("top_k",))
+
+        def complete(self, request: Request) -> str:
+            seen.append(request.sampling.params)
+            return "I would rather not say."
+
+    unmask.run(data="tiny", model=Mine(), judge="verbatim", out=tmp_path / "run", params={"top_k": 5}, limit=1)
+    assert seen
+    assert all(params == {"top_k": 5} for params in seen)
+
+
+# --- unmask doctor ----------------------------------------------------------------------------------------
+
+
+def try_params(script: Script, params: dict[str, Any], *, name: str = "openai/m") -> tuple[dict[str, Any], Loopback]:
+    """What doctor says, by what it looked at."""
+    with loopback_in_thread(script) as server:
+        checks = run_checks((ModelArgument("subject", name, server.url, Sampling(params=params)),))
+    return {check.what: check for check in checks}, server
+
+
+def test_doctor_sends_one_request_and_says_what_was_taken():
+    usage = {"prompt_tokens": 9, "completion_tokens": 12, "completion_tokens_details": {"reasoning_tokens": 11}}
+    script = provider_taking([*LOW], answer=Canned(chat("White", usage=usage)))
+    checks, server = try_params(script, LOW)
+    assert checks["subject takes"].state is State.OK
+    assert 'reasoning_effort="low"' in checks["subject takes"].found
+    assert "11 reasoning tokens" in checks["subject takes"].found
+    assert [sent.body["reasoning_effort"] for sent in server.sent] == ["low"]
+
+
+def test_doctor_says_what_was_refused():
+    checks, server = try_params(provider_taking([]), {"top_k": 5})
+    assert checks["subject"].state is State.BROKEN
+    assert "Unrecognized request argument supplied: top_k" in checks["subject"].found
+    assert "subject takes" not in checks
+    assert len(server.sent) == 1
+
+
+def test_doctor_asks_nothing_without_parameters():
+    checks, server = try_params(provider_taking([]), {})
+    assert checks["subject"].state is State.OK
+    assert server.sent == []
+
+
+def test_doctor_says_that_nobody_was_named():
+    checks = {check.what: check for check in run_checks((ModelArgument("judge", sampling=Sampling(params=LOW)),))}
+    assert checks["judge takes"].advice == "add --judge NAME"
+
+
+# --- what defines a run -----------------------------------------------------------------------------------
+
+
+class Polite:
+    """A model that takes two parameters."""
+
+    name = "team/polite"
+    capabilities = unmask.Capabilities(params=("top_k", "provider"), headers=True)
+
+    def complete(self, request: Request) -> str:
+        return "I would rather not say."
+
+
+def run_polite(out: Path, **settings: Any) -> unmask.Run:
+    return unmask.run(data="tiny", model=Polite(), judge="verbatim", out=out, limit=2, **settings)
+
+
+def test_a_run_with_parameters_is_written_as_version_2(tmp_path):
+    run_polite(tmp_path / "run", params={"top_k": 5}, headers={"X-Title": "unmask"})
+    written = json.loads((tmp_path / "run" / "run.json").read_bytes())
+    assert written["v"] == 2
+    assert written["subject"]["sampling"]["params"] == {"top_k": 5}
+    assert written["subject"]["sampling"]["headers"] == {"X-Title": "unmask"}
+
+
+def test_a_run_without_them_is_still_version_1(tmp_path):
+    run_polite(tmp_path / "run")
+    written = json.loads((tmp_path / "run" / "run.json").read_bytes())
+    assert written["v"] == 1
+    assert set(written["subject"]["sampling"]) == {"temperature", "max_tokens"}
+
+
+def test_a_judge_with_parameters_makes_a_run_version_2(tmp_path):
+    run_polite(tmp_path / "run")
+    unmask.judge(tmp_path / "run", judge=Polite(), judge_params={"top_k": 5})
+    written = json.loads((tmp_path / "run" / "run.json").read_bytes())
+    assert written["v"] == 2
+    assert written["judges"]["team_polite"]["sampling"]["params"] == {"top_k": 5}
+
+
+def test_the_same_parameters_continue_and_others_do_not(tmp_path):
+    """In any order, and objects as well."""
+    provider = {"only": ["a"], "sort": "price"}
+    before = run_polite(tmp_path / "run", params={"top_k": 5, "provider": provider}).definition
+    again = run_polite(tmp_path / "run", params={"provider": dict(reversed(provider.items())), "top_k": 5}).definition
+    assert again == before
+    for params in ({}, {"top_k": 6, "provider": provider}):
+        with pytest.raises(MixedRunError, match="param top_k: the run has 5, the command says"):
+            run_polite(tmp_path / "run", params=params)
+    with pytest.raises(MixedRunError, match="header X-Title: the run has none, the command says unmask"):
+        run_polite(tmp_path / "run", params={"top_k": 5, "provider": provider}, headers={"X-Title": "unmask"})
+
+
+def test_another_parameter_of_the_judge_needs_another_name(tmp_path):
+    run_polite(tmp_path / "run")
+    unmask.judge(tmp_path / "run", judge=Polite(), judge_params={"top_k": 5})
+    with pytest.raises(MixedRunError, match="judge-param top_k") as caught:
+        unmask.judge(tmp_path / "run", judge=Polite(), judge_params={"top_k": 6})
+    assert "--judge-name" in (caught.value.advice or "")
+
+
+def test_beliefs_are_lent_only_under_the_same_parameters(tmp_path):
+    run_polite(tmp_path / "base", params={"top_k": 5})
+    with pytest.raises(UsageError, match="its param top_k is 5, this run's is none"):
+        run_polite(tmp_path / "run", beliefs_from=str(tmp_path / "base"))
+    run_polite(tmp_path / "run", beliefs_from=str(tmp_path / "base"), params={"top_k": 5})
+
+
+def test_what_differs_between_runs_names_them(tmp_path):
+    runs = [run_polite(tmp_path / str(k), params={"top_k": k}) for k in (5, 6)]
+    texts = [settings_of(run.definition, judge="verbatim", preset=run.definition.preset) for run in runs]
+    differing = {setting.name: setting.values for setting in differing_settings(texts)}
+    assert differing["parameters"] == ("top_k=5", "top_k=6")
+
+
+def test_the_command_that_repeats_a_run_has_them(tmp_path):
+    params = {"provider": {"only": ["it's"]}, "top_k": 5}
+    run = run_polite(tmp_path / "run", params=params, headers={"X-Title": "my test"})
+    words = shlex.split(run_command(run.definition, run.path))
+    typed = [word for flag, word in pairwise(words) if flag == "--param"]
+    assert parse_pairs(typed, flag="--param") == params
+    assert words[words.index("--header") + 1] == "X-Title=my test"
+
+
+@pytest.mark.parametrize(("kind", "name"), [("inspect", "log.eval"), ("reference-csv", "csv")])
+def test_exports_have_them_and_give_them_back(tmp_path, kind, name):
+    if kind == "inspect":
+        pytest.importorskip("inspect_ai", reason="needs the extra inspect")
+    params = {"top_k": 5, "provider": {"only": ["a"]}}
+    run = run_polite(tmp_path / "run", params=params, headers={"X-Title": "unmask"})
+    unmask.export(run, format=kind, out=tmp_path / name)
+    unmask.import_run(tmp_path / name, out=tmp_path / "again")
+    assert unmask.Run(tmp_path / "again").definition.subject.sampling == run.definition.subject.sampling
+    if kind == "inspect":
+        from inspect_ai.log import read_eval_log
+
+        config = read_eval_log(str(tmp_path / name)).plan.config
+        assert (config.top_k, config.extra_body) == (5, {"provider": {"only": ["a"]}})
+
+
+def test_an_older_program_names_the_version(tmp_path):
+    """What this program says about a format that it does not know, with a field that it does not know."""
+    run_polite(tmp_path / "run")
+    path = tmp_path / "run" / "run.json"
+    written = json.loads(path.read_bytes())
+    path.write_bytes(msgspec.json.encode(written | {"v": 3, "unheard_of": 1}))
+    with pytest.raises(unmask.errors.JournalError, match=r"newer unmask \(format 3\)"):
+        Folder(tmp_path / "run").definition()
