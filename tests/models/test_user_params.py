@@ -14,6 +14,7 @@ import pytest
 
 import unmask
 from tests.models.loopback import Canned, Loopback, Script, chat, loopback, loopback_in_thread, provider_taking, request
+from unmask.cli.doctor import doctor
 from unmask.errors import FatalModelError, MixedRunError, RequestRefusedError, UsageError
 from unmask.models.doctor import ModelArgument, State, run_checks
 from unmask.models.providers import open_model
@@ -238,6 +239,15 @@ def test_a_value_that_is_no_json_is_refused(value):
 def test_flags_are_read_as_json():
     words = ['provider={"only": ["a"]}', "top_k=5", 'reasoning_effort="low"']
     assert parse_pairs(words, flag="--param") == {"provider": {"only": ["a"]}, "top_k": 5, "reasoning_effort": "low"}
+
+
+def test_a_variable_may_hold_several_with_spaces_in_them(monkeypatch):
+    monkeypatch.setenv("UNMASK_PARAM", 'provider={"only": ["a", "b"]} top_k=5')
+    monkeypatch.setenv("UNMASK_JUDGE_HEADER", "X-Title=my test X-Team=two")
+    context = doctor.make_context("doctor", [])
+    assert context.params["params"] == {"provider": {"only": ["a", "b"]}, "top_k": 5}
+    assert context.params["judge_headers"] == {"X-Title": "my test", "X-Team": "two"}
+    assert context.params["headers"] == {}
 
 
 def test_a_word_without_quotes_is_refused_with_what_to_type():
