@@ -430,6 +430,18 @@ def test_an_interruption_in_the_middle_of_an_import_is_said_without_another_impo
     assert capsys.readouterr().err == "unmask: interrupted\n"
 
 
+def test_an_interruption_while_a_class_is_made_is_one(monkeypatch, capsys):
+    """Python 3.11 makes a RuntimeError of it, later versions do not."""
+    from unmask.cli import main
+
+    def interrupt(_: object) -> None:
+        raise RuntimeError("Error calling __set_name__") from KeyboardInterrupt()
+
+    monkeypatch.setattr(main.cli, "invoke", interrupt)
+    assert main.run_command_line(["doctor"]) == 130
+    assert capsys.readouterr().err == "unmask: interrupted\n"
+
+
 @pytest.mark.parametrize(
     ("line", "meant"),
     [

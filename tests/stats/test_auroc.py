@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
@@ -50,18 +50,16 @@ def test_takes_of_one_scenario_count_as_one():
     assert apart.high - apart.low < 0.7 * (once.high - once.low)
 
 
-@settings(max_examples=5, deadline=None)
-@given(st.integers(0, 1000))
-def test_the_interval_holds_the_true_area_most_of_the_time(seed):
-    """A score one standard deviation apart has an area of 0.760; at least 34 of 40 intervals hold it."""
-    rng = np.random.default_rng(seed)
+def test_the_interval_holds_the_true_area_most_of_the_time():
+    """A score one standard deviation apart has an area of 0.760; at least 180 of 200 intervals hold it."""
+    rng = np.random.default_rng(0)
     held = 0
-    for _ in range(40):
+    for _ in range(200):
         labels = np.arange(120) < 60
         scores = rng.normal(size=120) + labels
         found = auroc(list(scores), list(labels), groups=[str(n) for n in range(120)], rng=rng)
         held += found.low <= 0.7602 <= found.high
-    assert held >= 34
+    assert held >= 180
 
 
 def test_the_gap_of_a_score_to_itself_is_nothing():

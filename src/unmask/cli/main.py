@@ -178,6 +178,9 @@ def run_command_line(arguments: Sequence[str]) -> int:
     except ModuleNotFoundError as error:
         return crash.report_missing_module(error)
     except Exception as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):  # while a class was being made: Python 3.11 wraps it
+            print("unmask: interrupted", file=sys.stderr)
+            return 130
         return crash.report_unexpected(error)
     return 0
 

@@ -16,7 +16,10 @@ def main() -> None:
         from unmask.cli.main import main as unmask
 
         unmask()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, RuntimeError) as error:
+        # Python 3.11 makes a RuntimeError of a signal that comes while a class is being made.
+        if not isinstance(error, KeyboardInterrupt) and not isinstance(error.__cause__, KeyboardInterrupt):
+            raise
         sys.stderr.write("unmask: interrupted\n")
         raise SystemExit(130) from None
     finally:
