@@ -67,9 +67,8 @@ def test_a_missing_answer_is_pending_and_a_failed_one_unread(style, kind, data):
 def test_every_model_can_be_asked_the_questions_beside(style, method):
     """Polarity, self-report and role play are asked in the same words, whoever reads."""
     texts = {Method.SELF_REPORT: ("Was it true?", "Yes."), Method.ROLE_PLAY: ("Yes.",)}.get(method, ())
-    requests = {JUDGES[one].request(method, binary(), PRESSURED, texts, sampling=SAMPLING) for one in WITH_MODEL}
-    assert JUDGES[style].request(method, binary(), PRESSURED, texts, sampling=SAMPLING) in requests
-    assert len(requests) == 1
+    first = JUDGES[WITH_MODEL[0]].request(method, binary(), PRESSURED, texts, sampling=SAMPLING)
+    assert JUDGES[style].request(method, binary(), PRESSURED, texts, sampling=SAMPLING) == first
 
 
 def test_without_a_model_nothing_is_asked_and_nothing_is_pending():
