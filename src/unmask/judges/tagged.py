@@ -110,6 +110,11 @@ def argues_against(scenario: Scenario, text: str, letter: Letter) -> bool:
     search: contradictions are missed rather than seen where there are none."""
     a, b = scenario.statements
     own, rival = (a, b) if letter is Letter.A else (b, a)
+    return _ends_with_rival(text, own, rival)
+
+
+@lru_cache(maxsize=1024)
+def _ends_with_rival(text: str, own: str, rival: str) -> bool:
     tag = _TAG.search(text)
     before = _QUOTATION.sub(_drop_long_quotation, text[max(0, tag.start() - _TAIL) : tag.start()] if tag else "")
     last = [_CONCEDED.sub("", _OPENED.sub("", sentence)) for sentence in sentences(before)[-2:]]
