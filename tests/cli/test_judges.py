@@ -71,13 +71,13 @@ def test_the_presets_can_be_kept_later(tmp_path):
 
 
 def test_plan_says_what_keeping_the_presets_adds(tmp_path):
-    words = ("plan", "--data", "core", "--model", "openai/gpt-4o", "--judge", "openai/gpt-4o")
+    words = ("plan", "openai/gpt-4o", "--judge", "openai/gpt-4o", "--archetype", "statistics", "--limit", "10")
     plain, kept = (
         json.loads(unmask(*words, *flag, "--json", cwd=tmp_path).stdout) for flag in ((), ("--keep-presets",))
     )
     added = kept["keep_presets"]["most"]
     assert plain["keep_presets"] is None
-    assert added["calls"] == kept["most"]["calls"] - plain["most"]["calls"] == 150
+    assert added["calls"] == kept["most"]["calls"] - plain["most"]["calls"] == 30
     assert added["cost_usd"] == pytest.approx(kept["most"]["cost_usd"] - plain["most"]["cost_usd"], abs=1e-5)
     shown = unmask(*words, "--keep-presets", cwd=tmp_path).stdout
     row = next(line for line in shown.splitlines() if line.startswith("kept presets cost"))

@@ -107,7 +107,7 @@ def test_with_rules_a_subject_that_believes_sends_exactly_the_most(tmp_path, dat
 
 def test_whoever_reads_the_most_that_the_subject_is_asked_is_the_same():
     """Rules that read an imagined reply must not take it for a change of mind."""
-    states = [(scenario, ScenarioState()) for scenario in load("core").scenarios]
+    states = [(scenario, ScenarioState()) for scenario in load("core").scenarios[::7]]
     counts = {
         style: estimate_scenarios(states, PlannerSettings(style=style), size=128).most["subject"].calls
         for style in (Style.LETTERS, Style.CHOOSE, Style.PICKS, Style.VERBATIM)
