@@ -67,7 +67,8 @@ def steer(
     from unmask.whitebox.steer import refuse_existing, save_steering
 
     quiet = bool(settings.pop("quiet")) or as_json
-    choose_by_ending(out, {".safetensors": True})
+    if out.suffix:  # a name without an ending has always been taken
+        choose_by_ending(out, {".safetensors": True})
     require_extra(ModelSource(model))
     refuse_existing(out)
     training_facts = contrast.load_facts(facts)
