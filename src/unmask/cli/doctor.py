@@ -72,13 +72,14 @@ def _print_line(before: str, text: str, *, colour: str | None = None) -> None:
     first word is coloured."""
     import sys
     from shutil import get_terminal_size
-    from textwrap import fill
+
+    from unmask.render.terminal.tables import wrap_text
 
     line = crash.clean_for_terminal(before + text)
     if sys.stdout.isatty():
         indent = " " * len(before)
         columns = get_terminal_size().columns
-        line = fill(line, columns, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+        line = "\n".join(wrap_text(line, columns, indent=indent))
     if colour and in_colour():
         word, space, rest_of_line = line.partition(" ")
         line = click.style(word, fg=colour) + space + rest_of_line

@@ -249,9 +249,11 @@ def _count_tokens(request: Request) -> int:
 def to_json(estimate: Estimate, terms: Terms) -> dict[str, object]:
     """The estimate with money where prices are known, and with time where the pace is."""
     result: dict[str, object] = {"scenarios": estimate.scenarios, **terms.names}
+    longest = 0.0  # a subject that believes is asked more, and is never done sooner: of few calls the mean is rough
     for name, bound in (("least", estimate.least), ("most", estimate.most)):
         seconds = estimate_seconds(bound, terms)
-        result[name] = price_bound(bound, terms.prices) | {"seconds": None if seconds is None else round(seconds, 1)}
+        longest = max(longest, seconds or 0.0)
+        result[name] = price_bound(bound, terms.prices) | {"seconds": None if seconds is None else round(longest, 1)}
     if estimate.kept is not None:
         kept = (price_bound(bound, terms.prices) for bound in estimate.kept)
         result["keep_presets"] = dict(zip(("least", "most"), kept, strict=True))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from textwrap import wrap
 
 from unmask.experiments.demo import DemoExample, Envelope
 from unmask.records import Verdict
 from unmask.render.colours import NAMES
+from unmask.render.terminal.tables import wrap_text
 from unmask.stats.rate import Rate
 from unmask.text import strip_controls
 
@@ -83,12 +83,12 @@ def show_headline(p_lie: Rate, *, remarks: Sequence[str]) -> str:
 
 
 def _indent(text: str, by: int = 2) -> list[str]:
-    lines = wrap(strip_controls(text), WIDTH - by, break_long_words=False, break_on_hyphens=False)
-    return [" " * by + line for line in lines]
+    return wrap_text(" " * by + strip_controls(text), WIDTH)
 
 
 def _quote(label: str, text: str) -> list[str]:
-    parts = [part for line in strip_controls(text).split("\n") for part in wrap(line, WIDTH - _LABEL - 4)]
+    lines = [line for line in strip_controls(text).split("\n") if line.strip()]
+    parts = [part for line in lines for part in wrap_text(line, WIDTH - _LABEL - 4)]
     margin = " " * (_LABEL + 4)
     return [f"{margin if place else f'    {label}'.ljust(_LABEL + 4)}{part}" for place, part in enumerate(parts)]
 

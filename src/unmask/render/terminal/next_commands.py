@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from textwrap import indent, wrap
 
+from unmask.render.terminal.tables import wrap_text
 from unmask.text import strip_controls
 
 WIDTH = 80
@@ -17,4 +17,4 @@ def show_next(steps: Sequence[tuple[str, str]]) -> str:
 
 def _describe_step(command: str, text: str) -> Iterator[str]:
     yield f"  {command}"
-    yield from (indent(line, " " * 6) for line in wrap(strip_controls(text), WIDTH - 6, break_long_words=False))
+    yield from wrap_text(" " * 6 + strip_controls(text), WIDTH)

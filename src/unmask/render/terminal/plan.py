@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from shutil import get_terminal_size
-from textwrap import wrap
 
 from unmask.engine.forecast import PlannedRole, RunPlan
+from unmask.render.terminal.tables import wrap_text
 
 PRICE_FLAGS = {"subject": "--price", "judge": "--judge-price"}
 
@@ -54,7 +54,7 @@ def render(plan: RunPlan, *, width: int | None = None) -> str:
         lines.append(f"{at_once}, each answered at {plan.tokens_per_second:.0f} tokens a second (an assumption).")
     columns = width or get_terminal_size().columns
     for proposal in plan.more_room:
-        lines += ["", *wrap(f"{proposal.finding}.", columns)]
+        lines += ["", *wrap_text(f"{proposal.finding}.", columns)]
         lines.append(f"  Proposed: {proposal.flag}. Reasoning is not part of the estimate above.")
     return "\n".join(lines) + "\n"
 
