@@ -38,7 +38,7 @@ $(READY): pyproject.toml constraints.txt
 	@touch $(READY)
 
 $(STAMP): $(READY)
-	$(PIP) --editable '.[dev,hub,embedded,inspect,figures,seal]'
+	$(PIP) --editable '.[dev,hub,embedded,inspect,figures,seal,view]'
 	@touch $(STAMP)
 
 # Where an index offers torch built for CPUs alone, pip takes that (2.13.0+cpu comes after 2.13.0); else the one for GPUs.

@@ -17,7 +17,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "unmask"
 ROOMS = (
     *("errors", "records", "text", "files"),
     *("stats", "data", "whitebox", "models", "judges", "protocol", "runs", "engine"),
-    *("analysis", "interop", "experiments", "render", "cli"),
+    *("analysis", "interop", "experiments", "render", "viewer", "cli"),
 )
 """A module imports its own room and rooms that stand before it here. Nothing else stands in the root but `__init__`,
 which names the public things, and `__main__`."""
@@ -56,11 +56,13 @@ HEAVY = {
     "pyarrow",
     "rich",
     "scipy",
+    "starlette",
     "torch",
     "transformers",
+    "uvicorn",
     "xllamacpp",
 }
-LOADED_LATE = ("models/session", "whitebox/", "interop/inspect/registry", "interop/inspect/task")
+LOADED_LATE = ("models/session", "viewer/", "whitebox/", "interop/inspect/registry", "interop/inspect/task")
 """Modules that are themselves imported late only: speaking torch or Inspect is all they do."""
 LONGEST_FUNCTION = 80
 

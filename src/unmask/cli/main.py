@@ -43,6 +43,7 @@ SECTIONS = {
         "score": CommandEntry("unmask.cli.score:score", "Print the measures of a run."),
         "show": CommandEntry("unmask.cli.show:show", "List scenarios with their verdicts, or show one in full."),
         "report": CommandEntry("unmask.cli.report:report", "Write one HTML file that shows a run, or several."),
+        "view": CommandEntry("unmask.cli.view:view", "Look at runs, compare and label them in the browser."),
         "figure": CommandEntry("unmask.cli.figure:figure", "Draw a figure for a paper: svg, png or pdf."),
         "sensitivity": CommandEntry(
             "unmask.cli.sensitivity:sensitivity", "Show how P(lie) changes with rules, judge and takes."

@@ -31,18 +31,18 @@ def render_page(template: str, **values: Any) -> str:
         "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:;"
         f" style-src '{_policy_hash(styles)}'; script-src '{_policy_hash(script)}'"
     )
-    page = _open_templates().get_template(template)
+    page = open_templates("unmask.render.html").get_template(template)
     # Both files are ours, and neither holds anything that would end its element.
     return page.render(styles=Markup(styles), script=Markup(script), policy=policy, **values)
 
 
 @cache
-def _open_templates() -> Environment:
-    """The templates, compiled once: a page that has to fit is made several times."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+def open_templates(*packages: str) -> Environment:
+    """The templates of these packages, compiled once: a page that has to fit is made several times."""
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("unmask.render.html", "templates"),
+        loader=ChoiceLoader([PackageLoader(package, "templates") for package in packages]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

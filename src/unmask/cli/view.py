@@ -1,0 +1,55 @@
+"""`unmask view`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from unmask.cli.options import option
+
+
+@click.command()
+@click.argument("folders", metavar="[FOLDER…]", nargs=-1, type=click.Path(path_type=Path))
+@option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the server; any free one unless given.")
+@option("--no-open", is_flag=True, help="Do not open the browser; only print the address.")
+@option(
+    "--allow-remote",
+    "remote",
+    metavar="HOST",
+    help="Let other machines connect. HOST is the name or address under which they reach this one.",
+)
+def view(folders: tuple[Path, ...], port: int, no_open: bool, remote: str | None) -> None:
+    """Look at runs in the browser: lists, scenarios, comparisons, labels.
+
+    FOLDER is a run, or a folder that holds runs; `runs` unless given. The server answers this machine only, and only
+    to whoever has the printed address. Ctrl-C ends it; every label is on disk already.
+    """
+    from importlib.util import find_spec
+
+    from unmask.errors import MissingError, UsageError
+
+    if missing := [name for name in ("starlette", "uvicorn") if find_spec(name) is None]:
+        raise MissingError(f"the viewer needs {' and '.join(missing)}", advice="pip install 'unmask[view]'")
+    from unmask.viewer.serve import serve
+
+    if not folders and not Path("runs").is_dir():
+        raise UsageError("there is no folder runs here", advice="Name one: unmask view FOLDER")
+
+    def ready(address: str) -> None:
+        click.echo(address)
+        if remote:
+            click.echo(
+                "What is sent is not encrypted. Safer: ssh -L PORT:127.0.0.1:PORT, without --allow-remote.", err=True
+            )
+        click.echo("Ctrl-C ends the viewer.", err=True)
+        if not no_open:
+            import webbrowser
+
+            if not webbrowser.open(address):
+                click.echo("unmask: no browser could be started here; open the address above", err=True)
+
+    try:
+        serve(folders or (Path("runs"),), port=port, remote=remote, ready=ready)
+    except KeyboardInterrupt:
+        click.echo("The viewer has ended.", err=True)

@@ -1,0 +1,124 @@
+"""Who may see a page, and who may write: every request goes through `Access` before any page is made.
+
+A hostile page that is open in the same browser can send requests to this server. It is stopped four times: the `Host`
+must be one of ours (so another name that resolves to this machine is refused), a secret cookie must be there (which
+browsers never send along from another site), whatever writes must come from our own pages, and every answer forbids
+the browser to load, run or embed anything that is not ours.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Collection
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qsl, quote, urlencode
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import HTMLResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from unmask.viewer.templating import render_template
+
+LARGEST_POST = 64 * 1024
+"""Bytes of a label with its note: a longer body is refused unread."""
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
+    " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
+
+class Access:
+    """The door of the app: an ASGI app around another one.
+
+    `hosts` are all values of `Host` that are let in, `token` is the secret of the printed address, `cookie` the name
+    under which the browser keeps it: cookies do not know ports, so it holds the port.
+    """
+
+    def __init__(self, app: ASGIApp, *, token: str, hosts: Collection[str], cookie: str) -> None:
+        self._app = app
+        self._token = token.encode("ascii")
+        self._hosts = frozenset(hosts)
+        self._cookie = cookie
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers[name] = value
+            await send(message)
+
+        answer = self._refuse_or_admit(scope)
+        await (self._app if answer is None else answer)(scope, receive, send_guarded)
+
+    def _refuse_or_admit(self, scope: Scope) -> Response | None:
+        """The answer to a request that goes no further; `None` for one that does."""
+        headers = Headers(scope=scope)
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
+            return _problem(421, "This is not the address of the viewer.", "Open the address that unmask view printed.")
+        query = dict(parse_qsl(scope["query_string"].decode("latin-1")))
+        method = scope["method"]
+        if method in {"GET", "HEAD"} and self._is_token(query.pop("token", "")):
+            return self._give_cookie(scope["path"], query)
+        if not self._is_token(self._read_cookie(headers)):
+            return _problem(
+                403,
+                "This page needs the token of the viewer that is running now.",
+                "Open the address that unmask view printed. A tab of a viewer that has ended cannot go on; "
+                "what was labelled in it is on disk.",
+            )
+        if method == "POST":
+            return self._refuse_foreign_post(headers, hosts[0].lower())
+        if method not in {"GET", "HEAD"}:
+            return _problem(
+                405, f"The viewer takes no {method}.", "Pages are read with GET, labels are sent with POST."
+            )
+        return None
+
+    def _is_token(self, text: str) -> bool:
+        return hmac.compare_digest(text.encode("utf-8", "replace"), self._token)
+
+    def _read_cookie(self, headers: Headers) -> str:
+        try:
+            cookies = SimpleCookie(headers.get("cookie", ""))
+        except CookieError:
+            return ""
+        return cookies[self._cookie].value if self._cookie in cookies else ""
+
+    def _give_cookie(self, path: str, query: dict[str, str]) -> Response:
+        """The same address without its token. Not a redirect: to one that follows a link from another page, a browser
+        would not send the new cookie; a page that sends the reader on is our own."""
+        target = quote("/" + path.lstrip("/\\")) + (f"?{urlencode(query)}" if query else "")
+        answer = HTMLResponse(render_template("enter.html", target=target))
+        answer.set_cookie(self._cookie, self._token.decode("ascii"), path="/", httponly=True, samesite="strict")
+        return answer
+
+    def _refuse_foreign_post(self, headers: Headers, host: str) -> Response | None:
+        """Browsers say where a POST comes from. To plain http on another machine they send no Sec-Fetch-Site."""
+        site = headers.get("sec-fetch-site")
+        is_loopback = host.rpartition(":")[0] in LOOPBACK
+        if headers.get("origin") != f"http://{host}" or (site != "same-origin" and (is_loopback or site is not None)):
+            return _problem(403, "Only the viewer's own pages may write.", "Nothing was written.")
+        if not headers.get("content-type", "").startswith("application/json"):
+            return _problem(415, "A label is sent as JSON.", "Nothing was written.")
+        length = headers.get("content-length", "")
+        if not length.isascii() or not length.isdigit() or int(length) > LARGEST_POST:
+            return _problem(413, f"A label has at most {LARGEST_POST} bytes.", "Nothing was written.")
+        return None
+
+
+def _problem(status: int, text: str, advice: str) -> Response:
+    return HTMLResponse(render_template("problem.html", status=status, text=text, advice=advice), status_code=status)

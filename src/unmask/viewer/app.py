@@ -1,0 +1,77 @@
+"""The web app: its pages put together behind one door."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from importlib import import_module
+from importlib.resources import files
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
+
+from unmask.errors import UnmaskError
+from unmask.render.colours import style_variables
+from unmask.viewer.access import Access
+from unmask.viewer.catalogue import Catalogue, RunEntry
+from unmask.viewer.templating import page_response
+
+PAGES = ("runs", "run", "scenario", "compare", "label", "agreement", "live", "board")
+"""Files of `viewer/pages/`, each with its `ROUTES`."""
+STATIC = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+
+
+def build_app(catalogue: Catalogue, *, token: str, hosts: Collection[str], cookie: str) -> ASGIApp:
+    """Pages are made by plain functions in threads: reading a journal must not keep others waiting."""
+    routes: list[BaseRoute] = [Route("/static/{name}", _send_static)]
+    for name in PAGES:
+        routes += import_module(f"unmask.viewer.pages.{name}").ROUTES
+    app = Starlette(routes=routes, exception_handlers={HTTPException: _show_http_problem, UnmaskError: _show_problem})
+    app.state.catalogue = catalogue
+    return Access(app, token=token, hosts=hosts, cookie=cookie)
+
+
+def get_catalogue(request: Request) -> Catalogue:
+    catalogue: Catalogue = request.app.state.catalogue
+    return catalogue
+
+
+def find_entry(request: Request, key: str | None = None) -> RunEntry:
+    """The run that an address names, by `key` or by its own `{run}`; a page that says so where there is none."""
+    entry = get_catalogue(request).find(key if key is not None else request.path_params["run"])
+    if entry is None:
+        raise HTTPException(404, "This run is not in the folders that the viewer shows. It may be renamed or deleted.")
+    return entry
+
+
+def _send_static(request: Request) -> Response:
+    """A style or a script of ours, by its name in the package."""
+    name = request.path_params["name"]
+    if name == "colours.css":
+        light, dark = style_variables(dark=False), style_variables(dark=True)
+        text = f":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}"
+        return Response(text, media_type="text/css")
+    if name == "report.css":
+        file = files("unmask.render.html") / "templates" / name
+    else:
+        known = {entry.name: entry for entry in (files("unmask.viewer") / "static").iterdir()}
+        if name not in known:
+            raise HTTPException(404, "The viewer has no such file.")
+        file = known[name]
+    return Response(file.read_bytes(), media_type=STATIC[name[name.rindex(".") :]])
+
+
+def _show_http_problem(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return page_response(
+        "problem.html", status=error.status_code, text=error.detail, advice="Go back to the list of runs."
+    )
+
+
+def _show_problem(_: Request, error: Exception) -> Response:
+    """What the command line would have said of this folder: a page is no place for a traceback."""
+    assert isinstance(error, UnmaskError)
+    return page_response("problem.html", status=409, text=str(error), advice=error.advice or "")

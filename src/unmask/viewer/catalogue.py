@@ -1,0 +1,76 @@
+"""The runs that the viewer may show: found under the folders it was given, known to the browser by a digest.
+
+No path ever comes from the browser. A page names a run by its key, and a key that is not in the catalogue is no page.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from unmask.errors import UsageError
+from unmask.runs.run import Run
+
+DEEPEST = 4
+"""Levels below a given folder that are searched: sweeps keep their runs in `runs/`, and people sort theirs by month."""
+MOST = 5_000
+"""Runs in one catalogue."""
+
+
+class RunEntry(NamedTuple):
+    """A run folder. `name` is its path below the folder that was given: what people call it."""
+
+    key: str
+    path: Path
+    name: str
+
+    def open(self) -> Run:
+        """The run as its files are now; `JournalError` or `UsageError` where they cannot be read."""
+        return Run(self.path)
+
+
+class Catalogue:
+    """Looks into its folders anew each time, so that a run that begins is seen and one that was deleted is gone."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._folders = [Path(os.path.abspath(folder)) for folder in folders]
+        for folder in self._folders:
+            if not folder.is_dir():
+                raise UsageError(
+                    f"there is no folder {folder}", advice="unmask view [FOLDER…], such as: unmask view runs"
+                )
+
+    def entries(self) -> list[RunEntry]:
+        """Every run, each once, by name."""
+        seen: dict[Path, RunEntry] = {}
+        for folder in self._folders:
+            for path in _find_runs(folder):
+                name = path.name if path == folder else path.relative_to(folder).as_posix()
+                seen.setdefault(path, RunEntry(make_key(path), path, name))
+        return sorted(seen.values(), key=lambda entry: entry.name)
+
+    def find(self, key: str) -> RunEntry | None:
+        return next((entry for entry in self.entries() if entry.key == key), None)
+
+
+def make_key(path: Path) -> str:
+    """What stands for a run in addresses: the same as long as its folder stays where it is."""
+    return hashlib.blake2b(os.fsencode(path), digest_size=6).hexdigest()
+
+
+def _find_runs(folder: Path, depth: int = DEEPEST) -> Iterator[Path]:
+    if (folder / "run.json").is_file():
+        yield folder
+        return
+    if depth == 0:
+        return
+    try:
+        below = sorted(entry.path for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
+    except OSError:  # a folder that is deleted while we look, or that is not ours to read
+        return
+    for path in below:
+        if not os.path.basename(path).startswith("."):
+            yield from _find_runs(Path(path), depth - 1)
