@@ -16,8 +16,8 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "unmask"
 
 ROOMS = (
     *("errors", "records", "text", "files"),
-    *("stats", "data", "whitebox", "models", "judges", "protocol", "runs", "engine"),
-    *("analysis", "interop", "experiments", "render", "viewer", "cli"),
+    *("stats", "data", "whitebox", "models", "judges", "protocol", "runs", "fleet", "engine"),
+    *("analysis", "interop", "experiments", "sweep", "render", "viewer", "cli"),
 )
 """A module imports its own room and rooms that stand before it here. Nothing else stands in the root but `__init__`,
 which names the public things, and `__main__`."""

@@ -1,0 +1,1 @@
+"""Model servers of our own: placing them, watching them, ending them."""

@@ -1,0 +1,1 @@
+"""`unmask sweep`: many models, data sets and treatments as one plan of run folders."""
