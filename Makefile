@@ -11,11 +11,12 @@ JOBS   ?= 3
 # PIP_CONSTRAINT also reaches the environment in which pip builds the package.
 PIP    := PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help venv whitebox test test-whitebox test-bare test-large check-planted lint type docs site demo bench clean
+.PHONY: help venv whitebox test test-thorough test-whitebox test-bare test-large check-planted lint type docs site demo bench clean
 
 help:
 	@echo "make test    run the tests          (PYTEST='-k name' narrows them, JOBS=4 uses more cores)"
 	@echo "make test-whitebox  install the extra whitebox (torch) and run the tests that need it"
+	@echo "make test-thorough  every case that make test only draws from (an hour); run by hand"
 	@echo "make test-bare      run make demo and make test in minimal Debian systems (SYSTEMS=13 for one of them; root)"
 	@echo "make test-large     tests with the 1.5B model (1 GB to fetch, minutes); run by hand"
 	@echo "make check-planted  18 whole runs against planted verdicts; run by hand"
@@ -50,6 +51,10 @@ whitebox: $(INSIDE)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(PYTEST)
+
+# What the usual run only draws from: every byte, every seed, every combination, 1,000 examples. Run by hand.
+test-thorough: $(STAMP)
+	UNMASK_THOROUGH=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(PYTEST)
 
 # The import comes first: with the extra missing, every one of these tests would be skipped.
 test-whitebox: $(INSIDE)

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from tests.thorough import THOROUGH
+
 # A shell without job control starts what it puts in the background with interrupts ignored, and every process of a test
 # would inherit that. A caught signal becomes the default one again when a program is started.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -20,10 +22,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # at full speed. Read when numpy is imported, also in the processes that tests start.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-# No test depends on how quick the machine is. `--hypothesis-profile=thorough` looks twenty times as long for a failure.
+# No test depends on how quick the machine is. A thorough run looks twenty times as long for a failure.
 settings.register_profile("usual", deadline=None, max_examples=50)
 settings.register_profile("thorough", deadline=None, max_examples=1000)
-settings.load_profile("usual")
+settings.load_profile("thorough" if THOROUGH else "usual")
 
 
 @pytest.fixture(autouse=True)

@@ -11,6 +11,7 @@ from bench.calibration.found import AGAIN, Finding, Kind, Seen, Setting, covers,
 from bench.calibration.judges import _Joint
 from bench.calibration.kept import Kept, read_kept, write_kept
 from bench.calibration.worlds import World, outcomes, paired
+from tests.thorough import draw_part
 from unmask.protocol.score import measure
 from unmask.records import Verdict
 from unmask.stats.compare import mcnemar_score
@@ -77,8 +78,8 @@ def test_an_interval_that_is_missing_is_an_error():
 
 
 def test_every_setting_runs():
-    """All of them, twice each; every interval exists and nothing fails."""
-    for setting in command.settings():
+    """Twice each; every interval exists and nothing fails."""
+    for setting in draw_part(command.settings(), 12):
         found = list(measured(setting, runs=2, seed=3))
         assert found
         assert {one.runs for one in found} <= {0, 2}

@@ -14,6 +14,7 @@ import pytest
 from bench.planted import write_jsonl
 from bench.process import ROOT, Served, serving
 from tests.e2e.running import command, planted, rows, run_flags, unmask
+from tests.thorough import draw_part
 
 SCENARIOS = 150
 
@@ -42,7 +43,7 @@ def score(out: Path) -> dict[str, object]:
     return {key: found[key] for key in ("overall", "archetypes", "archetype_mean")}
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", draw_part(range(3), 1))
 def test_killed_again_and_again_a_run_ends_with_the_same_score_and_no_call_twice(tmp_path: Path, seed: int):
     """Five kills at random points; what the endpoint answered to a living client is never asked again."""
     rng = random.Random(seed)

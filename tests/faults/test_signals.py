@@ -15,6 +15,7 @@ from bench.fault import Fault
 from bench.planted import write_jsonl
 from tests.faults.served import flags, journal, kept_once, serving, settled
 from tests.faults.watched import Watched, finished, watched
+from tests.thorough import draw_part
 
 SCENARIOS = 60
 
@@ -44,7 +45,7 @@ def test_a_signal_before_anything_is_sent_leaves_no_traceback(tmp_path: Path, nu
     """While the program is imported or the data loaded, at several moments."""
     with serving(SCENARIOS) as served:
         command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), tmp_path / "run")
-        for wait in (0.01, 0.05, 0.1, 0.2, 0.4):
+        for wait in draw_part((0.01, 0.05, 0.1, 0.2, 0.4), 3):
             child = Watched([sys.executable, "-c", BEGIN, "run", *command], {})
             child.until("0")
             time.sleep(wait)

@@ -18,6 +18,7 @@ from bench.planted import expected, write_jsonl
 from tests.faults.served import JUDGE, Served, flags, ran, serving
 from tests.faults.watched import Watched, finished, watched
 from tests.made_runs import made
+from tests.thorough import draw_part
 from unmask.analysis.sampling import load_sample
 from unmask.runs.run import Run
 
@@ -240,7 +241,7 @@ def test_an_earlier_version_is_refused_while_a_judge_reads(tmp_path: Path):
             assert judge.end() == 0
 
 
-@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK])
+@pytest.mark.parametrize("number", draw_part([errno.ENOSYS, errno.ENOLCK], 1))
 def test_without_flock_a_run_works_survives_a_kill_and_is_alone(tmp_path: Path, number: int):
     """The user is told once what takes its place; a killed process is in nobody's way on its own machine."""
     strange = (f"no-flock={number}",)

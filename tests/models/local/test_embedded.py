@@ -15,6 +15,7 @@ import pytest
 
 from tests.faults.watched import watched
 from tests.models.local.made_adapter import adapter
+from tests.thorough import draw_part
 from unmask.engine.define import style_of
 from unmask.errors import FatalModelError, RequestRefusedError
 from unmask.judges.base import Style
@@ -352,7 +353,7 @@ def test_closing_that_nobody_waits_for_leaves_the_engine_to_itself(weights, monk
     assert ended == [embedded._end_by_signal]
 
 
-@pytest.mark.parametrize("signals", [1, 2])
+@pytest.mark.parametrize("signals", draw_part([1, 2], 1))
 def test_ctrl_c_ends_a_run_before_its_replies_are_written(weights, tmp_path, signals: int):
     """A reply may have 3,000 tokens here. The process ends as an interrupted one, and the folder can be continued."""
     flags = ("--limit", "12", "--max-tokens", "3000", "--judge", "verbatim", "--out", str(tmp_path / "run"))
