@@ -10,7 +10,6 @@ import pytest
 import unmask
 from unmask.data.load import load
 from unmask.engine.estimate import (
-    Amount,
     Estimate,
     Pace,
     Terms,
@@ -20,6 +19,7 @@ from unmask.engine.estimate import (
     propose_more_room,
     to_json,
 )
+from unmask.engine.pilot import Amount
 from unmask.errors import UsageError
 from unmask.judges.base import Style
 from unmask.models.scripted import Scripted, open_scripted
@@ -73,7 +73,6 @@ def test_nor_where_the_other_presets_are_kept(tmp_path, model, preset):
     subject, read = sent(tmp_path / "run", model=model, preset=preset, keep_presets=True)
     assert subject <= kept.most["subject"].calls
     assert read <= kept.most["judge"].calls
-    assert kept.kept is not None
     assert kept.kept[1]["judge"] == kept.most["judge"].minus(alone.most["judge"])
 
 

@@ -8,7 +8,7 @@ from typing import Unpack
 import msgspec
 
 from unmask.data.dataset import Dataset
-from unmask.engine.estimate import estimate_run, propose_more_room, to_json
+from unmask.engine.estimate import PilotMeasure, estimate_run, propose_more_room, to_json
 from unmask.models.own import AnyModel
 from unmask.models.reasoning import MoreRoom
 from unmask.records import Record, Result
@@ -65,6 +65,8 @@ class RunPlan(Result, frozen=True, kw_only=True, omit_defaults=False):
     """What keeping the other presets adds. The bounds above have it in them."""
     flex: PlannedRange | None = None
     """The same calls with subject and judge at the tier flex, where their providers have it; `None` where neither."""
+    pilot: PilotMeasure | None = None
+    """The scenarios of the run folder that are done, where the range is made from what they took."""
 
 
 def plan(

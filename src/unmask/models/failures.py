@@ -199,5 +199,5 @@ def exception_for(problem: ProviderProblem, target: Target) -> ModelError:
             starting=status == 503,
             advice="The tier flex has no room; try later, or with flex,default" if problem.lacks_room else None,
         )
-    advice = "Make the request shorter" if problem.too_long else None
-    return RequestRefusedError(what, unexplained=problem.unexplained, advice=advice)
+    shorter = "Make the request shorter" if problem.too_long else None
+    return RequestRefusedError(what, unexplained=problem.unexplained, advice=shorter)
