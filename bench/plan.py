@@ -1,10 +1,10 @@
 """Whether the bill lies in the range that `unmask plan` gives: `python -m bench.plan --check`.
 
-A planted world is a data set, a subject and a judge on loopback: how many scenarios the subject has a belief about (0 to
-100 %), how long it writes (a third to three times as long as usual), how often an answer has to be asked for again, what
-a token is, what the judge's provider has in its cache, and the tier. In each world `plan` speaks twice: before anything
-was sent about the bill of the whole run, and after a pilot of 20 scenarios about the bill of what is left. The bill is
-what `score` says.
+A planted world is a data set, a subject and a judge on loopback: how many scenarios the subject has a belief about (0
+to 100 %), how long it writes (a third to three times as long as usual), how often an answer has to be asked for again,
+what a token is, what the judge's provider has in its cache, and the tier. In each world `plan` speaks twice: before
+anything was sent about the bill of the whole run, and after a pilot of 20 scenarios about the bill of what is left. The
+bill is what `score` says.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ from bench.replies import POOL
 from unmask.records import Interval, Letter, Ranged
 
 WORLDS = 50
+FIRST_SEED = 7701
+"""No world with such a seed was looked at while the range was tuned."""
 PILOT = 20
 WIDEST = 2.0
 PRICES = {"price": "2.5/10/1.25/0", "judge_price": "2.5/10/1.25/0"}
@@ -244,8 +246,11 @@ def try_worlds(seeds: Sequence[int], *, processes: int = 2) -> Iterator[Outcome]
 
 
 def print_check(seeds: Sequence[int]) -> bool:
-    """Prints a line for each world; True if every range contains its bill and none after a pilot is wider than twofold."""
-    print("  seed  belief length takes tier  before a pilot        bill  in | after it   left of bill    in  width expected")
+    """Prints a line for each world. True if every range contains its bill and none after a pilot is wider than
+    twofold."""
+    print(
+        "  seed  belief length takes tier  before a pilot        bill  in | after it   left of bill    in  width  share"
+    )
     done = []
     for one in try_worlds(seeds):
         done.append(one)
@@ -258,7 +263,7 @@ def print_check(seeds: Sequence[int]) -> bool:
             flush=True,
         )
     before, after = (sum(one.held[number] for one in done) for number in (0, 1))
-    narrow = sum(one.width <= WIDEST + 1e-4 for one in done)
+    narrow = sum(one.width <= WIDEST for one in done)
     expected = sum(one.share for one in done)
     print(
         f"{len(done)} worlds in {sum(one.seconds for one in done):.0f} s: before a pilot {before} ranges contain the bill; "
@@ -272,7 +277,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="exit 1 if a bill lies outside its range")
     parser.add_argument("--worlds", type=int, default=WORLDS)
-    parser.add_argument("--seed", type=int, default=1, help="of the first world")
+    parser.add_argument("--seed", type=int, default=FIRST_SEED, help="of the first world")
     given = parser.parse_args()
     passed = print_check(range(given.seed, given.seed + given.worlds))
     raise SystemExit(0 if passed or not given.check else 1)

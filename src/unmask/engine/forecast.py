@@ -54,9 +54,9 @@ class RunPlan(Result, frozen=True, kw_only=True, omit_defaults=False):
     model: str
     judge: str
     least: PlannedBound
-    """For a subject without beliefs."""
+    """For a subject without beliefs and short replies; after a pilot the lower end of what that leaves."""
     most: PlannedBound
-    """For a subject that believes everything."""
+    """For a subject that believes everything and long replies; after a pilot the upper end."""
     connections: int
     pace_measured: bool
     tokens_per_second: float

@@ -24,10 +24,10 @@ MOST_READ = 500
 DRAWS = 4000
 TAIL = 0.001
 """The part of the draws that lies below the range, and above it."""
-MARGIN = 1.04
+MARGIN = 1.1
 """What both ends are widened by: the tails that so few scenarios show are too short."""
-WIDEST = 2.0
-"""The upper end over the lower one."""
+WIDEST = 1.99
+"""The upper end over the lower one: two, with room for whole tokens."""
 UNPRICED = Price(1.0, 4.0)
 """Weighs tokens where nobody knows the price."""
 
@@ -134,10 +134,14 @@ def sum_roles(amounts: Amounts, *, only_kept: bool = False) -> dict[str, Amount]
 def forecast(
     pilot: Sequence[DoneScenario], left: Mapping[str, LeftGroup], prices: Mapping[str, Price | None]
 ) -> PilotRange | None:
-    """The range for the groups that are left. `None` where too few are done, or where an endpoint does not say what its
-    answers take."""
+    """The range for the groups that are left. `None` where nothing is, where too few scenarios are done, or where an
+    endpoint does not say what its answers take."""
     lines = [(part, line) for done in pilot for part, line in done.lines]
-    if len(pilot) < FEWEST or any(line.usage.input is None or line.usage.output is None for _, line in lines):
+    if (
+        not left
+        or len(pilot) < FEWEST
+        or any(line.usage.input is None or line.usage.output is None for _, line in lines)
+    ):
         return None
     factors = _Factors(pilot)
     paid = {role: _measure_price(prices[role], [line for part, line in lines if part.role == role]) for role in prices}
