@@ -254,23 +254,22 @@ def print_check(seeds: Sequence[int]) -> bool:
     done = []
     for one in try_worlds(seeds):
         done.append(one)
-        world, (low, high), (lower, upper) = one.world, one.before, one.after
-        held = ["yes" if each else "NO" for each in one.held]
+        world, held = one.world, ["yes" if each else "NO" for each in one.held]
+        tier = "flex" if world.flex else "live"
+        before, after = ("{:>7.3f} to {:>7.3f}".format(*ends) for ends in (one.before, one.after))
         print(
-            f"{world.seed:>6} {world.belief:>6.0%} {world.length:>6.2f} {world.takes:>5} {'flex' if world.flex else 'live'}"
-            f" {low:>7.3f} to {high:>7.3f} {one.bill:>7.3f} {held[0]:>3} | {lower:>6.3f} to {upper:>6.3f} {one.rest:>7.3f}"
-            f" {held[1]:>3} {one.width:>6.2f} {one.share:>6.1%}",
+            f"{world.seed:>6} {world.belief:>6.0%} {world.length:>6.2f} {world.takes:>5} {tier} {before} {one.bill:>7.3f}"
+            f" {held[0]:>3} |{after} {one.rest:>7.3f} {held[1]:>3} {one.width:>6.2f} {one.share:>6.1%}",
             flush=True,
         )
-    before, after = (sum(one.held[number] for one in done) for number in (0, 1))
+    first, second = (sum(one.held[number] for one in done) for number in (0, 1))
     narrow = sum(one.width <= WIDEST for one in done)
-    expected = sum(one.share for one in done)
     print(
-        f"{len(done)} worlds in {sum(one.seconds for one in done):.0f} s: before a pilot {before} ranges contain the bill; "
-        f"after it {after} do ({expected:.1f} expected), and {narrow} are at most {WIDEST:g} times as high as low, the widest "
-        f"{max(one.width for one in done):.2f}"
+        f"{len(done)} worlds: before a pilot {first} ranges contain the bill; after it {second} do "
+        f"({sum(one.share for one in done):.1f} expected), and {narrow} are at most {WIDEST:g} times as high as low, "
+        f"the widest {max(one.width for one in done):.2f}"
     )
-    return before == after == narrow == len(done)
+    return first == second == narrow == len(done)
 
 
 def main() -> None:
