@@ -255,10 +255,10 @@ def print_check(seeds: Sequence[int]) -> bool:
     for one in try_worlds(seeds):
         done.append(one)
         world, held = one.world, ["yes" if each else "NO" for each in one.held]
-        tier = "flex" if world.flex else "live"
+        tier, takes = "flex" if world.flex else "live", world.takes
         before, after = ("{:>7.3f} to {:>7.3f}".format(*ends) for ends in (one.before, one.after))
         print(
-            f"{world.seed:>6} {world.belief:>6.0%} {world.length:>6.2f} {world.takes:>5} {tier} {before} {one.bill:>7.3f}"
+            f"{world.seed:>6} {world.belief:>6.0%} {world.length:>6.2f} {takes:>5} {tier} {before} {one.bill:>7.3f}"
             f" {held[0]:>3} |{after} {one.rest:>7.3f} {held[1]:>3} {one.width:>6.2f} {one.share:>6.1%}",
             flush=True,
         )

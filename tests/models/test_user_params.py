@@ -186,10 +186,17 @@ def run_against(script: Script | Canned, out: Path, **settings: Any) -> Loopback
 def test_a_refusal_that_names_nothing_stops_a_run_with_parameters_at_its_first_answer(
     tmp_path, settings, named, status
 ):
-    """One of them may be the reason: the error says which were sent, and how to try them."""
+    """One of them may be the reason: the error says which were sent, and how to try them. One connection: on a busy
+    machine others would be under way when the answer comes."""
     with loopback_in_thread(UNNAMED._replace(status=status)) as server, pytest.raises(FatalModelError) as caught:
         unmask.run(
-            data="tiny", model="openai/m", judge="verbatim", out=tmp_path / "run", base_url=server.url, **settings
+            data="tiny",
+            model="openai/m",
+            judge="verbatim",
+            out=tmp_path / "run",
+            base_url=server.url,
+            max_connections=1,
+            **settings,
         )
     assert len(server.sent) == 1
     assert "Bad Request" in str(caught.value)
@@ -206,6 +213,7 @@ def test_the_judge_and_its_parameters_are_looked_at_in_the_same_way(tmp_path):
             out=tmp_path / "run",
             judge_base_url=server.url,
             judge_params={"top_k": 5},
+            max_connections=1,
         )
     assert len(server.sent) == 1
     assert "top_k=5" in (caught.value.advice or "")
