@@ -74,16 +74,16 @@ class Outcome(NamedTuple):
     before: tuple[float, float]
     bill: float
     after: tuple[float, float]
-    rest: float
+    left: float
     """The bill without the pilot."""
     share: float
     """Of the bills that `plan` expects after the pilot, those in its range."""
     seconds: float
 
     @property
-    def held(self) -> tuple[bool, bool]:
+    def contained(self) -> tuple[bool, bool]:
         """Whether each range contains its bill."""
-        return self.before[0] <= self.bill <= self.before[1], self.after[0] <= self.rest <= self.after[1]
+        return self.before[0] <= self.bill <= self.before[1], self.after[0] <= self.left <= self.after[1]
 
     @property
     def width(self) -> float:
@@ -254,15 +254,15 @@ def print_check(seeds: Sequence[int]) -> bool:
     done = []
     for one in try_worlds(seeds):
         done.append(one)
-        world, held = one.world, ["yes" if each else "NO" for each in one.held]
+        world, verdicts = one.world, ["yes" if each else "NO" for each in one.contained]
         tier, takes = "flex" if world.flex else "live", world.takes
         before, after = ("{:>7.3f} to {:>7.3f}".format(*ends) for ends in (one.before, one.after))
         print(
             f"{world.seed:>6} {world.belief:>6.0%} {world.length:>6.2f} {takes:>5} {tier} {before} {one.bill:>7.3f}"
-            f" {held[0]:>3} |{after} {one.rest:>7.3f} {held[1]:>3} {one.width:>6.2f} {one.share:>6.1%}",
+            f" {verdicts[0]:>3} |{after} {one.left:>7.3f} {verdicts[1]:>3} {one.width:>6.2f} {one.share:>6.1%}",
             flush=True,
         )
-    first, second = (sum(one.held[number] for one in done) for number in (0, 1))
+    first, second = (sum(one.contained[number] for one in done) for number in (0, 1))
     narrow = sum(one.width <= WIDEST for one in done)
     print(
         f"{len(done)} worlds: before a pilot {first} ranges contain the bill; after it {second} do "

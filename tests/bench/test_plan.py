@@ -35,7 +35,7 @@ USUAL = World(
 def test_the_bill_lies_in_the_range_before_a_pilot_and_after_it(world):
     """The second range is for what is left, and its upper end is at most twice the lower one."""
     done = try_world(world)
-    assert done.held == (True, True)
+    assert done.contained == (True, True)
     assert done.width <= WIDEST
     assert done.before[1] / done.before[0] > 2 * WIDEST
     assert done.share > 0.9

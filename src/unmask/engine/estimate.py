@@ -194,8 +194,8 @@ def _sum_groups(count: int, groups: Mapping[str, LeftGroup]) -> Estimate:
 
 def _as_estimate(count: int, ends: Ends) -> Estimate:
     least, most = (sum_roles(amounts) for amounts in ends)
-    kept = sum_roles(ends.least, only_kept=True), sum_roles(ends.most, only_kept=True)
-    return Estimate(scenarios=count, least=least, most=most, kept=kept)
+    additions = sum_roles(ends.least, only_kept=True), sum_roles(ends.most, only_kept=True)
+    return Estimate(scenarios=count, least=least, most=most, kept=additions)
 
 
 def expect_calls(workload: Workload) -> float:
@@ -220,7 +220,7 @@ def _simulate(scenario: Scenario, state: ScenarioState, imagination: Imagination
     settings, size, prompt = imagination[:3]
     assumed = imagination.high if believes else imagination.low
     alone = msgspec.structs.replace(settings, keep_presets=False)
-    kept = False
+    is_kept = False
     total: Amounts = {}
 
     def count(part: Part, request: Request, answered: float) -> None:
@@ -234,7 +234,7 @@ def _simulate(scenario: Scenario, state: ScenarioState, imagination: Imagination
         scenario = msgspec.structs.replace(scenario, yes_means=Letter.B)
     imagine = partial(_imagine_reply, scenario, believes=believes, statement=statement, length=assumed.length)
     for work in plan_rounds(scenario, state, settings, whole_calls=size > 1):
-        kept = kept or (settings.keep_presets and not plan(scenario, state, alone, whole_calls=size > 1))
+        is_kept = is_kept or (settings.keep_presets and not plan(scenario, state, alone, whole_calls=size > 1))
         for item in work:
             request = build_request(scenario, item, settings, prompt)
             if isinstance(item, SubjectWork):
@@ -246,13 +246,13 @@ def _simulate(scenario: Scenario, state: ScenarioState, imagination: Imagination
                     tokens = assumed.length * REPLY_TOKENS.get(item.slot, PROBE_TOKENS)
                     most = settings.sampling.max_tokens
                     tokens = tokens if most is None else min(tokens, most)
-                    count(part_of(SUBJECT, item.slot, kept=kept), request, len(takes) * tokens)
+                    count(part_of(SUBJECT, item.slot, kept=is_kept), request, len(takes) * tokens)
             else:
                 lies = settings.role_play
                 if lies and settings.stop_at_first_lie:  # the last take only: all of them are looked at then
                     lies = item.texts == (imagine(PRESSURED, settings.takes - 1),)
                 state.add_judged(_imagine_judged(scenario, item, judge, believes, lies=lies))
-                count(part_of(JUDGE, item.slot, item.method, kept=kept), request, assumed.judge)
+                count(part_of(JUDGE, item.slot, item.method, kept=is_kept), request, assumed.judge)
     return total
 
 
@@ -296,7 +296,7 @@ def _believed_side(scenario: Scenario) -> Letter:
 def to_json(estimate: Estimate, terms: Terms) -> dict[str, object]:
     """The estimate with money where prices are known, and with time where the pace is."""
     result: dict[str, object] = {"scenarios": estimate.scenarios, **terms.names}
-    most, kept = (
+    most, most_kept = (
         {role: amount.repeated(terms.again) for role, amount in bound.items()}
         for bound in (estimate.most, estimate.kept[1])
     )
@@ -306,7 +306,7 @@ def to_json(estimate: Estimate, terms: Terms) -> dict[str, object]:
         longest = max(longest, seconds or 0.0)
         result[name] = price_bound(bound, terms.prices) | {"seconds": None if seconds is None else round(longest, 1)}
     if terms.keep_presets:
-        parts = (price_bound(bound, terms.prices) for bound in (estimate.kept[0], kept))
+        parts = (price_bound(bound, terms.prices) for bound in (estimate.kept[0], most_kept))
         result["keep_presets"] = dict(zip(("least", "most"), parts, strict=True))
     if any(price is not None and price.flex is not None for price in terms.prices.values()):
         bounds = (price_bound(bound, terms.prices, flex=True) for bound in (estimate.least, most))
@@ -399,8 +399,8 @@ def estimate_run(
     if len(pilot) < FEWEST:
         imagination = imagination._replace(low=SHORT, high=LONG)
     count, groups = _imagine_groups(_starting_states(wanted, states, home=dataset.home), imagination)
-    found = forecast(pilot, groups, prices)
-    result = _sum_groups(count, groups) if found is None else _as_estimate(count, found.ends)
+    measured = forecast(pilot, groups, prices)
+    result = _sum_groups(count, groups) if measured is None else _as_estimate(count, measured.ends)
     begun = old is not None
     terms = Terms(
         names={
@@ -408,7 +408,7 @@ def estimate_run(
             "model": subject.name,
             "judge": reader if isinstance(reader, str) else reader.name,
         },
-        prices=prices if found is None else found.prices,
+        prices=prices if measured is None else measured.prices,
         paces={
             SUBJECT: _find_pace(subject, folder.asked() if folder is not None and begun else ()),
             JUDGE: _find_pace(reader, folder.judged(wanted.judge) if folder is not None and begun else ()),
@@ -416,8 +416,8 @@ def estimate_run(
         connections=options.max_connections,
         requests_per_minute=options.requests_per_minute,
         keep_presets=options.keep_presets,
-        again=LONG.again if found is None else 0.0,
-        pilot=None if found is None else PilotMeasure(len(pilot), round(found.share, 3)),
+        again=LONG.again if measured is None else 0.0,
+        pilot=None if measured is None else PilotMeasure(len(pilot), round(measured.share, 3)),
     )
     return result, terms
 

@@ -145,8 +145,8 @@ def forecast(
         return None
     factors = _Factors(pilot)
     paid = {role: _measure_price(prices[role], [line for part, line in lines if part.role == role]) for role in prices}
-    known = [price for price in paid.values() if price is not None]
-    is_priced = len(known) == len(paid) and not all(price.free for price in known)
+    stated = [price for price in paid.values() if price is not None]
+    is_priced = len(stated) == len(paid) and not all(price.free for price in stated)
     weights = paid if is_priced else dict.fromkeys(paid, UNPRICED)
 
     def worth(amounts: Amounts) -> float:
@@ -154,13 +154,13 @@ def forecast(
 
     draws: Any = 0.0
     middle: Amounts = {}
-    for number, (group, rest) in enumerate(sorted(left.items())):
-        least, most = (factors.apply(amounts) for amounts in rest.ends)
+    for number, (group, remaining) in enumerate(sorted(left.items())):
+        least, most = (factors.apply(amounts) for amounts in remaining.ends)
         rows = [
             (worth(_sum_lines(done)), worth(factors.apply(done.ends.most))) for done in pilot if done.group == group
         ]
         bounds = worth(least), worth(most)
-        drawn = _draw_costs(rows, bounds, scenarios=rest.scenarios, seed=number)
+        drawn = _draw_costs(rows, bounds, scenarios=remaining.scenarios, seed=number)
         draws = draws + drawn
         place = (float(drawn.mean()) - bounds[0]) / (bounds[1] - bounds[0]) if bounds[1] > bounds[0] else 1.0
         place = min(1.0, max(0.0, place))

@@ -52,7 +52,10 @@ def render(plan: RunPlan, *, width: int | None = None) -> str:
         lines.append(f"{at_once}, each answered at {plan.tokens_per_second:.0f} tokens a second (an assumption).")
     for proposal in plan.more_room:
         lines += ["", *wrap_text(f"{proposal.finding}.", columns)]
-        lines.append(f"  Proposed: {proposal.flag}. Reasoning is not part of the estimate above.")
+        reasoning = (
+            "Reasoning is not part of the estimate above." if plan.pilot is None else "Longer replies cost more."
+        )
+        lines.append(f"  Proposed: {proposal.flag}. {reasoning}")
     return "\n".join(lines) + "\n"
 
 
@@ -60,7 +63,7 @@ def _explain_range(plan: RunPlan) -> str:
     if plan.pilot is not None:
         return (
             f"This is what is left. The range is made from what {plan.pilot.scenarios} scenarios of this run took; "
-            f"about {100 * plan.pilot.share:.0f} of 100 such bills lie in it."
+            f"about {min(99, round(100 * plan.pilot.share))} of 100 such bills lie in it."
         )
     explained = (
         "At least: a subject without beliefs, with replies a third as long as usual. At most: one that believes "
