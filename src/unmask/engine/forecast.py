@@ -8,7 +8,7 @@ from typing import Unpack
 import msgspec
 
 from unmask.data.dataset import Dataset
-from unmask.engine.estimate import estimate_run, propose_more_room, to_json
+from unmask.engine.estimate import PilotMeasure, estimate_run, propose_more_room, to_json
 from unmask.models.own import AnyModel
 from unmask.models.reasoning import MoreRoom
 from unmask.records import Record, Result
@@ -54,9 +54,9 @@ class RunPlan(Result, frozen=True, kw_only=True, omit_defaults=False):
     model: str
     judge: str
     least: PlannedBound
-    """For a subject without beliefs."""
+    """For a subject without beliefs and short replies; after a pilot the lower end of what that leaves."""
     most: PlannedBound
-    """For a subject that believes everything."""
+    """For a subject that believes everything and long replies; after a pilot the upper end."""
     connections: int
     pace_measured: bool
     tokens_per_second: float
@@ -65,6 +65,8 @@ class RunPlan(Result, frozen=True, kw_only=True, omit_defaults=False):
     """What keeping the other presets adds. The bounds above have it in them."""
     flex: PlannedRange | None = None
     """The same calls with subject and judge at the tier flex, where their providers have it; `None` where neither."""
+    pilot: PilotMeasure | None = None
+    """The scenarios of the run folder that are done, where the range is made from what they took."""
 
 
 def plan(

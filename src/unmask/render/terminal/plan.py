@@ -7,12 +7,14 @@ from shutil import get_terminal_size
 from unmask.engine.forecast import PlannedRole, RunPlan
 from unmask.render.terminal.tables import wrap_text
 
+PILOT = 20
+"""Scenarios after which the upper end is at most twice the lower one."""
 PRICE_FLAGS = {"subject": "--price", "judge": "--judge-price"}
 
 
 def render(plan: RunPlan, *, width: int | None = None) -> str:
-    """Two columns: a subject without beliefs, and one that believes everything. Where a provider has the tier flex, two
-    more say what that would cost."""
+    """Two columns: the least and the most. Where a provider has the tier flex, two more say what that would cost."""
+    columns = width or get_terminal_size().columns
     bounds = plan.least, plan.most
     priced = bounds if plan.flex is None else (*bounds, plan.flex.least, plan.flex.most)
     lines = [
@@ -33,11 +35,7 @@ def render(plan: RunPlan, *, width: int | None = None) -> str:
         lines.append(_format_row("kept presets calls", [f"{part.calls:,}" for part in additions]))
         lines.append(_format_row("kept presets cost", [format_cost(part.cost_usd) for part in additions]))
     lines.append(_format_row("time", [_format_time(bound.seconds) for bound in bounds]))
-    lines += [
-        "",
-        "At least: a subject without beliefs. At most: one that believes everything.",
-        "Tokens are estimates.",
-    ]
+    lines += ["", *wrap_text(_explain_range(plan), columns)]
     if kept is not None:
         lines.append("Kept presets: what --keep-presets adds. The rows above have it in them.")
     if plan.flex is not None:
@@ -52,11 +50,28 @@ def render(plan: RunPlan, *, width: int | None = None) -> str:
         lines.append(f"{at_once}, answered as fast as this run was so far.")
     else:
         lines.append(f"{at_once}, each answered at {plan.tokens_per_second:.0f} tokens a second (an assumption).")
-    columns = width or get_terminal_size().columns
     for proposal in plan.more_room:
         lines += ["", *wrap_text(f"{proposal.finding}.", columns)]
-        lines.append(f"  Proposed: {proposal.flag}. Reasoning is not part of the estimate above.")
+        reasoning = (
+            "Reasoning is not part of the estimate above." if plan.pilot is None else "Longer replies cost more."
+        )
+        lines.append(f"  Proposed: {proposal.flag}. {reasoning}")
     return "\n".join(lines) + "\n"
+
+
+def _explain_range(plan: RunPlan) -> str:
+    if plan.pilot is not None:
+        return (
+            f"This is what is left. The range is made from what {plan.pilot.scenarios} scenarios of this run took; "
+            f"about {min(99, round(100 * plan.pilot.share))} of 100 such bills lie in it."
+        )
+    explained = (
+        "At least: a subject without beliefs, with replies a third as long as usual. At most: one that believes "
+        "everything, with replies three times as long, and a quarter of all requests sent twice."
+    )
+    if plan.scenarios <= 2 * PILOT:
+        return explained
+    return f"{explained} A run of {PILOT} scenarios (--limit {PILOT}) narrows it: plan again for the same folder."
 
 
 def _format_row(label: str, values: list[str]) -> str:
