@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import http.client
 import os
 import signal
 import socket
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from tests.made_runs import made
-from tests.viewer.server import run_key, running_viewer
+from tests.viewer.server import running_viewer
+from unmask.cli.main import _watch_silence
 from unmask.errors import UsageError
 from unmask.viewer.serve import _check_host
 
@@ -63,22 +64,45 @@ def test_only_loopback_listens(runs, tmp_path):
             socket.create_connection((own, viewer.port), timeout=5)
 
 
-def test_ctrl_c_ends_it_with_an_open_page(runs, tmp_path):
-    """One that keeps its connection, and one in the middle of a request."""
-    with running_viewer(runs, cache=tmp_path) as viewer:
-        kept = http.client.HTTPConnection("127.0.0.1", viewer.port)
-        kept.request("GET", "/", headers={"Cookie": viewer.cookie})
-        kept.getresponse().read()
-        half = socket.create_connection(("127.0.0.1", viewer.port))
-        half.sendall(b"GET /label HTTP/1.1\r\nHost: ")
-        events = socket.create_connection(("127.0.0.1", viewer.port))
-        events.sendall(
-            f"GET /run/{run_key(runs / 'a')}/events HTTP/1.1\r\nHost: 127.0.0.1:{viewer.port}\r\n"
-            f"Cookie: {viewer.cookie}\r\n\r\n".encode()
-        )
-        assert events.recv(12).startswith(b"HTTP/1.1 ")
+WATCHED = """
+import asyncio, time
+from starlette.responses import StreamingResponse
+from starlette.routing import Route
+from unmask.viewer.pages import live
+
+async def stream(request):
+    async def parts():
+        while True:
+            yield b": still here\\n\\n"
+            await asyncio.sleep(0.05)
+    return StreamingResponse(parts(), media_type="text/event-stream")
+
+live.ROUTES = (Route("/stream", stream), Route("/busy", lambda request: time.sleep(3600)))
+from unmask.cli.start import main
+main()
+"""
+"""The program with a page that never ends and one that computes for an hour."""
+
+
+def test_ctrl_c_ends_it_whatever_pages_are_open(runs, tmp_path):
+    """Events that never end, a page that is still being made, a kept connection, and half a request."""
+    with running_viewer(runs, cache=tmp_path, program=WATCHED) as viewer:
+        head = f"HTTP/1.1\r\nHost: 127.0.0.1:{viewer.port}\r\nCookie: {viewer.cookie}\r\n\r\n"
+        requests = (f"GET /stream {head}", f"GET / {head}", f"GET /busy {head}", "GET / HTTP/1.1\r\nHost: ")
+        clients = [socket.create_connection(("127.0.0.1", viewer.port)) for _ in requests]
+        for client, text in zip(clients, requests, strict=True):
+            client.sendall(text.encode())
+        for client in clients[:2]:
+            assert client.recv(12) == b"HTTP/1.1 200"
         code, said = interrupt(viewer.process)
-        assert (code, said.splitlines()[-1]) == (0, "The viewer has ended.")
+        assert (code, said) == (0, "Ctrl-C ends the viewer.\nThe viewer has ended.\n")
+        for client in clients:
+            client.close()
+
+
+def test_it_says_nothing_while_it_waits():
+    """No line that it is still computing, however long nobody asks for a page."""
+    assert isinstance(_watch_silence(["view", "runs"]), nullcontext)
 
 
 def test_an_end_from_outside_is_an_end(runs, tmp_path):
