@@ -148,23 +148,6 @@ def test_a_folder_without_runs_waits_for_the_first(tmp_path):
         assert ">a<" in viewer.ask("/").text
 
 
-def test_the_extra_that_is_missing_is_named(runs):
-    """One line what, one line how to get it."""
-    program = (
-        "import sys, importlib.util as util\n"
-        "find = util.find_spec\n"
-        "util.find_spec = lambda name, package=None: None if name == 'uvicorn' else find(name, package)\n"
-        "from unmask.cli.start import main\n"
-        f"sys.argv = ['unmask', 'view', {str(runs)!r}]\n"
-        "main()\n"
-    )
-    refused = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
-    assert refused.returncode != 0
-    assert "the viewer needs uvicorn" in refused.stderr
-    assert "pip install 'unmask[view]'" in refused.stderr
-    assert "Traceback" not in refused.stderr
-
-
 def test_another_machine_may_be_let_in(runs, tmp_path):
     """Under the one name that was given; the token is needed all the same."""
     with running_viewer(runs, "--allow-remote", "GPU7.lab.example", cache=tmp_path) as viewer:

@@ -7,6 +7,7 @@ import re
 import secrets
 import socket
 from collections.abc import Callable, Sequence
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -19,8 +20,18 @@ from unmask.viewer.app import build_app
 from unmask.viewer.catalogue import Catalogue
 
 
+class _TellingServer(uvicorn.Server):
+    """Calls `tell` when it answers, and Ctrl-C ends it in order."""
+
+    tell: Callable[[], None]
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        self.tell()
+
+
 def serve(folders: Sequence[Path], *, port: int = 0, remote: str | None = None, ready: Callable[[str], None]) -> None:
-    """Serve until Ctrl-C. `ready` is called once with the address to open, when the socket takes connections.
+    """Serve until Ctrl-C. `ready` is called once with the address to open, when it is answered; it must not wait.
 
     Only this machine can connect, unless `remote` gives the name or address under which others reach it."""
     catalogue = Catalogue(folders)
@@ -45,8 +56,8 @@ def serve(folders: Sequence[Path], *, port: int = 0, remote: str | None = None, 
         )
         # Seconds for what is being written. A page that watches a run never ends by itself.
         config.timeout_graceful_shutdown = 0.4  # type: ignore[assignment]
-        server = uvicorn.Server(config)
-        ready(f"http://{name}:{chosen}/?token={token}")
+        server = _TellingServer(config)
+        server.tell = partial(ready, f"http://{name}:{chosen}/?token={token}")
         server.run(sockets=[server_socket])
 
 
