@@ -13,17 +13,21 @@ from threading import Thread
 import pytest
 from playwright.sync_api import Browser
 
+import unmask
 from tests.browser import chromium
 from tests.browser.chromium import Opened
-from tests.render.made_runs import HOSTILE, IDS, hostile_run, small_run
+from tests.render.made_runs import HOSTILE, IDS, binary, hostile_run, small_run, write
 from tests.viewer.server import Viewer, run_key, serving_app
+from unmask.models.scripted import Scripted
 from unmask.render.html.conversation import name_anchor
 from unmask.viewer.access import HEADERS, LARGEST_POST
 
 STYLED = re.compile(r"<style|\sstyle\s*=|\son[a-z]+\s*=|<script(?![^>]*\ssrc=)[^>]*>|javascript:", re.IGNORECASE)
 """What the policy forbids in a page: inline styles, handlers and scripts. Texts are taken out first."""
-LARGEST_PAGE = 8_000_000
-"""Characters of one page: the hostile run has a reply of 200,000."""
+HUGE = "<b>huge</b> & \u202e" * 20_000
+"""A reply of 300,000 characters, most of which grow when they are escaped."""
+LARGEST_PAGE = 4_000_000
+"""Characters of one page."""
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +36,10 @@ def runs(tmp_path_factory) -> Path:
     folder.mkdir()
     hostile_run(folder / "hostile <b>x<>")
     small_run(folder / "small")
+    data = write([binary("huge")], folder.parent / "huge.jsonl")
+    unmask.run(
+        data=data, out=folder / "huge", model=Scripted(lambda _: HUGE, name="scripted/huge"), judge="scripted/judge"
+    )
     return folder
 
 
@@ -52,7 +60,7 @@ def browser() -> Iterator[Browser]:
 
 def hostile_addresses(runs: Path) -> list[str]:
     """Every page address of the viewer, for the hostile run; those of pages that are not there yet answer 404."""
-    hostile, small = (run_key(runs / name) for name in ("hostile <b>x<>", "small"))
+    hostile, small, huge = (run_key(runs / name) for name in ("hostile <b>x<>", "small", "huge"))
     pair = f"{hostile},{small}"
     pages = ["/", f"/row/{hostile}", f"/run/{hostile}", f"/run/{hostile}?q=script", f"/run/{hostile}/live"]
     pages += [f"/compare?runs={pair}", "/label", f"/agreement?run={hostile}", f"/board?runs={pair}", "/grid"]
@@ -60,6 +68,9 @@ def hostile_addresses(runs: Path) -> list[str]:
         at = name_anchor(name)
         pages += [f"/run/{hostile}/scenario/{at}", f"/run/{hostile}/scenario/{at}/lines"]
         pages.append(f"/compare/scenario/{at}?runs={pair}")
+    at = name_anchor("huge")
+    pages += [f"/run/{huge}{path}" for path in ("", "?q=huge", f"/scenario/{at}", f"/scenario/{at}/lines")]
+    pages += [f"/compare?runs={huge},{small}", f"/compare/scenario/{at}?runs={huge},{small}"]
     return pages
 
 

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -49,6 +50,24 @@ def test_the_address_is_on_a_line_of_its_own(runs, tmp_path):
             assert interrupt(viewer.process) == (0, "Ctrl-C ends the viewer.\nThe viewer has ended.\n")
     assert len(tokens) == 2
     assert all(len(token) == 43 for token in tokens)
+
+
+def test_the_browser_opens_the_printed_address(runs, tmp_path):
+    """The one that $BROWSER names, while the server answers already."""
+    script = tmp_path / "browser"
+    script.write_text(f'#!/bin/sh\necho "$1" > {tmp_path}/half && mv {tmp_path}/half {tmp_path}/address\n')
+    script.chmod(0o755)
+    command = [sys.executable, "-m", "unmask.cli.main", "view", str(runs)]
+    env = {**os.environ, "BROWSER": f"{script} %s", "UNMASK_CACHE": str(tmp_path)}
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        printed = process.stdout.readline()
+        for _ in range(600):
+            if (tmp_path / "address").exists():
+                break
+            time.sleep(0.05)
+        assert interrupt(process)[0] == 0
+    assert (tmp_path / "address").read_text() == printed
 
 
 def test_only_loopback_listens(runs, tmp_path):
