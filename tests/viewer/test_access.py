@@ -210,6 +210,17 @@ def test_head_has_no_body_and_the_same_rules(viewer):
     assert (answer.status, answer.text) == (200, "")
 
 
+@pytest.mark.parametrize("site", ["same-site", "cross-site"])
+def test_other_pages_may_link_to_it_but_not_load_it(viewer, site):
+    """A link that somebody follows is answered; a script, style, frame or fetch of another origin is not, whatever
+    cookie the browser sends along."""
+    for mode, dest in (("no-cors", "script"), ("cors", "empty"), ("navigate", "iframe"), ("no-cors", "image")):
+        headers = [("Sec-Fetch-Site", site), ("Sec-Fetch-Mode", mode), ("Sec-Fetch-Dest", dest)]
+        assert viewer.ask("/", headers=headers).status == 403
+    link = [("Sec-Fetch-Site", site), ("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "document")]
+    assert viewer.ask("/", headers=link).status == 200
+
+
 def test_a_websocket_is_no_way_in(viewer):
     """The request is answered as a plain one, and never upgraded."""
     upgrade = [("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13")]

@@ -73,9 +73,8 @@ def _send_static(request: Request) -> Response:
 
 def _show_http_problem(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return page_response(
-        "problem.html", status=error.status_code, text=error.detail, advice="Go back to the list of runs."
-    )
+    text = "The viewer has no such page." if error.detail == "Not Found" else error.detail
+    return page_response("problem.html", status=error.status_code, text=text, advice="Go back to the list of runs.")
 
 
 def _show_problem(_: Request, error: Exception) -> Response:
