@@ -53,11 +53,10 @@ def view(folders: tuple[Path, ...], port: int, no_open: bool, remote: str | None
         serve(folders or (Path("runs"),), port=port, remote=remote, ready=ready)
     except KeyboardInterrupt:
         click.echo("The viewer has ended.", err=True)
-        if not all(thread.daemon or thread is threading.main_thread() for thread in threading.enumerate()):
-            # A thread that still reads a long journal would keep the process. Nothing waits to be written: labels are
-            # on disk before their request is answered, and the server has waited for open requests.
-            sys.stdout.flush()
-            os._exit(0)
+        # A thread that still reads a long journal would keep the process. Nothing waits to be written: labels are on
+        # disk before their request is answered, and the server has waited for open requests.
+        sys.stdout.flush()
+        os._exit(0)
 
 
 def _open_browser(address: str) -> None:

@@ -55,7 +55,7 @@ def serve(folders: Sequence[Path], *, port: int = 0, remote: str | None = None, 
             proxy_headers=False,
         )
         # Seconds for what is being written. A page that watches a run never ends by itself.
-        config.timeout_graceful_shutdown = 0.4  # type: ignore[assignment]
+        config.timeout_graceful_shutdown = 0.3  # type: ignore[assignment]
         server = _TellingServer(config)
         server.tell = partial(ready, f"http://{name}:{chosen}/?token={token}")
         server.run(sockets=[server_socket])
