@@ -11,7 +11,7 @@ JOBS   ?= 3
 # PIP_CONSTRAINT also reaches the environment in which pip builds the package.
 PIP    := PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help venv whitebox test test-thorough test-whitebox test-bare test-large check-planted lint type docs site demo bench clean
+.PHONY: help venv whitebox test test-thorough test-whitebox test-bare test-large check-planted check-view lint type docs site demo bench clean
 
 help:
 	@echo "make test    run the tests          (PYTEST='-k name' narrows them, JOBS=4 uses more cores)"
@@ -20,6 +20,7 @@ help:
 	@echo "make test-bare      run make demo and make test in minimal Debian systems (SYSTEMS=13 for one of them; root)"
 	@echo "make test-large     tests with the 1.5B model (1 GB to fetch, minutes); run by hand"
 	@echo "make check-planted  18 whole runs against planted verdicts; run by hand"
+	@echo "make check-view     speed and memory of unmask view against its goals (VIEW=--tenth for a tenth of the size)"
 	@echo "make lint    ruff check and format  make type    mypy --strict"
 	@echo "make docs    write docs/cli.md from the commands"
 	@echo "make site    make the documentation a site, build/site/index.html; a broken link fails it"
@@ -74,6 +75,9 @@ test-large: $(INSIDE)
 
 check-planted: $(STAMP)
 	$(BIN)/python -m bench.planted --check
+
+check-view: $(STAMP)
+	$(BIN)/python -m bench.view --check $(VIEW)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
 from importlib import import_module
 from importlib.resources import files
@@ -29,7 +30,13 @@ def build_app(catalogue: Catalogue, *, token: str, hosts: Collection[str], cooki
     routes: list[BaseRoute] = [Route("/static/{name}", _send_static)]
     for name in PAGES:
         routes += import_module(f"unmask.viewer.pages.{name}").ROUTES
-    app = Starlette(routes=routes, exception_handlers={HTTPException: _show_http_problem, UnmaskError: _show_problem})
+    handlers = {
+        HTTPException: _show_http_problem,
+        UnmaskError: _show_problem,
+        OSError: _show_file_problem,
+        Exception: _show_defect,
+    }
+    app = Starlette(routes=routes, exception_handlers=handlers)
     app.state.catalogue = catalogue
     return Access(app, token=token, hosts=hosts, cookie=cookie)
 
@@ -66,12 +73,27 @@ def _send_static(request: Request) -> Response:
 
 def _show_http_problem(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return page_response(
-        "problem.html", status=error.status_code, text=error.detail, advice="Go back to the list of runs."
-    )
+    text = "The viewer has no such page." if error.detail == "Not Found" else error.detail
+    return page_response("problem.html", status=error.status_code, text=text, advice="Go back to the list of runs.")
 
 
 def _show_problem(_: Request, error: Exception) -> Response:
     """What the command line would have said of this folder: a page is no place for a traceback."""
     assert isinstance(error, UnmaskError)
     return page_response("problem.html", status=409, text=str(error), advice=error.advice or "")
+
+
+def _show_file_problem(_: Request, error: Exception) -> Response:
+    """A run folder that is renamed or deleted while it is read."""
+    assert isinstance(error, OSError)
+    text = f"A file cannot be read: {error.strerror or error}."
+    advice = "The run may be renamed or deleted. Reload the page, or go back to the list of runs."
+    return page_response("problem.html", status=409, text=text, advice=advice)
+
+
+def _show_defect(_: Request, error: Exception) -> Response:
+    """A mistake of the program: its traceback goes to the terminal."""
+    logging.getLogger(__name__).error("a page failed", exc_info=error)
+    text = f"The viewer made a mistake ({type(error).__name__})."
+    advice = "The terminal in which unmask view runs shows more. Nothing was written."
+    return page_response("problem.html", status=500, text=text, advice=advice)
