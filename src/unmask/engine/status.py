@@ -108,7 +108,7 @@ class _StatusArtist:
             calls=calls,
             failed=workload.failed.total(),
             calls_per_second=round((calls - calls_before) / (now - since), 2) if now > since else 0.0,
-            in_flight=executor.in_flight,
+            in_flight=0 if ended else executor.in_flight,
             cost_usd=workload.bill.cost,
             endpoints=tuple(
                 _describe_endpoint(endpoint, is_retrying=endpoint.retries > earlier)

@@ -1,4 +1,4 @@
-"""`status.json`: a picture of a run at work, for whoever looks on. No run is made of it: deleting it changes nothing."""
+"""`status.json`: a picture of a run at work, for whoever looks on. Nothing depends on it: it may be deleted."""
 
 from __future__ import annotations
 

@@ -24,7 +24,13 @@ def serve(folders: Sequence[Path], *, port: int = 0, remote: str | None = None, 
         chosen = server_socket.getsockname()[1]
         token = secrets.token_urlsafe(32)
         hosts = [f"{name}:{chosen}" for name in (*LOOPBACK, *([remote.lower()] if remote else []))]
-        app = build_app(catalogue, token=token, hosts=hosts, cookie=f"unmask-view-{chosen}")
+        app = build_app(
+            catalogue,
+            token=token,
+            hosts=hosts,
+            cookie=f"unmask-view-{chosen}",
+            is_stopping=lambda: server.should_exit,
+        )
         config = uvicorn.Config(
             app,
             log_level="error",

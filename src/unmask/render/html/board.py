@@ -32,7 +32,7 @@ LEGEND = (
 )
 UNRANKED = (
     "Not ranked: these runs used another judge, data set or number of takes, are copies, or a guard refuses them; the"
-    " first column says why."
+    " table says why."
 )
 APART = (
     "Published by others, with other harnesses, judges or data: for orientation only, never ranked. Intervals where one"
