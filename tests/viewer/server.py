@@ -106,7 +106,9 @@ def serving_app(*folders: Path, token: str = TOKEN, port: int = 0) -> Iterator[V
         hosts = [f"{name}:{chosen}" for name in LOOPBACK]
         app = build_app(Catalogue(folders), token=token, hosts=hosts, cookie=f"unmask-view-{chosen}")
         server = uvicorn.Server(
-            uvicorn.Config(app, log_level="critical", lifespan="off", ws="none", http="h11", timeout_graceful_shutdown=1)
+            uvicorn.Config(
+                app, log_level="critical", lifespan="off", ws="none", http="h11", timeout_graceful_shutdown=1
+            )
         )
         thread = Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()

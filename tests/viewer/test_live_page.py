@@ -45,7 +45,7 @@ def opened(browser: Browser, viewer: Viewer, path: str, **settings) -> Iterator[
     page.on("pageerror", lambda error: complaints.append(str(error)))
     try:
         page.goto(f"{viewer.origin}{path}{'&' if '?' in path else '?'}token={viewer.token}")
-        page.wait_for_url(f"{viewer.origin}{path}")
+        page.wait_for_url(lambda url: "token=" not in url)
         yield page
         assert complaints == []
     finally:
@@ -53,12 +53,14 @@ def opened(browser: Browser, viewer: Viewer, path: str, **settings) -> Iterator[
 
 
 def refuse_violations(page: Page) -> None:
-    """No serious fault for people who cannot see well, in both themes."""
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)
-        answer = Axe().run(page).response
-        assert answer["passes"]
-        assert [rule["id"] for rule in answer["violations"] if rule["impact"] in {"serious", "critical"}] == []
+    """axe finds no serious fault. Only contrast depends on the theme."""
+    page.emulate_media(color_scheme="light")
+    light = Axe().run(page).response
+    page.emulate_media(color_scheme="dark")
+    dark = Axe().run(page, options={"runOnly": ["color-contrast"]}).response
+    bad = [rule for rule in light["violations"] + dark["violations"] if rule["impact"] in {"serious", "critical"}]
+    assert [(rule["id"], [node["html"][:120] for node in rule["nodes"]][:3]) for rule in bad] == []
+    assert len(light["passes"]) > 15  # axe has really looked
 
 
 @contextmanager
@@ -98,7 +100,9 @@ def test_a_real_run_is_followed_to_its_end(tmp_path: Path, browser: Browser):
             expect(state).to_contain_text("Running")
             refuse_violations(page)
             page.wait_for_function("document.querySelectorAll('.newest tbody a').length > 2", timeout=WAIT)
-            assert page.locator(".newest a").first.get_attribute("href").startswith(f"/run/{run_key(folder)}/scenario/s-")
+            assert (
+                page.locator(".newest a").first.get_attribute("href").startswith(f"/run/{run_key(folder)}/scenario/s-")
+            )
             assert "connections" in page.locator("[data-part=trouble]").inner_text()
             expect(state).to_contain_text("Ended", timeout=WAIT)
             assert process.wait(PATIENCE) == 0
