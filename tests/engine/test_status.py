@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+from itertools import pairwise
 from pathlib import Path
 from threading import Event, Thread
 
@@ -94,7 +95,7 @@ def test_pictures_are_a_second_apart(tmp_path: Path):
     pictures = watched_run(tmp_path / "run", Slow(seconds=0.1), max_connections=2)
     times = [picture.at for picture in pictures if picture.ended is None]
     assert len(times) > 1
-    assert all(later - earlier >= 0.99 for earlier, later in zip(times, times[1:], strict=False))
+    assert all(later - earlier >= 0.99 for earlier, later in pairwise(times))
 
 
 def test_a_pause_and_the_error_being_tried_again_are_in_the_picture(tmp_path: Path, monkeypatch):
@@ -104,7 +105,7 @@ def test_a_pause_and_the_error_being_tried_again_are_in_the_picture(tmp_path: Pa
     pictures = watched_run(tmp_path / "run", Slow(errors=1, message=message))
     endpoint = max((picture.endpoints[0] for picture in pictures), key=lambda endpoint: endpoint.pause)
     assert (endpoint.name, endpoint.retries) == ("http://127.0.0.1:9", 1)
-    assert 0 < endpoint.pause
+    assert endpoint.pause > 0
     assert endpoint.error is not None
     assert endpoint.error.startswith("HTTP 429: slow down xx")
     assert len(endpoint.error) == drawing.LONGEST_ERROR

@@ -64,7 +64,7 @@ def refuse_violations(page: Page) -> None:
 
 
 @contextmanager
-def planted_run(folder: Path, scenarios: int, **options: object) -> Iterator[subprocess.Popen[bytes]]:
+def planted_run(folder: Path, scenarios: int) -> Iterator[subprocess.Popen[bytes]]:
     """A real run that takes some seconds. Killed at the end if it is still there."""
     with serving(scenarios=scenarios, latency=0.25) as endpoint:
         data = write_jsonl(plant(scenarios), folder.parent / "planted.jsonl")
@@ -115,17 +115,21 @@ def test_a_real_run_is_followed_to_its_end(tmp_path: Path, browser: Browser):
 def test_a_killed_run_is_stopped_and_the_page_names_what_continues_it(tmp_path: Path, browser: Browser):
     """The open page finds out by itself once the picture is old."""
     folder = tmp_path / "run"
-    with planted_run(folder, 40) as process, serving_app(tmp_path) as viewer:
-        with opened(browser, viewer, f"/run/{run_key(folder)}/live") as page:
-            expect(page.locator("[data-part=state]")).to_contain_text("Running")
-            process.kill()
-            process.wait()
-            os.utime(status_path(folder), (time.time(), time.time() - FRESH))
-            expect(page.locator("[data-part=state]")).to_contain_text("Stopped", timeout=WAIT)
-            typed = page.locator("pre.command").inner_text()
-            assert typed.startswith("unmask run --data")
-            assert typed.count(str(folder)) == 1
-            refuse_violations(page)
+    path = f"/run/{run_key(folder)}/live"
+    with (
+        planted_run(folder, 40) as process,
+        serving_app(tmp_path) as viewer,
+        opened(browser, viewer, path) as page,
+    ):
+        expect(page.locator("[data-part=state]")).to_contain_text("Running")
+        process.kill()
+        process.wait()
+        os.utime(status_path(folder), (time.time(), time.time() - FRESH))
+        expect(page.locator("[data-part=state]")).to_contain_text("Stopped", timeout=WAIT)
+        typed = page.locator("pre.command").inner_text()
+        assert typed.startswith("unmask run --data")
+        assert typed.count(str(folder)) == 1
+        refuse_violations(page)
 
 
 @pytest.mark.parametrize("content", [b"", b'{"done":', b"\xff" * 50, None])
