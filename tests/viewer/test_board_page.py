@@ -16,6 +16,7 @@ from tests.viewer.server import Viewer, run_key, serving_app
 from tests.viewer.test_live_page import opened, refuse_violations
 from unmask.analysis import board as boards
 from unmask.analysis.board import board
+from unmask.files import Lock
 from unmask.render.html.board import label_model
 from unmask.viewer.pages.grid import name_columns
 
@@ -129,6 +130,19 @@ def test_a_damaged_run_and_one_without_replies_keep_no_other_away(runs: Path, tm
             assert "step-900</bdi> is left out" in answer.text
             assert "without any reply" in answer.text
             assert f'href="/run/{run_key(tmp_path / "plain")}"' in answer.text or path == "/grid"
+
+
+def test_no_page_tries_a_lock_or_writes_into_a_run(runs: Path, viewer: Viewer, monkeypatch):
+    """A run at work is never in a reader's way, nor a reader in a run's."""
+
+    def refuse(lock: Lock) -> None:
+        raise AssertionError(f"{lock.path} was tried")
+
+    before = {file: file.stat().st_mtime_ns for file in runs.rglob("*")}
+    monkeypatch.setattr(Lock, "take", refuse)
+    for path in ("/board", "/grid", f"/run/{run_key(runs / 'plain')}/live", f"/run/{run_key(runs / 'plain')}/events"):
+        assert viewer.ask(path).status == 200
+    assert {file: file.stat().st_mtime_ns for file in runs.rglob("*")} == before
 
 
 @pytest.mark.parametrize("path", ["/board", "/grid"])
