@@ -24,7 +24,7 @@ from unmask.files import write_atomically
 from unmask.models.scripted import open_scripted
 from unmask.records import Completion, Request
 from unmask.runs.folder import Folder
-from unmask.runs.status import FRESH, Glimpse, RunStatus, glimpse, status_path
+from unmask.runs.status import FRESH, Glimpse, RunStatus, read_status, status_path
 
 PATIENCE = 60.0
 
@@ -55,7 +55,7 @@ def watched_run(out: Path, model: object, **settings) -> list[RunStatus]:
 
     def look() -> None:
         while not ended.wait(0.005):
-            if (status := glimpse(out).status) is not None:
+            if (status := read_status(out).status) is not None:
                 pictures[status.at] = status
 
     beside = Thread(target=look)
@@ -77,7 +77,7 @@ def test_a_run_draws_what_it_does_and_says_that_it_has_ended(tmp_path: Path, mon
     assert all(sum(picture.verdicts.values()) == picture.done for picture in working)
     assert any(picture.in_flight and picture.calls_per_second > 0 for picture in working)
     assert [picture.done for picture in working] == sorted(picture.done for picture in working)
-    last, score = glimpse(tmp_path / "run"), unmask.open_run(tmp_path / "run").score().overall
+    last, score = read_status(tmp_path / "run"), unmask.open_run(tmp_path / "run").score().overall
     assert last.status is not None
     assert not last.is_running
     assert (last.status.ended, last.status.done, last.status.in_flight) == ("done", last.status.total, 0)
@@ -109,7 +109,7 @@ def test_a_pause_and_the_error_being_tried_again_are_in_the_picture(tmp_path: Pa
     assert endpoint.error is not None
     assert endpoint.error.startswith("HTTP 429: slow down xx")
     assert len(endpoint.error) == drawing.LONGEST_ERROR
-    last = glimpse(tmp_path / "run").status
+    last = read_status(tmp_path / "run").status
     assert last is not None
     assert last.endpoints[0].retries == 1
 
@@ -143,7 +143,7 @@ def test_a_picture_that_cannot_be_written_disturbs_no_run(tmp_path: Path, name: 
     (tmp_path / "run" / name / "in the way").mkdir(parents=True)
     watched_run(tmp_path / "run", Slow(seconds=0), limit=3)
     assert unmask.open_run(tmp_path / "run").score().overall.scenarios == 3
-    assert glimpse(tmp_path / "run").status is None
+    assert read_status(tmp_path / "run").status is None
 
 
 def test_no_folder_is_made_for_a_picture(tmp_path: Path):
@@ -157,15 +157,15 @@ def test_a_judge_does_not_draw_over_a_run_that_is_at_work(tmp_path: Path):
     """And a run draws over a judge."""
     out = tmp_path / "run"
     watched_run(out, Slow(seconds=0), limit=3)
-    status = glimpse(out).status
+    status = read_status(out).status
     assert status is not None
     elsewhere = msgspec.structs.replace(status, ended=None, host="elsewhere", pid=1)
     status_path(out).write_bytes(msgspec.json.encode(elsewhere))
     unmask.judge(out, judge="scripted/judge", judge_name="second")
-    assert glimpse(out).status == elsewhere
+    assert read_status(out).status == elsewhere
     status_path(out).write_bytes(msgspec.json.encode(msgspec.structs.replace(elsewhere, work="judge")))
     watched_run(out, Slow(seconds=0), limit=3)
-    now = glimpse(out).status
+    now = read_status(out).status
     assert now is not None
     assert now.host != "elsewhere"
 
@@ -177,24 +177,24 @@ def test_a_judge_does_not_draw_over_a_run_that_is_at_work(tmp_path: Path):
 )
 def test_what_is_no_picture_is_passed_over(tmp_path: Path, content: bytes):
     status_path(tmp_path).write_bytes(content)
-    assert glimpse(tmp_path) == Glimpse(None, float("inf"))
-    assert not glimpse(tmp_path).is_running
+    assert read_status(tmp_path) == Glimpse(None, float("inf"))
+    assert not read_status(tmp_path).is_running
 
 
 def test_a_link_or_a_folder_in_its_place_is_passed_over(tmp_path: Path):
     (tmp_path / "elsewhere.json").write_text("{}")
     status_path(tmp_path).symlink_to(tmp_path / "elsewhere.json")
-    assert glimpse(tmp_path).status is None
+    assert read_status(tmp_path).status is None
     status_path(tmp_path).unlink()
     status_path(tmp_path).mkdir()
-    assert glimpse(tmp_path).status is None
+    assert read_status(tmp_path).status is None
 
 
 def test_fields_of_a_newer_version_are_passed_over(tmp_path: Path):
     watched_run(tmp_path, Slow(seconds=0), limit=2)
     text = status_path(tmp_path).read_bytes()
     status_path(tmp_path).write_bytes(text.replace(b'{"v":1', b'{"v":2,"colour":"blue"'))
-    assert glimpse(tmp_path).status is not None
+    assert read_status(tmp_path).status is not None
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
@@ -206,7 +206,7 @@ def test_a_real_run_that_is_stopped(tmp_path: Path, number: signal.Signals):
         process = subprocess.Popen(command(data, out, endpoint, ["--max-connections", "4"]), cwd=ROOT)
         try:
             until = time.monotonic() + PATIENCE
-            while not ((seen := glimpse(out)).status and seen.status.calls) and time.monotonic() < until:
+            while not ((seen := read_status(out)).status and seen.status.calls) and time.monotonic() < until:
                 time.sleep(0.05)
             assert seen.is_running
             assert seen.status is not None
@@ -214,11 +214,11 @@ def test_a_real_run_that_is_stopped(tmp_path: Path, number: signal.Signals):
         finally:
             process.send_signal(number)
             process.wait(PATIENCE)
-    seen = glimpse(out)
+    seen = read_status(out)
     assert seen.status is not None
     if number is signal.SIGINT:
         assert seen.status.ended == "interrupted"
     else:
         assert seen.status.ended is None
         os.utime(status_path(out), (time.time(), time.time() - FRESH))
-    assert not glimpse(out).is_running
+    assert not read_status(out).is_running

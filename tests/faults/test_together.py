@@ -20,7 +20,7 @@ from tests.faults.watched import Watched, finished, watched
 from tests.made_runs import made
 from unmask.analysis.sampling import load_sample
 from unmask.runs.run import Run
-from unmask.runs.status import glimpse
+from unmask.runs.status import read_status
 
 SCENARIOS = 40
 
@@ -287,4 +287,4 @@ def test_a_run_leaves_no_lock_but_that_of_earlier_versions(tmp_path: Path):
         assert sorted(path.name for path in out.iterdir()) == [
             *("lock", "readings", "replies.jsonl", "run.json", "scenarios.jsonl", "status.json")
         ]
-        assert glimpse(out).status.ended == "done"
+        assert read_status(out).status.ended == "done"

@@ -23,7 +23,7 @@ from bench.process import ROOT, serving
 from tests.browser import chromium
 from tests.made_runs import made
 from tests.viewer.server import Viewer, run_key, running_viewer, serving_app
-from unmask.runs.status import FRESH, glimpse, status_path
+from unmask.runs.status import FRESH, read_status, status_path
 from unmask.viewer.pages import live
 
 PATIENCE = 60.0
@@ -74,7 +74,7 @@ def planted_run(folder: Path, scenarios: int) -> Iterator[subprocess.Popen[bytes
         )
         try:
             until = time.monotonic() + PATIENCE
-            while not (glimpse(folder).status and (folder / "run.json").exists()) and time.monotonic() < until:
+            while not (read_status(folder).status and (folder / "run.json").exists()) and time.monotonic() < until:
                 time.sleep(0.05)
             yield process
         finally:
@@ -84,7 +84,7 @@ def planted_run(folder: Path, scenarios: int) -> Iterator[subprocess.Popen[bytes
 
 def put_picture(folder: Path, **changes: object) -> None:
     """Change the picture of a finished run, as a run at work would."""
-    status = glimpse(folder).status
+    status = read_status(folder).status
     assert status is not None
     status_path(folder).write_bytes(msgspec.json.encode(msgspec.structs.replace(status, **changes)))
 
@@ -162,7 +162,7 @@ def test_pauses_and_errors_are_text_whatever_they_hold(tmp_path: Path, browser: 
     """Markup in an id, an address or an error of an endpoint does nothing."""
     folder = tmp_path / "run"
     made(folder, ["lie"] * 3)
-    status = glimpse(folder).status
+    status = read_status(folder).status
     assert status is not None
     hostile = "</script><img src=x onerror='window.pwned=1'>"
     endpoint = msgspec.structs.replace(status.endpoints[0], name=hostile, error=hostile, pause=30.0)
@@ -183,7 +183,7 @@ def test_a_list_that_has_the_focus_is_not_taken_away(tmp_path: Path, browser: Br
     folder = tmp_path / "run"
     made(folder, ["lie"] * 3)
     put_picture(folder, ended=None)
-    status = glimpse(folder).status
+    status = read_status(folder).status
     assert status is not None
     hide = "(hidden) => { Object.defineProperty(document, 'hidden', {value: hidden, configurable: true});" + (
         "document.dispatchEvent(new Event('visibilitychange')) }"

@@ -19,7 +19,7 @@ from unmask.errors import UnmaskError
 from unmask.files import write_atomically
 from unmask.models.endpoint import Endpoint
 from unmask.records import Verdict
-from unmask.runs.status import EndpointStatus, FinishedScenario, RunStatus, glimpse, status_path
+from unmask.runs.status import EndpointStatus, FinishedScenario, RunStatus, read_status, status_path
 from unmask.stats.rate import rate
 from unmask.text import replace_surrogates, strip_controls
 
@@ -78,7 +78,7 @@ class _StatusArtist:
         """Write the picture, unless another process has drawn one just now: several judges may read one run. A run
         that asks its subject goes before."""
         with contextlib.suppress(OSError, UnmaskError):
-            before = glimpse(self._path.parent)
+            before = read_status(self._path.parent)
             drawn = before.status if before.is_running else None
             is_ours = drawn is None or (drawn.host, drawn.pid) == (gethostname(), os.getpid())
             if is_ours or (drawn is not None and drawn.work == "judge" and self._work == "run"):

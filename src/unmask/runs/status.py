@@ -101,7 +101,7 @@ def status_path(folder: Path) -> Path:
     return folder / STATUS_FILE
 
 
-def glimpse(folder: Path) -> Glimpse:
+def read_status(folder: Path) -> Glimpse:
     """Looks at the picture of a run, and at nothing else: no lock is taken or tried."""
     try:
         with open(status_path(folder), "rb", opener=open_plain_file) as file:

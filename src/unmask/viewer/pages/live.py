@@ -19,7 +19,7 @@ from unmask.records import Verdict
 from unmask.render.html.conversation import name_anchor
 from unmask.runs.commands import judge_command, run_command
 from unmask.runs.folder import Folder
-from unmask.runs.status import RunStatus, glimpse
+from unmask.runs.status import RunStatus, read_status
 from unmask.stats.rate import Rate, rate
 from unmask.viewer.app import find_entry
 from unmask.viewer.catalogue import RunEntry
@@ -54,7 +54,7 @@ class Sight(NamedTuple):
 
 def show_live(request: Request) -> Response:
     entry = find_entry(request)
-    return page_response("live.html", here="runs", entry=entry, sight=look_at(entry), name_anchor=name_anchor)
+    return page_response("live.html", here="runs", entry=entry, sight=look_at_run(entry), name_anchor=name_anchor)
 
 
 async def send_events(request: Request) -> Response:
@@ -82,7 +82,7 @@ async def _watch(entry: RunEntry, request: Request) -> AsyncIterator[str]:
     yield "retry: 2000\n\n"
     before: tuple[str, float | None] | None = None
     while not request.app.state.is_stopping():
-        sight = await run_in_threadpool(look_at, entry)
+        sight = await run_in_threadpool(look_at_run, entry)
         if (shown := (sight.state, sight.status.at if sight.status else None)) != before:
             before = shown
             page = await run_in_threadpool(
@@ -98,9 +98,9 @@ async def _watch(entry: RunEntry, request: Request) -> AsyncIterator[str]:
             await asyncio.sleep(STOP_INTERVAL)
 
 
-def look_at(entry: RunEntry) -> Sight:
+def look_at_run(entry: RunEntry) -> Sight:
     """What the files of the run say. Only `status.json` is read, and run.json where nothing works on the run."""
-    seen = glimpse(entry.path)
+    seen = read_status(entry.path)
     if seen.is_running:
         return Sight("running", seen.status)
     if seen.status is not None and seen.status.ended == "done":
