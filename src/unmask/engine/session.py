@@ -17,6 +17,7 @@ from unmask.data.dataset import Dataset
 from unmask.engine.executor import Executor, Route
 from unmask.engine.loop import call_repeatedly
 from unmask.engine.polarity import PolarityStore
+from unmask.engine.status import draw_status
 from unmask.engine.work import JUDGE, SUBJECT, Workload
 from unmask.errors import Interrupted, JournalError, UsageError
 from unmask.models.base import Model
@@ -201,7 +202,7 @@ async def run_session(
         executor.tick()
 
     with endpoints.listen(executor.wake), interruption.listen(stop):
-        async with call_repeatedly(executor.tick, every=PROGRESS_INTERVAL):
+        async with draw_status(workload, executor), call_repeatedly(executor.tick, every=PROGRESS_INTERVAL):
             free = all(price is not None and price.free for price in workload.prices.values())
             await executor.run(grace=FREE_GRACE if free else GRACE)
     executor.tick()

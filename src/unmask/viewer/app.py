@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from importlib import import_module
 from importlib.resources import files
 
@@ -20,13 +20,21 @@ from unmask.viewer.access import Access
 from unmask.viewer.catalogue import Catalogue, RunEntry
 from unmask.viewer.templating import page_response
 
-PAGES = ("runs", "run", "scenario", "compare", "label", "agreement", "live", "board")
+PAGES = ("runs", "run", "scenario", "compare", "label", "agreement", "live", "board", "grid")
 """Files of `viewer/pages/`, each with its `ROUTES`."""
 STATIC = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
-def build_app(catalogue: Catalogue, *, token: str, hosts: Collection[str], cookie: str) -> ASGIApp:
-    """Pages are made by plain functions in threads: reading a journal must not keep others waiting."""
+def build_app(
+    catalogue: Catalogue,
+    *,
+    token: str,
+    hosts: Collection[str],
+    cookie: str,
+    is_stopping: Callable[[], bool] = lambda: False,
+) -> ASGIApp:
+    """Pages are made by plain functions in threads: reading a journal must not keep others waiting. An answer that goes
+    on asks `is_stopping` whether the server wants to end."""
     routes: list[BaseRoute] = [Route("/static/{name}", _send_static)]
     for name in PAGES:
         routes += import_module(f"unmask.viewer.pages.{name}").ROUTES
@@ -38,6 +46,7 @@ def build_app(catalogue: Catalogue, *, token: str, hosts: Collection[str], cooki
     }
     app = Starlette(routes=routes, exception_handlers=handlers)
     app.state.catalogue = catalogue
+    app.state.is_stopping = is_stopping
     return Access(app, token=token, hosts=hosts, cookie=cookie)
 
 

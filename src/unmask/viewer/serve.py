@@ -42,7 +42,13 @@ def serve(folders: Sequence[Path], *, port: int = 0, remote: str | None = None, 
         hosts = {f"{host}:{chosen}" for host in (*LOOPBACK, name)}
         if chosen == 80:  # browsers leave it out
             hosts |= {*LOOPBACK, name}
-        app = build_app(catalogue, token=token, hosts=hosts, cookie=f"unmask-view-{chosen}")
+        app = build_app(
+            catalogue,
+            token=token,
+            hosts=hosts,
+            cookie=f"unmask-view-{chosen}",
+            is_stopping=lambda: server.should_exit,
+        )
         config = uvicorn.Config(
             app,
             log_level="critical",  # what fails in a page, the app itself says

@@ -10,10 +10,10 @@ from contextlib import AbstractContextManager
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, TextIO
 
+from unmask.engine.status import shorten_error
 from unmask.records import Verdict
 from unmask.render.terminal.silence import note_output
 from unmask.stats.rate import rate
-from unmask.text import strip_controls
 
 if TYPE_CHECKING:
     from unmask.engine.executor import Executor
@@ -27,8 +27,6 @@ QUIET = 5.0
 """Seconds without an answer after which the line says what is being waited for."""
 EXPECTED_WEIGHT = 5
 """Finished scenarios that count as much as what was expected of them."""
-LONGEST_ERROR = 100
-"""Characters of an error that the line quotes."""
 
 
 class ProgressLine:
@@ -202,9 +200,7 @@ def _quote_error(endpoint: Endpoint) -> str:
     """The last error of an endpoint in brackets, without the model and the address it begins with."""
     if endpoint.last_error is None:
         return ""
-    where, _, reason = " ".join(strip_controls(endpoint.last_error).split()).partition(": ")
-    reason = reason or where
-    return f" ({reason if len(reason) <= LONGEST_ERROR else reason[: LONGEST_ERROR - 1] + '…'})"
+    return f" ({shorten_error(endpoint.last_error)})"
 
 
 def _count_answers(count: int) -> str:
