@@ -39,6 +39,8 @@ def _compose_parts(agreement: Agreed) -> Iterator[str | TextTable]:
         f"{agreement.run}, preset {agreement.preset}. Judges: {', '.join(agreement.judges) or 'none'}. Labels:"
         f" {label_counts or 'none'}."
     )
+    if agreement.not_blind:
+        yield f"{agreement.not_blind} labels were given where the judge could be seen; --include-not-blind counts them."
     if agreement.drawn is not None and agreement.labels:
         yield f"The sample has {agreement.drawn} scenarios. Counts are of labels, all other numbers are weighted."
     if agreement.stale is not None:
