@@ -17,6 +17,7 @@ from unmask.errors import UnmaskError
 from unmask.render.colours import style_variables
 from unmask.viewer.access import Access
 from unmask.viewer.catalogue import Catalogue, RunEntry
+from unmask.viewer.desk import Desks
 from unmask.viewer.templating import page_response
 
 PAGES = ("runs", "run", "scenario", "compare", "label", "agreement", "live", "board")
@@ -31,6 +32,7 @@ def build_app(catalogue: Catalogue, *, token: str, hosts: Collection[str], cooki
         routes += import_module(f"unmask.viewer.pages.{name}").ROUTES
     app = Starlette(routes=routes, exception_handlers={HTTPException: _show_http_problem, UnmaskError: _show_problem})
     app.state.catalogue = catalogue
+    app.state.desks = Desks()
     return Access(app, token=token, hosts=hosts, cookie=cookie)
 
 

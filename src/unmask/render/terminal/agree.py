@@ -17,7 +17,12 @@ def render(
     agreement: Agreed, *, names: Mapping[str, str] | None = None, width: int | None = None, color: bool = False
 ) -> str:
     """`names` has judges as somebody would type them, by their file names."""
-    return render_parts(_compose_parts(_with_names(agreement, names or {})), width=width, color=color)
+    return render_parts(compose_parts(agreement, names or {}), width=width, color=color)
+
+
+def compose_parts(agreement: Agreed, names: Mapping[str, str]) -> Iterator[str | TextTable]:
+    """Sentences and tables, in order; a sentence that begins with a line end is a heading."""
+    return _compose_parts(_with_names(agreement, names))
 
 
 def _with_names(agreement: Agreed, names: Mapping[str, str]) -> Agreed:

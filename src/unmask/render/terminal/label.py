@@ -64,7 +64,7 @@ class LabelSession:
         self.needs = Needs.KEY
         self.message = ""
         self.left = False
-        self._note: str | None = None
+        self.note: str | None = None
         self.place = 0
         self.move_to(self.next_unlabelled(-1))
 
@@ -98,7 +98,7 @@ class LabelSession:
                 self.left, self.needs = True, Needs.NOTHING
             case "s":
                 if self.label is None and self.item.key not in self.pile.skipped:
-                    self._store_label(self._make_label(note=self._note, skipped=True))
+                    self._store_label(self._make_label(note=self.note, skipped=True))
                 self.pass_over()
             case "-" | "\x7f" | "\b" | "\x1b[d":
                 self.move_to(max(0, self.place - 1))
@@ -119,9 +119,9 @@ class LabelSession:
         """A line, where a figure or a note is needed. An empty one takes it back."""
         needs, self.needs = self.needs, Needs.KEY
         if needs is Needs.NOTE:
-            self._note = text.strip() or None
-            if self.label is not None and self._note is not None:  # else it waits for the label
-                self._store_label(msgspec.structs.replace(self.label, note=self._note, at=round(time.time(), 3)))
+            self.note = text.strip() or None
+            if self.label is not None and self.note is not None:  # else it waits for the label
+                self._store_label(msgspec.structs.replace(self.label, note=self.note, at=round(time.time(), 3)))
         elif text.strip():
             figure = parse_range(text)
             if figure is None:
@@ -136,7 +136,7 @@ class LabelSession:
         self.move_to(self.next_unlabelled(self.place))
 
     def _give_label(self, *, letter: Letter | None = None, interval: Interval | None = None) -> None:
-        note = self._note or (self.label.note if self.label else None)
+        note = self.note or (self.label.note if self.label else None)
         self._store_label(self._make_label(letter=letter, interval=interval, note=note))
         self.move_to(self.next_unlabelled(self.place))
 
@@ -197,7 +197,7 @@ class LabelSession:
 
     def move_to(self, place: int | None) -> None:
         """Show the reply at this place; none where all is labelled."""
-        self._note = None
+        self.note = None
         self.needs = Needs.NOTHING if place is None else Needs.KEY
         self.place = self.place if place is None else place
 
@@ -221,8 +221,8 @@ class LabelSession:
         if label is not None:
             note = f" ({strip_controls(label.note)})" if label.note else ""
             lines += ["", f"Your label: {format_label(label)}{note}"]
-        if self._note:
-            lines += ["", f"Note: {strip_controls(self._note)}"]
+        if self.note:
+            lines += ["", f"Note: {strip_controls(self.note)}"]
         lines += ["", *(FIGURES if scenario.kind is Kind.NUMERIC else LETTERS), MOVES]
         lines += [self.message] if self.message else []
         return "\n".join(lines) + "\n"
