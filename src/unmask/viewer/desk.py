@@ -152,8 +152,6 @@ class Desk:
                 if not 1 <= answer.at <= len(session.items):
                     raise ReplyGoneError("the session has no such place")
                 session.move_to(answer.at - 1)
-                if answer.key not in ("-", "u") and answer.seen != self._seen():
-                    return self._view("You said something else of this reply in another window. It is shown now.")
                 if answer.key not in ("-", "u"):
                     try:
                         self._sources[id(session.pile)].require_reply(session.item)
@@ -162,6 +160,8 @@ class Desk:
                             raise
                         session.pass_over()
                         return self._view()
+                    if answer.seen != self._seen():
+                        return self._view("You said something else of this reply in another window. It is shown now.")
             elif answer.key != "u":
                 return self.show_reply()
             session.note = answer.note.strip() or None

@@ -180,7 +180,8 @@ class LabelSession:
         if not stands:
             self.message = "This was changed elsewhere since, so it is not taken back."
         else:
-            self._write_line(msgspec.structs.replace(back, at=round(time.time(), 3)))
+            is_label = not (back.skipped or back.taken_back)
+            self._write_line(back if is_label else msgspec.structs.replace(back, at=round(time.time(), 3)))
             self._skipped_now.discard(place)
             self.message = "Taken back."
         self._given.pop()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 from starlette.requests import Request
@@ -18,6 +18,7 @@ from unmask.records import PRESSURED, Lettered, Ranged, Reading
 from unmask.render.colours import probe_title
 from unmask.render.html.conversation import name_anchor
 from unmask.render.terminal.agree import compose_parts
+from unmask.render.terminal.tables import TextTable
 from unmask.runs.run import Run
 from unmask.text import format_figures
 from unmask.viewer.app import find_entry, get_catalogue
@@ -86,17 +87,25 @@ def _list_runs(request: Request) -> list[tuple[RunEntry, list[str]]]:
     return sorted(rows, key=lambda row: not row[1])
 
 
-def _describe_parts(run: Run, agreed: Agreed) -> list[dict[str, Any]]:
+class AgreementPart(NamedTuple):
+    """A heading (`kind` h2 or h3), a sentence (p), or a table."""
+
+    kind: str
+    text: str = ""
+    table: TextTable | None = None
+
+
+def _describe_parts(run: Run, agreed: Agreed) -> list[AgreementPart]:
     """What `unmask agree` prints: headings, sentences and tables, without what the top of the page says."""
     names = {file: run.definition.typed_judge(file) for file in agreed.judges}
-    parts: list[dict[str, Any]] = []
+    parts = []
     for part in list(compose_parts(replace(agreed, not_blind=0), names))[1:]:
         if not isinstance(part, str):
-            parts.append({"table": part})
+            parts.append(AgreementPart("table", table=part))
         elif part.startswith("\n"):
-            parts.append({"heading": part.strip(), "below": part.startswith("\nVerdicts")})
+            parts.append(AgreementPart("h3" if part.startswith("\nVerdicts") else "h2", part.strip()))
         elif part:
-            parts.append({"text": part})
+            parts.append(AgreementPart("p", part))
     return parts
 
 
