@@ -413,9 +413,9 @@ def test_the_form_of_a_scenario_page_keeps_a_label(browser, tmp_path):
     run = made(tmp_path / "run", takes=2)
     with serving_app(tmp_path) as viewer:
         entry = RunEntry(run_key(run.path), run.path, "run")
-        slots = [(PRESSURED, 0), (PRESSURED, 1)]
-        form = render_template("label_here.html", entry=entry, scenario=run.scenario("s003"), slots=slots)
-        assert render_template("label_here.html", entry=entry, scenario=run.scenario("s003"), slots=[PRESSURED])
+        form = render_template(
+            "label_here.html", entry=entry, scenario=run.scenario("s003"), outcome=run.outcome("s003")
+        )
         page = open_page(browser, viewer, "/agreement")
         page.evaluate("(html) => { document.getElementById('content').innerHTML = html }", form.split("<script")[0])
         page.add_script_tag(url="/static/label.js", type="module")

@@ -126,14 +126,17 @@ def store_label(run: Run, label: Label) -> None:
 
 
 class Desk:
-    """One session. Several windows may show it: each says which reply it answers."""
+    """One session. Several windows may show it: each says which reply it answers. `lock` is that of the person, so that
+    between looking a label up and writing one no other session of the same name comes in."""
 
-    def __init__(self, who: str, sources: Sequence[LabelSource], items: Sequence[tuple[LabelPile, Item]]) -> None:
+    def __init__(
+        self, who: str, sources: Sequence[LabelSource], items: Sequence[tuple[LabelPile, Item]], lock: RLock
+    ) -> None:
         self.who = who
         self._sources = {id(source.pile): source for source in sources}
         self._refresh()
         self._session = LabelSession(items, who)
-        self._lock = RLock()
+        self._lock = lock
 
     def show_reply(self, at: int | None = None) -> DeskView:
         """The reply at this place, or the next one without a label."""
@@ -201,6 +204,7 @@ class Desks:
 
     def __init__(self) -> None:
         self._desks: OrderedDict[str, Desk] = OrderedDict()
+        self._people: dict[str, RLock] = {}
         self._lock = Lock()
 
     def start(self, paths: Sequence[Path], start: LabelStart) -> str:
@@ -222,7 +226,10 @@ class Desks:
             )
         if len(sources) > 1:  # in the same order each time
             Random("\n".join(sorted(source.run.definition.id for source in sources))).shuffle(items)
-        desk, name = Desk(who, sources, items), secrets.token_urlsafe(12)
+        name = secrets.token_urlsafe(12)
+        with self._lock:
+            person = self._people.setdefault(who, RLock())
+        desk = Desk(who, sources, items, person)
         with self._lock:
             self._desks[name] = desk
             while len(self._desks) > MOST:
@@ -247,7 +254,7 @@ def check_name(who: str) -> str:
     return name
 
 
-def explain_blind(error: UnmaskError) -> tuple[int, str]:
+def explain_blind(error: UnmaskError | OSError) -> tuple[int, str]:
     """What a person may know of an error while labelling: not which run it is about. All of it goes to the terminal."""
     cause = error.__cause__
     if isinstance(error, ReplyGoneError):

@@ -71,7 +71,7 @@ def show_session(request: Request) -> Response:
     at = request.query_params.get("at", "")
     try:
         view = desk.show_reply(int(at) if at.isascii() and at.isdigit() else None)
-    except UnmaskError as error:
+    except (UnmaskError, OSError) as error:
         status, text = explain_blind(error)
         raise HTTPException(status, text) from None
     return page_response("label_session.html", here="label", **_describe_view(view))
@@ -85,7 +85,7 @@ def take_answer(request: Request, answer: LabelAnswer) -> Response:
         )
     try:
         view = desk.take_answer(answer)
-    except UnmaskError as error:
+    except (UnmaskError, OSError) as error:
         return _refuse(*explain_blind(error))
     html = None if view.stays else render_template("label_reply.html", **_describe_view(view))
     return JSONResponse({"at": view.at, "message": view.message, "html": html})

@@ -26,10 +26,9 @@ function say(text, serious) {
   status.textContent = text;
   status.hidden = !text;
   status.classList.toggle("serious", Boolean(serious));
-  if (serious) status.scrollIntoView({ block: "nearest" });
 }
 
-const explain = (answer) => [answer.problem, answer.advice].filter(Boolean).join(" ");
+const explain = ({ problem, advice }) => (advice ? `${problem.replace(/[.:]?$/, ".")} ${advice}` : problem);
 const typed = (id) => document.getElementById(id)?.value ?? "";
 
 async function press(key) {
