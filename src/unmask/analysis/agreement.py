@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from unmask.analysis.labelled_run import LabelledRun, LabelVerdict, ReaderView, find_label_verdict
-from unmask.analysis.labels import Key, Labels, labellers, read_labels
+from unmask.analysis.labels import Key, Labels, count_not_blind, labellers, read_labels
 from unmask.errors import UsageError
 from unmask.protocol.intervals import all_agree
 from unmask.records import (
@@ -110,6 +110,8 @@ class Agreed(Result, frozen=True, kw_only=True, omit_defaults=False):
     """Scenarios that the sample of the run asks people to read. `None` where it has no sample."""
     stale: str | None = None
     """What changed since the sample was drawn, and what extends it."""
+    not_blind: int = 0
+    """Labels that were given where the judge could be seen: left out, unless they were asked for."""
 
 
 def agree(
@@ -118,14 +120,17 @@ def agree(
     labels: str | Sequence[str] = (),
     judges: str | Sequence[str] = (),
     preset: Preset | str | None = None,
+    include_not_blind: bool = False,
 ) -> Agreed:
     """Hold judges and labels against each other. `labels` are files or people, those of the run folder unless given;
-    `judges` are those of the run unless given.
+    `judges` are those of the run unless given. Labels that were given where the judge could be seen are left out unless
+    `include_not_blind`.
 
     Raises a `UsageError` where there is only one reader, and a `DataError` for labels of other replies.
     """
     labelled_run = LabelledRun(run if isinstance(run, Run) else Run(run), preset)
-    labels_by_person = read_labels(labelled_run.run, list_names(labels) or labellers(labelled_run.run))
+    sources = list_names(labels) or labellers(labelled_run.run)
+    labels_by_person = read_labels(labelled_run.run, sources, not_blind=include_not_blind)
     names = list_names(judges) or sorted(labelled_run.run.definition.judges)
     named = list(dict.fromkeys(file for name in names if (file := labelled_run.run.judge_file(name)) is not None))
     if len(named) + len(labels_by_person) < 2:
@@ -153,6 +158,7 @@ def agree(
         among_judges=tuple(_compare_judges(labelled_run, a, b) for a, b in combinations(named, 2)),
         drawn=None if labelled_run.sample is None else len(labelled_run.sample.drawn),
         stale=labelled_run.stale,
+        not_blind=count_not_blind(labelled_run.run, sources),
     )
 
 

@@ -30,7 +30,7 @@ import msgspec
 
 from unmask.errors import JournalError
 from unmask.files import Lock, cannot_write, file_exists, open_plain_file
-from unmask.records import FORMAT_VERSION, Call, Usage
+from unmask.records import FORMAT_VERSION, Call, Label, Usage
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -89,7 +89,7 @@ class JournalFile:
 
     def append(self, record: msgspec.Struct) -> None:
         handle = self._open()
-        if self._on_newer is not None and isinstance(record, Call) and record.v > FORMAT_VERSION:
+        if self._on_newer is not None and isinstance(record, Call | Label) and record.v > FORMAT_VERSION:
             self._on_newer(record.v)
             self._on_newer = None
         data = _encoder.encode(record)

@@ -18,6 +18,7 @@ from unmask.errors import UnmaskError
 from unmask.render.colours import style_variables
 from unmask.viewer.access import Access
 from unmask.viewer.catalogue import Catalogue, RunEntry
+from unmask.viewer.desk import Desks
 from unmask.viewer.templating import page_response
 
 PAGES = ("runs", "run", "scenario", "compare", "label", "agreement", "live", "board", "grid")
@@ -47,6 +48,7 @@ def build_app(
     app = Starlette(routes=routes, exception_handlers=handlers)
     app.state.catalogue = catalogue
     app.state.is_stopping = is_stopping
+    app.state.desks = Desks()
     return Access(app, token=token, hosts=hosts, cookie=cookie)
 
 

@@ -12,6 +12,7 @@ from unmask import __version__
 from unmask.records import Verdict
 from unmask.render.colours import NAMES, VERDICTS
 from unmask.render.html import charts
+from unmask.render.html.conversation import name_anchor
 from unmask.render.html.page import open_templates
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def _viewer_templates() -> Environment:
     environment.globals.update(
         verdicts=VERDICTS, names=NAMES, charts=charts, version=__version__, Verdict=Verdict, Markup=Markup
     )
+    environment.globals["name_anchor"] = name_anchor
     return environment
 
 

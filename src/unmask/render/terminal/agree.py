@@ -17,7 +17,12 @@ def render(
     agreement: Agreed, *, names: Mapping[str, str] | None = None, width: int | None = None, color: bool = False
 ) -> str:
     """`names` has judges as somebody would type them, by their file names."""
-    return render_parts(_compose_parts(_with_names(agreement, names or {})), width=width, color=color)
+    return render_parts(compose_parts(agreement, names or {}), width=width, color=color)
+
+
+def compose_parts(agreement: Agreed, names: Mapping[str, str]) -> Iterator[str | TextTable]:
+    """Sentences and tables, in order; a sentence that begins with a line end is a heading."""
+    return _compose_parts(_with_names(agreement, names))
 
 
 def _with_names(agreement: Agreed, names: Mapping[str, str]) -> Agreed:
@@ -39,6 +44,8 @@ def _compose_parts(agreement: Agreed) -> Iterator[str | TextTable]:
         f"{agreement.run}, preset {agreement.preset}. Judges: {', '.join(agreement.judges) or 'none'}. Labels:"
         f" {label_counts or 'none'}."
     )
+    if agreement.not_blind:
+        yield f"{agreement.not_blind} labels were given where the judge could be seen; --include-not-blind counts them."
     if agreement.drawn is not None and agreement.labels:
         yield f"The sample has {agreement.drawn} scenarios. Counts are of labels, all other numbers are weighted."
     if agreement.stale is not None:
