@@ -98,12 +98,12 @@ def test_a_real_run_is_followed_to_its_end(tmp_path: Path, browser: Browser):
             page.evaluate("window.same = true")
             state = page.locator("[data-part=state]")
             expect(state).to_contain_text("Running")
+            expect(page.locator("[data-part=trouble]")).to_contain_text("connections")
             refuse_violations(page)
             page.wait_for_function("document.querySelectorAll('.newest tbody a').length > 2", timeout=WAIT)
             assert (
                 page.locator(".newest a").first.get_attribute("href").startswith(f"/run/{run_key(folder)}/scenario/s-")
             )
-            assert "connections" in page.locator("[data-part=trouble]").inner_text()
             expect(state).to_contain_text("Ended", timeout=WAIT)
             assert process.wait(PATIENCE) == 0
             expect(page.locator("[data-part=done]")).to_contain_text("24 of 24 scenarios")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
@@ -16,6 +17,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.browser import chromium
 from tests.made_runs import made
 from tests.viewer.server import Viewer, run_key, serving_app
+from unmask.runs.status import RunStatus
 from unmask.viewer import summaries
 
 FOCUSED = "document.activeElement.textContent.trim()"
@@ -113,11 +115,28 @@ def test_warnings_are_those_of_the_report(browser, viewer, runs):
         assert all(note.split(".")[0] in text for note in shown)
 
 
+PICTURE = RunStatus(
+    work="run",
+    judge="verbatim",
+    pid=1,
+    host="here",
+    started=0.0,
+    at=0.0,
+    done=1,
+    total=9,
+    verdicts={},
+    calls=3,
+    calls_per_second=1.0,
+    in_flight=2,
+    cost_usd=None,
+)
+
+
 def test_running_is_a_young_status_file(viewer, runs):
     """And nothing else: a file that is eleven seconds old belongs to a run that was stopped."""
     status = runs / "stopped" / "status.json"
     try:
-        status.write_text("{}")
+        status.write_bytes(msgspec.json.encode(PICTURE))
         assert ">running<" in viewer.ask(f"/row/{run_key(runs / 'stopped')}").text
         os.utime(status, (time.time() - 11, time.time() - 11))
         assert ">stopped<" in viewer.ask(f"/row/{run_key(runs / 'stopped')}").text

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from datetime import datetime
-from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -17,14 +15,12 @@ from starlette.routing import Route
 from unmask.errors import UnmaskError
 from unmask.render.terminal.progress import format_duration
 from unmask.runs.definition import Definition
+from unmask.runs.status import read_status
 from unmask.stats.rate import Rate
 from unmask.viewer.app import find_entry, get_catalogue
 from unmask.viewer.catalogue import MOST, RunEntry
 from unmask.viewer.summaries import RunSummary, recall, summarise, summarise_later
 from unmask.viewer.templating import page_response
-
-RUNNING_WITHIN = 10.0
-"""Seconds: a run writes its status.json at least that often."""
 
 
 class RunRow(NamedTuple):
@@ -164,7 +160,7 @@ def look_at_run(entry: RunEntry) -> RunRow:
         definition = entry.open().definition
     except UnmaskError as error:
         return RunRow(entry, None, False, problem=str(error), advice=error.advice)
-    is_running = is_run_running(entry.path)
+    is_running = read_status(entry.path).is_running
     try:
         recalled = recall(entry)
     except UnmaskError as error:
@@ -172,15 +168,6 @@ def look_at_run(entry: RunEntry) -> RunRow:
     if recalled is None:
         return RunRow(entry, definition, is_running)
     return RunRow(entry, definition, is_running, recalled.summary, recalled.is_current)
-
-
-def is_run_running(path: Path) -> bool:
-    """Whether a process is working on the run: its status.json is young. No lock is taken or tried."""
-    try:
-        age = time.time() - (path / "status.json").lstat().st_mtime
-    except OSError:
-        return False
-    return abs(age) < RUNNING_WITHIN
 
 
 def _sort_rows(rows: list[RunRow], column: Column, order: str) -> list[RunRow]:
