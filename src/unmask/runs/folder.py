@@ -202,6 +202,11 @@ class Journal:
     def judged(self, scenario: int, judge: str | None) -> Iterator[Judged]:
         return self._judged[judge].records_of(scenario) if judge else iter(())
 
+    def lines_of(self, scenario: int) -> Iterator[tuple[Path, Iterator[bytes]]]:
+        """Each file with its own lines about a scenario."""
+        for index in (self._asked, *self._judged.values()):
+            yield index.path, index.texts_of(scenario)
+
     def __enter__(self) -> Journal:
         return self
 
