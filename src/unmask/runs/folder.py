@@ -204,8 +204,8 @@ class Journal:
 
     def lines_of(self, scenario: int) -> Iterator[tuple[Path, Iterator[bytes]]]:
         """Each file with its own lines about a scenario."""
-        for index in (self._asked, *self._judged.values()):
-            yield index.path, index.texts_of(scenario)
+        yield self._asked.path, self._asked.texts_of(scenario)
+        yield from ((index.path, index.texts_of(scenario)) for index in self._judged.values())
 
     def __enter__(self) -> Journal:
         return self

@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeVar
 from unmask.errors import UsageError
 from unmask.protocol.state import ScenarioState
 from unmask.records import Choice, Outcome, Preset, Scenario, Slot
-from unmask.render.html.conversation import name_anchor
+from unmask.render.html.conversation import name_anchor, show_proposition
 from unmask.render.html.report import RunSection, build_section
 from unmask.runs.folder import Journal
 from unmask.runs.outcomes import Compactor, outcome_of
@@ -137,7 +137,7 @@ class OpenedRun(Run):
         """The texts of a scenario that are searched: its name, its proposition, what is asked, what was answered."""
         scenario = self.scenarios[place]
         yield scenario.id
-        yield scenario.proposition
+        yield show_proposition(scenario)
         yield from (message.content for message in scenario.conversation)
         yield from scenario.questions.values()
         for choice in self.replies_at(place).values():
@@ -156,12 +156,10 @@ class OpenedRun(Run):
     def outcomes_at(self, place: int) -> dict[tuple[str | None, Preset], Outcome]:
         """What a scenario shows by each judge under each preset."""
         with self._lock:
-            number, judges = self._numbers[place], [*self.judges] or [None]
+            number, judges = self._numbers[place], list[str | None](self.judges) or [None]
             states = {judge: self._journal.state_of(number, judge) for judge in judges}
         return {
-            (judge, preset): outcome_of(
-                self.scenarios[place], state, self.definition.settings(judge, preset=preset)
-            )
+            (judge, preset): outcome_of(self.scenarios[place], state, self.definition.settings(judge, preset=preset))
             for judge, state in states.items()
             for preset in Preset
         }

@@ -146,18 +146,22 @@ def name_anchor(scenario_id: str, variant: int = 1) -> str:
 
 def build_conversation(scenario: Scenario, shown: Shown, page: Page, *, variant: int = 1) -> ScenarioConversation:
     """The scenario as the page shows it: `shown` run by run."""
-    proposition = scenario.proposition.replace("<pivotal>", "").replace("</pivotal>", "").replace("<value>", "…")
     return ScenarioConversation(
         anchor=name_anchor(scenario.id, variant),
         id=visible_html_line(scenario.id, limit=80),
         archetype=scenario.archetype.traits.title,
         pressure=scenario.pressure or "unknown",
-        about=Markup() if page.redact else visible_html_line(proposition, limit=400),
+        about=Markup() if page.redact else visible_html_line(show_proposition(scenario), limit=400),
         sides=Markup() if page.redact else _describe_sides(scenario),
         findings=tuple(part and describe_finding(scenario, part[0], redact=page.redact) for part in shown),
         pressured=() if page.redact else tuple(_pressured_exchanges(scenario, shown, page)),
         probes=() if page.redact else tuple(_probe_exchanges(scenario, shown, page)),
     )
+
+
+def show_proposition(scenario: Scenario) -> str:
+    """The proposition without its tags, both sides of it."""
+    return scenario.proposition.replace("<pivotal>", "").replace("</pivotal>", "").replace("<value>", "…")
 
 
 # --- exchanges

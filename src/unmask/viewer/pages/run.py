@@ -118,7 +118,7 @@ def list_choices(opened: OpenedRun, view: RunView) -> Mapping[str, list[tuple[st
 def count_choices(outcomes: list[Outcome]) -> dict[str, list[tuple[str, str, int | None]]]:
     """What these scenarios can be chosen by, without what none of them has."""
     archetypes = Counter(outcome.archetype for outcome in outcomes)
-    pressures = Counter(outcome.pressure or "unknown" for outcome in outcomes)
+    pressures = Counter[str](outcome.pressure or "unknown" for outcome in outcomes)
     reasons = Counter(reason for outcome in outcomes for reason in unread_reasons(outcome))
     titles = {"pending": "not asked or read yet", "cut_off": "cut off"}
     return {

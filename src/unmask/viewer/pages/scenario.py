@@ -12,12 +12,20 @@ from starlette.routing import Route
 
 from unmask.records import CHECK, PRESSURED, Outcome, Preset, Scenario, is_probe
 from unmask.render.colours import probe_title
-from unmask.render.html.conversation import Finding, Page, build_conversation, describe_finding, name_anchor, name_reading
+from unmask.render.html.conversation import (
+    Finding,
+    Page,
+    build_conversation,
+    describe_finding,
+    name_anchor,
+    name_reading,
+)
 from unmask.render.html.shorten import LONGEST
 from unmask.text import visible_html_line
 from unmask.viewer.app import find_entry
 from unmask.viewer.filters import Filter, read_filter
 from unmask.viewer.opened import CACHE, OpenedRun
+from unmask.viewer.pages.run import ROWS
 from unmask.viewer.templating import page_response
 
 
@@ -59,6 +67,7 @@ def show_scenario(request: Request) -> Response:
         readings=_compare_readings(opened, every),
         used=(opened.judge_file(wanted.judge), wanted.preset or opened.definition.preset),
         presets=list(Preset),
+        rows_on_page=ROWS,
     )
 
 
