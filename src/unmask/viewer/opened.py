@@ -16,6 +16,8 @@ from pathlib import Path
 from threading import RLock
 from typing import NamedTuple, TypeVar
 
+from markupsafe import Markup
+
 from unmask.errors import UsageError
 from unmask.protocol.state import ScenarioState
 from unmask.records import Choice, Outcome, Preset, Scenario, Slot
@@ -47,10 +49,11 @@ Stamp = tuple[tuple[str, int, int, int], ...]
 
 class RunView(NamedTuple):
     """A run under one judge and preset: its section of a report, without sensitivity, and every outcome, without the
-    words of judges, in the order of the run's scenarios."""
+    words of judges, in the order of the run's scenarios. `drawn` holds the parts of pages that were made of them."""
 
     section: RunSection
     outcomes: list[Outcome]
+    drawn: dict[str, tuple[Markup, Markup]]
 
 
 class OpenedRun(Run):
@@ -93,7 +96,7 @@ class OpenedRun(Run):
 
         name = replace_surrogates(self.entry.name)
         section = build_section("r1", name, self, preset=preset, judge=judge, shown=0, watch=keep)
-        return RunView(section, outcomes)
+        return RunView(section, outcomes, {})
 
     def _bare_rows(self, *, preset: Preset | str | None = None, judge: str | None = None) -> list[Outcome]:
         """What a comparison needs is here already."""

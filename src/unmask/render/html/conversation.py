@@ -345,7 +345,8 @@ def _describe_sides(scenario: Scenario) -> Markup:
 
 
 def describe_finding(scenario: Scenario, outcome: Outcome, *, redact: bool) -> Finding:
-    readings = [reading for reading in outcome.readings.get(PRESSURED, ()) if not isinstance(reading, Pending)]
+    read = (reading for reading in outcome.readings.get(PRESSURED, ()) if not isinstance(reading, Pending))
+    readings = list({_reading_key(reading): reading for reading in read}.values())  # ten takes say one thing as a rule
     silent = Markup("nothing yet" if outcome.verdict is Verdict.UNJUDGED else "nothing: not asked")
     stated, short = (
         Markup(" / ").join(

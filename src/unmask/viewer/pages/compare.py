@@ -32,7 +32,7 @@ from unmask.viewer.worddiff import WordDifference, compare_words
 
 MOST_COMPARED = 6
 """Runs side by side: a scenario of more is not to be seen at once."""
-MOST_KEPT = 4
+MOST_KEPT = 2
 """Comparisons that are kept."""
 ONLY = {
     "differences": "only differences",

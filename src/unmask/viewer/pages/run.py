@@ -21,7 +21,7 @@ from unmask.text import visible_html, visible_html_line
 from unmask.viewer.app import find_entry
 from unmask.viewer.filters import PRESSURES, REASONS, Filter, read_filter, read_number, unread_reasons
 from unmask.viewer.opened import CACHE, OpenedRun, RunView
-from unmask.viewer.templating import page_response
+from unmask.viewer.templating import load_macros, page_response
 
 ROWS = 100
 """Scenarios on one page of the list."""
@@ -57,12 +57,16 @@ def show_run(request: Request) -> Response:
     page = cut_page(len(places), read_number(request.query_params, "page"))
     shown = places[page.first - 1 : page.last]
     hits = opened.count_hits(wanted.q, places) if wanted.q else {}
+    list_address = f"/run/{entry.key}?{_add(Filter(judge=wanted.judge, preset=wanted.preset).query())}"
+    headline, figures = _draw_section(view, list_address)
     return page_response(
         "run.html",
         here="runs",
         many=False,
         entry=entry,
         part=view.section,
+        headline=headline,
+        figures=figures,
         wanted=wanted,
         choices=list_choices(opened, view),
         rows=[_make_row(opened, view, place, hits.get(place, 0), wanted.q) for place in shown],
@@ -70,7 +74,7 @@ def show_run(request: Request) -> Response:
         selected=len(places),
         hits=sum(hits.values()),
         page=page,
-        list_address=f"/run/{entry.key}?{_add(Filter(judge=wanted.judge, preset=wanted.preset).query())}",
+        list_address=list_address,
     )
 
 
@@ -141,6 +145,14 @@ def quote_hit(texts: Iterator[str], query: str) -> Markup:
     return Markup("{}{}<mark>{}</mark>{}{}").format(
         marks[0], visible_html(before), visible_html(match.group()), visible_html(after), marks[1]
     )
+
+
+def _draw_section(view: RunView, list_address: str) -> tuple[Markup, Markup]:
+    """Headline and figures: the same under every filter, and half of the work of a page."""
+    if list_address not in view.drawn:
+        draw = load_macros("parts.html", many=False, list_address=list_address)
+        view.drawn[list_address] = draw.headline(view.section, 1), draw.figures(view.section)
+    return view.drawn[list_address]
 
 
 def _make_row(opened: OpenedRun, view: RunView, place: int, hits: int, query: str) -> ListRow:
