@@ -45,12 +45,14 @@ def compare_words(left: str, right: str) -> WordDifference:
     sides: tuple[list[Markup], list[Markup]] = ([_show(a[:start])], [_show(b[:start])])
     removed = added = 0
     for kind, low_a, high_a, low_b, high_b in SequenceMatcher(None, middle_a, middle_b, autojunk=False).get_opcodes():
-        only_a, only_b = _show(a[start + low_a : start + high_a]), _show(b[start + low_b : start + high_b])
-        if kind != "equal":
-            removed, added = removed + high_a - low_a, added + high_b - low_b
-            only_a, only_b = _mark("del", only_a), _mark("ins", only_b)
-        sides[0].append(only_a)
-        sides[1].append(only_b)
+        part_a, part_b = a[start + low_a : start + high_a], b[start + low_b : start + high_b]
+        if kind == "equal":
+            marked_a, marked_b = _show(part_a), _show(part_b)
+        else:
+            removed, added = removed + len(part_a), added + len(part_b)
+            marked_a, marked_b = _mark("del", part_a), _mark("ins", part_b)
+        sides[0].append(marked_a)
+        sides[1].append(marked_b)
     marked = [
         Piece(Markup().join([*side, _show(every[len(every) - end :])]), Markup(), 0, 0)
         for side, every in zip(sides, (a, b), strict=True)
@@ -76,5 +78,8 @@ def _show(words: list[str]) -> Markup:
     return visible_html("".join(words))
 
 
-def _mark(tag: str, text: Markup) -> Markup:
-    return Markup(f"<{tag}>{text}</{tag}>") if text else text
+def _mark(tag: str, words: list[str]) -> Markup:
+    """These words in an element; the space behind the last one stands after it."""
+    text = "".join(words)
+    marked = text.rstrip()
+    return Markup(f"<{tag}>{visible_html(marked)}</{tag}>{text[len(marked) :]}") if marked else Markup()
