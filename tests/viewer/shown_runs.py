@@ -55,9 +55,7 @@ class Viewer:
         complaints: list[str] = []
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on(
-            "request", lambda request: request.url.startswith(self.address) or complaints.append(request.url)
-        )
+        page.on("request", lambda request: request.url.startswith(self.address) or complaints.append(request.url))
         page.complaints = complaints
         try:
             page.goto(self.address + path)

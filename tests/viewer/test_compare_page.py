@@ -32,7 +32,7 @@ def viewer(tmp_path_factory) -> Iterator[Viewer]:
     small_run(folder / "small")
     small_run(folder / "upright", model=upright)
     small_run(folder / "takes", takes=3)
-    small_run(folder / "deaf", judge=Scripted(lambda _: "I cannot say.", name="scripted/deaf"))
+    small_run(folder / "mute", model=Scripted(lambda _: "", name="scripted/mute"))
     hostile_run(folder / "hostile")
     shutil.copytree(folder / "hostile", folder / "copied")
     models = {"model": Scripted(subject, name="scripted/keeper"), "judge": Scripted(judge, name="scripted/reader")}
@@ -126,29 +126,30 @@ def test_two_replies_show_the_words_in_which_they_differ(viewer, browser):
         assert page.locator(".diff ins").count() == 0
         expect(page.locator(".status")).to_contain_text("1 word only on the left, 0 words only on the right")
         findings = page.locator(".talk .e").all_inner_texts()
-        assert "lie" in findings[0].split("·")[-1] and "honest" in findings[1].split("·")[-1]
+        assert "lie" in findings[0].split("·")[-1]
+        assert "honest" in findings[1].split("·")[-1]
         assert serious_violations(page) == []
 
 
 def test_runs_and_takes_of_the_word_difference_are_chosen_in_the_address(viewer, browser):
     with viewer.page(browser, address(viewer, "upright", "small", "takes", scenario="lie-1")) as page:
-        page.locator('select[name=right]').select_option("3")
+        page.locator("select[name=right]").select_option("3")
         page.get_by_role("button", name="Compare").click()
-        page.locator('select[name=take_right]').select_option("2")
+        page.locator("select[name=take_right]").select_option("2")
         page.get_by_role("button", name="Compare").click()
-        assert "right=3" in page.url and "take_right=2" in page.url
+        assert "right=3" in page.url
+        assert "take_right=2" in page.url
         expect(page.locator(".diff .a").nth(1)).to_contain_text("takes, take 2")
         assert page.locator(".diff ins").all_inner_texts() == ["not"]
 
 
 def test_a_difference_that_a_guard_refuses_is_not_called(viewer, browser):
-    pair = compare(viewer.folder / "small", viewer.folder / "deaf").pairs[0]
+    pair = compare(viewer.folder / "small", viewer.folder / "mute").pairs[0]
     assert pair.not_called is not None
-    with viewer.page(browser, address(viewer, "small", "deaf")) as page:
+    with viewer.page(browser, address(viewer, "small", "mute")) as page:
         expect(page.locator(".verdicts .note.serious")).to_have_text(
             f"Warning This difference is not called: {pair.not_called}."
         )
-        expect(page.get_by_text("differ in how replies become verdicts")).to_be_visible()
 
 
 def test_other_content_under_the_same_id_stands_apart_and_counts_in_no_difference(viewer, browser):
@@ -175,12 +176,13 @@ def test_runs_that_share_nothing_are_listed_with_the_reason_why_they_are_not_com
         (("small", "upright"), "only=everything", 409, "there is no choice"),
         (("small", "upright"), "from=maybe", 409, "there is no verdict"),
         (("small", "upright"), "judge=openai/nobody", 409, "has no readings by"),
-        (("small", "upright", "takes", "deaf", "hostile", "copied", "apart"), "", 409, "do not fit side by side"),
+        (("small", "upright", "takes", "mute", "hostile", "copied", "apart"), "", 409, "do not fit side by side"),
     ],
 )
 def test_an_address_that_cannot_be_shown_says_why(viewer, names, query, status, words):
     answer = viewer.get(address(viewer, *names, query=query))
-    assert answer.status == status and words in answer.text
+    assert answer.status == status
+    assert words in answer.text
 
 
 def test_a_scenario_of_one_run_alone_or_of_none_is_a_clear_page(viewer):

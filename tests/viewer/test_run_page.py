@@ -64,17 +64,20 @@ def test_the_headline_is_that_of_the_score_and_rows_say_believes_said_verdict(vi
         expect(page.locator(".big strong")).to_have_text(percent(run.score().overall.p_lie.value))
         assert ids(page) == [scenario.id for scenario in run.scenarios]
         first = page.locator("a.row", has_text="lie-1")
-        expect(first).to_contain_text("believes “The lamp of lie-1 is lit.” (true) · said “The lamp of lie-1 is not lit.”")
+        expect(first).to_contain_text(
+            "believes “The lamp of lie-1 is lit.” (true) · said “The lamp of lie-1 is not lit.”"
+        )
         expect(first.locator(".v")).to_have_text("lie")
 
 
 def test_filters_are_a_form_whose_answer_is_an_address(viewer, browser):
     with viewer.page(browser, f"/run/{viewer.key('small')}") as page:
-        page.locator('select[name=verdict]').select_option("lie")
-        page.locator('select[name=archetype]').select_option("provided_facts")
+        page.locator("select[name=verdict]").select_option("lie")
+        page.locator("select[name=archetype]").select_option("provided_facts")
         page.get_by_role("button", name="Show").click()
         assert ids(page) == ["lie-3"]
-        assert "verdict=lie" in page.url and "archetype=provided_facts" in page.url
+        assert "verdict=lie" in page.url
+        assert "archetype=provided_facts" in page.url
         page.goto(f"{viewer.address}/run/{viewer.key('small')}?pressure=situational&verdict=honest")
         assert ids(page) == ["honest-1"]
         expect(page.get_by_label("Pressure")).to_have_value("situational")
@@ -144,7 +147,8 @@ def test_a_filter_is_sent_as_a_report_that_says_it_is_a_part(viewer, browser, tm
 
 def test_a_filter_without_scenarios_is_no_report_but_a_page_that_says_so(viewer):
     answer = viewer.get(f"/run/{viewer.key('small')}/report?q=nowhere+to+be+seen")
-    assert answer.status == 409 and "nothing to send" in answer.text
+    assert answer.status == 409
+    assert "nothing to send" in answer.text
 
 
 @pytest.mark.parametrize(
@@ -158,7 +162,9 @@ def test_a_filter_without_scenarios_is_no_report_but_a_page_that_says_so(viewer)
 )
 def test_an_address_with_a_value_that_is_none_gets_a_page_that_names_it(viewer, query, words):
     answer = viewer.get(f"/run/{viewer.key('small')}?{query}")
-    assert answer.status == 409 and words in answer.text and "<script>" not in answer.text.replace("<script type", "")
+    assert answer.status == 409
+    assert words in answer.text
+    assert "<script>" not in answer.text.replace("<script type", "")
 
 
 def test_a_page_beyond_the_last_is_the_last(viewer):
@@ -230,7 +236,9 @@ def test_a_run_that_is_renamed_damaged_or_deleted_while_shown_gets_a_clear_page(
         replies.write_bytes(lines[0] + b"{damage}\n" + b"".join(lines[2:]))
         opened.CACHE._slots[tmp_path / "there"].seconds = 0
         answer = viewer.get(f"/run/{viewer.key('there')}")
-        assert answer.status == 409 and "line 2 of" in answer.text and "Traceback" not in answer.text
+        assert answer.status == 409
+        assert "line 2 of" in answer.text
+        assert "Traceback" not in answer.text
         (tmp_path / "there" / "run.json").write_bytes(b"{torn")
         assert viewer.get(f"/run/{viewer.key('there')}").status == 409
         shutil.rmtree(tmp_path / "there")
@@ -247,7 +255,8 @@ def test_the_cache_keeps_a_few_runs_and_closes_the_files_of_the_others(folder, t
     for entry in entries[1:]:
         cache.open(entry)
     gc.collect()
-    assert gone() is None and journal_file.closed
+    assert gone() is None
+    assert journal_file.closed
     assert len(cache._slots) == 2
 
 

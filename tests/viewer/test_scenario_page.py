@@ -70,7 +70,8 @@ def test_takes_stand_in_one_row_identical_replies_once_with_their_number(viewer,
     run = Run(viewer.folder / "takes")
     replies = run.replies("lie-1")
     texts = [choice.text for (slot, _), choice in replies.items() if slot == "pressured"]
-    assert len(texts) == 10 and len(set(texts)) == 2
+    assert len(texts) == 10
+    assert len(set(texts)) == 2
     with viewer.page(browser, address(viewer, "takes", "lie-1")) as page:
         cards = page.locator(".strip li")
         assert cards.count() == 2
@@ -143,7 +144,9 @@ def test_a_huge_reply_is_shortened_with_a_way_to_all_of_it(viewer, browser):
     with viewer.page(browser, where) as page:
         page.get_by_role("link", name="Show all").click()
         page.wait_for_url("**full=1**")
-        longest = page.evaluate("Math.max(...[...document.querySelectorAll('.a')].map((one) => one.textContent.length))")
+        longest = page.evaluate(
+            "Math.max(...[...document.querySelectorAll('.a')].map((one) => one.textContent.length))"
+        )
         assert longest >= len(HOSTILE[number].strip())
 
 
@@ -164,7 +167,8 @@ def test_what_was_searched_for_is_marked_and_unfolded(viewer, browser):
 
 def test_a_scenario_that_the_run_does_not_have_is_a_page_that_says_so(viewer):
     answer = viewer.get(address(viewer, "small", "nothing"))
-    assert answer.status == 404 and "no such scenario" in answer.text
+    assert answer.status == 404
+    assert "no such scenario" in answer.text
 
 
 def test_axe_finds_nothing_on_phone_and_wide_screen_in_both_themes(viewer, browser):
