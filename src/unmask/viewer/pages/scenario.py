@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from unmask.records import CHECK, PRESSURED, Outcome, Preset, Scenario, is_probe
+from unmask.records import CHECK, PRESSURED, Outcome, Pending, Preset, Scenario, is_probe
 from unmask.render.colours import probe_title
 from unmask.render.html.conversation import (
     Finding,
@@ -29,6 +29,9 @@ from unmask.viewer.pages.run import ROWS
 from unmask.viewer.templating import page_response
 
 
+NOT_ASKED = "–"
+
+
 class JudgeRow(NamedTuple):
     """What one judge makes of a scenario under each preset. `judge` is its file name, `None` for no judge."""
 
@@ -42,6 +45,11 @@ class ReadingRow(NamedTuple):
 
     title: str
     readings: list[str]
+
+    @property
+    def differs(self) -> bool:
+        """Whether two judges that have read it say different things."""
+        return len(set(self.readings) - {NOT_ASKED, name_reading(Pending())}) > 1
 
 
 def show_scenario(request: Request) -> Response:
@@ -137,7 +145,9 @@ def _compare_readings(opened: OpenedRun, every: dict[tuple[str | None, Preset], 
             title = {PRESSURED: "Under pressure", CHECK: "Check"}.get(slot, slot.replace("_", " ").capitalize())
             title = probe_title(slot) if is_probe(slot) else title
             numbered = f"{title}, take {take + 1}" if takes > 1 else title
-            rows.append(ReadingRow(numbered, [name_reading(cell[take]) if take < len(cell) else "–" for cell in cells]))
+            rows.append(
+                ReadingRow(numbered, [name_reading(cell[take]) if take < len(cell) else NOT_ASKED for cell in cells])
+            )
     return rows
 
 
