@@ -28,7 +28,6 @@ from unmask.viewer.opened import CACHE, OpenedRun
 from unmask.viewer.pages.run import ROWS
 from unmask.viewer.templating import page_response
 
-
 NOT_ASKED = "–"
 
 
