@@ -69,15 +69,15 @@ class Filter(NamedTuple):
 
 def read_filter(params: Mapping[str, str]) -> Filter:
     """The filter that an address asks for. A value may be that of the files or the one that people are shown."""
-    archetypes = {name: one for one in Archetype for name in (one.value, one.traits.title)}
-    verdicts = {name: one for one, title in NAMES.items() for name in (one.value, title)}
+    archetypes = {name: archetype for archetype in Archetype for name in (archetype.value, archetype.traits.title)}
+    verdicts = {name: verdict for verdict, title in NAMES.items() for name in (verdict.value, title)}
     return Filter(
         judge=params.get("judge") or None,
-        preset=_choose(params, "preset", {one.value: one for one in Preset}),
+        preset=_choose(params, "preset", {preset.value: preset for preset in Preset}),
         archetype=_choose(params, "archetype", archetypes),
         verdict=_choose(params, "verdict", verdicts),
-        pressure=_choose(params, "pressure", {one: one for one in PRESSURES}),
-        reason=_choose(params, "reason", {one: one for one in REASONS}),
+        pressure=_choose(params, "pressure", dict(zip(PRESSURES, PRESSURES, strict=True))),
+        reason=_choose(params, "reason", dict(zip(REASONS, REASONS, strict=True))),
         q=params.get("q", "").strip()[:LONGEST_QUERY],
     )
 

@@ -68,7 +68,7 @@ class OpenedRun(Run):
         self._selections: OrderedDict[Filter, list[int]] = OrderedDict()
         every, sample = list(self.folder.each_scenario()), self._sample
         self.scenarios = tuple(scenario for scenario in every if sample is None or scenario.id in sample)
-        self._numbers = [number for number, one in enumerate(every) if sample is None or one.id in sample]
+        self._numbers = [number for number, scenario in enumerate(every) if sample is None or scenario.id in sample]
         self.judges = [file for file in self.definition.judges if self._has_readings(file)]
         """The judges that have begun to read, by the names of their files."""
         self._journal = Journal(self.folder, [scenario.id for scenario in every], self.judges)
@@ -117,9 +117,10 @@ class OpenedRun(Run):
         """How often a text stands in the questions, prompts and replies of these scenarios, in either case."""
         lowered = query.lower()
         with self._lock:
-            kept = self._lowered_texts
+            lowered_texts = self._lowered_texts
             return {
-                place: (self._lower_texts(place) if kept is None else kept[place]).count(lowered) for place in places
+                place: (lowered_texts[place] if lowered_texts else self._lower_texts(place)).count(lowered)
+                for place in places
             }
 
     @cached_property

@@ -118,7 +118,7 @@ class ReplyDifference(NamedTuple):
     runs: tuple[int, int]
     takes: tuple[int, int]
     choices: tuple[list[int], list[int]]
-    found: WordDifference
+    words: WordDifference
 
 
 _lock = RLock()
@@ -171,7 +171,7 @@ def show_compared_scenario(request: Request) -> Response:
     ]
     page = make_page(full=bool(request.query_params.get("full")))
     rows = select_rows(joined, wanted)
-    at = next((number for number, one in enumerate(rows) if one.anchor == row.anchor), None)
+    at = next((number for number, listed in enumerate(rows) if listed.anchor == row.anchor), None)
     return page_response(
         "compared.html",
         here="compare",

@@ -126,9 +126,9 @@ def count_choices(outcomes: list[Outcome]) -> dict[str, list[tuple[str, str, int
     reasons = Counter(reason for outcome in outcomes for reason in unread_reasons(outcome))
     titles = {"pending": "not asked or read yet", "cut_off": "cut off"}
     return {
-        "archetype": [(one.value, one.traits.title, archetypes[one]) for one in Archetype if archetypes[one]],
-        "pressure": [(one, one, pressures[one]) for one in PRESSURES if pressures[one]],
-        "reason": [(one, titles.get(one, one), reasons[one]) for one in REASONS if reasons[one]],
+        "archetype": [(name.value, name.traits.title, archetypes[name]) for name in Archetype if archetypes[name]],
+        "pressure": [(name, name, pressures[name]) for name in PRESSURES if pressures[name]],
+        "reason": [(name, titles.get(name, name), reasons[name]) for name in REASONS if reasons[name]],
     }
 
 

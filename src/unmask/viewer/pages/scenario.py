@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -110,11 +111,10 @@ class Steps(NamedTuple):
 
 def find_steps(opened: OpenedRun, wanted: Filter, place: int) -> Steps:
     places = opened.select(wanted)
-    at = places.index(place) if place in places else None
-    before = [one for one in places if one < place][-1:]
-    after = [one for one in places if one > place][:1]
-    anchors = [name_anchor(opened.scenarios[one[0]].id) if one else None for one in (before, after)]
-    return Steps(None if at is None else at + 1, len(places), anchors[0], anchors[1])
+    low, high = bisect_left(places, place), bisect_right(places, place)
+    before = name_anchor(opened.scenarios[places[low - 1]].id) if low else None
+    after = name_anchor(opened.scenarios[places[high]].id) if high < len(places) else None
+    return Steps(high if low < high else None, len(places), before, after)
 
 
 def _compare_judges(
