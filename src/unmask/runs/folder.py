@@ -202,6 +202,11 @@ class Journal:
     def judged(self, scenario: int, judge: str | None) -> Iterator[Judged]:
         return self._judged[judge].records_of(scenario) if judge else iter(())
 
+    def lines_of(self, scenario: int) -> Iterator[tuple[Path, Iterator[bytes]]]:
+        """Each file with its own lines about a scenario."""
+        yield self._asked.path, self._asked.texts_of(scenario)
+        yield from ((index.path, index.texts_of(scenario)) for index in self._judged.values())
+
     def __enter__(self) -> Journal:
         return self
 

@@ -205,9 +205,8 @@ class Run:
 
     def outcome(self, scenario_id: str, *, preset: Preset | str | None = None, judge: str | None = None) -> Outcome:
         number, scenario = self._find_scenario(scenario_id)
-        panel = self._panel(judge, preset)
-        with self._open_journal(panel) as journal:
-            return _conclude_by_judges(scenario, [journal.state_of(number, member.file) for member in panel], panel)
+        with self._open_journal(self._panel(judge, preset)) as journal:
+            return self._outcome_in(journal, number, scenario, preset=preset, judge=judge)
 
     def scenario(self, scenario_id: str) -> Scenario:
         return self._find_scenario(scenario_id)[1]
@@ -281,6 +280,13 @@ class Run:
         return str(call_renderer("run_html", self))
 
     # --- inside
+
+    def _outcome_in(
+        self, journal: Journal, number: int, scenario: Scenario, *, preset: Preset | str | None, judge: str | None
+    ) -> Outcome:
+        """What a scenario shows by an open journal, where it has this number."""
+        panel = self._panel(judge, preset)
+        return _conclude_by_judges(scenario, [journal.state_of(number, member.file) for member in panel], panel)
 
     def _table_source(self, preset: Preset | str | None, judge: str | None) -> TableSource:
         from unmask.runs.tables import TableSource

@@ -35,6 +35,11 @@ def render_template(name: str, **values: Any) -> str:
     return _viewer_templates().get_template(name).render(**values)
 
 
+def load_macros(name: str, **values: Any) -> Any:
+    """The macros of a template as functions that make HTML; they see these values."""
+    return _viewer_templates().get_template(name).make_module(values)
+
+
 def page_response(name: str, *, status: int = 200, **values: Any) -> Response:
     """A page. `here` says which entry of the navigation it belongs to."""
     return HTMLResponse(render_template(name, **values), status_code=status)
