@@ -15,8 +15,9 @@ from unmask.engine.baseline import Baseline, check_baseline
 from unmask.engine.define import define_run, judge_spec
 from unmask.engine.grow import find_run, fit_data
 from unmask.engine.polarity import PolarityStore
-from unmask.engine.run import load_data, open_judge, open_subject
-from unmask.engine.work import JUDGE, SUBJECT, Workload, build_request
+from unmask.engine.readers import open_judge, open_partner
+from unmask.engine.run import load_data, open_subject
+from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, Workload, build_request
 from unmask.judges.answers import POLARITY_ORDERS
 from unmask.judges.base import JUDGES, Judge
 from unmask.models.base import Model, capabilities_of
@@ -129,18 +130,23 @@ def estimate_scenarios(
     *,
     size: int = 1,
     prompt: DeveloperPrompt | None = None,
+    numeric: PlannerSettings | None = None,
 ) -> Estimate:
     """What is still to be sent, given what the journal holds about each scenario. `size` is how many takes fit into one
-    request, `prompt` what the pressured ones begin with."""
+    request, `prompt` what the pressured ones begin with, `numeric` how a second judge reads figures."""
     alone = msgspec.structs.replace(settings, keep_presets=False)
     plans = {settings.keep_presets: settings, False: alone}  # one where the presets are not kept
-    bounds = {(keep, believes): {SUBJECT: Amount(), JUDGE: Amount()} for keep in plans for believes in (False, True)}
+    roles = (SUBJECT, JUDGE) if numeric is None else (SUBJECT, JUDGE, NUMERIC_JUDGE)
+    bounds = {(keep, believes): dict.fromkeys(roles, Amount()) for keep in plans for believes in (False, True)}
     count = 0
     for scenario, state in scenarios:
         count += 1
+        by_partner = numeric is not None and scenario.kind is Kind.NUMERIC
         for (keep, believes), total in bounds.items():
-            amounts = _simulate(scenario, _copy_state(state), plans[keep], believes, size=size, prompt=prompt)
-            for role, amount in amounts.items():
+            reads = msgspec.structs.replace(numeric, keep_presets=keep) if numeric and by_partner else plans[keep]
+            amounts = _simulate(scenario, _copy_state(state), reads, believes, size=size, prompt=prompt)
+            for asked, amount in amounts.items():
+                role = NUMERIC_JUDGE if by_partner and asked == JUDGE else asked
                 total[role] = total[role].plus(amount)
     keep = settings.keep_presets
     least, most = (bounds[keep, believes] for believes in (False, True))
@@ -158,7 +164,8 @@ def expect_calls(workload: Workload) -> float:
     sample = workload.scenarios[:: -(-len(workload.scenarios) // LOOKED_AT) or 1]
     subject = workload.models.get(SUBJECT)
     size = capabilities_of(subject).max_n if subject is not None and workload.one_call else 1
-    bounds = estimate_scenarios(((scenario, ScenarioState()) for scenario in sample), workload.settings, size=size)
+    states = ((scenario, ScenarioState()) for scenario in sample)
+    bounds = estimate_scenarios(states, workload.settings, size=size, numeric=workload.numeric_settings)
     calls = [amount.calls for bound in (bounds.least, bounds.most) for amount in bound.values()]
     return sum(calls) / 2 / len(sample) if sample else 0.0
 
@@ -313,6 +320,7 @@ def estimate_run(
     model: str | AnyModel,
     judge: str | AnyModel,
     out: str | Path | None,
+    numeric_judge: str | AnyModel | None = None,
     **settings: Unpack[RunSettings],
 ) -> tuple[Estimate, Terms]:
     """What `run` with the same arguments would still send, the prices it would pay and how fast answers come. No key
@@ -321,9 +329,11 @@ def estimate_run(
     dataset = load_data(data, options)
     subject = open_subject(model, options, asks_for_key=False)
     reader = open_judge(judge, options, asks_for_key=False)
-    wanted = define_run(dataset, subject, judge_spec(reader, options), options)
-    states: Iterable[tuple[Scenario, ScenarioState]]
     folder = None if out is None else Folder(out)
+    spec = judge_spec(reader, options)
+    partner = open_partner(numeric_judge, options, folder=folder, judge=spec, asks_for_key=False)
+    wanted = define_run(dataset, subject, spec, partner.options, partner=partner.spec)
+    states: Iterable[tuple[Scenario, ScenarioState]]
     old = None if folder is None else find_run(folder, wanted, moved=options.moved)
     if folder is not None and old is not None:
         again = partial(run_command, path=folder.path)
@@ -341,6 +351,7 @@ def estimate_run(
         msgspec.structs.replace(wanted.settings(), keep_presets=options.keep_presets),
         size=size,
         prompt=wanted.developer_prompt,
+        numeric=wanted.settings(kind=Kind.NUMERIC) if partner.spec is not None else None,
     )
     begun = old is not None
     terms = Terms(
@@ -357,6 +368,12 @@ def estimate_run(
         connections=options.max_connections,
         requests_per_minute=options.requests_per_minute,
     )
+    if partner.reader is not None:
+        second = wanted.reader_of(None, Kind.NUMERIC)
+        terms.names[NUMERIC_JUDGE] = partner.reader if isinstance(partner.reader, str) else partner.reader.name
+        terms.prices[NUMERIC_JUDGE] = _find_price(partner.reader, options.numeric_judge_price)
+        answered = folder.judged(second) if folder is not None and begun else ()
+        terms.paces[NUMERIC_JUDGE] = _find_pace(partner.reader, answered)
     return result, terms
 
 
@@ -371,14 +388,18 @@ def price_missing(run: Run, score: Score, *, judge: str | None = None) -> Score:
         settings = definition.settings(file, preset=Preset(score.preset))
         settings = msgspec.structs.replace(settings, ask=score.missing.subject > 0)
         states = ((scenario, state) for scenario, state in run._each_seen(file) if scenario.id in undecided)
-        most = estimate_scenarios(states, settings, prompt=definition.developer_prompt).most
+        numeric = None
+        if file in definition.partners:
+            numeric = definition.settings(file, preset=Preset(score.preset), kind=Kind.NUMERIC)
+            numeric = msgspec.structs.replace(numeric, ask=settings.ask)
+        most = estimate_scenarios(states, settings, prompt=definition.developer_prompt, numeric=numeric).most
         calls = sum(amount.calls for amount in most.values())
         if calls:
-            subject, spec = definition.subject, definition.judges.get(file)
-            prices = {
-                SUBJECT: find_price(subject.model, endpoint=subject.endpoint),
-                JUDGE: None if spec is None else find_price(spec.model, endpoint=spec.endpoint or ""),
-            }
+            subject = definition.subject
+            prices = {SUBJECT: find_price(subject.model, endpoint=subject.endpoint)}
+            for role, name in ((JUDGE, file), (NUMERIC_JUDGE, definition.partners.get(file, ""))):
+                spec = definition.judges.get(name)
+                prices[role] = None if spec is None else find_price(spec.model, endpoint=spec.endpoint or "")
             cost = price_bound(most, prices)["cost_usd"]
             return msgspec.structs.replace(
                 score, missing=msgspec.structs.replace(score.missing, calls=calls, cost_usd=cost)
@@ -387,19 +408,34 @@ def price_missing(run: Run, score: Score, *, judge: str | None = None) -> Score:
 
 
 def propose_more_room(
-    *, model: str | AnyModel, judge: str | AnyModel, out: str | Path | None, **settings: Unpack[RunSettings]
+    *,
+    model: str | AnyModel,
+    judge: str | AnyModel,
+    out: str | Path | None,
+    numeric_judge: str | AnyModel | None = None,
+    **settings: Unpack[RunSettings],
 ) -> list[MoreRoom]:
-    """More tokens for subject and judge where they reason: by their names, and by what the run folder holds already."""
+    """More tokens for subject and judges that reason: by their names, and by what the run folder holds already."""
     options = options_from(settings)
     folder = None if out is None else Folder(out)
     asked: Iterable[Call] = ()
     judged: Iterable[Call] = ()
+    figures: Iterable[Call] = ()
     if folder is not None and folder.exists:
-        asked, judged = folder.asked(), folder.judged(folder.definition().judge)
-    subject, reader = (named if isinstance(named, str) else as_model(named).name for named in (model, judge))
+        definition = folder.definition()
+        asked, judged = folder.asked(), folder.judged(definition.judge)
+        second = definition.partners.get(definition.judge or "")
+        figures = folder.judged(second)
+        numeric_judge = numeric_judge or (definition.judges[second].model if second else None)
+    subject, reader, partner = (
+        named if isinstance(named, str) else as_model(named).name if named is not None else ""
+        for named in (model, judge, numeric_judge)
+    )
+    room = options.numeric_judge_options.judge_max_tokens
     proposals = (
         propose_room("subject", subject, options.max_tokens, asked),
         propose_room("judge", reader, options.judge_max_tokens, judged) if "/" in reader else None,
+        propose_room("numeric_judge", partner, room, figures) if "/" in partner else None,
     )
     return [proposal for proposal in proposals if proposal is not None]
 
