@@ -134,15 +134,21 @@ def pair_judges(file: str, judge: JudgeSpec, partner: JudgeSpec | None, options:
     """A judge and the one that reads figures in its place, by their files; the first names the second."""
     if partner is None:
         return {file: judge}
-    second = options.numeric_judge_name or judge_file(partner.model)
-    if second.casefold() == file.casefold():
+    second = refuse_same_file(partner.model, file, options)
+    named = msgspec.structs.replace(judge, numeric_judge=second)
+    return {file: named, second: msgspec.structs.replace(partner, numeric_only=True)}
+
+
+def refuse_same_file(numeric_judge: str, judge: str, options: Options) -> str:
+    """The file of a second judge, which is never that of the first."""
+    file = options.numeric_judge_name or judge_file(numeric_judge)
+    if file.casefold() == judge.casefold():
         raise UsageError(
-            f"--numeric-judge {partner.model} is the judge itself: both would be kept in readings/{file}.jsonl",
+            f"--numeric-judge {numeric_judge} is the judge itself: both would be kept in readings/{judge}.jsonl",
             advice="Leave it out: a judge without a partner reads figures too. For other settings of the same model"
             " give it a name: --numeric-judge-name NAME",
         )
-    named = msgspec.structs.replace(judge, numeric_judge=second)
-    return {file: named, second: msgspec.structs.replace(partner, numeric_only=True)}
+    return file
 
 
 def _refuse_unwritable(record: Definition | JudgeSpec) -> None:

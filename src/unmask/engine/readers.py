@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from unmask.engine.define import NO_MODEL, judge_spec, refuse_old_name
+from unmask.engine.define import NO_MODEL, judge_spec, refuse_old_name, refuse_same_file
 from unmask.errors import UsageError
 from unmask.models.base import Model, capabilities_of
 from unmask.models.keys import FLAG_PREFIX, Role
@@ -32,6 +32,12 @@ def open_judge(
         return judge
     if isinstance(judge, str):
         refuse_old_name(judge)
+        if judge.startswith(PANEL):
+            raise UsageError(
+                f"--{prefix.removesuffix('-')} {judge}: a panel asks nobody itself",
+                advice="Name one judge. A panel is for scoring, of judges that have read everything themselves:"
+                " unmask score RUN --judge panel:A,B,C",
+            )
         judge = open_model(
             judge,
             role=role,
@@ -65,24 +71,29 @@ def open_partner(
 ) -> Partner:
     """Open the second judge: the one that is named, or the one that the run has recorded for this judge. A model in
     this process that is `in_use` already is not loaded twice."""
+    recorded = numeric_judge is None
     if numeric_judge is None:
         numeric_judge, options = _find_partner(options, folder, options.judge_name or judge_file(judge.model))
     if numeric_judge is None:
         _refuse_lone_settings(options)
         return Partner(options)
-    if isinstance(numeric_judge, str) and numeric_judge.startswith(PANEL):
-        raise UsageError(
-            f"--numeric-judge {numeric_judge}: a panel reads nothing itself",
-            advice="Name one judge. A panel is for scoring, of judges that have no partner: unmask score RUN --judge"
-            " panel:A,B,C",
-        )
+    if isinstance(numeric_judge, str):
+        refuse_same_file(numeric_judge, options.judge_name or judge_file(judge.model), options)
     own = options.numeric_judge_options
     for name, model in in_use:
         if name == numeric_judge and (not isinstance(name, str) or capabilities_of(model).supports_options):
             check_tier(own.judge_tier, numeric_judge, flag="--numeric-judge-tier")
             refuse_unknown_additions(model, own.judge_sampling, prefix="numeric-judge-")
             return Partner(options, model, judge_spec(model, own))
-    reader = open_judge(numeric_judge, own, asks_for_key=asks_for_key, role="numeric_judge")
+    try:
+        reader = open_judge(numeric_judge, own, asks_for_key=asks_for_key, role="numeric_judge")
+    except UsageError as error:
+        if not recorded:
+            raise
+        raise UsageError(
+            f"{judge.model} leaves figures to {numeric_judge} in this run, which cannot be opened by its name: {error}",
+            advice="Pass it again: numeric_judge=… in Python.",
+        ) from error
     return Partner(options, reader, judge_spec(reader, own))
 
 

@@ -188,7 +188,7 @@ class Run:
         """Judges of this run beside the one in use, or beside the panel; `None` without any. `decides` says whether the
         one in use has decided a scenario, where that is known already."""
         used = self.judge_file(judge)
-        in_use = self.definition.judge_files(used)
+        in_use = [] if used is None else used.removeprefix(PANEL).split(",")
         others = [file for file in self.definition.full_judges if file not in in_use and self._has_readings(file)]
         if used is None or not others:
             return None
