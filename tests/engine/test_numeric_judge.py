@@ -230,10 +230,13 @@ def test_a_judge_that_has_read_figures_itself_gets_no_partner(served, tmp_path):
 def test_a_partner_may_be_a_judge_of_its_own_too(served, tmp_path):
     """It is asked only what it has not read, and the first judge's score and bill stay."""
     run = paired(served, tmp_path / "run")
-    before, figures = run.score(), len(list(run.folder.judged(B)))
+    before, answered = run.score(), served.answered
+    figures = list(run.folder.judged(B))
     by_itself = unmask.judge(run.path, judge=FIGURES, judge_base_url=served.url)
     assert kinds_read(by_itself, B) == {Kind.BINARY, Kind.NUMERIC}
-    assert len(list(by_itself.folder.judged(B))) == figures + before.spent.judge
+    lines = list(by_itself.folder.judged(B))
+    assert lines[: len(figures)] == figures
+    assert sum(line.source is None for line in lines[len(figures) :]) == served.answered - answered
     assert by_itself.score(judge=FIGURES).undecided == ()
     after = by_itself.score()
     assert (after.overall, after.spent) == (before.overall, before.spent)

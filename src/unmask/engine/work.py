@@ -235,8 +235,8 @@ class Workload:
             return None
         if self.purse.uncounted is not None and self.done < len(self.scenarios):
             raise IncompleteError(
-                f"the {self.purse.uncounted.replace('_', ' ')} does not say how many tokens its answers take (`usage`), "
-                f"or what its cache or tier costs is not known, so --max-cost ${limit:g} cannot be kept",
+                f"the {self.purse.uncounted.replace('_', ' ')} does not say how many tokens its answers take (`usage`),"
+                f" or what its cache or tier costs is not known, so --max-cost ${limit:g} cannot be kept",
                 advice="What was answered is kept. The same command without --max-cost continues (`unmask plan` says "
                 "what to expect), or use an endpoint that reports usage.",
             )
