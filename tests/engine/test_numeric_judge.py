@@ -265,6 +265,12 @@ def test_settings_of_a_second_judge_without_one_are_refused(served, tmp_path):
         ran(served, tmp_path / "run", numeric_judge_params={"top_k": 1})
 
 
+def test_a_variable_for_a_second_judge_that_nobody_names_is_passed_over(served, tmp_path, monkeypatch):
+    """It may stand in .env for other runs."""
+    monkeypatch.setenv("UNMASK_NUMERIC_JUDGE_PRICE", "1/1")
+    assert ran(served, tmp_path / "run", numeric_judge_price="1/1").definition.partners == {}
+
+
 # --- panels -----------------------------------------------------------------------------------------------
 
 
@@ -364,6 +370,18 @@ def test_the_command_that_repeats_names_both(served, run, make):
 def test_a_table_says_who_has_read_each_row(run):
     readers = {(row["kind"], row["judge"]) for row in run.table().rows}
     assert readers == {("binary", JUDGE), ("numeric", FIGURES)}
+
+
+@pytest.mark.parametrize("form", ["inspect", "reference-csv"])
+def test_an_export_comes_back_with_what_both_have_read(run, tmp_path, form):
+    """A log keeps the two apart; the tables of the reference code know one judge."""
+    file = tmp_path / ("log.eval" if form == "inspect" else "tables")
+    unmask.export(run, format=form, out=file)
+    again = unmask.import_run(file, out=tmp_path / "again")
+    assert [row.verdict for row in again.rows()] == [row.verdict for row in run.rows()]
+    assert again.definition.partners == ({A: B} if form == "inspect" else {})
+    if form == "inspect":
+        assert (kinds_read(again, A), kinds_read(again, B)) == ({Kind.BINARY}, {Kind.NUMERIC})
 
 
 def test_a_partner_is_a_difference_between_runs(run):
