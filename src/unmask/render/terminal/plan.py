@@ -44,7 +44,10 @@ def render(plan: RunPlan, *, width: int | None = None) -> str:
     if kept is not None:
         lines.append("Kept presets: what --keep-presets adds. The rows above have it in them.")
     if plan.flex is not None:
-        lines.append("Flex: --tier flex and --judge-tier flex, for models that have it; it is slower.")
+        flags = (
+            "--tier, --judge-tier and --numeric-judge-tier" if plan.numeric_judge else "--tier flex and --judge-tier"
+        )
+        lines.append(f"Flex: {flags} flex, for models that have it; it is slower.")
     unpriced = [PRICE_FLAGS[role] for role in roles if getattr(plan.most, role).cost_usd is None]
     if unpriced:
         lines.append(f"A price that is not known can be given with {' and '.join(unpriced)}.")
