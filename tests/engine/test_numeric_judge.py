@@ -161,6 +161,18 @@ def test_the_first_judge_alone_means_both_from_then_on(served, run):
     assert (run.path / "run.json").read_bytes() == stored
 
 
+def test_an_address_that_only_the_folder_names_is_sent_nothing(served, tmp_path):
+    """The folder may be a stranger's, and a key would go there."""
+    with serving(COUNT) as other:
+        run = ran(served, tmp_path / "run", numeric_judge=FIGURES, numeric_judge_base_url=other.url)
+        answered = other.answered
+        with pytest.raises(UsageError, match=f"leaves figures to {FIGURES} at {other.url} in this run") as refused:
+            unmask.judge(run.path, judge=JUDGE, judge_base_url=served.url)
+        assert refused.value.advice.endswith(f"--numeric-judge-base-url {other.url}")
+        unmask.judge(run.path, judge=JUDGE, judge_base_url=served.url, numeric_judge_base_url=other.url)
+        assert other.answered == answered
+
+
 def test_what_is_missing_of_figures_is_asked_of_the_partner_that_is_on_record(served, tmp_path):
     """`unmask judge RUN --judge A` after half of the partner's file is lost."""
     run = paired(served, tmp_path / "run")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -11,13 +12,13 @@ import msgspec
 from unmask.engine.define import NO_MODEL, judge_spec, refuse_old_name, refuse_same_file
 from unmask.errors import UsageError
 from unmask.models.base import Model, capabilities_of
-from unmask.models.keys import FLAG_PREFIX, Role
+from unmask.models.keys import FLAG_PREFIX, URL_VARIABLE, Role, find_url, read_environment
 from unmask.models.own import AnyModel, as_model
 from unmask.models.providers import open_model
 from unmask.models.tiers import check_tier
 from unmask.models.user_params import refuse_unknown_additions
 from unmask.protocol.panel import PANEL
-from unmask.runs.definition import JudgeSpec, judge_file
+from unmask.runs.definition import JudgeSpec, judge_file, public_url
 from unmask.runs.folder import Folder
 from unmask.runs.options import Options
 
@@ -59,6 +60,8 @@ class Partner(NamedTuple):
     """Those of the command, with what the run has recorded of a partner that the command does not name."""
     reader: Model | str | None = None
     spec: JudgeSpec | None = None
+    news: str = ""
+    """Said where the folder, and not the command, names the partner."""
 
 
 def open_partner(
@@ -95,17 +98,26 @@ def open_partner(
             f"{judge.model} leaves figures to {numeric_judge} in this run, which cannot be opened by its name: {error}",
             advice="Pass it again: numeric_judge=… in Python.",
         ) from error
-    return Partner(options, reader, judge_spec(reader, own))
+    news = f"figures are read by {numeric_judge}, as {folder.path} has it" if recorded and folder is not None else ""
+    return Partner(options, reader, judge_spec(reader, own), news)
 
 
 def _find_partner(options: Options, folder: Folder | None, file: str) -> tuple[str | None, Options]:
     """The partner that a run has recorded for a judge, as the command would have named it. Settings that the command
-    gives stay."""
+    gives stay. No key is ever sent to an address that only a folder names, which may be a stranger's."""
     definition = folder.definition() if folder is not None and folder.exists else None
     second = definition.partners.get(file) if definition is not None else None
     if definition is None or second is None:
         return None, options
     spec = definition.judges[second]
+    variable = find_url((URL_VARIABLE["numeric_judge"],), environ=read_environment())
+    typed = {public_url(url) for url in (options.base_url, options.judge_base_url, variable)}
+    if spec.base_url and not options.numeric_judge_base_url and spec.base_url not in typed:
+        raise UsageError(
+            f"{definition.judges[file].model} leaves figures to {spec.model} at {spec.base_url} in this run, an address"
+            " that the command does not name",
+            advice=f"Say it again if you know it: --numeric-judge-base-url {shlex.quote(spec.base_url)}",
+        )
     filled = msgspec.structs.replace(
         options,
         numeric_judge_name=options.numeric_judge_name or second,

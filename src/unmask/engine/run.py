@@ -92,7 +92,7 @@ def run(
         file = definition.judge or NO_MODEL
         models = {SUBJECT: subject} | _models_behind(reader, partner)
         with open_workload(folder, definition, options, judge_file=file, models=models, dataset=dataset) as workload:
-            workload.news = explain_change(folder, before, definition)
+            workload.news = "; ".join(filter(None, [explain_change(folder, before, definition), partner.news]))
             try:
                 run_blocking(lambda: _run_alone(workload, options, progress))
             finally:  # also where the wait for answers in flight was interrupted
@@ -137,6 +137,7 @@ def judge(
             models = _models_behind(reader, partner)
             opened = open_workload(folder, definition, options, judge_file=file, models=models)
             workload = stack.enter_context(opened)
+            workload.news = partner.news
         run_blocking(lambda: _run_alone(workload, options, progress))
     return _open_finished(folder)
 
