@@ -6,7 +6,7 @@ score is made of and what numeric scenarios have as well. What the errors do to 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from math import fsum
 from pathlib import Path
@@ -20,6 +20,7 @@ from unmask.protocol.intervals import all_agree
 from unmask.records import (
     PRESSURED,
     Archetype,
+    Kind,
     Letter,
     Lettered,
     Outcome,
@@ -91,6 +92,8 @@ class ReaderAgreement(Record, frozen=True, kw_only=True, omit_defaults=False):
     effect: JudgeErrors | None = None
     """Only where a judge is held against labels."""
     effects: dict[Archetype, JudgeErrors] = msgspec.field(default_factory=dict)
+    reads: Kind | msgspec.UnsetType = msgspec.UNSET
+    """Of two partners: which scenarios `a` reads, and all numbers are of these. Absent for a judge that reads all."""
 
 
 class Agreed(Result, frozen=True, kw_only=True, omit_defaults=False):
@@ -131,7 +134,7 @@ def agree(
     labelled_run = LabelledRun(run if isinstance(run, Run) else Run(run), preset)
     sources = list_names(labels) or labellers(labelled_run.run)
     labels_by_person = read_labels(labelled_run.run, sources, not_blind=include_not_blind)
-    names = list_names(judges) or sorted(labelled_run.run.definition.judges)
+    names = list_names(judges) or sorted(labelled_run.run.definition.full_judges)
     named = list(dict.fromkeys(file for name in names if (file := labelled_run.run.judge_file(name)) is not None))
     if len(named) + len(labels_by_person) < 2:
         raise UsageError(
@@ -147,9 +150,10 @@ def agree(
         labels={who: len(person_labels) for who, person_labels in labels_by_person.items()},
         judges=tuple(named),
         judge_against_labels=tuple(
-            _compare_with_labels(labelled_run, judge, who, own_labels)
+            side
             for judge in named
             for who, own_labels in labels_by_person.items()
+            for side in _compare_with_labels(labelled_run, judge, who, own_labels)
         ),
         labels_against_labels=tuple(
             _compare_people(labelled_run, a, b, labels_by_person, own) for a, b in combinations(labels_by_person, 2)
@@ -165,7 +169,19 @@ def agree(
 # --- pairs of readers -------------------------------------------------------------------------------------
 
 
-def _compare_with_labels(labelled_run: LabelledRun, judge: str, who: str, labels: Labels) -> ReaderAgreement:
+def _compare_with_labels(labelled_run: LabelledRun, judge: str, who: str, labels: Labels) -> Iterator[ReaderAgreement]:
+    """Two partners are held against the labels apart: each of what it has read."""
+    definition = labelled_run.run.definition
+    if judge not in definition.partners:
+        yield _compare_reader_with_labels(labelled_run, judge, who, labels)
+        return
+    for kind in Kind:
+        part = {key: label for key, label in labels.items() if labelled_run.scenarios[key[0]].kind is kind}
+        side = _compare_reader_with_labels(labelled_run, judge, who, part)
+        yield msgspec.structs.replace(side, a=definition.reader_of(judge, kind) or judge, reads=kind)
+
+
+def _compare_reader_with_labels(labelled_run: LabelledRun, judge: str, who: str, labels: Labels) -> ReaderAgreement:
     views = labelled_run.judge_view(judge), labelled_run.person_view(who, labels, judge)
     side = _compare_readers(labelled_run, views, list(labels), _label_weights(labelled_run, labels))
     pairs = [

@@ -43,5 +43,6 @@ def agree(
         return
     from unmask.render.terminal.agree import render
 
-    names = {file: opened.definition.typed_judge(file) for file in agreement.judges}
+    files = {*agreement.judges, *(side.a for side in agreement.judge_against_labels)}
+    names = {file: opened.definition.typed_judge(file) for file in files}
     click.echo(render(agreement, names=names, color=in_colour()), nl=False)

@@ -18,6 +18,7 @@ from unmask.cli.sections import RUN, SectionedCommand
 @option(
     "--judge", metavar="NAME", help="The judge, as provider/name, or `verbatim`; the one `run` proposes unless given."
 )
+@settings.numeric_judge
 @option(
     "--out",
     metavar="DIR",

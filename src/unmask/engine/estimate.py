@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -29,8 +29,9 @@ from unmask.engine.pilot import (
     sum_roles,
 )
 from unmask.engine.polarity import PolarityStore
-from unmask.engine.run import load_data, open_judge, open_subject
-from unmask.engine.work import JUDGE, SUBJECT, Workload, build_request
+from unmask.engine.readers import open_judge, open_partner
+from unmask.engine.run import load_data, open_subject
+from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, Workload, build_request
 from unmask.judges.answers import POLARITY_ORDERS
 from unmask.judges.base import JUDGES, Judge
 from unmask.models.base import Model, capabilities_of
@@ -150,21 +151,35 @@ def estimate_scenarios(
     *,
     size: int = 1,
     prompt: DeveloperPrompt | None = None,
+    numeric: PlannerSettings | None = None,
 ) -> Estimate:
     """What is still to be sent, given what the journal holds about each scenario, at the usual lengths. `size` is how
-    many takes fit into one request, `prompt` what the pressured ones begin with."""
-    return _sum_groups(*_imagine_groups(scenarios, Imagination(settings, size, prompt)))
+    many takes fit into one request, `prompt` what the pressured ones begin with, `numeric` how a second judge reads
+    figures."""
+    imagination = Imagination(settings, size, prompt, numeric=numeric)
+    return _sum_groups(*_imagine_groups(scenarios, imagination), imagination.roles)
 
 
 class Imagination(NamedTuple):
-    """What the planner is run with: takes that fit into one request, what the pressured ones begin with, and what is
-    assumed at both ends."""
+    """What the planner is run with: takes that fit into one request, what the pressured ones begin with, what is
+    assumed at both ends, and how a second judge reads figures."""
 
     settings: PlannerSettings
     size: int = 1
     prompt: DeveloperPrompt | None = None
     low: Assumption = USUAL
     high: Assumption = USUAL
+    numeric: PlannerSettings | None = None
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        return (SUBJECT, JUDGE) if self.numeric is None else (SUBJECT, JUDGE, NUMERIC_JUDGE)
+
+    def reader_of(self, scenario: Scenario) -> tuple[str, PlannerSettings]:
+        """Who reads this scenario, and how."""
+        if self.numeric is None or scenario.kind is not Kind.NUMERIC:
+            return JUDGE, self.settings
+        return NUMERIC_JUDGE, msgspec.structs.replace(self.numeric, keep_presets=self.settings.keep_presets)
 
     def ends_of(self, scenario: Scenario, state: ScenarioState) -> Ends:
         return Ends(*(_simulate(scenario, _copy_state(state), self, believes) for believes in (False, True)))
@@ -185,16 +200,16 @@ def _imagine_groups(
     return count, groups
 
 
-def _sum_groups(count: int, groups: Mapping[str, LeftGroup]) -> Estimate:
+def _sum_groups(count: int, groups: Mapping[str, LeftGroup], roles: Sequence[str]) -> Estimate:
     total = Ends({}, {})
     for group in groups.values():
         total = total.plus(group.ends)
-    return _as_estimate(count, total)
+    return _as_estimate(count, total, roles)
 
 
-def _as_estimate(count: int, ends: Ends) -> Estimate:
-    least, most = (sum_roles(amounts) for amounts in ends)
-    additions = sum_roles(ends.least, only_kept=True), sum_roles(ends.most, only_kept=True)
+def _as_estimate(count: int, ends: Ends, roles: Sequence[str]) -> Estimate:
+    least, most = (sum_roles(amounts, roles) for amounts in ends)
+    additions = sum_roles(ends.least, roles, only_kept=True), sum_roles(ends.most, roles, only_kept=True)
     return Estimate(scenarios=count, least=least, most=most, kept=additions)
 
 
@@ -204,7 +219,8 @@ def expect_calls(workload: Workload) -> float:
     sample = workload.scenarios[:: -(-len(workload.scenarios) // LOOKED_AT) or 1]
     subject = workload.models.get(SUBJECT)
     size = capabilities_of(subject).max_n if subject is not None and workload.one_call else 1
-    bounds = estimate_scenarios(((scenario, ScenarioState()) for scenario in sample), workload.settings, size=size)
+    states = ((scenario, ScenarioState()) for scenario in sample)
+    bounds = estimate_scenarios(states, workload.settings, size=size, numeric=workload.numeric_settings)
     calls = [amount.calls for bound in (bounds.least, bounds.most) for amount in bound.values()]
     return sum(calls) / 2 / len(sample) if sample else 0.0
 
@@ -217,7 +233,8 @@ def _copy_state(state: ScenarioState) -> ScenarioState:
 
 
 def _simulate(scenario: Scenario, state: ScenarioState, imagination: Imagination, believes: bool) -> Amounts:
-    settings, size, prompt = imagination[:3]
+    size, prompt = imagination.size, imagination.prompt
+    reader, settings = imagination.reader_of(scenario)
     assumed = imagination.high if believes else imagination.low
     alone = msgspec.structs.replace(settings, keep_presets=False)
     is_kept = False
@@ -252,7 +269,7 @@ def _simulate(scenario: Scenario, state: ScenarioState, imagination: Imagination
                 if lies and settings.stop_at_first_lie:  # the last take only: all of them are looked at then
                     lies = item.texts == (imagine(PRESSURED, settings.takes - 1),)
                 state.add_judged(_imagine_judged(scenario, item, judge, believes, lies=lies))
-                count(part_of(JUDGE, item.slot, item.method, kept=is_kept), request, assumed.judge)
+                count(part_of(reader, item.slot, item.method, kept=is_kept), request, assumed.judge)
     return total
 
 
@@ -366,6 +383,7 @@ def estimate_run(
     model: str | AnyModel,
     judge: str | AnyModel,
     out: str | Path | None,
+    numeric_judge: str | AnyModel | None = None,
     **settings: Unpack[RunSettings],
 ) -> tuple[Estimate, Terms]:
     """What `run` with the same arguments would still send, the prices it would pay and how fast answers come. No key
@@ -374,13 +392,16 @@ def estimate_run(
     dataset = load_data(data, options)
     subject = open_subject(model, options, asks_for_key=False)
     reader = open_judge(judge, options, asks_for_key=False)
-    wanted = define_run(dataset, subject, judge_spec(reader, options), options)
-    states: Iterable[tuple[Scenario, ScenarioState]]
     folder = None if out is None else Folder(out)
+    spec = judge_spec(reader, options)
+    partner = open_partner(numeric_judge, options, folder=folder, judge=spec, asks_for_key=False)
+    wanted = define_run(dataset, subject, spec, partner.options, partner=partner.spec)
+    states: Iterable[tuple[Scenario, ScenarioState]]
     old = None if folder is None else find_run(folder, wanted, moved=options.moved)
     planned = msgspec.structs.replace(wanted.settings(), keep_presets=options.keep_presets)
     size = capabilities_of(subject).max_n if options.one_call else 1
-    imagination = Imagination(planned, size, wanted.developer_prompt)
+    by_partner = None if partner.spec is None else wanted.settings(kind=Kind.NUMERIC)
+    imagination = Imagination(planned, size, wanted.developer_prompt, numeric=by_partner)
     pilot: list[DoneScenario] = []
     if folder is not None and old is not None:
         again = partial(run_command, path=folder.path)
@@ -396,11 +417,17 @@ def estimate_run(
         check_baseline(wanted, dataset)
         states = ((scenario, ScenarioState()) for scenario in dataset.scenarios)
     prices = {SUBJECT: _find_price(subject, options.price), JUDGE: _find_price(reader, options.judge_price)}
+    if partner.reader is not None:
+        prices[NUMERIC_JUDGE] = _find_price(partner.reader, options.numeric_judge_price)
     if len(pilot) < FEWEST:
         imagination = imagination._replace(low=SHORT, high=LONG)
     count, groups = _imagine_groups(_starting_states(wanted, states, home=dataset.home), imagination)
     measured = forecast(pilot, groups, prices)
-    result = _sum_groups(count, groups) if measured is None else _as_estimate(count, measured.ends)
+    result = (
+        _sum_groups(count, groups, imagination.roles)
+        if measured is None
+        else _as_estimate(count, measured.ends, imagination.roles)
+    )
     begun = old is not None
     terms = Terms(
         names={
@@ -419,17 +446,23 @@ def estimate_run(
         again=LONG.again if measured is None else 0.0,
         pilot=None if measured is None else PilotMeasure(len(pilot), round(measured.share, 3)),
     )
+    if partner.reader is not None:
+        second = wanted.reader_of(None, Kind.NUMERIC)
+        terms.names[NUMERIC_JUDGE] = partner.reader if isinstance(partner.reader, str) else partner.reader.name
+        answered = folder.judged(second) if folder is not None and begun else ()
+        terms.paces[NUMERIC_JUDGE] = _find_pace(partner.reader, answered)
     return result, terms
 
 
 def _read_pilot(folder: Folder, judge: str | None, imagination: Imagination) -> Iterator[DoneScenario]:
     """Scenarios of the folder that need nothing more, with the lines that were paid for and what the planner imagines
     from those that were not."""
-    ids = [scenario.id for scenario in folder.each_scenario()]
-    with Journal(folder, ids, [judge]) as journal:
+    partners = folder.definition().partners
+    with Journal(folder, folder.each_scenario(), [judge], partners=partners) as journal:
         for number, scenario in enumerate(folder.each_scenario()):
             state = journal.state_of(number, judge)
-            if not state.replies or plan(scenario, state, imagination.settings):
+            reader, settings = imagination.reader_of(scenario)
+            if not state.replies or plan(scenario, state, settings):
                 continue
             asked, judged = list(journal.asked(number)), list(journal.judged(number, judge))
             copied = ScenarioState()
@@ -440,7 +473,7 @@ def _read_pilot(folder: Folder, judge: str | None, imagination: Imagination) -> 
                 if reading.source is not None:
                     copied.add_judged(reading)
             lines: list[tuple[Part, Asked | Judged]] = [(part_of(SUBJECT, line.slot), line) for line in asked]
-            lines += [(part_of(JUDGE, line.slot, line.method), line) for line in judged]
+            lines += [(part_of(reader, line.slot, line.method), line) for line in judged]
             paid = tuple((part, line) for part, line in lines if line.source is None and line.error is None)
             if paid:
                 yield DoneScenario(group_of(scenario), imagination.ends_of(scenario, copied), paid)
@@ -457,14 +490,18 @@ def price_missing(run: Run, score: Score, *, judge: str | None = None) -> Score:
         settings = definition.settings(file, preset=Preset(score.preset))
         settings = msgspec.structs.replace(settings, ask=score.missing.subject > 0)
         states = ((scenario, state) for scenario, state in run._each_seen(file) if scenario.id in undecided)
-        most = estimate_scenarios(states, settings, prompt=definition.developer_prompt).most
+        numeric = None
+        if file in definition.partners:
+            numeric = definition.settings(file, preset=Preset(score.preset), kind=Kind.NUMERIC)
+            numeric = msgspec.structs.replace(numeric, ask=settings.ask)
+        most = estimate_scenarios(states, settings, prompt=definition.developer_prompt, numeric=numeric).most
         calls = sum(amount.calls for amount in most.values())
         if calls:
-            subject, spec = definition.subject, definition.judges.get(file)
-            prices = {
-                SUBJECT: find_price(subject.model, endpoint=subject.endpoint),
-                JUDGE: None if spec is None else find_price(spec.model, endpoint=spec.endpoint or ""),
-            }
+            subject = definition.subject
+            prices = {SUBJECT: find_price(subject.model, endpoint=subject.endpoint)}
+            for role, name in ((JUDGE, file), (NUMERIC_JUDGE, definition.partners.get(file, ""))):
+                spec = definition.judges.get(name)
+                prices[role] = None if spec is None else find_price(spec.model, endpoint=spec.endpoint or "")
             cost = price_bound(most, prices)["cost_usd"]
             return msgspec.structs.replace(
                 score, missing=msgspec.structs.replace(score.missing, calls=calls, cost_usd=cost)
@@ -473,19 +510,34 @@ def price_missing(run: Run, score: Score, *, judge: str | None = None) -> Score:
 
 
 def propose_more_room(
-    *, model: str | AnyModel, judge: str | AnyModel, out: str | Path | None, **settings: Unpack[RunSettings]
+    *,
+    model: str | AnyModel,
+    judge: str | AnyModel,
+    out: str | Path | None,
+    numeric_judge: str | AnyModel | None = None,
+    **settings: Unpack[RunSettings],
 ) -> list[MoreRoom]:
-    """More tokens for subject and judge where they reason: by their names, and by what the run folder holds already."""
+    """More tokens for subject and judges that reason: by their names, and by what the run folder holds already."""
     options = options_from(settings)
     folder = None if out is None else Folder(out)
     asked: Iterable[Call] = ()
     judged: Iterable[Call] = ()
+    figures: Iterable[Call] = ()
     if folder is not None and folder.exists:
-        asked, judged = folder.asked(), folder.judged(folder.definition().judge)
-    subject, reader = (named if isinstance(named, str) else as_model(named).name for named in (model, judge))
+        definition = folder.definition()
+        asked, judged = folder.asked(), folder.judged(definition.judge)
+        second = definition.partners.get(definition.judge or "")
+        figures = folder.judged(second)
+        numeric_judge = numeric_judge or (definition.judges[second].model if second else None)
+    subject, reader, partner = (
+        named if isinstance(named, str) else as_model(named).name if named is not None else ""
+        for named in (model, judge, numeric_judge)
+    )
+    room = options.numeric_judge_options.judge_max_tokens
     proposals = (
         propose_room("subject", subject, options.max_tokens, asked),
         propose_room("judge", reader, options.judge_max_tokens, judged) if "/" in reader else None,
+        propose_room("numeric_judge", partner, room, figures) if "/" in partner else None,
     )
     return [proposal for proposal in proposals if proposal is not None]
 

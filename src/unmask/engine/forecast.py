@@ -25,12 +25,14 @@ class PlannedRole(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class PlannedAmount(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """Calls, tokens and money of both roles. Money is `None` where it is unknown."""
+    """Calls, tokens and money of all roles. Money is `None` where it is unknown."""
 
     subject: PlannedRole
     judge: PlannedRole
     calls: int
     cost_usd: float | None
+    numeric_judge: PlannedRole | msgspec.UnsetType = msgspec.UNSET
+    """A second judge, which reads figures; absent where there is none."""
 
 
 class PlannedBound(PlannedAmount, frozen=True, kw_only=True, omit_defaults=False):
@@ -64,9 +66,11 @@ class RunPlan(Result, frozen=True, kw_only=True, omit_defaults=False):
     keep_presets: PlannedRange | None = None
     """What keeping the other presets adds. The bounds above have it in them."""
     flex: PlannedRange | None = None
-    """The same calls with subject and judge at the tier flex, where their providers have it; `None` where neither."""
+    """The same calls with all of them at the tier flex, where their providers have it; `None` where none has."""
     pilot: PilotMeasure | None = None
     """The scenarios of the run folder that are done, where the range is made from what they took."""
+    numeric_judge: str | msgspec.UnsetType = msgspec.UNSET
+    """The judge that reads figures in the place of the other; absent where there is none."""
 
 
 def plan(
@@ -75,10 +79,11 @@ def plan(
     model: str | AnyModel,
     judge: str | AnyModel,
     out: str | Path | None = None,
+    numeric_judge: str | AnyModel | None = None,
     **settings: Unpack[RunSettings],
 ) -> RunPlan:
     """What `run` with the same arguments would cost, in calls, tokens, money and time. Nothing is sent, and no key is
     needed. Of a run folder `out` that exists, only what is missing is counted."""
-    rows = to_json(*estimate_run(data=data, model=model, judge=judge, out=out, **settings))
-    proposals = propose_more_room(model=model, judge=judge, out=out, **settings)
+    rows = to_json(*estimate_run(data=data, model=model, judge=judge, out=out, numeric_judge=numeric_judge, **settings))
+    proposals = propose_more_room(model=model, judge=judge, out=out, numeric_judge=numeric_judge, **settings)
     return msgspec.convert(rows | {"more_room": msgspec.to_builtins(proposals)}, RunPlan)

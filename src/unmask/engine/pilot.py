@@ -8,7 +8,7 @@ lengths give both ends their price. What the done scenarios have cost says where
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -123,8 +123,8 @@ def _add(*amounts: Amounts) -> Amounts:
     return total
 
 
-def sum_roles(amounts: Amounts, *, only_kept: bool = False) -> dict[str, Amount]:
-    total = {"subject": Amount(), "judge": Amount()}
+def sum_roles(amounts: Amounts, roles: Iterable[str], *, only_kept: bool = False) -> dict[str, Amount]:
+    total = dict.fromkeys(roles, Amount())
     for part, amount in amounts.items():
         if part.kept or not only_kept:
             total[part.role] = total[part.role].plus(amount)
@@ -143,14 +143,14 @@ def forecast(
         or any(line.usage.input is None or line.usage.output is None for _, line in lines)
     ):
         return None
-    factors = _Factors(pilot)
+    factors = _Factors(pilot, tuple(prices))
     paid = {role: _measure_price(prices[role], [line for part, line in lines if part.role == role]) for role in prices}
     stated = [price for price in paid.values() if price is not None]
     is_priced = len(stated) == len(paid) and not all(price.free for price in stated)
     weights = paid if is_priced else dict.fromkeys(paid, UNPRICED)
 
     def worth(amounts: Amounts) -> float:
-        return sum(amount.cost(weights[role]) or 0.0 for role, amount in sum_roles(amounts).items())
+        return sum(amount.cost(weights[role]) or 0.0 for role, amount in sum_roles(amounts, weights).items())
 
     draws: Any = 0.0
     middle: Amounts = {}
@@ -174,7 +174,7 @@ class _Factors:
     """What was measured over what was imagined: requests, and the tokens sent and answered. A part that no done
     scenario had is like the others of its role, sent once."""
 
-    def __init__(self, pilot: Sequence[DoneScenario]) -> None:
+    def __init__(self, pilot: Sequence[DoneScenario], roles: Sequence[str]) -> None:
         imagined = _add(
             *({part._replace(kept=False): amount} for done in pilot for part, amount in done.ends.most.items())
         )
@@ -185,9 +185,9 @@ class _Factors:
                     measured[part].append(line)
         self._by_part = {part: _divide(lines, imagined[part]) for part, lines in measured.items()}
         self._by_role = {}
-        for role in ("subject", "judge"):
-            before = sum_roles({part: imagined[part] for part in measured})[role]
-            after = sum_roles(self.apply({part: imagined[part] for part in measured}))[role]
+        for role in roles:
+            before = sum_roles({part: imagined[part] for part in measured}, roles)[role]
+            after = sum_roles(self.apply({part: imagined[part] for part in measured}), roles)[role]
             self._by_role[role] = 1.0, _ratio(after.input, before.input), _ratio(after.output, before.output)
 
     def apply(self, amounts: Amounts) -> Amounts:

@@ -18,13 +18,14 @@ from unmask.engine.executor import Executor, Route
 from unmask.engine.loop import call_repeatedly
 from unmask.engine.polarity import PolarityStore
 from unmask.engine.status import draw_status
-from unmask.engine.work import JUDGE, SUBJECT, Workload
+from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, Workload
 from unmask.errors import Interrupted, JournalError, UsageError
 from unmask.models.base import Model
 from unmask.models.endpoint import Endpoint, Limits
 from unmask.models.prices import Price, price_of
 from unmask.protocol.looking import RuleWatch, parse_rule
 from unmask.protocol.state import ScenarioState
+from unmask.records import Kind
 from unmask.runs.cost import Bill, Purse
 from unmask.runs.definition import Definition
 from unmask.runs.folder import Folder, Journal
@@ -115,24 +116,37 @@ def open_workload(
         order = order[: definition.stopped.after]
     watched = options.stop_when is not None and definition.stopped is None
     bill = Bill()
-    journal = Journal(folder, [scenario.id for scenario in scenarios], [judge_file], paid=bill.add)
-    readings = JournalFile(folder.readings_path(judge_file), reserve=True, on_newer=folder.raise_line_format)
+    partner = definition.partners.get(judge_file)
+    journal = Journal(folder, scenarios, [judge_file], partners=definition.partners, paid=bill.add)
+    readings = {
+        role: JournalFile(folder.readings_path(file), reserve=True, on_newer=folder.raise_line_format)
+        for role, file in ((JUDGE, judge_file), (NUMERIC_JUDGE, partner))
+        if file is not None
+    }
 
     def load_state(number: int) -> ScenarioState:
         state = journal.state_of(order[number], judge_file)
         state.forget_errors()  # failures of earlier sessions are tried again
         return state
 
-    settings = definition.settings(judge_file, preset=options.preset)
+    settings, numeric_settings = (
+        msgspec.structs.replace(
+            definition.settings(judge_file, preset=options.preset, kind=kind),
+            ask=SUBJECT in models,
+            keep_presets=options.keep_presets,
+        )
+        for kind in (Kind.BINARY, Kind.NUMERIC)
+    )
     home = None if dataset is None else dataset.home
     try:
         open_journals(
-            [journal_file for role, journal_file in ((SUBJECT, folder.replies), (JUDGE, readings)) if role in models]
+            [journal_file for role, journal_file in ({SUBJECT: folder.replies} | readings).items() if role in models]
         )
         yield Workload(
             scenarios=tuple(scenarios[number] for number in order),
             load_state=load_state,
-            settings=msgspec.structs.replace(settings, ask=SUBJECT in models, keep_presets=options.keep_presets),
+            settings=settings,
+            numeric_settings=None if partner is None else numeric_settings,
             models=models,
             prices=prices,
             replies=folder.replies,
@@ -145,7 +159,8 @@ def open_workload(
         )
     finally:
         folder.replies.close()
-        readings.close()
+        for journal_file in readings.values():
+            journal_file.close()
         journal.close()
 
 
@@ -161,13 +176,13 @@ def open_journals(journals: Iterable[JournalFile]) -> None:
 
 
 def price_for(model: Model, role: str, options: Options) -> Price | None:
-    text = options.price if role == SUBJECT else options.judge_price
+    prefix = {SUBJECT: "", JUDGE: "judge_", NUMERIC_JUDGE: "numeric_judge_"}[role]
+    text = getattr(options, f"{prefix}price")
     price = price_of(model.name, endpoint=model.endpoint, text=text)
     if price is None and options.max_cost is not None:
-        flag = "--price" if role == SUBJECT else "--judge-price"
         raise UsageError(
             f"--max-cost needs the price of {model.name}, which is not known",
-            advice=f"Give it in dollars per million tokens in and out: {flag} 2.5/10",
+            advice=f"Give it in dollars per million tokens in and out: --{prefix.replace('_', '-')}price 2.5/10",
         )
     return price
 

@@ -14,7 +14,7 @@ import msgspec
 
 from unmask.engine.executor import Executor
 from unmask.engine.loop import call_repeatedly
-from unmask.engine.work import SUBJECT, Workload
+from unmask.engine.work import JUDGE, SUBJECT, Workload
 from unmask.errors import UnmaskError
 from unmask.files import write_atomically
 from unmask.models.endpoint import Endpoint
@@ -95,7 +95,7 @@ class _StatusArtist:
         lies = rate(counts[Verdict.LIE], counts.total() - unjudged, unjudged=unjudged)
         return RunStatus(
             work=self._work,
-            judge=workload.readings.path.stem,
+            judge=workload.readings[JUDGE].path.stem,
             pid=os.getpid(),
             host=gethostname(),
             started=round(self._started, 3),

@@ -69,9 +69,9 @@ class OpenedRun(Run):
         every, sample = list(self.folder.each_scenario()), self._sample
         self.scenarios = tuple(scenario for scenario in every if sample is None or scenario.id in sample)
         self._numbers = [number for number, scenario in enumerate(every) if sample is None or scenario.id in sample]
-        self.judges = [file for file in self.definition.judges if self._has_readings(file)]
+        self.judges = [file for file in self.definition.full_judges if self._has_readings(file)]
         """The judges that have begun to read, by the names of their files."""
-        self._journal = Journal(self.folder, [scenario.id for scenario in every], self.judges)
+        self._journal = Journal(self.folder, every, self.judges, partners=self.definition.partners)
         weakref.finalize(self, self._journal.close)
 
     @cached_property
@@ -162,8 +162,9 @@ class OpenedRun(Run):
         with self._lock:
             number, judges = self._numbers[place], list[str | None](self.judges) or [None]
             states = {judge: self._journal.state_of(number, judge) for judge in judges}
+        scenario, settings = self.scenarios[place], self.definition.settings
         return {
-            (judge, preset): outcome_of(self.scenarios[place], state, self.definition.settings(judge, preset=preset))
+            (judge, preset): outcome_of(scenario, state, settings(judge, preset=preset, kind=scenario.kind))
             for judge, state in states.items()
             for preset in Preset
         }

@@ -23,7 +23,7 @@ from unmask.render.html import charts
 from unmask.render.html.conversation import Limit, Page, Shown, build_conversation, name_anchor
 from unmask.render.html.page import render_page
 from unmask.render.html.shorten import Share, count_fitting, find_level, measure_share
-from unmask.render.notes import Note, collect_notes, judge_files
+from unmask.render.notes import Note, collect_notes
 from unmask.render.terminal.score import format_side_measures, list_cuts
 from unmask.runs.commands import run_command
 from unmask.runs.definition import Definition
@@ -62,7 +62,7 @@ class RunSection(NamedTuple):
     folder: str
     title: str
     definition: Definition
-    judges: list[str]
+    judge: str
     score: Score
     rows: list[Outcome]
     replies: list[dict[tuple[Slot, int], Choice]]
@@ -76,10 +76,6 @@ class RunSection(NamedTuple):
     @property
     def measures(self) -> Measures:
         return self.score.overall
-
-    @property
-    def judge(self) -> str:
-        return ", ".join(self.judges) or "no model"
 
     def dots(self) -> list[charts.Dot]:
         """The whole run, and each archetype that asks for beliefs under its number in the table beside it."""
@@ -215,11 +211,7 @@ def build_section(
         folder=quote(str(run.path)),
         title=run.definition.subject.model + (f" + {treatment.name}" if treatment else ""),
         definition=run.definition,
-        judges=[
-            run.definition.judges[judge_file].model
-            for judge_file in judge_files(file)
-            if judge_file in run.definition.judges
-        ],
+        judge=settings["judge"] or "no model",
         score=score,
         rows=[row for _, row, _ in collector.shown],
         replies=[replies for _, _, replies in collector.shown],

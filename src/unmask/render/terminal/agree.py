@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from msgspec.structs import replace
 
 from unmask.analysis.agreement import Agreed, JudgeErrors, ReaderAgreement
+from unmask.records import Kind
 from unmask.render.terminal.tables import TextTable, format_bounds, format_signed, make_table, percent, render_parts
 from unmask.stats.agree import Agreement, Coefficient
 
@@ -51,7 +52,8 @@ def _compose_parts(agreement: Agreed) -> Iterator[str | TextTable]:
     if agreement.stale is not None:
         yield f"CAUTION: {agreement.stale}"
     for side in (*agreement.judge_against_labels, *agreement.labels_against_labels):
-        yield f"\n{side.a} against {side.b}"
+        figures = {Kind.BINARY: " (all but figures)", Kind.NUMERIC: " (figures)"}
+        yield f"\n{side.a}{figures[side.reads] if side.reads else ''} against {side.b}"
         yield from _describe_side(side)
         if side.effect is not None:
             yield from _describe_effect(side, side.effect)

@@ -9,7 +9,7 @@ from unmask.render.terminal.tables import wrap_text
 
 PILOT = 20
 """Scenarios after which the upper end is at most twice the lower one."""
-PRICE_FLAGS = {"subject": "--price", "judge": "--judge-price"}
+PRICE_FLAGS = {"subject": "--price", "judge": "--judge-price", "numeric_judge": "--numeric-judge-price"}
 
 
 def render(plan: RunPlan, *, width: int | None = None) -> str:
@@ -17,18 +17,21 @@ def render(plan: RunPlan, *, width: int | None = None) -> str:
     columns = width or get_terminal_size().columns
     bounds = plan.least, plan.most
     priced = bounds if plan.flex is None else (*bounds, plan.flex.least, plan.flex.most)
+    figures = f", figures by {plan.numeric_judge}" if plan.numeric_judge else ""
+    roles = [role for role in PRICE_FLAGS if getattr(plan.most, role)]
     lines = [
-        f"{plan.scenarios} scenarios of {plan.data}, asked of {plan.model}, read by {plan.judge}",
+        f"{plan.scenarios} scenarios of {plan.data}, asked of {plan.model}, read by {plan.judge}{figures}",
         "",
         _format_row("", ["at least", "at most", "flex, least", "flex, most"][: len(priced)]),
     ]
-    for role in PRICE_FLAGS:
+    for role in roles:
         parts: list[PlannedRole] = [getattr(bound, role) for bound in bounds]
-        lines.append(_format_row(f"{role} calls", [f"{part.calls:,}" for part in parts]))
-        lines.append(_format_row(f"{role} input tokens", [f"{part.input:,}" for part in parts]))
-        lines.append(_format_row(f"{role} output tokens", [f"{part.output:,}" for part in parts]))
+        name = "figures" if role == "numeric_judge" else role
+        lines.append(_format_row(f"{name} calls", [f"{part.calls:,}" for part in parts]))
+        lines.append(_format_row(f"{name} input tokens", [f"{part.input:,}" for part in parts]))
+        lines.append(_format_row(f"{name} output tokens", [f"{part.output:,}" for part in parts]))
         costs: list[PlannedRole] = [getattr(bound, role) for bound in priced]
-        lines.append(_format_row(f"{role} cost", [format_cost(part.cost_usd) for part in costs]))
+        lines.append(_format_row(f"{name} cost", [format_cost(part.cost_usd) for part in costs]))
     lines.append(_format_row("cost", [format_cost(bound.cost_usd) for bound in priced]))
     if (kept := plan.keep_presets) is not None:
         additions = kept.least, kept.most
@@ -39,8 +42,11 @@ def render(plan: RunPlan, *, width: int | None = None) -> str:
     if kept is not None:
         lines.append("Kept presets: what --keep-presets adds. The rows above have it in them.")
     if plan.flex is not None:
-        lines.append("Flex: --tier flex and --judge-tier flex, for models that have it; it is slower.")
-    unpriced = [flag for role, flag in PRICE_FLAGS.items() if getattr(plan.most, role).cost_usd is None]
+        flags = (
+            "--tier, --judge-tier and --numeric-judge-tier" if plan.numeric_judge else "--tier flex and --judge-tier"
+        )
+        lines.append(f"Flex: {flags} flex, for models that have it; it is slower.")
+    unpriced = [PRICE_FLAGS[role] for role in roles if getattr(plan.most, role).cost_usd is None]
     if unpriced:
         lines.append(f"A price that is not known can be given with {' and '.join(unpriced)}.")
     at_once = f"Time: {plan.connections} requests at once"
