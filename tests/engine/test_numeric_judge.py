@@ -343,7 +343,7 @@ def test_the_plan_prices_each_judge_apart(served, run, tmp_path):
     two = plan(**asked, numeric_judge=FIGURES, numeric_judge_price="40/40")
     assert one.to_json().keys() == two.to_json().keys() - {"numeric_judge"}
     for alone, both in ((one.least, two.least), (one.most, two.most)):
-        assert both.judge.calls + both.numeric_judge.calls == alone.judge.calls
+        assert both.judge.calls + both.numeric_judge.calls == pytest.approx(alone.judge.calls, abs=1)  # each rounded
         assert both.numeric_judge.calls > 0
         tokens = both.numeric_judge.input + both.numeric_judge.output
         assert both.numeric_judge.cost_usd == pytest.approx(40 * tokens / 1e6)

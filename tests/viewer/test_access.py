@@ -299,7 +299,8 @@ def test_hostile_texts_stay_text_on_every_page(viewer, runs):
     for path in hostile_addresses(runs):
         answer = viewer.ask(path)
         assert answer.status in {200, 404}, (path, answer.text[:2000])
-        assert STYLED.findall(re.sub(r">[^<]*<", "><", answer.text)) == [], path
+        if answer.headers["content-type"] != "text/plain; charset=utf-8":  # the journal's lines: never sniffed
+            assert STYLED.findall(re.sub(r">[^<]*<", "><", answer.text)) == [], path
         assert len(answer.text) < LARGEST_PAGE, path
 
 
