@@ -225,6 +225,15 @@ def test_runs_are_chosen_and_compared_by_keys_alone(browser, viewer, runs):
         assert sent.value.url == f"{viewer.origin}/compare?runs={keys}"
 
 
+@pytest.mark.parametrize("width", [400, 1280])
+def test_a_question_mark_shows_the_keys(browser, viewer, width):
+    with opened(browser, viewer, viewport={"width": width, "height": 900}) as page:
+        page.keyboard.press("?")
+        expect(page.get_by_role("dialog").get_by_text("list of runs")).to_be_visible()
+        page.keyboard.press("?")
+        expect(page.get_by_role("dialog")).to_be_hidden()
+
+
 def test_the_board_takes_several_runs_or_all(viewer, runs):
     key = run_key(runs / "half")
     assert viewer.ask("/choose?for=board").headers["Location"] == "/board"
