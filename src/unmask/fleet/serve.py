@@ -298,7 +298,7 @@ class ServerProbe:
     def _send(self, method: str, path: str, patience: float, body: object = None) -> tuple[int, bytes]:
         connection = http.client.HTTPConnection(*self._place, timeout=max(patience, 0.1))
         try:
-            connection.request(method, path, body and json.dumps(body), self._headers)
+            connection.request(method, path, None if body is None else json.dumps(body), self._headers)
             answer = connection.getresponse()
             return answer.status, answer.read()
         except TimeoutError:
