@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,6 +23,9 @@ from unmask.fleet.process import SupervisedServer
 
 SCHEDULE_WITHIN = 60.0
 """Seconds in which Ray has to find a place for an actor; then there is none at the moment."""
+
+
+_ADVICE = "Start it with `ray start --head`, give HOST:6379 or auto, and its token in RAY_AUTH_TOKEN where it has one."
 
 
 class ServerActor:
@@ -63,24 +67,22 @@ class RayFleet:
     """
 
     def __init__(self, address: str | None = None, *, folder: Path | None = None, gpus: int | None = None) -> None:
-        os.environ.setdefault("RAY_AUTH_MODE", "token")
-        # Ray sets this to nothing for actors without GPUs only if it is told so; the warning about it is of no use.
+        os.environ.setdefault("RAY_AUTH_MODE", "token")  # before the import, which reads it
+        # Ray leaves the GPUs of the node visible to actors without any, and warns that this will change.
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         try:
             import ray
         except ImportError:
             raise MissingError("fleet ray needs Ray", advice="Type: pip install 'unmask[ray]'") from None
+        if address and ":" in address:
+            _refuse_silent_address(address)
         self._ray: Any = ray
         self._folder = folder
         local = {} if address else {"num_gpus": gpus, "include_dashboard": False}
         try:
             ray.init(address=address or "local", log_to_driver=False, logging_level="warning", **local)
         except (ConnectionError, ValueError, RuntimeError) as error:
-            reason = str(error).strip().partition("\n")[0]
-            raise UsageError(
-                f"no Ray at {address or 'this machine'}: {reason}",
-                advice="Start it with `ray start --head`, give its address, and its token in RAY_AUTH_TOKEN where it has one.",
-            ) from None
+            raise UsageError(f"no Ray at {address or 'this machine'}: {_first_line(error)}", advice=_ADVICE) from None
         self._running: dict[Server, tuple[Any, asyncio.Task[None]]] = {}
 
     async def place(self, spec: ServerSpec) -> Server:
@@ -148,6 +150,17 @@ class RayFleet:
                 f"server {spec.name} needs {spec.gpus} GPUs on one machine, and the largest of the cluster has {most:g}",
                 advice="Lower tensor_parallel, or add a machine with more GPUs.",
             )
+
+
+def _refuse_silent_address(address: str) -> None:
+    """Ray itself goes on trying for minutes, and then ends the process."""
+    host, _, port = address.rpartition(":")
+    if "/" in address or not port.isdecimal():
+        raise UsageError(f"{address} is no address of a Ray cluster", advice=_ADVICE)
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10.0).close()
+    except OSError as error:
+        raise UsageError(f"no Ray at {address}: {error.strerror or error}", advice=_ADVICE) from None
 
 
 async def _await_result(reference: Any) -> Any:
