@@ -94,7 +94,7 @@ def test_a_server_nobody_waits_for_any_more_is_ended(tmp_path):
         fleet = LocalFleet([0], tmp_path)
         pids = tmp_path / "pids"
         waiting = asyncio.create_task(fleet.place(vllm_like("a", "--fault", "never-ready", "--workers", pids, gpus=1)))
-        while not pids.exists():
+        while not pids.exists():  # noqa: ASYNC110  another process writes it
             await asyncio.sleep(0.02)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):

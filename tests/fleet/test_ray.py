@@ -51,7 +51,7 @@ def test_servers_have_a_node_each_and_a_lost_node_is_a_lost_server(cluster, tmp_
         stays = await fleet.place(vllm_like("a", "--workers", pids[0], gpus=1, labels={"pool": "small"}))
         goes = await fleet.place(vllm_like("a", "--workers", pids[1], gpus=2, labels={"pool": "large"}))
         assert stays.key != goes.key
-        with pytest.raises(UsageError, match="needs 3 GPUs on one machine, and the largest of the cluster has 2"):
+        with pytest.raises(UsageError, match="needs 3 GPUs on one machine, and the largest has 2"):
             await fleet.place(vllm_like("c", gpus=3))
         with pytest.raises(NoRoom, match="needs 1 GPUs, and 0 are free"):
             await fleet.place(vllm_like("c", gpus=1))

@@ -1,4 +1,4 @@
-"""Servers as jobs, through submitit's executor for this machine. `make test-fleet` runs it: it needs the extra slurm."""
+"""Servers as jobs, through submitit's executor for this machine; `make test-fleet` runs it."""
 
 from __future__ import annotations
 

@@ -51,7 +51,9 @@ def ask(server: VllmLike, request: Request, name: str = "vllm/tiny") -> Completi
 
 
 def question(*options: str, **sampling) -> Request:
-    return Request((Message(Role.USER, "Which line?"),), sampling=Sampling(temperature=0.0, **sampling), options=options)
+    return Request(
+        (Message(Role.USER, "Which line?"),), sampling=Sampling(temperature=0.0, **sampling), options=options
+    )
 
 
 def test_a_choice_costs_one_token_and_brings_the_probability_of_each_option():

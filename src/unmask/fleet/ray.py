@@ -8,6 +8,7 @@ learns why it was lost. Every node needs unmask in the environment of its worker
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 import tempfile
@@ -120,10 +121,8 @@ class RayFleet:
         if actor is None or watch is None:
             return
         watch.cancel()
-        try:
+        with contextlib.suppress(self._ray.exceptions.RayError):  # the actor is gone, and the server with it
             await _await_result(actor.end.remote())
-        except self._ray.exceptions.RayError:
-            pass  # the actor is gone, and the server with it
         self._ray.kill(actor)
 
     def room(self) -> Mapping[str, float]:
@@ -147,7 +146,7 @@ class RayFleet:
         most = max((node["Resources"].get("GPU", 0.0) for node in self._ray.nodes() if node["Alive"]), default=0.0)
         if spec.gpus > most:
             raise UsageError(
-                f"server {spec.name} needs {spec.gpus} GPUs on one machine, and the largest of the cluster has {most:g}",
+                f"server {spec.name} needs {spec.gpus} GPUs on one machine, and the largest has {most:g}",
                 advice="Lower tensor_parallel, or add a machine with more GPUs.",
             )
 

@@ -8,6 +8,7 @@ job ends its server when the number has stood still for long. A clock is never c
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import secrets
 import socket
@@ -160,7 +161,7 @@ class SlurmFleet:
         return server
 
     async def drop(self, server: Server) -> None:
-        job, identity, watch = self._running.pop(server, (None, "", None))
+        _, identity, watch = self._running.pop(server, (None, "", None))
         if watch is None:
             return
         self._ask_to_end(identity)
@@ -232,10 +233,8 @@ class SlurmFleet:
         number = time.time_ns()  # of another driver before, the number was another
         while not self._closed.is_set():
             number += 1
-            try:
+            with contextlib.suppress(UnmaskError):  # a full disk is the driver's own trouble
                 write_atomically(self._folder / "driver", str(number).encode())
-            except UnmaskError:  # a full disk is the driver's own trouble
-                pass
             self._closed.wait(min(BEAT, self._away / 4))
 
 

@@ -1,8 +1,8 @@
 """A model behind a vLLM server: chat completions, and choices in one token.
 
 `structured_outputs.choice` allows nothing but the options, and the log probabilities of the answer are those after that
-mask: one token says how likely each option is. A version without it, or another server, passes the field over or refuses
-it: the first answer shows either.
+mask: one token says how likely each option is. A version without it, or another server, passes the field over or
+refuses it: the first answer shows either.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ TOP_LOGPROBS = 20
 
 
 class Vllm(OpenAI):
-    """`NAME` that is called as the judge that ships is taken for it: its weights with its adapter. Questions that it was
-    not trained for go to the model below the adapter, if the server has it as an adapter."""
+    """A model that is called as the judge that ships is taken for it: its weights with its adapter. Questions that it
+    was not trained for go to the model below the adapter, if the server has it as an adapter."""
 
     def __init__(self, target: Target, *, model: str, timeout: float = 1800.0, max_n: int = 1) -> None:
         from unmask.models.local.catalogue import ENTRIES
