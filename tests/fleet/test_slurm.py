@@ -15,16 +15,16 @@ from pathlib import Path
 import pytest
 
 from tests.fleet.trees import alive, await_true, read_pids, vllm_like
-from unmask.errors import MissingError
+from unmask.errors import MissingError, UsageError
 from unmask.fleet.base import NoRoom, ServerFailed
-from unmask.fleet.slurm import SlurmFleet
+from unmask.fleet.slurm import SlurmFleet, parse_walltime
 
 pytestmark = pytest.mark.fleet
 
 
 def open_fleet(folder: Path, **settings) -> SlurmFleet:
     pytest.importorskip("submitit", reason="needs the extra slurm: make test-fleet")
-    return SlurmFleet(folder, cluster="local", minutes=10, **settings)
+    return SlurmFleet(folder, cluster="local", walltime="00:10:00", **settings)
 
 
 def test_a_job_serves_and_says_until_when(tmp_path):
@@ -35,7 +35,7 @@ def test_a_job_serves_and_says_until_when(tmp_path):
         server = await fleet.place(vllm_like("a", "--workers", pids))
         assert server.deadline is not None
         assert begin + 590 < server.deadline < time.time() + 610
-        (file,) = (tmp_path / "fleet").glob("server-*.json")
+        (file,) = tmp_path.glob("server-*.json")
         written = json.loads(file.read_text())
         assert written["address"] == server.base_url
         assert written["host"]
@@ -109,10 +109,10 @@ def test_a_job_ends_its_server_when_the_driver_was_killed(tmp_path):
         import asyncio
         from pathlib import Path
         from unmask.fleet.base import ServerSpec
-        from unmask.fleet.slurm import SlurmFleet
+        from unmask.fleet.slurm import SlurmFleet, parse_walltime
 
         async def main():
-            fleet = SlurmFleet(Path({str(tmp_path)!r}), cluster="local", minutes=10, away=1.5)
+            fleet = SlurmFleet(Path({str(tmp_path)!r}), cluster="local", walltime=10, away=1.5)
             await fleet.place(ServerSpec(name="a", command={spec.command!r}))
             print("placed", flush=True)
             await asyncio.sleep(600)
@@ -131,6 +131,17 @@ def test_a_job_ends_its_server_when_the_driver_was_killed(tmp_path):
     driver.wait()
     driver.stdout.close()
     assert await_true(lambda: not alive(tree), within=8.0), alive(tree)
+
+
+@pytest.mark.parametrize(("walltime", "minutes"), [(30, 30), ("00:30:00", 30), ("1-02:00:30", 1561)])
+def test_a_walltime_is_minutes_or_as_slurm_writes_it(walltime, minutes):
+    assert parse_walltime(walltime) == minutes
+
+
+@pytest.mark.parametrize("walltime", [0, "soon", "00:00:00", "30:00"])
+def test_a_walltime_that_is_no_time_is_refused(walltime):
+    with pytest.raises(UsageError, match="is no time"):
+        parse_walltime(walltime)
 
 
 def test_a_machine_without_slurm_is_told_so(tmp_path, monkeypatch):

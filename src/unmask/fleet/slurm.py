@@ -1,8 +1,8 @@
 """Servers as jobs of Slurm, one for each, by way of submitit.
 
-A job runs the same supervisor and writes `fleet/ID.json` into a folder that all machines share: host, port, key and
-the end of its time. It reads there that the driver is alive: the driver counts up a number in `fleet/driver`, and a
-job ends its server when the number has stood still for long. A clock is never compared with that of another machine.
+A job runs the same supervisor and writes `ID.json` into a folder that all machines share: host, port, key and the end
+of its time. It reads there that the driver is alive: the driver counts up a number in the file `driver`, and a job ends
+its server when the number has stood still for long. A clock is never compared with that of another machine.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import secrets
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from unmask.errors import MissingError, UnmaskError
+from unmask.errors import MissingError, UnmaskError, UsageError
 from unmask.files import write_atomically
 from unmask.fleet.base import NoRoom, Server, ServerFailed, ServerSpec
 from unmask.fleet.process import SupervisedServer
@@ -36,7 +37,7 @@ UNFINISHED = frozenset({"PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "REQU
 
 
 class JobFile(Record, frozen=True, kw_only=True):
-    """`fleet/ID.json`. `state` is `ready`, `failed` or `lost`."""
+    """`ID.json`. `state` is `ready`, `failed` or `lost`."""
 
     state: str
     host: str
@@ -99,17 +100,32 @@ def find_own_address() -> str:
             return socket.gethostbyname(socket.gethostname())
 
 
+def parse_walltime(walltime: int | str) -> int:
+    """Minutes, from a number of them or from `[D-]HH:MM:SS`."""
+    if isinstance(walltime, int) and walltime > 0:
+        return walltime
+    if match := re.fullmatch(r"(?:(\d+)-)?(\d+):(\d\d):(\d\d)", str(walltime)):
+        days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+        total = (days * 24 + hours) * 60 + minutes + (seconds > 0)
+        if total > 0:
+            return total
+    raise UsageError(f"walltime {walltime!r} is no time", advice='Write minutes, or "HH:MM:SS", or "D-HH:MM:SS".')
+
+
 class SlurmFleet:
-    """`folder` is on a file system that all machines share. `options` are those of submitit, as `slurm_partition`;
-    `minutes` is the walltime of a job. A job that waits longer than `queue_within` seconds for its start is taken back.
-    `cluster="local"` runs jobs as processes of this machine, for tests. `away` is how long a driver may be silent."""
+    """`folder` is on a file system that all machines share. `walltime` is that of a job, in minutes or as Slurm writes
+    it, `setup` lines of shell before it, `options` are further ones of submitit, as `slurm_account`. A job that waits
+    longer than `queue_within` seconds for its start is taken back. `cluster="local"` runs jobs as processes of this
+    machine, for tests. `away` is how long a driver may be silent."""
 
     def __init__(
         self,
         folder: Path,
         *,
+        partition: str | None = None,
+        walltime: int | str = 240,
+        setup: Sequence[str] = (),
         options: Mapping[str, Any] | None = None,
-        minutes: int = 240,
         most_servers: int = 64,
         queue_within: float = 3600.0,
         away: float = 120.0,
@@ -128,9 +144,14 @@ class SlurmFleet:
                     advice="Start the sweep on a login node of the cluster.",
                 )
         self._submitit: Any = submitit
-        self._folder = (folder / "fleet").absolute()
+        self._folder = folder.absolute()
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._cluster, self._options, self._minutes = cluster or "slurm", dict(options or {}), minutes
+        self._cluster, self._minutes = cluster or "slurm", parse_walltime(walltime)
+        self._options = {
+            **({"slurm_partition": partition} if partition else {}),
+            **({"slurm_setup": list(setup)} if setup else {}),
+            **(options or {}),
+        }
         self._most, self._queue_within, self._away = most_servers, queue_within, away
         self._running: dict[Server, tuple[Any, str, asyncio.Task[None]]] = {}
         self._placing = 0
@@ -150,9 +171,11 @@ class SlurmFleet:
             try:
                 written = await self._await_file(spec, job, identity)
             except BaseException:
-                self._ask_to_end(identity)
                 await asyncio.shield(run_in_daemon(lambda: job.cancel(check=False)))
                 raise
+        except BaseException:
+            self._ask_to_end(identity)  # also for a job that was not submitted yet when its caller left
+            raise
         finally:
             self._placing -= 1
         server = Server(spec, base_url=written.address, key=written.key)
