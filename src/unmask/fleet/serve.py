@@ -356,7 +356,7 @@ def read_log_tail(path: Path, lines: int = TAIL_LINES) -> str:
 def list_descendants() -> list[int]:
     """The processes below this one, by parent, whatever their session."""
     children: dict[int, list[int]] = {}
-    for pid, parent in _read_parents():
+    for pid, parent in read_parents():
         children.setdefault(parent, []).append(pid)
     below, generation = [], [os.getpid()]
     while generation:
@@ -365,7 +365,7 @@ def list_descendants() -> list[int]:
     return below
 
 
-def _read_parents() -> Iterator[tuple[int, int]]:
+def read_parents() -> Iterator[tuple[int, int]]:
     for entry in os.scandir("/proc"):
         if entry.name.isdecimal():
             try:
