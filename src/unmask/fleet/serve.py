@@ -95,12 +95,15 @@ def _guard(supervisor: int) -> int:
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, pass_on)
-    descriptor = os.pidfd_open(supervisor)
-    while not select.select([descriptor], [], [], 1.0)[0]:
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+    while True:
+        ended, status = os.waitpid(supervisor, os.WNOHANG)
+        if ended:
+            break
+        signal.sigtimedwait([signal.SIGCHLD], 1.0)
         if os.getppid() != parent and not orphaned:
             orphaned = True
             pass_on()
-    _, status = os.waitpid(supervisor, 0)
     end_descendants(grace=0.0)
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code
