@@ -102,10 +102,10 @@ def test_parameters_and_room_are_those_of_each_judge(tmp_path, monkeypatch):
         unmask.run(
             data="tiny",
             model="scripted/liar",
-            judge="vllm/first",
+            judge="openai/first",
             judge_base_url=server.url,
             judge_params={"top_k": 3},
-            numeric_judge="vllm/second",
+            numeric_judge="openai/second",
             numeric_judge_base_url=server.url,
             numeric_judge_params={"reasoning_effort": "low"},
             numeric_judge_max_tokens=77,
@@ -115,7 +115,7 @@ def test_parameters_and_room_are_those_of_each_judge(tmp_path, monkeypatch):
     assert sent == {("first", 3, None), ("second", None, "low")}
     assert {body["max_tokens"] for body in bodies if body["model"] == "second"} == {77}
     specs = Run(tmp_path / "run").definition.judges
-    assert (specs["vllm_first"].sampling.params, specs["vllm_second"].sampling.params) == (
+    assert (specs["openai_first"].sampling.params, specs["openai_second"].sampling.params) == (
         {"top_k": 3},
         {"reasoning_effort": "low"},
     )

@@ -20,8 +20,9 @@ from unmask.engine.polarity import PolarityStore
 from unmask.engine.status import draw_status
 from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, Workload
 from unmask.errors import Interrupted, JournalError, UsageError
+from unmask.fleet.spread import SpreadModel
 from unmask.models.base import Model
-from unmask.models.endpoint import Endpoint, Limits
+from unmask.models.endpoint import Endpoint, Gate, Limits
 from unmask.models.prices import Price, price_of
 from unmask.protocol.looking import RuleWatch, parse_rule
 from unmask.protocol.state import ScenarioState
@@ -59,10 +60,13 @@ class Endpoints:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._gates: dict[str, Endpoint] = {}
+        self._gates: dict[str, Gate] = {}
         self._listeners: list[Callable[[], None]] = []
 
-    def endpoint_of(self, model: Model) -> Endpoint:
+    def endpoint_of(self, model: Model) -> Gate:
+        if isinstance(model, SpreadModel):  # it has a gate for each of its servers
+            model.on_free = self.wake_listeners
+            return model
         if model.endpoint not in self._gates:
             self._gates[model.endpoint] = Endpoint(model.endpoint, self._limits, on_free=self.wake_listeners)
         return self._gates[model.endpoint]
