@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
@@ -33,7 +34,7 @@ from unmask.models.tiers import check_tier
 from unmask.models.user_params import refuse_unknown_additions
 from unmask.records import Archetype, call_renderer
 from unmask.runs.cost import Purse
-from unmask.runs.definition import judge_file
+from unmask.runs.definition import Definition, JudgeSpec, judge_file
 from unmask.runs.folder import Folder
 from unmask.runs.options import Options, RunSettings, options_from
 
@@ -70,6 +71,23 @@ def run(
         refuse_unknown_additions(subject, options.judge_sampling, prefix="judge-")
     folder = Folder(out)
     wanted = define_run(dataset, subject, judge_spec(reader, options), options)
+    models = {SUBJECT: subject} | model_behind(reader)
+    with open_run_workload(folder, wanted, dataset, options, models) as workload:
+        if workload is not None:
+            try:
+                run_blocking(lambda: _run_alone(workload, options, progress))
+            finally:  # also where the wait for answers in flight was interrupted
+                if workload.stopped is not None:
+                    record_stop(folder, workload.stopped)
+    return _open_finished(folder)
+
+
+@contextlib.contextmanager
+def open_run_workload(
+    folder: Folder, wanted: Definition, dataset: Dataset, options: Options, models: dict[str, Model]
+) -> Iterator[Workload | None]:
+    """Make the folder of a run or continue it, and open its journal for a session. The folder is locked meanwhile.
+    Gives `None` where a rule has ended the run: not even failures are asked again."""
     with folder.lock_replies(), folder.lock_readings(wanted.judge or NO_MODEL):
         with folder.lock_definition():
             before = folder.definition() if folder.exists else None
@@ -78,19 +96,14 @@ def run(
             from unmask.engine.baseline import borrow_probes
 
             borrow_probes(folder, definition)
-        if definition.stopped is not None and definition == before:  # complete: not even failures are asked again
-            return _open_finished(folder)
+        if definition.stopped is not None and definition == before:
+            yield None
+            return
         dataset = msgspec.structs.replace(dataset, scenarios=())  # the folder has them: no need to hold them twice
         file = definition.judge or NO_MODEL
-        models = {SUBJECT: subject} | _model_behind(reader)
         with open_workload(folder, definition, options, judge_file=file, models=models, dataset=dataset) as workload:
             workload.news = explain_change(folder, before, definition)
-            try:
-                run_blocking(lambda: _run_alone(workload, options, progress))
-            finally:  # also where the wait for answers in flight was interrupted
-                if workload.stopped is not None:
-                    record_stop(folder, workload.stopped)
-    return _open_finished(folder)
+            yield workload
 
 
 def judge(
@@ -116,15 +129,29 @@ def judge(
     spec = judge_spec(reader, options)
     if "reader" in settings:
         spec = msgspec.structs.replace(spec, reader=options.reader)
+    with open_judge_workload(folder, spec, options, reader) as workload:
+        run_blocking(lambda: _run_alone(workload, options, progress))
+    return _open_finished(folder)
+
+
+@contextlib.contextmanager
+def open_judge_workload(
+    folder: Folder, spec: JudgeSpec, options: Options, reader: Model | str, *, borrows: bool = False
+) -> Iterator[Workload]:
+    """Add a judge to a run, or continue its readings, and open them for a session. They are locked meanwhile. With
+    `borrows` it takes over what it has read of the probes in the run that lent them."""
     file = options.judge_name or judge_file(spec.model)
     with folder.lock_readings(file), contextlib.ExitStack() as stack:
         # A run that grows meanwhile changes run.json: what is opened here belongs together.
         with folder.lock_definition():
             definition = add_judge(folder, file, spec, moved=options.moved, role_play=options.role_play)
-            opened = open_workload(folder, definition, options, judge_file=file, models=_model_behind(reader))
+            if borrows and definition.beliefs_from is not None:
+                from unmask.engine.baseline import borrow_probes
+
+                borrow_probes(folder, msgspec.structs.replace(definition, judge=file))
+            opened = open_workload(folder, definition, options, judge_file=file, models=model_behind(reader))
             workload = stack.enter_context(opened)
-        run_blocking(lambda: _run_alone(workload, options, progress))
-    return _open_finished(folder)
+        yield workload
 
 
 def _open_progress(wanted: bool | None) -> Progress | None:
@@ -219,5 +246,5 @@ def open_judge(judge: str | AnyModel, options: Options, *, asks_for_key: bool = 
     return opened
 
 
-def _model_behind(judge: Model | str) -> dict[str, Model]:
+def model_behind(judge: Model | str) -> dict[str, Model]:
     return {} if isinstance(judge, str) else {JUDGE: judge}
