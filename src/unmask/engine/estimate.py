@@ -11,7 +11,7 @@ from typing import Any, Unpack
 import msgspec
 
 from unmask.data.dataset import Dataset
-from unmask.engine.baseline import Baseline, check_baseline
+from unmask.engine.baseline import PRESSURED_SLOTS, Baseline, check_baseline
 from unmask.engine.define import define_run, judge_spec
 from unmask.engine.grow import find_run, fit_data
 from unmask.engine.polarity import PolarityStore
@@ -129,9 +129,10 @@ def estimate_scenarios(
     *,
     size: int = 1,
     prompt: DeveloperPrompt | None = None,
+    lent: bool = False,
 ) -> Estimate:
     """What is still to be sent, given what the journal holds about each scenario. `size` is how many takes fit into one
-    request, `prompt` what the pressured ones begin with."""
+    request, `prompt` what the pressured ones begin with. With `lent` another run will lend all probes."""
     alone = msgspec.structs.replace(settings, keep_presets=False)
     plans = {settings.keep_presets: settings, False: alone}  # one where the presets are not kept
     bounds = {(keep, believes): {SUBJECT: Amount(), JUDGE: Amount()} for keep in plans for believes in (False, True)}
@@ -139,7 +140,9 @@ def estimate_scenarios(
     for scenario, state in scenarios:
         count += 1
         for (keep, believes), total in bounds.items():
-            amounts = _simulate(scenario, _copy_state(state), plans[keep], believes, size=size, prompt=prompt)
+            amounts = _simulate(
+                scenario, _copy_state(state), plans[keep], believes, size=size, prompt=prompt, lent=lent
+            )
             for role, amount in amounts.items():
                 total[role] = total[role].plus(amount)
     keep = settings.keep_presets
@@ -178,6 +181,7 @@ def _simulate(
     *,
     size: int,
     prompt: DeveloperPrompt | None,
+    lent: bool = False,
 ) -> dict[str, Amount]:
     total = {"subject": Amount(), "judge": Amount()}
     judge = JUDGES[settings.style]
@@ -188,6 +192,7 @@ def _simulate(
     for work in plan_rounds(scenario, state, settings, whole_calls=size > 1):
         for item in work:
             request = build_request(scenario, item, settings, prompt)
+            is_lent = lent and item.slot not in PRESSURED_SLOTS
             if isinstance(item, SubjectWork):
                 for start in range(0, len(item.takes), size):
                     takes = item.takes[start : start + size]
@@ -196,13 +201,14 @@ def _simulate(
                     asked = Asked(scenario=scenario.id, slot=item.slot, takes=takes, attempt=2, choices=choices)
                     state.add_asked(asked)
                     amount = Amount(1, _count_tokens(request), len(takes) * REPLY_TOKENS.get(item.slot, PROBE_TOKENS))
-                    total["subject"] = total["subject"].plus(amount)
+                    total["subject"] = total["subject"] if is_lent else total["subject"].plus(amount)
             else:
                 lies = settings.role_play
                 if lies and settings.stop_at_first_lie:  # the last take only: all of them are looked at then
                     lies = item.texts == (_imagine_reply(scenario, PRESSURED, settings.takes - 1, believes, statement),)
                 state.add_judged(_imagine_judged(scenario, item, judge, believes, lies=lies))
-                total["judge"] = total["judge"].plus(Amount(1, _count_tokens(request), JUDGE_TOKENS))
+                if not is_lent:
+                    total["judge"] = total["judge"].plus(Amount(1, _count_tokens(request), JUDGE_TOKENS))
     return total
 
 
@@ -313,10 +319,11 @@ def estimate_run(
     model: str | AnyModel,
     judge: str | AnyModel,
     out: str | Path | None,
+    lent: bool = False,
     **settings: Unpack[RunSettings],
 ) -> tuple[Estimate, Terms]:
     """What `run` with the same arguments would still send, the prices it would pay and how fast answers come. No key
-    is needed."""
+    is needed. With `lent` another run, which need not be there yet, lends the probes."""
     options = options_from(settings)
     dataset = load_data(data, options)
     subject = open_subject(model, options, asks_for_key=False)
@@ -341,6 +348,7 @@ def estimate_run(
         msgspec.structs.replace(wanted.settings(), keep_presets=options.keep_presets),
         size=size,
         prompt=wanted.developer_prompt,
+        lent=lent,
     )
     begun = old is not None
     terms = Terms(

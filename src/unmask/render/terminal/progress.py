@@ -103,13 +103,13 @@ class ProgressLine:
             "slowdown": " · ".join(_describe_slowdown(executor)),
         }
         if workload.done >= executor.total:
-            parts["time"] = f"{_format_duration(elapsed)} in all"
+            parts["time"] = f"{format_duration(elapsed)} in all"
         elif executor.stopping is None and calls and (each := self._calls_each(workload)):
             # As of the last answer: a slow model does not take longer because nothing has come since.
             until_news = min(elapsed, max(self._moved - self._started, 0.0) or elapsed)
             open_scenarios = executor.total - workload.done
             to_send = max(open_scenarios, each * open_scenarios - (calls - workload.worked_calls))
-            parts["time"] = f"about {_format_duration(until_news * to_send / calls)} left"
+            parts["time"] = f"about {format_duration(until_news * to_send / calls)} left"
         return parts
 
     def _calls_each(self, workload: Workload) -> float:
@@ -180,12 +180,12 @@ def _describe_slowdown(executor: Executor) -> list[str]:
 def _describe_wait(executor: Executor, *, silent: float) -> str:
     """What a run without news waits for, for how long, and why where a request has failed."""
     endpoints = _endpoints_of(executor)
-    for_long = f", nothing for {_format_duration(silent)}"
+    for_long = f", nothing for {format_duration(silent)}"
     for endpoint in endpoints:
         if endpoint.awaits_server:
             return f"waiting for {endpoint.name} to come up{_quote_error(endpoint)}{for_long}"
     paused = [
-        f"paused for {_format_duration(endpoint.pause)} by {endpoint.name}{_quote_error(endpoint)}"
+        f"paused for {format_duration(endpoint.pause)} by {endpoint.name}{_quote_error(endpoint)}"
         for endpoint in endpoints
         if endpoint.pause > 0
     ]
@@ -219,7 +219,7 @@ def _format_pace(per_second: float) -> str:
     return f"{per_minute:.0f}/min" if per_minute >= 10 else f"{per_minute:.1f}/min"
 
 
-def _format_duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     rounded = round(seconds)
     if rounded < 90:
         return f"{rounded} s"

@@ -1,0 +1,109 @@
+"""The fleets that a grid can name, and the servers that its rows ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unmask.errors import UsageError
+from unmask.fleet.base import Fleet, NoRoom, Server, ServerSpec
+from unmask.records import Record
+
+if TYPE_CHECKING:
+    from unmask.sweep.grid import ModelRow
+
+
+class NoFleet:
+    """Starts nothing: every address is in the grid."""
+
+    async def place(self, spec: ServerSpec) -> Server:
+        raise NoRoom(f"the fleet none starts no servers, and {spec.name} needs one", advice="[sweep] fleet = 'local'")
+
+    async def drop(self, server: Server) -> None:
+        """There is none."""
+
+    def room(self) -> Mapping[str, float]:
+        return {"gpus": 0.0, "servers": 0.0}
+
+    async def close(self) -> None:
+        """There is nothing to end."""
+
+
+class FleetEntry(Record, frozen=True):
+    """A fleet that can be opened: with the folder of the sweep, and with the keys that `[fleet]` may have for it."""
+
+    open: Callable[[Path, dict[str, Any]], Fleet]
+    settings: tuple[str, ...] = ()
+
+
+def _open_local(folder: Path, settings: dict[str, Any]) -> Fleet:
+    from unmask.fleet.local import LocalFleet
+
+    return LocalFleet(**settings, folder=folder)
+
+
+def _open_ray(folder: Path, settings: dict[str, Any]) -> Fleet:
+    from unmask.fleet.ray import RayFleet
+
+    return RayFleet(**settings, folder=folder)
+
+
+def _open_slurm(folder: Path, settings: dict[str, Any]) -> Fleet:
+    from unmask.fleet.slurm import SlurmFleet
+
+    return SlurmFleet(**settings, folder=folder)
+
+
+FLEETS: dict[str, FleetEntry] = {
+    "none": FleetEntry(lambda folder, settings: NoFleet()),
+    "local": FleetEntry(_open_local, ("gpus",)),
+    "ray": FleetEntry(_open_ray, ("address",)),
+    "slurm": FleetEntry(_open_slurm, ("partition", "walltime", "setup", "cluster")),
+}
+
+
+def open_fleet(name: str, folder: Path, settings: Mapping[str, Any]) -> Fleet:
+    """The fleet of a sweep. Its files stand in `fleet/` of the sweep's folder."""
+    try:
+        return FLEETS[name].open(folder / "fleet", dict(settings))
+    except TypeError as error:
+        raise UsageError(f"[fleet]: {error}") from None
+
+
+def key_of_server(row: ModelRow) -> tuple[object, ...]:
+    """What tells two servers apart. Adapters on one base share a server."""
+    serve = row.serve
+    if serve is None:
+        return ()
+    shared = (serve.model, serve.args, tuple(sorted(serve.env.items())), serve.tensor_parallel, serve.replicas)
+    return ("lora", *shared) if serve.lora else ("own", row.name)
+
+
+def make_spec(rows: list[ModelRow], *, choices: bool = False) -> ServerSpec:
+    """The server behind these rows: several only where they are adapters on one base."""
+    row = rows[0]
+    serve = row.serve
+    if serve is None:
+        raise TypeError(f"{row.name} is not served")
+    command, name = serve.command, row.name
+    if serve.engine == "vllm":
+        command = (
+            *("vllm", "serve", str(serve.model), "--host", "{host}", "--port", "{port}"),
+            *("--served-model-name", "{name}", "--tensor-parallel-size", str(serve.tensor_parallel)),
+            *(("--distributed-executor-backend", "mp") if serve.tensor_parallel > 1 else ()),
+        )
+    if serve.lora:
+        name = Path(str(serve.model)).name
+        adapters = [f"{row.name}={row.serve.lora}" for row in rows if row.serve is not None]
+        command = (*command, "--enable-lora", "--lora-modules", *adapters)
+    gpus = serve.gpus if serve.gpus is not None else serve.tensor_parallel if serve.engine else 0
+    return ServerSpec(
+        name=name,
+        command=(*command, *serve.args),
+        environment=serve.env,
+        gpus=gpus,
+        labels=serve.labels,
+        choices=choices,
+        ready_within=serve.ready_within,
+    )
