@@ -19,8 +19,9 @@ from unmask.engine.loop import call_repeatedly
 from unmask.engine.polarity import PolarityStore
 from unmask.engine.work import JUDGE, SUBJECT, Workload
 from unmask.errors import Interrupted, JournalError, UsageError
+from unmask.fleet.spread import SpreadModel
 from unmask.models.base import Model
-from unmask.models.endpoint import Endpoint, Limits
+from unmask.models.endpoint import Endpoint, Gate, Limits
 from unmask.models.prices import Price, price_of
 from unmask.protocol.looking import RuleWatch, parse_rule
 from unmask.protocol.state import ScenarioState
@@ -59,7 +60,7 @@ class Endpoints:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._own: dict[int, tuple[str, Limits]] = {}
-        self._gates: dict[str, Endpoint] = {}
+        self._gates: dict[str, Gate] = {}
         self._listeners: list[Callable[[], None]] = []
 
     def assign(self, model: Model, gate: str, limits: Limits) -> None:
@@ -67,7 +68,10 @@ class Endpoints:
         a gate sets its limits."""
         self._own[id(model)] = (gate, limits)
 
-    def endpoint_of(self, model: Model) -> Endpoint:
+    def endpoint_of(self, model: Model) -> Gate:
+        if isinstance(model, SpreadModel):  # it has a gate for each of its servers
+            model.on_free = self.wake_listeners
+            return model
         gate, limits = self._own.get(id(model), (model.endpoint, self._limits))
         if gate not in self._gates:
             self._gates[gate] = Endpoint(model.endpoint, limits, on_free=self.wake_listeners)

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from enum import Enum, auto
 from math import isfinite
-from typing import Any
+from typing import Any, Protocol
 
 from unmask.errors import FatalModelError, RequestRefusedError, TransientModelError
 from unmask.models.base import Model
@@ -136,6 +136,34 @@ class _Budget:
     def seconds_to_next(self) -> float:
         """Seconds until the next request, counted from the last `ready`."""
         return max(0.0, (1 - self.level) / self.rate)
+
+
+class Gate(Protocol):
+    """What stands between an executor and a model: an `Endpoint`, or several behind one face."""
+
+    limits: Limits
+    last_error: str | None
+
+    @property
+    def limit(self) -> int: ...
+    @property
+    def in_flight(self) -> int: ...
+    @property
+    def retries(self) -> int: ...
+    @property
+    def throttles(self) -> int: ...
+    @property
+    def pause(self) -> float: ...
+    @property
+    def awaits_server(self) -> bool: ...
+    @property
+    def name(self) -> str: ...
+
+    def free(self, model: Model) -> int: ...
+    def send(self, model: Model, request: Request, *, user: object = None) -> Coroutine[Any, Any, Completion]: ...
+    def vouch(self, model: Model) -> None: ...
+    def stop(self, user: object = None) -> None: ...
+    async def close(self) -> None: ...
 
 
 class Endpoint:
