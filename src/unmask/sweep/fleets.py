@@ -40,7 +40,7 @@ class FleetEntry(Record, frozen=True):
 def _open_local(folder: Path, settings: dict[str, Any]) -> Fleet:
     from unmask.fleet.local import LocalFleet
 
-    return LocalFleet(**settings, folder=folder)
+    return LocalFleet(**{"gpus": (), **settings}, folder=folder)
 
 
 def _open_ray(folder: Path, settings: dict[str, Any]) -> Fleet:
@@ -86,24 +86,25 @@ def make_spec(rows: list[ModelRow], *, choices: bool = False) -> ServerSpec:
     serve = row.serve
     if serve is None:
         raise TypeError(f"{row.name} is not served")
-    command, name = serve.command, row.name
-    if serve.engine == "vllm":
-        command = (
-            *("vllm", "serve", str(serve.model), "--host", "{host}", "--port", "{port}"),
-            *("--served-model-name", "{name}", "--tensor-parallel-size", str(serve.tensor_parallel)),
-            *(("--distributed-executor-backend", "mp") if serve.tensor_parallel > 1 else ()),
-        )
-    if serve.lora:
-        name = Path(str(serve.model)).name
-        adapters = [f"{row.name}={row.serve.lora}" for row in rows if row.serve is not None]
-        command = (*command, "--enable-lora", "--lora-modules", *adapters)
-    gpus = serve.gpus if serve.gpus is not None else serve.tensor_parallel if serve.engine else 0
-    return ServerSpec(
-        name=name,
-        command=(*command, *serve.args),
-        environment=serve.env,
-        gpus=gpus,
-        labels=serve.labels,
-        choices=choices,
-        ready_within=serve.ready_within,
+    settings: dict[str, Any] = {
+        "environment": serve.env,
+        "labels": serve.labels,
+        "choices": choices,
+        "ready_within": serve.ready_within,
+    }
+    if serve.gpus is not None:
+        settings["gpus"] = serve.gpus
+    if not serve.engine:
+        return ServerSpec(name=row.name, command=(*serve.command, *serve.args), **settings)
+    from unmask.fleet.vllm import PROGRAM, make_vllm_spec
+
+    adapters = {row.name: row.serve.lora for row in rows if row.serve is not None and row.serve.lora}
+    return make_vllm_spec(
+        Path(str(serve.model)).name if adapters else row.name,
+        model=str(serve.model),
+        tensor_parallel=serve.tensor_parallel,
+        args=serve.args,
+        lora=adapters or None,
+        program=serve.program or PROGRAM,
+        **settings,
     )

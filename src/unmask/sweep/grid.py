@@ -57,6 +57,8 @@ class ServeRow(Record, frozen=True, kw_only=True):
     lora: str | None = None
     """An adapter. All adapters on one base are served together."""
     command: tuple[str, ...] = ()
+    program: tuple[str, ...] = ()
+    """What starts the engine, where that is not its usual command."""
     args: tuple[str, ...] = ()
     env: dict[str, str] = {}
     tensor_parallel: int = 1

@@ -17,6 +17,7 @@ from unmask.models.tiers import SERVICE_TIER
 from unmask.records import Record, digest
 from unmask.runs.definition import judge_file, plain_name
 from unmask.runs.options import DeveloperPrompt, Options, load_developer_prompt, options_from
+from unmask.sweep.fleets import make_spec
 from unmask.sweep.grid import DataRow, Grid, ModelRow, refuse_grid
 
 FIELDS: dict[int, dict[str, Any]] = {
@@ -259,6 +260,11 @@ def _find_clashes(units: Iterable[Unit]) -> Iterator[str]:
 def _find_name_clashes(grid: Grid) -> Iterator[str]:
     served: dict[str, ModelRow] = {}
     for row in (*grid.subjects, *grid.judges):
+        try:
+            if row.serve is not None:
+                make_spec([row])
+        except UnmaskError as error:
+            yield _say_in_one_line(error)
         if row.serve is not None and served.setdefault(row.name.casefold(), row) != row:
             yield f"two servers are called {row.name!r}: put what differs into the name, as in name = 'model-{{step}}'"
     files: dict[str, str] = {}

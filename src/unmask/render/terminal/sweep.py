@@ -29,11 +29,13 @@ MOST_LINES = 12
 
 def render_plan(plan: SweepPlan, *, width: int | None = None, color: bool = False) -> str:
     hours = plan.most.gpu_hours > 0
-    headings = ["unit", "scenarios", "subject calls", "judge calls", "tokens in", "tokens out", "cost"]
+    headings = ["unit", "subject calls", "judge calls", "tokens in", "tokens out", "cost"]
+    titles = shorten_titles([unit.title for unit in plan.units])
     rows = [
-        [unit.title, f"{unit.scenarios:,}", *_format_amounts(unit.least, unit.most, hours=hours)] for unit in plan.units
+        [title, *_format_amounts(unit.least, unit.most, hours=hours)]
+        for title, unit in zip(titles, plan.units, strict=True)
     ]
-    rows.append(["all", "", *_format_amounts(plan.least, plan.most, hours=hours)])
+    rows.append(["all", *_format_amounts(plan.least, plan.most, hours=hours)])
     count = len(plan.units)
     parts: list[Any] = [*plan.changes, *plan.notes]
     parts += [""] if parts else []
@@ -47,6 +49,15 @@ def render_plan(plan: SweepPlan, *, width: int | None = None, color: bool = Fals
     if plan.max_cost is not None:
         parts.append(f"The sweep stops at {format_money(plan.max_cost)}.")
     return render_parts(parts, width=width, color=color)
+
+
+def shorten_titles(titles: Sequence[str]) -> list[str]:
+    """Titles without the parts that all of them share, such as the only data set. The subject stays."""
+    shared = set.intersection(*(set(title.split(", ")) for title in titles)) if len(titles) > 1 else set()
+    return [
+        ", ".join(part for place, part in enumerate(title.split(", ")) if place == 0 or part not in shared)
+        for title in titles
+    ]
 
 
 def _format_amounts(least: SweepAmount, most: SweepAmount, *, hours: bool) -> list[str]:
@@ -77,8 +88,10 @@ def render_status(states: Sequence[UnitState], *, width: int | None = None, colo
     several = len({state.judge for state in states}) > 1
     failed = any(state.failed for state in states)
     headings = ["unit", *["judge"] * several, "state", *["with failures"] * failed]
+    titles = shorten_titles([state.title for state in states])
     rows = [
-        [state.title, *[state.judge] * several, state.word, *[str(state.failed or "")] * failed] for state in states
+        [title, *[state.judge] * several, state.word, *[str(state.failed or "")] * failed]
+        for title, state in zip(titles, states, strict=True)
     ]
     done = sum(state.done >= state.total for state in states)
     parts = [make_table(headings, rows, left=2 + several), "", f"{done} of {len(states)} are done."]
@@ -91,14 +104,14 @@ def render_result(result: SweepResult, *, width: int | None = None, color: bool 
     headings = ["unit", "done", "lies", "unjudged", "failed", "cost"]
     rows = [
         [
-            unit.title,
+            title,
             f"{unit.done}/{unit.total}",
             str(unit.lies),
             str(unit.unjudged),
             str(unit.failed),
             format_money(unit.cost_usd),
         ]
-        for unit in result.units
+        for title, unit in zip(shorten_titles([unit.title for unit in result.units]), result.units, strict=True)
     ]
     parts: list[Any] = [make_table(headings, rows)]
     reasons: dict[str, list[str]] = {}
