@@ -80,7 +80,9 @@ def simulate(loads: list[Load], cluster: Cluster, *, noise: float = 0.3, seed: i
             job = pick_next(candidates, {"gpus": float(sum(free))})
             if job is None:
                 break
-            node = min((place for place in range(cluster.nodes) if free[place] >= job.gpus), key=free.__getitem__, default=-1)
+            node = min(
+                (place for place in range(cluster.nodes) if free[place] >= job.gpus), key=free.__getitem__, default=-1
+            )
             if node < 0:  # as a fleet that says NoRoom
                 refused.add(job.name)
                 continue

@@ -120,7 +120,9 @@ def test_a_driver_that_was_killed_is_continued_and_buys_nothing_twice_but_what_w
     finally:
         process.send_signal(signal.SIGKILL)
         process.communicate()
-    left = [state for state in json.loads(sweep(grid, "--status", "--json").stdout)["units"] if state["state"] != "done"]
+    left = [
+        state for state in json.loads(sweep(grid, "--status", "--json").stdout)["units"] if state["state"] != "done"
+    ]
     assert left
     done = sweep(grid)
     assert done.returncode == 0, done.stderr

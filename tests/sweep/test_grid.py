@@ -137,7 +137,9 @@ def test_missing_data_a_missing_prompt_and_a_value_out_of_range_are_named_togeth
 
 
 def test_two_units_that_are_one_run_clash(tmp_path):
-    twice = SMALLEST.replace("[[judge]]", '[[subject]]\nmodel = "openai/my-model"\nbase_url = "http://n3/v1"\n[[judge]]')
+    twice = SMALLEST.replace(
+        "[[judge]]", '[[subject]]\nmodel = "openai/my-model"\nbase_url = "http://n3/v1"\n[[judge]]'
+    )
     lines = refusal(tmp_path, twice)
     assert len(lines) == 3
     assert all("two units are the same run" in line for line in lines)

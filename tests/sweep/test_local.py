@@ -23,7 +23,8 @@ LOCAL = 'fleet = "local"\n[fleet]\ngpus = [0]'
 
 def served(kind: str, name: str, *flags: str, more: str = "gpus = 1") -> str:
     command = [sys.executable, str(ROOT / "tests/fleet/vllm_like.py"), "--host", "{host}", "--port", "{port}"]
-    return f'[[{kind}]]\nname = "{name}"\nserve = {{ command = {json.dumps([*command, "--name", "{name}", *flags])}, {more} }}'
+    typed = json.dumps([*command, "--name", "{name}", *flags])
+    return f'[[{kind}]]\nname = "{name}"\nserve = {{ command = {typed}, {more} }}'
 
 
 def test_servers_take_turns_on_one_gpu_and_a_later_judge_comes_after_them(tmp_path):

@@ -60,7 +60,9 @@ def sweep(
     if only_plan:
         now = describe_units(expansion, locate_units(expansion, out))
         planned = plan_sweep(expansion, out, describe_changes(load_sweep(out), now))
-        print_json(planned.to_json()) if as_json else click.echo(shown.render_plan(planned, color=in_colour()), nl=False)
+        print_json(planned.to_json()) if as_json else click.echo(
+            shown.render_plan(planned, color=in_colour()), nl=False
+        )
         return
     if only_status:
         states = count_states(expansion, out)

@@ -36,7 +36,7 @@ from unmask.runs.folder import Folder
 from unmask.runs.options import Options
 from unmask.sweep.fleets import open_fleet
 from unmask.sweep.grid import ModelRow, refuse_grid
-from unmask.sweep.placing import Placement, PlacedServers
+from unmask.sweep.placing import PlacedServers, Placement
 from unmask.sweep.plan import SAMPLE, UnitEstimator
 from unmask.sweep.state import (
     choose_lenders,
@@ -192,7 +192,9 @@ class Driver:
         self._waiting: set[asyncio.Task[None]] = set()
         self._slots: dict[str, asyncio.Semaphore] = {}
         self._opening = asyncio.Lock()
-        self._stages = {(unit.digest, place): asyncio.Event() for unit in expansion.units for place in range(len(judges))}
+        self._stages = {
+            (unit.digest, place): asyncio.Event() for unit in expansion.units for place in range(len(judges))
+        }
         """Set when a judge has come to the end of a unit, or to where it cannot go on."""
         self._purse = Purse(expansion.grid.sweep.max_cost, payer="sweep")
         self._interruption = Interruption()
@@ -260,10 +262,14 @@ class Driver:
         units = sorted(self.expansion.units, key=lambda unit: -seconds[unit.digest])
         self._placed_judges = [self._place_judge(opened, place) for place, opened in enumerate(self.judges)]
         self._placed_subjects = self._placement.plan_subjects(
-            [unit.subject for unit in units], limits=self._limits_of, timeout=self._timeout, seconds={
+            [unit.subject for unit in units],
+            limits=self._limits_of,
+            timeout=self._timeout,
+            seconds={
                 unit.subject.name: sum(seconds[other.digest] for other in units if other.subject == unit.subject)
                 for unit in units
-            }, users={unit.subject.name: sum(other.subject == unit.subject for other in units) for unit in units},
+            },
+            users={unit.subject.name: sum(other.subject == unit.subject for other in units) for unit in units},
         )
         tasks = [asyncio.create_task(self._run_unit(unit)) for unit in units]
         try:
@@ -285,7 +291,9 @@ class Driver:
             estimate, terms = estimator.estimate(unit, self.expansion.grid.judges[0], self.folders, lender)
             scale = len(self.expansion.datasets[unit.data]) / max(1, estimate.scenarios)
             calls = scale * (estimate.least[SUBJECT].calls + estimate.most[SUBJECT].calls) / 2
-            each = (estimate_seconds({SUBJECT: estimate.most[SUBJECT]}, terms) or 0.0) / (estimate.most[SUBJECT].calls or 1)
+            each = (estimate_seconds({SUBJECT: estimate.most[SUBJECT]}, terms) or 0.0) / (
+                estimate.most[SUBJECT].calls or 1
+            )
             expected[unit.digest] = max(0.0, calls - _count_lines(self.folders[unit.digest] / "replies.jsonl")) * each
         return expected
 
@@ -297,8 +305,11 @@ class Driver:
             return None
         at_once = place == 0 or serve.keep
         return self._placement.plan_judge(
-            opened.row, limits=self._limits_of(opened.row), timeout=self._timeout,
-            users=len(self.expansion.units), at_once=at_once,
+            opened.row,
+            limits=self._limits_of(opened.row),
+            timeout=self._timeout,
+            users=len(self.expansion.units),
+            at_once=at_once,
         )
 
     async def _run_unit(self, unit: Unit) -> None:
@@ -361,7 +372,7 @@ class Driver:
     async def _run_session(self, unit: Unit, place: int, subject: Model | None, judge: Model | str) -> None:
         row = self.judges[place].row
         lender = self.lenders.get(unit.digest)
-        options = self.expansion.options(unit, row, beliefs_from=lender and self.folders[lender])
+        options = self.expansion.options(unit, row, beliefs_from=None if lender is None else self.folders[lender])
         spec, folder = judge_spec(judge, options), Folder(self.folders[unit.digest])
 
         def open_it() -> AbstractContextManager[Workload | None]:
@@ -451,4 +462,6 @@ def _raise_file_limit() -> None:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard if hard != resource.RLIM_INFINITY else max(soft, 65_536), hard))
+        resource.setrlimit(
+            resource.RLIMIT_NOFILE, (hard if hard != resource.RLIM_INFINITY else max(soft, 65_536), hard)
+        )

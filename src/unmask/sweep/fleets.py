@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,29 +38,21 @@ class FleetEntry(Record, frozen=True):
     settings: tuple[str, ...] = ()
 
 
-def _open_local(folder: Path, settings: dict[str, Any]) -> Fleet:
-    from unmask.fleet.local import LocalFleet
+def _import_fleet(name: str, class_name: str, **usual: Any) -> Callable[[Path, dict[str, Any]], Fleet]:
+    """Opens `unmask.fleet.NAME`, which is imported then: a fleet needs what others do not have installed."""
 
-    return LocalFleet(**{"gpus": (), **settings}, folder=folder)
+    def open_it(folder: Path, settings: dict[str, Any]) -> Fleet:
+        fleet: Fleet = getattr(import_module(f"unmask.fleet.{name}"), class_name)(**{**usual, **settings}, folder=folder)
+        return fleet
 
-
-def _open_ray(folder: Path, settings: dict[str, Any]) -> Fleet:
-    from unmask.fleet.ray import RayFleet
-
-    return RayFleet(**settings, folder=folder)
-
-
-def _open_slurm(folder: Path, settings: dict[str, Any]) -> Fleet:
-    from unmask.fleet.slurm import SlurmFleet
-
-    return SlurmFleet(**settings, folder=folder)
+    return open_it
 
 
 FLEETS: dict[str, FleetEntry] = {
     "none": FleetEntry(lambda folder, settings: NoFleet()),
-    "local": FleetEntry(_open_local, ("gpus",)),
-    "ray": FleetEntry(_open_ray, ("address",)),
-    "slurm": FleetEntry(_open_slurm, ("partition", "walltime", "setup", "cluster")),
+    "local": FleetEntry(_import_fleet("local", "LocalFleet", gpus=()), ("gpus",)),
+    "ray": FleetEntry(_import_fleet("ray", "RayFleet"), ("address",)),
+    "slurm": FleetEntry(_import_fleet("slurm", "SlurmFleet"), ("partition", "walltime", "setup", "cluster")),
 }
 
 

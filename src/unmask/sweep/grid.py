@@ -260,9 +260,7 @@ class _Reader:
 
 def _wrap_lists(table: Mapping[str, Any], *names: str) -> dict[str, Any]:
     """The table with lists where a value stands alone."""
-    return {
-        name: [value] if name in names and not isinstance(value, list) else value for name, value in table.items()
-    }
+    return {name: [value] if name in names and not isinstance(value, list) else value for name, value in table.items()}
 
 
 def _fill_in(value: Any, steps: Mapping[str, Any]) -> Any:

@@ -24,7 +24,9 @@ ROOM_INTERVAL = 5.0
 class PlacedServers:
     """The servers behind one subject, one judge, or all adapters on one base. They stay while somebody uses them."""
 
-    def __init__(self, rows: Sequence[ModelRow], spec: ServerSpec, *, limits: Limits, timeout: float, users: int) -> None:
+    def __init__(
+        self, rows: Sequence[ModelRow], spec: ServerSpec, *, limits: Limits, timeout: float, users: int
+    ) -> None:
         from unmask.fleet.spread import SpreadModel
 
         serve = rows[0].serve
@@ -75,9 +77,7 @@ class Placement:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._fleet.close()
 
-    def plan_judge(
-        self, row: ModelRow, *, limits: Limits, timeout: float, users: int, at_once: bool
-    ) -> PlacedServers:
+    def plan_judge(self, row: ModelRow, *, limits: Limits, timeout: float, users: int, at_once: bool) -> PlacedServers:
         """Servers of a judge: placed at once, or when all subjects are gone."""
         servers = PlacedServers([row], make_spec([row], choices=True), limits=limits, timeout=timeout, users=users)
 

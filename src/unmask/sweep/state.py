@@ -200,9 +200,7 @@ def _list_values(units: list[StoredUnit], others: list[StoredUnit]) -> str:
 def count_states(expansion: Expansion, out: Path) -> list[UnitState]:
     """How far every judge of every unit is. Reads the journals and writes nothing."""
     folders = locate_units(expansion, out)
-    return [
-        state for unit in expansion.units for state in _count_unit(unit, Folder(folders[unit.digest]), expansion)
-    ]
+    return [state for unit in expansion.units for state in _count_unit(unit, Folder(folders[unit.digest]), expansion)]
 
 
 def _count_unit(unit: Unit, folder: Folder, expansion: Expansion) -> Iterator[UnitState]:
@@ -215,7 +213,9 @@ def _count_unit(unit: Unit, folder: Folder, expansion: Expansion) -> Iterator[Un
         done, failed = set(), 0
         if definition is not None and file in definition.judges:
             settings = msgspec.structs.replace(
-                definition.settings(file), ask=place == 0, keep_presets=expansion.grid.options.get("keep_presets", False)
+                definition.settings(file),
+                ask=place == 0,
+                keep_presets=expansion.grid.options.get("keep_presets", False),
             )
             for scenario, known in folder.each_state(file):
                 if scenario.id in ready and not plan(scenario, known, settings):

@@ -92,7 +92,9 @@ class Expansion(Record, frozen=True, kw_only=True):
 
     def options(self, unit: Unit, judge: ModelRow, *, beliefs_from: Path | None = None) -> Options:
         """The settings with which `unmask run` would make this unit. The address may be another each time."""
-        return options_from(make_settings(self.grid, unit, judge) | {"beliefs_from": beliefs_from and str(beliefs_from)})
+        return options_from(
+            make_settings(self.grid, unit, judge) | {"beliefs_from": beliefs_from and str(beliefs_from)}
+        )
 
 
 def expand_grid(grid: Grid, *, max_cost: float | None = None) -> Expansion:
@@ -126,9 +128,7 @@ def expand_grid(grid: Grid, *, max_cost: float | None = None) -> Expansion:
     problems += _find_name_clashes(grid)
     problems += _check_values(grid, units)
     refuse_grid(grid.path, problems)
-    return Expansion(
-        grid=grid, units=tuple(units), datasets=tuple(filter(None, datasets)), notes=tuple(notes)
-    )
+    return Expansion(grid=grid, units=tuple(units), datasets=tuple(filter(None, datasets)), notes=tuple(notes))
 
 
 def make_settings(grid: Grid, unit: Unit, judge: ModelRow) -> dict[str, Any]:
@@ -175,9 +175,7 @@ def _say_in_one_line(error: UnmaskError) -> str:
     return " ".join(str(error).split())
 
 
-def _make_units(
-    grid: Grid, datasets: list[Dataset], prompts: Mapping[str, DeveloperPrompt]
-) -> Iterator[Unit]:
+def _make_units(grid: Grid, datasets: list[Dataset], prompts: Mapping[str, DeveloperPrompt]) -> Iterator[Unit]:
     matrix = grid.matrix
     treatments = product(matrix.developer_prompt, matrix.takes, matrix.temperature, matrix.seed)
     for subject, (place, dataset), (prompt, takes, temperature, seed) in product(

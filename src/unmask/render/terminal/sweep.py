@@ -94,7 +94,7 @@ def render_status(states: Sequence[UnitState], *, width: int | None = None, colo
         for title, state in zip(titles, states, strict=True)
     ]
     done = sum(state.done >= state.total for state in states)
-    parts = [make_table(headings, rows, left=2 + several), "", f"{done} of {len(states)} are done."]
+    parts: list[Any] = [make_table(headings, rows, left=2 + several), "", f"{done} of {len(states)} are done."]
     return render_parts(parts, width=width, color=color)
 
 
@@ -121,7 +121,12 @@ def render_result(result: SweepResult, *, width: int | None = None, color: bool 
     for reason, titles in reasons.items():
         shown = "; ".join(titles[:3]) + (f" and {len(titles) - 3} more" if len(titles) > 3 else "")
         first, *others = reason.split("\n")
-        parts += ["", f"not complete: {shown}", f"  {first}", *quote_lines("\n".join(others), columns)[: 20 if others else 0]]
+        parts += [
+            "",
+            f"not complete: {shown}",
+            f"  {first}",
+            *quote_lines("\n".join(others), columns)[: 20 if others else 0],
+        ]
     complete = sum(unit.is_complete for unit in result.units)
     parts += ["", f"{complete} of {len(result.units)} units are complete, in {Path(result.out) / 'runs'}"]
     return render_parts(parts, width=width, color=color)
