@@ -56,7 +56,7 @@ def bound_makespan(loads: list[Load], cluster: Cluster) -> float:
     def need(load: Load) -> float:
         return load.job.seconds + load.loading * -(-load.job.seconds // (cluster.walltime - load.loading))
 
-    return max(sum(load.job.gpus * need(load) for load in loads) / cluster.gpus, max(map(need, loads)))
+    return max(sum(load.job.gpus * need(load) for load in loads) / cluster.gpus, *map(need, loads))
 
 
 def simulate(loads: list[Load], cluster: Cluster, *, noise: float = 0.3, seed: int = 0) -> Makespan:

@@ -68,7 +68,7 @@ def test_a_changed_grid_says_what_it_changes(tmp_path, endpoint):
     assert any(line.startswith("address of 1 unit: http://127.0.0.1") for line in said)
     write_grid(tmp_path, *rows, matrix="seed = [2]")
     said = json.loads(sweep(grid, "--plan", "--json").stdout)["changes"]
-    assert said == ["1 unit is new: seed 2", "1 unit is no longer in the grid, and stay on disk: seed 1"]
+    assert said == ["1 unit is new: seed 2", "1 unit is no longer in the grid; its folder stays: seed 1"]
 
 
 def test_a_second_judge_reads_the_same_replies(tmp_path, endpoint):

@@ -11,7 +11,7 @@ DEEPEST = 4
 
 
 def find_runs(folder: Path, depth: int = DEEPEST) -> Iterator[Path]:
-    """The folder itself where it is a run, else all runs below it, by name. Links and hidden folders are passed over."""
+    """The folder itself where it is a run, else all runs below it, by name; not in links and hidden folders."""
     if (folder / "run.json").is_file():
         yield folder
         return

@@ -196,6 +196,8 @@ class Driver:
             (unit.digest, place): asyncio.Event() for unit in expansion.units for place in range(len(judges))
         }
         """Set when a judge has come to the end of a unit, or to where it cannot go on."""
+        self._failures: dict[tuple[str, int], str] = {}
+        """Why that was so, for those that were not complete then."""
         self._purse = Purse(expansion.grid.sweep.max_cost, payer="sweep")
         self._interruption = Interruption()
 
@@ -298,8 +300,8 @@ class Driver:
         return expected
 
     def _place_judge(self, opened: OpenedRow, place: int) -> PlacedServers | None:
-        """The first judge is needed from the first unit on, and one that is kept is there from the beginning. Others are
-        placed when they are needed and the subjects are gone."""
+        """The first judge is needed from the first unit on, and one that is kept is there from the beginning. Others
+        are placed when they are needed and the subjects are gone."""
         serve = opened.row.serve
         if serve is None:
             return None
@@ -333,6 +335,8 @@ class Driver:
                 self._set_error(unit, f"{type(error).__name__}: {error}")
                 self._crash = self._crash or error
             finally:
+                if not complete:
+                    self._failures[unit.digest, place] = self.results[unit.digest].error or "interrupted"
                 self._stages[unit.digest, place].set()
                 servers = self._placed_subjects.get(unit.subject.name) if place == 0 else self._placed_judges[place]
                 if place == 0 and (first := self._placed_judges[0]) is not None:
@@ -349,10 +353,9 @@ class Driver:
         lender = self.lenders.get(unit.digest)
         if lender is not None:
             await self._wait(self._stages[lender, place].wait)
-            if self.results[lender].error is not None:
-                raise IncompleteError(
-                    f"{self.results[lender].title}, which lends its probes, is not complete: {self.results[lender].error}"
-                )
+            if (reason := self._failures.get((lender, place))) is not None:
+                title = self.results[lender].title
+                raise IncompleteError(f"{title}, which lends its probes, is not complete: {reason}")
         judge = await self._reach(opened, self._placed_judges[place])
         subject = None
         if place == 0:

@@ -42,7 +42,9 @@ def _import_fleet(name: str, class_name: str, **usual: Any) -> Callable[[Path, d
     """Opens `unmask.fleet.NAME`, which is imported then: a fleet needs what others do not have installed."""
 
     def open_it(folder: Path, settings: dict[str, Any]) -> Fleet:
-        fleet: Fleet = getattr(import_module(f"unmask.fleet.{name}"), class_name)(**{**usual, **settings}, folder=folder)
+        fleet: Fleet = getattr(import_module(f"unmask.fleet.{name}"), class_name)(
+            **{**usual, **settings}, folder=folder
+        )
         return fleet
 
     return open_it

@@ -60,10 +60,10 @@ class ServeRow(Record, frozen=True, kw_only=True):
     program: tuple[str, ...] = ()
     """What starts the engine, where that is not its usual command."""
     args: tuple[str, ...] = ()
-    env: dict[str, str] = {}
+    env: dict[str, str] = msgspec.field(default_factory=dict)
     tensor_parallel: int = 1
     gpus: int | None = None
-    labels: dict[str, str] = {}
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
     replicas: int = 1
     keep: bool = False
     """Whether a judge stays from the first unit to the last. One that does not is placed when it is needed."""
@@ -78,8 +78,8 @@ class ModelRow(Record, frozen=True, kw_only=True):
     base_url: str | None = None
     key: str | None = None
     """The variable that holds its API key."""
-    param: dict[str, Any] = {}
-    header: dict[str, str] = {}
+    param: dict[str, Any] = msgspec.field(default_factory=dict)
+    header: dict[str, str] = msgspec.field(default_factory=dict)
     tier: str | None = None
     price: str | None = None
     max_tokens: int | None = None
@@ -88,7 +88,7 @@ class ModelRow(Record, frozen=True, kw_only=True):
     max_connections: int | None = None
     requests_per_minute: int | None = None
     serve: ServeRow | None = None
-    steps: dict[str, Any] = {}
+    steps: dict[str, Any] = msgspec.field(default_factory=dict)
     """The values of `for` that this row was made with."""
 
 

@@ -21,8 +21,8 @@ def pick_next(waiting: Iterable[ServerJob], room: Mapping[str, float]) -> Server
     """The server to place now, or none: nothing waits, or nothing fits.
 
     The longest comes first, so that the last ones to end are short. One that needs several GPUs counts for more, by the
-    root of their number: what is free in small pieces is seldom one large piece later. What does not fit is passed over.
-    Measured against seven other orders with `bench/sweep --simulate`.
+    root of their number: what is free in small pieces is seldom one large piece later. What does not fit is passed
+    over. Measured against seven other orders with `bench/sweep --simulate`.
     """
     fitting = [job for job in waiting if job.gpus <= room.get("gpus", 0.0)]
     if not fitting or room.get("servers", inf) < 1:

@@ -78,8 +78,8 @@ def file_of_judge(judge: ModelRow) -> str:
 
 
 def locate_units(expansion: Expansion, out: Path) -> dict[str, Path]:
-    """The folder of every unit by its digest. One that is there already keeps its name, whatever the readable part of it
-    would be today."""
+    """The folder of every unit by its digest. One that is there already keeps its name, whatever the readable part of
+    it would be today."""
     runs = out / "runs"
     present = {path.name.rpartition("-")[2]: path for path in sorted(runs.iterdir())} if runs.is_dir() else {}
     return {unit.digest: present.get(unit.digest, runs / unit.name) for unit in expansion.units}
@@ -156,7 +156,9 @@ def describe_changes(before: StoredSweep | None, now: Iterable[StoredUnit]) -> I
     if added:
         yield f"{_count(added)} new: {_list_values(added, gone or list(old.values()))}"
     if gone:
-        yield f"{_count(gone)} no longer in the grid, and stay on disk: {_list_values(gone, added or list(new.values()))}"
+        values = _list_values(gone, added or list(new.values()))
+        stay = "its folder stays" if len(gone) == 1 else "their folders stay"
+        yield f"{_count(gone)} no longer in the grid; {stay}: {values}"
     both = [(old[name], unit) for name, unit in new.items() if name in old]
     for what in ("judges", "address"):
         changes: dict[tuple[str, str], int] = {}
