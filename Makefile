@@ -6,17 +6,19 @@ READY  := $(VENV)/.ready
 STAMP  := $(VENV)/.installed
 INSIDE := $(VENV)/.whitebox
 SITE   := $(VENV)/.site
+FLEET  := .venv-fleet/.ready
 # One more than there are cores: some tests wait for a clock.
 JOBS   ?= 3
 # PIP_CONSTRAINT also reaches the environment in which pip builds the package.
 PIP    := PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help venv whitebox test test-whitebox test-bare test-large check-planted lint type docs site demo bench clean
+.PHONY: help venv whitebox test test-whitebox test-bare test-fleet test-large check-planted lint type docs site demo bench clean
 
 help:
 	@echo "make test    run the tests          (PYTEST='-k name' narrows them, JOBS=4 uses more cores)"
 	@echo "make test-whitebox  install the extra whitebox (torch) and run the tests that need it"
 	@echo "make test-bare      run make demo and make test in minimal Debian systems (SYSTEMS=13 for one of them; root)"
+	@echo "make test-fleet     servers on a Ray cluster of two nodes and as Slurm jobs, in .venv-fleet of its own"
 	@echo "make test-large     tests with the 1.5B model (1 GB to fetch, minutes); run by hand"
 	@echo "make check-planted  18 whole runs against planted verdicts; run by hand"
 	@echo "make lint    ruff check and format  make type    mypy --strict"
@@ -61,6 +63,18 @@ test-whitebox: $(INSIDE)
 test-bare:
 	@$(PYTHON) tools/bare_systems.py $(SYSTEMS)
 
+# Ray brings some hundred megabytes: an environment of its own, so that everything else is tested without it.
+$(FLEET): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-fleet
+	PIP_CONSTRAINT="$(CURDIR)/constraints.txt" .venv-fleet/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --editable '.[ray,slurm]' pytest hypothesis
+	@touch $(FLEET)
+
+# The import comes first: without the extras every one of these tests would be skipped.
+test-fleet: $(FLEET)
+	.venv-fleet/bin/python -c 'import ray, submitit'
+	.venv-fleet/bin/python -m pytest -m fleet tests/fleet $(PYTEST)
+
 # Not part of CI: the 1.5B model is large, and slow on two cores.
 test-large: $(INSIDE)
 	$(BIN)/unmask pull qwen2.5-coder-1.5b
@@ -96,5 +110,5 @@ bench: $(READY)
 	$(BIN)/python -m bench.overhead $(BENCH)
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-fleet build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests bench -name __pycache__ -prune -exec rm -rf {} +

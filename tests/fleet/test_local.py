@@ -94,7 +94,7 @@ def test_a_server_nobody_waits_for_any_more_is_ended(tmp_path):
         fleet = LocalFleet([0], tmp_path)
         pids = tmp_path / "pids"
         waiting = asyncio.create_task(fleet.place(vllm_like("a", "--fault", "never-ready", "--workers", pids, gpus=1)))
-        while not pids.exists():
+        while not pids.exists():  # noqa: ASYNC110  another process writes it
             await asyncio.sleep(0.02)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -125,16 +125,20 @@ def test_a_run_over_two_servers_loses_nothing_when_both_are_killed_and_one_comes
         fleet = LocalFleet([], tmp_path)
         model = SpreadModel("openai/tiny", expected=2, limits=Limits(max_connections=2))
         files = [tmp_path / "pids-1", tmp_path / "pids-2", tmp_path / "pids-3"]
-        specs = [vllm_like("tiny", "--workers", file, "--latency", 0.03) for file in files]
+        switch, journal = tmp_path / "switch", tmp_path / "run/replies.jsonl"
+        specs = [vllm_like("tiny", "--workers", file, "--switch", switch) for file in files]
         servers: list[Server] = list(await asyncio.gather(*map(fleet.place, specs[:2])))
         for server in servers:
             model.add(server)
         working = asyncio.create_task(run_over(Folder(tmp_path / "run"), model))
+        while not journal.exists() or journal.read_text().count("\n") < 5:  # noqa: ASYNC110  others write it
+            await asyncio.sleep(0.01)
+        switch.write_text("hang")  # whatever is under way when the servers die is not answered
         for number in (0, 1):
-            await asyncio.sleep(0.3)
             os.kill(read_pids(files[number])[0], signal.SIGKILL)
-            await asyncio.wait_for(servers[number].lost.wait(), 5)
+            await asyncio.wait_for(servers[number].lost.wait(), 10)
         await asyncio.sleep(0.05)
+        switch.unlink()
         assert model.awaits_server
         assert not working.done()
         model.give_up("one is not started again")

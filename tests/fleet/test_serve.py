@@ -88,7 +88,9 @@ def test_a_server_without_a_health_path_is_ready_when_it_lists_its_models(start)
         ("no-choices", {"choices": True}, "structured_outputs"),
     ],
 )
-def test_a_server_that_cannot_serve_is_refused_with_its_log_and_leaves_nothing(start, tmp_path, fault, settings, reason):
+def test_a_server_that_cannot_serve_is_refused_with_its_log_and_leaves_nothing(
+    start, tmp_path, fault, settings, reason
+):
     pids = tmp_path / "pids"
     server = start(vllm_like("tiny", "--fault", fault, "--workers", pids, **settings))
     with pytest.raises(ServerFailed) as caught:
@@ -109,7 +111,7 @@ def test_no_process_is_left_whoever_is_ended(start, tmp_path, victim):
     pids = tmp_path / "pids"
     server = start(vllm_like("tiny", "--workers", pids))
     server.await_ready()
-    guardian, supervisor, api, helper, worker = tree = tree_of(server, pids)
+    guardian, supervisor, api, _helper, worker = tree = tree_of(server, pids)
     assert len({os.getsid(pid) for pid in (guardian, supervisor, api, worker)}) == 4
     assert alive(tree) == tree
     match victim:
@@ -166,9 +168,7 @@ def test_no_process_is_left_when_the_parent_is_killed(tmp_path, forks):
 @pytest.mark.parametrize("trouble", ["hang", "stop"])
 def test_a_server_that_is_healthy_and_does_not_answer_is_lost_and_ended(start, tmp_path, trouble):
     pids, switch = tmp_path / "pids", tmp_path / "switch"
-    server = start(
-        vllm_like("tiny", "--workers", pids, "--switch", switch, check_every=0.1, answers_within=0.5)
-    )
+    server = start(vllm_like("tiny", "--workers", pids, "--switch", switch, check_every=0.1, answers_within=0.5))
     server.await_ready()
     tree = tree_of(server, pids)
     switch.write_text(trouble)

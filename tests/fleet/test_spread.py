@@ -92,7 +92,7 @@ async def ask(model: SpreadModel, times: int) -> list[str]:
 
 async def until(claim: Callable[[], bool]) -> None:
     async with asyncio.timeout(10):
-        while not claim():
+        while not claim():  # noqa: ASYNC110  what is waited for happens in a server
             await asyncio.sleep(0.01)
 
 
@@ -102,7 +102,7 @@ def run(story: Callable[[], object]) -> None:
 
 def test_the_server_with_the_fewest_requests_under_way_is_asked():
     async def story() -> None:
-        async with spread_over("a", "b") as (model, (a, b)):
+        async with spread_over("a", "b") as (model, (a, _)):
             await ask(model, 2)  # the first request to a server goes alone
             a.hold = asyncio.Event()
             slow = [asyncio.create_task(model.send(model, ASK)) for _ in range(2)]
@@ -128,7 +128,7 @@ def test_each_server_has_its_own_limit_and_its_own_key():
 
 def test_requests_of_a_lost_server_go_to_the_others():
     async def story() -> None:
-        async with spread_over("a", "b") as (model, (a, b)):
+        async with spread_over("a", "b") as (model, (a, _)):
             await ask(model, 2)
             a.hold = asyncio.Event()  # hangs: without the word of the fleet nobody would know
             pending = [asyncio.create_task(model.send(model, ASK)) for _ in range(8)]
@@ -180,7 +180,7 @@ def test_it_ends_with_the_log_when_no_server_is_left_and_none_is_expected():
             await asyncio.sleep(0.05)
             assert not pending.done()
             model.give_up("server m: the third start failed; the end of its log: CUDA out of memory")
-            with pytest.raises(FatalModelError, match="no server of vllm/m is left.*CUDA out of memory"):
+            with pytest.raises(FatalModelError, match=r"no server of vllm/m is left.*CUDA out of memory"):
                 await pending
             assert model.free(model) == 1  # whoever comes later is told, and does not wait for ever
             with pytest.raises(FatalModelError, match="no server of vllm/m is left"):
@@ -193,7 +193,7 @@ def test_a_server_of_ours_that_refuses_connections_is_no_wrong_address():
     """It has died and the fleet has not noticed yet: the request waits for the others or for the word of the fleet."""
 
     async def story() -> None:
-        async with spread_over("a", "b") as (model, (a, b)):
+        async with spread_over("a", "b") as (model, (a, _)):
             await a.close()
             pending = [asyncio.create_task(model.send(model, ASK)) for _ in range(4)]
             await asyncio.sleep(0.03)
@@ -264,7 +264,7 @@ def test_a_request_that_its_run_gives_up_ends_although_its_server_is_lost_too():
 
 def test_a_server_that_is_removed_is_asked_no_more():
     async def story() -> None:
-        async with spread_over("a", "b") as (model, (a, b)):
+        async with spread_over("a", "b") as (model, (a, _)):
             await ask(model, 2)
             model.remove(a.server)
             assert await ask(model, 6) == ["b"] * 6

@@ -1,11 +1,12 @@
-"""A server that behaves as vLLM 0.32 does towards a client, with the faults that servers have. The standard library only.
+"""A server that behaves as vLLM 0.32 does towards a client, with the faults that servers have.
 
     python -m tests.fleet.vllm_like --host 127.0.0.1 --port 8000 --name tiny [--fault …]
 
-`GET /health` needs no key, everything below `/v1` does where VLLM_API_KEY is set. `structured_outputs.choice` constrains
-the answer, `logprobs` are those after the mask: options share the probability, all others have -9999. Unknown fields are
-passed over, as vLLM does: a version without `structured_outputs` (`--fault no-choices`) answers freely. More than 20
-`top_logprobs`, several choices of a greedy answer, and a model that is not served are refused in vLLM's words.
+The standard library only. `GET /health` needs no key, everything below `/v1` does where VLLM_API_KEY is set.
+`structured_outputs.choice` constrains the answer, `logprobs` are those after the mask: options share the probability,
+all others have -9999. Unknown fields are passed over, as vLLM does: a version without `structured_outputs`
+(`--fault no-choices`) answers freely. More than 20 `top_logprobs`, several choices of a greedy answer, and a model that
+is not served are refused in vLLM's words.
 
 `--workers FILE` starts a tree: a helper, and a worker in a session of its own that ignores SIGTERM; the file gets all
 process ids. `--switch FILE` is looked at before every completion: `hang` there makes completions wait for ever while
@@ -50,7 +51,7 @@ class Handler(BaseHTTPRequestHandler):
     server: VllmLike
     protocol_version = "HTTP/1.1"
 
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, *args: object) -> None:
         pass
 
     def do_GET(self) -> None:
@@ -62,7 +63,9 @@ class Handler(BaseHTTPRequestHandler):
             self.reply(401, {"error": "Unauthorized"})
         elif self.path == "/v1/models":
             names = [self.server.settings.name, *self.server.settings.adapter]
-            cards = [{"id": name, "object": "model", "parent": names[0] if name != names[0] else None} for name in names]
+            cards = [
+                {"id": name, "object": "model", "parent": names[0] if name != names[0] else None} for name in names
+            ]
             self.reply(200, {"object": "list", "data": cards})
         else:
             self.reply(404, {"detail": "Not Found"})

@@ -51,6 +51,7 @@ def test_a_server_that_dies_is_placed_again_while_the_unit_waits(tmp_path):
         tmp_path, served("subject", "a", "--latency", "0.2", "--workers", str(pids)), VERBATIM, sweep=LOCAL
     )
     process = start(grid)
+    assert await_true(pids.exists, within=60)
     first = read_pids(pids)
     assert await_true(lambda: sum(len(lines(folder)) for folder in _begun(grid)) > 8, within=30)
     os.kill(first[0], signal.SIGKILL)
@@ -88,6 +89,7 @@ def test_a_driver_that_was_killed_leaves_no_process_and_is_continued(tmp_path):
         tmp_path, served("subject", "a", "--latency", "0.2", "--workers", str(pids)), VERBATIM, sweep=LOCAL
     )
     process = start(grid)
+    assert await_true(pids.exists, within=60)
     first = read_pids(pids)
     assert await_true(lambda: sum(len(lines(folder)) for folder in _begun(grid)) > 8, within=30)
     process.kill()

@@ -146,6 +146,9 @@ def create_or_continue(folder: Folder, wanted: Definition, dataset: Dataset, *, 
 
     The caller holds the locks of replies, of the judge's readings and of run.json.
     """
+    if folder.exists:
+        judges = _keep_letters(folder.definition().judges, wanted.judges)
+        wanted = msgspec.structs.replace(wanted, judges=judges)
     old = find_run(folder, wanted, moved=moved)
     if old is None:
         if not folder.exists and any(folder.asked()):
@@ -212,7 +215,7 @@ def add_judge(
     wanted = msgspec.structs.replace(
         old,
         judge=old.judge or file,
-        judges={**old.judges, file: spec},
+        judges={**old.judges, **_keep_letters(old.judges, {file: spec})},
         role_play=_merge_names(old.role_play, (file,) if role_play else ()),
     )
     check_same_run(old, wanted, moved=moved, again=partial(judge_command, path=folder.path))
@@ -221,6 +224,20 @@ def add_judge(
         folder.write_definition(wanted)
     folder.mend(file, replies=False)
     return wanted
+
+
+def _keep_letters(before: dict[str, JudgeSpec], now: dict[str, JudgeSpec]) -> dict[str, JudgeSpec]:
+    """A judge that has written its readings of this run goes on to write, also where it could choose by now: judges
+    behind vLLM wrote in earlier versions."""
+
+    def continues(spec: JudgeSpec, was: JudgeSpec | None) -> bool:
+        return was is not None and was.model == spec.model and was.style is Style.LETTERS is not spec.style
+
+    written = {"style": Style.LETTERS, "prompts": prompts_hash(Style.LETTERS), "figures_by_take": False}
+    return {
+        file: msgspec.structs.replace(spec, **written) if continues(spec, before.get(file)) else spec
+        for file, spec in now.items()
+    }
 
 
 def _merge_judges(before: dict[str, JudgeSpec], now: dict[str, JudgeSpec]) -> dict[str, JudgeSpec]:

@@ -65,7 +65,8 @@ def run(
     subject = open_subject(model, options)
     check_tier(options.judge_tier, judge, flag="--judge-tier")
     # A model in this process that also judges is loaded once: the weights are the same, and so is the queue.
-    same = judge == model and (not isinstance(model, str) or capabilities_of(subject).supports_options)
+    in_process = subject.endpoint == subject.name and capabilities_of(subject).supports_options
+    same = judge == model and (not isinstance(model, str) or in_process)
     reader = subject if same else open_judge(judge, options)
     if same:
         refuse_unknown_additions(subject, options.judge_sampling, prefix="judge-")

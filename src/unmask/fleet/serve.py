@@ -2,11 +2,11 @@
 
 It starts the command, says in one line of JSON when the server answers, looks at it from time to time, and ends the
 server with everything it has started when nobody needs it any more: when standard input is closed, whatever ended the
-process at the other end of that pipe, on SIGTERM, and when the server itself is gone.
+process at the end of that pipe, on SIGTERM, and when the server itself is gone.
 
-Two processes do that. The *supervisor* adopts orphans (PR_SET_CHILD_SUBREAPER), so that workers in a session of their own
-stay its descendants. The *guardian* above it does nothing but wait: kill -9 of the supervisor leaves all of them to the
-guardian, and kill -9 of the guardian tells the supervisor to end. Each has a session of its own.
+Two processes do that. The *supervisor* adopts orphans (PR_SET_CHILD_SUBREAPER), so that workers in a session of their
+own stay its descendants. The *guardian* above it does nothing but wait: kill -9 of the supervisor leaves all of them to
+the guardian, and kill -9 of the guardian tells the supervisor to end. Each has a session of its own.
 
 The standard library only, and Linux only. The key of the server comes in the variable UNMASK_SERVER_KEY.
 """
@@ -14,6 +14,7 @@ The standard library only, and Linux only. The key of the server comes in the va
 from __future__ import annotations
 
 import argparse
+import contextlib
 import http.client
 import json
 import os
@@ -182,7 +183,7 @@ class Supervisor:
             stderr=subprocess.STDOUT,
             env={**os.environ, **dict.fromkeys(SERVER_KEY_VARIABLES, self.key)} if self.key else None,
             start_new_session=True,
-            preexec_fn=lambda: _end_with_parent(signal.SIGKILL, supervisor),  # no thread runs yet
+            preexec_fn=lambda: _end_with_parent(signal.SIGKILL, supervisor),  # noqa: PLW1509  no thread runs yet
         )
         assert server.stdout is not None
         self._copier = threading.Thread(target=self.log.copy_from, args=(server.stdout,), daemon=True)
@@ -290,8 +291,8 @@ class ServerProbe:
         answer, probabilities = (choice.get("message") or {}).get("content"), choice.get("logprobs")
         if answer not in CHOICES or not probabilities:
             raise CheckFailed(
-                f"asked for one of {CHOICES} with probabilities it said {answer!r}; a judge needs a server that honours "
-                "structured_outputs, as vLLM does",
+                f"asked for one of {CHOICES} with probabilities it said {answer!r}; a judge needs a server that "
+                "honours structured_outputs, as vLLM does",
                 final=True,
             )
 
@@ -406,10 +407,8 @@ def reap_children(server: subprocess.Popen[bytes] | None) -> None:
 
 
 def _send_signal(pid: int, number: signal.Signals) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
-    except ProcessLookupError:
-        pass
 
 
 def _set_process_option(option: int, value: int) -> None:

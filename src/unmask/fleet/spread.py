@@ -64,6 +64,8 @@ class SpreadMember:
         """Requests that were sent by a call whose coroutine has not begun."""
         self.calls: set[asyncio.Task[Any]] = set()
         """Tasks whose request is at this server."""
+        self.is_empty = asyncio.Event()
+        """Set when the last of them has left a lost server."""
         self.watch: asyncio.Task[None] | None = None
 
     def count_free(self) -> int:
@@ -71,9 +73,9 @@ class SpreadMember:
 
 
 class SpreadModel:
-    """A model whose servers come and go. `name` is as for any model, `vllm/NAME`; `expected` says how many servers there
-    are or will be. Whoever places them calls `add` for each that is ready, again for one that replaces a lost one, and
-    `give_up` for each that will not come (back).
+    """A model whose servers come and go. `name` is as for any model, `vllm/NAME`; `expected` says how many servers
+    there are or will be. Whoever places them calls `add` for each that is ready, also for one that replaces a lost one,
+    and `give_up` for each that will not come (back).
 
     It is its own gate: what `Endpoint` is to a model with one address, with an `Endpoint` of its own for each server.
     Belongs to one event loop.
@@ -140,8 +142,8 @@ class SpreadModel:
         self._tell_changed()
 
     async def _close_member(self, member: SpreadMember) -> None:
-        while member.calls:
-            await asyncio.sleep(0)
+        if member.calls:
+            await member.is_empty.wait()
         await member.gate.close()
         await member.model.close()
 
@@ -259,6 +261,8 @@ class SpreadModel:
                     raise
             finally:
                 member.calls.discard(task)
+                if member.is_lost and not member.calls:
+                    member.is_empty.set()
 
     async def _await_member(self, task: asyncio.Task[Any], user: object) -> SpreadMember:
         """The next server to ask. Waits while none is there and one is expected."""
@@ -271,7 +275,7 @@ class SpreadModel:
                 reason = f": {self.last_error}" if self.last_error else ""
                 raise FatalModelError(
                     f"no server of {self.name} is left{reason}",
-                    advice="What was answered is kept. Mend what the log complains of, then run the same command again.",
+                    advice="What was answered is kept. Mend what the log names, then run the same command again.",
                 )
             self._waiting[task] = user
             try:

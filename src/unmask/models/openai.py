@@ -52,16 +52,17 @@ class _ChatMessage(msgspec.Struct):
     refusal: Any = None
 
 
-class _ChatChoice(msgspec.Struct):
+class ChatChoice(msgspec.Struct):
     message: _ChatMessage | None = None
     finish_reason: Any = None
     error: Any = None
+    logprobs: Any = None
 
 
 class _ChatBody(msgspec.Struct):
     """Only what is used, and strict only where nothing could be done with anything else."""
 
-    choices: list[_ChatChoice] | None = None
+    choices: list[ChatChoice] | None = None
     usage: Any = None
     model: Any = None
     error: Any = None
@@ -94,7 +95,7 @@ class OpenAI:
         return f"OpenAI({self._target!r})"
 
     async def complete(self, request: Request) -> Completion:
-        wanted = _payload(request, model=self._model, n=min(request.n, self.capabilities.max_n)) | self._unasked
+        wanted = await self._make_payload(request)
         while True:
             payload, notes = self._adjustments.apply(wanted | self.tiers.parameters)
             notes, started = notes + self.tiers.notes, time.monotonic()
@@ -105,6 +106,7 @@ class OpenAI:
                 self._answered = True
                 return completion
             problem = parse_problem(answer.status, answer.body, answer.headers)
+            self._refuse_problem(problem, request)
             # Each round takes one parameter away for good, so there are only as many rounds as parameters.
             refusable = refusable_parameters(payload)
             refuse_additions(problem, refusable, self._target, request, answered=self._answered)
@@ -119,6 +121,15 @@ class OpenAI:
 
     async def close(self) -> None:
         await self._channel.close()
+
+    async def _make_payload(self, request: Request) -> dict[str, Any]:
+        return _payload(request, model=self._model, n=min(request.n, self.capabilities.max_n)) | self._unasked
+
+    def _read_choice(self, option: ChatChoice, request: Request) -> Choice:
+        return _parse_choice(option)
+
+    def _refuse_problem(self, problem: ProviderProblem, request: Request) -> None:
+        """Raises where a kind of server says by it that it is the wrong one."""
 
     def _ask_one_at_a_time(self) -> None:
         """The endpoint refuses `n`, or ignores it."""
@@ -135,7 +146,7 @@ class OpenAI:
         if len(options) < min(request.n, self.capabilities.max_n):
             self._ask_one_at_a_time()
         return Completion(
-            choices=tuple([_parse_choice(option) for option in options[: request.n]]),
+            choices=tuple([self._read_choice(option, request) for option in options[: request.n]]),
             usage=_usage(body.usage),
             latency=answer.latency,
             model=body.model if isinstance(body.model, str) else None,
@@ -194,7 +205,7 @@ def _payload(request: Request, *, model: str, n: int) -> dict[str, Any]:
     return payload
 
 
-def _parse_choice(option: _ChatChoice) -> Choice:
+def _parse_choice(option: ChatChoice) -> Choice:
     message = option.message or _ChatMessage()
     text, thoughts = split_content(message.content)
     if not text and isinstance(message.refusal, str):

@@ -53,8 +53,8 @@ def _import_fleet(name: str, class_name: str, **usual: Any) -> Callable[[Path, d
 FLEETS: dict[str, FleetEntry] = {
     "none": FleetEntry(lambda folder, settings: NoFleet()),
     "local": FleetEntry(_import_fleet("local", "LocalFleet", gpus=()), ("gpus",)),
-    "ray": FleetEntry(_import_fleet("ray", "RayFleet"), ("address",)),
-    "slurm": FleetEntry(_import_fleet("slurm", "SlurmFleet"), ("partition", "walltime", "setup", "cluster")),
+    "ray": FleetEntry(_import_fleet("ray", "RayFleet"), ("address", "gpus")),
+    "slurm": FleetEntry(_import_fleet("slurm", "SlurmFleet"), ("partition", "walltime", "setup", "options", "most_servers", "queue_within", "cluster")),
 }
 
 
