@@ -93,6 +93,12 @@ class SweepWatch(Protocol):
     def follow(self, unit: Unit, judge: str, workload: Workload, executor: Executor) -> None:
         """Called after every answer of a unit, and every second."""
 
+    def leave(self, unit: Unit, judge: str) -> None:
+        """A judge has come to the end of a unit."""
+
+    def end(self, unit: Unit) -> None:
+        """All judges have."""
+
     def tell(self, line: str) -> None:
         """Something to be said once."""
 
@@ -343,6 +349,8 @@ class Driver:
                     first.release()
                 if servers is not None:
                     servers.release()
+        if self.watch is not None:
+            self.watch.end(unit)
 
     def _set_error(self, unit: Unit, reason: str) -> None:
         self.results[unit.digest] = msgspec.structs.replace(self.results[unit.digest], error=reason)
@@ -404,6 +412,8 @@ class Driver:
                 )
             finally:
                 self._note(unit, place, workload)
+                if self.watch is not None:
+                    self.watch.leave(unit, file)
 
     def _follow(self, unit: Unit, file: str) -> Callable[[Workload, Executor], None] | None:
         watch = self.watch

@@ -54,7 +54,10 @@ FLEETS: dict[str, FleetEntry] = {
     "none": FleetEntry(lambda folder, settings: NoFleet()),
     "local": FleetEntry(_import_fleet("local", "LocalFleet", gpus=()), ("gpus",)),
     "ray": FleetEntry(_import_fleet("ray", "RayFleet"), ("address", "gpus")),
-    "slurm": FleetEntry(_import_fleet("slurm", "SlurmFleet"), ("partition", "walltime", "setup", "options", "most_servers", "queue_within", "cluster")),
+    "slurm": FleetEntry(
+        _import_fleet("slurm", "SlurmFleet"),
+        ("partition", "walltime", "setup", "options", "most_servers", "queue_within", "cluster"),
+    ),
 }
 
 

@@ -79,7 +79,13 @@ class Placement:
 
     def plan_judge(self, row: ModelRow, *, limits: Limits, timeout: float, users: int, at_once: bool) -> PlacedServers:
         """Servers of a judge: placed at once, or when all subjects are gone."""
-        servers = PlacedServers([row], make_spec([row], choices=row.serve is not None and row.serve.engine is not None), limits=limits, timeout=timeout, users=users)
+        servers = PlacedServers(
+            [row],
+            make_spec([row], choices=row.serve is not None and row.serve.engine is not None),
+            limits=limits,
+            timeout=timeout,
+            users=users,
+        )
 
         async def serve() -> None:
             if not at_once:

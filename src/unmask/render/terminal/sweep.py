@@ -157,13 +157,7 @@ class SweepProgress:
         if workload.news:
             self.tell(f"{unit.title}: {workload.news}")
             workload.news = ""
-        key = unit.digest, judge
-        self._open[key] = unit, workload, executor
-        finished = workload.done >= executor.total or executor.stopping is not None
-        if finished and not executor.in_flight:
-            del self._open[key]
-            self._calls += sum(workload.calls.values())
-            self._ended += 1
+        self._open[unit.digest, judge] = unit, workload, executor
         if executor.interrupted and not self._stopping:
             self._stopping = True
             self.tell("stopping: answers in flight come in; Ctrl-C again leaves them")
@@ -171,6 +165,13 @@ class SweepProgress:
         if now - self._last >= (LIVE_EVERY if self._live else PLAIN_EVERY):
             self._last = now
             self._draw(now)
+
+    def leave(self, unit: Unit, judge: str) -> None:
+        if (entry := self._open.pop((unit.digest, judge), None)) is not None:
+            self._calls += sum(entry[1].calls.values())
+
+    def end(self, unit: Unit) -> None:
+        self._ended += 1
 
     def tell(self, line: str) -> None:
         """Print something above the block."""
