@@ -10,6 +10,7 @@ import msgspec
 
 from unmask.engine.estimate import Amount, Estimate, Terms, estimate_run, estimate_seconds
 from unmask.engine.work import JUDGE, SUBJECT
+from unmask.models.providers import provider_of
 from unmask.records import Record, Result
 from unmask.runs.folder import Folder
 from unmask.sweep.fleets import make_spec
@@ -116,7 +117,8 @@ class UnitEstimator:
     def __init__(self, expansion: Expansion, *, sample: int | None = None) -> None:
         self._expansion = expansion
         self._sample = sample
-        self._known: dict[object, tuple[Estimate, Terms]] = {}
+        self._estimates: dict[object, Estimate] = {}
+        self._terms: dict[object, Terms] = {}
 
     def estimate(
         self, unit: Unit, judge: ModelRow, folders: dict[str, Path], lender: str | None
@@ -131,18 +133,28 @@ class UnitEstimator:
         if self._sample is not None:
             step = -(-len(dataset.scenarios) // self._sample) or 1
             dataset = msgspec.structs.replace(dataset, scenarios=dataset.scenarios[::step])
-        matters = (unit.data, unit.takes, unit.developer_prompt, unit.subject.model, unit.subject.price)
-        key = (*matters, unit.subject.base_url, judge.name, lender is not None)
-        if key not in self._known:
-            self._known[key] = estimate_run(
-                data=dataset,
+        asks = (
+            unit.data,
+            unit.takes,
+            unit.developer_prompt,
+            provider_of(unit.subject.model),
+            judge.name,
+            lender is not None,
+        )
+        pays = (unit.subject.model, unit.subject.price, unit.subject.base_url, judge.name)
+        if asks not in self._estimates or pays not in self._terms:
+            # Who pays what needs no more than one scenario.
+            part = dataset.scenarios[: 1 if asks in self._estimates else None]
+            estimate, self._terms[pays] = estimate_run(
+                data=msgspec.structs.replace(dataset, scenarios=part),
                 model=unit.subject.model,
                 judge=judge.model,
                 out=None,
                 lent=lender is not None,
                 **settings,
             )
-        return self._known[key]
+            self._estimates.setdefault(asks, estimate)
+        return self._estimates[asks], self._terms[pays]
 
 
 def _price(bound: dict[str, Amount], terms: Terms, subject: ModelRow, judge: ModelRow) -> SweepAmount:
