@@ -1,5 +1,5 @@
-"""`python -m tests.viewer.pictures FOLDER` draws docs/pictures/view-*.jpg: every page of the viewer at three widths in both
-themes, one sheet a page. FOLDER gets the runs that are shown, unless it holds runs already."""
+"""`python -m tests.viewer.pictures FOLDER` draws docs/pictures/view-*.jpg: every page of the viewer at three widths in
+both themes, one sheet a page. FOLDER gets the runs that are shown, unless it holds runs already."""
 
 from __future__ import annotations
 
@@ -82,7 +82,8 @@ def draw_pages(page: Page, viewer: Viewer, who: str) -> dict[str, bytes]:
 def join_sheet(browser: Browser, pictures: list[tuple[int, bytes]]) -> bytes:
     """The pictures side by side, each as wide as its screen."""
     images = "".join(
-        f'<img width="{width * SCALE:.0f}" height="{HEIGHT * SCALE:.0f}" src="data:image/png;base64,{b64encode(data).decode()}">'
+        f'<img width="{width * SCALE:.0f}" height="{HEIGHT * SCALE:.0f}"'
+        f' src="data:image/png;base64,{b64encode(data).decode()}">'
         for width, data in pictures
     )
     page = browser.new_page(viewport={"width": round(sum(WIDTHS) * SCALE) + 40, "height": 100}, device_scale_factor=1.5)
@@ -96,15 +97,18 @@ def main(folder: Path) -> None:
     if not any(folder.rglob("run.json")):
         make_runs(folder)
     drawn: dict[str, list[tuple[int, bytes]]] = {}
-    with tempfile.TemporaryDirectory() as cache, running_viewer(folder, cache=Path(cache)) as viewer:
-        with chromium.browser() as browser:
-            for number, (theme, width) in enumerate(product(THEMES, WIDTHS)):
-                context = browser.new_context(viewport={"width": width, "height": HEIGHT}, color_scheme=theme)
-                for name, data in draw_pages(context.new_page(), viewer, f"person {number}").items():
-                    drawn.setdefault(name, []).append((width, data))
-                context.close()
-            for name, pictures in drawn.items():
-                (PICTURES / f"view-{name}.jpg").write_bytes(join_sheet(browser, pictures))
+    with (
+        tempfile.TemporaryDirectory() as cache,
+        running_viewer(folder, cache=Path(cache)) as viewer,
+        chromium.browser() as browser,
+    ):
+        for number, (theme, width) in enumerate(product(THEMES, WIDTHS)):
+            context = browser.new_context(viewport={"width": width, "height": HEIGHT}, color_scheme=theme)
+            for name, data in draw_pages(context.new_page(), viewer, f"person {number}").items():
+                drawn.setdefault(name, []).append((width, data))
+            context.close()
+        for name, pictures in drawn.items():
+            (PICTURES / f"view-{name}.jpg").write_bytes(join_sheet(browser, pictures))
 
 
 if __name__ == "__main__":
