@@ -38,6 +38,7 @@ SECTIONS = {
         "plan": CommandEntry("unmask.cli.plan:plan", "Say what a run will cost, before anything is sent."),
         "run": CommandEntry("unmask.cli.run:run", "Ask, read and score. The same command again continues."),
         "judge": CommandEntry("unmask.cli.judge:judge", "Read a run's replies again with another judge."),
+        "merge": CommandEntry("unmask.cli.merge:merge", "Make one run of its shards."),
     },
     "Look": {
         "score": CommandEntry("unmask.cli.score:score", "Print the measures of a run."),
