@@ -365,7 +365,7 @@ def _define(shards: Sequence[_Shard], before: _Shard | None, scenarios: Sequence
 def _define_data(data: DataSpec, before: _Shard | None, scenarios: Sequence[Scenario]) -> DataSpec:
     """The selection of all shards together; of runs that are no shards, the ids of their scenarios."""
     spec = data.shard or None
-    if before is not None and len(before.ids) == len(scenarios):
+    if before is not None and sum(before.definition.data.counts.values()) == len(scenarios):
         return before.definition.data
     hash_ = spec.hash if spec and spec.scenarios == len(scenarios) else content_hash(scenarios)
     counts = {archetype.value: count for archetype, count in count_by_archetype(scenarios).items()}
