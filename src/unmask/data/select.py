@@ -40,19 +40,25 @@ def _draw_sample(scenarios: tuple[Scenario, ...], *, limit: int, seed: int) -> t
         raise UsageError(f"the limit is {limit}", advice="--limit takes a whole number from 1.")
     if limit >= len(scenarios):
         return scenarios
-    return in_order(order_to_draw(scenarios, limit=limit, seed=seed))
+    rows = _shuffle_by_archetype(scenarios, seed)
+    places = allocate_places(count_by_archetype(scenarios), limit=limit)
+    return in_order(row for archetype, count in places.items() for row in rows[archetype][:count])
 
 
-def order_to_draw(scenarios: Sequence[Scenario], *, limit: int, seed: int) -> Iterator[Scenario]:
-    """The first `limit` scenarios in the order in which samples take them. It is one shuffle per archetype: a larger
-    limit keeps what a smaller one took from it."""
+def _shuffle_by_archetype(scenarios: Sequence[Scenario], seed: int) -> dict[Archetype, list[Scenario]]:
+    """One shuffle per archetype, of which samples take the beginning: a larger limit keeps what a smaller one took."""
     rows: dict[Archetype, list[Scenario]] = {}
     for scenario in in_order(scenarios):
         rows.setdefault(scenario.archetype, []).append(scenario)
     for archetype, shuffled in rows.items():
         random.Random(f"{seed}/{archetype}").shuffle(shuffled)
-    remaining = {archetype: iter(shuffled) for archetype, shuffled in rows.items()}
-    for archetype in _hand_out_places(count_by_archetype(scenarios), limit=limit):
+    return rows
+
+
+def order_to_draw(scenarios: Sequence[Scenario], *, seed: int) -> Iterator[Scenario]:
+    """The scenarios in the order in which samples of growing size take them."""
+    remaining = {archetype: iter(rows) for archetype, rows in _shuffle_by_archetype(scenarios, seed).items()}
+    for archetype in _hand_out_places(count_by_archetype(scenarios), limit=len(scenarios)):
         yield next(remaining[archetype])
 
 

@@ -108,7 +108,7 @@ def deal_shards(scenarios: Sequence[Scenario], *, of: int, seed: int) -> dict[st
     totals = [0] * of
     waiting: defaultdict[Archetype, list[int]] = defaultdict(list)
     dealt: dict[str, int] = {}
-    for scenario in order_to_draw(scenarios, limit=len(scenarios), seed=seed):
+    for scenario in order_to_draw(scenarios, seed=seed):
         round_of_archetype = waiting[scenario.archetype]
         if not round_of_archetype:
             round_of_archetype.extend(range(of))
