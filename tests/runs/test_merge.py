@@ -208,6 +208,11 @@ class TestShardsAreRuns:
         words = shlex.split(run_command(run.definition, run.path))
         assert words[words.index("--shard") + 1] == "2/3"
 
+    def test_a_plan_counts_one_shard(self):
+        given = {"data": "tiny", "model": "scripted/liar", "judge": "scripted/judge"}
+        parts = [unmask.plan(**given, shard=f"{k}/3").scenarios for k in (1, 2, 3)]
+        assert (parts, unmask.plan(**given).scenarios) == ([4, 4, 4], 12)
+
     def test_a_rule_to_stop_by_is_refused(self, tmp_path: Path):
         with pytest.raises(UsageError, match="--stop-when needs all scenarios"):
             make_shard(tmp_path / "run", "2/3", stop_when="p_lie < 0.5")
@@ -402,6 +407,21 @@ class TestMerging:
         assert sorted(lines.splitlines()) == sorted(
             line for path in paths[:2] for line in (path / "labels" / "ann.jsonl").read_bytes().splitlines()
         )
+
+    def test_probes_lent_by_a_baseline_and_a_judge_for_figures_come_along(self, tmp_path: Path):
+        base = make_shard(tmp_path / "base", None).path
+        settings = {"beliefs_from": str(base), "developer_prompt": "plain", "numeric_judge": "verbatim"}
+        merged = unmask.merge(make_shards(tmp_path, **settings), out=tmp_path / "merged")
+        assert read_score(merged) == read_score(make_shard(tmp_path / "whole", None, **settings))
+        assert set(merged.definition.judges) == {"scripted_judge", "verbatim"}
+
+    def test_a_run_that_a_rule_has_watched_is_refused(self, tmp_path: Path):
+        parts = [
+            make_shard(tmp_path / name, None, archetype=name, stop_when="p_lie < 0.01").path
+            for name in ("statistics", "continuations")
+        ]
+        with pytest.raises(MixedRunError, match="was watched by a rule"):
+            unmask.merge(parts, out=tmp_path / "merged")
 
     def test_a_damaged_shard_is_refused_and_a_torn_last_line_left_out(self, tmp_path: Path):
         paths = make_shards(tmp_path)

@@ -117,7 +117,7 @@ def _open_shards(paths: Sequence[str | Path], target: Path) -> list[_Shard]:
     for path in paths:
         folder = Folder(path)
         shards.append(_Shard(folder, folder.definition(), tuple(row.id for row in folder.each_scenario())))
-        if shards[-1].definition.was_looked_at and not shards[-1].definition.grown:
+        if shards[-1].definition.stopped or shards[-1].definition.looked:
             raise MixedRunError(
                 f"{path} was watched by a rule of --stop-when, which saw only this part of the data",
                 advice="Make the part anew without --stop-when.",
