@@ -448,14 +448,18 @@ class TestMerging:
 @pytest.fixture
 def two_sides(tmp_path: Path) -> list[Path]:
     """Two shards with scenarios of one question, whose polarity the data does not say."""
-    twins = [msgspec.structs.replace(TWIN, id=f"twin-{k}", yes_means=None) for k in range(4)]
-
-    def make(k: int, turned: bool) -> Path:
+    paths = []
+    for k, turned in (("1", False), ("2", False), ("2", True)):
         os.environ["XDG_CACHE_HOME"] = str(tmp_path / f"cache-{k}-{turned}")  # machines that share no store
-        judge = Scripted(lambda request: _say_side(request, turned), name="scripted/two")
-        return make_shard(tmp_path / f"{k}-{turned}", f"{k}/2", data=from_scenarios(twins), judge=judge).path
+        paths.append(make_twins(k, turned=turned, out=tmp_path / f"{k}-{turned}"))
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path / "cache-of-one-machine")
+    return paths
 
-    return [make(1, False), make(2, False), make(2, True)]
+
+def make_twins(number: str, *, turned: bool, out: Path) -> Path:
+    twins = [msgspec.structs.replace(TWIN, id=f"twin-{k}", yes_means=None) for k in range(4)]
+    judge = Scripted(lambda request: _say_side(request, turned), name="scripted/two")
+    return make_shard(out, f"{number}/2", data=from_scenarios(twins), judge=judge).path
 
 
 def _say_side(request: Request, turned: bool) -> str:
@@ -480,6 +484,13 @@ class TestPolarity:
             unmask.merge([two_sides[0], two_sides[2]], out=tmp_path / "merged")
         assert "slot `polarity`" in (refused.value.advice or "")
         assert not (tmp_path / "merged").exists()
+        # The way out that it names:
+        for path in (two_sides[0], two_sides[2]):
+            readings = path / "readings" / "scripted_two.jsonl"
+            lines = readings.read_bytes().splitlines(keepends=True)
+            readings.write_bytes(b"".join(line for line in lines if b'"polarity"' not in line))
+            make_twins(path.name[0], turned=False, out=path)
+        assert unmask.merge([two_sides[0], two_sides[2]], out=tmp_path / "merged").score().undecided == ()
 
 
 class TestMergingAgain:

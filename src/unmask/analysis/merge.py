@@ -179,9 +179,9 @@ def _refuse_other_wholes(shards: Sequence[_Shard]) -> None:
         wholes.setdefault((spec.of, spec.scenarios, spec.hash) if spec else (), shard.folder.path)
         both = [name for name in shard.ids if name in owners]
         if both:
-            other = owners[both[0]]
+            owner = owners[both[0]]
             raise MixedRunError(
-                f"{other.folder.path} and {shard.folder.path} overlap in {len(both)} scenarios, {both[0]} among them",
+                f"{owner.folder.path} and {shard.folder.path} overlap in {len(both)} scenarios, {both[0]} among them",
                 advice="Every scenario may be in one part only. Leave one of the two out.",
             )
         owners |= dict.fromkeys(shard.ids, shard)
@@ -239,14 +239,14 @@ def _refuse_contradictions(sources: Sequence[_Shard]) -> None:
                 name, _, question = place.rpartition(" ")
                 if side is Letter.C:  # it could not tell, which contradicts nothing
                     continue
-                other, other_name, path = first.setdefault(question, (side, name, source.folder.path))
-                if other is not side and path != source.folder.path:
+                first_side, first_name, path = first.setdefault(question, (side, name, source.folder.path))
+                if first_side is not side and path != source.folder.path:
                     raise MixedRunError(
-                        f"{judge} says that yes to one question means {other} in {path} ({other_name}) and {side} in"
-                        f" {source.folder.path} ({name})",
-                        advice=f"Delete the lines of slot `polarity` about {name} from"
-                        f" {source.folder.readings_path(judge)} and run that shard's command again, or read all of"
-                        " them under another name: unmask judge SHARD --judge NAME --judge-name NAME.",
+                        f"{judge} says that yes to one question means {first_side} in {path} ({first_name}) and"
+                        f" {side} in {source.folder.path} ({name})",
+                        advice=f"Delete the lines of slot `polarity` about these scenarios from readings/{judge}.jsonl"
+                        " of both, and run the commands of both again one after the other on one machine: the second"
+                        " one takes over what the judge says in the first.",
                     )
 
 
