@@ -39,6 +39,7 @@ SECTIONS = {
         "run": CommandEntry("unmask.cli.run:run", "Ask, read and score. The same command again continues."),
         "judge": CommandEntry("unmask.cli.judge:judge", "Read a run's replies again with another judge."),
         "sweep": CommandEntry("unmask.cli.sweep:sweep", "Run many models, data sets and treatments as one plan."),
+        "merge": CommandEntry("unmask.cli.merge:merge", "Make one run of its shards."),
     },
     "Look": {
         "score": CommandEntry("unmask.cli.score:score", "Print the measures of a run."),

@@ -226,6 +226,7 @@ def load_data(data: str | Path | Dataset, options: Options) -> Dataset:
         ids=options.ids,
         limit=options.limit,
         seed=options.sample_seed,
+        shard=options.shard,
     )
     return select_part(data, options=selection) if isinstance(data, Dataset) else load(data, options=selection)
 
