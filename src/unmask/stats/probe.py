@@ -74,20 +74,22 @@ def assign_folds(labels: Bools, groups: Sequence[str], *, count: int, rng: Gener
 
 
 def cross_validate(
-    features: Floats, labels: Sequence[bool], groups: Sequence[str], *, rng: Generator, count: int = FOLDS
+    features: Floats, labels: Sequence[bool], groups: Sequence[str], *, rng: Generator, outer: Ints | None = None
 ) -> ProbeScores:
-    """`features` is `[sample, layer, size]`."""
+    """`features` is `[sample, layer, size]`. `outer` has the fold of each sample, where the caller has folds already:
+    those of another probe to be compared with, or one for each archetype."""
     import numpy as np
 
     truth = np.asarray(labels, dtype=bool)
-    outer = assign_folds(truth, groups, count=count, rng=rng)
+    if outer is None:
+        outer = assign_folds(truth, groups, count=FOLDS, rng=rng)
     names = np.asarray(groups)
     scores = np.zeros(len(truth))
     layers, strengths = [], []
-    for fold in range(count):
+    for fold in range(int(outer.max()) + 1):
         training = outer != fold
-        inner = assign_folds(truth[training], list(names[training]), count=count - 1, rng=rng)
-        layer, strength = _choose_layer(features[training], truth[training], inner, count - 1)
+        inner = assign_folds(truth[training], list(names[training]), count=FOLDS - 1, rng=rng)
+        layer, strength = _choose_layer(features[training], truth[training], inner, FOLDS - 1)
         scores[~training] = _score_held_out(features[:, layer], truth, training, ~training, (strength,))[0]
         layers.append(layer)
         strengths.append(strength)
