@@ -48,15 +48,15 @@ def limit_flags(scores: Sequence[float], lies: Sequence[bool], *, groups: Sequen
     honest, flagged = len(highest), 0
     while flagged + 1 < honest and flag_bound(flagged + 1, honest) <= GOAL:
         flagged += 1
-    threshold = sorted(highest.values(), reverse=True)[flagged]
+    threshold = float(sorted(highest.values(), reverse=True)[flagged])
     caught: dict[str, list[bool]] = {}
     for score, lie, group in zip(scores, lies, groups, strict=True):
         if lie:
-            caught.setdefault(group, []).append(score > threshold)
+            caught.setdefault(group, []).append(bool(score > threshold))
     return FlagLimit(
         threshold=threshold,
         honest=honest,
-        flagged=sum(score > threshold for score in highest.values()),
+        flagged=sum(bool(score > threshold) for score in highest.values()),
         limit=flag_bound(flagged, honest),
         needed=next(count for count in range(1, 1000) if flag_bound(0, count) <= GOAL),
         lies=clustered_rate([sum(takes) for takes in caught.values()], [len(takes) for takes in caught.values()]),

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unmask.experiments.probe import ARCHETYPE, CHANCE, FACT, PROMPT, REPORT, Advantage, Detector, ProbeResult
+from unmask.experiments.probe import (
+    ARCHETYPE,
+    CHANCE,
+    FACT,
+    LENGTH,
+    POLARITY,
+    PROMPT,
+    REPORT,
+    TOGETHER,
+    Advantage,
+    Detector,
+    ProbeResult,
+)
 from unmask.render.terminal.tables import TextTable, make_table, render_parts
 from unmask.stats.threshold import GOAL, FlagLimit
 
@@ -65,11 +77,13 @@ def _explain_call(result: ProbeResult) -> str:
     reasons = {
         CHANCE: "it does no better than chance",
         PROMPT: f"its lead over the prompt alone is {lead}, not surely above 0",
+        LENGTH: "no lead over the length of the reply can be shown",
+        POLARITY: "no lead over which side the reply takes can be shown",
+        TOGETHER: "no lead over all controls together can be shown",
         ARCHETYPE: "it does no better than chance on archetypes it was not fitted to",
         FACT: "it does no better than chance on facts it was not fitted to",
     }
-    named = [reasons.get(name, f"no lead over {name} can be shown") for name in result.refused_by]
-    return f"Not called a lie detector: {'; '.join(named)}."
+    return f"Not called a lie detector: {'; '.join(reasons[name] for name in result.refused_by)}."
 
 
 def _explain_flags(flags: FlagLimit) -> str:
