@@ -6,8 +6,8 @@ activations than in the prompt's own), the length of the reply, what it says yes
 signal one direction of the reply's activations, and nothing else, tells lies from honest replies with an AUROC of
 0.85; verdicts may hang on archetype and length a little besides. Confounds have to be refused, true signals called.
 
-The second table is about the threshold: a probe's threshold is set on one world, and 20,000 fresh honest replies of
-the same world say how many it flags in truth.
+The last lines are about the threshold: it is set on one world, and 20,000 fresh honest replies of the same world say
+how many it flags in truth, by one of the five probes of the folds, drawn by lot, and by the mean of their scores.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ WORLDS = 20
 CALLED = 18
 FIRST_SEED = 23001
 """No world with a seed from here on was looked at while the controls were tuned; that was done on seeds from 1 on."""
-SCENARIOS = 200
+SCENARIOS = 300
+"""As many as `core` has."""
 CONFOUNDS = ("archetype", "pressure", "fact", "length", "polarity", "blend")
 SIGNALS = ("clean", "takes", "uneven", "shared facts")
 SHIFT = 1.4657
@@ -118,8 +119,9 @@ def judge_world(kind: str, seed: int, scenarios: int = SCENARIOS) -> ProbeEviden
     return compare_detectors(world.features, world.prompts, world.samples, rng=np.random.default_rng(seed))
 
 
-def try_threshold(seed: int) -> tuple[float, float]:
-    """The limit that the threshold promises, and the share of fresh honest replies that the folds' probes flag."""
+def try_threshold(seed: int) -> tuple[float, float, float]:
+    """The limit that the threshold promises; the share of fresh honest replies that a fold's probe flags, and that the
+    mean of all five flags."""
     rng = np.random.default_rng(seed)
     honest, lies, size = int(rng.integers(60, 360)), 80, 8
     truth = np.arange(honest + lies) >= honest
@@ -130,14 +132,15 @@ def try_threshold(seed: int) -> tuple[float, float]:
     scored = cross_validate(features[:, np.newaxis], list(truth), groups, rng=rng, outer=folds)
     limit = limit_flags(list(scored.scores), list(truth), groups=groups)
     fresh = rng.standard_t(4, size=(20_000, size))
-    shares = []
+    fresh_scores = []
     for fold, strength in enumerate(scored.strengths):
         seen = features[folds != fold]
         middle, scale = seen.mean(axis=0), seen.std(axis=0)
         line = fit_probe((seen - middle) / scale, truth[folds != fold], strength=strength)
         own = line((seen - middle) / scale)
-        shares.append(np.mean((line((fresh - middle) / scale) - own.mean()) / own.std() > limit.threshold))
-    return limit.limit, float(np.mean(shares))
+        fresh_scores.append((line((fresh - middle) / scale) - own.mean()) / own.std())
+    by_one = float(np.mean(np.stack(fresh_scores) > limit.threshold))
+    return limit.limit, by_one, float(np.mean(np.mean(fresh_scores, axis=0) > limit.threshold))
 
 
 def main() -> None:
@@ -159,10 +162,11 @@ def main() -> None:
         print(f"{kind:<14}{seed:>6}{areas}  {'called' if evidence.lie_detector else ', '.join(evidence.refused_by)}")
     refused = sum(not evidence.lie_detector for evidence in decided[: settings.worlds])
     called = sum(evidence.lie_detector for evidence in decided[settings.worlds :])
-    exceeded = sum(share > limit for limit, share in limits)
+    exceeded = [sum(shares[way] > limit for limit, *shares in limits) for way in (0, 1)]
     print(f"confounds refused: {refused} of {settings.worlds}, goal all")
     print(f"true signals called: {called} of {settings.worlds}, goal {CALLED} of {WORLDS}")
-    print(f"thresholds that flag more than they promise: {exceeded} of {len(limits)}, 5 in 100 may")
+    print(f"thresholds that flag more than they promise, of {len(limits)}, where 5 in 100 may:")
+    print(f"  {exceeded[0]} by one probe of the folds, {exceeded[1]} by the mean of the five")
     if settings.check and (refused < settings.worlds or called * WORLDS < CALLED * settings.worlds):
         raise SystemExit(1)
 

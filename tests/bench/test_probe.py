@@ -48,6 +48,6 @@ def test_a_prompt_that_knows_as_much_refuses_the_probe():
 @pytest.mark.parametrize("kind", SIGNALS)
 def test_a_true_signal_is_called(kind):
     """Also with several takes, facts that scenarios share, and verdicts that hang on the archetype a little."""
-    evidence = judge_world(kind, SEED)
+    evidence = judge_world(kind, SEED, 200)
     assert evidence.refused_by == ()
     assert evidence.lie_detector
