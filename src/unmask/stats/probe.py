@@ -194,9 +194,12 @@ def _orthonormal_basis(features: Floats) -> tuple[Floats, Floats]:
     """Orthonormal directions among samples, and how far the samples reach along each."""
     import numpy as np
 
-    values, vectors = np.linalg.eigh(features @ features.T)
+    # The smaller of the two products: samples are many and features few, or the other way round.
+    few_features = features.shape[1] < len(features)
+    values, vectors = np.linalg.eigh(features.T @ features if few_features else features @ features.T)
     keep = values > max(float(values.max()), 1e-300) * 1e-12
-    return vectors[:, keep], np.sqrt(values[keep])
+    spread = np.sqrt(values[keep])
+    return (features @ vectors[:, keep] / spread if few_features else vectors[:, keep]), spread
 
 
 def _minimise_loss(features: Floats, signs: Floats, strength: float, *, start: Floats, close: float = 1e-9) -> Floats:
