@@ -60,6 +60,8 @@ LINES = {
         ("data", "open", "set.sealed", "--out", "new.jsonl"),
         ("data", "check", "set.sealed"),
     ],
+    "ray": [("sweep", "ray.toml", "--out", "new")],
+    "slurm": [("sweep", "slurm.toml", "--out", "new")],
     "view": [("view", "run", "--no-open")],
     "whitebox": [
         ("run", *ASK, "--model", "hf:gpt2"),
@@ -75,6 +77,18 @@ LINES = {
 }
 """What needs each extra."""
 
+GRID = """
+[sweep]
+fleet = "{fleet}"
+[[data]]
+source = "tiny"
+[[subject]]
+name = "own"
+serve = {{ command = ["serve", "{{port}}"] }}
+[[judge]]
+model = "verbatim"
+"""
+
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -87,6 +101,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_jsonl(load("tiny").scenarios, path=folder / "set.jsonl")
     (folder / "set.sealed").write_bytes(b"unmask-sealed 1\n" + bytes(100))
     (folder / "known_facts.parquet").write_bytes(b"PAR1")
+    for fleet in ("ray", "slurm"):
+        (folder / f"{fleet}.toml").write_text(GRID.format(fleet=fleet))
     return folder
 
 

@@ -100,7 +100,7 @@ def test_a_real_run_is_followed_to_its_end(tmp_path: Path, browser: Browser):
             expect(state).to_contain_text("Running")
             expect(page.locator("[data-part=trouble]")).to_contain_text("connections")
             refuse_violations(page)
-            page.wait_for_function("document.querySelectorAll('.newest tbody a').length > 2", timeout=WAIT)
+            expect(page.locator(".newest tbody a").nth(2)).to_be_visible(timeout=WAIT)
             assert (
                 page.locator(".newest a").first.get_attribute("href").startswith(f"/run/{run_key(folder)}/scenario/s-")
             )

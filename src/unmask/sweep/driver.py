@@ -35,7 +35,7 @@ from unmask.runs.cost import Purse
 from unmask.runs.definition import judge_file
 from unmask.runs.folder import Folder
 from unmask.runs.options import Options
-from unmask.sweep.fleets import open_fleet
+from unmask.sweep.fleets import need_fleet, open_fleet
 from unmask.sweep.grid import ModelRow, refuse_grid
 from unmask.sweep.placing import PlacedServers, Placement
 from unmask.sweep.plan import SAMPLE, UnitEstimator
@@ -114,6 +114,7 @@ class OpenedRow(Record, frozen=True):
 def run_sweep(expansion: Expansion, out: Path, *, watch: SweepWatch | None = None) -> SweepResult:
     """Make or continue all units. Raises before anything is sent where the grid cannot work, and `Interrupted` when it
     was stopped; what failed later stands in the result."""
+    need_fleet(expansion.grid.sweep.fleet)
     subjects, judges = open_rows(expansion)
     advice = "Wait for it to finish, or choose another --out. `--status` may look meanwhile."
     with Lock(out / "sweep.lock", advice=advice):

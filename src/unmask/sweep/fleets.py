@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unmask.errors import UsageError
+from unmask.errors import MissingError, UsageError
 from unmask.fleet.base import Fleet, NoRoom, Server, ServerSpec
 from unmask.records import Record
 
@@ -36,6 +37,8 @@ class FleetEntry(Record, frozen=True):
 
     open: Callable[[Path, dict[str, Any]], Fleet]
     settings: tuple[str, ...] = ()
+    package: str | None = None
+    """What has to be installed for it."""
 
 
 def _import_fleet(name: str, class_name: str, **usual: Any) -> Callable[[Path, dict[str, Any]], Fleet]:
@@ -53,12 +56,20 @@ def _import_fleet(name: str, class_name: str, **usual: Any) -> Callable[[Path, d
 FLEETS: dict[str, FleetEntry] = {
     "none": FleetEntry(lambda folder, settings: NoFleet()),
     "local": FleetEntry(_import_fleet("local", "LocalFleet", gpus=()), ("gpus",)),
-    "ray": FleetEntry(_import_fleet("ray", "RayFleet"), ("address", "gpus")),
+    "ray": FleetEntry(_import_fleet("ray", "RayFleet"), ("address", "gpus"), "ray"),
     "slurm": FleetEntry(
         _import_fleet("slurm", "SlurmFleet"),
         ("partition", "walltime", "setup", "options", "most_servers", "queue_within", "cluster"),
+        "submitit",
     ),
 }
+
+
+def need_fleet(name: str) -> None:
+    """An error where what a fleet is made of is not installed."""
+    package = FLEETS[name].package
+    if package is not None and find_spec(package) is None:
+        raise MissingError(f"the fleet {name} needs {package}", advice=f"pip install 'unmask[{name}]'")
 
 
 def open_fleet(name: str, folder: Path, settings: Mapping[str, Any]) -> Fleet:
