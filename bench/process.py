@@ -38,10 +38,10 @@ class Served(NamedTuple):
 
 
 @contextmanager
-def serving(**options: object) -> Iterator[Served]:
+def serving(*, module: str = "bench.endpoint", **options: object) -> Iterator[Served]:
     """Runs `python -m bench.endpoint` with these options: `serving(scenarios=50, latency=0.1, takes=10)`."""
-    flags = [part for name, value in options.items() for part in (f"--{name}", str(value))]
-    command = [sys.executable, "-m", "bench.endpoint", *flags]
+    flags = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", str(value))]
+    command = [sys.executable, "-m", module, *flags]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
