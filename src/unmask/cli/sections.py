@@ -24,7 +24,8 @@ RUN: Sections = {
     "What is asked": "direct takes one-call stop-at-first-lie effort beliefs-from check-provided self-report",
     "The judge": "judge-base-url judge-temperature judge-max-tokens judge-param judge-header judge-name reader"
     " role-play keep-presets",
-    "Speed and cost": "max-connections requests-per-minute timeout max-cost tier judge-tier price judge-price",
+    "Speed and cost": "max-connections requests-per-minute timeout max-cost tier judge-tier batch no-wait"
+    " price judge-price",
     "When it ends": "stop-when max-unjudged moved yes",
 }
 """`run`, `plan` and `judge`."""

@@ -51,6 +51,8 @@ class Options(Record, frozen=True, kw_only=True):
     max_cost: float | None = None
     tier: str | None = None
     judge_tier: str | None = None
+    batch: str | None = None
+    no_wait: bool = False
     price: str | None = None
     judge_price: str | None = None
     max_unjudged: float = 0.05
@@ -109,6 +111,8 @@ class RunSettings(TypedDict, total=False):
     max_cost: float | None
     tier: str | None
     judge_tier: str | None
+    batch: str | None
+    no_wait: bool
     price: str | None
     judge_price: str | None
     max_unjudged: float
@@ -178,11 +182,43 @@ def check_options(options: Options) -> Options:
         raise UsageError(f"--max-cost {options.max_cost:g} allows nothing", advice="Give dollars above 0.")
     if options.stop_when is not None:
         parse_rule(options.stop_when)
+    _check_batch(options)
     check_headers(options.headers, flag="--header")
     check_headers(options.judge_headers, flag="--judge-header")
     params = check_params(options.params, flag="--param")
     judge_params = check_params(options.judge_params, flag="--judge-param")
     return msgspec.structs.replace(options, params=params, judge_params=judge_params)
+
+
+BATCHES = ("judge", "all")
+"""What `--batch` may be."""
+
+
+def _check_batch(options: Options) -> None:
+    """Refuse what cannot go together with batches."""
+    batch = options.batch
+    if batch is None:
+        if options.no_wait:
+            raise UsageError("--no-wait without --batch", advice="Only batches go on by themselves: --batch judge")
+        return
+    if batch not in BATCHES:
+        raise UsageError(f"--batch {batch!r} is unknown", advice=f"Choose from: {', '.join(BATCHES)}")
+    conflicts: dict[str, object] = {
+        "stop_when": options.stop_when,
+        "judge_tier": options.judge_tier,
+        "judge_header": options.judge_headers,
+    }
+    if batch == "all":
+        conflicts |= {"stop_at_first_lie": options.stop_at_first_lie, "tier": options.tier, "header": options.headers}
+    for name, value in conflicts.items():
+        if value:
+            flag = f"--{name.replace('_', '-')}"
+            raise UsageError(
+                f"--batch {batch} and {flag} do not go together",
+                advice=f"Leave one of them out. A batch is asked whole, at its own price, without headers of {flag}."
+                if "header" in name or "tier" in name
+                else f"Leave one of them out: {flag} decides from answers what is asked next, and a batch asks all.",
+            )
 
 
 # --- developer prompts: mitigations that work on pressured requests -----------------------------------------
