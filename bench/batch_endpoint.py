@@ -4,6 +4,7 @@
 
 The flavours and the faults are those of the tables in docs/batches.md. A batch is answered when its state has been
 asked for `--polls` times; what it answers is counted like any other answer, so `/stats` says what was bought twice.
+`POST /configure` begins anew with another flavour or fault.
 
     openai, azure, groq, together   POST /v1/files, POST /v1/batches, GET /v1/batches[/ID], GET /v1/files/ID/content
     anthropic                       POST /v1/messages/batches, GET …[/ID], GET …/ID/results
@@ -114,6 +115,23 @@ class BatchEndpoint(Endpoint):
     polls = 0
     upload_delay = create_delay = 0.0
 
+    def configure(
+        self,
+        *,
+        flavour: str = "openai",
+        batch_fault: str = "",
+        polls: int = 0,
+        upload_delay: float = 0.0,
+        create_delay: float = 0.0,
+    ) -> None:
+        """Begin anew, as another provider or with another fault."""
+        fault, _, number = batch_fault.partition(":")
+        if flavour not in FLAVOURS or (fault and fault not in FAULTS):
+            raise ValueError(f"no flavour {flavour}, or no fault {fault}")
+        self.flavour, self.fault, self.number = flavour, fault, int(number or 0)
+        self.polls, self.upload_delay, self.create_delay = polls, upload_delay, create_delay
+        self.reset()
+
     def reset(self) -> None:
         super().reset()
         self.files: dict[str, bytes] = {}
@@ -205,6 +223,10 @@ class BatchConnection(Connection):
     def _serve(self, head: bytes, body: bytes) -> None:
         method, target, *_ = head.decode("latin-1").split(" ", 2)
         path, _, query = target.partition("?")
+        if path == "/configure":
+            self.endpoint.configure(**msgspec.json.decode(body))
+            self._send(200, b"{}")
+            return
         kind = self.endpoint.flavour
         serve_batches = {"anthropic": self._serve_anthropic, "openrouter": self._serve_openrouter}
         answer = serve_batches.get(kind, self._serve_files)(method, path, parse_qs(query), head, body)
@@ -381,6 +403,8 @@ class BatchConnection(Connection):
             self._refuse(404, "not_found", "no such path")
             return None
         newest = self.endpoint.batches[::-1]
+        for batch in newest:  # time goes on for those that nobody can ask for by their id
+            self.endpoint.look(batch)
         start = next((at + 1 for at, batch in enumerate(newest) if [batch.id] == query.get(after)), 0)
         paged = self.endpoint.flavour not in ("together", "openrouter")
         return newest[start : start + 2] if paged else newest
@@ -517,12 +541,13 @@ def main() -> None:
     wanted = parser.parse_args()
     plants = plant(wanted.scenarios, seed=wanted.seed, takes=wanted.takes, direct=wanted.direct, profile=wanted.profile)
     endpoint = BatchEndpoint(plants, latency=0.0, planned=(wanted.direct, wanted.takes), faults=None)
-    fault, _, number = wanted.batch_fault.partition(":")
-    if fault and fault not in FAULTS:
-        parser.error(f"no fault {fault}")
-    endpoint.flavour, endpoint.fault, endpoint.number = wanted.flavour, fault, int(number or 0)
-    endpoint.polls = wanted.polls
-    endpoint.upload_delay, endpoint.create_delay = wanted.upload_delay, wanted.create_delay
+    endpoint.configure(
+        flavour=wanted.flavour,
+        batch_fault=wanted.batch_fault,
+        polls=wanted.polls,
+        upload_delay=wanted.upload_delay,
+        create_delay=wanted.create_delay,
+    )
     asyncio.run(serve(endpoint, host="127.0.0.1", port=wanted.port, connection=BatchConnection))
 
 

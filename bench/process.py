@@ -31,8 +31,12 @@ class Served(NamedTuple):
         """Forgets all counters; the next request of every scenario is its first take again."""
         self._call("POST", "/reset")
 
-    def _call(self, method: str, path: str) -> dict[str, Any]:
-        with DIRECT.open(Request(self.root + path, method=method), timeout=30) as response:
+    def configure(self, **settings: object) -> None:
+        """Of `bench.batch_endpoint`: begin anew with these."""
+        self._call("POST", "/configure", json.dumps(settings).encode())
+
+    def _call(self, method: str, path: str, body: bytes | None = None) -> dict[str, Any]:
+        with DIRECT.open(Request(self.root + path, data=body, method=method), timeout=30) as response:
             found: dict[str, Any] = json.load(response)
         return found
 

@@ -334,6 +334,10 @@ class Rounds:
         requests = {request.id: request for request in batch.requests}
         answers: dict[str, Completion | ModelError] = {}
         fatal: FatalModelError | None = None
+        rows = {result.id for result in results}
+        if rows - requests.keys():  # answers under ids that nobody sent: whose they are, nobody can say
+            for name in requests.keys() - rows:
+                answers[name] = RequestRefusedError(f"batch {batch.remote} has answers under ids that were not sent")
         for result in results:
             request = requests.get(result.id)
             if request is None or result.id in answers or result.status is None:
@@ -349,7 +353,7 @@ class Rounds:
             else:
                 if completion is not None:
                     answers[result.id] = completion
-        mixed_up = self._refuse_misplaced(batch, requests, answers)
+        mixed_up = self._refuse_misplaced(batch, requests, answers) or bool(rows - requests.keys())
         for name, answer in answers.items():
             self._keep(batch, requests[name], answer)
         refused = tuple(model.dropped[before:])

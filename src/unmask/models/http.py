@@ -63,7 +63,7 @@ class Channel:
         return await self._send("GET", None, headers=None)
 
     async def send(self, method: str, body: bytes | None, *, most: int) -> HttpAnswer:
-        """A call that is no chat; its answer may have `most` bytes."""
+        """A call that is no chat; its answer may have `most` bytes. It is never sent twice: it may make something."""
         return await self._send(method, body, headers=None, most=most)
 
     async def _send(
@@ -105,7 +105,7 @@ class Channel:
                 async with sent as response:
                     content = await read_body(response, most)
             except ServerDisconnectedError as error:
-                if last or not reused or not isinstance(error.message, str):
+                if last or most is not None or not reused or not isinstance(error.message, str):
                     raise
             else:
                 return HttpAnswer(response.status, content, response.headers, time.perf_counter() - begin)
