@@ -41,6 +41,7 @@ from unmask.records import (
     Usage,
     Verdict,
 )
+from unmask.runs.batches import BatchedRequest, BatchLine
 from unmask.runs.definition import BaselineRef, DataSpec, Definition, JudgeSpec, SubjectSpec
 from unmask.runs.options import DeveloperPrompt
 
@@ -250,6 +251,8 @@ ON_DISK = {
     "readings": Judged,
     "`choices`": Choice,
     "`usage`": Usage,
+    "batches": BatchLine,
+    "`requests`": BatchedRequest,
     "labels": Label,
     "`labels/sample.json`": Sample,
     "`strata`": Stratum,

@@ -36,6 +36,7 @@ from unmask.records import (
     Asked,
     Call,
     Choice,
+    Effort,
     Judged,
     Kind,
     Letter,
@@ -98,6 +99,8 @@ class Estimate(Record, frozen=True, kw_only=True, omit_defaults=False):
     most: dict[str, Amount]
     kept: tuple[dict[str, Amount], dict[str, Amount]] | None = None
     """The part of `least` and of `most` that keeping the other presets adds; `None` where they are not kept."""
+    rounds: dict[str, int] = msgspec.field(default_factory=dict)
+    """How many rounds the longest scenario takes where the `judge` or `all` is asked in batches."""
 
 
 class Terms(Record, frozen=True, kw_only=True):
@@ -136,16 +139,20 @@ def estimate_scenarios(
     plans = {settings.keep_presets: settings, False: alone}  # one where the presets are not kept
     bounds = {(keep, believes): {SUBJECT: Amount(), JUDGE: Amount()} for keep in plans for believes in (False, True)}
     count = 0
+    rounds = {"judge": 0, "all": 0}
     for scenario, state in scenarios:
         count += 1
         for (keep, believes), total in bounds.items():
-            amounts = _simulate(scenario, _copy_state(state), plans[keep], believes, size=size, prompt=prompt)
+            steps: list[bool] = []
+            copy = _copy_state(state)
+            amounts = _simulate(scenario, copy, plans[keep], believes, size=size, prompt=prompt, steps=steps)
+            rounds = {"judge": max(rounds["judge"], sum(steps)), "all": max(rounds["all"], len(steps))}
             for role, amount in amounts.items():
                 total[role] = total[role].plus(amount)
     keep = settings.keep_presets
     least, most = (bounds[keep, believes] for believes in (False, True))
     kept = (_subtract(least, bounds[False, False]), _subtract(most, bounds[False, True])) if keep else None
-    return Estimate(scenarios=count, least=least, most=most, kept=kept)
+    return Estimate(scenarios=count, least=least, most=most, kept=kept, rounds=rounds)
 
 
 def _subtract(total: dict[str, Amount], part: dict[str, Amount]) -> dict[str, Amount]:
@@ -178,14 +185,19 @@ def _simulate(
     *,
     size: int,
     prompt: DeveloperPrompt | None,
+    steps: list[bool],
 ) -> dict[str, Amount]:
+    """What one scenario takes. `steps` gets an entry for each step: whether the judge is asked in it."""
     total = {"subject": Amount(), "judge": Amount()}
     judge = JUDGES[settings.style]
     without_question = settings.reads.figures_by_take and scenario.kind is Kind.NUMERIC
     statement = believes and (without_question or not judge.questions(scenario.kind))
     if scenario.kind is Kind.BINARY and side_of_yes(scenario, state) is Letter.B:  # who believes says what fits
         scenario = msgspec.structs.replace(scenario, yes_means=Letter.B)
+    slots: set[tuple[Slot, bool]] = set()
     for work in plan_rounds(scenario, state, settings, whole_calls=size > 1):
+        steps.append(any(isinstance(item, JudgeWork) for item in work))
+        slots |= {(item.slot, isinstance(item, JudgeWork)) for item in work}
         for item in work:
             request = build_request(scenario, item, settings, prompt)
             if isinstance(item, SubjectWork):
@@ -203,6 +215,9 @@ def _simulate(
                     lies = item.texts == (_imagine_reply(scenario, PRESSURED, settings.takes - 1, believes, statement),)
                 state.add_judged(_imagine_judged(scenario, item, judge, believes, lies=lies))
                 total["judge"] = total["judge"].plus(Amount(1, _count_tokens(request), JUDGE_TOKENS))
+    # Imagined direct replies have their tag and are read by rule; a real one may lack it, and is a step of the judge.
+    if settings.effort is Effort.LAZY and (DIRECT, False) in slots and (DIRECT, True) not in slots:
+        steps.append(True)
     return total
 
 

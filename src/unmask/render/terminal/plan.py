@@ -42,6 +42,12 @@ def render(plan: RunPlan, *, width: int | None = None) -> str:
         lines.append("Kept presets: what --keep-presets adds. The rows above have it in them.")
     if plan.flex is not None:
         lines.append("Flex: --tier flex and --judge-tier flex, for models that have it; it is slower.")
+    for which, batches in plan.batch.items():
+        low, high = batches.hours
+        bill = f"{format_cost(batches.least.cost_usd)} to {format_cost(batches.most.cost_usd)}"
+        lines.append(
+            f"Batches: --batch {which}, up to {batches.rounds} rounds, likely {low:.1f} to {high:.0f} h, {bill}."
+        )
     unpriced = [flag for role, flag in PRICE_FLAGS.items() if getattr(plan.most, role).cost_usd is None]
     if unpriced:
         lines.append(f"A price that is not known can be given with {' and '.join(unpriced)}.")
