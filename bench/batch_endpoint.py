@@ -123,6 +123,7 @@ class BatchEndpoint(Endpoint):
         polls: int = 0,
         upload_delay: float = 0.0,
         create_delay: float = 0.0,
+        latency: float = 0.0,
     ) -> None:
         """Begin anew, as another provider or with another fault."""
         fault, _, number = batch_fault.partition(":")
@@ -130,6 +131,7 @@ class BatchEndpoint(Endpoint):
             raise ValueError(f"no flavour {flavour}, or no fault {fault}")
         self.flavour, self.fault, self.number = flavour, fault, int(number or 0)
         self.polls, self.upload_delay, self.create_delay = polls, upload_delay, create_delay
+        self.latency = latency  # of chat
         self.reset()
 
     def reset(self) -> None:

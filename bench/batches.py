@@ -157,12 +157,12 @@ def check_kills(
     yield f"--batch {batch}, killed in {', '.join(hit)}", look(plants, out, served, takes=takes, batch=batch)
     dice, left, number = random.Random(seed), kills, 0
     while left:  # a run that is done takes no more kills: the next one does
-        served.configure(polls=1, upload_delay=0.05, create_delay=0.05)
+        served.configure(polls=1, upload_delay=0.05, create_delay=0.05, latency=0.05)
         number += 1
         out = folder / f"random-{batch}-{takes}-{number}"
         arguments = run_arguments(served, data, out, takes=takes, batch=batch)
         hits = 0
-        while left and kill_when(arguments, wait_until(time.monotonic() + dice.uniform(0.4, 3.0))):
+        while left and kill_when(arguments, wait_until(time.monotonic() + dice.uniform(0.5, 5.0))):
             left, hits = left - 1, hits + 1
         finish(arguments)
         yield f"--batch {batch}, killed at {hits} random moments", look(plants, out, served, takes=takes, batch=batch)
