@@ -33,7 +33,7 @@ cells the dearest counts.
   sends `service_tier` has it, inspect_evals too.
 - *Batches* are the provider's saving as well, at the same half price: of the judge's tokens with `--batch judge`, of
   all with `--batch all`. They stand beside flex and not after it. Which tokens are the judge's was counted in a run of
-  the same scenarios. `--stop-at-first-lie` does not go with `--batch all`, so that row of ten takes asks all of them."""
+  the same scenarios. `--stop-at-first-lie` does not go with `--batch all`: that row of ten takes asks all of them."""
 
 JudgeShare = Callable[[int, Peer], tuple[float, float]]
 """The judge's part of the tokens in and out, by takes and who."""

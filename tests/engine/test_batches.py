@@ -15,6 +15,7 @@ from bench.batches import KILL_STATES, Looked, finish, kill_when, look, reached,
 from bench.planted import plant, write_jsonl
 from bench.process import Served, serving
 from unmask import run
+from unmask.cli.main import run_command_line
 from unmask.engine import batches as rounds
 from unmask.engine.batch_control import cancel_open_batches, look_at_batches
 from unmask.engine.batches import find_misplaced
@@ -233,6 +234,24 @@ def test_a_cancelled_batch_is_collected_and_the_others_asked_again(served, tmp_p
     first = next(iter(read_batches(tmp_path / "run").values()))
     assert first.reason is BatchReason.CANCELLED
     assert 0 < (first.answered or 0) < len(first.requests)
+
+
+def test_commands_list_and_cancel(served, tmp_path, capsys, monkeypatch):
+    """As typed in a terminal of 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    served.configure(polls=1000)
+    with pytest.raises(BatchesOpen):
+        run(**arguments(served, tmp_path) | {"no_wait": True})
+    folder = str(tmp_path / "run")
+    assert run_command_line(["batch", "list", folder]) == 0
+    text = capsys.readouterr().out
+    assert "in_progress" in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert run_command_line(["batch", "list", folder, "--json"]) == 0
+    (row,) = msgspec.json.decode(capsys.readouterr().out)["batches"]
+    assert (row["state"], row["said"], row["answered"]) == ("submitted", "in_progress", None)
+    assert run_command_line(["batch", "cancel", folder]) == 0
+    assert "is paid for. The same `unmask run` command collects it" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("state", KILL_STATES)

@@ -13,6 +13,7 @@ PRICE_FLAGS = {"subject": "--price", "judge": "--judge-price"}
 def render(plan: RunPlan, *, width: int | None = None) -> str:
     """Two columns: a subject without beliefs, and one that believes everything. Where a provider has the tier flex, two
     more say what that would cost."""
+    columns = width or get_terminal_size().columns
     bounds = plan.least, plan.most
     priced = bounds if plan.flex is None else (*bounds, plan.flex.least, plan.flex.most)
     lines = [
@@ -58,7 +59,6 @@ def render(plan: RunPlan, *, width: int | None = None) -> str:
         lines.append(f"{at_once}, answered as fast as this run was so far.")
     else:
         lines.append(f"{at_once}, each answered at {plan.tokens_per_second:.0f} tokens a second (an assumption).")
-    columns = width or get_terminal_size().columns
     for proposal in plan.more_room:
         lines += ["", *wrap_text(f"{proposal.finding}.", columns)]
         lines.append(f"  Proposed: {proposal.flag}. Reasoning is not part of the estimate above.")
