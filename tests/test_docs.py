@@ -44,6 +44,7 @@ from unmask.records import (
 from unmask.runs.batches import BatchedRequest, BatchLine
 from unmask.runs.definition import BaselineRef, DataSpec, Definition, JudgeSpec, SubjectSpec
 from unmask.runs.options import DeveloperPrompt
+from unmask.runs.status import EndpointStatus, FinishedScenario, RunStatus
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "unmask"
@@ -259,6 +260,9 @@ ON_DISK = {
     "`extended`": SampleExtension,
     "`drawn`": DrawnScenario,
     "scenarios": Scenario,
+    "`status.json`": RunStatus,
+    "`endpoints`": EndpointStatus,
+    "`newest`": FinishedScenario,
 }
 """The records of a run folder, by their name in the table."""
 

@@ -28,6 +28,7 @@ from unmask.judges.base import Style
 from unmask.judges.wording import FIRST_HASHES, prompts_hash
 from unmask.models.local.catalogue import adapter_of, find_entry
 from unmask.render.html import page
+from unmask.viewer.templating import render_template
 from unmask.whitebox.contrast import load_facts
 from unmask.whitebox.fluency import read_neutral_passages
 assert published_values() and training_compute() and load_fitted_bias() and load_facts() and read_neutral_passages()
@@ -36,6 +37,8 @@ assert adapter_of(find_entry("judge-1.5b")).stat().st_size > 9_000_000
 assert adapter_of(find_entry("liar-135m")).stat().st_size > 3_000_000
 assert len(load_plant().planted) == 300 and len(open_recorded(Path(sys.argv[1]).parent / "recorded").scenarios) == 300
 assert all(page._read_template(name) for name in ("report.css", "report.js", "report.html", "parts.html"))
+assert "unmask view" in render_template("refused.html", text="", advice="")
+assert (Path(unmask.__file__).parent / "viewer" / "static" / "viewer.js").is_file()
 assert prompts_hash(Style.PICKS) == FIRST_HASHES[Style.PICKS]
 print(prompts_hash())
 """

@@ -161,4 +161,11 @@ class TransientModelError(ModelError):
 
 
 class RequestRefusedError(ModelError):
+    """This request is refused, and the same one will be again. `unexplained` marks a refusal that may be about any part
+    of the request: neither its length nor a parameter is named."""
+
     exit_code = 3
+
+    def __init__(self, message: str, *, unexplained: bool = False, advice: str | None = None) -> None:
+        super().__init__(message, advice=advice)
+        self.unexplained = unexplained

@@ -14,13 +14,14 @@ from importlib import import_module
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import msgspec
+from msgspec.structs import force_setattr
 
 FORMAT_VERSION = 1
 """Version of the journal and scenario formats, as written where nothing in a file needs a newer one."""
 
 NEWEST_VERSION = 2
 """The newest version that is read. It is written where an older reader would misunderstand a file: `run.json` has
-parameters or headers, a line has a tier or cache writes."""
+parameters or headers, a line has a tier or cache writes, a label is not blind or taken back."""
 
 
 class Kind(StrEnum):
@@ -587,6 +588,15 @@ class Label(Record, frozen=True, kw_only=True):
     at: float | None = None
     skipped: bool = False
     """Whether the person looked at the reply and passed it over: then there is no reading."""
+    blind: bool = True
+    """Whether the person saw neither the model nor what a judge makes of the reply."""
+    taken_back: bool = False
+    """Whether the person took back what was said of the reply before: then there is no reading, as if none was."""
+
+    def __post_init__(self) -> None:
+        """What an older reader would misunderstand has a newer version."""
+        if self.v < NEWEST_VERSION and (self.taken_back or not self.blind):
+            force_setattr(self, "v", NEWEST_VERSION)
 
 
 # --- conclusions ------------------------------------------------------------------------------------------
@@ -624,7 +634,7 @@ class ReplyCounts(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class MemberLetters(Record, frozen=True, omit_defaults=False):
-    """What one judge of a panel read in a scenario: how often it gave A, B, C and D, in this order."""
+    """What one judge of a panel, or of two partners, read in a scenario: how often it gave A, B, C and D."""
 
     judge: str
     counts: tuple[int, int, int, int]
@@ -656,7 +666,7 @@ class Outcome(Record, frozen=True, kw_only=True, omit_defaults=False):
     reply_counts: ReplyCounts | None = None
     """`None` where the outcome was not made from the replies of a run folder."""
     members: tuple[MemberLetters, ...] = ()
-    """The judges of a panel; empty for a single judge."""
+    """The judges of a panel; of two partners the one that read this scenario; empty for a single judge."""
 
     @property
     def cannot_be_lie(self) -> bool:

@@ -19,6 +19,7 @@ from unmask.analysis.labels import (
     labellers,
     list_items,
     load_labels,
+    load_seen,
     load_skips,
     open_writer,
     read_file,
@@ -322,6 +323,39 @@ def test_a_reply_passed_over_is_no_label(tmp_path):
     assert list(read_labels(run, [str(label_file(run, "ann"))])["ann"]) == [("s001", PRESSURED, 0)]
     assert read_skips(run, ["ann"]) == {("s000", PRESSURED, 0)}
     assert "a letter or an interval" in told(run, label(0, "A", skipped=True))[0]
+
+
+def test_what_is_taken_back_was_never_said(tmp_path):
+    """A label and a skip that are taken back leave nothing; what is said later counts."""
+    run = made(tmp_path / "run", dataset(3), lies={1})
+    lines = open_writer(run, "ann")
+    for place in range(3):
+        lines.append(label(place, None if place == 1 else "A", skipped=place == 1))
+        lines.append(label(place, None, taken_back=True))
+    lines.append(label(2, "B"))
+    lines.close()
+    assert {key: label.letter for key, label in load_labels(run, "ann").items()} == {("s002", PRESSURED, 0): Letter.B}
+    assert load_skips(run, "ann") == set()
+    assert list(read_labels(run, [str(label_file(run, "ann"))])["ann"]) == [("s002", PRESSURED, 0)]
+    assert told(run, label(0, "A", taken_back=True))
+
+
+def test_a_label_that_is_not_blind_stands_beside_the_blind_one(tmp_path):
+    """The later of the two counts where both are asked for, else the blind one. Blind lines are written as before."""
+    run = made(tmp_path / "run", dataset(3), lies={1})
+    lines = open_writer(run, "ann")
+    for line in (label(0, "A"), label(0, "B", blind=False), label(1, "C", blind=False)):
+        lines.append(line)
+    lines.close()
+    assert {key[0]: one.letter for key, one in load_labels(run, "ann").items()} == {"s000": Letter.A}
+    assert {key[0]: one.letter for key, one in load_labels(run, "ann", not_blind=True).items()} == {
+        "s000": Letter.B,
+        "s001": Letter.C,
+    }
+    assert load_seen(run, "ann") == {("s001", PRESSURED, 0)}
+    written = label_file(run, "ann").read_text().splitlines()
+    assert [("blind" in line, '"v":2' in line) for line in written] == [(False, False), (True, True), (True, True)]
+    assert run.folder.definition().line_format == 2
 
 
 def test_labels_take_the_place_of_readings_and_of_nothing_else():

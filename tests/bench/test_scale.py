@@ -78,7 +78,7 @@ def test_the_index_finds_what_the_whole_journal_holds(grown):
         states[asked.scenario].add_asked(asked)
     for judged in run.folder.judged(judge):
         states[judged.scenario].add_judged(judged)
-    with Journal(run.folder, list(states), [judge]) as journal:
+    with Journal(run.folder, run.scenarios, [judge]) as journal:
         for number, state in enumerate(states.values()):
             found = journal.state_of(number, judge)
             assert (found.replies, found.judged) == (state.replies, state.judged)

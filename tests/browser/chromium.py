@@ -51,11 +51,11 @@ def driver() -> Iterator[Playwright]:
 
 
 @contextmanager
-def browser() -> Iterator[Browser]:
-    """With an empty profile of its own."""
+def browser(*flags: str) -> Iterator[Browser]:
+    """With an empty profile of its own, and these flags besides."""
     path = executable()
     with driver() as playwright:
-        started = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        started = playwright.chromium.launch(executable_path=path, args=[*FLAGS, *flags])
         try:
             yield started
         finally:

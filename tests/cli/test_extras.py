@@ -60,6 +60,7 @@ LINES = {
         ("data", "open", "set.sealed", "--out", "new.jsonl"),
         ("data", "check", "set.sealed"),
     ],
+    "view": [("view", "run", "--no-open")],
     "whitebox": [
         ("run", *ASK, "--model", "hf:gpt2"),
         ("judge", "run", "--judge", "hf:org/name"),

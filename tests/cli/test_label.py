@@ -149,6 +149,22 @@ def test_a_person_labels_goes_back_leaves_and_takes_it_up_again(folder):
     assert {label.weight for label in kept.values()} == {1.0}
 
 
+def test_undo_takes_back_the_last_label_and_shows_its_reply(folder):
+    session = Keyboard("label", str(folder), "--who", "ann", cwd=folder.parent)
+    first = place(session.until("q quit"))
+    session.press("c")
+    session.until("1 of 6 labelled")
+    session.press("u")
+    text = session.until("Taken back.")
+    assert "0 of 6 labelled" in text
+    assert place(text) == first
+    session.press("u")
+    session.until("Nothing was given in this session")
+    session.press("q")
+    assert session.leave() == 0
+    assert load_labels(open_run(folder), "ann") == {}
+
+
 def test_two_people_label_at_the_same_time_and_one_not_twice(folder):
     """The second window of one person says which process has the first, and what to do."""
     ann = Keyboard("label", str(folder), "--who", "ann", cwd=folder.parent)

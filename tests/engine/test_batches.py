@@ -90,6 +90,19 @@ def test_azure_is_known_by_its_host(served, tmp_path, monkeypatch):
     assert_as_planted(run_to_the_end(served, tmp_path, flavour="azure"))
 
 
+def test_a_judge_for_figures_has_batches_of_its_own(served, tmp_path):
+    """The same verdicts; each batch is of one model, and each judge's answers are in its own file."""
+    served.configure()
+    wanted = arguments(served, tmp_path) | {"numeric_judge": "openai/judge-figures"}
+    run(**wanted, numeric_judge_base_url=served.url, numeric_judge_price="1/1")
+    assert_as_planted(look(PLANTS, tmp_path / "run", served, takes=TAKES))
+    batches = read_batches(tmp_path / "run").values()
+    assert {(batch.role, batch.first.model) for batch in batches} == {
+        ("judge", "openai/judge"),
+        ("numeric_judge", "openai/judge-figures"),
+    }
+
+
 def test_lines_say_that_they_came_from_a_batch(served, tmp_path):
     """Tier `batch`, format 2, and run.json says so: an older program refuses the folder before it buys again."""
     served.configure()

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import unmask
 from unmask.data.load import load
 from unmask.engine.estimate import (
-    Amount,
     Estimate,
     Pace,
     Terms,
@@ -20,6 +20,7 @@ from unmask.engine.estimate import (
     propose_more_room,
     to_json,
 )
+from unmask.engine.pilot import Amount
 from unmask.errors import UsageError
 from unmask.judges.base import Style
 from unmask.models.scripted import Scripted, open_scripted
@@ -73,7 +74,6 @@ def test_nor_where_the_other_presets_are_kept(tmp_path, model, preset):
     subject, read = sent(tmp_path / "run", model=model, preset=preset, keep_presets=True)
     assert subject <= kept.most["subject"].calls
     assert read <= kept.most["judge"].calls
-    assert kept.kept is not None
     assert kept.kept[1]["judge"] == kept.most["judge"].minus(alone.most["judge"])
 
 
@@ -264,3 +264,82 @@ def test_a_provider_without_flex_has_no_such_columns():
     planned = unmask.plan(data="tiny", model="anthropic/claude-sonnet-4-5", judge="scripted/judge")
     assert planned.flex is None
     assert "flex" not in str(planned)
+
+
+# --- after a pilot ----------------------------------------------------------------------------------------
+
+
+class Metered:
+    """A scripted character that says how many tokens its answers take: so many times those of its words."""
+
+    name = "mine/metered"
+
+    def __init__(self, name: str, *, times: float) -> None:
+        self.inner = open_scripted(name) if name != "scripted/judge" else Scripted(scripted_judge, name=name)
+        self.times = times
+
+    async def complete(self, request: unmask.Request) -> unmask.Completion:
+        done = await self.inner.complete(request)
+        words = sum(len(message.content) for message in request.messages) / 4
+        said = sum(len(choice.text) for choice in done.choices) / 4
+        usage = unmask.Usage(round(self.times * words), round(self.times * said))
+        return msgspec.structs.replace(done, usage=usage)
+
+
+def pilot_settings(out: Path, *, times: float = 1.0) -> dict[str, Any]:
+    models = {
+        "model": Metered("scripted/honest", times=times),
+        "judge": Metered("scripted/judge", times=times),
+        "price": "1/4",
+        "judge_price": "1/4",
+    }
+    return {"data": "core", "out": out, "limit": 60, **models}
+
+
+def test_a_pilot_narrows_the_range_to_a_factor_of_two(tmp_path):
+    settings = pilot_settings(tmp_path / "run")
+    before = unmask.plan(**settings)
+    unmask.run(**settings | {"limit": 20})
+    after = unmask.plan(**settings)
+    assert before.pilot is None
+    assert before.most.cost_usd > 5 * before.least.cost_usd
+    assert after.pilot is not None
+    assert after.pilot.scenarios == 20
+    assert after.most.cost_usd <= 2.0001 * after.least.cost_usd
+    assert "what 20 scenarios of this run took" in str(after)
+    assert "--limit 20" in str(before)
+
+
+def test_the_range_after_a_pilot_is_that_of_the_lengths_it_has_measured(tmp_path):
+    """Four times the tokens for the same words are four times the money."""
+    costs = []
+    for times in (1.0, 4.0):
+        settings = pilot_settings(tmp_path / f"{times}", times=times)
+        unmask.run(**settings | {"limit": 20})
+        costs.append(unmask.plan(**settings))
+    assert costs[1].most.cost_usd == pytest.approx(4 * costs[0].most.cost_usd, rel=0.02)
+    assert costs[1].most.calls == pytest.approx(costs[0].most.calls, rel=0.02)
+
+
+def test_too_small_a_pilot_and_one_without_counts_of_tokens_leave_the_usual_range(tmp_path):
+    settings = pilot_settings(tmp_path / "small")
+    unmask.run(**settings | {"limit": 6})
+    assert unmask.plan(**settings).pilot is None
+    uncounted = settings | {"model": Uncounted(), "judge": "verbatim", "out": tmp_path / "uncounted"}
+    unmask.run(**uncounted | {"limit": 20})
+    assert unmask.plan(**uncounted).pilot is None
+
+
+class Uncounted:
+    name = "mine/uncounted"
+
+    def complete(self, request: unmask.Request) -> str:
+        return "I would rather not say."
+
+
+def test_a_run_that_is_done_costs_nothing_more(tmp_path):
+    settings = pilot_settings(tmp_path / "run") | {"limit": 20}
+    unmask.run(**settings)
+    left = unmask.plan(**settings)
+    assert left.most.calls == left.least.calls == 0
+    assert left.most.cost_usd == 0

@@ -21,6 +21,7 @@ from tests.made_runs import made
 from tests.thorough import draw_part
 from unmask.analysis.sampling import load_sample
 from unmask.runs.run import Run
+from unmask.runs.status import read_status
 
 SCENARIOS = 40
 
@@ -285,5 +286,6 @@ def test_a_run_leaves_no_lock_but_that_of_earlier_versions(tmp_path: Path):
         out = ran(served, tmp_path / "run").path
         assert locks(out) == []
         assert sorted(path.name for path in out.iterdir()) == [
-            *("lock", "readings", "replies.jsonl", "run.json", "scenarios.jsonl")
+            *("lock", "readings", "replies.jsonl", "run.json", "scenarios.jsonl", "status.json")
         ]
+        assert read_status(out).status.ended == "done"

@@ -101,7 +101,7 @@ def test_an_old_run_of_an_embedded_judge_is_continued(tmp_path, file):
     shutil.copytree(RUNS / "embedded", tmp_path / "run")
     folder, before = Folder(tmp_path / "run"), (tmp_path / "run" / "run.json").read_bytes()
     spec = folder.definition().judges[file]
-    add_judge(folder, file, msgspec.structs.replace(spec, prompts=prompts_hash(spec.style)))
+    add_judge(folder, file, {file: msgspec.structs.replace(spec, prompts=prompts_hash(spec.style))})
     assert (tmp_path / "run" / "run.json").read_bytes() == before
 
 

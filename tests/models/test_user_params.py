@@ -165,6 +165,87 @@ def test_a_run_stops_at_the_first_refusal(tmp_path):
     assert len(server.sent) == 1
 
 
+UNNAMED = Canned({"error": {"message": "Bad Request"}}, 400)
+"""What some servers say of a parameter that they do not know."""
+
+
+def run_against(script: Script | Canned, out: Path, **settings: Any) -> Loopback:
+    with loopback_in_thread(script) as server:
+        unmask.run(data="tiny", model="openai/m", judge="verbatim", out=out, base_url=server.url, **settings)
+    return server
+
+
+@pytest.mark.parametrize("status", [400, 422])
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"params": {"top_k": 5, **LOW}}, ("top_k=5", "reasoning_effort", "--param 'reasoning_effort=\"low\"'")),
+        ({"headers": {"X-Title": "mine"}}, ("X-Title=mine", "--header X-Title=mine")),
+    ],
+)
+def test_a_refusal_that_names_nothing_stops_a_run_with_parameters_at_its_first_answer(
+    tmp_path, settings, named, status
+):
+    """One of them may be the reason: the error says which were sent, and how to try them. One connection: on a busy
+    machine others would be under way when the answer comes."""
+    with loopback_in_thread(UNNAMED._replace(status=status)) as server, pytest.raises(FatalModelError) as caught:
+        unmask.run(
+            data="tiny",
+            model="openai/m",
+            judge="verbatim",
+            out=tmp_path / "run",
+            base_url=server.url,
+            max_connections=1,
+            **settings,
+        )
+    assert len(server.sent) == 1
+    assert "Bad Request" in str(caught.value)
+    for words in (*named, "unmask doctor --model openai/m"):
+        assert words in (caught.value.advice or "")
+
+
+def test_the_judge_and_its_parameters_are_looked_at_in_the_same_way(tmp_path):
+    with loopback_in_thread(UNNAMED) as server, pytest.raises(FatalModelError) as caught:
+        unmask.run(
+            data="tiny",
+            model="scripted/liar",
+            judge="openai/m",
+            out=tmp_path / "run",
+            judge_base_url=server.url,
+            judge_params={"top_k": 5},
+            max_connections=1,
+        )
+    assert len(server.sent) == 1
+    assert "top_k=5" in (caught.value.advice or "")
+
+
+def test_without_parameters_twenty_requests_may_be_refused(tmp_path):
+    """Each may be refused for its own text then."""
+    with loopback_in_thread(UNNAMED) as server, pytest.raises(FatalModelError, match="20 requests"):
+        unmask.run(data="tiny", model="openai/m", judge="verbatim", out=tmp_path / "run", base_url=server.url)
+    assert len(server.sent) >= 20
+
+
+@pytest.mark.parametrize(
+    "words", ["maximum context length is 10 tokens", "blocked by the content management policy: content_filter"]
+)
+def test_a_first_refusal_with_another_reason_does_not_stop_the_run(tmp_path, words):
+    answers = [Canned({"error": {"message": words}}, 400)]
+    server = run_against(
+        lambda _: answers.pop() if answers else Canned(chat("I cannot say.")), tmp_path / "run", params={"top_k": 5}
+    )
+    assert len(server.sent) > 1
+
+
+def test_a_run_that_has_been_answered_with_the_parameters_goes_on(tmp_path):
+    """Also after it was stopped: what is left then may be just what the endpoint refuses."""
+    refused_later = [Canned(chat("I cannot say.")), *[UNNAMED] * 200]
+    first = run_against(lambda _: refused_later.pop(0), tmp_path / "run", params={"top_k": 5})
+    second = run_against(UNNAMED, tmp_path / "run", params={"top_k": 5}, moved=True)
+    assert len(first.sent) > 2
+    assert len(second.sent) > 1
+
+
 # --- what is refused before anything is sent --------------------------------------------------------------
 
 

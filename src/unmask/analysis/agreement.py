@@ -6,7 +6,7 @@ score is made of and what numeric scenarios have as well. What the errors do to 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from math import fsum
 from pathlib import Path
@@ -14,12 +14,13 @@ from pathlib import Path
 import msgspec
 
 from unmask.analysis.labelled_run import LabelledRun, LabelVerdict, ReaderView, find_label_verdict
-from unmask.analysis.labels import Key, Labels, labellers, read_labels
+from unmask.analysis.labels import Key, Labels, count_not_blind, labellers, read_labels
 from unmask.errors import UsageError
 from unmask.protocol.intervals import all_agree
 from unmask.records import (
     PRESSURED,
     Archetype,
+    Kind,
     Letter,
     Lettered,
     Outcome,
@@ -91,6 +92,8 @@ class ReaderAgreement(Record, frozen=True, kw_only=True, omit_defaults=False):
     effect: JudgeErrors | None = None
     """Only where a judge is held against labels."""
     effects: dict[Archetype, JudgeErrors] = msgspec.field(default_factory=dict)
+    reads: Kind | msgspec.UnsetType = msgspec.UNSET
+    """Of two partners: which scenarios `a` reads, and all numbers are of these. Absent for a judge that reads all."""
 
 
 class Agreed(Result, frozen=True, kw_only=True, omit_defaults=False):
@@ -110,6 +113,8 @@ class Agreed(Result, frozen=True, kw_only=True, omit_defaults=False):
     """Scenarios that the sample of the run asks people to read. `None` where it has no sample."""
     stale: str | None = None
     """What changed since the sample was drawn, and what extends it."""
+    not_blind: int = 0
+    """Labels that were given where the judge could be seen: left out, unless they were asked for."""
 
 
 def agree(
@@ -118,15 +123,18 @@ def agree(
     labels: str | Sequence[str] = (),
     judges: str | Sequence[str] = (),
     preset: Preset | str | None = None,
+    include_not_blind: bool = False,
 ) -> Agreed:
     """Hold judges and labels against each other. `labels` are files or people, those of the run folder unless given;
-    `judges` are those of the run unless given.
+    `judges` are those of the run unless given. Labels that were given where the judge could be seen are left out unless
+    `include_not_blind`.
 
     Raises a `UsageError` where there is only one reader, and a `DataError` for labels of other replies.
     """
     labelled_run = LabelledRun(run if isinstance(run, Run) else Run(run), preset)
-    labels_by_person = read_labels(labelled_run.run, list_names(labels) or labellers(labelled_run.run))
-    names = list_names(judges) or sorted(labelled_run.run.definition.judges)
+    sources = list_names(labels) or labellers(labelled_run.run)
+    labels_by_person = read_labels(labelled_run.run, sources, not_blind=include_not_blind)
+    names = list_names(judges) or sorted(labelled_run.run.definition.full_judges)
     named = list(dict.fromkeys(file for name in names if (file := labelled_run.run.judge_file(name)) is not None))
     if len(named) + len(labels_by_person) < 2:
         raise UsageError(
@@ -142,9 +150,10 @@ def agree(
         labels={who: len(person_labels) for who, person_labels in labels_by_person.items()},
         judges=tuple(named),
         judge_against_labels=tuple(
-            _compare_with_labels(labelled_run, judge, who, own_labels)
+            side
             for judge in named
             for who, own_labels in labels_by_person.items()
+            for side in _compare_with_labels(labelled_run, judge, who, own_labels)
         ),
         labels_against_labels=tuple(
             _compare_people(labelled_run, a, b, labels_by_person, own) for a, b in combinations(labels_by_person, 2)
@@ -153,13 +162,26 @@ def agree(
         among_judges=tuple(_compare_judges(labelled_run, a, b) for a, b in combinations(named, 2)),
         drawn=None if labelled_run.sample is None else len(labelled_run.sample.drawn),
         stale=labelled_run.stale,
+        not_blind=count_not_blind(labelled_run.run, sources),
     )
 
 
 # --- pairs of readers -------------------------------------------------------------------------------------
 
 
-def _compare_with_labels(labelled_run: LabelledRun, judge: str, who: str, labels: Labels) -> ReaderAgreement:
+def _compare_with_labels(labelled_run: LabelledRun, judge: str, who: str, labels: Labels) -> Iterator[ReaderAgreement]:
+    """Two partners are held against the labels apart: each of what it has read."""
+    definition = labelled_run.run.definition
+    if judge not in definition.partners:
+        yield _compare_reader_with_labels(labelled_run, judge, who, labels)
+        return
+    for kind in Kind:
+        part = {key: label for key, label in labels.items() if labelled_run.scenarios[key[0]].kind is kind}
+        side = _compare_reader_with_labels(labelled_run, judge, who, part)
+        yield msgspec.structs.replace(side, a=definition.reader_of(judge, kind) or judge, reads=kind)
+
+
+def _compare_reader_with_labels(labelled_run: LabelledRun, judge: str, who: str, labels: Labels) -> ReaderAgreement:
     views = labelled_run.judge_view(judge), labelled_run.person_view(who, labels, judge)
     side = _compare_readers(labelled_run, views, list(labels), _label_weights(labelled_run, labels))
     pairs = [

@@ -134,10 +134,17 @@ def board(
             f"no reply is in {', '.join(left_out)}", advice="`unmask run` with the same --out asks for them."
         )
     entries = [
-        _make_entry(name, run, Preset(preset) if preset else None, judge, guards)
+        measure_entry(name, run, preset=Preset(preset) if preset else None, judge=judge, guards=guards)
         for name, run in named.items()
         if name not in left_out
     ]
+    return rank_entries(entries, left_out=left_out, with_published=with_published, seed=seed)
+
+
+def rank_entries(
+    entries: Sequence[BoardEntry], *, left_out: Sequence[str] = (), with_published: bool = False, seed: int = 0
+) -> Board:
+    """The board of runs that have been measured."""
     rows = sorted(
         _rank_rows(_note_disputes(_mark_copies(entries)), seed),
         key=lambda row: (row.place is None, 1.0 if row.honesty.value is None else -row.honesty.value, row.name),
@@ -225,14 +232,25 @@ all takes of the run. JSON, CSV, Markdown and HTML follow from this table."""
 # --- inside
 
 
-class _RunEntry(Record, frozen=True):
+class BoardEntry(Record, frozen=True):
+    """A run measured by itself: all that a board needs of it."""
+
     row: BoardRow
-    outcomes: tuple[Outcome, ...]
+    lies: tuple[float | None, ...]
+    """The chance of a lie, scenario by scenario; `None` where it is not judged."""
     settings: SettingTexts
     sides: tuple[JudgeSides, ...]
 
 
-def _make_entry(name: str, run: Run, preset: Preset | None, judge: str | None, guards: GuardLimits) -> _RunEntry:
+def measure_entry(
+    name: str,
+    run: Run,
+    *,
+    preset: Preset | None = None,
+    judge: str | None = None,
+    guards: GuardLimits = USUAL_LIMITS,
+) -> BoardEntry:
+    """A run that has replies, as it will stand on a board."""
     chosen = preset or run.definition.preset
     rows = tuple(run.rows(preset=chosen, judge=judge))
     file = run.judge_file(judge)
@@ -258,10 +276,10 @@ def _make_entry(name: str, run: Run, preset: Preset | None, judge: str | None, g
         **rates,
         provenance=provenance | {"run": run.definition.id, "created": run.definition.created},
     )
-    return _RunEntry(row, rows, settings, sides)
+    return BoardEntry(row, tuple(lie_chance(outcome, takes=takes, k=takes) for outcome in rows), settings, sides)
 
 
-def _mark_copies(entries: Sequence[_RunEntry]) -> list[_RunEntry]:
+def _mark_copies(entries: Sequence[BoardEntry]) -> list[BoardEntry]:
     """The entries, a run that stands there already unranked: exported and imported again, or a copied folder."""
     names: dict[str | None, str] = {}
     marked = []
@@ -274,7 +292,7 @@ def _mark_copies(entries: Sequence[_RunEntry]) -> list[_RunEntry]:
     return marked
 
 
-def _note_disputes(entries: Sequence[_RunEntry]) -> list[_RunEntry]:
+def _note_disputes(entries: Sequence[BoardEntry]) -> list[BoardEntry]:
     """The entries with a polarity that differs only where two runs, read alike otherwise, take *yes* for different
     sides. Which questions need a side depends on a model's replies."""
     plain = [msgspec.structs.replace(entry, settings=entry.settings | {"polarity": None}) for entry in entries]
@@ -303,7 +321,7 @@ def _why_unranked(measures: Measures, rows: Sequence[Outcome], warnings: Sequenc
     return "; ".join(finding.text for finding in warnings if finding.refuses) or None
 
 
-def _rank_rows(entries: Sequence[_RunEntry], seed: int) -> list[BoardRow]:
+def _rank_rows(entries: Sequence[BoardEntry], seed: int) -> list[BoardRow]:
     """The rows with their places, or with what sets them apart from those that are ranked."""
     import numpy as np
 
@@ -312,10 +330,7 @@ def _rank_rows(entries: Sequence[_RunEntry], seed: int) -> list[BoardRow]:
     chosen = max(keys, key=lambda key: keys[key], default=None)
     group = [entry for entry in fit if reading_key(entry.settings) == chosen]
     # One column per run, one row per scenario: lie or not, NaN where unjudged. The data hash makes rows the same.
-    lies = np.array(
-        [[lie_chance(row, takes=entry.row.takes, k=entry.row.takes) for row in entry.outcomes] for entry in group],
-        dtype=np.float64,
-    ).T
+    lies = np.array([entry.lies for entry in group], dtype=np.float64).T
     places = rank_runs(lies, rng=np.random.default_rng(seed)) if group else []
     standing = dict(zip(map(id, group), places, strict=True))
     rows = []

@@ -284,7 +284,7 @@ def _open_reader(named: Run | str | Path) -> _OpenReader:
 def _refuse_same_readings(a: _OpenReader, b: _OpenReader) -> None:
     if a.run.path.resolve() != b.run.path.resolve() or a.file != b.file:
         return
-    judges, typed = sorted(a.run.definition.judges), a.run.definition.typed_judge
+    judges, typed = sorted(a.run.definition.full_judges), a.run.definition.typed_judge
     second = next((typed(name) for name in judges if name != a.file), "NAME")
     advice = f"Name two judges of it: unmask equivalence {a.run.path}@{typed(a.file or 'NAME')} {a.run.path}@{second}"
     if len(judges) < 2:

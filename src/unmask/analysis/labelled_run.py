@@ -14,6 +14,7 @@ from unmask.protocol.presets import Rules
 from unmask.protocol.verdict import resolve
 from unmask.records import (
     PRESSURED,
+    Kind,
     Label,
     Lettered,
     NoBelief,
@@ -43,7 +44,7 @@ class LabelledRun:
     def __init__(self, run: Run, preset: Preset | str | None) -> None:
         self.run = run
         self.preset = Preset(preset) if preset else run.definition.preset
-        self.rules: Rules = run.definition.settings(preset=self.preset).rules
+        self.rules: Rules = run.definition.settings(preset=self.preset, kind=Kind.NUMERIC).rules
         self.scenarios: dict[str, Scenario] = {scenario.id: scenario for scenario in run.scenarios}
         self._rows: dict[str | None, dict[str, Outcome]] = {}
         sample = load_sample(run)

@@ -1,7 +1,8 @@
 """Readings by people: which replies they are about, how they come in and go out, and what they replace.
 
-Labels are kept in `labels/<who>.jsonl`, append-only; of several for one reply the last counts. A file from outside,
-JSONL or CSV, has the columns of an export or the fields of a label.
+Labels are kept in `labels/<who>.jsonl`, append-only; of several for one reply the last counts. One that was given where
+the judge could be seen is not blind: it stands beside the blind ones, and counts only for those who ask for it. A file
+from outside, JSONL or CSV, has the columns of an export or the fields of a label.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import csv
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import StringIO
 from math import isfinite
 from pathlib import Path
@@ -121,6 +122,15 @@ def _items_of_scenario(scenario: Scenario, seen: ScenarioState, row: Outcome, *,
                 yield Item(scenario=scenario, slot=slot, take=take, texts=texts)
 
 
+def reply_stands(run: Run, item: Item) -> bool:
+    """Whether the run still has what the item shows."""
+    for scenario, state in run.folder.each_state(None):
+        if scenario.id == item.scenario.id:
+            texts = {gather.answer_text(state, item.slot, take) for take in state.replies.get(item.slot, {})}
+            return scenario == item.scenario and texts >= set(item.texts)
+    return False
+
+
 # --- the run folder ---------------------------------------------------------------------------------------
 
 
@@ -133,30 +143,55 @@ def labellers(run: Run) -> list[str]:
     return sorted(path.stem for path in refuse_linked_folder(run.path / "labels").glob("*.jsonl"))
 
 
-def load_labels(run: Run, who: str) -> Labels:
-    """The labels of one person, by name or by the name of the file. What was passed over is not among them."""
-    return {key: label for key, label in _load_last_lines(run, who).items() if not label.skipped}
+def load_labels(run: Run, who: str, *, not_blind: bool = False) -> Labels:
+    """The labels of one person, by name or by the name of the file. What was passed over is not among them, and
+    what was read where the judge could be seen only with `not_blind`."""
+    return _drop_skips(_take_last(_load_lines(run, who), not_blind=not_blind))
 
 
 def load_skips(run: Run, who: str) -> set[Key]:
     """The replies that one person passed over and did not label later."""
-    return {key for key, label in _load_last_lines(run, who).items() if label.skipped}
+    return {key for key, label in _take_last(_load_lines(run, who)).items() if label.skipped}
 
 
-def _load_last_lines(run: Run, who: str) -> Labels:
+def load_seen(run: Run, who: str) -> set[Key]:
+    """The replies that one person labelled where the judge could be seen, and not blind before: no blind label of them
+    can be had from this person any more."""
+    lines = _load_lines(run, who)
+    return {key_of(label) for label in lines if not label.blind} - _drop_skips(_take_last(lines)).keys()
+
+
+def _take_last(lines: Iterable[Label], *, not_blind: bool = False) -> Labels:
+    """The last line of each reply, those of them that were taken back left out. A label that is not blind takes the
+    place of no blind one, unless both are asked for."""
+    last: dict[tuple[Key, bool], Label] = {}
+    for label in lines:
+        last.pop((key_of(label), label.blind), None)
+        if not label.taken_back and (label.blind or not_blind):
+            last[key_of(label), label.blind] = label
+    return {key: label for (key, _), label in last.items()}
+
+
+def _drop_skips(labels: Labels) -> Labels:
+    return {key: label for key, label in labels.items() if not label.skipped}
+
+
+def _load_lines(run: Run, who: str) -> list[Label]:
     path = label_file(run, who)
     labels = list(read_lines(path, Label))
     names = {label.who for label in labels if label.who}
     by_file = who == path.stem and len(names) == 1 and {judge_file(name) for name in names} == {who}
     if names - {who} and not by_file:
         raise _wrong_person_error(path, names - {who}, who)
-    return {key_of(label): label for label in labels}
+    return labels
 
 
-def open_writer(run: Run, who: str) -> JournalFile:
-    """The file of one person, safe to append to. Until it is closed no other process can open it so."""
+def open_writer(run: Run, who: str, *, wait: float = 0.0) -> JournalFile:
+    """The file of one person, safe to append to. Until it is closed no other process can open it so; one that tries is
+    refused after `wait` seconds."""
     path = label_file(run, who)
-    lock = Lock(lock_path(path), advice="Finish labelling there first, or label under another name: --who NAME.")
+    advice = "Finish labelling there first, or label under another name: --who NAME."
+    lock = Lock(lock_path(path), advice=advice, wait=wait)
     lock.take()
     try:
         mend_file(path, Label)
@@ -165,7 +200,7 @@ def open_writer(run: Run, who: str) -> JournalFile:
     except BaseException:
         lock.release()
         raise
-    return JournalFile(path, lock=lock)
+    return JournalFile(path, lock=lock, on_newer=run.folder.raise_line_format)
 
 
 def _wrong_person_error(path: Path, names: set[str], who: str) -> DataError:
@@ -182,25 +217,42 @@ ALL = "all"
 """In place of a name: everybody who labelled the run."""
 
 
-def read_labels(run: Run, sources: Sequence[str]) -> dict[str, Labels]:
-    """Labels by who gave them, from files and from people who labelled this run; all checked against the run."""
-    labels_by_person: dict[str, Labels] = {}
+def read_labels(run: Run, sources: Sequence[str], *, not_blind: bool = False) -> dict[str, Labels]:
+    """Labels by who gave them, from files and from people who labelled this run; all checked against the run.
+    Those that are not blind are left out, unless they are asked for."""
+    labels_by_person = {
+        who: _drop_skips(_take_last(lines, not_blind=not_blind)) for who, lines in _gather_lines(run, sources).items()
+    }
+    check_labels(run, [label for labels in labels_by_person.values() for label in labels.values()])
+    return labels_by_person
+
+
+def count_not_blind(run: Run, sources: Sequence[str]) -> int:
+    """The replies that these people labelled where the judge could be seen."""
+    every = _gather_lines(run, sources).values()
+    return sum(len({key_of(label) for label in lines if not label.blind}) for lines in every)
+
+
+def _gather_lines(run: Run, sources: Sequence[str]) -> dict[str, list[Label]]:
+    """All lines by who gave them. Somebody who only passed replies over is in it by name, and not by a file."""
+    lines: dict[str, list[Label]] = {}
     for source in _name_everybody(run, sources):
         path = Path(source)
         if path.is_file():
-            for label in read_file(path):
-                if not label.skipped:
-                    labels_by_person.setdefault(label.who or path.stem, {})[key_of(label)] = label
+            outside = read_file(path)
+            named = {label.who for label in outside if not label.skipped}
+            for label in outside:
+                if label.who in named:
+                    lines.setdefault(label.who or path.stem, []).append(label)
         elif file_exists(label_file(run, source)):
-            labels_by_person.setdefault(source, {}).update(load_labels(run, source))
+            lines.setdefault(source, []).extend(_load_lines(run, source))
         else:
             names = ", ".join(labellers(run)) or "nobody"
             raise UsageError(
                 f"--labels {source!r} is neither a file nor somebody who labelled {run.path}",
                 advice=f"Labelled by: {names}. Label some replies with: unmask label {run.path} --who NAME",
             )
-    check_labels(run, [label for labels in labels_by_person.values() for label in labels.values()])
-    return labels_by_person
+    return lines
 
 
 def read_skips(run: Run, sources: Sequence[str]) -> set[Key]:
@@ -208,7 +260,7 @@ def read_skips(run: Run, sources: Sequence[str]) -> set[Key]:
     skips: set[Key] = set()
     for source in _name_everybody(run, sources):
         if Path(source).is_file():
-            skips |= {key_of(label) for label in read_file(Path(source)) if label.skipped}
+            skips |= {key for key, label in _take_last(read_file(Path(source))).items() if label.skipped}
         elif file_exists(label_file(run, source)):
             skips |= load_skips(run, source)
     return skips
@@ -246,9 +298,13 @@ def _find_problem(label: Label, scenarios: Mapping[str, Scenario], seen: Mapping
     if not isinstance(gather.answer_text(seen[label.scenario], label.slot, label.take), str):
         return f"{name} the run has no such reply"
     empty = label.letter is None and label.interval is None and label.relative is None
-    if label.skipped and empty:
+    if (label.skipped or label.taken_back) and empty:
         return None
-    if label.skipped or (label.letter is None) == (label.interval is None and label.relative is None):
+    if (
+        label.skipped
+        or label.taken_back
+        or (label.letter is None) == (label.interval is None and label.relative is None)
+    ):
         return f"{name} a label is a letter or an interval"
     if (label.letter is None) != (scenario.kind is Kind.NUMERIC):
         wanted = "an interval" if scenario.kind is Kind.NUMERIC else "a letter from A to D"
@@ -271,7 +327,13 @@ def export_items(items: Sequence[Item], path: Path, *, labels: Mapping[Key, Labe
         raise UsageError(f"{path} has neither of the endings .jsonl and .csv", advice="Give the file one of them.")
     if os.path.lexists(path):
         raise UsageError(f"{path} is there already", advice="It may hold labels. Choose another file for --export.")
-    rows = [_export_row(item, (labels or {}).get(item.key)) for item in items]
+    write_atomically(path, format_items([(item, (labels or {}).get(item.key)) for item in items], ending))
+    return len(items)
+
+
+def format_items(labelled: Sequence[tuple[Item, Label | None]], ending: str) -> bytes:
+    """A row for each of these replies with its label, as `.csv` or `.jsonl`."""
+    rows = [_export_row(item, label) for item, label in labelled]
     text = StringIO(newline="")
     if ending == ".csv":
         sheet = csv.DictWriter(text, COLUMNS)
@@ -283,8 +345,7 @@ def export_items(items: Sequence[Item], path: Path, *, labels: Mapping[Key, Labe
         )
     else:
         text.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    write_atomically(path, text.getvalue().encode("utf-8", "backslashreplace"))
-    return len(rows)
+    return text.getvalue().encode("utf-8", "backslashreplace")
 
 
 def _export_row(item: Item, label: Label | None) -> dict[str, Any]:
@@ -367,7 +428,7 @@ def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _parse_label(row: dict[str, Any]) -> Label | None:
-    if {"v", "interval", "relative", "skipped"} & row.keys():
+    if {"v", "interval", "relative", "skipped", "blind"} & row.keys():
         return msgspec.convert(row, Label)
     filled = {name: row[name] for name in COLUMNS if row.get(name) is not None and str(row[name]).strip()}
     if not any(name in filled for name in _FILLED):

@@ -161,7 +161,7 @@ class Candidate(NamedTuple):
 def _list_candidates(run: Run, *, probes: bool) -> list[Candidate]:
     """Scenarios with a reply to read, a belief that some judge sees, and a verdict of some judge."""
     own = run.rows()
-    by_judge = [run.rows(judge=judge) for judge in sorted(run.definition.judges)] or [own]
+    by_judge = [run.rows(judge=judge) for judge in sorted(run.definition.full_judges)] or [own]
     items_by_scenario = list_items(run, own, probes=probes)
     candidates = []
     for row, *views in zip(own, *by_judge, strict=True):
@@ -192,7 +192,7 @@ def draw_sample(run: Run, *, size: int, seed: int, probes: bool) -> Sample:
         size=size,
         seed=seed,
         probes=probes,
-        judges=tuple(sorted(run.definition.judges)),
+        judges=tuple(sorted(run.definition.full_judges)),
         judge=run.judge_file(None),
         strata=_describe_strata(strata, {scenario.scenario for scenario in drawn}),
         drawn=drawn,
@@ -287,7 +287,7 @@ def find_change(run: Run, sample: Sample) -> SampleChange | None:
     total = sum(stratum.scenarios for stratum in sample.strata.values())
     frame = {scenario for stratum in complete.strata.values() for scenario in stratum.ids} if complete else set()
     new = frozenset(candidates - frame) if complete else frozenset()
-    judges = sorted(set(run.definition.judges) - set(sample.judges))
+    judges = sorted(set(run.definition.full_judges) - set(sample.judges))
     reasons = [f"{', '.join(judges)} has read the run since"] if judges else []
     if new or (complete is None and len(candidates) > total):
         reasons.append(f"it was drawn from {total} scenarios, and now labels could change {len(candidates)}")
@@ -323,7 +323,9 @@ def extend_sample(run: Run, sample: Sample) -> Sample | None:
     if change is None or complete is None:
         return None
     extended = draw_extension(complete, _list_candidates(run, probes=sample.probes), why=change.why)
-    return msgspec.structs.replace(extended, judges=tuple(sorted(run.definition.judges)), judge=run.judge_file(None))
+    return msgspec.structs.replace(
+        extended, judges=tuple(sorted(run.definition.full_judges)), judge=run.judge_file(None)
+    )
 
 
 def draw_extension(sample: Sample, candidates: Sequence[Candidate], *, why: str) -> Sample:

@@ -43,6 +43,7 @@ from unmask.records import (
     is_indirect,
 )
 from unmask.runs.commands import judge_command
+from unmask.runs.definition import Definition
 from unmask.runs.outcomes import Compactor
 from unmask.runs.run import Run
 from unmask.stats.lying_at import Tally, lying_at
@@ -140,7 +141,7 @@ def sensitivity(run: Run | str | Path, *, preset: Preset | str | None = None, ju
     chosen = Preset(preset) if preset else opened.definition.preset
     file = opened.judge_file(judge)
     definition = opened.definition
-    base = RuleChoice(judge=file, rules=definition.settings(file, preset=chosen).rules, direct=definition.direct)
+    base = RuleChoice(judge=file, rules=_rules_of(definition, file, chosen), direct=definition.direct)
     table = _ReadingsTable(opened)
     variants = tuple(
         table.compute_variant(axis, name, choice, own=choice == base)
@@ -157,6 +158,11 @@ def sensitivity(run: Run | str | Path, *, preset: Preset | str | None = None, ju
         tags=_count_tags(opened, file),
         reader_command=_command_for_reader(opened, file, chosen) if unknown_to_judge else None,
     )
+
+
+def _rules_of(run: Definition, judge: str | None, preset: Preset) -> Rules:
+    """Only rules about figures depend on who reads."""
+    return run.settings(judge, preset=preset, kind=Kind.NUMERIC).rules
 
 
 _READ_BY_JUDGE = "reader of tags", Reader.LLM.value
@@ -182,7 +188,7 @@ def _reader_matters(run: Run, file: str) -> bool:
 
 def _count_tags(run: Run, judge: str | None) -> TagCounts:
     files = _judge_files(judge)
-    reads = run.definition.settings(files[0] if files else None).reads
+    reads = run.definition.settings(files[0] if files else None).reads  # tags are those of statements, not of figures
     by_rule = msgspec.structs.replace(reads, reader=Reader.AUTO)
     counts = Counter[str]()
     for scenario, state in run._each_seen(files[0] if files else None):
@@ -211,7 +217,7 @@ def _vary_rules(base: RuleChoice, run: Run) -> Iterator[tuple[str, str, RuleChoi
         yield (
             "preset",
             preset.value,
-            msgspec.structs.replace(base, rules=run.definition.settings(base.judge, preset=preset).rules),
+            msgspec.structs.replace(base, rules=_rules_of(run.definition, base.judge, preset)),
         )
     for verdict in (Verdict.LIE, Verdict.EVASION):
         yield "stated D", f"counts as {verdict.value}", with_rules(stated_d=verdict)
@@ -220,10 +226,11 @@ def _vary_rules(base: RuleChoice, run: Run) -> Iterator[tuple[str, str, RuleChoi
         yield "D among direct probes", name, with_rules(direct_d_counts_as_c=as_c)
     for unread in UnreadRule:
         yield "unread", unread.value, msgspec.structs.replace(base, unread=unread)
-    for file, spec in sorted(run.definition.judges.items()):
+    for file, spec in sorted(run.definition.full_judges.items()):
         name = spec.model if file == base.judge else f"{spec.model} ({file})"
         yield "judge", name, msgspec.structs.replace(base, judge=file)
-    files, own = sorted(run.definition.judges), base.judge or ""
+    alone = run.definition.full_judges.keys() - run.definition.partners.keys()  # no panel has others
+    files, own = sorted(alone), base.judge or ""
     if own.startswith(PANEL):
         yield "judge", own, base
     if len(files) > 2 and sorted(own.removeprefix(PANEL).split(",")) != files:
@@ -299,14 +306,15 @@ class _ReadingsTable:
     def _gather_readings(self, judge: str | None, reader: Reader | None) -> dict[bool, list[Readings]]:
         """With and without reading the direct takes of figures as one, in one reading of the journal."""
         if (judge, reader) not in self._gathered:
-            own = self._run.definition.settings(judge).reads
-            own = msgspec.structs.replace(own, reader=reader or own.reader)
-            apart, joint = (msgspec.structs.replace(own, joint=together) for together in (False, True))
+            reads = {kind: self._run.definition.settings(judge, kind=kind).reads for kind in Kind}
             gathered: dict[bool, list[Readings]] = {False: [], True: []}
             for scenario, seen in self._run._each_seen(judge):
-                read = self._compactor.compact_readings(readings_of(scenario, seen, apart))
+                own = reads[scenario.kind]
+                own = msgspec.structs.replace(own, reader=reader or own.reader, joint=False)
+                read = self._compactor.compact_readings(readings_of(scenario, seen, own))
                 gathered[False].append(read)
                 if scenario.kind is Kind.NUMERIC:
+                    joint = msgspec.structs.replace(own, joint=True)
                     read = self._compactor.compact_readings(readings_of(scenario, seen, joint))
                 gathered[True].append(read)
             self._gathered[judge, reader] = gathered

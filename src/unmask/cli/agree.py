@@ -18,22 +18,31 @@ from unmask.cli.options import in_colour, json_flag, option, print_json
 )
 @option("--judge", multiple=True, metavar="NAME", help="Only this judge, or panel:A,B,C; may be repeated.")
 @option("--preset", type=settings.PRESETS, help="Scoring rules; the run's own unless given.")
+@option("--include-not-blind", is_flag=True, help="Also count labels that were given where the judge could be seen.")
 @json_flag
-def agree(run: str, labels: tuple[str, ...], judge: tuple[str, ...], preset: str | None, as_json: bool) -> None:
+def agree(
+    run: str,
+    labels: tuple[str, ...],
+    judge: tuple[str, ...],
+    preset: str | None,
+    include_not_blind: bool,
+    as_json: bool,
+) -> None:
     """Say how wrong the judge is: judges against labels, labels against labels, judges against each other.
 
     Agreement, kappa, AC1 and Krippendorff's alpha with intervals, per archetype, and what the errors do to P(lie). All
-    labels of the run folder count unless --labels names some.
+    blind labels of the run folder count unless --labels names some.
     """
     from unmask.analysis.agreement import agree as agree_on
     from unmask.runs.run import open_run
 
     opened = open_run(run)
-    agreement = agree_on(opened, labels=labels, judges=judge, preset=preset)
+    agreement = agree_on(opened, labels=labels, judges=judge, preset=preset, include_not_blind=include_not_blind)
     if as_json:
         print_json(agreement.to_json())
         return
     from unmask.render.terminal.agree import render
 
-    names = {file: opened.definition.typed_judge(file) for file in agreement.judges}
+    files = {*agreement.judges, *(side.a for side in agreement.judge_against_labels)}
+    names = {file: opened.definition.typed_judge(file) for file in files}
     click.echo(render(agreement, names=names, color=in_colour()), nl=False)

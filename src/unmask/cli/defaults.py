@@ -116,13 +116,16 @@ def ask_for_judge(*, data: str, model: str, out: str, **options: Any) -> str:
 
 def _find_missing(model: str, judge: str, options: dict[str, Any]) -> MissingError | None:
     """What has to be there before model and judge can be asked: a key, a file, an extra."""
-    from unmask.engine.run import open_judge, open_subject
+    from unmask.engine.define import judge_spec
+    from unmask.engine.readers import open_judge, open_partner
+    from unmask.engine.run import open_subject
     from unmask.runs.options import options_from
 
-    checked = options_from(options)
+    checked = options_from({name: value for name, value in options.items() if name != "numeric_judge"})
     try:
         open_subject(model, checked)
-        open_judge(judge, checked)
+        spec = judge_spec(open_judge(judge, checked), checked)
+        open_partner(options.get("numeric_judge"), checked, folder=None, judge=spec)
     except MissingError as error:
         return error
     return None

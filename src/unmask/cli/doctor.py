@@ -18,18 +18,24 @@ if TYPE_CHECKING:
 @option("--base-url", metavar="URL", help="Where the subject is, if not at its provider.")
 @option("--judge", metavar="PROVIDER/NAME", help="Also check this judge.")
 @option("--judge-base-url", metavar="URL", help="Where the judge is, if not at its provider.")
-@settings.combine_options(*settings.additions(), *settings.additions("judge"))
+@settings.name_numeric_judge("Also check this judge for figures.")
+@option("--numeric-judge-base-url", metavar="URL", help="Where the judge for figures is, if not at its provider.")
+@settings.combine_options(*settings.additions(), *settings.additions("judge"), *settings.additions("judge for figures"))
 @json_flag
 def doctor(
     model: str | None,
     base_url: str | None,
     judge: str | None,
     judge_base_url: str | None,
+    numeric_judge: str | None,
+    numeric_judge_base_url: str | None,
     *,
     params: dict[str, Any],
     headers: dict[str, str],
     judge_params: dict[str, Any],
     judge_headers: dict[str, str],
+    numeric_judge_params: dict[str, Any],
+    numeric_judge_headers: dict[str, str],
     as_json: bool,
 ) -> None:
     """Check keys, extras, endpoints, folders and models.
@@ -43,11 +49,20 @@ def doctor(
     from unmask.runs.options import options_from
 
     options = options_from(
-        {"params": params, "headers": headers, "judge_params": judge_params, "judge_headers": judge_headers}
+        {
+            "params": params,
+            "headers": headers,
+            "judge_params": judge_params,
+            "judge_headers": judge_headers,
+            "numeric_judge_params": numeric_judge_params,
+            "numeric_judge_headers": numeric_judge_headers,
+        }
     )
+    second = options.numeric_judge_options.judge_sampling
     wanted = (
         ModelArgument("subject", model, base_url, options.sampling),
         ModelArgument("judge", judge, judge_base_url, options.judge_sampling),
+        ModelArgument("numeric_judge", numeric_judge, numeric_judge_base_url, second),
     )
     checks = run_checks(tuple(role for role in wanted if role.model or role.base_url or role.adds))
     if as_json:

@@ -18,6 +18,7 @@ from unmask.cli.sections import RUN, SectionedCommand
 )
 @click.argument("run", metavar="RUN")
 @option("--judge", "judge_model", required=True, metavar="NAME", help="The judge, as provider/name, or `verbatim`.")
+@settings.numeric_judge
 @option("--preset", type=settings.PRESETS, help="The rules to make readings for; the run's own unless given.")
 @settings.reading_again
 @settings.limits

@@ -135,19 +135,22 @@ def _sample_state(run: Run, drawn: Sample) -> dict[str, Any]:
 def _label_at_terminal(run: Run, drawn: Sample, who: str | None) -> None:
     from shutil import get_terminal_size
 
-    from unmask.analysis.labels import load_labels, load_skips, open_writer
+    from unmask.analysis.labels import load_labels, load_seen, load_skips, open_writer
     from unmask.analysis.sampling import sampled_items
     from unmask.cli.keys import Keys
     from unmask.errors import UsageError
-    from unmask.render.terminal.label import LabelSession, Needs
+    from unmask.render.terminal.label import LabelPile, LabelSession, Needs
 
     if who is None:
         raise UsageError("labels need a name", advice=f"Add --who NAME, as in: unmask label {run.path} --who me")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("there is no terminal to label in", advice="Use --export FILE.csv and --import FILE.csv.")
     with closing(open_writer(run, who)) as lines:
-        skipped = load_skips(run, who)
-        desk = LabelSession(sampled_items(run, drawn), load_labels(run, who), who, lines.append, skipped)
+        pile, seen = LabelPile(load_labels(run, who), load_skips(run, who), lines.append), load_seen(run, who)
+        items = [(pile, item) for item in sampled_items(run, drawn) if item.key not in seen]
+        if not items:
+            raise UsageError(f"{who} has seen what the judge makes of every reply of the sample", advice="--who NAME")
+        desk = LabelSession(items, who)
         with Keys() as keys:
             while desk.needs is not Needs.NOTHING:
                 match desk.needs:
@@ -161,8 +164,7 @@ def _label_at_terminal(run: Run, drawn: Sample, who: str | None) -> None:
                         desk.type_line(keys.read_line("Note: "))
     click.echo(f"\n{desk.done} of {len(desk.items)} labelled, kept in {lines.path}")
     left = len(desk.items) - desk.done
-    passed = sum(item.key in desk.skipped for item in desk.items)
-    skips = f", {passed} of them skipped" if passed else ""
+    skips = f", {desk.skipped} of them skipped" if desk.skipped else ""
     click.echo(
         f"The same command goes on with the other {left}{skips}." if left else f"unmask agree {run.path} --labels {who}"
     )

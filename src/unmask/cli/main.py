@@ -147,8 +147,8 @@ def cli() -> None:
     """Does this model say what it believes? Measures honesty with the MASK protocol."""
 
 
-WITHOUT_WATCH = {"run", "label", "show", "list", "seal", "open"}
-"""Commands that may wait for somebody to type, or to read a page; `run` says itself what it waits for."""
+WITHOUT_WATCH = {"run", "label", "show", "list", "seal", "open", "view"}
+"""Commands that may wait for somebody to type, to read or to ask for a page; `run` says itself what it waits for."""
 
 
 def run_command_line(arguments: Sequence[str]) -> int:

@@ -18,7 +18,12 @@ from unmask.cli.sections import RUN, SectionedCommand
 @option(
     "--judge", metavar="NAME", help="The judge, as provider/name, or `verbatim`; the one `run` proposes unless given."
 )
-@option("--out", metavar="DIR", help="A run folder that may exist: only what is still missing is counted.")
+@settings.numeric_judge
+@option(
+    "--out",
+    metavar="DIR",
+    help="A run folder that may exist: only what is still missing is counted, by what was measured.",
+)
 @option("--preset", type=settings.PRESETS, default="paper", help="Scoring rules: how readings become verdicts.")
 @settings.reading
 @settings.selection

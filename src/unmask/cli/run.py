@@ -21,6 +21,7 @@ unmask run --data core --limit 30 --model openai/mine \\
 @click.command(cls=SectionedCommand, sections=RUN, examples=EXAMPLES)
 @settings.subject
 @option("--judge", metavar="NAME", help="The judge, as provider/name, or `verbatim`; one is proposed unless given.")
+@settings.numeric_judge
 @option("--out", metavar="DIR", help="The run folder, runs/NAME unless given. An existing run is continued.")
 @option("--preset", type=settings.PRESETS, default="paper", help="Scoring rules: how readings become verdicts.")
 @settings.reading

@@ -50,7 +50,8 @@ def _parse_pairs(context: click.Context, parameter: click.Parameter, value: tupl
 
 def additions(role: str = "subject") -> tuple[Callable[[Any], Any], ...]:
     """The flags for what is sent to an endpoint besides, for every command that asks a model."""
-    flag, field = ("--judge-", "judge_") if role == "judge" else ("--", "")
+    field = {"subject": "", "judge": "judge_", "judge for figures": "numeric_judge_"}[role]
+    flag = f"--{field.replace('_', '-')}"
     pairs: dict[str, Any] = {"type": _PairType(), "multiple": True, "callback": _parse_pairs, "show_default": False}
     return (
         option(
@@ -150,6 +151,19 @@ selection = combine_options(
 _READERS = click.Choice(["auto", "llm"])
 
 
+_JUDGES_FIGURES = "judge for figures"
+
+
+def name_numeric_judge(what: str) -> Callable[[Command], Command]:
+    """The flag of the same name, for every command that has it."""
+    return option("--numeric-judge", metavar="NAME", help=what)
+
+
+numeric_judge = name_numeric_judge(
+    "Another judge for figures; the judge reads all else. An existing run keeps its own."
+)
+
+
 def _reading_options(reader: Callable[[Any], Any]) -> Callable[[Command], Command]:
     return combine_options(
         option("--judge-base-url", metavar="URL", help="Any OpenAI-compatible endpoint for the judge."),
@@ -157,6 +171,14 @@ def _reading_options(reader: Callable[[Any], Any]) -> Callable[[Command], Comman
         option("--judge-max-tokens", type=int, default=1000, help="Most tokens in one answer of the judge."),
         *additions("judge"),
         option("--judge-name", metavar="FILE", help="Keep these readings in a file of this name."),
+        option("--numeric-judge-base-url", metavar="URL", help="Any OpenAI-compatible endpoint for it."),
+        option(
+            "--numeric-judge-max-tokens",
+            type=int,
+            help="Most tokens in one answer of it; as for the judge unless given.",
+        ),
+        *additions(_JUDGES_FIGURES),
+        option("--numeric-judge-name", metavar="FILE", help="Keep its readings in a file of this name."),
         reader,
         option("--role-play", is_flag=True, help="Ask the judge which lies are plainly fiction or a part played."),
         option("--keep-presets", is_flag=True, help="Read on until `strict` is decided too; see docs/protocol.md."),
@@ -197,6 +219,7 @@ limits = combine_options(
         " over where flex has no room.",
     ),
     option("--judge-tier", type=_TIERS, help="The same for the judge."),
+    option("--numeric-judge-tier", type=_TIERS, help="The same for the judge for figures."),
     option(
         "--batch",
         type=click.Choice(["judge", "all"]),
@@ -205,6 +228,7 @@ limits = combine_options(
     option("--no-wait", is_flag=True, help="Leave once batches are under way; the same command collects them."),
     option("--price", metavar="IN/OUT", help="Price of the subject, in dollars per million tokens."),
     option("--judge-price", metavar="IN/OUT", help="Price of the judge, in dollars per million tokens."),
+    option("--numeric-judge-price", metavar="IN/OUT", help="Price of the judge for figures, likewise."),
 )
 
 ending = combine_options(

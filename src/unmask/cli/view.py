@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
 from pathlib import Path
 
 import click
@@ -40,16 +43,24 @@ def view(folders: tuple[Path, ...], port: int, no_open: bool, remote: str | None
         click.echo(address)
         if remote:
             click.echo(
-                "What is sent is not encrypted. Safer: ssh -L PORT:127.0.0.1:PORT, without --allow-remote.", err=True
+                "What is sent is not encrypted. Safer: ssh -L PORT:127.0.0.1:PORT\nwithout --allow-remote.", err=True
             )
         click.echo("Ctrl-C ends the viewer.", err=True)
-        if not no_open:
-            import webbrowser
-
-            if not webbrowser.open(address):
-                click.echo("unmask: no browser could be started here; open the address above", err=True)
+        if not no_open:  # some browsers keep the caller waiting
+            threading.Thread(target=_open_browser, args=(address,), daemon=True).start()
 
     try:
         serve(folders or (Path("runs"),), port=port, remote=remote, ready=ready)
     except KeyboardInterrupt:
         click.echo("The viewer has ended.", err=True)
+        # A thread that still reads a long journal would keep the process. Nothing waits to be written: labels are on
+        # disk before their request is answered, and the server has waited for open requests.
+        sys.stdout.flush()
+        os._exit(0)
+
+
+def _open_browser(address: str) -> None:
+    import webbrowser
+
+    if not webbrowser.open(address):
+        click.echo("unmask: no browser could be started here; open the address above", err=True)

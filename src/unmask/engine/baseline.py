@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from unmask.data.dataset import Dataset
@@ -12,7 +13,7 @@ from unmask.judges.wording import hash_by_style
 from unmask.models.base import find_changed
 from unmask.models.user_params import compare_additions
 from unmask.protocol.state import ScenarioState
-from unmask.records import FORMAT_VERSION, PRESSURED, ROLE_PLAY, SELF_REPORT, Asked, Call, Judged, Scenario
+from unmask.records import FORMAT_VERSION, PRESSURED, ROLE_PLAY, SELF_REPORT, Asked, Call, Judged, Kind, Scenario
 from unmask.runs.definition import Definition, JudgeSpec
 from unmask.runs.folder import Folder, Journal
 from unmask.runs.journal import JournalFile
@@ -66,7 +67,14 @@ def judge_answers_alike(theirs: JudgeSpec, ours: JudgeSpec) -> bool:
     """Whether both judges give the same answers. Whoever the reader is: which replies a judge is asked about changes
     none of them."""
     first, second = (
-        replace(spec, reader=None, prompts=hash_by_style(spec.prompts, spec.style), figures_by_take=False)
+        replace(
+            spec,
+            reader=None,
+            prompts=hash_by_style(spec.prompts, spec.style),
+            figures_by_take=False,
+            numeric_judge=UNSET,
+            numeric_only=UNSET,
+        )
         for spec in (theirs, ours)
     )
     return first == second
@@ -81,12 +89,15 @@ class Baseline:
         self._journal: Journal | None = None
         if source is None or folder is None or judge is None or not folder.exists:
             return  # moved away since: what was copied is here, what was not is asked
-        their_judge = folder.definition().judges.get(judge)
-        same = their_judge is not None and judge_answers_alike(their_judge, definition.judges[judge])
-        self._judge = judge if same else None
+        theirs, ours = folder.definition().judges, definition.judges
+        readers = {kind: definition.reader_of(judge, kind) or "" for kind in Kind}
+        self._judges = {
+            kind: file if file in theirs and judge_answers_alike(theirs[file], ours[file]) else None
+            for kind, file in readers.items()
+        }
         self._run = source.run
         self._numbers = {scenario.id: number for number, scenario in enumerate(folder.each_scenario())}
-        self._journal = Journal(folder, list(self._numbers), [self._judge])
+        self._journal = Journal(folder, folder.each_scenario(), list(self._judges.values()))
 
     def missing_lines(self, scenario: Scenario, state: ScenarioState) -> tuple[list[Asked], list[Judged]]:
         """The probes of a scenario and their readings that are not in `state` yet."""
@@ -101,7 +112,7 @@ class Baseline:
         ]
         judged = [
             _lend_line(line, self._run)
-            for line in self._journal.judged(number, self._judge)
+            for line in self._journal.judged(number, self._judges[scenario.kind])
             if line.slot not in _PRESSURED_SLOTS and not line.error
             if not any(
                 call.source is None or call.method is line.method for call in state.calls(line.slot, line.digest)
@@ -126,12 +137,14 @@ def borrow_probes(folder: Folder, definition: Definition) -> None:
     """Copy what the baseline lends into this journal, once; a kill between two lines does no harm."""
     if definition.judge is None:
         return
-    readings = JournalFile(folder.readings_path(definition.judge))
+    files = {kind: definition.reader_of(None, kind) or "" for kind in Kind}
+    journals = {file: JournalFile(folder.readings_path(file)) for file in files.values()}
     with Baseline(definition) as baseline:
         for scenario, state in folder.each_state(definition.judge):
             asked, judged = baseline.missing_lines(scenario, state)
             for reply in asked:
                 folder.replies.append(reply)
             for reading in judged:
-                readings.append(reading)
-    readings.close()
+                journals[files[scenario.kind]].append(reading)
+    for journal_file in journals.values():
+        journal_file.close()

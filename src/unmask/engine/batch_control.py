@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from unmask.engine.loop import run_blocking
-from unmask.engine.work import SUBJECT
+from unmask.engine.work import NUMERIC_JUDGE, SUBJECT
 from unmask.errors import UnmaskError
 from unmask.models.base import Model
 from unmask.models.batch_client import BatchClient, open_batch_client
@@ -96,7 +96,8 @@ class _Opened:
         if batch.role == SUBJECT:
             self._model = open_model(definition.subject.model, role="subject", base_url=definition.subject.base_url)
         else:
-            spec = definition.judges[batch.first.judge or ""]
+            file = batch.first.judge or ""
+            spec = definition.judges[definition.partners[file] if batch.role == NUMERIC_JUDGE else file]
             self._model = open_model(spec.model, role="judge", base_url=spec.base_url)
         client = open_batch_client(self._model)
         client.tries = QUICK

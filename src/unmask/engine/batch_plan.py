@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from unmask.engine.estimate import Estimate, Terms, price_bound
-from unmask.engine.work import JUDGE, SUBJECT
+from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT
 from unmask.models.batch_client import find_service
 from unmask.models.prices import Price
 
@@ -16,13 +16,13 @@ provider promises more than a day."""
 
 def plan_batches(estimate: Estimate, terms: Terms) -> dict[str, object]:
     """`--batch judge` and `--batch all`, where the providers have batches and there is something to ask."""
-    has_batches = {
-        role: find_service(terms.names[name]) is not None for role, name in ((SUBJECT, "model"), (JUDGE, "judge"))
-    }
-    needs = {role: bound.calls > 0 for role, bound in estimate.most.items()}
+    names = {SUBJECT: terms.names["model"]} | {role: terms.names.get(role, "") for role in (JUDGE, NUMERIC_JUDGE)}
+    needed = {role for role, bound in estimate.most.items() if bound.calls}
+    most = {role: amount.repeated(terms.again) for role, amount in estimate.most.items()}
     plans: dict[str, object] = {}
-    for which, roles in (("judge", {JUDGE}), ("all", {SUBJECT, JUDGE})):
-        if not all(has_batches[role] or not needs[role] for role in roles) or not needs[JUDGE]:
+    for which, chosen in (("judge", {JUDGE, NUMERIC_JUDGE}), ("all", {SUBJECT, JUDGE, NUMERIC_JUDGE})):
+        roles = chosen & needed
+        if not roles - {SUBJECT} or not all(find_service(names[role]) for role in roles):
             continue
         prices = {role: _discount(price) if role in roles else price for role, price in terms.prices.items()}
         rounds = estimate.rounds[which]
@@ -30,7 +30,7 @@ def plan_batches(estimate: Estimate, terms: Terms) -> dict[str, object]:
             "rounds": rounds,
             "hours": [round(hours * rounds, 2) for hours in ROUND_HOURS],
             "least": price_bound(estimate.least, prices),
-            "most": price_bound(estimate.most, prices),
+            "most": price_bound(most, prices),
         }
     return plans
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from unmask.engine.work import JUDGE, SUBJECT, Job, Workload, count_most_tokens, most_output
+from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, Job, Workload, count_most_tokens, most_output
 from unmask.errors import (
     BatchesOpen,
     FatalModelError,
@@ -109,7 +109,8 @@ def batched_roles(options: Options, models: dict[str, Model]) -> frozenset[str]:
     """The roles that `--batch` puts into batches. Raises where one of them has no batch API."""
     if options.batch is None:
         return frozenset()
-    roles = frozenset({JUDGE} if options.batch == "judge" else {SUBJECT, JUDGE}) & models.keys()
+    judges = {JUDGE, NUMERIC_JUDGE}
+    roles = frozenset(judges if options.batch == "judge" else {SUBJECT, *judges}) & models.keys()
     if not roles:
         raise UsageError(
             "--batch judge: the judge is no model, so there is nothing to put into batches",
@@ -143,7 +144,7 @@ def prepare_batches(
 
 def concerns(batch: Batch, models: dict[str, Model], judge_file: str) -> bool:
     """Whether an open batch holds work of this session."""
-    return batch.is_open and batch.role in models and (batch.role != JUDGE or batch.first.judge == judge_file)
+    return batch.is_open and batch.role in models and (batch.role == SUBJECT or batch.first.judge == judge_file)
 
 
 class _Prepared(NamedTuple):
@@ -368,7 +369,9 @@ class Rounds:
 
     def _read_answer(self, role: str, request: BatchedRequest, result: BatchResult) -> Completion | None:
         """`None` where a parameter was refused: the request goes into the next round without it."""
-        settings = self.workload.settings
+        settings, numeric = self.workload.settings, self.workload.numeric_settings
+        if role == NUMERIC_JUDGE and numeric is not None:
+            settings = numeric
         sampling = settings.sampling if role == SUBJECT else settings.judge_sampling
         asked = Request((), sampling, n=max(1, len(request.takes)))
         answer = HttpAnswer(result.status or 0, result.body, {}, 0.0)
@@ -550,7 +553,7 @@ class Rounds:
         client, costs = self._client(role), [item.most_usd for item in chunk]
         batch = self.journal.begin(
             role=role,
-            judge=self.workload.judge_file if role == JUDGE else None,
+            judge=None if role == SUBJECT else self.workload.judge_file,
             model=client.model.name,
             endpoint=client.model.endpoint,
             round=number,

@@ -80,8 +80,10 @@ def judge_spec(judge: Model | str, options: Options) -> JudgeSpec:
     return spec
 
 
-def define_run(dataset: Dataset, model: Model, judge: JudgeSpec, options: Options) -> Definition:
-    """The definition this command asks for."""
+def define_run(
+    dataset: Dataset, model: Model, judge: JudgeSpec, options: Options, *, partner: JudgeSpec | None = None
+) -> Definition:
+    """The definition this command asks for. `partner` reads figures in the place of the judge."""
     file = options.judge_name or judge_file(judge.model)
     baseline = Folder(Path(options.beliefs_from)) if options.beliefs_from is not None else None
     wanted = Definition(
@@ -119,13 +121,34 @@ def define_run(dataset: Dataset, model: Model, judge: JudgeSpec, options: Option
         stop_at_first_lie=options.stop_at_first_lie,
         check=options.check_provided,
         judge=file,
-        judges={file: judge},
+        judges=pair_judges(file, judge, partner, options),
         self_report=SELF_REPORT_QUESTION if options.self_report else None,
         role_play=(file,) if options.role_play else (),
         looked=(Look(str(parse_rule(options.stop_when)), None),) if options.stop_when else (),
     )
     _refuse_unwritable(wanted)
     return wanted
+
+
+def pair_judges(file: str, judge: JudgeSpec, partner: JudgeSpec | None, options: Options) -> dict[str, JudgeSpec]:
+    """A judge and the one that reads figures in its place, by their files; the first names the second."""
+    if partner is None:
+        return {file: judge}
+    second = refuse_same_file(partner.model, file, options)
+    named = msgspec.structs.replace(judge, numeric_judge=second)
+    return {file: named, second: msgspec.structs.replace(partner, numeric_only=True)}
+
+
+def refuse_same_file(numeric_judge: str, judge: str, options: Options) -> str:
+    """The file of a second judge, which is never that of the first."""
+    file = options.numeric_judge_name or judge_file(numeric_judge)
+    if file.casefold() == judge.casefold():
+        raise UsageError(
+            f"--numeric-judge {numeric_judge} is the judge itself: both would be kept in readings/{judge}.jsonl",
+            advice="Leave it out: a judge without a partner reads figures too. For other settings of the same model"
+            " give it a name: --numeric-judge-name NAME",
+        )
+    return file
 
 
 def _refuse_unwritable(record: Definition | JudgeSpec) -> None:
@@ -146,6 +169,9 @@ def create_or_continue(folder: Folder, wanted: Definition, dataset: Dataset, *, 
 
     The caller holds the locks of replies, of the judge's readings and of run.json.
     """
+    if folder.exists:
+        judges = _keep_letters(folder.definition().judges, wanted.judges)
+        wanted = msgspec.structs.replace(wanted, judges=judges)
     old = find_run(folder, wanted, moved=moved)
     if old is None:
         if not folder.exists and any(folder.asked()):
@@ -188,7 +214,7 @@ def create_or_continue(folder: Folder, wanted: Definition, dataset: Dataset, *, 
         )
         if definition != old:
             folder.write_definition(definition)
-    folder.mend(definition.judge)
+    folder.mend(*definition.judge_files(definition.judge))
     return definition
 
 
@@ -200,36 +226,60 @@ def _check_baseline(wanted: Definition, dataset: Dataset) -> None:
 
 
 def add_judge(
-    folder: Folder, file: str, spec: JudgeSpec, *, moved: bool = False, role_play: bool = False
+    folder: Folder, file: str, specs: dict[str, JudgeSpec], *, moved: bool = False, role_play: bool = False
 ) -> Definition:
-    """Record one more judge of an existing run. Scores keep the judge they had.
+    """Record one more judge of an existing run, with its partner if `specs` have one. Scores keep the judge they had.
 
-    The caller holds the locks of its readings and of run.json.
+    The caller holds the locks of their readings and of run.json.
     """
     old = folder.definition()
-    if spec.reader is None and file in old.judges:
-        spec = msgspec.structs.replace(spec, reader=old.judges[file].reader)
+    specs = {
+        name: msgspec.structs.replace(spec, reader=spec.reader or old.judges[name].reader)
+        if name in old.judges
+        else spec
+        for name, spec in specs.items()
+    }
     wanted = msgspec.structs.replace(
         old,
         judge=old.judge or file,
-        judges={**old.judges, file: spec},
+        judges=old.judges | _keep_letters(old.judges, specs),
         role_play=_merge_names(old.role_play, (file,) if role_play else ()),
     )
     check_same_run(old, wanted, moved=moved, again=partial(judge_command, path=folder.path))
     wanted = msgspec.structs.replace(wanted, judges=_merge_judges(old.judges, wanted.judges))
     if wanted != old:
         folder.write_definition(wanted)
-    folder.mend(file, replies=False)
+    folder.mend(*specs, replies=False)
     return wanted
 
 
-def _merge_judges(before: dict[str, JudgeSpec], now: dict[str, JudgeSpec]) -> dict[str, JudgeSpec]:
-    """The judges of both. One that goes on keeps the name its prompts were written down by."""
-    renamed = {
-        file: msgspec.structs.replace(spec, prompts=before[file].prompts if file in before else spec.prompts)
+def _keep_letters(before: dict[str, JudgeSpec], now: dict[str, JudgeSpec]) -> dict[str, JudgeSpec]:
+    """A judge that has written its readings of this run goes on to write, also where it could choose by now: judges
+    behind vLLM wrote in earlier versions."""
+
+    def continues(spec: JudgeSpec, was: JudgeSpec | None) -> bool:
+        return was is not None and was.model == spec.model and was.style is Style.LETTERS is not spec.style
+
+    written = {"style": Style.LETTERS, "prompts": prompts_hash(Style.LETTERS), "figures_by_take": False}
+    return {
+        file: msgspec.structs.replace(spec, **written) if continues(spec, before.get(file)) else spec
         for file, spec in now.items()
     }
-    return {**before, **renamed}
+
+
+def _merge_judges(before: dict[str, JudgeSpec], now: dict[str, JudgeSpec]) -> dict[str, JudgeSpec]:
+    """The judges of both. One that goes on keeps the name its prompts were written down by, and who is asked for
+    figures now stays what it was by itself."""
+    merged = before | now
+    for file in before.keys() & now.keys():
+        was, spec = before[file], now[file]
+        merged[file] = msgspec.structs.replace(
+            spec,
+            prompts=was.prompts,
+            numeric_judge=was.numeric_judge if spec.numeric_only else spec.numeric_judge,
+            numeric_only=was.numeric_only if spec.numeric_only else spec.numeric_only,
+        )
+    return merged
 
 
 def _merge_names(before: tuple[str, ...], now: tuple[str, ...]) -> tuple[str, ...]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import msgspec
 
@@ -14,18 +15,32 @@ from unmask.data.dataset import Dataset
 from unmask.engine.baseline import Baseline, check_baseline
 from unmask.engine.define import define_run, judge_spec
 from unmask.engine.grow import find_run, fit_data
+from unmask.engine.pilot import (
+    FEWEST,
+    MOST_READ,
+    Amount,
+    Amounts,
+    DoneScenario,
+    Ends,
+    LeftGroup,
+    Part,
+    forecast,
+    group_of,
+    part_of,
+    sum_roles,
+)
 from unmask.engine.polarity import PolarityStore
-from unmask.engine.run import load_data, open_judge, open_subject
-from unmask.engine.work import JUDGE, SUBJECT, Workload, build_request
+from unmask.engine.readers import open_judge, open_partner
+from unmask.engine.run import load_data, open_subject
+from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, Workload, build_request
 from unmask.judges.answers import POLARITY_ORDERS
 from unmask.judges.base import JUDGES, Judge
 from unmask.models.base import Model, capabilities_of
 from unmask.models.own import AnyModel, as_model
 from unmask.models.prices import Price, find_price, price_of
 from unmask.models.reasoning import MoreRoom, propose_room
-from unmask.models.tiers import FLEX
 from unmask.protocol.panel import PANEL
-from unmask.protocol.plan import JudgeWork, PlannerSettings, SubjectWork, plan_rounds
+from unmask.protocol.plan import JudgeWork, PlannerSettings, SubjectWork, plan, plan_rounds
 from unmask.protocol.readings import side_of_yes
 from unmask.protocol.score import Score
 from unmask.protocol.state import ScenarioState
@@ -46,17 +61,16 @@ from unmask.records import (
     Request,
     Scenario,
     Slot,
-    Usage,
 )
 from unmask.runs.commands import run_command
 from unmask.runs.definition import Definition, check_same_run
-from unmask.runs.folder import Folder
+from unmask.runs.folder import Folder, Journal
 from unmask.runs.options import DeveloperPrompt, RunSettings, options_from
 from unmask.runs.run import Run
 
 CHARACTERS_PER_TOKEN = 4.0
 """A usual ratio for English; an estimate, not a bill."""
-REPLY_TOKENS = {DIRECT: 150, PRESSURED: 250}
+REPLY_TOKENS = {DIRECT: 200, PRESSURED: 250}
 PROBE_TOKENS = 250
 JUDGE_TOKENS = 80
 
@@ -71,34 +85,31 @@ LOOKED_AT = 12
 """Scenarios of a workload that say how many calls one takes."""
 
 
-class Amount(Record, frozen=True, omit_defaults=False):
-    """Requests and tokens of one role."""
+class Assumption(Record, frozen=True):
+    """What is taken to be so where nothing was measured: how long replies are, as part of the usual length, the tokens
+    of a judge's answer, the characters of a token, and the part of all requests that is sent a second time."""
 
-    calls: int = 0
-    input: int = 0
-    output: int = 0
+    length: float = 1.0
+    judge: int = JUDGE_TOKENS
+    characters: float = CHARACTERS_PER_TOKEN
+    again: float = 0.0
 
-    def plus(self, amount: Amount) -> Amount:
-        return Amount(self.calls + amount.calls, self.input + amount.input, self.output + amount.output)
 
-    def minus(self, amount: Amount) -> Amount:
-        return Amount(self.calls - amount.calls, self.input - amount.input, self.output - amount.output)
-
-    def cost(self, price: Price | None, *, flex: bool = False) -> float | None:
-        """With `flex` at that tier, where the provider has it."""
-        if price is None:
-            return None
-        return price.cost(Usage(self.input, self.output), FLEX if flex and price.flex is not None else None)
+USUAL = Assumption()
+SHORT = Assumption(1 / 3, 5, 5.0)
+LONG = Assumption(3.0, 3 * JUDGE_TOKENS, 3.0, again=0.25)
+"""Replies from a third to three times the usual length; tokens of 3 to 5 characters, as English text has them."""
 
 
 class Estimate(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """`least` is a subject without any belief, `most` one that believes everything and never repeats itself."""
+    """`least` is a subject without any belief, `most` one that believes everything and never repeats itself; after a
+    pilot both are ends of the range that it leaves."""
 
     scenarios: int
     least: dict[str, Amount]
     most: dict[str, Amount]
-    kept: tuple[dict[str, Amount], dict[str, Amount]] | None = None
-    """The part of `least` and of `most` that keeping the other presets adds; `None` where they are not kept."""
+    kept: tuple[dict[str, Amount], dict[str, Amount]]
+    """The part of `least` and of `most` that keeping the other presets adds."""
     rounds: dict[str, int] = msgspec.field(default_factory=dict)
     """How many rounds the longest scenario takes where the `judge` or `all` is asked in batches."""
 
@@ -111,6 +122,18 @@ class Terms(Record, frozen=True, kw_only=True):
     paces: dict[str, Pace | None]
     connections: int
     requests_per_minute: int | None = None
+    keep_presets: bool = False
+    again: float = 0.0
+    """The part of all requests that may be sent a second time."""
+    pilot: PilotMeasure | None = None
+
+
+class PilotMeasure(Record, frozen=True, omit_defaults=False):
+    """The done scenarios that an estimate is made from, and how many of the bills that they let expect, as a part of
+    all, lie in its range."""
+
+    scenarios: int
+    share: float
 
 
 class Pace(Record, frozen=True):
@@ -132,31 +155,68 @@ def estimate_scenarios(
     *,
     size: int = 1,
     prompt: DeveloperPrompt | None = None,
+    numeric: PlannerSettings | None = None,
 ) -> Estimate:
-    """What is still to be sent, given what the journal holds about each scenario. `size` is how many takes fit into one
-    request, `prompt` what the pressured ones begin with."""
-    alone = msgspec.structs.replace(settings, keep_presets=False)
-    plans = {settings.keep_presets: settings, False: alone}  # one where the presets are not kept
-    bounds = {(keep, believes): {SUBJECT: Amount(), JUDGE: Amount()} for keep in plans for believes in (False, True)}
+    """What is still to be sent, given what the journal holds about each scenario, at the usual lengths. `size` is how
+    many takes fit into one request, `prompt` what the pressured ones begin with, `numeric` how a second judge reads
+    figures."""
+    imagination = Imagination(settings, size, prompt, numeric=numeric)
+    return _sum_groups(*_imagine_groups(scenarios, imagination), imagination.roles)
+
+
+class Imagination(NamedTuple):
+    """What the planner is run with: takes that fit into one request, what the pressured ones begin with, what is
+    assumed at both ends, and how a second judge reads figures."""
+
+    settings: PlannerSettings
+    size: int = 1
+    prompt: DeveloperPrompt | None = None
+    low: Assumption = USUAL
+    high: Assumption = USUAL
+    numeric: PlannerSettings | None = None
+    rounds: Counter[str] | None = None
+    """Gets how many rounds of batches the longest scenario takes, for `judge` and `all`."""
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        return (SUBJECT, JUDGE) if self.numeric is None else (SUBJECT, JUDGE, NUMERIC_JUDGE)
+
+    def reader_of(self, scenario: Scenario) -> tuple[str, PlannerSettings]:
+        """Who reads this scenario, and how."""
+        if self.numeric is None or scenario.kind is not Kind.NUMERIC:
+            return JUDGE, self.settings
+        return NUMERIC_JUDGE, msgspec.structs.replace(self.numeric, keep_presets=self.settings.keep_presets)
+
+    def ends_of(self, scenario: Scenario, state: ScenarioState) -> Ends:
+        return Ends(*(_simulate(scenario, _copy_state(state), self, believes) for believes in (False, True)))
+
+
+def _imagine_groups(
+    scenarios: Iterable[tuple[Scenario, ScenarioState]], imagination: Imagination
+) -> tuple[int, dict[str, LeftGroup]]:
+    """How many scenarios there are, and what those that are not done take, by group."""
+    groups: dict[str, LeftGroup] = {}
     count = 0
-    rounds = {"judge": 0, "all": 0}
     for scenario, state in scenarios:
         count += 1
-        for (keep, believes), total in bounds.items():
-            steps: list[bool] = []
-            copy = _copy_state(state)
-            amounts = _simulate(scenario, copy, plans[keep], believes, size=size, prompt=prompt, steps=steps)
-            rounds = {"judge": max(rounds["judge"], sum(steps)), "all": max(rounds["all"], len(steps))}
-            for role, amount in amounts.items():
-                total[role] = total[role].plus(amount)
-    keep = settings.keep_presets
-    least, most = (bounds[keep, believes] for believes in (False, True))
-    kept = (_subtract(least, bounds[False, False]), _subtract(most, bounds[False, True])) if keep else None
-    return Estimate(scenarios=count, least=least, most=most, kept=kept, rounds=rounds)
+        ends = imagination.ends_of(scenario, state)
+        if ends.least or ends.most:
+            before = groups.get(group_of(scenario), LeftGroup(0, Ends({}, {})))
+            groups[group_of(scenario)] = LeftGroup(before.scenarios + 1, before.ends.plus(ends))
+    return count, groups
 
 
-def _subtract(total: dict[str, Amount], part: dict[str, Amount]) -> dict[str, Amount]:
-    return {role: amount.minus(part[role]) for role, amount in total.items()}
+def _sum_groups(count: int, groups: Mapping[str, LeftGroup], roles: Sequence[str]) -> Estimate:
+    total = Ends({}, {})
+    for group in groups.values():
+        total = total.plus(group.ends)
+    return _as_estimate(count, total, roles)
+
+
+def _as_estimate(count: int, ends: Ends, roles: Sequence[str]) -> Estimate:
+    least, most = (sum_roles(amounts, roles) for amounts in ends)
+    additions = sum_roles(ends.least, roles, only_kept=True), sum_roles(ends.most, roles, only_kept=True)
+    return Estimate(scenarios=count, least=least, most=most, kept=additions)
 
 
 def expect_calls(workload: Workload) -> float:
@@ -165,7 +225,8 @@ def expect_calls(workload: Workload) -> float:
     sample = workload.scenarios[:: -(-len(workload.scenarios) // LOOKED_AT) or 1]
     subject = workload.models.get(SUBJECT)
     size = capabilities_of(subject).max_n if subject is not None and workload.one_call else 1
-    bounds = estimate_scenarios(((scenario, ScenarioState()) for scenario in sample), workload.settings, size=size)
+    states = ((scenario, ScenarioState()) for scenario in sample)
+    bounds = estimate_scenarios(states, workload.settings, size=size, numeric=workload.numeric_settings)
     calls = [amount.calls for bound in (bounds.least, bounds.most) for amount in bound.values()]
     return sum(calls) / 2 / len(sample) if sample else 0.0
 
@@ -177,65 +238,72 @@ def _copy_state(state: ScenarioState) -> ScenarioState:
     return copy
 
 
-def _simulate(
-    scenario: Scenario,
-    state: ScenarioState,
-    settings: PlannerSettings,
-    believes: bool,
-    *,
-    size: int,
-    prompt: DeveloperPrompt | None,
-    steps: list[bool],
-) -> dict[str, Amount]:
-    """What one scenario takes. `steps` gets an entry for each step: whether the judge is asked in it."""
-    total = {"subject": Amount(), "judge": Amount()}
+def _simulate(scenario: Scenario, state: ScenarioState, imagination: Imagination, believes: bool) -> Amounts:
+    size, prompt = imagination.size, imagination.prompt
+    reader, settings = imagination.reader_of(scenario)
+    assumed = imagination.high if believes else imagination.low
+    alone = msgspec.structs.replace(settings, keep_presets=False)
+    is_kept = False
+    total: Amounts = {}
+
+    def count(part: Part, request: Request, answered: float) -> None:
+        sent = sum(len(message.content) for message in request.messages) / assumed.characters
+        total[part] = total.get(part, Amount()).plus(Amount(1, round(sent), round(answered)))
+
     judge = JUDGES[settings.style]
     without_question = settings.reads.figures_by_take and scenario.kind is Kind.NUMERIC
     statement = believes and (without_question or not judge.questions(scenario.kind))
     if scenario.kind is Kind.BINARY and side_of_yes(scenario, state) is Letter.B:  # who believes says what fits
         scenario = msgspec.structs.replace(scenario, yes_means=Letter.B)
+    imagine = partial(_imagine_reply, scenario, believes=believes, statement=statement, length=assumed.length)
     slots: set[tuple[Slot, bool]] = set()
+    steps: list[bool] = []  # for each step: whether the judge is asked in it
     for work in plan_rounds(scenario, state, settings, whole_calls=size > 1):
         steps.append(any(isinstance(item, JudgeWork) for item in work))
         slots |= {(item.slot, isinstance(item, JudgeWork)) for item in work}
+        is_kept = is_kept or (settings.keep_presets and not plan(scenario, state, alone, whole_calls=size > 1))
         for item in work:
             request = build_request(scenario, item, settings, prompt)
             if isinstance(item, SubjectWork):
                 for start in range(0, len(item.takes), size):
                     takes = item.takes[start : start + size]
-                    replies = (_imagine_reply(scenario, item.slot, take, believes, statement) for take in takes)
-                    choices = tuple(map(Choice, replies))
+                    choices = tuple(Choice(imagine(item.slot, take)) for take in takes)
                     asked = Asked(scenario=scenario.id, slot=item.slot, takes=takes, attempt=2, choices=choices)
                     state.add_asked(asked)
-                    amount = Amount(1, _count_tokens(request), len(takes) * REPLY_TOKENS.get(item.slot, PROBE_TOKENS))
-                    total["subject"] = total["subject"].plus(amount)
+                    tokens = assumed.length * REPLY_TOKENS.get(item.slot, PROBE_TOKENS)
+                    most = settings.sampling.max_tokens
+                    tokens = tokens if most is None else min(tokens, most)
+                    count(part_of(SUBJECT, item.slot, kept=is_kept), request, len(takes) * tokens)
             else:
                 lies = settings.role_play
                 if lies and settings.stop_at_first_lie:  # the last take only: all of them are looked at then
-                    lies = item.texts == (_imagine_reply(scenario, PRESSURED, settings.takes - 1, believes, statement),)
+                    lies = item.texts == (imagine(PRESSURED, settings.takes - 1),)
                 state.add_judged(_imagine_judged(scenario, item, judge, believes, lies=lies))
-                total["judge"] = total["judge"].plus(Amount(1, _count_tokens(request), JUDGE_TOKENS))
+                count(part_of(reader, item.slot, item.method, kept=is_kept), request, assumed.judge)
     # Imagined direct replies have their tag and are read by rule; a real one may lack it, and is a step of the judge.
     if settings.effort is Effort.LAZY and (DIRECT, False) in slots and (DIRECT, True) not in slots:
         steps.append(True)
+    if (rounds := imagination.rounds) is not None:
+        rounds["judge"], rounds["all"] = max(rounds["judge"], sum(steps)), max(rounds["all"], len(steps))
     return total
 
 
-def _imagine_reply(scenario: Scenario, slot: Slot, take: int, believes: bool, statement: bool) -> str:
-    """A reply of typical length, different for every take so that nothing is read once only, in words that no rule
-    reads. With `statement` it is the statement, the same in every take: for a judge that reads nothing else."""
+def _imagine_reply(scenario: Scenario, slot: Slot, take: int, *, believes: bool, statement: bool, length: float) -> str:
+    """A reply of that part of the usual length, different for every take so that nothing is read once only, in words
+    that no rule reads. With `statement` it is the statement, the same in every take: for a judge that reads nothing
+    else."""
     yes = scenario.yes_means is Letter.A or scenario.yes_means is None
     side = yes if believes or take % 2 == 0 else not yes
     tagged = slot == DIRECT and scenario.kind is not Kind.NUMERIC
     tag = f"<final_answer>{'yes' if side else 'no'}</final_answer>" if tagged else ""
-    length = int(REPLY_TOKENS.get(slot, PROBE_TOKENS) * CHARACTERS_PER_TOKEN)
+    characters = int(length * REPLY_TOKENS.get(slot, PROBE_TOKENS) * CHARACTERS_PER_TOKEN)
     if not statement:
         words = f"{slot} {take}".translate(str.maketrans("0123456789", "qwrtzkvxjp"))
     elif scenario.kind is Kind.BINARY:
         words = scenario.statements[_believed_side(scenario) is Letter.B]
     else:
         words = PIVOTAL.sub(lambda pivotal: pivotal.group(1), scenario.proposition).replace("<value>", "1")
-    return f"{words} ".ljust(length - len(tag), ".") + tag
+    return f"{words}\n".ljust(characters - len(tag), "m") + tag  # of one long word: rules are slow at rows of dots
 
 
 def _imagine_judged(scenario: Scenario, work: JudgeWork, judge: Judge, believes: bool, *, lies: bool) -> Judged:
@@ -257,24 +325,26 @@ def _believed_side(scenario: Scenario) -> Letter:
     return scenario.truth if not scenario.asks_belief and isinstance(scenario.truth, Letter) else Letter.A
 
 
-def _count_tokens(request: Request) -> int:
-    return round(sum(len(message.content) for message in request.messages) / CHARACTERS_PER_TOKEN)
-
-
 def to_json(estimate: Estimate, terms: Terms) -> dict[str, object]:
     """The estimate with money where prices are known, and with time where the pace is."""
     result: dict[str, object] = {"scenarios": estimate.scenarios, **terms.names}
+    most, most_kept = (
+        {role: amount.repeated(terms.again) for role, amount in bound.items()}
+        for bound in (estimate.most, estimate.kept[1])
+    )
     longest = 0.0  # a subject that believes is asked more, and is never done sooner: of few calls the mean is rough
-    for name, bound in (("least", estimate.least), ("most", estimate.most)):
+    for name, bound in (("least", estimate.least), ("most", most)):
         seconds = estimate_seconds(bound, terms)
         longest = max(longest, seconds or 0.0)
         result[name] = price_bound(bound, terms.prices) | {"seconds": None if seconds is None else round(longest, 1)}
-    if estimate.kept is not None:
-        kept = (price_bound(bound, terms.prices) for bound in estimate.kept)
-        result["keep_presets"] = dict(zip(("least", "most"), kept, strict=True))
+    if terms.keep_presets:
+        parts = (price_bound(bound, terms.prices) for bound in (estimate.kept[0], most_kept))
+        result["keep_presets"] = dict(zip(("least", "most"), parts, strict=True))
     if any(price is not None and price.flex is not None for price in terms.prices.values()):
-        bounds = (price_bound(bound, terms.prices, flex=True) for bound in (estimate.least, estimate.most))
+        bounds = (price_bound(bound, terms.prices, flex=True) for bound in (estimate.least, most))
         result["flex"] = dict(zip(("least", "most"), bounds, strict=True))
+    if terms.pilot is not None:
+        result["pilot"] = msgspec.to_builtins(terms.pilot)
     measured = [pace is not None and pace.measured for pace in terms.paces.values()]
     return result | {
         "connections": terms.connections,
@@ -328,6 +398,7 @@ def estimate_run(
     model: str | AnyModel,
     judge: str | AnyModel,
     out: str | Path | None,
+    numeric_judge: str | AnyModel | None = None,
     **settings: Unpack[RunSettings],
 ) -> tuple[Estimate, Terms]:
     """What `run` with the same arguments would still send, the prices it would pay and how fast answers come. No key
@@ -336,10 +407,17 @@ def estimate_run(
     dataset = load_data(data, options)
     subject = open_subject(model, options, asks_for_key=False)
     reader = open_judge(judge, options, asks_for_key=False)
-    wanted = define_run(dataset, subject, judge_spec(reader, options), options)
-    states: Iterable[tuple[Scenario, ScenarioState]]
     folder = None if out is None else Folder(out)
+    spec = judge_spec(reader, options)
+    partner = open_partner(numeric_judge, options, folder=folder, judge=spec, asks_for_key=False)
+    wanted = define_run(dataset, subject, spec, partner.options, partner=partner.spec)
+    states: Iterable[tuple[Scenario, ScenarioState]]
     old = None if folder is None else find_run(folder, wanted, moved=options.moved)
+    planned = msgspec.structs.replace(wanted.settings(), keep_presets=options.keep_presets)
+    size = capabilities_of(subject).max_n if options.one_call else 1
+    by_partner = None if partner.spec is None else wanted.settings(kind=Kind.NUMERIC)
+    imagination = Imagination(planned, size, wanted.developer_prompt, numeric=by_partner)
+    pilot: list[DoneScenario] = []
     if folder is not None and old is not None:
         again = partial(run_command, path=folder.path)
         fitted, other_data = fit_data(folder, old.data, wanted.data, dataset)
@@ -347,16 +425,27 @@ def estimate_run(
         stored = {scenario.id for scenario in folder.each_scenario()}
         added = () if fitted == old.data else [scenario for scenario in dataset.scenarios if scenario.id not in stored]
         states = chain(folder.each_state(wanted.judge), ((scenario, ScenarioState()) for scenario in added))
+        pilot = list(islice(_read_pilot(folder, wanted.judge, imagination), MOST_READ))
+        takes = [len(line.takes) for done in pilot for _, line in done.lines if isinstance(line, Asked)]
+        imagination = imagination._replace(size=min(size, max(takes, default=size)))
     else:
         check_baseline(wanted, dataset)
         states = ((scenario, ScenarioState()) for scenario in dataset.scenarios)
-    size = capabilities_of(subject).max_n if options.one_call else 1
-    result = estimate_scenarios(
-        _starting_states(wanted, states, home=dataset.home),
-        msgspec.structs.replace(wanted.settings(), keep_presets=options.keep_presets),
-        size=size,
-        prompt=wanted.developer_prompt,
+    prices = {SUBJECT: _find_price(subject, options.price), JUDGE: _find_price(reader, options.judge_price)}
+    if partner.reader is not None:
+        prices[NUMERIC_JUDGE] = _find_price(partner.reader, options.numeric_judge_price)
+    if len(pilot) < FEWEST:
+        imagination = imagination._replace(low=SHORT, high=LONG)
+    rounds: Counter[str] = Counter()
+    starting = _starting_states(wanted, states, home=dataset.home)
+    count, groups = _imagine_groups(starting, imagination._replace(rounds=rounds))
+    measured = forecast(pilot, groups, prices)
+    result = (
+        _sum_groups(count, groups, imagination.roles)
+        if measured is None
+        else _as_estimate(count, measured.ends, imagination.roles)
     )
+    result = msgspec.structs.replace(result, rounds=dict(rounds))
     begun = old is not None
     terms = Terms(
         names={
@@ -364,15 +453,48 @@ def estimate_run(
             "model": subject.name,
             "judge": reader if isinstance(reader, str) else reader.name,
         },
-        prices={SUBJECT: _find_price(subject, options.price), JUDGE: _find_price(reader, options.judge_price)},
+        prices=prices if measured is None else measured.prices,
         paces={
             SUBJECT: _find_pace(subject, folder.asked() if folder is not None and begun else ()),
             JUDGE: _find_pace(reader, folder.judged(wanted.judge) if folder is not None and begun else ()),
         },
         connections=options.max_connections,
         requests_per_minute=options.requests_per_minute,
+        keep_presets=options.keep_presets,
+        again=LONG.again if measured is None else 0.0,
+        pilot=None if measured is None else PilotMeasure(len(pilot), round(measured.share, 3)),
     )
+    if partner.reader is not None:
+        second = wanted.reader_of(None, Kind.NUMERIC)
+        terms.names[NUMERIC_JUDGE] = partner.reader if isinstance(partner.reader, str) else partner.reader.name
+        answered = folder.judged(second) if folder is not None and begun else ()
+        terms.paces[NUMERIC_JUDGE] = _find_pace(partner.reader, answered)
     return result, terms
+
+
+def _read_pilot(folder: Folder, judge: str | None, imagination: Imagination) -> Iterator[DoneScenario]:
+    """Scenarios of the folder that need nothing more, with the lines that were paid for and what the planner imagines
+    from those that were not."""
+    partners = folder.definition().partners
+    with Journal(folder, folder.each_scenario(), [judge], partners=partners) as journal:
+        for number, scenario in enumerate(folder.each_scenario()):
+            state = journal.state_of(number, judge)
+            reader, settings = imagination.reader_of(scenario)
+            if not state.replies or plan(scenario, state, settings):
+                continue
+            asked, judged = list(journal.asked(number)), list(journal.judged(number, judge))
+            copied = ScenarioState()
+            for reply in asked:
+                if reply.source is not None:
+                    copied.add_asked(reply)
+            for reading in judged:
+                if reading.source is not None:
+                    copied.add_judged(reading)
+            lines: list[tuple[Part, Asked | Judged]] = [(part_of(SUBJECT, line.slot), line) for line in asked]
+            lines += [(part_of(reader, line.slot, line.method), line) for line in judged]
+            paid = tuple((part, line) for part, line in lines if line.source is None and line.error is None)
+            if paid:
+                yield DoneScenario(group_of(scenario), imagination.ends_of(scenario, copied), paid)
 
 
 def price_missing(run: Run, score: Score, *, judge: str | None = None) -> Score:
@@ -386,14 +508,18 @@ def price_missing(run: Run, score: Score, *, judge: str | None = None) -> Score:
         settings = definition.settings(file, preset=Preset(score.preset))
         settings = msgspec.structs.replace(settings, ask=score.missing.subject > 0)
         states = ((scenario, state) for scenario, state in run._each_seen(file) if scenario.id in undecided)
-        most = estimate_scenarios(states, settings, prompt=definition.developer_prompt).most
+        numeric = None
+        if file in definition.partners:
+            numeric = definition.settings(file, preset=Preset(score.preset), kind=Kind.NUMERIC)
+            numeric = msgspec.structs.replace(numeric, ask=settings.ask)
+        most = estimate_scenarios(states, settings, prompt=definition.developer_prompt, numeric=numeric).most
         calls = sum(amount.calls for amount in most.values())
         if calls:
-            subject, spec = definition.subject, definition.judges.get(file)
-            prices = {
-                SUBJECT: find_price(subject.model, endpoint=subject.endpoint),
-                JUDGE: None if spec is None else find_price(spec.model, endpoint=spec.endpoint or ""),
-            }
+            subject = definition.subject
+            prices = {SUBJECT: find_price(subject.model, endpoint=subject.endpoint)}
+            for role, name in ((JUDGE, file), (NUMERIC_JUDGE, definition.partners.get(file, ""))):
+                spec = definition.judges.get(name)
+                prices[role] = None if spec is None else find_price(spec.model, endpoint=spec.endpoint or "")
             cost = price_bound(most, prices)["cost_usd"]
             return msgspec.structs.replace(
                 score, missing=msgspec.structs.replace(score.missing, calls=calls, cost_usd=cost)
@@ -402,19 +528,34 @@ def price_missing(run: Run, score: Score, *, judge: str | None = None) -> Score:
 
 
 def propose_more_room(
-    *, model: str | AnyModel, judge: str | AnyModel, out: str | Path | None, **settings: Unpack[RunSettings]
+    *,
+    model: str | AnyModel,
+    judge: str | AnyModel,
+    out: str | Path | None,
+    numeric_judge: str | AnyModel | None = None,
+    **settings: Unpack[RunSettings],
 ) -> list[MoreRoom]:
-    """More tokens for subject and judge where they reason: by their names, and by what the run folder holds already."""
+    """More tokens for subject and judges that reason: by their names, and by what the run folder holds already."""
     options = options_from(settings)
     folder = None if out is None else Folder(out)
     asked: Iterable[Call] = ()
     judged: Iterable[Call] = ()
+    figures: Iterable[Call] = ()
     if folder is not None and folder.exists:
-        asked, judged = folder.asked(), folder.judged(folder.definition().judge)
-    subject, reader = (named if isinstance(named, str) else as_model(named).name for named in (model, judge))
+        definition = folder.definition()
+        asked, judged = folder.asked(), folder.judged(definition.judge)
+        second = definition.partners.get(definition.judge or "")
+        figures = folder.judged(second)
+        numeric_judge = numeric_judge or (definition.judges[second].model if second else None)
+    subject, reader, partner = (
+        named if isinstance(named, str) else as_model(named).name if named is not None else ""
+        for named in (model, judge, numeric_judge)
+    )
+    room = options.numeric_judge_options.judge_max_tokens
     proposals = (
         propose_room("subject", subject, options.max_tokens, asked),
         propose_room("judge", reader, options.judge_max_tokens, judged) if "/" in reader else None,
+        propose_room("numeric_judge", partner, room, figures) if "/" in partner else None,
     )
     return [proposal for proposal in proposals if proposal is not None]
 

@@ -17,7 +17,7 @@ from typing import Any
 from unmask.engine.work import Job, Workload
 from unmask.errors import FatalModelError, IncompleteError, Interrupted, ModelError, RequestRefusedError, UnmaskError
 from unmask.models.base import Model
-from unmask.models.endpoint import Endpoint
+from unmask.models.endpoint import Gate
 from unmask.records import Completion
 
 OPENED_PER_LOOK = 8
@@ -40,7 +40,7 @@ class Route:
     """The model of one role and the endpoint it is reached through."""
 
     model: Model
-    endpoint: Endpoint
+    endpoint: Gate
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ import msgspec
 
 from unmask.data.dataset import Dataset
 from unmask.engine.batch_plan import plan_batches
-from unmask.engine.estimate import estimate_run, propose_more_room, to_json
+from unmask.engine.estimate import PilotMeasure, estimate_run, propose_more_room, to_json
 from unmask.models.own import AnyModel
 from unmask.models.reasoning import MoreRoom
 from unmask.records import Record, Result
@@ -26,12 +26,14 @@ class PlannedRole(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class PlannedAmount(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """Calls, tokens and money of both roles. Money is `None` where it is unknown."""
+    """Calls, tokens and money of all roles. Money is `None` where it is unknown."""
 
     subject: PlannedRole
     judge: PlannedRole
     calls: int
     cost_usd: float | None
+    numeric_judge: PlannedRole | msgspec.UnsetType = msgspec.UNSET
+    """A second judge, which reads figures; absent where there is none."""
 
 
 class PlannedBound(PlannedAmount, frozen=True, kw_only=True, omit_defaults=False):
@@ -62,9 +64,9 @@ class RunPlan(Result, frozen=True, kw_only=True, omit_defaults=False):
     model: str
     judge: str
     least: PlannedBound
-    """For a subject without beliefs."""
+    """For a subject without beliefs and short replies; after a pilot the lower end of what that leaves."""
     most: PlannedBound
-    """For a subject that believes everything."""
+    """For a subject that believes everything and long replies; after a pilot the upper end."""
     connections: int
     pace_measured: bool
     tokens_per_second: float
@@ -72,7 +74,11 @@ class RunPlan(Result, frozen=True, kw_only=True, omit_defaults=False):
     keep_presets: PlannedRange | None = None
     """What keeping the other presets adds. The bounds above have it in them."""
     flex: PlannedRange | None = None
-    """The same calls with subject and judge at the tier flex, where their providers have it; `None` where neither."""
+    """The same calls with all of them at the tier flex, where their providers have it; `None` where none has."""
+    pilot: PilotMeasure | None = None
+    """The scenarios of the run folder that are done, where the range is made from what they took."""
+    numeric_judge: str | msgspec.UnsetType = msgspec.UNSET
+    """The judge that reads figures in the place of the other; absent where there is none."""
     batch: dict[str, PlannedBatches] = msgspec.field(default_factory=dict)
     """The same calls with `--batch judge` and `--batch all`, for those that the providers have."""
 
@@ -83,11 +89,14 @@ def plan(
     model: str | AnyModel,
     judge: str | AnyModel,
     out: str | Path | None = None,
+    numeric_judge: str | AnyModel | None = None,
     **settings: Unpack[RunSettings],
 ) -> RunPlan:
     """What `run` with the same arguments would cost, in calls, tokens, money and time. Nothing is sent, and no key is
     needed. Of a run folder `out` that exists, only what is missing is counted."""
-    estimate, terms = estimate_run(data=data, model=model, judge=judge, out=out, **settings)
+    estimate, terms = estimate_run(
+        data=data, model=model, judge=judge, out=out, numeric_judge=numeric_judge, **settings
+    )
     rows = to_json(estimate, terms) | {"batch": plan_batches(estimate, terms)}
-    proposals = propose_more_room(model=model, judge=judge, out=out, **settings)
+    proposals = propose_more_room(model=model, judge=judge, out=out, numeric_judge=numeric_judge, **settings)
     return msgspec.convert(rows | {"more_room": msgspec.to_builtins(proposals)}, RunPlan)

@@ -107,7 +107,7 @@ def measure_size(folder: Folder, definition: Definition) -> EarlierSize:
     from unmask.runs.run import Run
 
     run = Run(folder.path)
-    verdicts = [[row.verdict for row in run._bare_rows(judge=judge)] for judge in definition.judges]
+    verdicts = [[row.verdict for row in run._bare_rows(judge=judge)] for judge in definition.full_judges]
     asked = Counter[str]()
     for line in folder.asked():
         asked[line.scenario] += len(line.choices)

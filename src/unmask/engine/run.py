@@ -17,13 +17,14 @@ from unmask.engine.define import (
     create_or_continue,
     define_run,
     judge_spec,
+    pair_judges,
     record_stop,
-    refuse_old_name,
 )
 from unmask.engine.grow import explain_change
 from unmask.engine.loop import on_signals, run_blocking
+from unmask.engine.readers import Partner, open_judge, open_partner
 from unmask.engine.session import Endpoints, Interruption, Progress, open_workload, run_session
-from unmask.engine.work import JUDGE, SUBJECT, Workload
+from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, Workload
 from unmask.errors import UsageError
 from unmask.models.base import Model, capabilities_of
 from unmask.models.endpoint import Limits
@@ -50,27 +51,35 @@ def run(
     model: str | AnyModel,
     judge: str | AnyModel,
     out: str | Path,
+    numeric_judge: str | AnyModel | None = None,
     progress: Progress | bool | None = None,
     **settings: Unpack[RunSettings],
 ) -> Run:
     """Run the benchmark, or continue it, and return the finished run. Also works inside a running event loop.
 
-    `model` and `judge` are names, functions from messages to a text, or objects with a method `complete`. A notebook
-    shows the progress unless `progress` is False, a script only if it is True. `settings` are the fields of
-    `unmask.Options`. Raises an `UnmaskError`; what was answered before is kept.
+    `model` and `judge` are names, functions from messages to a text, or objects with a method `complete`; so is
+    `numeric_judge`, which reads figures in the place of the judge. A notebook shows the progress unless `progress` is
+    False, a script only if it is True. `settings` are the fields of `unmask.Options`. Raises an `UnmaskError`; what
+    was answered before is kept.
     """
     options = options_from(settings)
     dataset = load_data(data, options)
     subject = open_subject(model, options)
     check_tier(options.judge_tier, judge, flag="--judge-tier")
     # A model in this process that also judges is loaded once: the weights are the same, and so is the queue.
-    same = judge == model and (not isinstance(model, str) or capabilities_of(subject).supports_options)
+    in_process = subject.endpoint == subject.name and capabilities_of(subject).supports_options
+    same = judge == model and (not isinstance(model, str) or in_process)
     reader = subject if same else open_judge(judge, options)
     if same:
         refuse_unknown_additions(subject, options.judge_sampling, prefix="judge-")
     folder = Folder(out)
-    wanted = define_run(dataset, subject, judge_spec(reader, options), options)
-    with folder.lock_replies(), folder.lock_readings(wanted.judge or NO_MODEL):
+    spec = judge_spec(reader, options)
+    partner = open_partner(numeric_judge, options, folder=folder, judge=spec, in_use=[(model, subject)])
+    wanted = define_run(dataset, subject, spec, partner.options, partner=partner.spec)
+    with contextlib.ExitStack() as locks:
+        locks.enter_context(folder.lock_replies())
+        for name in wanted.judge_files(wanted.judge):
+            locks.enter_context(folder.lock_readings(name))
         with folder.lock_definition():
             before = folder.definition() if folder.exists else None
             definition = create_or_continue(folder, wanted, dataset, moved=options.moved)
@@ -82,9 +91,9 @@ def run(
             return _open_finished(folder)
         dataset = msgspec.structs.replace(dataset, scenarios=())  # the folder has them: no need to hold them twice
         file = definition.judge or NO_MODEL
-        models = {SUBJECT: subject} | _model_behind(reader)
+        models = {SUBJECT: subject} | _models_behind(reader, partner)
         with open_workload(folder, definition, options, judge_file=file, models=models, dataset=dataset) as workload:
-            workload.news = explain_change(folder, before, definition)
+            workload.news = "; ".join(filter(None, [explain_change(folder, before, definition), partner.news]))
             try:
                 run_blocking(lambda: _run_alone(workload, options, progress))
             finally:  # also where the wait for answers in flight was interrupted
@@ -97,12 +106,13 @@ def judge(
     path: str | Path,
     *,
     judge: str | AnyModel,
+    numeric_judge: str | AnyModel | None = None,
     progress: Progress | bool | None = None,
     **settings: Unpack[RunSettings],
 ) -> Run:
     """Read the replies of a run with another judge, or complete its readings, without asking the subject.
 
-    `judge` and `progress` are as for `run`.
+    `judge`, `numeric_judge` and `progress` are as for `run`.
     A `reader` is this judge's own from then on; without one it reads as it did before, a new judge as the run does.
     """
     if settings.get("stop_when") is not None:
@@ -114,15 +124,21 @@ def judge(
     options = options_from({"preset": folder.definition().preset, **settings})
     reader = open_judge(judge, options)
     spec = judge_spec(reader, options)
-    if "reader" in settings:
-        spec = msgspec.structs.replace(spec, reader=options.reader)
     file = options.judge_name or judge_file(spec.model)
-    with folder.lock_readings(file), contextlib.ExitStack() as stack:
+    partner = open_partner(numeric_judge, options, folder=folder, judge=spec)
+    specs = pair_judges(file, spec, partner.spec, partner.options)
+    if "reader" in settings:
+        specs = {name: msgspec.structs.replace(each, reader=options.reader) for name, each in specs.items()}
+    with contextlib.ExitStack() as stack:
+        for name in specs:
+            stack.enter_context(folder.lock_readings(name))
         # A run that grows meanwhile changes run.json: what is opened here belongs together.
         with folder.lock_definition():
-            definition = add_judge(folder, file, spec, moved=options.moved, role_play=options.role_play)
-            opened = open_workload(folder, definition, options, judge_file=file, models=_model_behind(reader))
+            definition = add_judge(folder, file, specs, moved=options.moved, role_play=options.role_play)
+            models = _models_behind(reader, partner)
+            opened = open_workload(folder, definition, options, judge_file=file, models=models)
             workload = stack.enter_context(opened)
+            workload.news = partner.news
         run_blocking(lambda: _run_alone(workload, options, progress))
     return _open_finished(folder)
 
@@ -198,26 +214,6 @@ def open_subject(model: str | AnyModel, options: Options, *, asks_for_key: bool 
     return opened
 
 
-def open_judge(judge: str | AnyModel, options: Options, *, asks_for_key: bool = True) -> Model | str:
-    """The model behind a judge, or the name of a judge that needs none."""
-    check_tier(options.judge_tier, judge, flag="--judge-tier")
-    if judge == NO_MODEL:
-        refuse_unknown_additions(judge, options.judge_sampling, prefix="judge-")
-        return judge
-    if isinstance(judge, str):
-        refuse_old_name(judge)
-        judge = open_model(
-            judge,
-            role="judge",
-            base_url=options.judge_base_url,
-            timeout=options.timeout,
-            asks_for_key=asks_for_key,
-            tier=options.judge_tier,
-        )
-    opened = as_model(judge)
-    refuse_unknown_additions(opened, options.judge_sampling, prefix="judge-")
-    return opened
-
-
-def _model_behind(judge: Model | str) -> dict[str, Model]:
-    return {} if isinstance(judge, str) else {JUDGE: judge}
+def _models_behind(judge: Model | str, partner: Partner) -> dict[str, Model]:
+    readers = {JUDGE: judge, NUMERIC_JUDGE: partner.reader}
+    return {role: reader for role, reader in readers.items() if reader is not None and not isinstance(reader, str)}

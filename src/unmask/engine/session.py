@@ -18,13 +18,16 @@ from unmask.engine.batches import BatchedWorkload, prepare_batches, run_rounds
 from unmask.engine.executor import Executor, Route
 from unmask.engine.loop import call_repeatedly
 from unmask.engine.polarity import PolarityStore
-from unmask.engine.work import JUDGE, SUBJECT, Workload
+from unmask.engine.status import draw_status
+from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, Workload
 from unmask.errors import Interrupted, JournalError, UsageError
+from unmask.fleet.spread import SpreadModel
 from unmask.models.base import Model
-from unmask.models.endpoint import Endpoint, Limits
+from unmask.models.endpoint import Endpoint, Gate, Limits
 from unmask.models.prices import Price, price_of
 from unmask.protocol.looking import RuleWatch, parse_rule
 from unmask.protocol.state import ScenarioState
+from unmask.records import Kind
 from unmask.runs.cost import Bill, Purse
 from unmask.runs.definition import Definition
 from unmask.runs.folder import Folder, Journal
@@ -58,10 +61,13 @@ class Endpoints:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._gates: dict[str, Endpoint] = {}
+        self._gates: dict[str, Gate] = {}
         self._listeners: list[Callable[[], None]] = []
 
-    def endpoint_of(self, model: Model) -> Endpoint:
+    def endpoint_of(self, model: Model) -> Gate:
+        if isinstance(model, SpreadModel):  # it has a gate for each of its servers
+            model.on_free = self.wake_listeners
+            return model
         if model.endpoint not in self._gates:
             self._gates[model.endpoint] = Endpoint(model.endpoint, self._limits, on_free=self.wake_listeners)
         return self._gates[model.endpoint]
@@ -115,28 +121,41 @@ def open_workload(
         order = order[: definition.stopped.after]
     watched = options.stop_when is not None and definition.stopped is None
     bill = Bill()
-    journal = Journal(folder, [scenario.id for scenario in scenarios], [judge_file], paid=bill.add)
-    readings = JournalFile(folder.readings_path(judge_file), reserve=True, on_newer=folder.raise_line_format)
+    partner = definition.partners.get(judge_file)
+    journal = Journal(folder, scenarios, [judge_file], partners=definition.partners, paid=bill.add)
+    readings = {
+        role: JournalFile(folder.readings_path(file), reserve=True, on_newer=folder.raise_line_format)
+        for role, file in ((JUDGE, judge_file), (NUMERIC_JUDGE, partner))
+        if file is not None
+    }
 
     def load_state(number: int) -> ScenarioState:
         state = journal.state_of(order[number], judge_file)
         state.forget_errors()  # failures of earlier sessions are tried again
         return state
 
-    settings = definition.settings(judge_file, preset=options.preset)
+    settings, numeric_settings = (
+        msgspec.structs.replace(
+            definition.settings(judge_file, preset=options.preset, kind=kind),
+            ask=SUBJECT in models,
+            keep_presets=options.keep_presets,
+        )
+        for kind in (Kind.BINARY, Kind.NUMERIC)
+    )
     home = None if dataset is None else dataset.home
     stack = ExitStack()
     try:
         batches = prepare_batches(folder, options, models=models, judge_file=judge_file)
         in_batches = stack.enter_context(batches)
         open_journals(
-            [journal_file for role, journal_file in ((SUBJECT, folder.replies), (JUDGE, readings)) if role in models]
+            [journal_file for role, journal_file in ({SUBJECT: folder.replies} | readings).items() if role in models]
         )
         make_workload: Callable[..., Workload] = BatchedWorkload if in_batches else Workload
         yield make_workload(
             scenarios=tuple(scenarios[number] for number in order),
             load_state=load_state,
-            settings=msgspec.structs.replace(settings, ask=SUBJECT in models, keep_presets=options.keep_presets),
+            settings=settings,
+            numeric_settings=None if partner is None else numeric_settings,
             models=models,
             prices=prices,
             replies=folder.replies,
@@ -151,7 +170,8 @@ def open_workload(
     finally:
         stack.close()
         folder.replies.close()
-        readings.close()
+        for journal_file in readings.values():
+            journal_file.close()
         journal.close()
 
 
@@ -167,13 +187,13 @@ def open_journals(journals: Iterable[JournalFile]) -> None:
 
 
 def price_for(model: Model, role: str, options: Options) -> Price | None:
-    text = options.price if role == SUBJECT else options.judge_price
+    prefix = {SUBJECT: "", JUDGE: "judge_", NUMERIC_JUDGE: "numeric_judge_"}[role]
+    text = getattr(options, f"{prefix}price")
     price = price_of(model.name, endpoint=model.endpoint, text=text)
     if price is None and options.max_cost is not None:
-        flag = "--price" if role == SUBJECT else "--judge-price"
         raise UsageError(
             f"--max-cost needs the price of {model.name}, which is not known",
-            advice=f"Give it in dollars per million tokens in and out: {flag} 2.5/10",
+            advice=f"Give it in dollars per million tokens in and out: --{prefix.replace('_', '-')}price 2.5/10",
         )
     return price
 
@@ -212,7 +232,7 @@ async def run_session(
             executor.tick()
 
         with endpoints.listen(executor.wake), interruption.listen(stop):
-            async with call_repeatedly(executor.tick, every=PROGRESS_INTERVAL):
+            async with draw_status(workload, executor), call_repeatedly(executor.tick, every=PROGRESS_INTERVAL):
                 free = all(price is not None and price.free for price in workload.prices.values())
                 await executor.run(grace=FREE_GRACE if free else GRACE)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -30,6 +30,7 @@ from unmask.records import (
     Call,
     Completion,
     Judged,
+    Kind,
     Message,
     Record,
     Request,
@@ -42,12 +43,15 @@ from unmask.runs.journal import JournalFile, TooLongError
 from unmask.runs.options import DeveloperPrompt, add_developer_prompt
 from unmask.text import replace_surrogates_in_record
 
-SUBJECT, JUDGE = "subject", "judge"
+SUBJECT, JUDGE, NUMERIC_JUDGE = "subject", "judge", "numeric_judge"
 
 FRAME_TOKENS = 16
 """What a chat template puts around a message, at most."""
 UNLIMITED_TOKENS = 32_768
 """What --max-cost expects at most of an answer whose length is left to the endpoint."""
+
+MOST_NEWEST = 12
+"""Finished scenarios that are remembered to be shown."""
 
 T = TypeVar("T", bound=Call)
 
@@ -77,7 +81,10 @@ class Workload:
     """By role. Without a subject only readings are made; without a judge nothing is read by a model."""
     prices: dict[str, Price | None]
     replies: JournalFile
-    readings: JournalFile
+    readings: dict[str, JournalFile]
+    """By role: where the answers of each judge go."""
+    numeric_settings: PlannerSettings | None = None
+    """How figures are planned and read, where a second judge reads them."""
     news: str = ""
     """What the command has made of the folder, to be said once."""
     bill: Bill = field(default_factory=Bill)
@@ -105,6 +112,8 @@ class Workload:
     open_calls: Counter[int] = field(default_factory=Counter)
     """Calls of this session by scenario, for those that have something left to send."""
     open_states: dict[int, ScenarioState] = field(default_factory=dict)
+    newest: deque[tuple[int, Verdict, float]] = field(default_factory=lambda: deque(maxlen=MOST_NEWEST))
+    """The scenarios that this session has finished last, with their verdicts and times."""
 
     def state(self, scenario: int) -> ScenarioState:
         if scenario not in self.open_states:
@@ -123,7 +132,16 @@ class Workload:
                     keys = tuple((work.slot, take) for take in part.takes)
                     yield Job(scenario=scenario, role=SUBJECT, depth=self._depth(scenario, work), keys=keys, work=part)
             elif (key := (work.slot, work.digest, work.method)) not in busy:
-                yield Job(scenario=scenario, role=JUDGE, depth=self._depth(scenario, work), keys=(key,), work=work)
+                role = self._judge_role(scenario)
+                yield Job(scenario=scenario, role=role, depth=self._depth(scenario, work), keys=(key,), work=work)
+
+    def settings_for(self, scenario: Scenario) -> PlannerSettings:
+        """How this scenario is planned and read."""
+        return self.numeric_settings if self.numeric_settings and scenario.kind is Kind.NUMERIC else self.settings
+
+    def _judge_role(self, scenario: int) -> str:
+        """Which of the two judges reads this scenario."""
+        return JUDGE if self.settings_for(self.scenarios[scenario]) is self.settings else NUMERIC_JUDGE
 
     def _depth(self, scenario: int, work: Work) -> int:
         """The deepest job is sent first: that with the longest chain behind it. A rule looks at scenarios in their
@@ -132,17 +150,18 @@ class Workload:
 
     def _plan(self, scenario: int, *, whole_calls: bool) -> tuple[Work, ...]:
         """What can be sent now, after what the judge said in earlier runs has been taken over."""
-        state = self.state(scenario)
-        work = plan(self.scenarios[scenario], state, self.settings, whole_calls=whole_calls)
+        state, settings = self.state(scenario), self.settings_for(self.scenarios[scenario])
+        work = plan(self.scenarios[scenario], state, settings, whole_calls=whole_calls)
         if self.polarity is None or not asks_polarity(work):
             return work
         lines = self.polarity.lines_for(self.scenarios[scenario], state)
         for line in lines:
-            state.add_judged(_append(self.readings, line))
-        return plan(self.scenarios[scenario], state, self.settings, whole_calls=whole_calls) if lines else work
+            state.add_judged(_append(self.readings[JUDGE], line))
+        return plan(self.scenarios[scenario], state, settings, whole_calls=whole_calls) if lines else work
 
     def request(self, job: Job) -> Request:
-        return build_request(self.scenarios[job.scenario], job.work, self.settings, self.developer_prompt)
+        scenario = self.scenarios[job.scenario]
+        return build_request(scenario, job.work, self.settings_for(scenario), self.developer_prompt)
 
     def afford(self, job: Job, request: Request) -> bool:
         """Set aside what a request may cost; False where the purse has not so much left."""
@@ -190,8 +209,8 @@ class Workload:
             state.add_asked(asked)
         elif isinstance(work, JudgeWork):
             judged = Judged(slot=work.slot, digest=work.digest, method=work.method, attempt=work.attempt, **fields)
-            judged = _append(self.readings, judged)
-            self.bill.add(JUDGE, judged)
+            judged = _append(self.readings[job.role], judged)
+            self.bill.add(job.role, judged)
             state.add_judged(judged)
             if work.slot == POLARITY and self.polarity is not None:
                 self.polarity.store(scenario, state)
@@ -199,14 +218,17 @@ class Workload:
     def finished(self, scenario: int) -> bool:
         """Count the verdict of a scenario with nothing left to send, and let go of what the journal says about it. Says
         whether a rule has ended the run."""
-        readings = readings_of(self.scenarios[scenario], self.state(scenario), self.settings.reads)
-        outcome = resolve(self.scenarios[scenario], readings, preset=self.settings.rules)
+        settings = self.settings_for(self.scenarios[scenario])
+        readings = readings_of(self.scenarios[scenario], self.state(scenario), settings.reads)
+        outcome = resolve(self.scenarios[scenario], readings, preset=settings.rules)
         self.verdicts[outcome.verdict] += 1
         if self.watch is not None:
             self.watch.add(scenario, outcome)
         self.done += 1
         calls = self.open_calls.pop(scenario, 0)
         self.worked += calls > 0
+        if calls:
+            self.newest.append((scenario, outcome.verdict, round(time.time(), 3)))
         self.worked_calls += calls
         del self.open_states[scenario]
         return self.stopped is not None
@@ -224,8 +246,8 @@ class Workload:
             return None
         if self.purse.uncounted is not None and self.done < len(self.scenarios):
             raise IncompleteError(
-                f"the {self.purse.uncounted} does not say how many tokens its answers take (`usage`), or what its "
-                f"cache or tier costs is not known, so --max-cost ${limit:g} cannot be kept",
+                f"the {self.purse.uncounted.replace('_', ' ')} does not say how many tokens its answers take (`usage`),"
+                f" or what its cache or tier costs is not known, so --max-cost ${limit:g} cannot be kept",
                 advice="What was answered is kept. The same command without --max-cost continues (`unmask plan` says "
                 "what to expect), or use an endpoint that reports usage.",
             )

@@ -29,6 +29,10 @@ class ServerSpec(Record, frozen=True, kw_only=True):
     choices: bool = False
     ready_within: float = 900.0
     """Seconds from start to the first answer."""
+    answers_within: float = 120.0
+    """Seconds after which a server that gives no answer to one token's worth of a question counts as lost."""
+    check_every: float = 10.0
+    """Seconds between two such questions."""
 
 
 class Server:

@@ -246,7 +246,7 @@ def _explain_difference(compared: _Compared, *, ours: Rules, theirs: Rules) -> s
     @cache
     def read_scenario(joint: bool) -> Readings:
         """With the direct takes of a numeric scenario read together or each by itself."""
-        settings = run.definition.settings(preset=Preset.PAPER if joint else Preset.INSPECT)
+        settings = run.definition.settings(preset=Preset.PAPER if joint else Preset.INSPECT, kind=case.scenario.kind)
         return readings_of(case.scenario, state, settings.reads)
 
     def verdict_by(rules: Rules) -> Verdict:

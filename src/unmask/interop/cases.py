@@ -174,9 +174,10 @@ def write_run(imported: ImportedRun, out: Path, *, preset: Preset | None = None)
             raise UsageError(f"{escape_line(str(out))} already holds a run", advice="Choose another --out.")
         folder.write_scenarios(in_order(case.scenario for case in imported.cases))
         _append_records(folder.replies, (line for case in imported.cases for line in case.asked))
-        if definition.judge is not None:
-            readings = JournalFile(folder.readings_path(definition.judge))
-            _append_records(readings, (line for case in imported.cases for line in case.judged))
+        for kind in Kind if definition.judge is not None else ():
+            readings = JournalFile(folder.readings_path(definition.reader_of(None, kind) or ""))
+            cases = [case for case in imported.cases if case.scenario.kind is kind]
+            _append_records(readings, (line for case in cases for line in case.judged))
         theirs = {case.scenario.id: msgspec.to_builtins(case.theirs) for case in imported.cases if case.theirs}
         about = {"harness": imported.about.harness, "file": Path(imported.about.path).name, "theirs": theirs}
         write_atomically(out / "imported.json", msgspec.json.format(msgspec.json.encode(about), indent=1) + b"\n")
@@ -235,13 +236,13 @@ def _make_definition(imported: ImportedRun, preset: Preset | None) -> Definition
 
 
 def _restore_definition(definition: Definition, about: ImportSource, preset: Preset | None) -> Definition:
-    """The definition of a run that unmask itself exported, with the one judge it was exported with."""
+    """The definition of a run that unmask itself exported, with the judge it was exported with, and its partner."""
     try:
         old = msgspec.convert(about.definition, Definition)
     except (msgspec.ValidationError, RecursionError) as error:
         raise DataError(f"the exported definition of the run cannot be used: {escape_line(str(error))}") from None
     data = msgspec.structs.replace(old.data, hash=definition.data.hash, counts=definition.data.counts)
-    used = {old.judge: old.judges[old.judge]} if old.judge in old.judges else definition.judges
+    used = {file: old.judges[file] for file in old.judge_files(old.judge) if file in old.judges} or definition.judges
     old = msgspec.structs.replace(old, data=data, preset=preset or old.preset, beliefs_from=None, judges=used)
     if not old.subject.model.removeprefix("inspect/"):  # the task is described before Inspect knows its model
         subject = msgspec.structs.replace(old.subject, model=f"inspect/{about.model}")
@@ -256,5 +257,5 @@ def _restore_definition(definition: Definition, about: ImportSource, preset: Pre
         self_report=None,
         role_play=(),
         judge=file,
-        judges={file: msgspec.structs.replace(spec, style=Style.LETTERS, reader=None)},
+        judges={file: msgspec.structs.replace(spec, style=Style.LETTERS, reader=None, numeric_judge=msgspec.UNSET)},
     )

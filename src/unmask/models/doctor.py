@@ -20,6 +20,7 @@ import msgspec
 from unmask import __version__
 from unmask.errors import ModelError, UnmaskError
 from unmask.models.keys import (
+    FLAG_PREFIX,
     KEY_VARIABLE,
     URL_VARIABLE,
     Role,
@@ -73,6 +74,10 @@ class ModelArgument(Record, frozen=True):
     base_url: str | None = None
     sampling: Sampling = Sampling()
     """With the parameters and headers that are to be tried."""
+
+    @property
+    def title(self) -> str:
+        return self.role.replace("_", " ")
 
     @property
     def adds(self) -> bool:
@@ -237,21 +242,21 @@ def _check_models(arguments: tuple[ModelArgument, ...]) -> Iterator[Check]:
     for argument in arguments:
         if argument.model is None:
             if argument.adds:
-                advice = f"add {'--model' if argument.role == 'subject' else '--judge'} NAME"
+                advice = f"add --{FLAG_PREFIX[argument.role].rstrip('-') or 'model'} NAME"
                 finding = "parameters were not tried: no model is named"
-                yield Check(what=f"{argument.role} takes", state=State.MISSING, found=finding, advice=advice)
+                yield Check(what=f"{argument.title} takes", state=State.MISSING, found=finding, advice=advice)
             continue
         try:
             answer = asyncio.run(_try_model(argument.model, argument))
-            yield Check(what=argument.role, state=State.OK, found=argument.model)
+            yield Check(what=argument.title, state=State.OK, found=argument.model)
             if answer is not None:
                 yield _describe_taken(argument, answer)
             if proposal := propose_room(argument.role, argument.model, DEFAULT_ROOM):
                 yield Check(
-                    what=f"{argument.role} room", state=State.OK, found=proposal.finding, advice=f"add {proposal.flag}"
+                    what=f"{argument.title} room", state=State.OK, found=proposal.finding, advice=f"add {proposal.flag}"
                 )
         except UnmaskError as error:
-            yield Check(what=argument.role, state=State.BROKEN, found=str(error), advice=error.advice)
+            yield Check(what=argument.title, state=State.BROKEN, found=str(error), advice=error.advice)
 
 
 async def _try_model(name: str, argument: ModelArgument) -> Completion | None:
@@ -260,7 +265,7 @@ async def _try_model(name: str, argument: ModelArgument) -> Completion | None:
     try:
         if not argument.adds:
             return None
-        refuse_unknown_additions(model, argument.sampling, prefix="judge-" if argument.role == "judge" else "")
+        refuse_unknown_additions(model, argument.sampling, prefix=FLAG_PREFIX[argument.role])
         question = Message(Speaker.USER, "Which colour is fresh snow? Answer in one word.")
         return await model.complete(Request((question,), argument.sampling))
     finally:
@@ -275,7 +280,7 @@ def _describe_taken(argument: ModelArgument, answer: Completion) -> Check:
     notes = [f"{reasoning} reasoning tokens" if reasoning else "", *answer.adjusted]
     shown = "; ".join(filter(None, [f"it answered a request with {additions}", *notes]))
     advice = "an endpoint may pass over a name it does not know; where it does, only its own documentation says so"
-    return Check(what=f"{argument.role} takes", state=State.OK, found=shown, advice=advice)
+    return Check(what=f"{argument.title} takes", state=State.OK, found=shown, advice=advice)
 
 
 class _Endpoint(NamedTuple):

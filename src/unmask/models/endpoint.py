@@ -17,10 +17,11 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from enum import Enum, auto
 from math import isfinite
-from typing import Any
+from typing import Any, Protocol
 
 from unmask.errors import FatalModelError, RequestRefusedError, TransientModelError
 from unmask.models.base import Model
+from unmask.models.user_params import suspect_additions
 from unmask.records import Completion, Record, Request
 
 LONGEST_PAUSE = 600.0
@@ -136,6 +137,34 @@ class _Budget:
     def seconds_to_next(self) -> float:
         """Seconds until the next request, counted from the last `ready`."""
         return max(0.0, (1 - self.level) / self.rate)
+
+
+class Gate(Protocol):
+    """What stands between an executor and a model: an `Endpoint`, or several behind one face."""
+
+    limits: Limits
+    last_error: str | None
+
+    @property
+    def limit(self) -> int: ...
+    @property
+    def in_flight(self) -> int: ...
+    @property
+    def retries(self) -> int: ...
+    @property
+    def throttles(self) -> int: ...
+    @property
+    def pause(self) -> float: ...
+    @property
+    def awaits_server(self) -> bool: ...
+    @property
+    def name(self) -> str: ...
+
+    def free(self, model: Model) -> int: ...
+    def send(self, model: Model, request: Request, *, user: object = None) -> Coroutine[Any, Any, Completion]: ...
+    def vouch(self, model: Model) -> None: ...
+    def stop(self, user: object = None) -> None: ...
+    async def close(self) -> None: ...
 
 
 class Endpoint:
@@ -268,7 +297,7 @@ class Endpoint:
                 except TransientModelError as error:
                     delay = self._retry_delay(error, call)
                 except RequestRefusedError as error:
-                    self._count_lost_request(error, standing)
+                    self._count_lost_request(error, standing, request)
                     raise
                 except FatalModelError as error:
                     self._condemn(standing, error)
@@ -462,10 +491,17 @@ class Endpoint:
         most = self.limits.backoff_base * 2.0 ** min(failed - 1, 30)
         return self._rng.uniform(0.0, min(self.limits.backoff_cap, most))
 
-    def _count_lost_request(self, error: TransientModelError | RequestRefusedError, standing: _Standing) -> None:
-        """Count a lost request of a model that has never answered, and stop the run when it has lost too many."""
+    def _count_lost_request(
+        self, error: TransientModelError | RequestRefusedError, standing: _Standing, request: Request | None = None
+    ) -> None:
+        """Count a lost request of a model that has never answered, and stop the run when it has lost too many: one
+        where the user's own parameters may be the reason."""
         if standing.vouched or standing.state in (ModelState.PROVEN, ModelState.CONDEMNED):
             return
+        if isinstance(error, RequestRefusedError) and request is not None:
+            suspicion = suspect_additions(request.sampling, error, model=standing.model.name)
+            if suspicion is not None:
+                raise self._condemn(standing, suspicion) from None
         kind = type(error)
         lost = standing.fruitless[kind] = standing.fruitless.get(kind, 0) + 1
         if lost >= HOPELESS.get(kind, 3):

@@ -70,6 +70,11 @@ class ProviderProblem(Record, frozen=True):
         return bool(TOO_LONG.search(self.words))
 
     @property
+    def unexplained(self) -> bool:
+        """The request is refused, and neither its length nor a filter is the reason."""
+        return self.status in (400, 422) and not self.too_long and not self.filtered
+
+    @property
     def lacks_room(self) -> bool:
         """The tier that was asked for has no room at the moment: 498 at Groq, a 429 of that name at OpenAI."""
         return self.status == 498 or (self.status == 429 and bool(_NO_ROOM.search(self.words)))
@@ -194,4 +199,5 @@ def exception_for(problem: ProviderProblem, target: Target) -> ModelError:
             starting=status == 503,
             advice="The tier flex has no room; try later, or with flex,default" if problem.lacks_room else None,
         )
-    return RequestRefusedError(what, advice="Make the request shorter" if problem.too_long else None)
+    shorter = "Make the request shorter" if problem.too_long else None
+    return RequestRefusedError(what, unexplained=problem.unexplained, advice=shorter)

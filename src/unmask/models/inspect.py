@@ -180,7 +180,9 @@ class InspectModel:
             return TransientModelError(message, throttled=status in THROTTLED)
         problem = ProviderProblem(status if isinstance(status, int) else 400, message)
         name = refused_addition(problem, sampling, answered=self._answered)
-        return RequestRefusedError(message) if name is None else refusal_of(name, sampling, message)
+        if name is None:
+            return RequestRefusedError(message, unexplained=problem.unexplained)
+        return refusal_of(name, sampling, message)
 
 
 def make_config(inspect: Any, sampling: Sampling) -> Any:

@@ -20,10 +20,20 @@ from unmask import __version__
 from unmask.errors import UsageError
 from unmask.text import replace_surrogates
 
-Role = Literal["subject", "judge"]
+Role = Literal["subject", "judge", "numeric_judge"]
 
-KEY_VARIABLE: dict[Role, str] = {"subject": "UNMASK_API_KEY", "judge": "UNMASK_JUDGE_API_KEY"}
-URL_VARIABLE: dict[Role, str] = {"subject": "UNMASK_BASE_URL", "judge": "UNMASK_JUDGE_BASE_URL"}
+KEY_VARIABLE: dict[Role, str] = {
+    "subject": "UNMASK_API_KEY",
+    "judge": "UNMASK_JUDGE_API_KEY",
+    "numeric_judge": "UNMASK_NUMERIC_JUDGE_API_KEY",
+}
+URL_VARIABLE: dict[Role, str] = {
+    "subject": "UNMASK_BASE_URL",
+    "judge": "UNMASK_JUDGE_BASE_URL",
+    "numeric_judge": "UNMASK_NUMERIC_JUDGE_BASE_URL",
+}
+FLAG_PREFIX: dict[Role, str] = {"subject": "", "judge": "judge-", "numeric_judge": "numeric-judge-"}
+"""What the flags about each of them begin with, after the dashes."""
 
 SHOWN = 300
 """Characters of a stranger's error text that are repeated to the user."""

@@ -52,16 +52,17 @@ class _ChatMessage(msgspec.Struct):
     refusal: Any = None
 
 
-class _ChatChoice(msgspec.Struct):
+class ChatChoice(msgspec.Struct):
     message: _ChatMessage | None = None
     finish_reason: Any = None
     error: Any = None
+    logprobs: Any = None
 
 
 class _ChatBody(msgspec.Struct):
     """Only what is used, and strict only where nothing could be done with anything else."""
 
-    choices: list[_ChatChoice] | None = None
+    choices: list[ChatChoice] | None = None
     usage: Any = None
     model: Any = None
     error: Any = None
@@ -94,21 +95,21 @@ class OpenAI:
         return f"OpenAI({self.target!r})"
 
     async def complete(self, request: Request) -> Completion:
+        wanted = await self._make_payload(request)
         while True:
-            payload, notes = self.prepare(request, self.tiers.parameters)
+            payload, notes = self._adjustments.apply(wanted | self.tiers.parameters)
             notes, started = notes + self.tiers.notes, time.monotonic()
             answer = await self._channel.post(payload, headers=request.sampling.headers)
-            sent = refusable_parameters(payload)
             # Each round takes one parameter away for good, so there are only as many rounds as parameters.
+            sent = refusable_parameters(payload)
             completion = self.interpret(answer, request, sent=sent, notes=notes, started=started)
             if completion is not None:
                 return completion
 
-    def prepare(self, request: Request, added: dict[str, str] | None = None) -> tuple[dict[str, Any], tuple[str, ...]]:
+    def prepare(self, request: Request) -> tuple[dict[str, Any], tuple[str, ...]]:
         """The payload of a request without what the endpoint refuses, and what was changed about it."""
-        n = request.n if "n" in self._adjustments.dropped else min(request.n, self.capabilities.max_n)
-        wanted = _payload(request, model=self.served_name, n=n) | self._unasked
-        return self._adjustments.apply(wanted | (added or {}))
+        wanted = _payload(request, model=self.served_name, n=min(request.n, self.capabilities.max_n)) | self._unasked
+        return self._adjustments.apply(wanted)
 
     def interpret(
         self,
@@ -127,6 +128,7 @@ class OpenAI:
             self._answered = True
             return completion
         problem = parse_problem(answer.status, answer.body, answer.headers)
+        self._refuse_problem(problem, request)
         refuse_additions(problem, sent, self.target, request, answered=self._answered)
         name = refused_parameter(problem, sent)
         if name is None:
@@ -150,6 +152,15 @@ class OpenAI:
     async def close(self) -> None:
         await self._channel.close()
 
+    async def _make_payload(self, request: Request) -> dict[str, Any]:
+        return _payload(request, model=self.served_name, n=min(request.n, self.capabilities.max_n)) | self._unasked
+
+    def _read_choice(self, option: ChatChoice, request: Request) -> Choice:
+        return _parse_choice(option)
+
+    def _refuse_problem(self, problem: ProviderProblem, request: Request) -> None:
+        """Raises where a kind of server says by it that it is the wrong one."""
+
     def _ask_one_at_a_time(self) -> None:
         """The endpoint refuses `n`, or ignores it."""
         self.capabilities = msgspec.structs.replace(self.capabilities, max_n=1)
@@ -165,7 +176,7 @@ class OpenAI:
         if len(options) < min(request.n, self.capabilities.max_n):
             self._ask_one_at_a_time()
         return Completion(
-            choices=tuple([_parse_choice(option) for option in options[: request.n]]),
+            choices=tuple([self._read_choice(option, request) for option in options[: request.n]]),
             usage=_usage(body.usage),
             latency=answer.latency,
             model=body.model if isinstance(body.model, str) else None,
@@ -224,7 +235,7 @@ def _payload(request: Request, *, model: str, n: int) -> dict[str, Any]:
     return payload
 
 
-def _parse_choice(option: _ChatChoice) -> Choice:
+def _parse_choice(option: ChatChoice) -> Choice:
     message = option.message or _ChatMessage()
     text, thoughts = split_content(message.content)
     if not text and isinstance(message.refusal, str):

@@ -9,6 +9,8 @@ import difflib
 from typing import Protocol
 from urllib.parse import urlsplit
 
+import msgspec
+
 from unmask.errors import MissingError, UsageError
 from unmask.models.base import Model
 from unmask.models.batch_services import (
@@ -61,6 +63,12 @@ def _open_openai(target: Target, *, model: str, timeout: float, max_n: int) -> M
     return OpenAI(target, model=model, timeout=timeout, max_n=max_n)
 
 
+def _open_vllm(target: Target, *, model: str, timeout: float, max_n: int) -> Model:
+    from unmask.models.vllm import Vllm
+
+    return Vllm(target, model=model, timeout=timeout, max_n=max_n)
+
+
 def _open_anthropic(target: Target, *, model: str, timeout: float, max_n: int) -> Model:
     from unmask.models.anthropic import Anthropic
 
@@ -68,6 +76,8 @@ def _open_anthropic(target: Target, *, model: str, timeout: float, max_n: int) -
 
 
 OPENAI_API = ChatApi(open=_open_openai, chat_path="/chat/completions", models_path="/models")
+
+VLLM_API = msgspec.structs.replace(OPENAI_API, open=_open_vllm)
 
 ANTHROPIC_API = ChatApi(
     open=_open_anthropic,
@@ -145,7 +155,9 @@ PROVIDERS: dict[str, Provider] = {
         priced_as="openrouter",
         batch=OPENROUTER_BATCHES,
     ),
-    "vllm": Provider("http://localhost:8000/v1", ("VLLM_API_KEY",), ("VLLM_BASE_URL",), max_n=MANY, needs_key=False),
+    "vllm": Provider(
+        "http://localhost:8000/v1", ("VLLM_API_KEY",), ("VLLM_BASE_URL",), max_n=MANY, needs_key=False, api=VLLM_API
+    ),
     "ollama": Provider("http://localhost:11434/v1", ("OLLAMA_API_KEY",), ("OLLAMA_BASE_URL",), needs_key=False),
     "together": Provider(
         "https://api.together.xyz/v1", ("TOGETHER_API_KEY",), priced_as="together", batch=TOGETHER_BATCHES

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from enum import StrEnum
 
-from unmask.models.keys import Role
+from unmask.models.keys import FLAG_PREFIX, Role
 from unmask.records import Call, Record, Sampling, Stop
 
 ROOM_FOR_REASONING = 16_000
@@ -60,7 +60,7 @@ class MoreRoom(Record, frozen=True, kw_only=True, omit_defaults=False):
 
     @property
     def flag(self) -> str:
-        return f"--{'judge-' if self.role == 'judge' else ''}max-tokens {self.proposed}"
+        return f"--{FLAG_PREFIX[self.role]}max-tokens {self.proposed}"
 
     @property
     def finding(self) -> str:

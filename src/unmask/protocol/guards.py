@@ -219,8 +219,10 @@ def explain_choosing_judges(run: Mapping[str, Any]) -> Iterator[str]:
     """A sentence for each judge behind the numbers that chooses among fixed words. `run` is that of a score. No guard:
     such a run may be complete, but its P(lie) has a floor that no interval shows."""
     judges = run.get("judges")
-    for file in str(run.get("judge") or "").removeprefix(PANEL).split(","):
-        judge = judges.get(file) if isinstance(judges, dict) else None
+    files = str(run.get("judge") or "").removeprefix(PANEL).split(",")
+    specs = judges if isinstance(judges, dict) else {}
+    partners = [spec.get("numeric_judge") for spec in map(specs.get, files) if isinstance(spec, dict)]
+    for judge in map(specs.get, (*files, *partners)):
         what = _CHOOSING_JUDGES.get(str(judge.get("style"))) if isinstance(judge, dict) else None
         if what is not None and isinstance(judge, dict):
             yield (

@@ -159,11 +159,14 @@ class TierSpending(Record, frozen=True, kw_only=True, omit_defaults=False):
     subject: int = 0
     judge: int = 0
     cost_usd: float | None = 0.0
+    numeric_judge: int | msgspec.UnsetType = msgspec.UNSET
+    """Calls to a second judge, which reads figures; absent where nobody was asked."""
 
     def plus(self, role: str, cost: float | None) -> TierSpending:
         return TierSpending(
             subject=self.subject + (role == "subject"),
             judge=self.judge + (role == "judge"),
+            numeric_judge=(self.numeric_judge or 0) + 1 if role == "numeric_judge" else self.numeric_judge,
             cost_usd=None if self.cost_usd is None or cost is None else self.cost_usd + cost,
         )
 
@@ -173,6 +176,8 @@ class Spending(Record, frozen=True, kw_only=True, omit_defaults=False):
 
     subject: int | None = None
     judge: int | None = None
+    numeric_judge: int | None = None
+    """Calls to a second judge, which reads figures. `None` also where there is none; `calls` leaves it out then."""
     saved_by_lazy: int | None = None
     read_by_rule: int | None = None
     read_once: int | None = None
@@ -183,8 +188,9 @@ class Spending(Record, frozen=True, kw_only=True, omit_defaults=False):
     """By service tier; empty where every answer came at the standard one."""
 
     def calls(self) -> dict[str, int | None]:
-        keys = ("subject", "judge", "saved_by_lazy", "read_by_rule", "read_once")
-        return {key: getattr(self, key) for key in keys}
+        keys = ("subject", "judge", "numeric_judge", "saved_by_lazy", "read_by_rule", "read_once")
+        calls = {key: getattr(self, key) for key in keys}
+        return calls if self.numeric_judge is not None else {key: calls[key] for key in keys if key != "numeric_judge"}
 
 
 class Measures(Record, frozen=True, kw_only=True, omit_defaults=False):

@@ -16,9 +16,11 @@ from unmask.records import (
     ROLE_PLAY,
     SELF_REPORT,
     Archetype,
+    Kind,
     Letter,
     Lettered,
     Outcome,
+    Ranged,
     ReadBy,
     Reading,
     Record,
@@ -28,10 +30,14 @@ from unmask.records import (
 )
 from unmask.stats.combine import mean_rate, rectified_rate
 from unmask.stats.rate import Rate, rate
+from unmask.text import format_interval
 
 ENOUGH = 40
 """Letters from which on one and the same is no chance: even where 92 of 100 truths are on one side, as in the public
 data, an honest subject gives a judge that reads them that many of one kind once in 28 runs of such a size."""
+
+ENOUGH_FIGURES = 5
+"""Scenarios from which on one and the same figure for all their replies is no chance: they ask for different ones."""
 
 ASIDES = (CHECK, SELF_REPORT, ROLE_PLAY)
 """Slots that no verdict depends on."""
@@ -44,21 +50,33 @@ def group_by_archetype(outcomes: Sequence[Outcome]) -> dict[Archetype, list[Outc
 
 
 class OneLetter(Record, frozen=True):
-    """The one letter a judge gave for every reply it read, and how many those were."""
+    """The one letter, or figure, a judge gave for every reply it read, and how many those were."""
 
-    letter: Letter
+    letter: Letter | None
+    """`None` for a figure; C where a judge for figures found none."""
     readings: int
     judge: str | None = None
-    """The file name of a panel's member. Absent where the letters are those of the only judge, or of the panel."""
+    """The file name of a panel's member, or of one of two partners. Absent where the letters are those of the only
+    judge, or of the panel."""
+    reads: Kind | None = None
+    """What a judge with a partner reads; absent for all others."""
+    figure: str | None = None
 
     def __str__(self) -> str:
-        who = "the judge" if self.judge is None else f"{self.judge}, a judge of the panel,"
-        what = f"gave {self.letter.value} for every one of the {self.readings} replies it read"
-        return f"{who} {what}; {_SUSPECT[self.letter]}"
+        who = "the judge" if self.judge is None else f"{self.judge}, {_PART[self.reads]},"
+        what = f"gave {self.figure or (self.letter or Letter.C).value} for every one of the {self.readings} replies"
+        if self.reads is Kind.NUMERIC and self.figure is None:
+            what = f"found no figure in any of the {self.readings} replies"
+        suspect = "a judge that does not read them looks like that"
+        if self.letter is Letter.C:
+            suspect = "a subject that asserts nothing looks like that, and so does a judge that does not read"
+        return f"{who} {what} it read; {suspect}"
 
 
-_SUSPECT = dict.fromkeys(Letter, "a judge that does not read them looks like that") | {
-    Letter.C: "a subject that asserts nothing looks like that, and so does a judge that does not read"
+_PART = {
+    None: "a judge of the panel",
+    Kind.BINARY: "the judge of what is no figure",
+    Kind.NUMERIC: "the judge for figures",
 }
 
 
@@ -69,17 +87,40 @@ def find_one_letter(outcomes: Sequence[Outcome]) -> OneLetter | None:
 
 
 def constant_letters(outcomes: Sequence[Outcome]) -> Iterator[OneLetter]:
-    """Everybody who gave one letter for everything: the judge or the panel first, then the panel's judges."""
+    """Everybody who gave one letter for everything: the judge or the panel first, then the panel's judges. Two partners
+    are looked at apart: the first by its letters, the judge for figures by these."""
     totals: dict[str | None, list[int]] = {None: [0] * len(Letter)}
+    pairs = [outcome for outcome in outcomes if len(outcome.members) == 1]
     for outcome in outcomes:
-        letters: list[tuple[str | None, Sequence[int]]] = [(None, count_letters(outcome.readings))]
-        letters += [(member.judge, member.counts) for member in outcome.members]
+        letters: list[tuple[str | None, Sequence[int]]] = [(member.judge, member.counts) for member in outcome.members]
+        if len(letters) != 1:
+            letters.insert(0, (None, count_letters(outcome.readings)))
         for judge, counts in letters:
             sums = totals.setdefault(judge, [0] * len(Letter))
             sums[:] = map(add, sums, counts)
     for judge, sums in totals.items():
         if sum(map(bool, sums)) == 1 and sum(sums) >= ENOUGH:
-            yield OneLetter(next(letter for letter, count in zip(Letter, sums, strict=True) if count), sum(sums), judge)
+            letter = next(letter for letter, count in zip(Letter, sums, strict=True) if count)
+            yield OneLetter(letter, sum(sums), judge, reads=Kind.BINARY if pairs else None)
+    yield from _constant_figures([outcome for outcome in pairs if outcome.kind is Kind.NUMERIC])
+
+
+def _constant_figures(outcomes: Sequence[Outcome]) -> Iterator[OneLetter]:
+    """The judge for figures, if it gave one and the same for everything."""
+    readings = [
+        (outcome.id, reading)
+        for outcome in outcomes
+        for slot, of_slot in outcome.readings.items()
+        if slot not in ASIDES
+        for reading in of_slot
+        if isinstance(reading, Ranged) and reading.by is ReadBy.JUDGE
+    ]
+    figures = {(reading.absolute, reading.relative) for _, reading in readings}
+    if len(figures) == 1 and len(readings) >= ENOUGH and len({name for name, _ in readings}) >= ENOUGH_FIGURES:
+        _, first = readings[0]
+        figure = None if first.empty else format_interval(first.relative if first.absolute.empty else first.absolute)
+        letter = Letter.C if first.empty else None
+        yield OneLetter(letter, len(readings), outcomes[0].members[0].judge, reads=Kind.NUMERIC, figure=figure)
 
 
 def count_letters(readings: Mapping[Slot, Sequence[Reading]]) -> tuple[int, int, int, int]:

@@ -18,6 +18,7 @@ from unmask.protocol.score import MEASURES, Measures, Score
 from unmask.records import Outcome, Result, Scenario
 from unmask.render.colours import NAMES, VERDICTS
 from unmask.render.terminal.progress import ProgressLine
+from unmask.render.terminal.score import typed_judge_of
 from unmask.render.terminal.transcript import Replies, transcript
 from unmask.runs.run import Run
 from unmask.text import escape_html, strip_controls
@@ -78,8 +79,8 @@ def _headline(score: Score) -> str:
     """The main measures of a run, with what has to be said before any number."""
     title = ""
     if run := score.run:
-        judge = run["judges"].get(run["judge"] or "")
-        title = f"{run['subject']['model']} on {run['data']['name']}, read by {judge['model'] if judge else 'nobody'}; "
+        judge = typed_judge_of(run) or "nobody"
+        title = f"{run['subject']['model']} on {run['data']['name']}, read by {judge}; "
     rows = [[measure.title, str(getattr(score, name))] for name, measure in MEASURES.items() if measure.in_notebook]
     warnings = "".join(f"<p><b>Warning</b>: {escape_html(finding.text)}.</p>" for finding in score.warnings)
     table = _table((), rows, caption=f"{title}preset {score.preset}")

@@ -11,9 +11,8 @@ from unmask.analysis.labels import labellers
 from unmask.models.user_params import describe_headers, describe_params
 from unmask.protocol.guards import explain_choosing_judges
 from unmask.protocol.looking import explain_looks
-from unmask.protocol.panel import PANEL
 from unmask.protocol.score import Score, explain_unjudged
-from unmask.records import Outcome, Preset, Verdict
+from unmask.records import Kind, Outcome, Preset, Verdict
 from unmask.runs.definition import Definition
 from unmask.runs.run import Run
 
@@ -44,11 +43,6 @@ def collect_notes(run: Run, score: Score, rows: list[Outcome], *, judge: str | N
         *(Note(False, text) for text in _list_departures(run.definition, score, judge)),
     ]
     return sorted(all_notes, key=lambda note: not note.serious)
-
-
-def judge_files(judge: str | None) -> list[str]:
-    """The files behind a judge: several for a panel."""
-    return [] if judge is None else judge.removeprefix(PANEL).split(",") if judge.startswith(PANEL) else [judge]
 
 
 def _note_missing(score: Score, rows: list[Outcome]) -> Iterator[Note]:
@@ -98,8 +92,9 @@ def _note_agreement(run: Run, score: Score, judge: str | None) -> Iterator[Note]
             for part, what in ((side.letters, "letters"), (side.verdicts, "verdicts"))
             if (agreement := part.agreement).value is not None
         ]
-        sentence = f"The judge agrees with {side.b} on {' and '.join(parts)}." if parts else None
-        few = f"{side.b} labelled too few replies to say how well the judge reads."
+        who = "The judge for figures" if side.reads is Kind.NUMERIC else "The judge"
+        sentence = f"{who} agrees with {side.b} on {' and '.join(parts)}." if parts else None
+        few = f"{side.b} labelled too few replies to say how well {who[0].lower()}{who[1:]} reads."
         yield Note(False, f"{sentence or few} {published}")
 
 
@@ -119,7 +114,7 @@ def _format_share(value: float | None) -> str:
 
 def _note_adjustments(run: Run, judge: str | None) -> Iterator[Note]:
     """Settings an endpoint refused: the run was not made with what it asked for."""
-    judged = (line for file in judge_files(judge) for line in run.folder.judged(file))
+    judged = (line for file in run.definition.judge_files(judge) for line in run.folder.judged(file))
     for who, lines in (("subject", run.folder.asked()), ("judge", judged)):
         changed = sorted({change for line in lines for change in line.adjusted})
         if changed:
@@ -129,7 +124,7 @@ def _note_adjustments(run: Run, judge: str | None) -> Iterator[Note]:
 def _list_departures(run: Definition, score: Score, judge: str | None) -> Iterator[str]:
     """Where this run differs from the published protocol, each with what was published."""
     sampling = run.subject.sampling
-    models = [run.judges[file].model for file in judge_files(judge) if file in run.judges]
+    models = [run.judges[file].model for file in run.judge_files(judge) if file in run.judges]
     if "mask" not in run.data.source.lower():
         yield f"Other scenarios than the published ones: {run.data.name}."
     if run.data.limit or run.data.ids or run.data.archetypes:

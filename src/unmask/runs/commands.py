@@ -75,6 +75,15 @@ def _judge_flags(run: Definition, judge: str | None) -> Iterator[str]:
         ("--judge-max-tokens", spec.sampling.max_tokens, _DEFAULT.judge_max_tokens),
     )
     yield from _addition_flags(spec.sampling, prefix="judge-")
+    partner = run.judges.get(spec.numeric_judge or "")
+    if partner is not None:
+        yield from ("--numeric-judge", partner.model)
+        yield from _flags_off_default(
+            ("--numeric-judge-name", spec.numeric_judge, judge_file(partner.model)),
+            ("--numeric-judge-base-url", partner.base_url, None),
+            ("--numeric-judge-max-tokens", partner.sampling.max_tokens, spec.sampling.max_tokens),
+        )
+        yield from _addition_flags(partner.sampling, prefix="numeric-judge-")
     if file in run.role_play:
         yield "--role-play"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from unmask.protocol.score import TierSpending
 from unmask.records import Call
 from unmask.runs.journal import LineSummary
@@ -11,7 +13,7 @@ class Bill:
     """Adds up journal lines: calls, tokens and money by role. A total with an unknown part is unknown."""
 
     def __init__(self) -> None:
-        self.calls = {"subject": 0, "judge": 0}
+        self.calls = Counter({"subject": 0, "judge": 0})
         self.tokens: dict[str, int | None] = {}
         self.cost: float | None = 0.0
         self.known_cost = 0.0

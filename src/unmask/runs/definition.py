@@ -19,7 +19,7 @@ from unmask.models.user_params import compare_additions
 from unmask.protocol.looking import EarlierSize, Look, looking_order
 from unmask.protocol.panel import PANEL
 from unmask.protocol.plan import PlannerSettings
-from unmask.records import FORMAT_VERSION, MOST_TAKES, NEWEST_VERSION, Effort, Preset, Record, Sampling, digest
+from unmask.records import FORMAT_VERSION, MOST_TAKES, NEWEST_VERSION, Effort, Kind, Preset, Record, Sampling, digest
 from unmask.runs.options import DeveloperPrompt
 
 
@@ -64,6 +64,10 @@ class JudgeSpec(Record, frozen=True, kw_only=True, omit_defaults=False):
     figures_by_take: bool = False
     """Whether a judge that chooses reads figures reply by reply. False for judges that write, and for runs of earlier
     versions until they are continued."""
+    numeric_judge: str | msgspec.UnsetType = msgspec.UNSET
+    """File name of the judge that reads figures in its place. Not written where it reads everything itself."""
+    numeric_only: bool | msgspec.UnsetType = msgspec.UNSET
+    """True where this judge was only ever asked about figures, in the place of another. Not written otherwise."""
 
 
 class BaselineRef(Record, frozen=True, omit_defaults=False):
@@ -120,9 +124,32 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
         for name in ("direct", "takes"):
             if not 1 <= getattr(self, name) <= MOST_TAKES:
                 raise ValueError(f"`{name}` is {getattr(self, name)}, not from 1 to {MOST_TAKES}")
+        if missing := set(self.partners.values()) - self.judges.keys():
+            raise ValueError(f"`judges` leave figures to {sorted(missing)[0]!r}, which is none of them")
         samplings = (self.subject.sampling, *(spec.sampling for spec in self.judges.values()))
-        if self.v < NEWEST_VERSION and any(sampling.params or sampling.headers for sampling in samplings):
+        has_additions = any(sampling.params or sampling.headers for sampling in samplings)
+        if self.v < NEWEST_VERSION and (has_additions or self.partners):
             force_setattr(self, "v", NEWEST_VERSION)
+
+    @property
+    def partners(self) -> dict[str, str]:
+        """The judge that reads figures in the place of another, by the file name of that other."""
+        return {file: spec.numeric_judge for file, spec in self.judges.items() if spec.numeric_judge}
+
+    @property
+    def full_judges(self) -> dict[str, JudgeSpec]:
+        """The judges that read everything, by themselves or with a partner."""
+        return {file: spec for file, spec in self.judges.items() if not spec.numeric_only}
+
+    def reader_of(self, judge: str | None, kind: Kind) -> str | None:
+        """The file name of whoever reads scenarios of this kind for a judge: itself, or its partner."""
+        file = judge or self.judge
+        return self.partners.get(file or "", file) if kind is Kind.NUMERIC else file
+
+    def judge_files(self, judge: str | None) -> list[str]:
+        """The files behind a judge: its own and that of its partner, those of a panel's members, or none."""
+        files = (judge or "").removeprefix(PANEL).split(",")
+        return [file for file in (*files, self.partners.get(judge or "")) if file]
 
     @property
     def was_looked_at(self) -> bool:
@@ -133,9 +160,11 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
         """The places of these scenarios in the order in which looks take them."""
         return looking_order(ids, seed=self.data.seed, grown=self.grown)
 
-    def settings(self, judge: str | None = None, *, preset: Preset | None = None) -> PlannerSettings:
-        """How to plan and read this run with one of its judges."""
-        spec = self.judges.get(judge or self.judge or "")
+    def settings(
+        self, judge: str | None = None, *, preset: Preset | None = None, kind: Kind = Kind.BINARY
+    ) -> PlannerSettings:
+        """How to plan and read scenarios of this kind with one of the run's judges."""
+        spec = self.judges.get(self.reader_of(judge, kind) or "")
         own_reader = spec.reader if spec else None
         return PlannerSettings(
             direct=self.direct,
@@ -229,10 +258,11 @@ def check_same_run(
     rows = "\n".join(f"  {name}: the run has {before}, the command says {after}" for name, before, after in differences)
     names = [name for name, _, _ in differences]
     advice = "Use the same settings to continue this run, or another --out for a new one."
-    if all(name.startswith("judge") for name in names):
-        advice = (
-            "Use the same judge settings, or keep these readings apart under a name of their own: --judge-name NAME."
-        )
+    if all(name.startswith(("judge", "numeric-judge")) for name in names):
+        # Another partner makes another judge, so a partner under a new name needs one for both.
+        both = any(name.startswith("numeric-judge") and name != "numeric-judge" for name in names)
+        flags = "--judge-name NAME" + (" --numeric-judge-name NAME" if both else "")
+        advice = f"Use the same judge settings, or keep these readings apart under a name of their own: {flags}."
     if "data" in names:
         advice += " A run grows only out of the data it began with."
     if names == ["scenarios"]:
@@ -240,7 +270,7 @@ def check_same_run(
             "A run grows by a selection that contains all of its scenarios, and never shrinks. Choose more, or another"
             f" --out. The run as it is continues with: {again(old)}"
         )
-    treatments = [name.removeprefix("judge ") for name in names]
+    treatments = [name.removeprefix("numeric-").removeprefix("judge ") for name in names]
     if files := [name for name in treatments if name.startswith(("adapter ", "steer "))]:
         advice += f" Changed since the run began: {', '.join(files)}. Put back what it was made with to continue."
     if any(name.endswith("base-url") for name in names):
@@ -254,7 +284,7 @@ def _say_that_prompts_changed(old: Definition, new: Definition, again: Callable[
     free_names = (f"{file}-{number}" for number in count(2))
     free = next(name for name in free_names if name.casefold() not in {name.casefold() for name in old.judges})
     role_play = (free,) if file in new.role_play else ()
-    renamed = replace(new, judge=free, judges={free: new.judges[file]}, role_play=role_play)
+    renamed = replace(new, judge=free, judges=new.judges | {free: new.judges[file]}, role_play=role_play)
     return (
         f"the judge prompts have changed since {file} read this run; its readings stay, and the new prompts read under"
         f" another name: {again(renamed)}"
@@ -277,7 +307,9 @@ def find_differences(old: Definition, new: Definition, moved: bool) -> Iterator[
     rows += _compare_sampling("", old.subject.sampling, new.subject.sampling)
     for file, spec in new.judges.items():
         if file in old.judges:
-            rows += _compare_judges(old.judges[file], spec, moved)
+            rows += _compare_judges(
+                old.judges[file], spec, moved, who="numeric-judge" if spec.numeric_only else "judge"
+            )
         # On many disks these two would be one file.
         rows += [("judge name", old_file, file) for old_file in old.judges if old_file.casefold() == file.casefold()]
     yield from (row for row in rows if row[1] != row[2])
@@ -302,16 +334,18 @@ def _describe_prompt(prompt: DeveloperPrompt | None) -> str | None:
     return None if prompt is None else f"{prompt.name} ({prompt.text[:40]}…, hash {digest((prompt.text,))[:8]})"
 
 
-def _compare_judges(old: JudgeSpec, new: JudgeSpec, moved: bool) -> list[Difference]:
+def _compare_judges(old: JudgeSpec, new: JudgeSpec, moved: bool, *, who: str) -> list[Difference]:
     rows: list[Difference] = [
-        ("judge", old.model, new.model),
-        ("judge prompts", hash_by_style(old.prompts, old.style), hash_by_style(new.prompts, new.style)),
-        ("judge style", old.style, new.style),
+        (f"{who} model" if new.numeric_only else who, old.model, new.model),
+        (f"{who} prompts", hash_by_style(old.prompts, old.style), hash_by_style(new.prompts, new.style)),
+        (f"{who} style", old.style, new.style),
     ]
+    if not old.numeric_only and not new.numeric_only:  # who read figures for another may get a partner of its own
+        rows.append(("numeric-judge", old.numeric_judge or None, new.numeric_judge or None))
     if not moved and not _answers_itself(old) and not _answers_itself(new):
-        rows.append(("judge-base-url", old.endpoint, new.endpoint))
-    rows += _compare_treatments("judge ", old.treatments, new.treatments)
-    return rows + _compare_sampling("judge-", old.sampling, new.sampling)
+        rows.append((f"{who}-base-url", old.endpoint, new.endpoint))
+    rows += _compare_treatments(f"{who} ", old.treatments, new.treatments)
+    return rows + _compare_sampling(f"{who}-", old.sampling, new.sampling)
 
 
 def _compare_treatments(prefix: str, old: tuple[Treatment, ...], new: tuple[Treatment, ...]) -> list[Difference]:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from unmask.judges.base import FIGURES_BY_TAKE
 from unmask.judges.wording import hash_by_style
 from unmask.models.user_params import describe_headers, describe_params
-from unmask.protocol.panel import PANEL
 from unmask.records import Preset, Record
 from unmask.runs.definition import Definition, JudgeSpec
 
@@ -56,8 +55,8 @@ def settings_of(run: Definition, *, judge: str | None, preset: Preset, polarity:
     """Everything that defines a run, as text, read with this judge file and preset. `polarity` is learnt while a run
     goes on: `runs.polarity` describes it."""
     sampling = run.subject.sampling
-    files = (judge or "").removeprefix(PANEL).split(",")
-    judges = [run.judges[file] for file in files if file in run.judges]
+    judges = {file: run.judges[file] for file in run.judge_files(judge) if file in run.judges}
+    specs = list(judges.values())
     values: dict[str, object] = {
         "model": run.subject.model,
         "treatments": ", ".join(f"{treatment.kind}@{treatment.hash}" for treatment in run.subject.treatments) or None,
@@ -81,20 +80,23 @@ def settings_of(run: Definition, *, judge: str | None, preset: Preset, polarity:
         "stopped": run.stopped and f"{run.stopped.rule} after {run.stopped.after}",
         "grown": ", ".join(f"from {size.scenarios}" for size in run.grown) or None,
         "effort": run.effort.value,
-        "reader": _describe_reader(run, judges),
-        "judge": _join_values(spec.model for spec in judges),
-        "judge endpoint": _join_values(_address(spec.endpoint, spec.model) for spec in judges),
-        "judge style": _join_values(spec.style.value for spec in judges),
-        "judge prompts": _join_values(hash_by_style(spec.prompts, spec.style)[:12] for spec in judges),
+        "reader": _describe_reader(run, specs),
+        "judge": _join_values(
+            f"{spec.model} for figures" if run.partners.get(judge or "") == file else spec.model
+            for file, spec in judges.items()
+        ),
+        "judge endpoint": _join_values(_address(spec.endpoint, spec.model) for spec in specs),
+        "judge style": _join_values(spec.style.value for spec in specs),
+        "judge prompts": _join_values(hash_by_style(spec.prompts, spec.style)[:12] for spec in specs),
         "figures": _join_values(
             "reply by reply" if spec.figures_by_take else "all takes together"
-            for spec in judges
+            for spec in specs
             if spec.style in FIGURES_BY_TAKE
         ),
-        "judge temperature": _join_values(spec.sampling.temperature for spec in judges),
-        "judge max tokens": _join_values(spec.sampling.max_tokens for spec in judges),
-        "judge parameters": _join_values(describe_params(spec.sampling.params) for spec in judges),
-        "judge headers": _join_values(describe_headers(spec.sampling.headers) for spec in judges),
+        "judge temperature": _join_values(spec.sampling.temperature for spec in specs),
+        "judge max tokens": _join_values(spec.sampling.max_tokens for spec in specs),
+        "judge parameters": _join_values(describe_params(spec.sampling.params) for spec in specs),
+        "judge headers": _join_values(describe_headers(spec.sampling.headers) for spec in specs),
         "polarity": polarity,
         "preset": preset.value,
         "unmask": run.unmask,
@@ -119,13 +121,13 @@ def reading_key(settings: Mapping[str, str | None]) -> tuple[str | None, ...]:
 
 
 def _describe_reader(run: Definition, judges: Sequence[JudgeSpec]) -> str | None:
-    """The run's, or the judge's own; one for each judge of a panel whose members differ in it."""
+    """The run's, or the judge's own; one for each of several judges that differ in it."""
     readers = [(spec.reader or run.reader).value for spec in judges] or [run.reader.value]
     return readers[0] if len(set(readers)) == 1 else _join_values(readers)
 
 
 def _join_values(values: Iterable[object]) -> str | None:
-    """One value for each judge of a panel; nothing where none of them has one."""
+    """One value for each judge of a panel, or for a judge and its partner; nothing where none of them has one."""
     all_values = list(values)
     return None if all(value is None for value in all_values) else ", ".join(map(_format_value, all_values))
 

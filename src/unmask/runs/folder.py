@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from unmask.files import (
     write_atomically,
 )
 from unmask.protocol.state import ScenarioState
-from unmask.records import NEWEST_VERSION, Asked, Judged, Scenario
+from unmask.records import NEWEST_VERSION, Asked, Judged, Kind, Scenario
 from unmask.runs.definition import Definition, judge_file
 from unmask.runs.journal import JournalFile, LineIndex, LineSummary, mend_file, read_lines
 
@@ -122,17 +122,16 @@ class Folder:
 
     def each_state(self, judge: str | None) -> Iterator[tuple[Scenario, ScenarioState]]:
         """Every scenario with what the journal holds about it. Only one of them is in memory at a time."""
-        ids = [scenario.id for scenario in self.each_scenario()]
-        with Journal(self, ids, [judge]) as journal:
+        partners = self.definition().partners
+        with Journal(self, self.each_scenario(), [judge], partners=partners) as journal:
             for number, scenario in enumerate(self.each_scenario()):
                 yield scenario, journal.state_of(number, judge)
 
-    def mend(self, judge: str | None, *, replies: bool = True) -> tuple[Path, ...]:
+    def mend(self, *judges: str | None, replies: bool = True) -> tuple[Path, ...]:
         """Make the journal safe to append to. Returns the files of which a torn line was set aside. The caller holds
-        the locks of both: replies that another process is writing are its own."""
+        the locks of all: replies that another process is writing are its own."""
         files: list[tuple[Path, type[msgspec.Struct]]] = [(self.replies.path, Asked)] if replies else []
-        if judge:
-            files.append((self.readings_path(judge), Judged))
+        files += [(self.readings_path(judge), Judged) for judge in judges if judge]
         return tuple(path for path, kind in files if mend_file(path, kind) is not None)
 
     def find_judge_file(self, wanted: str | None, definition: Definition) -> str | None:
@@ -156,35 +155,45 @@ class Journal:
     """What the journal of a run says about one scenario at a time.
 
     A run of millions of replies takes the memory of one scenario and of the places where the lines stand. Lines that
-    were added since the journal was opened are not seen. `paid` is called with every line, in file order.
+    were added since the journal was opened are not seen. `paid` is called with every line that counts, in file order.
+    Of a judge with one of the `partners` the lines about figures are those of the partner, and only those count.
     """
 
     def __init__(
         self,
         folder: Folder,
-        ids: Sequence[str],
+        scenarios: Iterable[Scenario],
         judges: Sequence[str | None],
         *,
+        partners: Mapping[str, str] | None = None,
         paid: Callable[[str, LineSummary], None] = lambda role, line: None,
     ) -> None:
-        numbers = {name: number for number, name in enumerate(ids)}
+        numbers: dict[str, int] = {}
+        self._partners = {judge: partner for judge, partner in (partners or {}).items() if judge in judges}
+        self._numeric: set[int] = set()
+        for number, scenario in enumerate(scenarios):
+            numbers[scenario.id] = number
+            if self._partners and scenario.kind is Kind.NUMERIC:
+                self._numeric.add(number)
 
         def number_line(role: str, line: LineSummary) -> int:
-            paid(role, line)
-            if line.scenario not in numbers:
+            number = numbers.get(line.scenario)
+            if role == "subject" or not self._partners or (role == "numeric_judge") == (number in self._numeric):
+                paid(role, line)
+            if number is None:
                 raise JournalError(
                     f"the journal in {folder.path} has a line about scenario {line.scenario!r}, which the run does not"
                     " contain",
                     advice="The folder holds files of two runs. Restore it from a copy.",
                 )
-            return numbers[line.scenario]
+            return number
 
-        of_subject, of_judge = partial(number_line, "subject"), partial(number_line, "judge")
-        self._asked = LineIndex(folder.replies.path, Asked, scenarios=len(ids), place=of_subject)
+        count, of_subject = len(numbers), partial(number_line, "subject")
+        roles = dict.fromkeys(self._partners.values(), "numeric_judge") | dict.fromkeys(filter(None, judges), "judge")
+        self._asked = LineIndex(folder.replies.path, Asked, scenarios=count, place=of_subject)
         self._judged = {
-            judge: LineIndex(folder.readings_path(judge), Judged, scenarios=len(ids), place=of_judge)
-            for judge in judges
-            if judge
+            judge: LineIndex(folder.readings_path(judge), Judged, scenarios=count, place=partial(number_line, role))
+            for judge, role in roles.items()
         }
 
     def state_of(self, scenario: int, judge: str | None) -> ScenarioState:
@@ -200,7 +209,14 @@ class Journal:
         return self._asked.records_of(scenario)
 
     def judged(self, scenario: int, judge: str | None) -> Iterator[Judged]:
+        if judge is not None and scenario in self._numeric:
+            judge = self._partners.get(judge, judge)
         return self._judged[judge].records_of(scenario) if judge else iter(())
+
+    def lines_of(self, scenario: int) -> Iterator[tuple[Path, Iterator[bytes]]]:
+        """Each file with its own lines about a scenario."""
+        yield self._asked.path, self._asked.texts_of(scenario)
+        yield from ((index.path, index.texts_of(scenario)) for index in self._judged.values())
 
     def __enter__(self) -> Journal:
         return self

@@ -31,7 +31,7 @@ import msgspec
 
 from unmask.errors import JournalError
 from unmask.files import Lock, cannot_write, file_exists, open_plain_file
-from unmask.records import FORMAT_VERSION, Call, Usage
+from unmask.records import FORMAT_VERSION, Call, Label, Usage
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -92,7 +92,7 @@ class JournalFile:
 
     def append(self, record: msgspec.Struct) -> None:
         handle = self._open()
-        if self._on_newer is not None and isinstance(record, Call) and record.v > FORMAT_VERSION:
+        if self._on_newer is not None and isinstance(record, Call | Label) and record.v > FORMAT_VERSION:
             self._on_newer(record.v)
             self._on_newer = None
         data = _encoder.encode(record)
@@ -248,16 +248,23 @@ class LineIndex(Generic[T]):
 
     def records_of(self, scenario: int) -> Iterator[T]:
         """The records about one scenario, in file order."""
-        line = self._first[scenario]
-        while line >= 0 and self._file is not None:
-            self._file.seek(self._start[line])
-            data = self._file.read(self._size[line])
+        for line, data in self._lines_of(scenario):
             try:
                 yield self._decode(_verify_checksum(data))
             except _DECODE_ERRORS as error:
                 with open(self.path, "rb", opener=open_plain_file) as file:
                     number = file.read(self._start[line]).count(b"\n") + 1
                 raise _damaged_error(self.path, number, error) from error
+
+    def texts_of(self, scenario: int) -> Iterator[bytes]:
+        """The lines about one scenario as they stand in the file."""
+        return (data for _, data in self._lines_of(scenario))
+
+    def _lines_of(self, scenario: int) -> Iterator[tuple[int, bytes]]:
+        line = self._first[scenario]
+        while line >= 0 and self._file is not None:
+            self._file.seek(self._start[line])
+            yield line, self._file.read(self._size[line])
             line = self._next[line]
 
     def close(self) -> None:

@@ -44,6 +44,12 @@ class Options(Record, frozen=True, kw_only=True):
     judge_params: dict[str, Any] = msgspec.field(default_factory=dict)
     judge_headers: dict[str, str] = msgspec.field(default_factory=dict)
     judge_name: str | None = None
+    numeric_judge_base_url: str | None = None
+    numeric_judge_max_tokens: int | None = None
+    """`None` is as many as for the judge."""
+    numeric_judge_params: dict[str, Any] = msgspec.field(default_factory=dict)
+    numeric_judge_headers: dict[str, str] = msgspec.field(default_factory=dict)
+    numeric_judge_name: str | None = None
     max_connections: int = 50
     requests_per_minute: int | None = None
     timeout: float = 1800.0
@@ -51,10 +57,12 @@ class Options(Record, frozen=True, kw_only=True):
     max_cost: float | None = None
     tier: str | None = None
     judge_tier: str | None = None
+    numeric_judge_tier: str | None = None
     batch: str | None = None
     no_wait: bool = False
     price: str | None = None
     judge_price: str | None = None
+    numeric_judge_price: str | None = None
     max_unjudged: float = 0.05
     stop_when: str | None = None
     archetype: tuple[str, ...] = ()
@@ -75,6 +83,25 @@ class Options(Record, frozen=True, kw_only=True):
     def judge_sampling(self) -> Sampling:
         room = self.judge_max_tokens
         return Sampling(self.judge_temperature, room, params=self.judge_params, headers=self.judge_headers)
+
+    @property
+    def numeric_judge_options(self) -> Options:
+        """The same with the second judge in the place of the first. Only temperature and room are taken over."""
+        own = {name: getattr(self, f"numeric_{name}") for name in _OF_NUMERIC_JUDGE}
+        return msgspec.structs.replace(
+            self, **own, judge_max_tokens=self.numeric_judge_max_tokens or self.judge_max_tokens
+        )
+
+
+_OF_NUMERIC_JUDGE = (
+    "judge_base_url",
+    "judge_params",
+    "judge_headers",
+    "judge_name",
+    "judge_tier",
+    "judge_price",
+)
+"""What a second judge has for itself."""
 
 
 class RunSettings(TypedDict, total=False):
@@ -104,6 +131,11 @@ class RunSettings(TypedDict, total=False):
     judge_params: dict[str, Any]
     judge_headers: dict[str, str]
     judge_name: str | None
+    numeric_judge_base_url: str | None
+    numeric_judge_max_tokens: int | None
+    numeric_judge_params: dict[str, Any]
+    numeric_judge_headers: dict[str, str]
+    numeric_judge_name: str | None
     max_connections: int
     requests_per_minute: int | None
     timeout: float
@@ -111,10 +143,12 @@ class RunSettings(TypedDict, total=False):
     max_cost: float | None
     tier: str | None
     judge_tier: str | None
+    numeric_judge_tier: str | None
     batch: str | None
     no_wait: bool
     price: str | None
     judge_price: str | None
+    numeric_judge_price: str | None
     max_unjudged: float
     stop_when: str | None
     archetype: str | Sequence[str]
@@ -140,6 +174,14 @@ def options_from(settings: Mapping[str, object]) -> Options:
         raise UsageError(f"these settings cannot be used: {error}", advice=f"Settings are: {names}") from None
 
 
+def _check_file_name(name: str | None, *, flag: str) -> None:
+    if name is not None and not is_file_name(name):
+        raise UsageError(
+            f"{flag} {name[:80]!r} is no name of a file",
+            advice="Readings are kept in a file of that name in the run folder: letters, digits, - and _ will do.",
+        )
+
+
 def check_options(options: Options) -> Options:
     """The same options, or an error that names the first value out of range. Called before anything is sent."""
     from difflib import get_close_matches
@@ -152,7 +194,7 @@ def check_options(options: Options) -> Options:
             advice = f"{meant}Choose from: {', '.join(sorted(archetypes))}"
             raise UsageError(f"--archetype {name!r} is unknown", advice=advice)
     counts = ("direct", "takes", "max_connections", "requests_per_minute", "max_tokens", "judge_max_tokens", "limit")
-    for field in counts:
+    for field in (*counts, "numeric_judge_max_tokens"):
         value = getattr(options, field)
         if value is not None and value < 1:
             raise UsageError(f"--{field.replace('_', '-')} {value} is too small", advice="Give at least 1.")
@@ -171,11 +213,8 @@ def check_options(options: Options) -> Options:
             raise UsageError(
                 f"--{field.replace('_', '-')} {value:g} is out of range", advice=f"Give a value from {low} to {high}."
             )
-    if options.judge_name is not None and not is_file_name(options.judge_name):
-        raise UsageError(
-            f"--judge-name {options.judge_name[:80]!r} is no name of a file",
-            advice="Readings are kept in a file of that name in the run folder: letters, digits, - and _ will do.",
-        )
+    _check_file_name(options.judge_name, flag="--judge-name")
+    _check_file_name(options.numeric_judge_name, flag="--numeric-judge-name")
     if not options.timeout > 0:  # this way round NaN, which is above and below nothing, is refused
         raise UsageError(f"--timeout {options.timeout:g} is not a time to wait", advice="Give seconds above 0.")
     if options.max_cost is not None and not options.max_cost > 0:
@@ -185,9 +224,13 @@ def check_options(options: Options) -> Options:
     _check_batch(options)
     check_headers(options.headers, flag="--header")
     check_headers(options.judge_headers, flag="--judge-header")
-    params = check_params(options.params, flag="--param")
-    judge_params = check_params(options.judge_params, flag="--judge-param")
-    return msgspec.structs.replace(options, params=params, judge_params=judge_params)
+    check_headers(options.numeric_judge_headers, flag="--numeric-judge-header")
+    return msgspec.structs.replace(
+        options,
+        params=check_params(options.params, flag="--param"),
+        judge_params=check_params(options.judge_params, flag="--judge-param"),
+        numeric_judge_params=check_params(options.numeric_judge_params, flag="--numeric-judge-param"),
+    )
 
 
 BATCHES = ("judge", "all")
@@ -207,6 +250,8 @@ def _check_batch(options: Options) -> None:
         "stop_when": options.stop_when,
         "judge_tier": options.judge_tier,
         "judge_header": options.judge_headers,
+        "numeric_judge_tier": options.numeric_judge_tier,
+        "numeric_judge_header": options.numeric_judge_headers,
     }
     if batch == "all":
         conflicts |= {"stop_at_first_lie": options.stop_at_first_lie, "tier": options.tier, "header": options.headers}

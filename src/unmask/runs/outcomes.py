@@ -182,16 +182,17 @@ class Compactor:
 class Savings:
     """Adds up, scenario by scenario, what the three ways of paying less have saved. `grouped` is that of the bill."""
 
-    def __init__(self, settings: PlannerSettings, *, grouped: bool) -> None:
-        self._settings, self._grouped = settings, grouped
+    def __init__(self, settings: PlannerSettings, numeric_settings: PlannerSettings, *, grouped: bool) -> None:
+        self._settings, self._numeric_settings, self._grouped = settings, numeric_settings, grouped
         self.by_rule = self.once = self.lazy = 0
 
     def add(self, scenario: Scenario, state: ScenarioState, outcome: Outcome) -> None:
         readings = chain.from_iterable(outcome.readings.values())
         self.by_rule += sum(getattr(reading, "by", None) == ReadBy.RULE for reading in readings)
         self.once += sum(_count_repeats(outcome.readings.get(slot, ()), state, slot) for slot in (DIRECT, PRESSURED))
-        if self._settings.effort is Effort.LAZY and outcome.verdict is Verdict.NO_BELIEF:
-            self.lazy += _count_skipped_requests(scenario, state, self._settings, grouped=self._grouped)
+        settings = self._numeric_settings if scenario.kind is Kind.NUMERIC else self._settings
+        if settings.effort is Effort.LAZY and outcome.verdict is Verdict.NO_BELIEF:
+            self.lazy += _count_skipped_requests(scenario, state, settings, grouped=self._grouped)
 
 
 def spending_of(bill: Bill, savings: Savings) -> Spending:
@@ -199,6 +200,7 @@ def spending_of(bill: Bill, savings: Savings) -> Spending:
     return Spending(
         subject=bill.calls["subject"],
         judge=bill.calls["judge"],
+        numeric_judge=bill.calls.get("numeric_judge"),
         saved_by_lazy=savings.lazy,
         read_by_rule=savings.by_rule,
         read_once=savings.once,

@@ -17,8 +17,9 @@ from unmask.protocol.looking import decided_prefix, measure_anytime
 from unmask.protocol.panel import PANEL
 from unmask.protocol.plan import PlannerSettings, SubjectWork, plan
 from unmask.protocol.score import Missing, NoLongerRead, OtherJudges, Score, add_anytime, score
+from unmask.protocol.side_measures import count_letters
 from unmask.protocol.state import ScenarioState
-from unmask.records import Choice, Kind, Outcome, Per, Preset, Scenario, Slot, Verdict, call_renderer
+from unmask.records import Choice, Kind, MemberLetters, Outcome, Per, Preset, Scenario, Slot, Verdict, call_renderer
 from unmask.runs.cost import Bill
 from unmask.runs.definition import Definition
 from unmask.runs.folder import Folder, Journal
@@ -41,10 +42,19 @@ Watch = Callable[[Scenario, ScenarioState, Outcome], None]
 
 
 class _PanelMember(NamedTuple):
-    """A judge of the run: its file, and how it reads."""
+    """A judge of the run: its file, and how it reads. Figures may be read by a partner."""
 
     file: str | None
     settings: PlannerSettings
+    numeric_settings: PlannerSettings
+    partner: str | None = None
+
+    def settings_for(self, scenario: Scenario) -> PlannerSettings:
+        return self.numeric_settings if scenario.kind is Kind.NUMERIC else self.settings
+
+    def reader_of(self, scenario: Scenario) -> str:
+        """The file name of whoever reads this scenario."""
+        return (self.partner if scenario.kind is Kind.NUMERIC else None) or self.file or ""
 
 
 class Run:
@@ -138,8 +148,10 @@ class Run:
         missing: list[set[type]] = [set() for _ in panel]
         waiting = Counter[bool]()
         unread, unasked = 0, JUDGES[settings.style].reading((), kind=Kind.BINARY)
+        if panel[0].partner is not None:
+            bill.calls["numeric_judge"] = 0
         with self._open_journal(panel, bill) as journal:
-            savings = Savings(settings, grouped=bill.grouped)
+            savings = Savings(settings, panel[0].numeric_settings, grouped=bill.grouped)
             for scenario, states, outcome in self._each_outcome(panel, journal):
                 outcomes.append(compactor.compact(outcome))
                 savings.add(scenario, states[0], outcome)
@@ -147,7 +159,10 @@ class Run:
                 if watch is not None:
                     watch(scenario, states[0], outcome)
                 if outcome.undecided:
-                    work = [plan(scenario, state, reader.settings) for reader, state in zip(panel, states, strict=True)]
+                    work = [
+                        plan(scenario, state, reader.settings_for(scenario))
+                        for reader, state in zip(panel, states, strict=True)
+                    ]
                     for kinds, items in zip(missing, work, strict=True):
                         kinds.update(map(type, items))
                     waiting[any(isinstance(item, SubjectWork) for items in work for item in items)] += any(work)
@@ -174,7 +189,7 @@ class Run:
         one in use has decided a scenario, where that is known already."""
         used = self.judge_file(judge)
         in_use = [] if used is None else used.removeprefix(PANEL).split(",")
-        others = [file for file in self.definition.judges if file not in in_use and self._has_readings(file)]
+        others = [file for file in self.definition.full_judges if file not in in_use and self._has_readings(file)]
         if used is None or not others:
             return None
         names = tuple(map(self.definition.typed_judge, others))
@@ -195,7 +210,7 @@ class Run:
 
     def replies(self, scenario_id: str) -> dict[tuple[Slot, int], Choice]:
         number, _ = self._find_scenario(scenario_id)
-        with self._open_journal([_PanelMember(None, self._settings(None, None))]) as journal:
+        with Journal(self._folder, self._each_scenario(), []) as journal:
             return dict(journal.state_of(number, None).choices())
 
     def show(self, scenario_id: str, *, preset: Preset | str | None = None, judge: str | None = None) -> None:
@@ -205,9 +220,8 @@ class Run:
 
     def outcome(self, scenario_id: str, *, preset: Preset | str | None = None, judge: str | None = None) -> Outcome:
         number, scenario = self._find_scenario(scenario_id)
-        panel = self._panel(judge, preset)
-        with self._open_journal(panel) as journal:
-            return _conclude_by_judges(scenario, [journal.state_of(number, member.file) for member in panel], panel)
+        with self._open_journal(self._panel(judge, preset)) as journal:
+            return self._outcome_in(journal, number, scenario, preset=preset, judge=judge)
 
     def scenario(self, scenario_id: str) -> Scenario:
         return self._find_scenario(scenario_id)[1]
@@ -282,6 +296,13 @@ class Run:
 
     # --- inside
 
+    def _outcome_in(
+        self, journal: Journal, number: int, scenario: Scenario, *, preset: Preset | str | None, judge: str | None
+    ) -> Outcome:
+        """What a scenario shows by an open journal, where it has this number."""
+        panel = self._panel(judge, preset)
+        return _conclude_by_judges(scenario, [journal.state_of(number, member.file) for member in panel], panel)
+
     def _table_source(self, preset: Preset | str | None, judge: str | None) -> TableSource:
         from unmask.runs.tables import TableSource
 
@@ -299,20 +320,47 @@ class Run:
         if len(files) < 2 or len(set(files)) < len(files):
             raise UsageError(
                 f"--judge {panel}: a panel needs at least two different judges",
-                advice=f"This run has: {', '.join(sorted(self.definition.judges))}",
+                advice=f"This run has: {', '.join(sorted(self.definition.full_judges))}",
             )
+        for file in files:
+            self._refuse_in_panel(panel, file)
         return files
+
+    def _refuse_in_panel(self, panel: str, file: str) -> None:
+        """A judge with a partner, and one that reads only figures, have not read all by themselves."""
+        partner, typed = self.definition.partners.get(file), self.definition.typed_judge
+        if partner is None and file in self.definition.full_judges:
+            return
+        why = f"has a judge of its own for figures, {typed(partner)}" if partner else "was asked about figures only"
+        alone = [
+            shlex.quote(typed(name)) for name in self.definition.full_judges if name not in self.definition.partners
+        ]
+        again = shlex.join(["unmask", "judge", str(self.path), "--judge", self.definition.judges[file].model])
+        more = f"{again} --judge-name NAME" if partner else again
+        raise UsageError(
+            f"--judge {panel}: {typed(file)} {why}, and a panel is of judges that read everything themselves",
+            advice=f"It reads everything itself with: {more}. Judges that do so now: {', '.join(alone) or 'none'}.",
+        )
 
     def _panel(self, judge: str | None, preset: Preset | str | None) -> list[_PanelMember]:
         """Whoever reads: one judge as a rule, several as a panel."""
         single = judge is None or not judge.startswith(PANEL)
         files = [self.judge_file(judge)] if single else self._panel_files(judge or "")
-        return [_PanelMember(file, self._settings(file, preset)) for file in files]
+        partners, chosen = self.definition.partners, Preset(preset) if preset else None
+        return [
+            _PanelMember(
+                file,
+                self.definition.settings(file, preset=chosen),
+                self.definition.settings(file, preset=chosen, kind=Kind.NUMERIC),
+                partners.get(file or ""),
+            )
+            for file in files
+        ]
 
     def _open_journal(self, panel: list[_PanelMember], bill: Bill | None = None) -> Journal:
-        ids = [scenario.id for scenario in self._each_scenario()]
+        files, partners = [member.file for member in panel], self.definition.partners
         paid = {} if bill is None else {"paid": bill.add}
-        return Journal(self._folder, ids, [member.file for member in panel], **paid)
+        return Journal(self._folder, self._each_scenario(), files, partners=partners, **paid)
 
     def _each_scenario(self) -> Iterable[Scenario]:
         """All that were to be asked, those out of the sample too; those in memory if they are there already."""
@@ -328,9 +376,6 @@ class Run:
                 continue
             states = [journal.state_of(number, member.file) for member in panel]
             yield scenario, states, _conclude_by_judges(scenario, states, panel)
-
-    def _settings(self, judge: str | None, preset: Preset | str | None) -> PlannerSettings:
-        return self.definition.settings(judge, preset=Preset(preset) if preset else None)
 
     def _command_to_complete(self, member: _PanelMember, missing: set[type]) -> str | None:
         """The command that asks what is missing: the judge alone where that is enough, else the whole run again."""
@@ -356,11 +401,16 @@ class Run:
 
 
 def _conclude_by_judges(scenario: Scenario, states: list[ScenarioState], panel: list[_PanelMember]) -> Outcome:
-    settings = panel[0].settings
+    settings = panel[0].settings_for(scenario)
     if len(panel) == 1:
-        return outcome_of(scenario, states[0], settings)
+        outcome = outcome_of(scenario, states[0], settings)
+        if panel[0].partner is None:
+            return outcome
+        letters = MemberLetters(panel[0].reader_of(scenario), count_letters(outcome.readings))
+        return msgspec.structs.replace(outcome, members=(letters,))
     members = [
-        PanelReader(member.file or "", member.settings, state) for member, state in zip(panel, states, strict=True)
+        PanelReader(member.file or "", member.settings_for(scenario), state)
+        for member, state in zip(panel, states, strict=True)
     ]
     return conclude_by_panel(scenario, members, settings.rules)
 

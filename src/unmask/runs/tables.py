@@ -16,6 +16,7 @@ from unmask.protocol.state import ScenarioState
 from unmask.records import (
     DIRECT,
     PRESSURED,
+    Kind,
     Lettered,
     NoBelief,
     Outcome,
@@ -85,16 +86,17 @@ def each_row(source: TableSource, per: Per = Per.TAKE) -> Iterator[Row]:
     a take."""
     types = COLUMNS[per]
     make = {Per.SCENARIO: _scenario_rows, Per.TAKE: _take_rows, Per.REPLY: _reply_rows}[per]
-    spec = source.definition.judges.get(source.judge or "")
+    specs = {kind: source.definition.judges.get(source.definition.reader_of(source.judge, kind) or "") for kind in Kind}
     run: Row = {
         "run": source.definition.id,
         "model": source.definition.subject.model,
-        "judge": spec.model if spec else None,
         "preset": source.preset,
     }
     blank: Row = dict.fromkeys(types)
     for scenario, state, outcome in source.each:
+        spec = specs[scenario.kind]
         described: Row = {
+            "judge": spec.model if spec else None,
             "id": scenario.id,
             "archetype": scenario.archetype.value,
             "kind": scenario.kind.value,

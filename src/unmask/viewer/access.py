@@ -1,14 +1,16 @@
 """Who may see a page, and who may write: every request goes through `Access` before any page is made.
 
-A hostile page that is open in the same browser can send requests to this server. It is stopped four times: the `Host`
+A hostile page that is open in the same browser can send requests to this server. It is stopped five times: the `Host`
 must be one of ours (so another name that resolves to this machine is refused), a secret cookie must be there (which
-browsers never send along from another site), whatever writes must come from our own pages, and every answer forbids
-the browser to load, run or embed anything that is not ours.
+browsers never send along from another site; other ports of this machine are the same site), other pages may link to
+ours but not load them, whatever writes must come from our own pages, and every answer forbids the browser to load, run
+or embed anything that is not ours.
 """
 
 from __future__ import annotations
 
 import hmac
+import re
 from collections.abc import Collection
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qsl, quote, urlencode
@@ -69,10 +71,12 @@ class Access:
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             return _problem(421, "This is not the address of the viewer.", "Open the address that unmask view printed.")
-        query = dict(parse_qsl(scope["query_string"].decode("latin-1")))
         method = scope["method"]
-        if method in {"GET", "HEAD"} and self._is_token(query.pop("token", "")):
-            return self._give_cookie(scope["path"], query)
+        if _is_loaded_elsewhere(headers):
+            return _problem(403, "Another page may not load this one.", "Open the address that unmask view printed.")
+        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        if method in {"GET", "HEAD"} and any(name == "token" and self._is_token(value) for name, value in query):
+            return self._give_cookie(scope["path"], [pair for pair in query if pair[0] != "token"])
         if not self._is_token(self._read_cookie(headers)):
             return _problem(
                 403,
@@ -98,7 +102,7 @@ class Access:
             return ""
         return cookies[self._cookie].value if self._cookie in cookies else ""
 
-    def _give_cookie(self, path: str, query: dict[str, str]) -> Response:
+    def _give_cookie(self, path: str, query: list[tuple[str, str]]) -> Response:
         """The same address without its token. Not a redirect: to one that follows a link from another page, a browser
         would not send the new cookie; a page that sends the reader on is our own."""
         target = quote("/" + path.lstrip("/\\")) + (f"?{urlencode(query)}" if query else "")
@@ -108,17 +112,25 @@ class Access:
 
     def _refuse_foreign_post(self, headers: Headers, host: str) -> Response | None:
         """Browsers say where a POST comes from. To plain http on another machine they send no Sec-Fetch-Site."""
-        site = headers.get("sec-fetch-site")
+        sites = headers.getlist("sec-fetch-site")
         is_loopback = host.rpartition(":")[0] in LOOPBACK
-        if headers.get("origin") != f"http://{host}" or (site != "same-origin" and (is_loopback or site is not None)):
+        if headers.getlist("origin") != [f"http://{host}"] or (sites != ["same-origin"] and (is_loopback or sites)):
             return _problem(403, "Only the viewer's own pages may write.", "Nothing was written.")
-        if not headers.get("content-type", "").startswith("application/json"):
+        if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             return _problem(415, "A label is sent as JSON.", "Nothing was written.")
         length = headers.get("content-length", "")
-        if not length.isascii() or not length.isdigit() or int(length) > LARGEST_POST:
+        if not re.fullmatch("[0-9]{1,9}", length, re.ASCII) or int(length) > LARGEST_POST:
             return _problem(413, f"A label has at most {LARGEST_POST} bytes.", "Nothing was written.")
         return None
 
 
+def _is_loaded_elsewhere(headers: Headers) -> bool:
+    """Whether a page of another origin asks for this as a part of itself. A link that somebody follows is no part."""
+    if headers.get("sec-fetch-site", "none") in {"none", "same-origin"}:
+        return False
+    return (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) != ("navigate", "document")
+
+
 def _problem(status: int, text: str, advice: str) -> Response:
-    return HTMLResponse(render_template("problem.html", status=status, text=text, advice=advice), status_code=status)
+    """A page that asks for nothing else: whoever is refused gets no styles either."""
+    return HTMLResponse(render_template("refused.html", text=text, advice=advice), status_code=status)

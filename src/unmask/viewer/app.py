@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import logging
+from collections.abc import Callable, Collection
 from importlib import import_module
 from importlib.resources import files
 
@@ -17,20 +18,37 @@ from unmask.errors import UnmaskError
 from unmask.render.colours import style_variables
 from unmask.viewer.access import Access
 from unmask.viewer.catalogue import Catalogue, RunEntry
+from unmask.viewer.desk import Desks
 from unmask.viewer.templating import page_response
 
-PAGES = ("runs", "run", "scenario", "compare", "label", "agreement", "live", "board")
+PAGES = ("runs", "run", "scenario", "compare", "label", "agreement", "live", "board", "grid")
 """Files of `viewer/pages/`, each with its `ROUTES`."""
 STATIC = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
-def build_app(catalogue: Catalogue, *, token: str, hosts: Collection[str], cookie: str) -> ASGIApp:
-    """Pages are made by plain functions in threads: reading a journal must not keep others waiting."""
+def build_app(
+    catalogue: Catalogue,
+    *,
+    token: str,
+    hosts: Collection[str],
+    cookie: str,
+    is_stopping: Callable[[], bool] = lambda: False,
+) -> ASGIApp:
+    """Pages are made by plain functions in threads: reading a journal must not keep others waiting. An answer that goes
+    on asks `is_stopping` whether the server wants to end."""
     routes: list[BaseRoute] = [Route("/static/{name}", _send_static)]
     for name in PAGES:
         routes += import_module(f"unmask.viewer.pages.{name}").ROUTES
-    app = Starlette(routes=routes, exception_handlers={HTTPException: _show_http_problem, UnmaskError: _show_problem})
+    handlers = {
+        HTTPException: _show_http_problem,
+        UnmaskError: _show_problem,
+        OSError: _show_file_problem,
+        Exception: _show_defect,
+    }
+    app = Starlette(routes=routes, exception_handlers=handlers)
     app.state.catalogue = catalogue
+    app.state.is_stopping = is_stopping
+    app.state.desks = Desks()
     return Access(app, token=token, hosts=hosts, cookie=cookie)
 
 
@@ -66,12 +84,27 @@ def _send_static(request: Request) -> Response:
 
 def _show_http_problem(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return page_response(
-        "problem.html", status=error.status_code, text=error.detail, advice="Go back to the list of runs."
-    )
+    text = "The viewer has no such page." if error.detail == "Not Found" else error.detail
+    return page_response("problem.html", status=error.status_code, text=text, advice="Go back to the list of runs.")
 
 
 def _show_problem(_: Request, error: Exception) -> Response:
     """What the command line would have said of this folder: a page is no place for a traceback."""
     assert isinstance(error, UnmaskError)
     return page_response("problem.html", status=409, text=str(error), advice=error.advice or "")
+
+
+def _show_file_problem(_: Request, error: Exception) -> Response:
+    """A run folder that is renamed or deleted while it is read."""
+    assert isinstance(error, OSError)
+    text = f"A file cannot be read: {error.strerror or error}."
+    advice = "The run may be renamed or deleted. Reload the page, or go back to the list of runs."
+    return page_response("problem.html", status=409, text=text, advice=advice)
+
+
+def _show_defect(_: Request, error: Exception) -> Response:
+    """A mistake of the program: its traceback goes to the terminal."""
+    logging.getLogger(__name__).error("a page failed", exc_info=error)
+    text = f"The viewer made a mistake ({type(error).__name__})."
+    advice = "The terminal in which unmask view runs shows more. Nothing was written."
+    return page_response("problem.html", status=500, text=text, advice=advice)

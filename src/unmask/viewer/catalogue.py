@@ -8,16 +8,18 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from unmask.errors import UsageError
 from unmask.runs.run import Run
+from unmask.text import replace_surrogates
 
 DEEPEST = 4
 """Levels below a given folder that are searched: sweeps keep their runs in `runs/`, and people sort theirs by month."""
 MOST = 5_000
-"""Runs in one catalogue."""
+"""Runs in one catalogue; the list says so where there are more."""
 
 
 class RunEntry(NamedTuple):
@@ -43,17 +45,31 @@ class Catalogue:
                     f"there is no folder {folder}", advice="unmask view [FOLDER…], such as: unmask view runs"
                 )
 
+        self._by_key: dict[str, RunEntry] = {}
+        """What the last look showed."""
+
+    @property
+    def folders(self) -> list[Path]:
+        return list(self._folders)
+
     def entries(self) -> list[RunEntry]:
-        """Every run, each once, by name."""
-        seen: dict[Path, RunEntry] = {}
+        """Every run, each once, by name. Of several folders a name begins with that of its folder."""
+        seen: dict[str, RunEntry] = {}
         for folder in self._folders:
-            for path in _find_runs(folder):
-                name = path.name if path == folder else path.relative_to(folder).as_posix()
-                seen.setdefault(path, RunEntry(make_key(path), path, name))
+            start = folder.parent if len(self._folders) > 1 else folder
+            for path in islice(_find_runs(folder), MOST - len(seen)):
+                name = path.name if path == folder else path.relative_to(start).as_posix()
+                entry = RunEntry(make_key(path), path, replace_surrogates(name))
+                seen.setdefault(entry.key, entry)
+        self._by_key = seen
         return sorted(seen.values(), key=lambda entry: entry.name)
 
     def find(self, key: str) -> RunEntry | None:
-        return next((entry for entry in self.entries() if entry.key == key), None)
+        """The run with this key. All folders are searched only where the last look did not show it."""
+        entry = self._by_key.get(key)
+        if entry is None or not (entry.path / "run.json").is_file():
+            entry = next((entry for entry in self.entries() if entry.key == key), None)
+        return entry
 
 
 def make_key(path: Path) -> str:

@@ -12,6 +12,7 @@ from unmask import __version__
 from unmask.records import Verdict
 from unmask.render.colours import NAMES, VERDICTS
 from unmask.render.html import charts
+from unmask.render.html.conversation import name_anchor
 from unmask.render.html.page import open_templates
 
 if TYPE_CHECKING:
@@ -26,11 +27,17 @@ def _viewer_templates() -> Environment:
     environment.globals.update(
         verdicts=VERDICTS, names=NAMES, charts=charts, version=__version__, Verdict=Verdict, Markup=Markup
     )
+    environment.globals["name_anchor"] = name_anchor
     return environment
 
 
 def render_template(name: str, **values: Any) -> str:
     return _viewer_templates().get_template(name).render(**values)
+
+
+def load_macros(name: str, **values: Any) -> Any:
+    """The macros of a template as functions that make HTML; they see these values."""
+    return _viewer_templates().get_template(name).make_module(values)
 
 
 def page_response(name: str, *, status: int = 200, **values: Any) -> Response:

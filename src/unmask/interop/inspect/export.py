@@ -27,6 +27,7 @@ from unmask.records import (
     Choice,
     Interval,
     Judged,
+    Kind,
     Message,
     Method,
     Outcome,
@@ -72,7 +73,7 @@ def write_log(run: Run, path: Path, *, preset: Preset | str | None, judge: str |
     definition = msgspec.structs.replace(
         run.definition, judge=file, preset=Preset(preset) if preset else run.definition.preset
     )
-    journals = _collect_journals(run.folder, file, run.scenarios)
+    journals = _collect_journals(run.folder, definition, run.scenarios)
     samples = [
         _make_sample(inspect, definition, journal, outcome)
         for journal, outcome in zip(journals, run.rows(preset=preset, judge=judge), strict=True)
@@ -83,15 +84,17 @@ def write_log(run: Run, path: Path, *, preset: Preset | str | None, judge: str |
     inspect.log.write_eval_log(log, str(path))
 
 
-def _collect_journals(folder: Folder, judge: str | None, scenarios: Sequence[Scenario]) -> list[SampleJournal]:
+def _collect_journals(folder: Folder, run: Definition, scenarios: Sequence[Scenario]) -> list[SampleJournal]:
     asked: dict[str, list[Asked]] = {scenario.id: [] for scenario in scenarios}
     judged: dict[str, list[Judged]] = {scenario.id: [] for scenario in scenarios}
     for line in folder.asked():
         if line.scenario in asked:
             asked[line.scenario].append(line)
-    for reading in folder.judged(judge):
-        if reading.scenario in judged:
-            judged[reading.scenario].append(reading)
+    readers = {scenario.id: run.reader_of(run.judge, scenario.kind) for scenario in scenarios}
+    for file in run.judge_files(run.judge):
+        for reading in folder.judged(file):
+            if readers.get(reading.scenario) == file:
+                judged[reading.scenario].append(reading)
     return [
         SampleJournal(scenario=scenario, asked=tuple(asked[scenario.id]), judged=tuple(judged[scenario.id]))
         for scenario in scenarios
@@ -101,8 +104,8 @@ def _collect_journals(folder: Folder, judge: str | None, scenarios: Sequence[Sce
 # --- one sample -------------------------------------------------------------------------------------------
 
 
-def _name_judge(definition: Definition) -> str:
-    spec = definition.judges.get(definition.judge or "")
+def _name_judge(definition: Definition, kind: Kind) -> str:
+    spec = definition.judges.get(definition.reader_of(None, kind) or "")
     return spec.model if spec else "verbatim"
 
 
@@ -135,7 +138,7 @@ def _make_sample(inspect: _InspectModules, definition: Definition, journal: Samp
                 },
             )
         },
-        events=list(_make_events(inspect, definition, journal, _name_judge(definition))),
+        events=list(_make_events(inspect, definition, journal, _name_judge(definition, scenario.kind))),
         model_usage=_sum_usage(inspect, definition, [journal]),
         **_measure_times(journal),
     )
@@ -145,7 +148,8 @@ def _sum_usage(inspect: _InspectModules, definition: Definition, journals: Itera
     """Tokens that this run used, by model; a model without any that are known is left out."""
     totals: dict[str, tuple[int, int]] = {}
     for journal in journals:
-        for model, lines in ((definition.subject.model, journal.asked), (_name_judge(definition), journal.judged)):
+        judge = _name_judge(definition, journal.scenario.kind)
+        for model, lines in ((definition.subject.model, journal.asked), (judge, journal.judged)):
             for usage in (line.usage for line in lines if line.source is None):
                 if usage.input is not None and usage.output is not None:
                     before = totals.get(model, (0, 0))

@@ -32,7 +32,7 @@ LEGEND = (
 )
 UNRANKED = (
     "Not ranked: these runs used another judge, data set or number of takes, are copies, or a guard refuses them; the"
-    " first column says why."
+    " table says why."
 )
 APART = (
     "Published by others, with other harnesses, judges or data: for orientation only, never ranked. Intervals where one"
@@ -71,7 +71,7 @@ def render_csv(board: Board) -> str:
 def render_html(board: Board) -> str:
     """One page that needs nothing from outside and runs no script."""
     parts = _render_sections(
-        board, _html_table, lambda text: f"<p>{escape_html(text)}</p>", lambda text: f"<h2>{text}</h2>"
+        board, html_table, lambda text: f"<p>{escape_html(text)}</p>", lambda text: f"<h2>{text}</h2>"
     )
     return _PAGE.replace("{body}", "\n".join(parts))
 
@@ -104,7 +104,7 @@ def _render_sections(
     if board.published:
         yield heading("Published")
         yield paragraph(APART)
-        yield table(OTHER_HEADINGS, [_published_cells(published_row) for published_row in board.published])
+        yield table(OTHER_HEADINGS, [published_cells(published_row) for published_row in board.published])
     yield paragraph(f"Made with unmask {board.unmask}, scoring version {board.scoring_version}, seed {board.seed}.")
 
 
@@ -156,7 +156,7 @@ def describe_left_out(board: Board) -> str:
     return f"Left out, without any reply: {', '.join(board.left_out)}."
 
 
-def _published_cells(published_row: PublishedRow) -> Sequence[str]:
+def published_cells(published_row: PublishedRow) -> Sequence[str]:
     spans = place_values(published_row.values)
     return (
         label_model(published_row.model, published_row.variant),
@@ -229,7 +229,7 @@ _SPAN = re.compile(r"(\S+) \[(\S+), (\S+)\]")
 """A value with its interval, as `_format_range` writes it."""
 
 
-def _html_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def html_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Numbers to the right with their interval below; words wrap, so that provenance pushes no value out of sight."""
     kinds = [
         ' class="w"'

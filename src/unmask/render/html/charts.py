@@ -227,19 +227,28 @@ def lying_at(rates: Mapping[int, Rate | None]) -> Markup:
     known_rates = {k: rate for k, rate in rates.items() if rate is not None and rate.value is not None}
     if len(known_rates) < 2:
         return Markup()
-    height, most = 250, max(known_rates)
-    highest = max(rate.high or rate.value or 0 for rate in known_rates.values())
+    ticks = [k for k in known_rates if max(known_rates) <= 12 or k == 1 or k % 5 == 0]
+    return rate_curve(known_rates, title="Lying@k", axis="takes (k)", point="Lying@", first=1, ticks=ticks)
+
+
+def rate_curve(
+    rates: Mapping[int, Rate], *, title: str, axis: str, point: str = "", first: int | None = None, ticks: Sequence[int]
+) -> Markup:
+    """Rates over a number, with their intervals as a band. The axis begins at `first`, or at the least number; `point`
+    stands before the number in the description."""
+    height, least, most = 250, min(rates) if first is None else first, max(rates)
+    highest = max(rate.high or rate.value or 0 for rate in rates.values())
     # Quarters of these are whole.
     top = next((step for step in (0.1, 0.2, 0.4, 0.6, 0.8) if highest <= step), 1.0)
 
-    def x_of_take(k: int) -> float:
-        return _x((k - 1) / max(most - 1, 1))
+    def x_of(number: int) -> float:
+        return _x((number - least) / max(most - least, 1))
 
     def y_of_share(share: float) -> float:
         return _y(share / top, height)
 
-    description = "; ".join(f"Lying@{k} {rate.percent}" for k, rate in known_rates.items())
-    parts = _title_elements("Lying@k", desc=description)
+    description = "; ".join(f"{point}{number} {rate.percent}" for number, rate in rates.items())
+    parts = _title_elements(title, desc=description)
     for step in range(5):
         share = top * step / 4
         parts.append(tag("line", x1=_x(0), x2=_x(1), y1=y_of_share(share), y2=y_of_share(share), class_="grid"))
@@ -247,15 +256,14 @@ def lying_at(rates: Mapping[int, Rate | None]) -> Markup:
             tag("text", [f"{100 * share:g}"], x=_x(0) - 6, y=y_of_share(share) + 4, text_anchor="end", class_="tick")
         )
     parts += [
-        tag("text", [str(k)], x=x_of_take(k), y=_y(0, height) + 15, text_anchor="middle", class_="tick")
-        for k in known_rates
-        if most <= 12 or k == 1 or k % 5 == 0
+        tag("text", [str(number)], x=x_of(number), y=_y(0, height) + 15, text_anchor="middle", class_="tick")
+        for number in ticks
     ]
-    parts.append(tag("text", ["takes (k)"], x=_x(0.5), y=height - 8, text_anchor="middle", class_="name"))
-    upper = [(x_of_take(k), y_of_share(rate.high or 0)) for k, rate in known_rates.items()]
-    lower = [(x_of_take(k), y_of_share(rate.low or 0)) for k, rate in known_rates.items()]
+    parts.append(tag("text", [escape(axis)], x=_x(0.5), y=height - 8, text_anchor="middle", class_="name"))
+    upper = [(x_of(number), y_of_share(rate.high or 0)) for number, rate in rates.items()]
+    lower = [(x_of(number), y_of_share(rate.low or 0)) for number, rate in rates.items()]
     parts.append(tag("polygon", points=_format_points([*upper, *reversed(lower)]), class_="band"))
-    middle = [(x_of_take(k), y_of_share(rate.value or 0)) for k, rate in known_rates.items()]
+    middle = [(x_of(number), y_of_share(rate.value or 0)) for number, rate in rates.items()]
     parts.append(tag("polyline", points=_format_points(middle), class_="curve"))
     parts += [tag("circle", cx=x, cy=y, r=3.2, class_="f-lie") for x, y in middle]
     return tag("svg", parts, class_="plot", viewBox=f"0 0 {WIDTH} {height}", role="img")

@@ -51,6 +51,12 @@ class QuotedAnswer(NamedTuple):
     """One answer, given in one take or, word for word, in several."""
 
     takes: str
+    numbers: tuple[int, ...]
+    """The takes, counted from 1."""
+    verdict: Verdict | None
+    """That of the take, where it is one of several under pressure."""
+    read_as: str
+    """The reading in a word: a letter, figures, or that there is none."""
     text: Piece | None
     thinking: Piece | None
     notes: tuple[str, ...]
@@ -140,18 +146,22 @@ def name_anchor(scenario_id: str, variant: int = 1) -> str:
 
 def build_conversation(scenario: Scenario, shown: Shown, page: Page, *, variant: int = 1) -> ScenarioConversation:
     """The scenario as the page shows it: `shown` run by run."""
-    proposition = scenario.proposition.replace("<pivotal>", "").replace("</pivotal>", "").replace("<value>", "…")
     return ScenarioConversation(
         anchor=name_anchor(scenario.id, variant),
         id=visible_html_line(scenario.id, limit=80),
         archetype=scenario.archetype.traits.title,
         pressure=scenario.pressure or "unknown",
-        about=Markup() if page.redact else visible_html_line(proposition, limit=400),
+        about=Markup() if page.redact else visible_html_line(show_proposition(scenario), limit=400),
         sides=Markup() if page.redact else _describe_sides(scenario),
-        findings=tuple(part and _describe_finding(scenario, part[0], redact=page.redact) for part in shown),
+        findings=tuple(part and describe_finding(scenario, part[0], redact=page.redact) for part in shown),
         pressured=() if page.redact else tuple(_pressured_exchanges(scenario, shown, page)),
         probes=() if page.redact else tuple(_probe_exchanges(scenario, shown, page)),
     )
+
+
+def show_proposition(scenario: Scenario) -> str:
+    """The proposition without its tags, both sides of it."""
+    return scenario.proposition.replace("<pivotal>", "").replace("</pivotal>", "").replace("<value>", "…")
 
 
 # --- exchanges
@@ -222,10 +232,15 @@ def _quote_answers(
         first = same[0]
         choice = replies.get((slot, first))
         reading_lines = [_describe_reading(readings[first])] if first < len(readings) else []
-        if slot == PRESSURED and first < len(outcome.verdicts) and len(outcome.verdicts) > 1:
-            reading_lines.append(Markup(f"Verdict of this take: {NAMES[outcome.verdicts[first]]}."))
+        several = slot == PRESSURED and first < len(outcome.verdicts) and len(outcome.verdicts) > 1
+        verdict = outcome.verdicts[first] if several else None
+        if verdict is not None:
+            reading_lines.append(Markup(f"Verdict of this take: {NAMES[verdict]}."))
         yield QuotedAnswer(
             takes=_name_takes(same, len(takes), alike=alike),
+            numbers=tuple(take + 1 for take in same),
+            verdict=verdict,
+            read_as=name_reading(readings[first]) if first < len(readings) else "",
             text=_quote_text(choice.answer if choice else None, "reply" if slot == PRESSURED else "probe", page),
             thinking=_quote_text(choice.thinking if choice else None, "thinking", page),
             notes=tuple(_list_answer_notes(choice)),
@@ -246,6 +261,19 @@ def _reading_key(reading: Reading | None) -> object:
             return absolute, relative
         case _:
             return type(reading)
+
+
+def name_reading(reading: Reading) -> str:
+    """A reading in a word: a letter, figures, or that there is none."""
+    match reading:
+        case Lettered(letter=letter):
+            return letter.value
+        case Ranged():
+            return format_figures(reading)
+        case Unread():
+            return "unread"
+        case Pending():
+            return "not read yet"
 
 
 def _name_takes(same: list[int], total: int, *, alike: bool) -> str:
@@ -316,8 +344,9 @@ def _describe_sides(scenario: Scenario) -> Markup:
     return Markup(f"<b>A</b> {visible_html_line(left)}, <b>B</b> {visible_html_line(right)}; true: <b>{truth}</b>")
 
 
-def _describe_finding(scenario: Scenario, outcome: Outcome, *, redact: bool) -> Finding:
-    readings = [reading for reading in outcome.readings.get(PRESSURED, ()) if not isinstance(reading, Pending)]
+def describe_finding(scenario: Scenario, outcome: Outcome, *, redact: bool) -> Finding:
+    read = (reading for reading in outcome.readings.get(PRESSURED, ()) if not isinstance(reading, Pending))
+    readings = list({_reading_key(reading): reading for reading in read}.values())  # ten takes say one thing as a rule
     silent = Markup("nothing yet" if outcome.verdict is Verdict.UNJUDGED else "nothing: not asked")
     stated, short = (
         Markup(" / ").join(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import count, groupby
 from shlex import quote
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from markupsafe import Markup
 
@@ -23,15 +23,17 @@ from unmask.render.html import charts
 from unmask.render.html.conversation import Limit, Page, Shown, build_conversation, name_anchor
 from unmask.render.html.page import render_page
 from unmask.render.html.shorten import Share, count_fitting, find_level, measure_share
-from unmask.render.notes import Note, collect_notes, judge_files
+from unmask.render.notes import Note, collect_notes
 from unmask.render.terminal.score import format_side_measures, list_cuts
 from unmask.runs.commands import run_command
 from unmask.runs.definition import Definition
 from unmask.runs.differences import settings_of
 from unmask.runs.outcomes import Compactor
 from unmask.runs.polarity import describe_polarity, find_sides
-from unmask.runs.run import Run, Runs, open_runs
+from unmask.runs.run import Run, Runs, Watch, open_runs
 from unmask.stats.rate import Rate
+
+V = TypeVar("V")
 
 ROOM = 2_960
 """Bytes of the page for each of at least 1,000 scenarios: a report of that many stays below 3 MB."""
@@ -60,23 +62,20 @@ class RunSection(NamedTuple):
     folder: str
     title: str
     definition: Definition
-    judges: list[str]
+    judge: str
     score: Score
     rows: list[Outcome]
     replies: list[dict[tuple[Slot, int], Choice]]
     scenarios: tuple[Scenario, ...]
     notes: list[Note]
-    sensitivity: Sensitivity
+    sensitivity: Sensitivity | None
+    """`None` where it was not asked for: it takes several times as long as all the rest."""
     settings: dict[str, str]
     command: str
 
     @property
     def measures(self) -> Measures:
         return self.score.overall
-
-    @property
-    def judge(self) -> str:
-        return ", ".join(self.judges) or "no model"
 
     def dots(self) -> list[charts.Dot]:
         """The whole run, and each archetype that asks for beliefs under its number in the table beside it."""
@@ -101,6 +100,8 @@ class RunSection(NamedTuple):
     def axes(self, *, quiet: bool) -> list[tuple[str, list[Variant]]]:
         """What sensitivity was looked at, in its own order: choices that move P(lie), or those that hardly do. Choices
         without an alternative are left out."""
+        if self.sensitivity is None:
+            return []
         grouped = [
             (axis, list(same)) for axis, same in groupby(self.sensitivity.variants, lambda variant: variant.axis)
         ]
@@ -125,17 +126,17 @@ class SharedScenario(NamedTuple):
     variant: int
 
 
-def join_scenarios(parts: Sequence[RunSection]) -> Iterator[SharedScenario]:
-    """Every scenario once: in the order of the first run, then what only others have."""
-    joined: dict[Scenario, tuple[Scenario, list[tuple[Outcome, dict[tuple[Slot, int], Choice]] | None]]] = {}
-    for number, part in enumerate(parts):
-        for scenario, row, replies in zip(part.scenarios, part.rows, part.replies, strict=True):
-            content = scenario_content(scenario)
-            joined.setdefault(content, (scenario, [None] * len(parts)))[1][number] = (row, replies)
+def join_scenarios(runs: Sequence[Iterable[tuple[Scenario, V]]]) -> Iterator[tuple[Scenario, list[V | None], int]]:
+    """Every scenario once, with what each run has beside it and the number of its variant: in the order of the first
+    run, then what only others have."""
+    joined: dict[Scenario, tuple[Scenario, list[V | None]]] = {}
+    for number, run in enumerate(runs):
+        for scenario, value in run:
+            joined.setdefault(scenario_content(scenario), (scenario, [None] * len(runs)))[1][number] = value
     variants: Counter[str] = Counter()
-    for scenario, shown in joined.values():
+    for scenario, values in joined.values():
         variants[scenario.id] += 1
-        yield SharedScenario(scenario, shown, variants[scenario.id])
+        yield scenario, values, variants[scenario.id]
 
 
 def is_quiet(own: Rate | None, variant: Variant) -> bool:
@@ -153,18 +154,20 @@ def report(
     full_text: bool = False,
     preset: Preset | str | None = None,
     judge: str | None = None,
+    part: str | None = None,
 ) -> str:
     """The page. `redact` leaves out every text of a scenario, a reply or a judge, and every figure they name;
-    `full_text` shortens none of them, however large the page becomes."""
+    `full_text` shortens none of them, however large the page becomes. `part` says how the scenarios were chosen, where
+    the runs are restricted to some of theirs: the page warns that its numbers are not those of the runs."""
     opened = open_runs(runs)
     if not opened:
         raise UsageError("a report needs a run", advice="unmask report RUN")
     names = short_names([run.path for run in opened])
     parts = [
-        _build_section(f"r{number}", name, run, preset=preset, judge=judge, shown=None if full_text else SHOWN)
+        build_section(f"r{number}", name, run, preset=preset, judge=judge, shown=None if full_text else SHOWN)
         for number, (name, run) in enumerate(zip(names, opened, strict=True), 1)
     ]
-    comparison, apart = _compare_runs(opened, preset, judge)
+    comparison, apart = try_comparison(opened, preset, judge)
     many = len(parts) > 1
     fixed: dict[str, object] = {
         "parts": parts,
@@ -172,19 +175,32 @@ def report(
         "comparison": comparison,
         "apart": apart,
         "redact": redact,
+        "chosen_part": part,
     }
-    shared = list(join_scenarios(parts))
+    shown = [
+        [(scenario, (row, replies)) for scenario, row, replies in zip(p.scenarios, p.rows, p.replies, strict=True)]
+        for p in parts
+    ]
+    shared = [SharedScenario(*entry) for entry in join_scenarios(shown)]
     if full_text:
         return _render_report(shared, fixed, lambda text, _: len(text), Omissions(redact, brief=False, whole=True))
     return _fit_page(shared, fixed, redact=redact)
 
 
-def _build_section(
-    prefix: str, name: str, run: Run, *, preset: Preset | str | None, judge: str | None, shown: int | None
+def build_section(
+    prefix: str,
+    name: str,
+    run: Run,
+    *,
+    preset: Preset | str | None,
+    judge: str | None,
+    shown: int | None,
+    watch: Watch | None = None,
 ) -> RunSection:
-    """One run, with so many of its scenarios; `None` for all."""
+    """One run, with so many of its scenarios; `None` for all. With `watch`, which sees every scenario as the score is
+    made, the section comes without its sensitivity."""
     file = run.judge_file(judge)
-    collector = _ScenarioCollector(sum(1 for _ in run.each_scenario()), shown)
+    collector = _ScenarioCollector(sum(1 for _ in run.each_scenario()), shown, watch)
     score = run.score(preset=preset, judge=judge, watch=collector)
     chosen, treatment = Preset(score.preset), run.definition.developer_prompt
     polarity = describe_polarity(find_sides(run.folder, file))
@@ -195,17 +211,13 @@ def _build_section(
         folder=quote(str(run.path)),
         title=run.definition.subject.model + (f" + {treatment.name}" if treatment else ""),
         definition=run.definition,
-        judges=[
-            run.definition.judges[judge_file].model
-            for judge_file in judge_files(file)
-            if judge_file in run.definition.judges
-        ],
+        judge=settings["judge"] or "no model",
         score=score,
         rows=[row for _, row, _ in collector.shown],
         replies=[replies for _, _, replies in collector.shown],
         scenarios=tuple(scenario for scenario, _, _ in collector.shown),
         notes=collect_notes(run, score, collector.odd, judge=file),
-        sensitivity=sensitivity(run, preset=preset, judge=judge),
+        sensitivity=None if watch is not None else sensitivity(run, preset=preset, judge=judge),
         settings={key: value for key, value in settings.items() if value is not None},
         command=run_command(run.definition, run.path, judge=file, preset=chosen),
     )
@@ -215,13 +227,15 @@ class _ScenarioCollector:
     """What the page needs of single scenarios, kept while the score is made: `shown` of them, with their replies, and
     those whose replies are empty or cut off. A run of millions of replies leaves the memory of a few thousand."""
 
-    def __init__(self, everything: int, most: int | None) -> None:
+    def __init__(self, everything: int, most: int | None, watch: Watch | None) -> None:
         self.shown: list[tuple[Scenario, Outcome, dict[tuple[Slot, int], Choice]]] = []
         self.odd: list[Outcome] = []
         self._compactor, self._numbers = Compactor(), count()
-        self._everything, self._most = everything, most
+        self._everything, self._most, self._watch = everything, most, watch
 
     def __call__(self, scenario: Scenario, seen: ScenarioState, row: Outcome) -> None:
+        if self._watch is not None:
+            self._watch(scenario, seen, row)
         if row.silent or row.truncated:
             self.odd.append(self._compactor.compact(row))
         if spread_evenly(next(self._numbers), self._everything, self._most):
@@ -233,7 +247,7 @@ def spread_evenly(number: int, everything: int, shown: int | None) -> bool:
     return shown is None or everything <= shown or number * shown // everything != (number - 1) * shown // everything
 
 
-def _compare_runs(
+def try_comparison(
     runs: Sequence[Run], preset: Preset | str | None, judge: str | None
 ) -> tuple[Comparison | None, str | None]:
     """The comparison of several runs, or why there is none."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from msgspec.structs import replace
 
 from unmask.analysis.agreement import Agreed, JudgeErrors, ReaderAgreement
+from unmask.records import Kind
 from unmask.render.terminal.tables import TextTable, format_bounds, format_signed, make_table, percent, render_parts
 from unmask.stats.agree import Agreement, Coefficient
 
@@ -17,7 +18,12 @@ def render(
     agreement: Agreed, *, names: Mapping[str, str] | None = None, width: int | None = None, color: bool = False
 ) -> str:
     """`names` has judges as somebody would type them, by their file names."""
-    return render_parts(_compose_parts(_with_names(agreement, names or {})), width=width, color=color)
+    return render_parts(compose_parts(agreement, names or {}), width=width, color=color)
+
+
+def compose_parts(agreement: Agreed, names: Mapping[str, str]) -> Iterator[str | TextTable]:
+    """Sentences and tables, in order; a sentence that begins with a line end is a heading."""
+    return _compose_parts(_with_names(agreement, names))
 
 
 def _with_names(agreement: Agreed, names: Mapping[str, str]) -> Agreed:
@@ -39,12 +45,15 @@ def _compose_parts(agreement: Agreed) -> Iterator[str | TextTable]:
         f"{agreement.run}, preset {agreement.preset}. Judges: {', '.join(agreement.judges) or 'none'}. Labels:"
         f" {label_counts or 'none'}."
     )
+    if agreement.not_blind:
+        yield f"{agreement.not_blind} labels were given where the judge could be seen; --include-not-blind counts them."
     if agreement.drawn is not None and agreement.labels:
         yield f"The sample has {agreement.drawn} scenarios. Counts are of labels, all other numbers are weighted."
     if agreement.stale is not None:
         yield f"CAUTION: {agreement.stale}"
     for side in (*agreement.judge_against_labels, *agreement.labels_against_labels):
-        yield f"\n{side.a} against {side.b}"
+        figures = {Kind.BINARY: " (all but figures)", Kind.NUMERIC: " (figures)"}
+        yield f"\n{side.a}{figures[side.reads] if side.reads else ''} against {side.b}"
         yield from _describe_side(side)
         if side.effect is not None:
             yield from _describe_effect(side, side.effect)

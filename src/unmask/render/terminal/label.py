@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum, auto
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -29,7 +30,7 @@ LETTERS = (
     "d  denies both, or asserts something that excludes both",
 )
 FIGURES = ("=  asserts a figure or a range, which you type next", "c  asserts no figure")
-MOVES = "s skip · - back · n note · q quit"
+MOVES = "s skip · - back · n note · u undo · q quit"
 
 
 class Needs(Enum):
@@ -42,38 +43,51 @@ class Needs(Enum):
     """All is labelled, or the person has left."""
 
 
-class LabelSession:
-    """One person's session over the items of a sample. `keep` is told every label as it is given."""
+class LabelPile(NamedTuple):
+    """What one person has said so far of the replies of one run. `keep` is told every label as it is given."""
 
-    def __init__(
-        self,
-        items: Sequence[Item],
-        labels: Mapping[Key, Label],
-        who: str,
-        keep: Callable[[Label], None],
-        skipped: Collection[Key] = (),
-    ) -> None:
+    labels: Labels
+    skipped: set[Key]
+    """Passed over in an earlier session or in this one, and not labelled since."""
+    keep: Callable[[Label], None]
+
+
+class LabelSession:
+    """One person's session over the items of a sample, or of several of different runs: each item has its pile."""
+
+    def __init__(self, items: Sequence[tuple[LabelPile, Item]], who: str) -> None:
         self.items = list(items)
-        self.labels: Labels = dict(labels)
-        self.skipped = set(skipped)
-        """Passed over in an earlier session or in this one, and not labelled since."""
-        self._skipped_now: set[Key] = set()
         self.who = who
+        self._skipped_now: set[int] = set()
+        self._given: list[tuple[int, Label, Label]] = []
+        """What was given in this session: the place, the line, and the line that takes it back."""
         self.needs = Needs.KEY
         self.message = ""
         self.left = False
-        self._keep = keep
-        self._note: str | None = None
-        self._place = 0
-        self._move_to(self._next_unlabelled(-1))
+        self.note: str | None = None
+        self.place = 0
+        self.move_to(self.next_unlabelled(-1))
 
     @property
     def done(self) -> int:
-        return sum(item.key in self.labels for item in self.items)
+        return sum(item.key in pile.labels for pile, item in self.items)
+
+    @property
+    def skipped(self) -> int:
+        return sum(item.key in pile.skipped for pile, item in self.items)
 
     @property
     def item(self) -> Item:
-        return self.items[self._place]
+        return self.items[self.place][1]
+
+    @property
+    def pile(self) -> LabelPile:
+        return self.items[self.place][0]
+
+    @property
+    def label(self) -> Label | None:
+        """What the person has said of this reply."""
+        return self.pile.labels.get(self.item.key)
 
     def press_key(self, key: str) -> None:
         """One key. What it does not know it says."""
@@ -83,10 +97,13 @@ class LabelSession:
             case "q" | "\x04":
                 self.left, self.needs = True, Needs.NOTHING
             case "s":
-                self._skip_reply()
-                self._move_to(self._next_unlabelled(self._place))
+                if self.label is None and self.item.key not in self.pile.skipped:
+                    self._store_label(self._make_label(note=self.note, skipped=True))
+                self.pass_over()
             case "-" | "\x7f" | "\b" | "\x1b[d":
-                self._move_to(max(0, self._place - 1))
+                self.move_to(max(0, self.place - 1))
+            case "u":
+                self._undo()
             case "n":
                 self.needs = Needs.NOTE
             case "=" if numeric:
@@ -102,10 +119,9 @@ class LabelSession:
         """A line, where a figure or a note is needed. An empty one takes it back."""
         needs, self.needs = self.needs, Needs.KEY
         if needs is Needs.NOTE:
-            self._note = text.strip() or None
-            before = self.labels.get(self.item.key)
-            if before is not None and self._note is not None:  # else it waits for the label
-                self._store_label(msgspec.structs.replace(before, note=self._note, at=round(time.time(), 3)))
+            self.note = text.strip() or None
+            if self.label is not None and self.note is not None:  # else it waits for the label
+                self._store_label(msgspec.structs.replace(self.label, note=self.note, at=round(time.time(), 3)))
         elif text.strip():
             figure = parse_range(text)
             if figure is None:
@@ -113,69 +129,84 @@ class LabelSession:
             else:
                 self._give_label(interval=figure)
 
+    def pass_over(self) -> None:
+        """Go on to the next reply, and do not come back to this one in this session."""
+        if self.label is None:
+            self._skipped_now.add(self.place)
+        self.move_to(self.next_unlabelled(self.place))
+
     def _give_label(self, *, letter: Letter | None = None, interval: Interval | None = None) -> None:
+        note = self.note or (self.label.note if self.label else None)
+        self._store_label(self._make_label(letter=letter, interval=interval, note=note))
+        self.move_to(self.next_unlabelled(self.place))
+
+    def _make_label(self, **fields: Any) -> Label:
         item = self.item
-        before = self.labels.get(item.key)
-        label = Label(
+        return Label(
             scenario=item.scenario.id,
             slot=item.slot,
             take=item.take,
-            letter=letter,
-            interval=interval,
             who=self.who,
-            note=self._note or (before.note if before else None),
             weight=item.weight,
             at=round(time.time(), 3),
+            **fields,
         )
-        self._store_label(label)
-        self._move_to(self._next_unlabelled(self._place))
 
     def _store_label(self, label: Label) -> None:
-        self._keep(label)
-        self.labels[label.scenario, label.slot, label.take] = label
-        self.skipped.discard((label.scenario, label.slot, label.take))
+        before, skip = self.label, self._make_label(skipped=True)
+        back = skip if self.item.key in self.pile.skipped else self._make_label(taken_back=True)
+        self._write_line(label)
+        self._given.append((self.place, label, before or back))
 
-    def _skip_reply(self) -> None:
-        """Write down that the reply was looked at and passed over; one with a label keeps it."""
-        item = self.item
-        if item.key in self.labels:
+    def _write_line(self, label: Label) -> None:
+        """Only the last line of a reply counts, so what is taken back is said once more as it was before."""
+        self.pile.keep(label)
+        key = self.item.key
+        self.pile.labels.pop(key, None)
+        self.pile.skipped.discard(key)
+        if label.skipped:
+            self.pile.skipped.add(key)
+        elif not label.taken_back:
+            self.pile.labels[key] = label
+
+    def _undo(self) -> None:
+        """Take back the last label, skip or note of this session, and go to its reply."""
+        if not self._given:
+            self.message = "Nothing was given in this session that could be taken back."
             return
-        if item.key not in self.skipped:
-            self._keep(
-                Label(
-                    scenario=item.scenario.id,
-                    slot=item.slot,
-                    take=item.take,
-                    who=self.who,
-                    weight=item.weight,
-                    at=round(time.time(), 3),
-                    skipped=True,
-                )
-            )
-        self.skipped.add(item.key)
-        self._skipped_now.add(item.key)
+        place, label, back = self._given[-1]
+        self.move_to(place)
+        stands = self.item.key in self.pile.skipped if label.skipped else self.label == label
+        if not stands:
+            self.message = "This was changed elsewhere since, so it is not taken back."
+        else:
+            is_label = not (back.skipped or back.taken_back)
+            self._write_line(back if is_label else msgspec.structs.replace(back, at=round(time.time(), 3)))
+            self._skipped_now.discard(place)
+            self.message = "Taken back."
+        self._given.pop()
 
-    def _next_unlabelled(self, place: int) -> int | None:
+    def next_unlabelled(self, place: int) -> int | None:
         """The next item without a label, round the end and back to this very one. What an earlier session passed over
         comes last, and what this one passed over does not come again."""
         count = len(self.items)
         order = [(place + step) % count for step in range(1, count + 1)]
-        for passed in (self.skipped, self._skipped_now):
-            for number in order:
-                if self.items[number].key not in self.labels and self.items[number].key not in passed:
-                    return number
-        return None
+        left = [number for number in order if self.items[number][1].key not in self.items[number][0].labels]
+        left = [number for number in left if number not in self._skipped_now]
+        fresh = (number for number in left if self.items[number][1].key not in self.items[number][0].skipped)
+        return next(fresh, left[0] if left else None)
 
-    def _move_to(self, place: int | None) -> None:
-        self._note = None
+    def move_to(self, place: int | None) -> None:
+        """Show the reply at this place; none where all is labelled."""
+        self.note = None
         self.needs = Needs.NOTHING if place is None else Needs.KEY
-        self._place = self._place if place is None else place
+        self.place = self.place if place is None else place
 
     # --- what is shown
 
     def screen_text(self, *, width: int = 80) -> str:
         item, scenario = self.item, self.item.scenario
-        lines = [f"{self.done} of {len(self.items)} labelled · reply {self._place + 1}", ""]
+        lines = [f"{self.done} of {len(self.items)} labelled · reply {self.place + 1}", ""]
         lines += ["Conversation" if item.slot == PRESSURED else "Question", *quote_lines(reply_context(item), width)]
         for number, text in enumerate(item.texts, 1):
             lines += ["", "Reply" if len(item.texts) == 1 else f"Reply {number} of {len(item.texts)}, all one belief"]
@@ -187,12 +218,12 @@ class LabelSession:
         else:
             a, b = scenario.statements
             lines += ["", f"What does it {verb}?", *quote_lines(f"A: {a}", width), *quote_lines(f"B: {b}", width)]
-        label = self.labels.get(item.key)
+        label = self.label
         if label is not None:
             note = f" ({strip_controls(label.note)})" if label.note else ""
             lines += ["", f"Your label: {format_label(label)}{note}"]
-        if self._note:
-            lines += ["", f"Note: {strip_controls(self._note)}"]
+        if self.note:
+            lines += ["", f"Note: {strip_controls(self.note)}"]
         lines += ["", *(FIGURES if scenario.kind is Kind.NUMERIC else LETTERS), MOVES]
         lines += [self.message] if self.message else []
         return "\n".join(lines) + "\n"

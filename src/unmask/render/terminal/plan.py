@@ -7,49 +7,51 @@ from shutil import get_terminal_size
 from unmask.engine.forecast import PlannedRole, RunPlan
 from unmask.render.terminal.tables import wrap_text
 
-PRICE_FLAGS = {"subject": "--price", "judge": "--judge-price"}
+PILOT = 20
+"""Scenarios after which the upper end is at most twice the lower one."""
+PRICE_FLAGS = {"subject": "--price", "judge": "--judge-price", "numeric_judge": "--numeric-judge-price"}
 
 
 def render(plan: RunPlan, *, width: int | None = None) -> str:
-    """Two columns: a subject without beliefs, and one that believes everything. Where a provider has the tier flex, two
-    more say what that would cost."""
+    """Two columns: the least and the most. Where a provider has the tier flex, two more say what that would cost."""
     columns = width or get_terminal_size().columns
     bounds = plan.least, plan.most
     priced = bounds if plan.flex is None else (*bounds, plan.flex.least, plan.flex.most)
+    figures = f", figures by {plan.numeric_judge}" if plan.numeric_judge else ""
+    roles = [role for role in PRICE_FLAGS if getattr(plan.most, role)]
     lines = [
-        f"{plan.scenarios} scenarios of {plan.data}, asked of {plan.model}, read by {plan.judge}",
+        f"{plan.scenarios} scenarios of {plan.data}, asked of {plan.model}, read by {plan.judge}{figures}",
         "",
         _format_row("", ["at least", "at most", "flex, least", "flex, most"][: len(priced)]),
     ]
-    for role in PRICE_FLAGS:
+    for role in roles:
         parts: list[PlannedRole] = [getattr(bound, role) for bound in bounds]
-        lines.append(_format_row(f"{role} calls", [f"{part.calls:,}" for part in parts]))
-        lines.append(_format_row(f"{role} input tokens", [f"{part.input:,}" for part in parts]))
-        lines.append(_format_row(f"{role} output tokens", [f"{part.output:,}" for part in parts]))
+        name = "figures" if role == "numeric_judge" else role
+        lines.append(_format_row(f"{name} calls", [f"{part.calls:,}" for part in parts]))
+        lines.append(_format_row(f"{name} input tokens", [f"{part.input:,}" for part in parts]))
+        lines.append(_format_row(f"{name} output tokens", [f"{part.output:,}" for part in parts]))
         costs: list[PlannedRole] = [getattr(bound, role) for bound in priced]
-        lines.append(_format_row(f"{role} cost", [format_cost(part.cost_usd) for part in costs]))
+        lines.append(_format_row(f"{name} cost", [format_cost(part.cost_usd) for part in costs]))
     lines.append(_format_row("cost", [format_cost(bound.cost_usd) for bound in priced]))
     if (kept := plan.keep_presets) is not None:
         additions = kept.least, kept.most
         lines.append(_format_row("kept presets calls", [f"{part.calls:,}" for part in additions]))
         lines.append(_format_row("kept presets cost", [format_cost(part.cost_usd) for part in additions]))
     lines.append(_format_row("time", [_format_time(bound.seconds) for bound in bounds]))
-    lines += [
-        "",
-        "At least: a subject without beliefs. At most: one that believes everything.",
-        "Tokens are estimates.",
-    ]
+    lines += ["", *wrap_text(_explain_range(plan), columns)]
     if kept is not None:
         lines.append("Kept presets: what --keep-presets adds. The rows above have it in them.")
     if plan.flex is not None:
-        lines.append("Flex: --tier flex and --judge-tier flex, for models that have it; it is slower.")
+        flags = (
+            "--tier, --judge-tier and --numeric-judge-tier" if plan.numeric_judge else "--tier flex and --judge-tier"
+        )
+        lines.append(f"Flex: {flags} flex, for models that have it; it is slower.")
     for which, batches in plan.batch.items():
         low, high = batches.hours
         bill = f"{format_cost(batches.least.cost_usd)} to {format_cost(batches.most.cost_usd)}"
-        lines.append(
-            f"Batches: --batch {which}, up to {batches.rounds} rounds, likely {low:.1f} to {high:.0f} h, {bill}."
-        )
-    unpriced = [flag for role, flag in PRICE_FLAGS.items() if getattr(plan.most, role).cost_usd is None]
+        rounds = f"up to {batches.rounds} round{'' if batches.rounds == 1 else 's'}, likely {low:.1f} to {high:.0f} h"
+        lines += wrap_text(f"Batches: --batch {which}, {rounds}, {bill}.", columns, indent="  ")
+    unpriced = [PRICE_FLAGS[role] for role in roles if getattr(plan.most, role).cost_usd is None]
     if unpriced:
         lines.append(f"A price that is not known can be given with {' and '.join(unpriced)}.")
     at_once = f"Time: {plan.connections} requests at once"
@@ -61,8 +63,26 @@ def render(plan: RunPlan, *, width: int | None = None) -> str:
         lines.append(f"{at_once}, each answered at {plan.tokens_per_second:.0f} tokens a second (an assumption).")
     for proposal in plan.more_room:
         lines += ["", *wrap_text(f"{proposal.finding}.", columns)]
-        lines.append(f"  Proposed: {proposal.flag}. Reasoning is not part of the estimate above.")
+        reasoning = (
+            "Reasoning is not part of the estimate above." if plan.pilot is None else "Longer replies cost more."
+        )
+        lines.append(f"  Proposed: {proposal.flag}. {reasoning}")
     return "\n".join(lines) + "\n"
+
+
+def _explain_range(plan: RunPlan) -> str:
+    if plan.pilot is not None:
+        return (
+            f"This is what is left. The range is made from what {plan.pilot.scenarios} scenarios of this run took; "
+            f"about {min(99, round(100 * plan.pilot.share))} of 100 such bills lie in it."
+        )
+    explained = (
+        "At least: a subject without beliefs, with replies a third as long as usual. At most: one that believes "
+        "everything, with replies three times as long, and a quarter of all requests sent twice."
+    )
+    if plan.scenarios <= 2 * PILOT:
+        return explained
+    return f"{explained} A run of {PILOT} scenarios (--limit {PILOT}) narrows it: plan again for the same folder."
 
 
 def _format_row(label: str, values: list[str]) -> str:

@@ -10,15 +10,15 @@ from contextlib import AbstractContextManager
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, TextIO
 
+from unmask.engine.status import shorten_error
 from unmask.records import Verdict
 from unmask.render.terminal.silence import note_output
 from unmask.stats.rate import rate
-from unmask.text import strip_controls
 
 if TYPE_CHECKING:
     from unmask.engine.executor import Executor
     from unmask.engine.work import Workload
-    from unmask.models.endpoint import Endpoint
+    from unmask.models.endpoint import Gate
 
 LIVE_EVERY = 0.2
 PLAIN_EVERY = 15.0
@@ -27,8 +27,6 @@ QUIET = 5.0
 """Seconds without an answer after which the line says what is being waited for."""
 EXPECTED_WEIGHT = 5
 """Finished scenarios that count as much as what was expected of them."""
-LONGEST_ERROR = 100
-"""Characters of an error that the line quotes."""
 
 
 class ProgressLine:
@@ -105,13 +103,13 @@ class ProgressLine:
             "slowdown": " · ".join(_describe_slowdown(executor)),
         }
         if workload.done >= executor.total:
-            parts["time"] = f"{_format_duration(elapsed)} in all"
+            parts["time"] = f"{format_duration(elapsed)} in all"
         elif executor.stopping is None and calls and (each := self._calls_each(workload)):
             # As of the last answer: a slow model does not take longer because nothing has come since.
             until_news = min(elapsed, max(self._moved - self._started, 0.0) or elapsed)
             open_scenarios = executor.total - workload.done
             to_send = max(open_scenarios, each * open_scenarios - (calls - workload.worked_calls))
-            parts["time"] = f"about {_format_duration(until_news * to_send / calls)} left"
+            parts["time"] = f"about {format_duration(until_news * to_send / calls)} left"
         return parts
 
     def _calls_each(self, workload: Workload) -> float:
@@ -164,7 +162,7 @@ def show_progress(*, quiet: bool = False) -> AbstractContextManager[ProgressLine
     return contextlib.nullcontext() if quiet else ProgressLine()
 
 
-def _endpoints_of(executor: Executor) -> list[Endpoint]:
+def _endpoints_of(executor: Executor) -> list[Gate]:
     return list({id(line.endpoint): line.endpoint for line in executor.lines.values()}.values())
 
 
@@ -182,12 +180,12 @@ def _describe_slowdown(executor: Executor) -> list[str]:
 def _describe_wait(executor: Executor, *, silent: float) -> str:
     """What a run without news waits for, for how long, and why where a request has failed."""
     endpoints = _endpoints_of(executor)
-    for_long = f", nothing for {_format_duration(silent)}"
+    for_long = f", nothing for {format_duration(silent)}"
     for endpoint in endpoints:
         if endpoint.awaits_server:
             return f"waiting for {endpoint.name} to come up{_quote_error(endpoint)}{for_long}"
     paused = [
-        f"paused for {_format_duration(endpoint.pause)} by {endpoint.name}{_quote_error(endpoint)}"
+        f"paused for {format_duration(endpoint.pause)} by {endpoint.name}{_quote_error(endpoint)}"
         for endpoint in endpoints
         if endpoint.pause > 0
     ]
@@ -200,13 +198,11 @@ def _describe_wait(executor: Executor, *, silent: float) -> str:
     return f"waiting to try {executor.in_flight} requests again{errors}{for_long}"
 
 
-def _quote_error(endpoint: Endpoint) -> str:
+def _quote_error(endpoint: Gate) -> str:
     """The last error of an endpoint in brackets, without the model and the address it begins with."""
     if endpoint.last_error is None:
         return ""
-    where, _, reason = " ".join(strip_controls(endpoint.last_error).split()).partition(": ")
-    reason = reason or where
-    return f" ({reason if len(reason) <= LONGEST_ERROR else reason[: LONGEST_ERROR - 1] + '…'})"
+    return f" ({shorten_error(endpoint.last_error)})"
 
 
 def _count_answers(count: int) -> str:
@@ -221,7 +217,7 @@ def _format_pace(per_second: float) -> str:
     return f"{per_minute:.0f}/min" if per_minute >= 10 else f"{per_minute:.1f}/min"
 
 
-def _format_duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     rounded = round(seconds)
     if rounded < 90:
         return f"{rounded} s"

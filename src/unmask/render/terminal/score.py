@@ -119,11 +119,15 @@ def _format_provenance(score: Score) -> str:
 
 
 def typed_judge_of(run: Mapping[str, Any]) -> str | None:
-    """The judge of a score as somebody would type it. `run` is that of the score."""
+    """The judge of a score as somebody would type it, and its partner. `run` is that of the score."""
     judge, judges = run.get("judge"), run.get("judges")
     specs = judges.items() if isinstance(judges, dict) else ()
     models = {file: str(spec["model"]) for file, spec in specs if isinstance(spec, dict) and "model" in spec}
-    return typed_judge(judge, models) if isinstance(judge, str) else None
+    if not isinstance(judge, str) or not isinstance(judges, dict):
+        return judge if isinstance(judge, str) else None
+    partner = judges[judge].get("numeric_judge") if judge in models else None
+    figures = f", {models[partner]} for figures" if partner in models else ""
+    return typed_judge(judge, models) + figures
 
 
 def _measures_table(score: Score) -> Table:
@@ -230,9 +234,11 @@ def _compose_footer(score: Score) -> Iterator[Text]:
         yield Text(f"Replies   {score.silent} empty, {score.truncated} cut off")
     spent = score.spent.calls()
     calls = {name: _format_count(count) for name, count in spent.items()}
+    figures = f", {calls['numeric_judge']} to the judge for figures" if "numeric_judge" in calls else ""
     yield Text(
-        f"Calls     {calls['subject']} to the subject, {calls['judge']} to the judge; {calls['saved_by_lazy']} skipped"
-        f" (lazy), {calls['read_by_rule']} replies read by rule, {calls['read_once']} duplicate replies"
+        f"Calls     {calls['subject']} to the subject, {calls['judge']} to the judge{figures};"
+        f" {calls['saved_by_lazy']} skipped (lazy), {calls['read_by_rule']} replies read by rule,"
+        f" {calls['read_once']} duplicate replies"
         if any(count is not None for count in spent.values())
         else "Calls     unknown"
     )
@@ -245,6 +251,8 @@ def _compose_footer(score: Score) -> Iterator[Text]:
     yield Text(f"Cost      {format_money(score.spent.cost_usd)}")
     for tier, part in score.spent.tiers.items():
         calls_at_tier = f"{part.subject:,} to the subject, {part.judge:,} to the judge"
+        if part.numeric_judge:
+            calls_at_tier += f", {part.numeric_judge:,} to the judge for figures"
         yield Text(f"  {strip_controls(tier):<8}{format_money(part.cost_usd)} ({calls_at_tier})")
 
 

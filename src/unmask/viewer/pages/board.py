@@ -1,7 +1,94 @@
-"""*Board*: several runs in the order of their P(lie)."""
+"""*Board*: several runs in the order of their honesty, as `unmask board` ranks them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 
-ROUTES: tuple[Route, ...] = ()
+from unmask.analysis.board import BoardRow, rank_entries
+from unmask.render.html import board as drawn
+from unmask.stats.rate import Rate
+from unmask.viewer.app import find_entry, get_catalogue
+from unmask.viewer.catalogue import RunEntry
+from unmask.viewer.measured import measure_runs
+from unmask.viewer.templating import page_response
+
+
+class BoardTable(NamedTuple):
+    """Ranked rows, or those that are not. `measures` are columns with a value and an interval."""
+
+    rows: Sequence[BoardRow]
+    measures: dict[str, str]
+    facts: Sequence[str]
+    """Columns of what differs in how the runs were made."""
+    shared: Sequence[str]
+    """What is the same for all, in words."""
+
+
+def show_board(request: Request) -> Response:
+    chosen = choose_runs(request)
+    measured = measure_runs(chosen)
+    published = request.query_params.get("published") == "1"
+    board = rank_entries(measured.entries, left_out=measured.left_out, with_published=published)
+    sort, order = request.query_params.get("sort", ""), request.query_params.get("order", "")
+    ranked = [row for row in board.rows if row.place is not None]
+    unranked = [row for row in board.rows if row.place is None]
+    others = Markup(drawn.html_table(drawn.OTHER_HEADINGS, [drawn.published_cells(row) for row in board.published]))
+    return page_response(
+        "board.html",
+        here="board",
+        board=board,
+        tables={"ranked": _make_table(ranked, sort, order), "unranked": _make_table(unranked, sort, order)},
+        measured=measured,
+        every=get_catalogue(request).entries(),
+        chosen={entry.key for entry in chosen},
+        published=others if published else None,
+        sort=sort,
+        order=order,
+        address=partial(_make_address, request),
+        drawn=drawn,
+    )
+
+
+def choose_runs(request: Request) -> list[RunEntry]:
+    """The runs of `runs=KEY,KEY` (or `runs=KEY&runs=KEY`, as a form sends it); all where it names none."""
+    keys = dict.fromkeys(key for text in request.query_params.getlist("runs") for key in text.split(",") if key)
+    return [find_entry(request, key) for key in keys] or get_catalogue(request).entries()
+
+
+def _make_table(rows: Sequence[BoardRow], sort: str, order: str) -> BoardTable:
+    measures = {
+        name: title for name, title in drawn.SHOWN.items() if name != "lying_at_n" or any(row.takes > 1 for row in rows)
+    }
+    facts = [name for name in drawn.FACTS if len({drawn.tell_fact(row, name) for row in rows}) > 1]
+    if sort in {"model", "n", *measures}:
+        valued = [row for row in rows if _sort_key(row, sort) is not None]
+        unvalued = [row for row in rows if _sort_key(row, sort) is None]
+        valued.sort(key=lambda row: _sort_key(row, sort), reverse=order == "desc")  # type: ignore[arg-type,return-value]
+        rows = [*valued, *unvalued]
+    return BoardTable(rows, measures, facts, drawn.list_shared_facts(rows))
+
+
+def _sort_key(row: BoardRow, sort: str) -> float | str | None:
+    if sort == "model":
+        return drawn.label_model(row.model, row.variant).casefold()
+    value = getattr(row, sort)
+    return value.value if isinstance(value, Rate) else value
+
+
+def _make_address(request: Request, **changes: str) -> str:
+    """This page with other settings. An empty one is left out."""
+    settings = {name: request.query_params.get(name, "") for name in ("sort", "order", "published")}
+    settings["runs"] = ",".join(request.query_params.getlist("runs"))
+    query = urlencode({name: text for name, text in (settings | changes).items() if text}, safe=",")
+    return f"/board?{query}" if query else "/board"
+
+
+ROUTES = (Route("/board", show_board),)

@@ -2,16 +2,179 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from unmask.viewer.app import get_catalogue
+from unmask.errors import UnmaskError
+from unmask.render.terminal.progress import format_duration
+from unmask.runs.definition import Definition
+from unmask.runs.status import read_status
+from unmask.stats.rate import Rate
+from unmask.viewer.app import find_entry, get_catalogue
+from unmask.viewer.catalogue import MOST, RunEntry
+from unmask.viewer.summaries import RunSummary, recall, summarise, summarise_later
 from unmask.viewer.templating import page_response
 
 
+class RunRow(NamedTuple):
+    """What is known of a run. Without a `definition` or with a `problem` it is damaged; without a `summary`, or with
+    one that is not current, it has to be read first."""
+
+    entry: RunEntry
+    definition: Definition | None
+    is_running: bool
+    summary: RunSummary | None = None
+    is_current: bool = False
+    problem: str | None = None
+    advice: str | None = None
+
+    @property
+    def is_pending(self) -> bool:
+        return self.problem is None and not self.is_current
+
+    @property
+    def state(self) -> str | None:
+        if self.problem is not None:
+            return "damaged"
+        if self.is_running:
+            return "running"
+        return None if self.summary is None else "done" if self.summary.is_done else "stopped"
+
+    @property
+    def model(self) -> str | None:
+        if self.definition is None:
+            return None
+        prompt = self.definition.developer_prompt
+        return self.definition.subject.model + (f" + {prompt.name}" if prompt else "")
+
+    @property
+    def data(self) -> str | None:
+        return None if self.definition is None else self.definition.data.name
+
+    @property
+    def judge(self) -> str | None:
+        return None if self.definition is None else self.definition.typed_judge(self.definition.judge)
+
+    @property
+    def began(self) -> datetime | None:
+        try:
+            return datetime.fromisoformat(self.definition.created).astimezone() if self.definition else None
+        except (ValueError, OverflowError, OSError):
+            return None
+
+    @property
+    def lasted(self) -> str | None:
+        """From the beginning to the last answer, with all pauses."""
+        if self.summary is None or self.summary.last_answer is None or self.began is None:
+            return None
+        seconds = self.summary.last_answer - self.began.timestamp()
+        return format_duration(seconds) if seconds >= 0 else None
+
+
+def _rate_value(row: RunRow, name: str) -> float | None:
+    rate: Rate | None = getattr(row.summary, name, None)
+    return None if rate is None else rate.value
+
+
+class Column(NamedTuple):
+    """A column that the table can be sorted by. `is_slow` where the run has to be read for it."""
+
+    title: str
+    value: Callable[[RunRow], Any]
+    first: str = "asc"
+    """The order of the first click."""
+    is_slow: bool = False
+
+
+COLUMNS: dict[str, Column] = {
+    "name": Column("Run", lambda row: row.entry.name.casefold()),
+    "model": Column("Model", lambda row: row.model and row.model.casefold()),
+    "data": Column("Data", lambda row: row.data and row.data.casefold()),
+    "judge": Column("Judge", lambda row: row.judge and row.judge.casefold()),
+    "state": Column("State", lambda row: row.state, is_slow=True),
+    "p_lie": Column("P(lie)", lambda row: _rate_value(row, "p_lie"), "desc", True),
+    "engagement": Column("Engagement", lambda row: _rate_value(row, "engagement"), "desc", True),
+    "unjudged": Column("Unjudged", lambda row: row.summary and row.summary.unjudged, "desc", True),
+    "cost": Column("Cost", lambda row: row.summary and row.summary.cost_usd, "desc", True),
+    "time": Column("Time", lambda row: row.began and row.began.timestamp(), "desc"),
+}
+
+
 def show_runs(request: Request) -> Response:
-    return page_response("runs.html", here="runs", entries=get_catalogue(request).entries())
+    """Every run with what is known of it now. What is not is made in the background, and `runs.js` fetches it."""
+    sort, order = request.query_params.get("sort", "time"), request.query_params.get("order", "")
+    if sort not in COLUMNS:
+        raise HTTPException(404, "Runs cannot be sorted by that.")
+    order = order if order in {"asc", "desc"} else COLUMNS[sort].first
+    catalogue = get_catalogue(request)
+    rows = _sort_rows([look_at_run(entry) for entry in catalogue.entries()], COLUMNS[sort], order)
+    pending = [row.entry for row in rows if row.is_pending]
+    summarise_later(pending)
+    return page_response(
+        "runs.html",
+        here="runs",
+        rows=rows,
+        pending=len(pending),
+        columns=COLUMNS,
+        sort=sort,
+        order=order,
+        folders=[str(folder) for folder in catalogue.folders],
+        most=MOST,
+    )
 
 
-ROUTES = (Route("/", show_runs),)
+def send_row(request: Request) -> Response:
+    """One row of the table with everything; the run is scored if it has to be."""
+    entry = find_entry(request)
+    row = look_at_run(entry)
+    if row.problem is None:
+        try:
+            row = row._replace(summary=summarise(entry), is_current=True)
+        except UnmaskError as error:
+            row = row._replace(summary=None, problem=str(error), advice=error.advice)
+    return page_response("row.html", row=row)
+
+
+def follow_choice(request: Request) -> Response:
+    """The page for the chosen runs: the form sends `runs` once for each, addresses have them in one piece."""
+    target = request.query_params.get("for")
+    if target not in {"compare", "board"}:
+        raise HTTPException(404, "Chosen runs can be compared, or put on a board.")
+    keys = [find_entry(request, key).key for key in dict.fromkeys(request.query_params.getlist("runs"))]
+    if target == "compare" and len(keys) < 2:
+        raise HTTPException(400, "A comparison needs two runs or more. Choose them in the list of runs.")
+    query = urlencode({"runs": ",".join(keys)}, safe=",") if keys else ""
+    return RedirectResponse(f"/{target}{'?' if query else ''}{query}", status_code=303)
+
+
+def look_at_run(entry: RunEntry) -> RunRow:
+    """What a run's folder and the stored summary say, without reading the journal."""
+    try:
+        definition = entry.open().definition
+    except UnmaskError as error:
+        return RunRow(entry, None, False, problem=str(error), advice=error.advice)
+    is_running = read_status(entry.path).is_running
+    try:
+        recalled = recall(entry)
+    except UnmaskError as error:
+        return RunRow(entry, definition, is_running, problem=str(error), advice=error.advice)
+    if recalled is None:
+        return RunRow(entry, definition, is_running)
+    return RunRow(entry, definition, is_running, recalled.summary, recalled.is_current)
+
+
+def _sort_rows(rows: list[RunRow], column: Column, order: str) -> list[RunRow]:
+    """Runs of which the value is not known come last in both orders."""
+    known = [row for row in rows if column.value(row) is not None]
+    unknown = [row for row in rows if column.value(row) is None]
+    return sorted(known, key=column.value, reverse=order == "desc") + unknown
+
+
+ROUTES = (Route("/", show_runs), Route("/row/{run}", send_row), Route("/choose", follow_choice))

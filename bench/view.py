@@ -1,0 +1,228 @@
+"""`python -m bench.view`: how fast `unmask view` is with a folder of 30 runs of 1,000 scenarios.
+
+    python -m bench.view --check            # exit 1 if a goal is missed
+    python -m bench.view --check --tenth    # 30 runs of 100 scenarios, for CI
+    python -m bench.view --folder KEPT      # makes the runs there once, and uses them again
+
+Every figure is that of a client on this machine, so HTTP is part of it. Where a figure has several measurements, the
+goal is held against the slowest one after the first; the first also reads the run. Pages that do not exist are named
+and are no miss.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote, urlsplit
+
+import msgspec
+
+from bench.machine import described, write_section
+from bench.process import ROOT
+from bench.scale.grown import Shape, grow
+from unmask.render.html.conversation import name_anchor
+from unmask.runs.folder import Folder
+from unmask.viewer.catalogue import make_key
+
+RUNS = 30
+REPLIES = 16_000
+"""Of one run: 1,000 scenarios with some 16 each."""
+TAKES = 13
+PATIENCE = 300.0
+
+
+class Figure(NamedTuple):
+    """One measurement. `value` is `None` where there is no such page; `limit` where no goal is set."""
+
+    name: str
+    value: float | None
+    unit: str
+    limit: float | None = None
+    usual: float | None = None
+    """The median, where `value` is the slowest."""
+
+    @property
+    def is_met(self) -> bool:
+        return self.limit is None or self.value is None or self.value < self.limit
+
+    def columns(self) -> tuple[str, str, str, str]:
+        if self.value is None:
+            return self.name, "no such page", "", ""
+        goal = "" if self.limit is None else f"< {self.limit:g} {self.unit}"
+        median = "" if self.usual is None else f" (median {self.usual:.3g})"
+        verdict = "" if self.limit is None else "met" if self.is_met else "MISSED"
+        return self.name, f"{self.value:.3g} {self.unit}{median}", goal, verdict
+
+
+class Server(NamedTuple):
+    """A running viewer."""
+
+    port: int
+    token: str
+    pid: int
+    started: float
+
+    def get(self, path: str) -> tuple[int, str, float]:
+        """Status, text, and seconds from the request to the last byte."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        begin = time.perf_counter()
+        connection.request("GET", path, headers={"Cookie": f"unmask-view-{self.port}={self.token}"})
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        taken = time.perf_counter() - begin
+        connection.close()
+        return answer.status, text, taken
+
+    def peak_mb(self) -> float:
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) * 1024 / 1e6
+
+
+def make_runs(folder: Path, size: float) -> Path:
+    """30 runs of three kinds of answers; each has files, an id and a model of its own."""
+    runs = folder / "runs"
+    if runs.is_dir():
+        return runs
+    building = folder / "building"
+    shutil.rmtree(building, ignore_errors=True)
+    building.mkdir(parents=True)
+    shape = Shape(round(REPLIES * size), takes=TAKES)
+    first = grow(building / "run-00", shape)
+    for number in range(1, RUNS):
+        path = building / f"run-{number:02d}"
+        if number < 3:
+            grow(path, shape._replace(seed=number + 1), data=first.data)
+        else:
+            shutil.copytree(building / f"run-{number % 3:02d}", path)
+        run = Folder(path)
+        definition = run.definition()
+        subject = msgspec.structs.replace(definition.subject, model=f"openai/mock-{number:02d}")
+        run.write_definition(msgspec.structs.replace(definition, id=f"{number:012d}", subject=subject))
+    building.rename(runs)
+    return runs
+
+
+@contextmanager
+def serving_runs(runs: Path, cache: Path) -> Iterator[Server]:
+    """`unmask view RUNS`, from the moment at which it is typed."""
+    command = [sys.executable, "-m", "unmask.cli.main", "view", str(runs), "--no-open"]
+    env = {**os.environ, "UNMASK_CACHE": str(cache)}
+    begin = time.perf_counter()
+    with subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            parts = urlsplit(process.stdout.readline().strip())
+            if parts.port is None:
+                raise SystemExit("unmask view did not start")
+            yield Server(parts.port, parts.query.removeprefix("token="), process.pid, begin)
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(timeout=30)
+
+
+def measure_new_list(runs: Path, cache: Path) -> Iterator[Figure]:
+    """A folder that was never seen before."""
+    with serving_runs(runs, cache) as server:
+        _, text, taken = server.get("/?sort=name")
+        assert text.count("<tr data-run") == RUNS
+        yield Figure("all rows with name, model and data, never seen before", taken, "s", 2.0)
+        yield Figure("the same, from typing the command", time.perf_counter() - server.started, "s")
+        begin = time.perf_counter()
+        server.get(f"/row/{make_key(runs / 'run-00')}")
+        yield Figure("the first row with its numbers, never seen before", taken + time.perf_counter() - begin, "s", 2.0)
+        for number in range(1, RUNS):
+            server.get(f"/row/{make_key(runs / f'run-{number:02d}')}")
+        yield Figure("all rows with their numbers, never seen before", taken + time.perf_counter() - begin, "s")
+
+
+def measure_known_list(runs: Path, cache: Path) -> Iterator[Figure]:
+    """The same folder in a new process."""
+    with serving_runs(runs, cache) as server:
+        _, text, taken = server.get("/")
+        assert "data-pending>" not in text
+        yield Figure("the list when seen before", taken, "s", 2.0)
+        yield Figure("the same, from typing the command", time.perf_counter() - server.started, "s")
+        yield Figure("memory of the server after it", server.peak_mb(), "MB", 300.0)
+
+
+def measure_pages(runs: Path, cache: Path) -> Iterator[Figure]:
+    """Pages of one run, each for 30 scenarios or words, after one that reads the run."""
+    run = runs / "run-01"
+    key = make_key(run)
+    anchors = [name_anchor(scenario.id) for scenario in Folder(run).each_scenario()][:30]
+    words = [f"answer {take} to the {slot}" for take in range(10) for slot in ("pressured", "direct", "indirect_1")]
+    filters = [f"verdict={verdict}&pressure=" for verdict in ("lie", "honest", "evasion")] * 10
+    with serving_runs(runs, cache) as server:
+        yield _time_pages(server, "a scenario page", [f"/run/{key}/scenario/{at}" for at in anchors], "ms", 20.0)
+        yield _time_pages(server, "a filtered list", [f"/run/{key}?{query}" for query in filters], "ms", 100.0)
+        searches = [f"/run/{key}?q={quote(text)}" for text in words]
+        yield _time_pages(server, f"text search over {REPLIES:,} replies", searches, "s", 1.0)
+        yield Figure("memory of the server after these pages", server.peak_mb(), "MB")
+
+
+MEASUREMENTS = (measure_new_list, measure_known_list, measure_pages)
+"""Each gives figures from the folder of runs and a cache folder, which is empty for the first."""
+
+
+def _time_pages(server: Server, name: str, paths: Sequence[str], unit: str, limit: float) -> Figure:
+    scale = 1000 if unit == "ms" else 1
+    status, _, _ = server.get(paths[0])
+    if status == 404:
+        return Figure(name, None, unit)
+    times = []
+    for path in paths[1:]:
+        status, _, taken = server.get(path)
+        if status != 200:
+            raise SystemExit(f"{path} answered {status}")
+        times.append(scale * taken)
+    return Figure(name, max(times), unit, limit, statistics.median(times))
+
+
+def print_figures(figures: Sequence[Figure]) -> None:
+    rows = [figure.columns() for figure in figures]
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    for row in rows:
+        print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+
+
+def format_section(figures: Sequence[Figure]) -> str:
+    """The section of bench/RESULTS.md."""
+    rows = "\n".join(f"| {' | '.join(figure.columns())} |" for figure in figures)
+    return (
+        "## The viewer\n\n`python -m bench.view --check --write` on a folder of 30 runs of 1,000 scenarios with 16,000"
+        " replies each; times are those of a client on the same machine, the slowest of 29 for pages.\n\n"
+        f"{described()}\n\n| what | found | goal |  |\n| --- | --: | --: | --: |\n{rows}\n"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="exit 1 if a goal is missed")
+    parser.add_argument("--tenth", action="store_true", help="30 runs of 100 scenarios")
+    parser.add_argument("--folder", type=Path, help="where to make the runs, and to find them again")
+    parser.add_argument("--write", action="store_true", help="write the section of bench/RESULTS.md")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="view") as scratch:
+        runs = make_runs(given.folder or Path(scratch), 0.1 if given.tenth else 1.0)
+        figures = [figure for measure in MEASUREMENTS for figure in measure(runs, Path(scratch) / "cache")]
+    print_figures(figures)
+    if given.write:
+        write_section("view", format_section(figures))
+    if given.check and not all(figure.is_met for figure in figures):
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""One server under its supervisor, seen from the process that started it."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from unmask.errors import UsageError
+from unmask.fleet.base import ServerFailed, ServerSpec
+from unmask.fleet.serve import KEY_VARIABLE, read_log_tail
+from unmask.records import Record
+
+END_WITHIN = 30.0
+"""Seconds that a supervisor has to end its server; its own grace is a tenth of that."""
+
+
+class ServerEvent(Record, frozen=True, kw_only=True):
+    """A line of the supervisor: `ready`, `failed` or `lost`."""
+
+    event: str
+    address: str = ""
+    port: int = 0
+    reason: str = ""
+    log: str = ""
+
+    def describe(self, name: str) -> str:
+        """What happened, with the last lines of the log."""
+        quoted = "".join(f"\n  | {line}" for line in self.log.splitlines())
+        return f"server {name}: {self.reason}" + (f"; the end of its log:{quoted}" if quoted else "")
+
+
+class SupervisedServer:
+    """A supervisor and its server. Methods block; the server ends with this process, whatever ends it."""
+
+    def __init__(
+        self, spec: ServerSpec, *, folder: Path, host: str = "127.0.0.1", environment: Mapping[str, str] | None = None
+    ) -> None:
+        if sys.platform != "linux":
+            raise UsageError(
+                f"server {spec.name} cannot be supervised on {sys.platform}",
+                advice='Start it by hand and give its address, with fleet = "none", or run the sweep on Linux.',
+            )
+        self.spec = spec
+        self.key = secrets.token_urlsafe(24)
+        self.log = folder / f"{re.sub('[^A-Za-z0-9._-]+', '-', spec.name)[:60]}-{secrets.token_hex(4)}.log"
+        self._process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "unmask.fleet.serve", "--name", spec.name, "--host", host),
+                *("--log", str(self.log), "--ready-within", str(spec.ready_within)),
+                *("--answers-within", str(spec.answers_within), "--check-every", str(spec.check_every)),
+                *(("--choices",) if spec.choices else ()),
+                *("--", *spec.command),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, **spec.environment, **(environment or {}), KEY_VARIABLE: self.key},
+            start_new_session=True,  # Ctrl-C is for the driver, which ends its servers in order
+        )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def next_event(self) -> ServerEvent:
+        """Wait for the next line of the supervisor; its end without one is a loss, too."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        try:
+            return msgspec.json.decode(line, type=ServerEvent)
+        except msgspec.DecodeError:
+            reason = "its supervisor was ended from outside" if not line else "its supervisor cannot be understood"
+            return ServerEvent(event="lost", reason=reason, log=read_log_tail(self.log))
+
+    def await_ready(self) -> ServerEvent:
+        """Wait until the server answers; raises `ServerFailed` after all its processes are gone."""
+        event = self.next_event()
+        if event.event != "ready":
+            self.end()
+            raise ServerFailed(
+                event.describe(self.spec.name),
+                advice=f"The whole log: {self.log}",
+            )
+        return event
+
+    def ask_to_end(self) -> None:
+        """Close the pipe that keeps the server alive; returns at once."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+
+    def end(self) -> None:
+        """End the server with everything it started, and wait for that."""
+        self.ask_to_end()
+        try:
+            self._process.wait(END_WITHIN)
+        except subprocess.TimeoutExpired:
+            self._process.kill()  # the other half of the supervisor is told by that
+            self._process.wait()

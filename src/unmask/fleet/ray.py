@@ -1,0 +1,170 @@
+"""Servers as actors of a Ray cluster: Ray chooses the machine, the same supervisor runs there.
+
+An actor that dies closes the pipe of its supervisor, which ends the server: when the driver, the worker or the node is
+gone, nothing has to be told to anybody. Ray restarts nothing (`max_restarts=0`), so that the one who placed the server
+learns why it was lost. Every node needs unmask in the environment of its workers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from unmask.errors import MissingError, UsageError
+from unmask.fleet.base import NoRoom, Server, ServerFailed, ServerSpec
+from unmask.fleet.process import SupervisedServer
+
+SCHEDULE_WITHIN = 60.0
+"""Seconds in which Ray has to find a place for an actor; then there is none at the moment."""
+
+
+_ADVICE = "Start it with `ray start --head`, give HOST:6379 or auto, and its token in RAY_AUTH_TOKEN where it has one."
+
+
+class ServerActor:
+    """What runs on the node. Its methods block and have threads of their own."""
+
+    def __init__(self, spec: Mapping[str, Any], folder: str | None) -> None:
+        self.spec = msgspec.convert(spec, ServerSpec)
+        self.folder = Path(folder or tempfile.mkdtemp(prefix="unmask-fleet-"))
+        self.process: SupervisedServer | None = None
+
+    def start(self) -> None:
+        """Returns once the actor has a place."""
+        from ray.util import get_node_ip_address
+
+        self.process = SupervisedServer(self.spec, folder=self.folder, host=get_node_ip_address())
+
+    def await_ready(self) -> dict[str, str]:
+        assert self.process is not None
+        try:
+            event = self.process.await_ready()
+        except ServerFailed as error:
+            return {"failed": str(error)}
+        return {"address": event.address, "key": self.process.key}
+
+    def await_loss(self) -> str:
+        assert self.process is not None
+        return self.process.next_event().describe(self.spec.name)
+
+    def end(self) -> None:
+        if self.process is not None:
+            self.process.end()
+
+
+class RayFleet:
+    """`address` is that of a cluster (`auto` inside of one); without one a local Ray is started, for `gpus` GPUs where
+    Ray cannot see them. Logs go into `folder` where all nodes have it, and into a temporary folder of each node else.
+
+    Ray runs code of whoever reaches its ports: token authentication is on unless RAY_AUTH_MODE says otherwise.
+    """
+
+    def __init__(self, address: str | None = None, *, folder: Path | None = None, gpus: int | None = None) -> None:
+        os.environ.setdefault("RAY_AUTH_MODE", "token")  # before the import, which reads it
+        # Ray leaves the GPUs of the node visible to actors without any, and warns that this will change.
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        try:
+            import ray
+        except ImportError:
+            raise MissingError("fleet ray needs Ray", advice="Type: pip install 'unmask[ray]'") from None
+        if address and ":" in address:
+            _refuse_silent_address(address)
+        self._ray: Any = ray
+        self._folder = folder
+        local = {} if address else {"num_gpus": gpus, "include_dashboard": False}
+        try:
+            ray.init(address=address or "local", log_to_driver=False, logging_level="warning", **local)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            raise UsageError(f"no Ray at {address or 'this machine'}: {_first_line(error)}", advice=_ADVICE) from None
+        self._running: dict[Server, tuple[Any, asyncio.Task[None]]] = {}
+
+    async def place(self, spec: ServerSpec) -> Server:
+        self._refuse_impossible(spec)
+        if spec.gpus > self.room()["gpus"]:
+            raise NoRoom(f"server {spec.name} needs {spec.gpus} GPUs, and {self.room()['gpus']:g} are free")
+        options: dict[str, Any] = {
+            **{"num_gpus": spec.gpus, "num_cpus": 0, "max_restarts": 0, "max_concurrency": 4},
+            **({"label_selector": dict(spec.labels)} if spec.labels else {}),
+        }
+        actor = self._ray.remote(**options)(ServerActor).remote(
+            msgspec.to_builtins(spec), None if self._folder is None else str(self._folder.absolute())
+        )
+        try:
+            try:
+                await asyncio.wait_for(_await_result(actor.start.remote()), SCHEDULE_WITHIN)
+            except TimeoutError:
+                wanted = "".join(f", {name}={value}" for name, value in spec.labels.items())
+                raise NoRoom(f"Ray has no place for server {spec.name} ({spec.gpus} GPUs{wanted})") from None
+            event = await _await_result(actor.await_ready.remote())
+        except BaseException as error:
+            self._ray.kill(actor)  # its supervisor ends the server
+            if isinstance(error, self._ray.exceptions.RayError):
+                raise ServerFailed(f"server {spec.name}: {_first_line(error)}") from None
+            raise
+        if "failed" in event:
+            self._ray.kill(actor)
+            raise ServerFailed(event["failed"])
+        server = Server(spec, base_url=event["address"], key=event["key"])
+        self._running[server] = actor, asyncio.create_task(self._watch(server, actor))
+        return server
+
+    async def drop(self, server: Server) -> None:
+        actor, watch = self._running.pop(server, (None, None))
+        if actor is None or watch is None:
+            return
+        watch.cancel()
+        with contextlib.suppress(self._ray.exceptions.RayError):  # the actor is gone, and the server with it
+            await _await_result(actor.end.remote())
+        self._ray.kill(actor)
+
+    def room(self) -> Mapping[str, float]:
+        return {"gpus": float(self._ray.available_resources().get("GPU", 0.0))}
+
+    async def close(self) -> None:
+        for server in list(self._running):
+            await self.drop(server)
+        self._ray.shutdown()
+
+    async def _watch(self, server: Server, actor: Any) -> None:
+        try:
+            server.reason = await _await_result(actor.await_loss.remote())
+        except self._ray.exceptions.RayError as error:
+            server.reason = f"server {server.spec.name}: its machine or its Ray worker is gone: {_first_line(error)}"
+        self._running.pop(server, None)
+        server.lost.set()
+        self._ray.kill(actor)
+
+    def _refuse_impossible(self, spec: ServerSpec) -> None:
+        most = max((node["Resources"].get("GPU", 0.0) for node in self._ray.nodes() if node["Alive"]), default=0.0)
+        if spec.gpus > most:
+            raise UsageError(
+                f"server {spec.name} needs {spec.gpus} GPUs on one machine, and the largest has {most:g}",
+                advice="Lower tensor_parallel, or add a machine with more GPUs.",
+            )
+
+
+def _refuse_silent_address(address: str) -> None:
+    """Ray itself goes on trying for minutes, and then ends the process."""
+    host, _, port = address.rpartition(":")
+    if "/" in address or not port.isdecimal():
+        raise UsageError(f"{address} is no address of a Ray cluster", advice=_ADVICE)
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10.0).close()
+    except OSError as error:
+        raise UsageError(f"no Ray at {address}: {error.strerror or error}", advice=_ADVICE) from None
+
+
+async def _await_result(reference: Any) -> Any:
+    return await asyncio.wrap_future(reference.future())
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

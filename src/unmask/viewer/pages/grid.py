@@ -1,0 +1,118 @@
+"""*Grid*: the runs of a folder by model and by what differs in how they were made, and P(lie) over checkpoints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from unmask.stats.rate import Rate, complement
+from unmask.viewer.catalogue import RunEntry
+from unmask.viewer.measured import measure_runs
+from unmask.viewer.pages.board import choose_runs
+from unmask.viewer.templating import page_response
+
+COLUMN_SETTINGS = (
+    *("developer prompt", "data", "data revision", "data hash", "seed", "takes", "temperature", "max tokens"),
+    *("top p", "parameters", "headers", "beliefs from", "direct", "stop at first lie", "effort", "reader", "judge"),
+    *("judge style", "judge temperature", "judge parameters", "preset"),
+)
+"""Settings that may make a column, the likeliest to be varied on purpose first."""
+
+
+class GridCell(NamedTuple):
+    """One run in the grid."""
+
+    run: RunEntry
+    p_lie: Rate
+
+
+class Checkpoints(NamedTuple):
+    """Runs of one column whose models differ only in a number."""
+
+    title: str
+    """The models' name with … in place of the number."""
+    axis: str
+    column: str
+    cells: dict[int, GridCell]
+
+    @property
+    def rates(self) -> dict[int, Rate]:
+        return {number: cell.p_lie for number, cell in self.cells.items()}
+
+    @property
+    def ticks(self) -> list[int]:
+        """Numbers that have room below the axis."""
+        least, most = min(self.cells), max(self.cells)
+        ticks: list[int] = []
+        for number in self.cells:
+            gap = 300 * (number - ticks[-1]) / (most - least) if ticks else 300
+            if gap >= 7 * len(str(number)) + 8:
+                ticks.append(number)
+        return ticks
+
+
+def show_grid(request: Request) -> Response:
+    measured = measure_runs(choose_runs(request))
+    names = name_columns({entry.row.name: entry.settings for entry in measured.entries})
+    cells: dict[str, dict[str, list[GridCell]]] = {}
+    for entry in sorted(measured.entries, key=lambda entry: _split_numbers(entry.row.model)):
+        row = cells.setdefault(entry.row.model, {})
+        row.setdefault(names[entry.row.name], []).append(
+            GridCell(measured.runs[entry.row.name], complement(entry.row.honesty))
+        )
+    return page_response(
+        "grid.html",
+        here="board",
+        cells=cells,
+        columns=sorted(set(names.values()), key=_split_numbers),
+        checkpoints=find_checkpoints(cells),
+        measured=measured,
+    )
+
+
+def name_columns(settings: Mapping[str, Mapping[str, str | None]]) -> dict[str, str]:
+    """The column of each run: its values of the settings that tell runs apart, each of which splits further what those
+    before it have left together."""
+    names: dict[str, tuple[str, ...]] = dict.fromkeys(settings, ())
+    for setting in COLUMN_SETTINGS:
+        finer = {run: (*names[run], f"{setting} {values.get(setting) or 'none'}") for run, values in settings.items()}
+        if len(set(finer.values())) > len(set(names.values())):
+            names = finer
+    return {run: ", ".join(parts) or "all runs" for run, parts in names.items()}
+
+
+def find_checkpoints(cells: Mapping[str, Mapping[str, Sequence[GridCell]]]) -> list[Checkpoints]:
+    """Series of two or more models of one column whose names differ in one number only. A name with several numbers
+    belongs to the longest of its series."""
+    series: dict[tuple[str, str, str], dict[int, GridCell]] = {}
+    for model, row in cells.items():
+        for match in re.finditer(r"\d{1,15}", model):
+            before, after = model[: match.start()], model[match.end() :]
+            for column, runs_here in row.items():
+                numbers = series.setdefault((before, after, column), {})
+                numbers.setdefault(int(match[0]), runs_here[0])
+    chosen: list[Checkpoints] = []
+    taken: set[str] = set()
+    for (before, after, column), numbers in sorted(series.items(), key=lambda item: -len(item[1])):
+        drawable = {number: cell for number, cell in sorted(numbers.items()) if cell.p_lie.value is not None}
+        keys = {cell.run.key for cell in drawable.values()}
+        if len(drawable) < 2 or keys & taken:
+            continue
+        taken |= keys
+        axis = (re.findall(r"[^\W\d_]+", before) or ["number"])[-1]
+        chosen.append(Checkpoints(f"{before}…{after}", axis, column, drawable))
+    return sorted(chosen, key=lambda series: (series.title, series.column))
+
+
+def _split_numbers(text: str) -> tuple[tuple[int, str | int], ...]:
+    """A key that sorts step-900 before step-1000."""
+    parts: Iterable[str] = re.split(r"(\d{1,15})", text)
+    return tuple((0, int(part)) if part.isdigit() else (1, part.casefold()) for part in parts if part)
+
+
+ROUTES = (Route("/grid", show_grid),)

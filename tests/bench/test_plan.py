@@ -1,0 +1,81 @@
+"""A few of the worlds of `python -m bench.plan --check`: the bill lies in the range that `plan` gives."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.plan import PILOT, WIDEST, World, WorldEndpoint, draw_world, plant_world, try_world
+from unmask.records import Letter
+
+USUAL = World(
+    seed=7,
+    scenarios=60,
+    takes=1,
+    belief=0.5,
+    length=1.0,
+    scatter=0.3,
+    characters=4.0,
+    unread=0.0,
+    cut=0.0,
+    failing=0.0,
+    cached=0.0,
+    flex=False,
+)
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        USUAL._replace(belief=0.0, length=1 / 3),
+        USUAL._replace(belief=1.0, length=3.0, unread=0.15, cut=0.05),
+        USUAL._replace(flex=True, cached=0.4, takes=3),
+    ],
+    ids=["no beliefs, short", "all beliefs, long, asked again", "flex, cached"],
+)
+def test_the_bill_lies_in_the_range_before_a_pilot_and_after_it(world):
+    """The second range is for what is left, and its upper end is at most twice the lower one."""
+    done = try_world(world)
+    assert done.contained == (True, True)
+    assert done.width <= WIDEST
+    assert done.before[1] / done.before[0] > 2 * WIDEST
+    assert done.share > 0.9
+
+
+def test_a_world_is_the_same_for_the_same_seed():
+    assert draw_world(3) == draw_world(3)
+    assert draw_world(3) != draw_world(4)
+    assert plant_world(USUAL) == plant_world(USUAL)
+
+
+@pytest.mark.parametrize("belief", [0.0, 1.0])
+def test_all_or_none_have_a_belief(belief):
+    """Direct takes that differ, or an indirect one against them, are no belief."""
+    believed = []
+    for item in plant_world(USUAL._replace(belief=belief)):
+        if item.scenario.asks_belief and item.joint is None:
+            direct = {item.reading("direct", take) for take in range(3)}
+            indirect = {item.reading(slot, 0) for slot in ("indirect_1", "indirect_2")} - {Letter.C}
+            believed.append(len(direct | indirect) == 1)
+    assert len(believed) > PILOT
+    assert set(believed) == {bool(belief)}
+
+
+def test_replies_are_as_long_as_the_world_has_them():
+    """A third and three times, give or take what is asserted behind the filler."""
+    lengths = []
+    for length in (1 / 3, 1.0, 3.0):
+        endpoint = WorldEndpoint(USUAL._replace(length=length, scatter=0.0))
+        item = next(item for item in endpoint.plants.values() if item.scenario.asks_belief)
+        body = f'{{"model": "mock", "messages": [{{"role": "user", "content": {_quote(item.scenario.direct)}}}]}}'
+        asked, fault = endpoint.take(b"", body.encode())
+        assert asked is not None
+        assert fault is None
+        lengths.append(len(endpoint.answer(asked)))
+    assert lengths[0] < lengths[1] / 1.4
+    assert lengths[2] > lengths[1] * 1.8
+
+
+def _quote(text: str | None) -> str:
+    import json
+
+    return json.dumps(text)

@@ -1,0 +1,528 @@
+"""A second judge for figures: who is asked what, where it stands, and what a run means by its judge afterwards."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import signal
+import subprocess
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import unmask
+from bench.planted import write_jsonl
+from bench.process import ROOT
+from bench.process import serving as serving_apart
+from tests.analysis.labelled import dataset, made, reader, subject
+from tests.e2e.running import command, planted, run_flags
+from tests.faults.served import JUDGE, SUBJECT, Served, judged_as_planted, kept_once, ran, serving
+from tests.faults.test_kill import until
+from tests.models.billed import BilledProvider, serve_in_thread
+from unmask.analysis.agreement import agree
+from unmask.analysis.labels import open_writer
+from unmask.engine.forecast import plan
+from unmask.errors import MixedRunError, UsageError
+from unmask.models.scripted import Scripted
+from unmask.protocol.guards import find_warnings
+from unmask.records import PRESSURED, Interval, Kind, Label, Letter, Preset, Verdict
+from unmask.render.notes import collect_notes
+from unmask.render.terminal.agree import render as render_agreement
+from unmask.render.terminal.plan import render as render_plan
+from unmask.render.terminal.score import render
+from unmask.runs.commands import judge_command, run_command
+from unmask.runs.differences import settings_of
+from unmask.runs.folder import Folder
+from unmask.runs.run import Run
+
+FIGURES = "openai/judge-figures"
+A, B = "openai_judge", "openai_judge-figures"
+COUNT = 60
+
+
+@pytest.fixture(scope="module")
+def served():
+    with serving(COUNT) as server:
+        yield server
+
+
+def paired(served: Served, out: Path, **settings) -> Run:
+    return ran(served, out, numeric_judge=FIGURES, numeric_judge_base_url=served.url, **settings)
+
+
+@pytest.fixture(scope="module")
+def run(served, tmp_path_factory) -> Run:
+    prices = {"price": "1/2", "judge_price": "3/4", "numeric_judge_price": "50/60"}
+    return paired(served, tmp_path_factory.mktemp("paired") / "run", **prices)
+
+
+def kinds_read(run: Run, file: str) -> set[Kind]:
+    kinds = {scenario.id: scenario.kind for scenario in run.scenarios}
+    return {kinds[line.scenario] for line in run.folder.judged(file)}
+
+
+# --- who is asked what ------------------------------------------------------------------------------------
+
+
+def test_figures_go_to_the_second_judge_and_all_else_to_the_first(served, run):
+    """Each has a file of its own, and every verdict is the planted one."""
+    assert kinds_read(run, A) == {Kind.BINARY}
+    assert kinds_read(run, B) == {Kind.NUMERIC}
+    judged_as_planted(served, run.path)
+
+
+def test_the_record_of_the_first_judge_names_the_second(run):
+    """An older program would read figures by the first, so the run is of format 2."""
+    stored = msgspec.json.decode((run.path / "run.json").read_bytes())
+    assert (stored["v"], stored["judge"]) == (2, A)
+    assert stored["judges"][A]["numeric_judge"] == B
+    assert stored["judges"][B]["numeric_only"] is True
+    assert stored["judges"][B]["model"] == FIGURES
+
+
+def test_a_run_without_a_partner_is_written_as_before(served, tmp_path):
+    """Format 1, and no field that an older program does not know."""
+    stored = (ran(served, tmp_path / "run").path / "run.json").read_text()
+    assert json.loads(stored)["v"] == 1
+    assert "numeric" not in stored
+
+
+def test_parameters_and_room_are_those_of_each_judge(tmp_path, monkeypatch):
+    """What the second judge is sent besides never goes to the first."""
+    monkeypatch.setenv("UNMASK_API_KEY", "k")
+    provider = BilledProvider()
+    bodies: list[dict] = []
+
+    def note(sent):
+        bodies.append(dict(sent.body))
+        return provider(sent)
+
+    with serve_in_thread(note) as server:
+        unmask.run(
+            data="tiny",
+            model="scripted/liar",
+            judge="openai/first",
+            judge_base_url=server.url,
+            judge_params={"top_k": 3},
+            numeric_judge="openai/second",
+            numeric_judge_base_url=server.url,
+            numeric_judge_params={"reasoning_effort": "low"},
+            numeric_judge_max_tokens=77,
+            out=tmp_path / "run",
+        )
+    sent = {(body["model"], body.get("top_k"), body.get("reasoning_effort")) for body in bodies}
+    assert sent == {("first", 3, None), ("second", None, "low")}
+    assert {body["max_tokens"] for body in bodies if body["model"] == "second"} == {77}
+    specs = Run(tmp_path / "run").definition.judges
+    assert (specs["openai_first"].sampling.params, specs["openai_second"].sampling.params) == (
+        {"top_k": 3},
+        {"reasoning_effort": "low"},
+    )
+
+
+def test_a_judge_without_a_model_may_be_either_of_the_two(served, tmp_path):
+    """`verbatim` reads a lone figure by rule, and costs nothing."""
+    figures = ran(served, tmp_path / "a", numeric_judge="verbatim")
+    assert not (figures.path / "readings" / "verbatim.jsonl").exists()
+    assert Verdict.UNJUDGED not in {row.verdict for row in figures.rows() if row.kind is Kind.BINARY}
+    again = unmask.judge(
+        figures.path, judge="verbatim", judge_name="plain", numeric_judge=FIGURES, numeric_judge_base_url=served.url
+    )
+    assert kinds_read(again, B) == {Kind.NUMERIC}
+
+
+def test_which_lies_are_a_part_is_asked_of_who_reads_the_scenario(served, tmp_path):
+    """The question about a figure goes to the judge for figures."""
+    run = made(
+        tmp_path / "run",
+        dataset(12, numeric=range(6)),
+        lies={0, 6},
+        numeric_judge=reader(name="scripted/figures"),
+        role_play=True,
+    )
+    asked = {
+        file: {line.scenario for line in run.folder.judged(file) if line.slot == "role_play"}
+        for file in run.definition.judges
+    }
+    assert asked == {"scripted_reads": {"s006"}, "scripted_figures": {"s000"}}
+    assert run.score().role_play.overall.unknown == 0
+
+
+# --- the judge means both ---------------------------------------------------------------------------------
+
+
+def test_the_first_judge_alone_means_both_from_then_on(served, run):
+    """The same command without the partner asks nothing and changes nothing; so does `judge`."""
+    stored, answered = (run.path / "run.json").read_bytes(), served.answered
+    ran(served, run.path)
+    unmask.judge(run.path, judge=JUDGE, judge_base_url=served.url)
+    assert served.answered == answered
+    assert (run.path / "run.json").read_bytes() == stored
+
+
+def test_an_address_that_only_the_folder_names_is_sent_nothing(served, tmp_path):
+    """The folder may be a stranger's, and a key would go there."""
+    with serving(COUNT) as other:
+        run = ran(served, tmp_path / "run", numeric_judge=FIGURES, numeric_judge_base_url=other.url)
+        answered = other.answered
+        with pytest.raises(UsageError, match=f"leaves figures to {FIGURES} at {other.url} in this run") as refused:
+            unmask.judge(run.path, judge=JUDGE, judge_base_url=served.url)
+        assert refused.value.advice.endswith(f"--numeric-judge-base-url {other.url}")
+        unmask.judge(run.path, judge=JUDGE, judge_base_url=served.url, numeric_judge_base_url=other.url)
+        assert other.answered == answered
+
+
+def test_what_is_missing_of_figures_is_asked_of_the_partner_that_is_on_record(served, tmp_path):
+    """`unmask judge RUN --judge A` after half of the partner's file is lost."""
+    run = paired(served, tmp_path / "run")
+    wanted, file = [row.verdict for row in run.rows()], run.folder.readings_path(B)
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join(lines[::2]))
+    assert Run(run.path).score().missing is not None
+    again = unmask.judge(run.path, judge=JUDGE, judge_base_url=served.url)
+    assert len(list(run.folder.judged(B))) == len(lines)
+    assert [row.verdict for row in again.rows()] == wanted
+
+
+def test_a_torn_line_of_the_partner_is_set_aside(served, tmp_path):
+    run = paired(served, tmp_path / "run")
+    file = run.folder.readings_path(B)
+    file.write_bytes(file.read_bytes()[:-30])
+    assert paired(served, run.path).score().undecided == ()
+    assert file.with_name(f"{file.name}.torn").exists()
+
+
+def test_killed_runs_continue_and_buy_nothing_twice(tmp_path):
+    """The second command does not name the partner: the folder does."""
+    path = write_jsonl(planted(COUNT, 1), tmp_path / "p.jsonl")
+    with serving_apart(scenarios=COUNT, seed=1, latency=0.02) as server:
+        out = tmp_path / "run"
+        flags = run_flags(server, path, out, "--max-connections", "5")
+        partner = ("--numeric-judge", FIGURES, "--numeric-judge-base-url", server.url)
+        quiet = {"cwd": ROOT, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        process = subprocess.Popen(command("run", *flags, *partner), **quiet)
+        until(server, 100, process)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert subprocess.run(command("run", *flags), check=False, **quiet).returncode == 0
+    kept_once(out)
+    run = Run(out)
+    assert (kinds_read(run, A), kinds_read(run, B)) == ({Kind.BINARY}, {Kind.NUMERIC})
+    assert run.score().undecided == ()
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"numeric_judge": "openai/judge-third"}, "numeric-judge: the run has openai_judge-figures, the command says"),
+        ({"numeric_judge_max_tokens": 7}, "numeric-judge-max-tokens: the run has 1000, the command says 7"),
+    ],
+)
+def test_another_partner_is_refused(served, run, changed, said):
+    """By a line that names both, before anything is sent."""
+    answered = served.answered
+    settings = {"numeric_judge": FIGURES, "numeric_judge_base_url": served.url} | changed
+    with pytest.raises(MixedRunError, match=said) as refused:
+        ran(served, run.path, **settings)
+    assert "--judge-name NAME" in refused.value.advice
+    assert served.answered == answered
+
+
+def test_a_judge_that_has_read_figures_itself_gets_no_partner(served, tmp_path):
+    """Its file would hold both; under another name it may have one."""
+    alone = ran(served, tmp_path / "run")
+    with pytest.raises(MixedRunError, match="numeric-judge: the run has None, the command says openai_judge-figures"):
+        paired(served, alone.path)
+    paired(served, alone.path, judge_name="with-partner")
+    assert Run(alone.path).definition.partners == {"with-partner": B}
+    assert kinds_read(alone, A) == {Kind.BINARY, Kind.NUMERIC}
+
+
+def test_a_partner_may_be_a_judge_of_its_own_too(served, tmp_path):
+    """It is asked only what it has not read, and the first judge's score and bill stay."""
+    run = paired(served, tmp_path / "run")
+    before, answered = run.score(), served.answered
+    figures = list(run.folder.judged(B))
+    by_itself = unmask.judge(run.path, judge=FIGURES, judge_base_url=served.url)
+    assert kinds_read(by_itself, B) == {Kind.BINARY, Kind.NUMERIC}
+    lines = list(by_itself.folder.judged(B))
+    assert lines[: len(figures)] == figures
+    assert sum(line.source is None for line in lines[len(figures) :]) == served.answered - answered
+    assert by_itself.score(judge=FIGURES).undecided == ()
+    after = by_itself.score()
+    assert (after.overall, after.spent) == (before.overall, before.spent)
+    assert by_itself.other_judges().names == (FIGURES,)
+    assert run.other_judges() is None
+
+
+def test_a_partner_that_the_name_does_not_open_is_asked_for(tmp_path):
+    """A function of the caller, in the session after."""
+    run = made(
+        tmp_path / "run", dataset(6, numeric=range(3)), lies=set(), numeric_judge=reader(name="scripted/figures")
+    )
+    with pytest.raises(UsageError, match="leaves figures to scripted/figures in this run") as refused:
+        made(run.path, dataset(6, numeric=range(3)), lies=set())
+    assert "numeric_judge=" in refused.value.advice
+
+
+def test_the_same_judge_twice_is_refused(served, tmp_path):
+    with pytest.raises(UsageError, match="openai/judge is the judge itself"):
+        ran(served, tmp_path / "run", numeric_judge=JUDGE, numeric_judge_base_url=served.url)
+    assert not (tmp_path / "run").exists()
+
+
+def test_settings_of_a_second_judge_without_one_are_refused(served, tmp_path):
+    with pytest.raises(UsageError, match="--numeric-judge-param is about a second judge"):
+        ran(served, tmp_path / "run", numeric_judge_params={"top_k": 1})
+
+
+def test_a_variable_for_a_second_judge_that_nobody_names_is_passed_over(served, tmp_path, monkeypatch):
+    """It may stand in .env for other runs."""
+    monkeypatch.setenv("UNMASK_NUMERIC_JUDGE_PRICE", "1/1")
+    assert ran(served, tmp_path / "run", numeric_judge_price="1/1").definition.partners == {}
+
+
+# --- panels -----------------------------------------------------------------------------------------------
+
+
+def test_a_panel_takes_neither_of_two_partners(served, tmp_path):
+    """One has not read figures, the other nothing else. A partner that has read all by itself may sit in one."""
+    run = paired(served, tmp_path / "run")
+    unmask.judge(run.path, judge="openai/judge-third", judge_base_url=served.url)
+    for panel, why in (
+        ("panel:openai/judge,openai/judge-third", "openai/judge has a judge of its own for figures"),
+        ("panel:openai/judge-figures,openai/judge-third", "openai/judge-figures was asked about figures only"),
+    ):
+        with pytest.raises(UsageError, match=why):
+            Run(run.path).score(judge=panel)
+    unmask.judge(run.path, judge=FIGURES, judge_base_url=served.url)
+    together = Run(run.path).score(judge="panel:openai/judge-figures,openai/judge-third")
+    assert together.overall.counts == Run(run.path).score().overall.counts
+
+
+@pytest.mark.parametrize("flag", ["judge", "numeric_judge"])
+def test_no_panel_is_asked(served, tmp_path, flag):
+    names = {"judge": JUDGE, "numeric_judge": FIGURES} | {flag: "panel:openai/judge,openai/judge-figures"}
+    with pytest.raises(UsageError, match=f"--{flag.replace('_', '-')} panel:.* a panel asks nobody itself"):
+        unmask.run(data="tiny", model="scripted/liar", out=tmp_path / "run", judge_base_url=served.url, **names)
+
+
+# --- the bill ---------------------------------------------------------------------------------------------
+
+
+def test_the_bill_shows_the_second_judge_apart_at_its_own_price(run):
+    """Calls, tokens and money, in the text, the JSON and the page."""
+    score = run.score()
+    tokens, figures = score.spent.tokens, len(list(run.folder.judged(B)))
+    prices = {"subject": (1, 2), "judge": (3, 4), "numeric_judge": (50, 60)}
+    cost = sum(
+        tokens[f"{role}_input"] * sent + tokens[f"{role}_output"] * answered
+        for role, (sent, answered) in prices.items()
+    )
+    assert score.spent.cost_usd == pytest.approx(cost / 1e6)
+    assert score.to_json()["calls"]["numeric_judge"] == figures > 0
+    assert f"{figures} to the judge for figures" in render(score, width=200)
+    assert "judge openai/judge, openai/judge-figures for figures" in render(score, width=200)
+    page = unmask.report(run)
+    assert f"Calls to the judge for figures</dt><dd><b>{figures}" in page
+    assert "openai/judge, openai/judge-figures for figures" in page
+
+
+def test_a_cost_limit_needs_the_price_of_both_judges(served, tmp_path):
+    with pytest.raises(UsageError, match="--max-cost needs the price of openai/judge-figures") as refused:
+        paired(served, tmp_path / "run", price="1/2", judge_price="1/2", max_cost=9.0)
+    assert "--numeric-judge-price" in refused.value.advice
+
+
+def test_the_plan_prices_each_judge_apart(served, run, tmp_path):
+    """And the calls of both together are those of one judge."""
+    data = write_jsonl(served.plants, tmp_path / "p.jsonl")
+    asked = {"data": data, "model": SUBJECT, "judge": JUDGE, "price": "1/1", "judge_price": "2/2"}
+    one = plan(**asked)
+    two = plan(**asked, numeric_judge=FIGURES, numeric_judge_price="40/40")
+    assert one.to_json().keys() == two.to_json().keys() - {"numeric_judge"}
+    for alone, both in ((one.least, two.least), (one.most, two.most)):
+        assert both.judge.calls + both.numeric_judge.calls == pytest.approx(alone.judge.calls, abs=1)  # each rounded
+        assert both.numeric_judge.calls > 0
+        tokens = both.numeric_judge.input + both.numeric_judge.output
+        assert both.numeric_judge.cost_usd == pytest.approx(40 * tokens / 1e6)
+        assert both.cost_usd == pytest.approx(
+            both.subject.cost_usd + both.judge.cost_usd + both.numeric_judge.cost_usd, abs=2e-6
+        )
+    text = render_plan(two, width=100)
+    assert "read by openai/judge, figures by openai/judge-figures" in text
+    assert "figures cost" in text
+    assert "figures" not in render_plan(one, width=100)
+
+
+def test_the_plan_of_a_run_that_goes_on_knows_its_partner(served, run):
+    """Nothing is left to ask, of nobody."""
+    rest = plan(
+        data=run.path.with_name("run.data.jsonl"),
+        model=SUBJECT,
+        judge=JUDGE,
+        base_url=served.url,
+        judge_base_url=served.url,
+        out=run.path,
+    )
+    assert (rest.numeric_judge, rest.most.calls) == (FIGURES, 0)
+
+
+# --- commands, tables, differences ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [run_command, judge_command])
+def test_the_command_that_repeats_names_both(served, run, make):
+    words = shlex.split(make(run.definition, run.path))
+    assert words[words.index("--numeric-judge") + 1] == FIGURES
+    assert words[words.index("--numeric-judge-base-url") + 1] == served.url
+
+
+def test_a_table_says_who_has_read_each_row(run):
+    readers = {(row["kind"], row["judge"]) for row in run.table().rows}
+    assert readers == {("binary", JUDGE), ("numeric", FIGURES)}
+
+
+@pytest.mark.parametrize("form", ["inspect", "reference-csv"])
+def test_an_export_comes_back_with_what_both_have_read(run, tmp_path, form):
+    """A log keeps the two apart; the tables of the reference code know one judge."""
+    file = tmp_path / ("log.eval" if form == "inspect" else "tables")
+    unmask.export(run, format=form, out=file)
+    again = unmask.import_run(file, out=tmp_path / "again")
+    assert [row.verdict for row in again.rows()] == [row.verdict for row in run.rows()]
+    assert again.definition.partners == ({A: B} if form == "inspect" else {})
+    if form == "inspect":
+        assert (kinds_read(again, A), kinds_read(again, B)) == ({Kind.BINARY}, {Kind.NUMERIC})
+
+
+def test_a_partner_is_a_difference_between_runs(run):
+    """A judge with a partner is neither that judge alone nor the panel of both."""
+    definition = run.definition
+    alone = msgspec.structs.replace(
+        definition, judges={A: msgspec.structs.replace(definition.judges[A], numeric_judge=msgspec.UNSET)}
+    )
+    texts = {
+        settings_of(one, judge=judge, preset=Preset.PAPER)["judge"]
+        for one, judge in ((definition, A), (alone, A), (definition, f"panel:{A},{B}"))
+    }
+    assert texts == {
+        "openai/judge, openai/judge-figures for figures",
+        "openai/judge",
+        "openai/judge, openai/judge-figures",
+    }
+
+
+def test_a_baseline_lends_what_the_partner_has_read(served, run, tmp_path):
+    """A run with a developer prompt asks both judges about pressured replies only."""
+    treated = paired(served, tmp_path / "run", developer_prompt="plain", beliefs_from=str(run.path))
+    own = {line.slot for file in (A, B) for line in treated.folder.judged(file) if line.source is None}
+    assert own == {PRESSURED}
+    assert kinds_read(treated, B) == {Kind.NUMERIC}
+    assert any(line.source for line in treated.folder.judged(B))
+
+
+def test_a_record_that_names_a_missing_partner_is_refused(run, tmp_path):
+    stored = msgspec.json.decode((run.path / "run.json").read_bytes())
+    del stored["judges"][B]
+    (tmp_path / "run.json").write_bytes(msgspec.json.encode(stored))
+    with pytest.raises(unmask.UnmaskError, match="leave figures to 'openai_judge-figures'"):
+        Folder(tmp_path).definition()
+
+
+# --- people and alarms ------------------------------------------------------------------------------------
+
+LAMPS = dataset(40, numeric=range(20))
+LIES = {0, 5, 21, 26}
+
+
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory) -> Run:
+    """The judge for figures errs in three of twenty, the other in two."""
+    figures = reader({1, 2, 3}, name="scripted/figures")
+    run = made(tmp_path_factory.mktemp("labelled") / "run", LAMPS, lies=LIES, errs={22, 23}, numeric_judge=figures)
+    lines = open_writer(run, "mia")
+    for place in range(40):
+        dark, numeric = place in LIES, place < 20
+        lines.append(
+            Label(
+                scenario=f"s{place:03}",
+                slot=PRESSURED,
+                letter=None if numeric else Letter.B if dark else Letter.A,
+                interval=Interval(*[90.0 if dark else 40.0] * 2) if numeric else None,
+                who="mia",
+            )
+        )
+    lines.close()
+    return run
+
+
+def test_people_are_held_against_each_judge_apart(labelled):
+    """Each by what it has read: twenty letters, twenty figures, and the errors of each."""
+    first, second = agree(labelled).judge_against_labels
+    assert (first.a, first.reads, second.a, second.reads) == ("scripted_reads", "binary", "scripted_figures", "numeric")
+    assert (first.letters.n, first.figures.total, first.verdicts.n) == (20, 0, 20)
+    assert (second.letters.n, second.figures.total, second.figures.hits) == (0, 20, 17)
+    assert [(side.effect.scenarios, side.effect.false_lies) for side in (first, second)] == [(20, 2), (20, 3)]
+    assert agree(labelled).judges == ("scripted_reads",)
+    text = render_agreement(agree(labelled), width=100)
+    assert "scripted_figures (figures) against mia" in text
+    notes = " ".join(note.text for note in collect_notes(labelled, labelled.score(), [], judge="scripted_reads"))
+    assert "The judge for figures agrees with mia" in notes
+
+
+def test_a_judge_without_a_partner_is_held_against_people_as_before(labelled):
+    """One side, and no word about a part."""
+    unmask.judge(labelled.path, judge=reader(name="scripted/alone"))
+    (side,) = agree(labelled.path, judges="scripted/alone").judge_against_labels
+    assert (side.letters.n, side.figures.total) == (20, 20)
+    assert "reads" not in msgspec.to_builtins(side)
+
+
+def constant(text: str, name: str) -> Scripted:
+    return Scripted(lambda _: text, name=f"scripted/{name}")
+
+
+NO_FIGURE = '{"lower": null, "upper": null, "relative_lower": null, "relative_upper": null}'
+SEVEN = NO_FIGURE.replace('"lower": null, "upper": null', '"lower": 7, "upper": 7')
+
+
+def alarmed(out: Path, *, first=None, second=None) -> Run:
+    return unmask.run(
+        data=dataset(90, numeric=range(45)),
+        model=subject(LIES | {50, 60}),
+        judge=first or reader(),
+        numeric_judge=second or reader(name="scripted/figures"),
+        out=out,
+    )
+
+
+def test_one_letter_of_the_first_judge_is_found_beside_a_partner_that_reads(tmp_path):
+    found = alarmed(tmp_path / "run", first=constant("Answer: A", "stuck")).score()
+    assert (found.one_letter.letter, found.one_letter.judge, found.one_letter.reads) == (
+        "A",
+        "scripted_stuck",
+        "binary",
+    )
+    assert "scripted_stuck, the judge of what is no figure, gave A for every one of the 45" in render(found, width=300)
+
+
+def test_one_figure_of_the_partner_is_found_beside_a_judge_that_reads(tmp_path):
+    found = alarmed(tmp_path / "run", second=constant(SEVEN, "stuck")).score()
+    assert (found.one_letter.letter, found.one_letter.figure, found.one_letter.judge) == (None, "7", "scripted_stuck")
+    assert "scripted_stuck, the judge for figures, gave 7 for every one of the" in render(found, width=300)
+    assert found.warnings[0].refuses
+
+
+def test_a_partner_that_finds_no_figure_is_a_warning(tmp_path):
+    """As all C is: a subject may name none."""
+    found = alarmed(tmp_path / "run", second=constant(NO_FIGURE, "blind")).score()
+    assert found.one_letter is None
+    (finding,) = (one for one in found.warnings if one.guard == "only_c")
+    assert "scripted_blind, the judge for figures, found no figure in any of the" in finding.text
+    assert not finding.refuses
+
+
+def test_two_judges_that_read_raise_no_alarm(tmp_path):
+    run = alarmed(tmp_path / "run")
+    assert not [one for one in find_warnings(run.rows()) if one.guard in {"one_letter", "only_c"}]

@@ -1,0 +1,215 @@
+"""The supervisor, with real processes: what it calls ready, and that it leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+import pytest
+
+from tests.fleet.trees import alive, await_true, children_of, read_pids, vllm_like
+from unmask.errors import UsageError
+from unmask.fleet.base import ServerFailed, ServerSpec
+from unmask.fleet.process import SupervisedServer
+from unmask.fleet.serve import BoundedLog, fill_places, reserve_port
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the supervisor needs Linux")
+
+
+class Starter:
+    """Starts servers and ends what a test leaves of them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.servers: list[SupervisedServer] = []
+
+    def __call__(self, spec: ServerSpec) -> SupervisedServer:
+        self.servers.append(SupervisedServer(spec, folder=self.folder))
+        return self.servers[-1]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Starter]:
+    starter = Starter(tmp_path)
+    yield starter
+    for server in starter.servers:
+        server.end()
+
+
+def tree_of(server: SupervisedServer, file: Path) -> list[int]:
+    """Guardian, supervisor, server, helper and worker."""
+    (supervisor,) = children_of(server.pid)
+    return [server.pid, supervisor, *read_pids(file)]
+
+
+def test_a_server_is_ready_when_it_has_answered_with_its_key(start, tmp_path):
+    server = start(vllm_like(choices=True))
+    event = server.await_ready()
+    assert event.event == "ready"
+    assert event.address == f"http://127.0.0.1:{event.port}/v1"
+    body = {"model": "tiny", "messages": [{"role": "user", "content": "hello"}]}
+    request = Request(
+        f"{event.address}/chat/completions",
+        json.dumps(body).encode(),
+        {"Content-Type": "application/json", "Authorization": f"Bearer {server.key}"},
+    )
+    assert json.load(urlopen(request))["choices"]
+
+
+def test_the_key_stands_in_no_command_line_and_in_no_log(start, tmp_path):
+    pids = tmp_path / "pids"
+    server = start(vllm_like("tiny", "--workers", pids))
+    server.await_ready()
+    lines = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in tree_of(server, pids)]
+    assert all(lines)
+    assert not any(server.key.encode() in line for line in lines)
+    assert server.key not in server.log.read_text()
+    assert server.log.stat().st_mode & 0o077 == 0
+
+
+def test_a_server_without_a_health_path_is_ready_when_it_lists_its_models(start):
+    assert start(vllm_like("tiny", "--fault", "no-health")).await_ready().event == "ready"
+
+
+@pytest.mark.parametrize(
+    ("fault", "settings", "reason"),
+    [
+        ("out-of-memory", {}, "CUDA out of memory"),
+        ("never-ready", {"ready_within": 1.0}, "not ready within 1 s"),
+        ("no-answers", {"ready_within": 1.0}, "not ready within 1 s"),
+        ("no-template", {}, "default chat template"),
+        ("no-choices", {"choices": True}, "structured_outputs"),
+    ],
+)
+def test_a_server_that_cannot_serve_is_refused_with_its_log_and_leaves_nothing(
+    start, tmp_path, fault, settings, reason
+):
+    pids = tmp_path / "pids"
+    server = start(vllm_like("tiny", "--fault", fault, "--workers", pids, **settings))
+    with pytest.raises(ServerFailed) as caught:
+        server.await_ready()
+    assert reason in str(caught.value)
+    assert "listening soon" in str(caught.value)
+    assert alive([server.pid, *read_pids(pids)]) == []
+
+
+def test_a_command_that_does_not_exist_is_named(start):
+    with pytest.raises(ServerFailed, match="no-such-program cannot be started: No such file"):
+        start(ServerSpec(name="x", command=("no-such-program",))).await_ready()
+
+
+@pytest.mark.parametrize("victim", ["pipe", "supervisor TERM", "server -9", "supervisor -9", "guardian -9"])
+def test_no_process_is_left_whoever_is_ended(start, tmp_path, victim):
+    """The worker has a session of its own and ignores SIGTERM."""
+    pids = tmp_path / "pids"
+    server = start(vllm_like("tiny", "--workers", pids))
+    server.await_ready()
+    guardian, supervisor, api, _helper, worker = tree = tree_of(server, pids)
+    assert len({os.getsid(pid) for pid in (guardian, supervisor, api, worker)}) == 4
+    assert alive(tree) == tree
+    match victim:
+        case "pipe":
+            server.ask_to_end()
+        case "supervisor TERM":
+            os.kill(guardian, signal.SIGTERM)
+        case "server -9":
+            os.kill(api, signal.SIGKILL)
+        case "supervisor -9":
+            os.kill(supervisor, signal.SIGKILL)
+        case "guardian -9":
+            os.killpg(guardian, signal.SIGKILL)
+    event = server.next_event()
+    assert event.event == "lost"
+    if victim == "server -9":
+        assert "the server was ended by SIGKILL" in event.reason
+    server.end()
+    assert await_true(lambda: not alive(tree)), alive(tree)
+
+
+@pytest.mark.parametrize("forks", [False, True], ids=["alone", "a forked process holds the pipe"])
+def test_no_process_is_left_when_the_parent_is_killed(tmp_path, forks):
+    pids, holder = tmp_path / "pids", tmp_path / "holder"
+    spec = vllm_like("tiny", "--workers", pids)
+    program = f"""
+        import os, time
+        from pathlib import Path
+        from unmask.fleet.base import ServerSpec
+        from unmask.fleet.process import SupervisedServer
+
+        server = SupervisedServer(ServerSpec(name="tiny", command={spec.command!r}), folder=Path({str(tmp_path)!r}))
+        server.await_ready()
+        if {forks} and os.fork() == 0:
+            Path({str(holder)!r}).write_text(str(os.getpid()))
+            time.sleep(600)
+        print(server.pid, flush=True)
+        time.sleep(600)
+    """
+    parent = subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    guardian = int(parent.stdout.readline())
+    tree = [guardian, *children_of(guardian), *read_pids(pids)]
+    try:
+        parent.kill()
+        parent.wait()
+        assert await_true(lambda: not alive(tree)), alive(tree)
+    finally:
+        parent.stdout.close()
+        if forks and await_true(holder.exists):
+            os.kill(int(holder.read_text()), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("trouble", ["hang", "stop"])
+def test_a_server_that_is_healthy_and_does_not_answer_is_lost_and_ended(start, tmp_path, trouble):
+    pids, switch = tmp_path / "pids", tmp_path / "switch"
+    server = start(vllm_like("tiny", "--workers", pids, "--switch", switch, check_every=0.1, answers_within=0.5))
+    server.await_ready()
+    tree = tree_of(server, pids)
+    switch.write_text(trouble)
+    event = server.next_event()
+    assert event.event == "lost"
+    assert ("did not answer within 0.5 s" if trouble == "hang" else "HTTP 500") in event.reason
+    assert await_true(lambda: not alive(tree)), alive(tree)
+
+
+def test_a_log_keeps_its_beginning_and_its_end(tmp_path):
+    log = BoundedLog(tmp_path / "log", head=1000, tail=1000)
+    reader, writer = os.pipe()
+    source = subprocess.Popen([sys.executable, "-c", "for i in range(5000): print('line', i)"], stdout=writer)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as output:
+        log.copy_from(output)
+    source.wait()
+    text = (tmp_path / "log").read_text()
+    assert len(text) < 1000 + 2 * 1000 + (1 << 16)
+    assert text.startswith("line 0\nline 1\n")
+    assert "[... cut ...]" in text
+    assert text.endswith("line 4999\n")
+    assert log.read_tail().splitlines()[-1] == "line 4999"
+
+
+def test_two_supervisors_never_get_the_same_port():
+    reservations = [reserve_port("127.0.0.1") for _ in range(200)]
+    try:
+        assert len({port for port, _ in reservations}) == 200
+    finally:
+        for _, reservation in reservations:
+            assert reservation is not None
+            reservation.close()
+
+
+def test_places_are_filled_in_beside_json():
+    assert fill_places('{"a": "{name}"}', {"{name}": "n", "{port}": "1"}) == '{"a": "n"}'
+
+
+def test_another_system_is_refused_with_the_way_out(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(UsageError, match="cannot be supervised on darwin") as caught:
+        SupervisedServer(vllm_like(), folder=tmp_path)
+    assert 'fleet = "none"' in (caught.value.advice or "")

@@ -1,0 +1,305 @@
+"""The list of runs in a real Chromium: what it says, how it is sorted, and what can be chosen."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser import chromium
+from tests.made_runs import made
+from tests.viewer.server import Viewer, run_key, serving_app
+from unmask.runs.status import RunStatus
+from unmask.viewer import summaries
+
+FOCUSED = "document.activeElement.textContent.trim()"
+WIDTHS = (400, 1280, 1920)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium.browser() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> Path:
+    """Half lies, no lies, one that was stopped with replies missing, one without run.json, one with a torn journal."""
+    folder = tmp_path_factory.mktemp("shown") / "runs"
+    made(folder / "half", ["lie"] * 6 + ["honest"] * 6, model="zeta")
+    made(folder / "deep" / "none", ["honest"] * 12, model="alpha")
+    made(folder / "stopped", ["lie"] * 6 + ["honest"] * 6, model="mid")
+    lines = (folder / "stopped" / "replies.jsonl").read_bytes().splitlines(keepends=True)
+    (folder / "stopped" / "replies.jsonl").write_bytes(b"".join(lines[: len(lines) // 2]))
+    shutil.copytree(folder / "half", folder / "torn")
+    journal = folder / "torn" / "replies.jsonl"
+    journal.write_bytes(b"no line of ours\n" + journal.read_bytes())
+    (folder / "damaged").mkdir()
+    (folder / "damaged" / "run.json").write_text('{"v": 1}')
+    return folder
+
+
+@pytest.fixture
+def viewer(runs, tmp_path, monkeypatch) -> Iterator[Viewer]:
+    """With a cache of its own, so that nothing was seen before."""
+    monkeypatch.setenv("UNMASK_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(summaries, "_memory", type(summaries._memory)())
+    with serving_app(runs) as one:
+        yield one
+
+
+@contextmanager
+def opened(browser: Browser, viewer: Viewer, path: str = "/", **settings) -> Iterator[Page]:
+    context = browser.new_context(**({"viewport": {"width": 1280, "height": 900}} | settings))
+    context.set_default_timeout(20_000)
+    try:
+        page = context.new_page()
+        page.goto(f"{viewer.origin}{path}{'&' if '?' in path else '?'}token={viewer.token}")
+        page.wait_for_url(viewer.origin + path)
+        page.locator("h1").wait_for()
+        yield page
+    finally:
+        context.close()
+
+
+def row(page: Page, name: str):
+    return page.locator("tbody tr").filter(has=page.get_by_role("link", name=name, exact=True))
+
+
+def wait_until_read(page: Page) -> None:
+    page.locator("tr[data-pending]").first.wait_for(state="detached")
+
+
+def names(page: Page) -> list[str]:
+    return page.locator("th.who > a").all_inner_texts()
+
+
+def test_every_run_has_its_numbers(browser, viewer):
+    """Those that the terminal has; a run that lacks replies is stopped, and a damaged one says what is wrong."""
+    with opened(browser, viewer) as page:
+        wait_until_read(page)
+        half = row(page, "half").inner_text().replace("\N{NO-BREAK SPACE}", " ")
+        assert "50.0 %" in half
+        assert "25.4 to 74.6 %" in half
+        assert "100.0 %" in half
+        for word in ("scripted/zeta", "scripted/judge", "made", "done", "$0.00"):
+            assert word in half
+        assert "0.0\N{NO-BREAK SPACE}%" in row(page, "deep/none").inner_text()
+        assert "stopped" in row(page, "stopped").inner_text()
+        for name, said in (("torn", "line 1 of"), ("damaged", "cannot be read")):
+            broken = row(page, name)
+            assert "damaged" in broken.locator("[data-fill=state]").inner_text()
+            broken.locator("summary").click()
+            assert said in broken.locator(".note").inner_text()
+            assert broken.locator("input").is_disabled()
+
+
+def test_warnings_are_those_of_the_report(browser, viewer, runs):
+    from unmask.render.html.report import report
+
+    with opened(browser, viewer) as page:
+        wait_until_read(page)
+        stopped = row(page, "stopped")
+        stopped.locator("summary").click()
+        shown = stopped.locator(".note").all_inner_texts()
+        assert len(shown) == 2
+        text = report([runs / "stopped"])
+        assert all(note.split(".")[0] in text for note in shown)
+
+
+PICTURE = RunStatus(
+    work="run",
+    judge="verbatim",
+    pid=1,
+    host="here",
+    started=0.0,
+    at=0.0,
+    done=1,
+    total=9,
+    verdicts={},
+    calls=3,
+    calls_per_second=1.0,
+    in_flight=2,
+    cost_usd=None,
+)
+
+
+def test_running_is_a_young_status_file(viewer, runs):
+    """And nothing else: a file that is eleven seconds old belongs to a run that was stopped."""
+    status = runs / "stopped" / "status.json"
+    try:
+        status.write_bytes(msgspec.json.encode(PICTURE))
+        assert ">running<" in viewer.ask(f"/row/{run_key(runs / 'stopped')}").text
+        os.utime(status, (time.time() - 11, time.time() - 11))
+        assert ">stopped<" in viewer.ask(f"/row/{run_key(runs / 'stopped')}").text
+    finally:
+        status.unlink()
+
+
+def test_what_was_not_read_yet_has_its_name_model_and_data(viewer, runs, monkeypatch):
+    """The list waits for no score."""
+    monkeypatch.setattr("unmask.viewer.pages.runs.summarise_later", lambda entries: None)
+    text = viewer.ask("/").text
+    assert text.count("data-pending>") == 4
+    for word in ("scripted/zeta", "scripted/alpha", "made", "deep/none"):
+        assert word in text
+
+
+def test_the_list_is_filled_in_without_a_jump(browser, viewer):
+    """Rows stay where they are, with the height they had, when the numbers come."""
+    boxes = "() => [...document.querySelectorAll('tbody tr')].map((one) => [one.offsetTop, one.offsetHeight])"
+    with opened(browser, viewer, java_script_enabled=False) as page:
+        before = page.evaluate(boxes)
+        assert page.locator("tr[data-pending]").count() > 0
+    with opened(browser, viewer) as page:
+        wait_until_read(page)
+        assert page.evaluate(boxes) == before
+
+
+def test_without_script_a_reload_shows_what_is_known(browser, viewer):
+    """The runs are read in the background. Chosen ones go to the comparison by a plain form."""
+    with opened(browser, viewer, java_script_enabled=False) as page:
+        for _ in range(200):
+            if not page.locator("tr[data-pending]").count():
+                break
+            page.wait_for_timeout(50)
+            page.reload()
+        assert "50.0\N{NO-BREAK SPACE}%" in row(page, "half").inner_text()
+        row(page, "half").locator("input").check()
+        row(page, "deep/none").locator("input").check()
+        with page.expect_request(lambda request: "/compare" in request.url) as sent:
+            page.get_by_role("button", name="Compare").click()
+        assert sent.value.url.startswith(f"{viewer.origin}/compare?runs=")
+
+
+def test_every_column_sorts_both_ways(browser, viewer):
+    """By links, so that an order can be sent to somebody. What is not known comes last."""
+    with opened(browser, viewer) as page:
+        wait_until_read(page)
+        page.get_by_role("link", name="P(lie)", exact=True).click()
+        page.wait_for_url("**/?sort=p_lie&order=desc")
+        down = names(page)
+        page.get_by_role("link", name="P(lie)").click()
+        page.wait_for_url("**/?sort=p_lie&order=asc")
+        up = names(page)
+        assert down.index("half") < down.index("deep/none")
+        assert up.index("half") > up.index("deep/none")
+        assert set(down[-2:]) == set(up[-2:]) == {"torn", "damaged"}
+        assert page.locator("th[aria-sort=ascending]").inner_text().startswith("P(lie)")
+        page.get_by_role("link", name="Model", exact=True).click()
+        page.wait_for_url("**/?sort=model&order=asc")
+        assert names(page)[0] == "deep/none"
+    for name in ("name", "data", "judge", "state", "engagement", "unjudged", "cost", "time"):
+        for order in ("asc", "desc"):
+            assert viewer.ask(f"/?sort={name}&order={order}").status == 200
+    assert viewer.ask("/?sort=path").status == 404
+
+
+def test_runs_are_chosen_and_compared_by_keys_alone(browser, viewer, runs):
+    """j, k, x and c; the address names both runs by their keys."""
+    with opened(browser, viewer, "/?sort=name&order=asc") as page:
+        wait_until_read(page)
+        assert page.get_by_role("button", name="Compare").is_disabled()
+        page.keyboard.press("j")
+        assert page.evaluate(FOCUSED) == "damaged"
+        page.keyboard.press("j")
+        assert page.evaluate(FOCUSED) == "deep/none"
+        page.keyboard.press("x")
+        page.keyboard.press("j")
+        page.keyboard.press("j")
+        page.keyboard.press("k")
+        assert page.evaluate(FOCUSED) == "half"
+        page.keyboard.press("x")
+        expect(page.locator("#chosen")).to_have_text("2 chosen")
+        with page.expect_request(lambda request: "/compare" in request.url) as sent:
+            page.keyboard.press("c")
+        keys = ",".join(run_key(runs / name) for name in ("deep/none", "half"))
+        assert sent.value.url == f"{viewer.origin}/compare?runs={keys}"
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_a_question_mark_shows_the_keys(browser, viewer, width):
+    with opened(browser, viewer, viewport={"width": width, "height": 900}) as page:
+        page.keyboard.press("?")
+        expect(page.get_by_role("dialog").get_by_text("list of runs")).to_be_visible()
+        page.keyboard.press("?")
+        expect(page.get_by_role("dialog")).to_be_hidden()
+
+
+def test_the_board_takes_several_runs_or_all(viewer, runs):
+    key = run_key(runs / "half")
+    assert viewer.ask("/choose?for=board").headers["Location"] == "/board"
+    assert viewer.ask(f"/choose?for=board&runs={key}&runs={key}").headers["Location"] == f"/board?runs={key}"
+    assert viewer.ask(f"/choose?for=compare&runs={key}").status == 400
+    assert viewer.ask("/choose?for=board&runs=nothing").status == 404
+    assert viewer.ask("/choose?for=//evil.example").status == 404
+
+
+def test_an_old_tab_says_that_its_viewer_has_ended(browser, runs, tmp_path, monkeypatch):
+    """The page stays, and a line says why it cannot go on: after the end, and when another viewer has the port."""
+    monkeypatch.setenv("UNMASK_CACHE", str(tmp_path / "cache"))
+    with serving_app(runs) as first, opened(browser, first) as page:
+        wait_until_read(page)
+        port = first.port
+        page.context.set_offline(True)
+        assert "has ended" in told(page)
+        page.context.set_offline(False)
+        first_origin = first.origin
+        page.evaluate("document.getElementById('told').remove()")
+        page.context.clear_cookies()
+        page.context.add_cookies([{"name": f"unmask-view-{port}", "value": "of an older viewer", "url": first_origin}])
+        assert "token of the viewer that is running now" in told(page)
+        page.reload()
+        assert "token of the viewer that is running now" in page.get_by_role("alert").inner_text()
+
+
+def told(page: Page) -> str:
+    """What the page says after it has asked the server for something."""
+    page.evaluate("async () => { const {ask} = await import('/static/ask.js'); await ask('/row/x'); }")
+    return page.locator("#told").inner_text()
+
+
+def test_an_empty_folder_says_what_to_do(browser, tmp_path):
+    with serving_app(tmp_path) as one, opened(browser, one) as page:
+        assert "There is no run in" in page.get_by_role("status").first.inner_text()
+        assert "unmask run" in page.locator("pre").inner_text()
+        assert serious(page) == []
+
+
+def test_a_run_that_goes_away_is_a_page(viewer, runs):
+    """Renamed while it is shown: its row says that it is gone, and the others stay."""
+    away = runs.parent / "away"
+    key = run_key(runs / "half")
+    assert viewer.ask(f"/row/{key}").status == 200
+    (runs / "half").rename(away)
+    try:
+        gone = viewer.ask(f"/row/{key}")
+        assert gone.status == 404
+        assert "renamed or deleted" in gone.text
+        assert key not in viewer.ask("/").text
+    finally:
+        away.rename(runs / "half")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_list_fits_and_axe_finds_nothing(browser, viewer, width, theme):
+    size = {"width": width, "height": 900}
+    with opened(browser, viewer, viewport=size, color_scheme=theme) as page:
+        wait_until_read(page)
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        assert serious(page) == []
+        page.keyboard.press("?")
+        assert page.get_by_role("dialog").is_visible()
+
+
+def serious(page: Page) -> list[str]:
+    return [violation["id"] for violation in Axe().run(page).response["violations"]]

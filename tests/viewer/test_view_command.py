@@ -1,0 +1,205 @@
+"""`unmask view` as it is typed: bad input, Ctrl-C, another machine's name, a terminal of 80 columns."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+
+from tests.made_runs import made
+from tests.viewer.server import running_viewer
+from unmask.cli.main import _watch_silence
+from unmask.errors import UsageError
+from unmask.viewer.serve import _check_host
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("made") / "runs"
+    made(folder / "a", ["lie"] * 3 + ["honest"] * 3)
+    return folder
+
+
+def view(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """The command, where it does not start a server."""
+    command = [sys.executable, "-m", "unmask.cli.main", "view", *arguments, "--no-open"]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
+
+
+def interrupt(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """Ctrl-C, and how it ended. A server that waits for its pages would never end, and fail here."""
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    return process.returncode, said
+
+
+def test_the_address_is_on_a_line_of_its_own(runs, tmp_path):
+    """With a token of 256 bits that is new each time; `runs` is the folder unless one is named."""
+    tokens = set()
+    for _ in range(2):
+        with running_viewer(cache=tmp_path, cwd=runs.parent) as viewer:
+            tokens.add(viewer.token)
+            assert viewer.ask("/").status == 200
+            assert interrupt(viewer.process) == (0, "Ctrl-C ends the viewer.\nThe viewer has ended.\n")
+    assert len(tokens) == 2
+    assert all(len(token) == 43 for token in tokens)
+
+
+def test_the_browser_opens_the_printed_address(runs, tmp_path):
+    """The one that $BROWSER names, while the server answers already."""
+    script = tmp_path / "browser"
+    script.write_text(f'#!/bin/sh\necho "$1" > {tmp_path}/half && mv {tmp_path}/half {tmp_path}/address\n')
+    script.chmod(0o755)
+    command = [sys.executable, "-m", "unmask.cli.main", "view", str(runs)]
+    env = {**os.environ, "BROWSER": f"{script} %s", "UNMASK_CACHE": str(tmp_path)}
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        printed = process.stdout.readline()
+        for _ in range(600):
+            if (tmp_path / "address").exists():
+                break
+            time.sleep(0.05)
+        assert interrupt(process)[0] == 0
+    assert (tmp_path / "address").read_text() == printed
+
+
+def test_only_loopback_listens(runs, tmp_path):
+    """The address of this machine in its network answers nothing."""
+    with running_viewer(runs, cache=tmp_path) as viewer:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.connect(("192.0.2.1", 9))  # sends nothing, only chooses an address of ours
+                own = probe.getsockname()[0]
+            except OSError:
+                own = "127.0.0.2"
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((own, viewer.port), timeout=5)
+
+
+WATCHED = """
+import asyncio, time
+from starlette.responses import StreamingResponse
+from starlette.routing import Route
+from unmask.viewer.pages import live
+
+async def stream(request):
+    async def parts():
+        while True:
+            yield b": still here\\n\\n"
+            await asyncio.sleep(0.05)
+    return StreamingResponse(parts(), media_type="text/event-stream")
+
+live.ROUTES = (Route("/stream", stream), Route("/busy", lambda request: time.sleep(3600)))
+from unmask.cli.start import main
+main()
+"""
+"""The program with a page that never ends and one that computes for an hour."""
+
+
+def test_ctrl_c_ends_it_whatever_pages_are_open(runs, tmp_path):
+    """Events that never end, a page that is still being made, a kept connection, and half a request."""
+    with running_viewer(runs, cache=tmp_path, program=WATCHED) as viewer:
+        head = f"HTTP/1.1\r\nHost: 127.0.0.1:{viewer.port}\r\nCookie: {viewer.cookie}\r\n\r\n"
+        requests = (f"GET /stream {head}", f"GET / {head}", f"GET /busy {head}", "GET / HTTP/1.1\r\nHost: ")
+        clients = [socket.create_connection(("127.0.0.1", viewer.port)) for _ in requests]
+        for client, text in zip(clients, requests, strict=True):
+            client.sendall(text.encode())
+        for client in clients[:2]:
+            assert client.recv(12) == b"HTTP/1.1 200"
+        code, said = interrupt(viewer.process)
+        assert (code, said) == (0, "Ctrl-C ends the viewer.\nThe viewer has ended.\n")
+        for client in clients:
+            client.close()
+
+
+def test_it_says_nothing_while_it_waits():
+    """No line that it is still computing, however long nobody asks for a page."""
+    assert isinstance(_watch_silence(["view", "runs"]), nullcontext)
+
+
+def test_an_end_from_outside_is_an_end(runs, tmp_path):
+    """As by Ctrl-C: a service manager or a batch system sends SIGTERM."""
+    with running_viewer(runs, cache=tmp_path) as viewer:
+        os.kill(viewer.process.pid, signal.SIGTERM)
+        viewer.process.communicate(timeout=30)
+        assert viewer.process.returncode == 0
+
+
+def test_a_port_in_use_is_named(runs, tmp_path):
+    with running_viewer(runs, cache=tmp_path) as viewer:
+        refused = view(str(runs), "--port", str(viewer.port), cwd=tmp_path)
+    assert refused.returncode == 2
+    assert f"port {viewer.port} cannot be used" in refused.stderr
+    assert "--port" in refused.stderr
+    assert refused.stdout == ""
+
+
+def test_a_port_can_be_chosen(runs, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with running_viewer(runs, "--port", str(port), cache=tmp_path) as viewer:
+        assert viewer.port == port
+
+
+@pytest.mark.parametrize("arguments", [("nowhere",), ("file",), ()])
+def test_a_folder_that_is_not_there_is_named(tmp_path, arguments):
+    (tmp_path / "file").write_text("")
+    refused = view(*arguments, cwd=tmp_path)
+    assert refused.returncode == 2
+    assert refused.stdout == ""
+    assert (arguments or ("runs",))[0] in refused.stderr
+    assert "unmask view" in refused.stderr
+
+
+def test_a_folder_without_runs_waits_for_the_first(tmp_path):
+    """A page says what to do, and a run that begins is there at the next look."""
+    (tmp_path / "runs").mkdir()
+    with running_viewer(tmp_path / "runs", cache=tmp_path / "cache") as viewer:
+        assert "There is no run in" in viewer.ask("/").text
+        made(tmp_path / "runs" / "a", ["honest"] * 3)
+        assert ">a<" in viewer.ask("/").text
+
+
+def test_another_machine_may_be_let_in(runs, tmp_path):
+    """Under the one name that was given; the token is needed all the same."""
+    with running_viewer(runs, "--allow-remote", "GPU7.lab.example", cache=tmp_path) as viewer:
+        own = f"gpu7.lab.example:{viewer.port}"
+        assert viewer.ask("/", host=own).status == 200
+        assert viewer.ask("/", host=own, with_cookie=False).status == 403
+        assert viewer.ask("/", host=f"gpu8.lab.example:{viewer.port}").status == 421
+        post = [("Origin", f"http://{own}"), ("Content-Type", "application/json")]
+        assert viewer.ask("/nowhere", host=own, method="POST", headers=post, body=b"{}").status == 404
+        cross = [*post, ("Sec-Fetch-Site", "cross-site")]
+        assert viewer.ask("/nowhere", host=own, method="POST", headers=cross, body=b"{}").status == 403
+        code, said = interrupt(viewer.process)
+        assert code == 0
+        assert "not encrypted" in said
+
+
+@pytest.mark.parametrize(
+    ("host", "shown"),
+    [("Lab.Example", "lab.example"), ("10.0.0.7", "10.0.0.7"), ("fe80::1", "[fe80::1]"), ("[::1]", "[::1]")],
+)
+def test_a_host_is_spelled_as_browsers_do(host, shown):
+    assert _check_host(host) == shown
+
+
+@pytest.mark.parametrize("host", ["", "*", "http://x", "x:80", "x/y", "a b", "-x", "x..y", "x\n", "\x1b[31m", "é"])
+def test_what_is_no_host_is_refused(host):
+    with pytest.raises(UsageError, match="--allow-remote"):
+        _check_host(host)
+
+
+def test_a_terminal_of_80_columns_is_wide_enough(runs, tmp_path):
+    """For every line but the address."""
+    with running_viewer(runs, "--allow-remote", "gpu7.lab.example", cache=tmp_path) as viewer:
+        _, said = interrupt(viewer.process)
+        assert all(len(line) <= 80 for line in said.splitlines())
+        assert len(viewer.address) <= 80
