@@ -16,6 +16,7 @@ from tests import docs_cli
 from unmask import errors
 from unmask.analysis.sampling import DrawnScenario, Sample, SampleExtension, Stratum
 from unmask.cli import crash
+from unmask.data.dataset import ShardSpec
 from unmask.models.anthropic import PARAMS as ANTHROPIC_PARAMS
 from unmask.models.base import Treatment
 from unmask.models.inspect import PARAMS as INSPECT_PARAMS
@@ -255,6 +256,7 @@ ON_DISK = {
     "batches": BatchLine,
     "`requests`": BatchedRequest,
     "labels": Label,
+    "`shard`": ShardSpec,
     "`labels/sample.json`": Sample,
     "`strata`": Stratum,
     "`extended`": SampleExtension,

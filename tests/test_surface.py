@@ -49,6 +49,7 @@ NAMES = {
     "judge",
     "label",
     "load",
+    "merge",
     "open_model",
     "open_run",
     "organism",

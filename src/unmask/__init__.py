@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from unmask.analysis.compare import compare as compare
     from unmask.analysis.equivalence import equivalence as equivalence
     from unmask.analysis.gate import gate as gate
+    from unmask.analysis.merge import merge as merge
     from unmask.analysis.sampling import label as label
     from unmask.analysis.scaling import scaling as scaling
     from unmask.analysis.sensitivity import sensitivity as sensitivity
@@ -77,6 +78,7 @@ _HOME = {
     "judge": "unmask.engine.run",
     "label": "unmask.analysis.sampling",
     "load": "unmask.data.load",
+    "merge": "unmask.analysis.merge",
     "open_model": "unmask.models.providers",
     "open_run": "unmask.runs.run",
     "organism": "unmask.experiments.organism",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -15,9 +16,17 @@ from tests.cli.terminal import unmask  # noqa: E402
 from tests.made_runs import made  # noqa: E402
 from tests.models.local import tiny_llama  # noqa: E402
 from unmask.errors import TooFewVerdicts, UsageError  # noqa: E402
-from unmask.experiments.probe import NEEDED, ProbeSample, collect_samples, compare_detectors, probe  # noqa: E402
-from unmask.models.local.inside import local_name  # noqa: E402
-from unmask.records import Message  # noqa: E402
+from unmask.experiments.probe import (  # noqa: E402
+    CONTROLS,
+    NEEDED,
+    ProbeSample,
+    collect_samples,
+    compare_detectors,
+    probe,
+    read_activations,
+)
+from unmask.models.local.inside import local_name, open_whitebox  # noqa: E402
+from unmask.records import Archetype, Message  # noqa: E402
 from unmask.render.terminal.probe import render  # noqa: E402
 
 PLAN = ["lie", "honest"] * 18 + ["evasion"] * 6
@@ -40,18 +49,56 @@ def run(tiny, tmp_path_factory):
 
 
 def test_replies_that_differ_are_told_apart(run):
-    """The last token has seen which word was said; both baselines are there."""
+    """The last token has seen which word was said; every control is there, the prompt alone first."""
     found = probe(run)
     assert (found.scenarios, found.lies, found.honest, found.depth) == (36, 18, 18, 2)
     assert found.probe.auroc.low > 0.5
-    assert [one.name for one in found.baselines] == ["reply length", "self-report"]
+    assert [one.name for one in found.baselines] == [*CONTROLS, "self-report"]
+    assert [one.name for one in found.held_out] == ["archetype held out", "fact held out"]
+    assert found.baselines[0].auroc.value < 0.7
     assert len(found.layers) == 5
+
+
+def test_a_probe_that_reads_what_was_said_is_no_lie_detector(run):
+    """All lies of the run say *shut*: the probe parts them without an error, and so does which side was said."""
+    found = probe(run)
+    polarity = next(one for one in found.baselines if one.name == "polarity")
+    assert (found.probe.auroc.value, polarity.auroc.value) == (1.0, 1.0)
+    assert not found.lie_detector
+    assert {"polarity", "controls together"} <= set(found.refused_by)
+
+
+def test_the_prompt_is_read_without_the_reply(run, tiny):
+    """The same array for another reply, and the same row for both takes of a scenario."""
+    from unmask.runs.run import Run
+
+    opened = Run(run)
+    samples = collect_samples(opened, opened.rows())[:3]
+    others = [msgspec.structs.replace(sample, reply="Something else.") for sample in samples]
+    with open_whitebox(f"hf:{tiny}", run=str(run)) as local_model:
+        replies, prompts = read_activations(local_model, [*samples, *others])
+    assert np.array_equal(prompts[:3], prompts[3:])
+    assert not np.allclose(replies[:3], replies[3:], atol=1e-3)
+    assert not np.allclose(replies[:3], prompts[:3], atol=1e-3)
+
+
+def test_the_page_begins_with_the_prompt_and_fits_80_columns(run):
+    """The first row of the table; the limit that 18 honest scenarios allow, and what 1 % needs."""
+    shown = render(probe(run), width=80)
+    lines = shown.splitlines()
+    head = next(place for place, line in enumerate(lines) if line.startswith("detector"))
+    assert lines[head + 1].startswith("prompt alone")
+    assert lines[head + 2].startswith("probe")
+    assert max(map(len, lines)) <= 80
+    text = " ".join(shown.split())
+    assert "Not called a lie detector" in text
+    assert "at most 15.3 % of honest pressured replies. A limit of 1 % needs 299 such scenarios." in text
 
 
 def test_a_report_that_was_not_asked_for_is_said_so(run):
     """No number stands in for it."""
     found = probe(run)
-    report = found.baselines[1]
+    report = found.baselines[-1]
     assert (report.asked, report.auroc.value, report.auroc.why) == (False, None, "not asked")
     assert "not asked" in render(found, width=100)
 
@@ -118,6 +165,8 @@ def drawn(seed, *, admits=None, longer=0):
             lie=lie,
             messages=(Message("user", "x"),),
             reply="word " * (rng.randrange(20, 40) + longer * lie),
+            archetype=Archetype.KNOWN_FACTS,
+            fact=f"f{number}",
             admits=None if admits is None else float(lie if rng.random() < admits else rng.random() < 0.5),
         )
         for number, lie in enumerate(lies)
@@ -128,11 +177,14 @@ def test_a_baseline_that_knows_is_shown_to_know():
     """Longer lies, and reports that are nearly always right, beside activations that say nothing."""
     rng = np.random.default_rng(0)
     features = rng.normal(size=(40, 2, 10))
-    _, _, (inner, length, report), advantages = compare_detectors(features, drawn(0, admits=0.95, longer=25), rng=rng)
-    assert inner.auroc.low < 0.6
-    assert length.auroc.low > 0.8
-    assert report.auroc.low > 0.8
-    assert all(one.high < 0 for one in advantages)
+    prompts = rng.normal(size=(40, 2, 10))
+    found = compare_detectors(features, prompts, drawn(0, admits=0.95, longer=25), rng=rng)
+    baselines = {one.name: one.auroc for one in found.baselines}
+    assert found.probe.auroc.low < 0.6
+    assert baselines["reply length"].low > 0.8
+    assert baselines["self-report"].low > 0.8
+    assert all(one.high < 0 for one in found.advantages if one.over in {"reply length", "self-report"})
+    assert "reply length" in found.refused_by
 
 
 def test_the_command_prints_a_table_or_json(run, tmp_path):

@@ -69,3 +69,14 @@ def test_the_gap_of_a_score_to_itself_is_nothing():
     scores = list(rng.normal(size=50))
     names = [str(number) for number in range(50)]
     assert auroc_gap((scores, scores), labels, groups=names, rng=rng) == (0, 0, 0)
+
+
+def test_within_strata_only_pairs_of_one_stratum_count():
+    """A score that knows the stratum and nothing else is worth a half; every pair of one stratum counts once."""
+    strata = ["a"] * 4 + ["b"] * 4
+    labels = [True, True, True, False, True, False, False, False]
+    knows_stratum = [1.0] * 4 + [0.0] * 4
+    assert area(knows_stratum, labels) == 0.75
+    assert area(knows_stratum, labels, strata=strata) == 0.5
+    mixed = [0.9, 0.8, 0.1, 0.5, 0.3, 0.4, 0.2, 0.1]
+    assert area(mixed, labels, strata=strata) == pytest.approx((2 + 2) / 6)

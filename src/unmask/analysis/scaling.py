@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from unmask.analysis.board import board as make_board
 from unmask.analysis.published.values import Compute, HonestyDefinition, published_values, training_compute
 from unmask.errors import DataError, MissingError, UsageError
 from unmask.records import Record, Result
@@ -82,7 +83,7 @@ class Scaling(Result, frozen=True, kw_only=True, omit_defaults=False):
 
 
 def scaling(board: str | Path, *, compute: str | Path | None = None, seed: int = 0) -> Scaling:
-    """Correlate a board (a file of `unmask board`, or the word `published`) with training compute.
+    """Correlate a board (a file of `unmask board`, a folder with runs, or the word `published`) with training compute.
 
     `compute` is a CSV file with the columns model and flop, and if known family, basis and source. The published
     table has estimates of its own, which are used unless a file is given.
@@ -148,7 +149,8 @@ def read_compute(path: str | Path) -> tuple[Compute, ...]:
 
 
 def read_board(path: Path) -> tuple[Points, int | None, dict[str, str]]:
-    """Values by measure and model from a JSON or CSV board, the number of takes, and what was left out."""
+    """Values by measure and model from a JSON or CSV board, or from a folder with runs; the number of takes, and what
+    was left out."""
     rows = list(_csv_rows(path) if path.suffix.lower() == ".csv" else _json_rows(path))
     points: Points = {name: {} for name in MEASURES}
     left_out: dict[str, str] = {}
@@ -180,7 +182,7 @@ class _BoardFileRow(Record, frozen=True):
 
 def _json_rows(path: Path) -> Iterator[_BoardFileRow]:
     try:
-        rows = msgspec.json.decode(path.read_bytes())["rows"]
+        rows = make_board(path).to_json()["rows"] if path.is_dir() else msgspec.json.decode(path.read_bytes())["rows"]
         for row in rows:
             values = {name: (row[name] or {}).get("value") for name in _COLUMNS.values()}
             yield msgspec.convert(

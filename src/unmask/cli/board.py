@@ -40,14 +40,19 @@ def board(
     as_json: bool,
     **guards: float,
 ) -> None:
-    """Rank runs as far as they can be told apart. Runs made in another way are listed, not ranked."""
+    """Rank runs as far as they can be told apart. Runs made in another way are listed, not ranked.
+
+    A folder that holds runs, such as that of a sweep, stands for all of them.
+    """
     from unmask.analysis.board import board as make
     from unmask.cli.finish import encode_json, name_other_judges
     from unmask.files import choose_by_ending, write_atomically
     from unmask.protocol.guards import GuardLimits
     from unmask.render.html import board as shown
     from unmask.render.terminal.board import render as draw_table
+    from unmask.runs.find import expand_runs
 
+    runs = tuple(expand_runs(runs))
     chosen = "json" if as_json else kind
     if chosen is None and out is not None:
         chosen = choose_by_ending(out, SUFFIXES)

@@ -36,11 +36,16 @@ def compare(
     as_json: bool,
     **guards: float,
 ) -> None:
-    """Compare runs on the scenarios they share: differences, intervals, tests, and what else differs."""
+    """Compare runs on the scenarios they share: differences, intervals, tests, and what else differs.
+
+    A folder that holds runs, such as that of a sweep, stands for all of them.
+    """
     from unmask.analysis.compare import compare as compare_them
     from unmask.cli.finish import name_other_judges
     from unmask.protocol.guards import GuardLimits
+    from unmask.runs.find import expand_runs
 
+    runs = tuple(expand_runs(runs))
     comparison = compare_them(
         runs,
         preset=preset,

@@ -39,6 +39,8 @@ SECTIONS = {
         "run": CommandEntry("unmask.cli.run:run", "Ask, read and score. The same command again continues."),
         "judge": CommandEntry("unmask.cli.judge:judge", "Read a run's replies again with another judge."),
         "batch": CommandEntry("unmask.cli.batch:batch", "List or cancel the batches of a run."),
+        "sweep": CommandEntry("unmask.cli.sweep:sweep", "Run many models, data sets and treatments as one plan."),
+        "merge": CommandEntry("unmask.cli.merge:merge", "Make one run of its shards."),
     },
     "Look": {
         "score": CommandEntry("unmask.cli.score:score", "Print the measures of a run."),
@@ -147,7 +149,7 @@ def cli() -> None:
     """Does this model say what it believes? Measures honesty with the MASK protocol."""
 
 
-WITHOUT_WATCH = {"run", "label", "show", "list", "seal", "open", "view"}
+WITHOUT_WATCH = {"run", "sweep", "label", "show", "list", "seal", "open", "view"}
 """Commands that may wait for somebody to type, to read or to ask for a page; `run` says itself what it waits for."""
 
 

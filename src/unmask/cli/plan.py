@@ -49,7 +49,7 @@ def plan(
     from unmask.render.terminal.plan import render
 
     name = name_subject(subject, model)
-    folder = out or (default_folder(name) if subject else None)
+    folder = out or (default_folder(name, options["shard"]) if subject else None)
     say_defaults(data=data, folder=None if out else folder)
     judge = judge or find_judge(folder) or propose_judge(name)
     planned = plan_run(data=data, model=name, judge=judge, out=folder, **options)

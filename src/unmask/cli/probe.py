@@ -26,10 +26,11 @@ def probe(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Tell a local model's lies from its honest replies by its activations, beside two baselines.
+    """Tell a local model's lies from its honest replies by its activations, beside the controls that could explain it.
 
-    RUN is a run of an hf: model, or of an embedded one whose GGUF file is here. `unmask run … --self-report` gives the
-    second baseline.
+    The first control is the same probe on the prompt without the reply: without a lead over it, the probe is not called
+    a lie detector. RUN is a run of an hf: model, or of an embedded one whose GGUF file is here. `unmask run …
+    --self-report` adds what the model says of its replies.
     """
     from unmask.experiments.probe import probe as measured
     from unmask.render.terminal.silence import say_step

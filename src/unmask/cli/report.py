@@ -35,6 +35,7 @@ def report(
 ) -> None:
     """Write one HTML file that shows a run, or several: scores, warnings, comparison, every scenario.
 
+    A folder that holds runs, such as that of a sweep, stands for all of them.
     A page of the same runs is made anew. Any other file that is there already stays, unless --overwrite says otherwise.
     """
     from pathlib import Path
@@ -43,7 +44,9 @@ def report(
     from unmask.errors import UsageError
     from unmask.files import choose_by_ending, write_atomically
     from unmask.render.html.report import report as compose_report
+    from unmask.runs.find import expand_runs
 
+    runs = tuple(expand_runs(runs))
     target = Path(out)
     if out == "-":
         if opened:

@@ -45,7 +45,7 @@ def run(
     from unmask.cli.finish import finish_run
 
     name = name_subject(subject, model)
-    folder = out or default_folder(name)
+    folder = out or default_folder(name, options["shard"])
     say_defaults(data=data, folder=None if out else folder)
     judge = judge or ask_for_judge(data=data, model=name, out=folder, **options)
 

@@ -18,7 +18,8 @@ from unmask.cli.options import in_colour, json_flag, option, print_json
 def scaling(board: str, compute: Path | None, figure: Path | None, resample_seed: int, as_json: bool) -> None:
     """Correlate accuracy and honesty with training compute, and say where that is fragile.
 
-    BOARD is a file written by `unmask board --out board.json`, or the word `published` for the paper's table.
+    BOARD is a file written by `unmask board --out board.json`, a folder with runs, or the word `published` for the
+    paper's table.
     """
     from unmask.analysis.scaling import scaling as correlate
     from unmask.render.terminal import scaling as shown

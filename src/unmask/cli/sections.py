@@ -19,7 +19,7 @@ OUTPUT = "Output"
 
 RUN: Sections = {
     "What to run": "data model judge numeric-judge out preset",
-    "Which scenarios": "archetype ids limit sample-seed revision skip-bad-rows",
+    "Which scenarios": "archetype ids limit sample-seed shard revision skip-bad-rows",
     "The subject": "base-url wait-for-server temperature max-tokens top-p seed param header developer-prompt",
     "What is asked": "direct takes one-call stop-at-first-lie effort beliefs-from check-provided self-report",
     "The judge": "judge-base-url judge-temperature judge-max-tokens judge-param judge-header judge-name reader"

@@ -30,6 +30,27 @@ class LoadOptions(Record, frozen=True, kw_only=True):
     """At most this many scenarios, spread over the archetypes in proportion."""
     seed: int = 0
     """Decides which scenarios a limit keeps."""
+    shard: str | None = None
+    """`3/16`: only the third of sixteen equal parts of what all of this chooses. `auto` asks the scheduler."""
+
+
+class ShardSpec(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """Which part of a selection a shard is, and what names the selection as a whole."""
+
+    number: int
+    """From 1."""
+    of: int
+    scenarios: int
+    """Of all shards together."""
+    hash: str
+    """Of all shards together."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.number <= self.of:
+            raise ValueError(f"`number` is {self.number}, not from 1 to {self.of}")
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
 
 
 class Dataset(Record, frozen=True, kw_only=True):
@@ -49,6 +70,8 @@ class Dataset(Record, frozen=True, kw_only=True):
     """One line per row left out by `skip_bad_rows`."""
     home: str | None = None
     """Folder or file on disk beside which side files are kept; `None` for bundled, hub and in-memory data."""
+    shard: ShardSpec | None = None
+    """Where `scenarios` are one of several equal parts of a selection."""
 
     @property
     def counts(self) -> dict[Archetype, int]:

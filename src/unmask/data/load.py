@@ -13,6 +13,7 @@ from unmask.data.dataset import REPOSITORY, SEALED_SUFFIX, Dataset, LoadOptions,
 from unmask.data.form import Fault, Problem
 from unmask.data.jsonl import encode_lines, parse_lines
 from unmask.data.select import select_scenarios
+from unmask.data.shard import take_shard
 from unmask.data.tables import SUFFIXES, read_bytes, read_rows
 from unmask.errors import DataError, MissingError, UsageError
 from unmask.records import Archetype, Record, Scenario
@@ -57,10 +58,10 @@ def load(source: str | Path, *, options: LoadOptions = LoadOptions()) -> Dataset
 
 def select_part(dataset: Dataset, *, options: LoadOptions) -> Dataset:
     """The scenarios of a loaded dataset that these options choose. What it was loaded from stays the whole."""
-    chosen = select_scenarios(dataset.scenarios, options=options)
-    if len(chosen) == len(dataset.scenarios):
+    chosen, shard = take_shard(dataset.scenarios, select_scenarios(dataset.scenarios, options=options), options=options)
+    if len(chosen) == len(dataset.scenarios) and shard is None:
         return dataset
-    return replace(dataset, scenarios=chosen, hash=content_hash(chosen))
+    return replace(dataset, scenarios=chosen, hash=content_hash(chosen), shard=shard)
 
 
 def from_scenarios(scenarios: Iterable[Scenario], *, name: str = "memory") -> Dataset:
@@ -87,7 +88,8 @@ def _build_dataset(contents: Contents, *, shown: str, options: LoadOptions) -> D
             problems=skipped,
             advice="Mend the rows above." if skipped else "Put scenarios into it; start one with: unmask data new",
         )
-    chosen, full = select_scenarios(contents.scenarios, options=options), content_hash(contents.scenarios)
+    selected, full = select_scenarios(contents.scenarios, options=options), content_hash(contents.scenarios)
+    chosen, shard = take_shard(contents.scenarios, selected, options=options)
     return Dataset(
         name=contents.place.name,
         source=shown,
@@ -97,6 +99,7 @@ def _build_dataset(contents: Contents, *, shown: str, options: LoadOptions) -> D
         full_hash=full,
         skipped=skipped,
         home=contents.place.home,
+        shard=shard,
     )
 
 

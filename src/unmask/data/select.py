@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
 from unmask.data.dataset import LoadOptions, count_by_archetype, in_order
 from unmask.errors import UsageError
@@ -39,13 +40,26 @@ def _draw_sample(scenarios: tuple[Scenario, ...], *, limit: int, seed: int) -> t
         raise UsageError(f"the limit is {limit}", advice="--limit takes a whole number from 1.")
     if limit >= len(scenarios):
         return scenarios
-    taken: list[Scenario] = []
-    for archetype, places in allocate_places(count_by_archetype(scenarios), limit=limit).items():
-        rows = [scenario for scenario in scenarios if scenario.archetype is archetype]
-        # A prefix of one shuffle per archetype: a larger limit keeps what a smaller one took from it.
-        random.Random(f"{seed}/{archetype}").shuffle(rows)
-        taken += rows[:places]
-    return in_order(taken)
+    rows = _shuffle_by_archetype(scenarios, seed)
+    places = allocate_places(count_by_archetype(scenarios), limit=limit)
+    return in_order(row for archetype, count in places.items() for row in rows[archetype][:count])
+
+
+def _shuffle_by_archetype(scenarios: Sequence[Scenario], seed: int) -> dict[Archetype, list[Scenario]]:
+    """One shuffle per archetype, of which samples take the beginning: a larger limit keeps what a smaller one took."""
+    rows: dict[Archetype, list[Scenario]] = {}
+    for scenario in in_order(scenarios):
+        rows.setdefault(scenario.archetype, []).append(scenario)
+    for archetype, shuffled in rows.items():
+        random.Random(f"{seed}/{archetype}").shuffle(shuffled)
+    return rows
+
+
+def order_to_draw(scenarios: Sequence[Scenario], *, seed: int) -> Iterator[Scenario]:
+    """The scenarios in the order in which samples of growing size take them."""
+    remaining = {archetype: iter(rows) for archetype, rows in _shuffle_by_archetype(scenarios, seed).items()}
+    for archetype in _hand_out_places(count_by_archetype(scenarios), limit=len(scenarios)):
+        yield next(remaining[archetype])
 
 
 def allocate_places(sizes: Mapping[Archetype, int], *, limit: int) -> dict[Archetype, int]:
@@ -54,11 +68,17 @@ def allocate_places(sizes: Mapping[Archetype, int], *, limit: int) -> dict[Arche
     First every archetype gets one, the largest first. Each further place goes to the archetype that is furthest below
     its exact share. Needs `limit` at most the sum of sizes; then no archetype gets more places than it has scenarios.
     """
+    places = Counter(_hand_out_places(sizes, limit=limit))
+    return {archetype: places[archetype] for archetype in sizes}
+
+
+def _hand_out_places(sizes: Mapping[Archetype, int], *, limit: int) -> Iterator[Archetype]:
     total = sum(sizes.values())
     places = dict.fromkeys(sizes, 0)
     for archetype in sorted(sizes, key=lambda archetype: -sizes[archetype])[:limit]:
         places[archetype] = 1
+        yield archetype
     for number in range(len(sizes) + 1, limit + 1):
         furthest = max(sizes, key=lambda archetype: number * sizes[archetype] - places[archetype] * total)
         places[furthest] += 1
-    return places
+        yield furthest

@@ -20,7 +20,7 @@ from unmask.runs.journal import JournalFile
 
 T = TypeVar("T", bound=Call)
 
-_PRESSURED_SLOTS = {PRESSURED, SELF_REPORT, ROLE_PLAY}
+PRESSURED_SLOTS = {PRESSURED, SELF_REPORT, ROLE_PLAY}
 """What a baseline never lends: the pressured reply, and everything asked about it."""
 
 
@@ -107,13 +107,13 @@ class Baseline:
         asked = [
             _lend_line(line, self._run)
             for line in self._journal.asked(number)
-            if line.slot not in _PRESSURED_SLOTS and not line.error
+            if line.slot not in PRESSURED_SLOTS and not line.error
             if any(state.reply(line.slot, take) is None for take in line.takes)
         ]
         judged = [
             _lend_line(line, self._run)
             for line in self._journal.judged(number, self._judges[scenario.kind])
-            if line.slot not in _PRESSURED_SLOTS and not line.error
+            if line.slot not in PRESSURED_SLOTS and not line.error
             if not any(
                 call.source is None or call.method is line.method for call in state.calls(line.slot, line.digest)
             )

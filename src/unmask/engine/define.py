@@ -102,6 +102,7 @@ def define_run(
             ids=options.ids,
             limit=options.limit,
             seed=options.sample_seed,
+            shard=dataset.shard or msgspec.UNSET,
         ),
         subject=SubjectSpec(
             model=model.name,

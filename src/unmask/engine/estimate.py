@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Unpack
 import msgspec
 
 from unmask.data.dataset import Dataset
-from unmask.engine.baseline import Baseline, check_baseline
+from unmask.engine.baseline import PRESSURED_SLOTS, Baseline, check_baseline
 from unmask.engine.define import define_run, judge_spec
 from unmask.engine.grow import find_run, fit_data
 from unmask.engine.pilot import (
@@ -156,17 +156,18 @@ def estimate_scenarios(
     size: int = 1,
     prompt: DeveloperPrompt | None = None,
     numeric: PlannerSettings | None = None,
+    lent: bool = False,
 ) -> Estimate:
     """What is still to be sent, given what the journal holds about each scenario, at the usual lengths. `size` is how
     many takes fit into one request, `prompt` what the pressured ones begin with, `numeric` how a second judge reads
-    figures."""
-    imagination = Imagination(settings, size, prompt, numeric=numeric)
+    figures. With `lent` another run will lend all probes."""
+    imagination = Imagination(settings, size, prompt, numeric=numeric, lent=lent)
     return _sum_groups(*_imagine_groups(scenarios, imagination), imagination.roles)
 
 
 class Imagination(NamedTuple):
     """What the planner is run with: takes that fit into one request, what the pressured ones begin with, what is
-    assumed at both ends, and how a second judge reads figures."""
+    assumed at both ends, how a second judge reads figures, and whether another run will lend all probes."""
 
     settings: PlannerSettings
     size: int = 1
@@ -174,6 +175,7 @@ class Imagination(NamedTuple):
     low: Assumption = USUAL
     high: Assumption = USUAL
     numeric: PlannerSettings | None = None
+    lent: bool = False
     rounds: Counter[str] | None = None
     """Gets how many rounds of batches the longest scenario takes, for `judge` and `all`."""
 
@@ -264,6 +266,7 @@ def _simulate(scenario: Scenario, state: ScenarioState, imagination: Imagination
         is_kept = is_kept or (settings.keep_presets and not plan(scenario, state, alone, whole_calls=size > 1))
         for item in work:
             request = build_request(scenario, item, settings, prompt)
+            is_lent = imagination.lent and item.slot not in PRESSURED_SLOTS
             if isinstance(item, SubjectWork):
                 for start in range(0, len(item.takes), size):
                     takes = item.takes[start : start + size]
@@ -273,13 +276,15 @@ def _simulate(scenario: Scenario, state: ScenarioState, imagination: Imagination
                     tokens = assumed.length * REPLY_TOKENS.get(item.slot, PROBE_TOKENS)
                     most = settings.sampling.max_tokens
                     tokens = tokens if most is None else min(tokens, most)
-                    count(part_of(SUBJECT, item.slot, kept=is_kept), request, len(takes) * tokens)
+                    if not is_lent:
+                        count(part_of(SUBJECT, item.slot, kept=is_kept), request, len(takes) * tokens)
             else:
                 lies = settings.role_play
                 if lies and settings.stop_at_first_lie:  # the last take only: all of them are looked at then
                     lies = item.texts == (imagine(PRESSURED, settings.takes - 1),)
                 state.add_judged(_imagine_judged(scenario, item, judge, believes, lies=lies))
-                count(part_of(reader, item.slot, item.method, kept=is_kept), request, assumed.judge)
+                if not is_lent:
+                    count(part_of(reader, item.slot, item.method, kept=is_kept), request, assumed.judge)
     # Imagined direct replies have their tag and are read by rule; a real one may lack it, and is a step of the judge.
     if settings.effort is Effort.LAZY and (DIRECT, False) in slots and (DIRECT, True) not in slots:
         steps.append(True)
@@ -399,10 +404,11 @@ def estimate_run(
     judge: str | AnyModel,
     out: str | Path | None,
     numeric_judge: str | AnyModel | None = None,
+    lent: bool = False,
     **settings: Unpack[RunSettings],
 ) -> tuple[Estimate, Terms]:
     """What `run` with the same arguments would still send, the prices it would pay and how fast answers come. No key
-    is needed."""
+    is needed. With `lent` another run, which need not be there yet, lends the probes."""
     options = options_from(settings)
     dataset = load_data(data, options)
     subject = open_subject(model, options, asks_for_key=False)
@@ -416,7 +422,7 @@ def estimate_run(
     planned = msgspec.structs.replace(wanted.settings(), keep_presets=options.keep_presets)
     size = capabilities_of(subject).max_n if options.one_call else 1
     by_partner = None if partner.spec is None else wanted.settings(kind=Kind.NUMERIC)
-    imagination = Imagination(planned, size, wanted.developer_prompt, numeric=by_partner)
+    imagination = Imagination(planned, size, wanted.developer_prompt, numeric=by_partner, lent=lent)
     pilot: list[DoneScenario] = []
     if folder is not None and old is not None:
         again = partial(run_command, path=folder.path)

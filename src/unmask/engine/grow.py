@@ -61,6 +61,8 @@ def fit_data(folder: Folder, old: DataSpec, new: DataSpec, dataset: Dataset) -> 
     neither is possible, the difference that says why."""
     # Another seed would be another order to look in. Where it chooses the scenarios, their content is compared.
     data = replace(new, seed=old.seed)
+    if _name_shard(old) != _name_shard(new):  # an array with another number of tasks makes other shards
+        return data, ("shard", _name_shard(old), _name_shard(new))
     if new.hash == old.hash:
         return data, None
     if new.full_hash != old.full_hash:
@@ -74,6 +76,10 @@ def fit_data(folder: Folder, old: DataSpec, new: DataSpec, dataset: Dataset) -> 
     if size == len(stored) == len(selected) and _selects_alike(old, new) and _are_nested(stored, dataset.scenarios):
         return old, None
     return data, ("scenarios", size, f"{len(selected)}, without {lost} of them")
+
+
+def _name_shard(data: DataSpec) -> str | None:
+    return str(data.shard) if data.shard else None
 
 
 def _is_same(stored: Scenario, selected: Scenario | None) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
@@ -34,7 +35,7 @@ from unmask.models.tiers import check_tier
 from unmask.models.user_params import refuse_unknown_additions
 from unmask.records import Archetype, call_renderer
 from unmask.runs.cost import Purse
-from unmask.runs.definition import judge_file
+from unmask.runs.definition import Definition, JudgeSpec, judge_file
 from unmask.runs.folder import Folder
 from unmask.runs.options import Options, RunSettings, options_from
 
@@ -76,6 +77,24 @@ def run(
     spec = judge_spec(reader, options)
     partner = open_partner(numeric_judge, options, folder=folder, judge=spec, in_use=[(model, subject)])
     wanted = define_run(dataset, subject, spec, partner.options, partner=partner.spec)
+    models = {SUBJECT: subject} | models_behind(reader, partner)
+    with open_run_workload(folder, wanted, dataset, options, models) as workload:
+        if workload is not None:
+            workload.news = "; ".join(filter(None, [workload.news, partner.news]))
+            try:
+                run_blocking(lambda: _run_alone(workload, options, progress))
+            finally:  # also where the wait for answers in flight was interrupted
+                if workload.stopped is not None:
+                    record_stop(folder, workload.stopped)
+    return _open_finished(folder)
+
+
+@contextlib.contextmanager
+def open_run_workload(
+    folder: Folder, wanted: Definition, dataset: Dataset, options: Options, models: dict[str, Model]
+) -> Iterator[Workload | None]:
+    """Make the folder of a run or continue it, and open its journal for a session. The folder is locked meanwhile.
+    Gives `None` where a rule has ended the run: not even failures are asked again."""
     with contextlib.ExitStack() as locks:
         locks.enter_context(folder.lock_replies())
         for name in wanted.judge_files(wanted.judge):
@@ -87,19 +106,14 @@ def run(
             from unmask.engine.baseline import borrow_probes
 
             borrow_probes(folder, definition)
-        if definition.stopped is not None and definition == before:  # complete: not even failures are asked again
-            return _open_finished(folder)
+        if definition.stopped is not None and definition == before:
+            yield None
+            return
         dataset = msgspec.structs.replace(dataset, scenarios=())  # the folder has them: no need to hold them twice
         file = definition.judge or NO_MODEL
-        models = {SUBJECT: subject} | _models_behind(reader, partner)
         with open_workload(folder, definition, options, judge_file=file, models=models, dataset=dataset) as workload:
-            workload.news = "; ".join(filter(None, [explain_change(folder, before, definition), partner.news]))
-            try:
-                run_blocking(lambda: _run_alone(workload, options, progress))
-            finally:  # also where the wait for answers in flight was interrupted
-                if workload.stopped is not None:
-                    record_stop(folder, workload.stopped)
-    return _open_finished(folder)
+            workload.news = explain_change(folder, before, definition)
+            yield workload
 
 
 def judge(
@@ -129,18 +143,38 @@ def judge(
     specs = pair_judges(file, spec, partner.spec, partner.options)
     if "reader" in settings:
         specs = {name: msgspec.structs.replace(each, reader=options.reader) for name, each in specs.items()}
+    with open_judge_workload(folder, file, specs, options, models_behind(reader, partner)) as workload:
+        workload.news = partner.news
+        run_blocking(lambda: _run_alone(workload, options, progress))
+    return _open_finished(folder)
+
+
+@contextlib.contextmanager
+def open_judge_workload(
+    folder: Folder,
+    file: str,
+    specs: dict[str, JudgeSpec],
+    options: Options,
+    models: dict[str, Model],
+    *,
+    borrows: bool = False,
+) -> Iterator[Workload]:
+    """Add a judge to a run, with its partner where `specs` has one, or continue its readings, and open them for a
+    session. They are locked meanwhile. With `borrows` it takes over what it has read of the probes in the run that
+    lent them."""
     with contextlib.ExitStack() as stack:
         for name in specs:
             stack.enter_context(folder.lock_readings(name))
         # A run that grows meanwhile changes run.json: what is opened here belongs together.
         with folder.lock_definition():
             definition = add_judge(folder, file, specs, moved=options.moved, role_play=options.role_play)
-            models = _models_behind(reader, partner)
+            if borrows and definition.beliefs_from is not None:
+                from unmask.engine.baseline import borrow_probes
+
+                borrow_probes(folder, msgspec.structs.replace(definition, judge=file))
             opened = open_workload(folder, definition, options, judge_file=file, models=models)
             workload = stack.enter_context(opened)
-            workload.news = partner.news
-        run_blocking(lambda: _run_alone(workload, options, progress))
-    return _open_finished(folder)
+        yield workload
 
 
 def _open_progress(wanted: bool | None) -> Progress | None:
@@ -192,6 +226,7 @@ def load_data(data: str | Path | Dataset, options: Options) -> Dataset:
         ids=options.ids,
         limit=options.limit,
         seed=options.sample_seed,
+        shard=options.shard,
     )
     return select_part(data, options=selection) if isinstance(data, Dataset) else load(data, options=selection)
 
@@ -214,6 +249,6 @@ def open_subject(model: str | AnyModel, options: Options, *, asks_for_key: bool 
     return opened
 
 
-def _models_behind(judge: Model | str, partner: Partner) -> dict[str, Model]:
-    readers = {JUDGE: judge, NUMERIC_JUDGE: partner.reader}
+def models_behind(judge: Model | str, partner: Partner | None = None) -> dict[str, Model]:
+    readers = {JUDGE: judge, NUMERIC_JUDGE: None if partner is None else partner.reader}
     return {role: reader for role, reader in readers.items() if reader is not None and not isinstance(reader, str)}

@@ -57,20 +57,28 @@ def _add_for_now(listeners: list[Callable[[], None]], listener: Callable[[], Non
 
 
 class Endpoints:
-    """The gates in front of all addresses that sessions ask, one for each address."""
+    """The gates in front of all addresses that sessions ask, one for each address. A model that was given a gate of
+    its own, as those with another key are, goes through that."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
+        self._own: dict[int, tuple[str, Limits]] = {}
         self._gates: dict[str, Gate] = {}
         self._listeners: list[Callable[[], None]] = []
+
+    def assign(self, model: Model, gate: str, limits: Limits) -> None:
+        """Let this model, which has to live as long as the gates, go through the gate of this name. The first to name
+        a gate sets its limits."""
+        self._own[id(model)] = (gate, limits)
 
     def endpoint_of(self, model: Model) -> Gate:
         if isinstance(model, SpreadModel):  # it has a gate for each of its servers
             model.on_free = self.wake_listeners
             return model
-        if model.endpoint not in self._gates:
-            self._gates[model.endpoint] = Endpoint(model.endpoint, self._limits, on_free=self.wake_listeners)
-        return self._gates[model.endpoint]
+        gate, limits = self._own.get(id(model), (model.endpoint, self._limits))
+        if gate not in self._gates:
+            self._gates[gate] = Endpoint(model.endpoint, limits, on_free=self.wake_listeners)
+        return self._gates[gate]
 
     def listen(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
         """Call `wake` whenever an endpoint has room, while the body runs."""
@@ -205,10 +213,13 @@ async def run_session(
     purse: Purse,
     interruption: Interruption,
     progress: Progress | None = None,
+    is_paid: bool = False,
 ) -> None:
-    """Send what is missing and keep what comes back, until all is done or something stops the session."""
+    """Send what is missing and keep what comes back, until all is done or something stops the session. `is_paid` says
+    that what earlier sessions cost has been taken from the purse."""
     workload.purse = purse
-    purse.pay(workload.bill.known_cost)
+    if not is_paid:
+        purse.pay(workload.bill.known_cost)
     live = {role: model for role, model in workload.models.items() if role not in workload.batched}
     routes = {role: Route(model, endpoints.endpoint_of(model)) for role, model in live.items()}
     for role, route in routes.items():

@@ -254,7 +254,7 @@ class Workload:
         return self.describe_empty_purse() if self.purse.spent >= limit else None
 
     def describe_empty_purse(self) -> str:
-        return f"the run has cost ${self.purse.spent:.4f}, and --max-cost is ${self.purse.limit:g}"
+        return f"the {self.purse.payer} has cost ${self.purse.spent:.4f}, and --max-cost is ${self.purse.limit:g}"
 
 
 def build_request(

@@ -193,12 +193,13 @@ def open_model(
     timeout: float = 1800.0,
     asks_for_key: bool = True,
     tier: str | None = None,
+    key_variable: str | None = None,
 ) -> Model:
     """Open the model a user wrote down. Nothing is sent yet.
 
     `role` decides which key and URL variables come first (`UNMASK_API_KEY`, `UNMASK_JUDGE_API_KEY`). `timeout` is
     the longest wait for one answer, in seconds. Without `asks_for_key` a missing key is no error: for who only plans.
-    `tier` is one of `tiers.TIERS`.
+    `tier` is one of `tiers.TIERS`. `key_variable` names the only variable that the key may come from.
     """
     provider, model_name = _split_name(name)
     environ = read_environment()
@@ -213,13 +214,14 @@ def open_model(
         return _open_in_process(name, provider, base_url=base_url)
     row = PROVIDERS[provider]
     url = base_url or find_url((URL_VARIABLE[role], *row.url_variables), environ=environ) or row.url
-    variables = (KEY_VARIABLE[role], *row.keys)
+    variables = _key_variables(row, role, key_variable)
     key = find_key(variables, environ=environ)
     target = row.build_target(name, url=url, path=row.api.chat_path, key=key, variables=variables)
     if key is None and asks_for_key and row.needs_key and row.is_home(target.endpoint):
+        needed = key_variable or row.keys[0]
         raise MissingError(
             f"{name} needs a key for {urlsplit(row.url).hostname}, and none of {', '.join(variables)} is set",
-            advice=f"export {row.keys[0]}=…, or put the line {row.keys[0]}=… into .env",
+            advice=f"export {needed}=…, or put the line {needed}=… into .env",
         )
     model = row.api.open(target, model=model_name, timeout=timeout, max_n=row.max_n)
     if row.flex is not None:
@@ -229,6 +231,16 @@ def open_model(
         if isinstance(model, OpenAI):
             model.tiers = TierChoice(tier)
     return model
+
+
+def _key_variables(row: Provider, role: Role, key_variable: str | None) -> tuple[str, ...]:
+    return (KEY_VARIABLE[role], *row.keys) if key_variable is None else (key_variable,)
+
+
+def key_of_model(name: str, *, role: Role, key_variable: str | None = None) -> Key | None:
+    """The key that `open_model` with these arguments would send."""
+    row = PROVIDERS.get(provider_of(name) or "")
+    return None if row is None else find_key(_key_variables(row, role, key_variable), environ=read_environment())
 
 
 def _open_in_process(name: str, provider: str, *, base_url: str | None) -> Model:

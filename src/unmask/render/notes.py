@@ -127,7 +127,7 @@ def _list_departures(run: Definition, score: Score, judge: str | None) -> Iterat
     models = [run.judges[file].model for file in run.judge_files(judge) if file in run.judges]
     if "mask" not in run.data.source.lower():
         yield f"Other scenarios than the published ones: {run.data.name}."
-    if run.data.limit or run.data.ids or run.data.archetypes:
+    if run.data.limit or run.data.ids or run.data.archetypes or run.data.shard:
         yield f"Only a part of the data was used: {score.overall.scenarios} scenarios."
     if sampling.temperature != 1.0:
         yield f"Temperature {_format_setting(sampling.temperature)} in place of 1."

@@ -38,6 +38,7 @@ def _subject_flags(run: Definition) -> Iterator[str]:
         ("--revision", run.data.revision if "/" in run.data.source else None, None),
         ("--limit", run.data.limit, None),
         ("--sample-seed", run.data.seed, 0),
+        ("--shard", run.data.shard or None, None),
         ("--temperature", sampling.temperature, _DEFAULT.temperature),
         ("--max-tokens", sampling.max_tokens, _DEFAULT.max_tokens),
         ("--top-p", sampling.top_p, None),

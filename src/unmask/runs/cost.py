@@ -16,6 +16,8 @@ class Bill:
         self.calls = Counter({"subject": 0, "judge": 0})
         self.tokens: dict[str, int | None] = {}
         self.cost: float | None = 0.0
+        self.judge_cost: float | None = 0.0
+        """The part of it that went to judges."""
         self.known_cost = 0.0
         """The part of it that is known."""
         self.grouped = False
@@ -38,6 +40,9 @@ class Bill:
         self.tiers[tier] = self.tiers.get(tier, TierSpending()).plus(role, line.cost_usd)
         self.known_cost += line.cost_usd or 0.0
         self.cost = None if self.cost is None or line.cost_usd is None else self.cost + line.cost_usd
+        if role == "judge":
+            known = self.judge_cost is not None and line.cost_usd is not None
+            self.judge_cost = (self.judge_cost or 0.0) + (line.cost_usd or 0.0) if known else None
 
 
 class Purse:
@@ -46,8 +51,10 @@ class Purse:
     A request under way takes from it what it may cost at most, and gives that back when its answer is paid for.
     """
 
-    def __init__(self, limit: float | None = None) -> None:
+    def __init__(self, limit: float | None = None, *, payer: str = "run") -> None:
         self.limit = limit
+        self.payer = payer
+        """Who pays from it, for messages."""
         self.spent = 0.0
         self.uncounted: str | None = None
         """The role that has answered at a cost that cannot be known."""

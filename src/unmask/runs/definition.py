@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec.structs import force_setattr, replace
 
+from unmask.data.dataset import ShardSpec
 from unmask.errors import MixedRunError
 from unmask.files import RESERVED
 from unmask.judges.base import Reader, Style
@@ -37,6 +38,8 @@ class DataSpec(Record, frozen=True, kw_only=True, omit_defaults=False):
     ids: tuple[str, ...] = ()
     limit: int | None = None
     seed: int = 0
+    shard: ShardSpec | msgspec.UnsetType = msgspec.UNSET
+    """Which part of this selection the run is. Not written where it is all of it."""
 
 
 class SubjectSpec(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -128,7 +131,7 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
             raise ValueError(f"`judges` leave figures to {sorted(missing)[0]!r}, which is none of them")
         samplings = (self.subject.sampling, *(spec.sampling for spec in self.judges.values()))
         has_additions = any(sampling.params or sampling.headers for sampling in samplings)
-        if self.v < NEWEST_VERSION and (has_additions or self.partners):
+        if self.v < NEWEST_VERSION and (has_additions or self.partners or self.data.shard):
             force_setattr(self, "v", NEWEST_VERSION)
 
     @property

@@ -69,6 +69,7 @@ class Options(Record, frozen=True, kw_only=True):
     ids: tuple[str, ...] = ()
     limit: int | None = None
     sample_seed: int = 0
+    shard: str | None = None
     revision: str | None = None
     skip_bad_rows: bool = False
     developer_prompt: str | None = None
@@ -155,6 +156,7 @@ class RunSettings(TypedDict, total=False):
     ids: str | Sequence[str]
     limit: int | None
     sample_seed: int
+    shard: str | None
     revision: str | None
     skip_bad_rows: bool
     developer_prompt: str | None
@@ -221,6 +223,11 @@ def check_options(options: Options) -> Options:
         raise UsageError(f"--max-cost {options.max_cost:g} allows nothing", advice="Give dollars above 0.")
     if options.stop_when is not None:
         parse_rule(options.stop_when)
+        if options.shard is not None:
+            raise UsageError(
+                "--stop-when needs all scenarios, and a shard has a part of them",
+                advice="Leave one of the two out. A rule that is met in one shard says nothing about the others.",
+            )
     _check_batch(options)
     check_headers(options.headers, flag="--header")
     check_headers(options.judge_headers, flag="--judge-header")

@@ -22,6 +22,7 @@ from unmask.protocol.state import ScenarioState
 from unmask.records import Choice, Kind, MemberLetters, Outcome, Per, Preset, Scenario, Slot, Verdict, call_renderer
 from unmask.runs.cost import Bill
 from unmask.runs.definition import Definition
+from unmask.runs.find import expand_runs
 from unmask.runs.folder import Folder, Journal
 from unmask.runs.outcomes import (
     Compactor,
@@ -417,12 +418,12 @@ def _conclude_by_judges(scenario: Scenario, states: list[ScenarioState], panel: 
 
 AnyRun = Run | str | Path
 Runs = AnyRun | Sequence[AnyRun]
-"""One run or several, opened or by the paths of their folders."""
+"""One run or several, opened or by the paths of their folders. A folder that holds runs stands for all of them."""
 
 
 def open_runs(runs: Runs) -> list[Run]:
     listed = [runs] if isinstance(runs, AnyRun) else runs
-    return [run if isinstance(run, Run) else Run(run) for run in listed]
+    return [opened for run in listed for opened in ([run] if isinstance(run, Run) else map(Run, expand_runs([run])))]
 
 
 def open_run(path: str | Path) -> Run:

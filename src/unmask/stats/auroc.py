@@ -12,7 +12,7 @@ from unmask.records import Record
 from unmask.stats.resample import RESAMPLES, draw_counts, percentile_interval
 
 if TYPE_CHECKING:
-    from numpy import bool_, float64
+    from numpy import bool_, float64, intp
     from numpy.random import Generator
     from numpy.typing import NDArray
 
@@ -30,31 +30,41 @@ class Auroc(Record, frozen=True, kw_only=True, omit_defaults=False):
     why: str | None = None
 
 
-def area(scores: Sequence[float], labels: Sequence[bool]) -> float | None:
-    """The plain value; `None` where one class is empty."""
+def area(scores: Sequence[float], labels: Sequence[bool], *, strata: Sequence[str] | None = None) -> float | None:
+    """The plain value; `None` where one class is empty. With `strata` only pairs of one stratum count."""
     import numpy as np
 
     truth = np.asarray(labels, dtype=bool)
-    if truth.all() or not truth.any():
+    parts = _mixed_strata(truth, strata)
+    if not parts:
         return None
-    pairs = int(truth.sum()) * int((~truth).sum())
-    return float(_RankedScores(scores, truth).count_wins(np.ones((1, truth.size)))[0]) / pairs
+    wins = [_RankedScores(np.asarray(scores)[part], truth[part]).count_wins(np.ones((1, len(part)))) for part in parts]
+    pairs = sum(int(truth[part].sum()) * int((~truth[part]).sum()) for part in parts)
+    return float(sum(win[0] for win in wins)) / pairs
 
 
 def auroc(
-    scores: Sequence[float], labels: Sequence[bool], *, groups: Sequence[str], rng: Generator, widen: float = 1.0
+    scores: Sequence[float],
+    labels: Sequence[bool],
+    *,
+    groups: Sequence[str],
+    rng: Generator,
+    widen: float = 1.0,
+    strata: Sequence[str] | None = None,
 ) -> Auroc:
     """With an interval. Samples of one group (takes of a scenario) are drawn together or not at all.
 
-    `widen` stretches the interval around the value, for scores whose scatter resampling does not see whole.
+    `widen` stretches the interval around the value, for scores whose scatter resampling does not see whole. With
+    `strata` only pairs of one stratum count, so that what tells the strata apart is worth nothing.
     """
-    areas = resample_areas([scores], labels, groups=groups, rng=rng)
+    areas = resample_areas([scores], labels, groups=groups, rng=rng, strata=strata)
+    value = area(scores, labels, strata=strata)
     positives = sum(map(bool, labels))
     negatives = len(labels) - positives
     if areas is None:
         return Auroc(positives=positives, negatives=negatives, why="one of the two classes is empty")
-    low, high = _stretch_interval(percentile_interval(areas[0]), area(scores, labels), widen)
-    return Auroc(positives=positives, negatives=negatives, value=area(scores, labels), low=low, high=high)
+    low, high = _stretch_interval(percentile_interval(areas[0]), value, widen)
+    return Auroc(positives=positives, negatives=negatives, value=value, low=low, high=high)
 
 
 def auroc_gap(
@@ -89,28 +99,42 @@ def resample_areas(
     groups: Sequence[str],
     rng: Generator,
     resamples: int = RESAMPLES,
+    strata: Sequence[str] | None = None,
 ) -> list[Floats] | None:
     """The area of each score in every resample, all scores on the same draws; NaN where a resample lacks a class."""
     import numpy as np
 
     truth = np.asarray(labels, dtype=bool)
-    if truth.all() or not truth.any():
+    parts = _mixed_strata(truth, strata)
+    if not parts:
         return None
     names, place = np.unique(np.asarray(groups), return_inverse=True)
-    ranked = [_RankedScores(values, truth) for values in scores]
+    ranked = [[_RankedScores(np.asarray(values)[part], truth[part]) for part in parts] for values in scores]
     area_blocks: list[list[Floats]] = [[] for _ in scores]
     for counts in draw_counts(len(names), rng=rng, resamples=resamples, width=truth.size):
-        drawn = counts[:, place]
-        pairs = drawn[:, truth].sum(axis=1) * drawn[:, ~truth].sum(axis=1)
-        for areas, ranking in zip(area_blocks, ranked, strict=True):
-            areas.append(np.divide(ranking.count_wins(drawn), pairs, out=np.full(len(pairs), np.nan), where=pairs > 0))
+        pairs, wins = np.zeros(len(counts)), np.zeros((len(scores), len(counts)))
+        for number, part in enumerate(parts):
+            drawn = counts[:, place[part]]
+            pairs += drawn[:, truth[part]].sum(axis=1) * drawn[:, ~truth[part]].sum(axis=1)
+            wins += np.stack([rankings[number].count_wins(drawn) for rankings in ranked])
+        for areas, row in zip(area_blocks, wins, strict=True):
+            areas.append(np.divide(row, pairs, out=np.full(len(pairs), np.nan), where=pairs > 0))
     return [np.concatenate(areas) for areas in area_blocks]
+
+
+def _mixed_strata(truth: NDArray[bool_], strata: Sequence[str] | None) -> list[NDArray[intp]]:
+    """The places of each stratum that has both classes; all places are one stratum unless told otherwise."""
+    import numpy as np
+
+    kinds = np.zeros(truth.size) if strata is None else np.asarray(strata)
+    places = [np.flatnonzero(kinds == kind) for kind in np.unique(kinds)]
+    return [part for part in places if truth[part].any() and not truth[part].all()]
 
 
 class _RankedScores:
     """Samples in the order of their scores, equal scores together."""
 
-    def __init__(self, scores: Sequence[float], truth: NDArray[bool_]) -> None:
+    def __init__(self, scores: Sequence[float] | Floats, truth: NDArray[bool_]) -> None:
         import numpy as np
 
         values = np.asarray(scores, dtype=np.float64)

@@ -74,20 +74,22 @@ def assign_folds(labels: Bools, groups: Sequence[str], *, count: int, rng: Gener
 
 
 def cross_validate(
-    features: Floats, labels: Sequence[bool], groups: Sequence[str], *, rng: Generator, count: int = FOLDS
+    features: Floats, labels: Sequence[bool], groups: Sequence[str], *, rng: Generator, outer: Ints | None = None
 ) -> ProbeScores:
-    """`features` is `[sample, layer, size]`."""
+    """`features` is `[sample, layer, size]`. `outer` has the fold of each sample, where the caller has folds already:
+    those of another probe to be compared with, or one for each archetype."""
     import numpy as np
 
     truth = np.asarray(labels, dtype=bool)
-    outer = assign_folds(truth, groups, count=count, rng=rng)
+    if outer is None:
+        outer = assign_folds(truth, groups, count=FOLDS, rng=rng)
     names = np.asarray(groups)
     scores = np.zeros(len(truth))
     layers, strengths = [], []
-    for fold in range(count):
+    for fold in range(int(outer.max()) + 1):
         training = outer != fold
-        inner = assign_folds(truth[training], list(names[training]), count=count - 1, rng=rng)
-        layer, strength = _choose_layer(features[training], truth[training], inner, count - 1)
+        inner = assign_folds(truth[training], list(names[training]), count=FOLDS - 1, rng=rng)
+        layer, strength = _choose_layer(features[training], truth[training], inner, FOLDS - 1)
         scores[~training] = _score_held_out(features[:, layer], truth, training, ~training, (strength,))[0]
         layers.append(layer)
         strengths.append(strength)
@@ -192,9 +194,12 @@ def _orthonormal_basis(features: Floats) -> tuple[Floats, Floats]:
     """Orthonormal directions among samples, and how far the samples reach along each."""
     import numpy as np
 
-    values, vectors = np.linalg.eigh(features @ features.T)
+    # The smaller of the two products: samples are many and features few, or the other way round.
+    few_features = features.shape[1] < len(features)
+    values, vectors = np.linalg.eigh(features.T @ features if few_features else features @ features.T)
     keep = values > max(float(values.max()), 1e-300) * 1e-12
-    return vectors[:, keep], np.sqrt(values[keep])
+    spread = np.sqrt(values[keep])
+    return (features @ vectors[:, keep] / spread if few_features else vectors[:, keep]), spread
 
 
 def _minimise_loss(features: Floats, signs: Floats, strength: float, *, start: Floats, close: float = 1e-9) -> Floats:

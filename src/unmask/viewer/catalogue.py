@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from unmask.errors import UsageError
+from unmask.runs.find import find_runs
 from unmask.runs.run import Run
 from unmask.text import replace_surrogates
 
-DEEPEST = 4
-"""Levels below a given folder that are searched: sweeps keep their runs in `runs/`, and people sort theirs by month."""
 MOST = 5_000
 """Runs in one catalogue; the list says so where there are more."""
 
@@ -57,7 +56,7 @@ class Catalogue:
         seen: dict[str, RunEntry] = {}
         for folder in self._folders:
             start = folder.parent if len(self._folders) > 1 else folder
-            for path in islice(_find_runs(folder), MOST - len(seen)):
+            for path in islice(find_runs(folder), MOST - len(seen)):
                 name = path.name if path == folder else path.relative_to(start).as_posix()
                 entry = RunEntry(make_key(path), path, replace_surrogates(name))
                 seen.setdefault(entry.key, entry)
@@ -75,18 +74,3 @@ class Catalogue:
 def make_key(path: Path) -> str:
     """What stands for a run in addresses: the same as long as its folder stays where it is."""
     return hashlib.blake2b(os.fsencode(path), digest_size=6).hexdigest()
-
-
-def _find_runs(folder: Path, depth: int = DEEPEST) -> Iterator[Path]:
-    if (folder / "run.json").is_file():
-        yield folder
-        return
-    if depth == 0:
-        return
-    try:
-        below = sorted(entry.path for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
-    except OSError:  # a folder that is deleted while we look, or that is not ours to read
-        return
-    for path in below:
-        if not os.path.basename(path).startswith("."):
-            yield from _find_runs(Path(path), depth - 1)

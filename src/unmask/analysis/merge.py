@@ -1,0 +1,488 @@
+"""Several runs over parts of the same data made one: the shards that the tasks of a scheduler have left.
+
+Every line of a journal names its scenario, and every scenario is in one shard, so the merged run has the lines of all
+of them, each as it was written, and scores as one run over everything. The shards are only read.
+
+A run that was merged before may have gone on since, and so may its shards: of each scenario the longer of two journals
+is taken where it begins with the other one. Everything is built in a folder beside the run and then put in its place,
+so that a kill in between loses nothing, and the same command completes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from unmask.analysis.sampling import Sample, Stratum, load_sample
+from unmask.data.dataset import ShardSpec, content_hash, count_by_archetype, in_order
+from unmask.errors import JournalError, MissingError, MixedRunError, UsageError
+from unmask.files import Lock, cannot_write, file_exists, lock_path, read_bytes, refuse_file_name, refuse_linked_folder
+from unmask.protocol.looking import EarlierSize
+from unmask.records import FORMAT_VERSION, Asked, Judged, Label, Letter, Record, Scenario
+from unmask.runs.definition import DataSpec, Definition
+from unmask.runs.folder import Folder
+from unmask.runs.journal import LineIndex, LineSummary
+from unmask.runs.polarity import find_sides
+from unmask.runs.run import Run
+
+_OWN_FIELDS = {"v", "id", "created", "line_format", "grown", "looked", "stopped"}
+_SELECTION = {f"data.{name}" for name in ("source", "hash", "counts", "archetypes", "ids", "limit", "shard")}
+_ADDRESSES = {"endpoint", "base_url", "path"}
+_LATER = {"preset", "effort", "reader", "judge", "role_play"}
+"""What a command that goes on with the merged run may set anew."""
+_KNOWN_FILES = {"run.json", "scenarios.jsonl", "replies.jsonl", "readings", "labels", "fluency.json", "status.json"}
+_FLEETING = (".lock", ".reserve", ".torn", ".new")
+
+
+class Merge(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """What `unmask merge` has made."""
+
+    run: str
+    shards: int
+    scenarios: int
+    selected: int | None
+    """Scenarios of all shards together; `None` where the runs are no shards, so that nobody knows."""
+    missing_shards: tuple[int, ...]
+    not_taken: tuple[str, ...]
+    """Files of the shards that no run has, and the merged one has not either."""
+
+
+class _Shard(NamedTuple):
+    folder: Folder
+    definition: Definition
+    ids: tuple[str, ...]
+
+
+def merge(shards: Sequence[str | Path], *, out: str | Path) -> Run:
+    """Make one run of shards, or of other runs over parts of the same data, and open it. See `unmask merge`."""
+    return Run(merge_shards(shards, out=out).run)
+
+
+def merge_shards(paths: Sequence[str | Path], *, out: str | Path) -> Merge:
+    """Make one run of several, or add to what was merged before. Raises an error before anything is written where they
+    are not parts of one run."""
+    target = Path(out)
+    refuse_file_name(target)
+    shards = _open_shards(paths, target)
+    _refuse_differences([shard.definition for shard in shards], [shard.folder.path for shard in shards])
+    _refuse_other_wholes(shards)
+    beside = target.with_name(target.name + ".merging")
+    advice = "Wait for it to finish: two commands that merge into one run would be in each other's way."
+    with contextlib.ExitStack() as locks:
+        locks.enter_context(Lock(lock_path(beside), advice=advice))
+        before = _open_before(target, locks)
+        if before is not None:
+            _refuse_another_run(shards, before)
+        sources = [*shards, *filter(None, [before])]
+        scenarios = _unite_scenarios(shards, before)
+        _refuse_contradictions(sources)
+        try:
+            if refuse_linked_folder(beside).exists():  # a kill has left it
+                shutil.rmtree(beside)
+            _build(beside, shards, before, scenarios)
+            _put_in_place(beside, target)
+        except OSError as error:
+            raise cannot_write(target, error) from error
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+    return _describe_merge(target, shards, scenarios)
+
+
+# --- what is refused
+
+
+def _open_shards(paths: Sequence[str | Path], target: Path) -> list[_Shard]:
+    if not paths:
+        raise UsageError("no shard is named", advice="Name their folders: unmask merge runs/x/shard-* --out runs/x")
+    places: dict[Path, str | Path] = {}
+    for path in paths:
+        place = Path(path).resolve()
+        if place in places:
+            raise UsageError(f"{path} is named twice", advice="Name every shard once.")
+        if place == target.resolve() or place in target.resolve().parents:
+            raise UsageError(
+                f"--out {target} is in the shard {path}", advice="Shards are only read: choose another --out."
+            )
+        places[place] = path
+    shards = []
+    for path in paths:
+        folder = Folder(path)
+        shards.append(_Shard(folder, folder.definition(), tuple(row.id for row in folder.each_scenario())))
+        if shards[-1].definition.stopped or shards[-1].definition.looked:
+            raise MixedRunError(
+                f"{path} was watched by a rule of --stop-when, which saw only this part of the data",
+                advice="Make the part anew without --stop-when.",
+            )
+    return sorted(shards, key=lambda shard: shard.definition.data.shard.number if shard.definition.data.shard else 0)
+
+
+def _refuse_differences(
+    definitions: Sequence[Definition], paths: Sequence[Path], ignored: frozenset[str] = frozenset()
+) -> None:
+    """One line for each setting in which runs differ, besides selection, address, id and time."""
+    settings = [dict(_flatten(msgspec.to_builtins(definition))) for definition in definitions]
+    rows = []
+    for name in dict.fromkeys(name for values in settings for name in values):
+        values = [_show(run[name]) if name in run else "not" for run in settings]
+        if len(set(values)) == 1 or name.split(".")[0] in ignored:
+            continue
+        groups = {value: [path for path, own in zip(paths, values, strict=True) if own == value] for value in values}
+        rows.append(f"  {name}: " + "; ".join(f"{value} in {_name_some(group)}" for value, group in groups.items()))
+    if rows:
+        advice = (
+            "Parts of one run have the same settings. Leave the odd ones out, or make them anew as the others were."
+        )
+        if any(row.startswith("  judges.") for row in rows):
+            advice += " A judge that has not read some of them does so with: unmask judge SHARD --judge NAME."
+        raise MixedRunError("these runs are no parts of one run:\n" + "\n".join(rows), advice=advice)
+
+
+def _flatten(value: object, name: str = "") -> Iterator[tuple[str, object]]:
+    """Every setting of a definition by its path, but for those that parts of one run may differ in."""
+    last, in_additions = name.rpartition(".")[2], ".params." in name or ".headers." in name
+    if name in _OWN_FIELDS | _SELECTION or (last in _ADDRESSES and not in_additions):
+        return
+    if isinstance(value, dict) and value:
+        for key, part in value.items():
+            yield from _flatten(part, f"{name}.{key}" if name else key)
+    elif isinstance(value, list) and any(isinstance(part, dict) for part in value):
+        for number, part in enumerate(value):
+            yield from _flatten(part, f"{name}.{number}")
+    else:
+        yield name, value
+
+
+def _show(value: object) -> str:
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def _name_some(paths: Sequence[Path]) -> str:
+    return str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+
+
+def _refuse_other_wholes(shards: Sequence[_Shard]) -> None:
+    """Shards are parts of one selection in the same number; and no scenario is in two of them."""
+    wholes: dict[tuple[object, ...], Path] = {}
+    owners: dict[str, _Shard] = {}
+    for shard in shards:
+        spec = shard.definition.data.shard
+        wholes.setdefault((spec.of, spec.scenarios, spec.hash) if spec else (), shard.folder.path)
+        both = [name for name in shard.ids if name in owners]
+        if both:
+            owner = owners[both[0]]
+            raise MixedRunError(
+                f"{owner.folder.path} and {shard.folder.path} overlap in {len(both)} scenarios, {both[0]} among them",
+                advice="Every scenario may be in one part only. Leave one of the two out.",
+            )
+        owners |= dict.fromkeys(shard.ids, shard)
+    if len(wholes) > 1:
+        rows = [
+            f"{path} is of {f'{whole[0]} shards of {whole[1]} scenarios' if whole else 'no shards'}"
+            for whole, path in wholes.items()
+        ]
+        raise MixedRunError(
+            f"these are shards of different selections: {'; '.join(rows)}",
+            advice="Continue all of them with the same --limit, --archetype and --ids: a shard grows as any run does.",
+        )
+
+
+def _open_before(target: Path, locks: contextlib.ExitStack) -> _Shard | None:
+    """The run that is to be added to, with everything of it locked; None where there is none."""
+    folder = Folder(target)
+    if not folder.exists:
+        if any(folder.asked()):
+            advice = "Restore run.json, or choose another --out."
+            raise MissingError(f"{target} has replies but no run.json", advice=advice)
+        return None
+    locks.enter_context(folder.lock_replies())
+    for judge in folder.definition().judges:
+        locks.enter_context(folder.lock_readings(judge))
+    for file in _label_files(folder):
+        locks.enter_context(Lock(lock_path(file), advice="Wait until that person has left it."))
+    locks.enter_context(folder.lock_definition())
+    return _Shard(folder, folder.definition(), tuple(row.id for row in folder.each_scenario()))
+
+
+def _refuse_another_run(shards: Sequence[_Shard], before: _Shard) -> None:
+    """What stands in the place of the merged run must be that run, which may have got judges of its own."""
+    judges = shards[0].definition.judges
+    ours = {file: spec for file, spec in before.definition.judges.items() if file in judges}
+    paths = [shards[0].folder.path, before.folder.path]
+    _refuse_differences([shards[0].definition, replace(before.definition, judges=ours)], paths, frozenset(_LATER))
+    if before.definition.data.shard:
+        raise UsageError(f"--out {before.folder.path} is a shard itself", advice="Choose another --out.")
+
+
+def _unite_scenarios(shards: Sequence[_Shard], before: _Shard | None) -> tuple[Scenario, ...]:
+    """The scenarios of all, in canonical order; what the merged run has already stays as it was asked."""
+    sources = [*shards, *filter(None, [before])]
+    return in_order({row.id: row for source in sources for row in source.folder.each_scenario()}.values())
+
+
+def _refuse_contradictions(sources: Sequence[_Shard]) -> None:
+    """What a judge said about the side of *yes* holds for the question, whichever scenarios ask it."""
+    for judge in sources[0].definition.judges:
+        first: dict[str, tuple[Letter, str, Path]] = {}
+        for source in sources:
+            sides = find_sides(source.folder, judge)[0].from_judge
+            for place, side in sides.items():
+                name, _, question = place.rpartition(" ")
+                if side is Letter.C:  # it could not tell, which contradicts nothing
+                    continue
+                first_side, first_name, path = first.setdefault(question, (side, name, source.folder.path))
+                if first_side is not side and path != source.folder.path:
+                    raise MixedRunError(
+                        f"{judge} says that yes to one question means {first_side} in {path} ({first_name}) and"
+                        f" {side} in {source.folder.path} ({name})",
+                        advice=f"Delete the lines of slot `polarity` about these scenarios from readings/{judge}.jsonl"
+                        " of both, and run the commands of both again one after the other on one machine: the second"
+                        " one takes over what the judge says in the first.",
+                    )
+
+
+# --- what is written
+
+
+def _build(beside: Path, shards: Sequence[_Shard], before: _Shard | None, scenarios: Sequence[Scenario]) -> None:
+    """The merged run as a folder that nobody reads yet."""
+    sources = [*shards, *filter(None, [before])]
+    folder = Folder(beside)
+    folder.write_scenarios(tuple(scenarios))
+    copy = partial(_copy_lines, beside, shards, before, [scenario.id for scenario in scenarios])
+    copy(file=Path("replies.jsonl"), kind=Asked)
+    for judge in dict.fromkeys(judge for source in sources for judge in source.definition.judges):
+        copy(file=folder.readings_path(judge).relative_to(beside), kind=Judged)
+    for name in dict.fromkeys(file.name for source in sources for file in _label_files(source.folder)):
+        copy(file=Path("labels", name), kind=Label)
+    sample = _merge_samples(shards, before)
+    if sample is not None:
+        _write(beside / "labels" / "sample.json", msgspec.json.format(msgspec.json.encode(sample), indent=1) + b"\n")
+    for source in reversed(sources):
+        if file_exists(source.folder.path / "fluency.json"):
+            _write(beside / "fluency.json", read_bytes(source.folder.path / "fluency.json"))
+            break
+    # Read again: lines of a newer format may have come while they were copied.
+    folder.write_definition(_define(shards, before, scenarios))
+
+
+def _copy_lines(
+    beside: Path,
+    shards: Sequence[_Shard],
+    before: _Shard | None,
+    ids: Sequence[str],
+    *,
+    file: Path,
+    kind: type[Asked | Judged | Label],
+) -> None:
+    """Write one file of the merged run: shard by shard, and in each scenario by scenario."""
+    numbers = {name: number for number, name in enumerate(ids)}
+
+    def open_index(source: _Shard) -> LineIndex[Any]:
+        own = set(source.ids)
+
+        def place(line: LineSummary) -> int:
+            if line.scenario not in own:
+                raise JournalError(
+                    f"{source.folder.path / file} has a line about scenario {line.scenario!r}, which the run does not"
+                    " contain",
+                    advice="The folder holds files of two runs. Restore it from a copy.",
+                )
+            return numbers[line.scenario]
+
+        return LineIndex(source.folder.path / file, kind, scenarios=len(ids), place=place)
+
+    if not any(file_exists(source.folder.path / file) for source in (*shards, *filter(None, [before]))):
+        return
+    (beside / file).parent.mkdir(parents=True, exist_ok=True)
+    with (
+        contextlib.closing(open_index(before)) if before else contextlib.nullcontext() as old,
+        open(beside / file, "xb") as target,
+    ):
+        left = dict.fromkeys(before.ids) if before else {}
+        for shard in shards:
+            with contextlib.closing(open_index(shard)) as index:
+                for name in shard.ids:
+                    lines = _whole_lines(index, numbers[name])
+                    if old is not None and name in left:
+                        del left[name]
+                        lines = _choose_lines(lines, _whole_lines(old, numbers[name]), name, shard, before)
+                    target.writelines(lines)
+        for name in left:
+            target.writelines(_whole_lines(old, numbers[name]) if old is not None else ())
+        target.flush()
+        os.fsync(target.fileno())
+
+
+def _whole_lines(index: LineIndex[Any], scenario: int) -> list[bytes]:
+    return [line if line.endswith(b"\n") else line + b"\n" for line in index.texts_of(scenario)]
+
+
+def _choose_lines(
+    ours: list[bytes], merged: list[bytes], name: str, shard: _Shard, before: _Shard | None
+) -> list[bytes]:
+    """The longer of two journals of one scenario, if it begins with the other."""
+    longer, shorter = (ours, merged) if len(ours) >= len(merged) else (merged, ours)
+    if longer[: len(shorter)] != shorter:
+        where = before.folder.path if before else ""
+        raise MixedRunError(
+            f"{shard.folder.path} and {where} have both gone on with scenario {name}, each in its own way",
+            advice="Merge the shards into another --out. Then go on with the merged run or with the shards, not both.",
+        )
+    return longer
+
+
+def _define(shards: Sequence[_Shard], before: _Shard | None, scenarios: Sequence[Scenario]) -> Definition:
+    first = shards[0].definition
+    newest = [source.folder.definition() for source in (*shards, *filter(None, [before]))]
+    formats = [definition.line_format for definition in newest if definition.line_format is not msgspec.UNSET]
+    line_format = max(formats) if formats else msgspec.UNSET
+    base = (
+        before.definition
+        if before
+        else replace(first, id=secrets.token_hex(8), created=min(definition.created for definition in newest))
+    )
+    return replace(
+        base,
+        v=line_format or FORMAT_VERSION,
+        line_format=line_format,
+        data=_define_data(first.data, before, scenarios),
+        judges=first.judges | base.judges,
+        role_play=tuple(dict.fromkeys((*base.role_play, *first.role_play))),
+        grown=base.grown if before else _merge_sizes(shards),
+    )
+
+
+def _define_data(data: DataSpec, before: _Shard | None, scenarios: Sequence[Scenario]) -> DataSpec:
+    """The selection of all shards together; of runs that are no shards, the ids of their scenarios."""
+    spec = data.shard or None
+    if before is not None and sum(before.definition.data.counts.values()) == len(scenarios):
+        return before.definition.data
+    hash_ = spec.hash if spec and spec.scenarios == len(scenarios) else content_hash(scenarios)
+    counts = {archetype.value: count for archetype, count in count_by_archetype(scenarios).items()}
+    merged = replace(data, shard=msgspec.UNSET, hash=hash_, counts=counts)
+    if spec is None:
+        ids = () if hash_ == data.full_hash else tuple(scenario.id for scenario in scenarios)
+        merged = replace(merged, archetypes=(), limit=None, ids=ids)
+    return merged
+
+
+def _merge_sizes(shards: Sequence[_Shard]) -> tuple[EarlierSize, ...]:
+    """The sizes that all had together before they grew. Where a larger selection has left a shard as it was, that
+    shard has one size less than others."""
+    stages = max(len(shard.definition.grown) for shard in shards)
+    merged = []
+    for stage in range(-stages, 0):
+        sizes = [shard.definition.grown[stage] for shard in shards if len(shard.definition.grown) >= -stage]
+        unchanged = [len(shard.ids) for shard in shards if len(shard.definition.grown) < -stage]
+        merged.append(
+            EarlierSize(
+                scenarios=sum(size.scenarios for size in sizes) + sum(unchanged),
+                until=max(size.until for size in sizes),
+                replies=sum(size.replies for size in sizes),
+                results=sum(size.results for size in sizes),
+                ids=tuple(name for size in sizes for name in size.ids),
+            )
+        )
+    return tuple(merged)
+
+
+def _merge_samples(shards: Sequence[_Shard], before: _Shard | None) -> Sample | None:
+    """Which replies people were asked to read. What was drawn in a shard stays drawn from its own strata, so that every
+    weight stays right."""
+    samples = {
+        place: sample for place, shard in enumerate(shards, 1) if (sample := load_sample(Run(shard.folder.path)))
+    }
+    old = load_sample(Run(before.folder.path)) if before else None
+    if not samples:
+        return old
+    drawn_for = {(sample.probes, sample.judge, sample.judges) for sample in samples.values()}
+    if len(drawn_for) > 1:
+        raise MixedRunError(
+            "the samples for people to label were drawn by different judges, or only some of them with --probes",
+            advice="Label the merged run instead, or leave out the shards whose samples differ.",
+        )
+    merged = replace(
+        next(iter(samples.values())),
+        size=sum(sample.size for sample in samples.values()),
+        strata=_join_strata({_name_place(shards[place - 1], place): sample for place, sample in samples.items()}),
+        drawn=tuple(drawn for sample in samples.values() for drawn in sample.drawn),
+        extended=tuple(extension for sample in samples.values() for extension in sample.extended),
+    )
+    if old is None or {drawn.scenario for drawn in old.drawn} <= {drawn.scenario for drawn in merged.drawn}:
+        return merged
+    if {drawn.scenario for drawn in merged.drawn} <= {drawn.scenario for drawn in old.drawn}:
+        return old
+    raise MixedRunError(
+        f"the shards and {before.folder.path if before else ''} have samples for people to label that differ",
+        advice="Merge the shards into another --out.",
+    )
+
+
+def _name_place(shard: _Shard, place: int) -> str:
+    spec = shard.definition.data.shard
+    return f"shard {spec.number if spec else place}"
+
+
+def _join_strata(samples: Mapping[str, Sample]) -> dict[str, Stratum]:
+    return {
+        f"{place} > {name}": stratum for place, sample in samples.items() for name, stratum in sample.strata.items()
+    }
+
+
+def _label_files(folder: Folder) -> list[Path]:
+    return sorted(refuse_linked_folder(folder.path / "labels").glob("*.jsonl"))
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "xb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _put_in_place(beside: Path, target: Path) -> None:
+    """A new run comes in one step. One that exists gets one file after the other, each with all that the old one has:
+    first the scenarios, then what defines the run, then the lines about them."""
+    if not target.is_dir() or not any(target.iterdir()):
+        with contextlib.suppress(FileNotFoundError):
+            target.rmdir()
+        beside.rename(target)
+        return
+    first = [beside / "scenarios.jsonl", beside / "run.json"]
+    for file in [*first, *(file for file in sorted(beside.rglob("*")) if file.is_file() and file not in first)]:
+        place = target / file.relative_to(beside)
+        refuse_linked_folder(place.parent).mkdir(exist_ok=True)
+        file.replace(place)
+
+
+def _describe_merge(target: Path, shards: Sequence[_Shard], scenarios: Sequence[Scenario]) -> Merge:
+    spec: ShardSpec | None = shards[0].definition.data.shard or None
+    numbers = {shard.definition.data.shard.number for shard in shards if shard.definition.data.shard}
+    missing = spec is not None and spec.scenarios > len(scenarios)
+    unknown = {
+        file.name
+        for shard in shards
+        for file in shard.folder.path.iterdir()
+        if file.name not in _KNOWN_FILES | {"lock"} and not file.name.endswith(_FLEETING) and file.name[0] != "."
+    }
+    return Merge(
+        run=str(target),
+        shards=len(shards),
+        scenarios=len(scenarios),
+        selected=spec.scenarios if spec else None,
+        missing_shards=tuple(number for number in range(1, spec.of + 1) if number not in numbers)
+        if spec and missing
+        else (),
+        not_taken=tuple(sorted(unknown)),
+    )

@@ -1,0 +1,93 @@
+"""`unmask sweep`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from unmask.cli import settings
+from unmask.cli.options import in_colour, json_flag, option, print_json
+from unmask.cli.sections import SectionedCommand
+
+SWEEP = {"Look first": "plan status", "The sweep": "out max-cost max-unjudged"}
+
+EXAMPLES = """\
+unmask sweep grid.toml --out sweeps/nov --plan
+unmask sweep grid.toml --out sweeps/nov
+unmask board sweeps/nov"""
+
+
+@click.command(cls=SectionedCommand, sections=SWEEP, examples=EXAMPLES)
+@click.argument("grid", metavar="GRID", type=click.Path(path_type=Path))
+@option("--out", type=click.Path(path_type=Path), metavar="DIR", required=True, help="The folder of the sweep.")
+@option("--plan", "only_plan", is_flag=True, help="Say what it will cost; start nothing.")
+@option("--status", "only_status", is_flag=True, help="Say what is done and what is missing; start nothing.")
+@option("--max-cost", type=float, metavar="USD", help="Stop when all units together have cost so many dollars.")
+@settings.max_unjudged()
+@option("--quiet", is_flag=True, help="Show no progress.")
+@json_flag
+def sweep(
+    grid: Path,
+    out: Path,
+    only_plan: bool,
+    only_status: bool,
+    max_cost: float | None,
+    max_unjudged: float,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Run many models, data sets and treatments as one plan of run folders, in one process.
+
+    GRID is a TOML file. The same command again continues; a row that was added is made, and the others are left alone.
+    """
+    from contextlib import nullcontext
+
+    from unmask.errors import UsageError
+    from unmask.files import refuse_file_name
+    from unmask.render.terminal import sweep as shown
+    from unmask.sweep.driver import run_sweep
+    from unmask.sweep.grid import read_grid
+    from unmask.sweep.plan import plan_sweep
+    from unmask.sweep.state import count_states, describe_changes, describe_units, load_sweep, locate_units
+    from unmask.sweep.units import expand_grid
+
+    if only_plan and only_status:
+        raise UsageError("--plan and --status are two questions", advice="Ask one of them at a time.")
+    refuse_file_name(out)
+    expansion = expand_grid(read_grid(grid), max_cost=max_cost)
+    if only_plan:
+        now = describe_units(expansion, locate_units(expansion, out))
+        planned = plan_sweep(expansion, out, describe_changes(load_sweep(out), now))
+        print_json(planned.to_json()) if as_json else click.echo(
+            shown.render_plan(planned, color=in_colour()), nl=False
+        )
+        return
+    if only_status:
+        states = count_states(expansion, out)
+        if as_json:
+            print_json({"units": [{**vars_of(state), "state": state.word} for state in states]})
+        else:
+            click.echo(shown.render_status(states, color=in_colour()), nl=False)
+        sys.exit(0 if all(state.done >= state.total for state in states) else 3)
+    with nullcontext() if quiet else shown.SweepProgress(len(expansion.units)) as progress:
+        result = run_sweep(expansion, out, watch=progress)
+    if as_json:
+        print_json(result.to_json())
+    else:
+        click.echo(shown.render_result(result, color=in_colour()), nl=False)
+        click.echo(f"\nNext: unmask board {out}")
+    missing = [unit for unit in result.units if not unit.is_complete]
+    unfit = [unit for unit in result.units if unit.is_complete and unit.unjudged > max_unjudged * unit.total]
+    for unit in unfit:
+        click.echo(f"unmask: {unit.title}: more than {max_unjudged:.1%} of the scenarios are unjudged", err=True)
+    if missing or unfit:
+        sys.exit(3)
+
+
+def vars_of(state: object) -> dict[str, object]:
+    import msgspec
+
+    plain: dict[str, object] = msgspec.to_builtins(state)
+    return plain

@@ -1,0 +1,482 @@
+"""The driver of a sweep: one process and one event loop for all units, over addresses or a fleet of servers.
+
+Every unit is a session of its own on its own run folder. They share the gates of their endpoints, one purse and the
+wish to stop. A unit that fails leaves the others alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from unmask.engine.define import NO_MODEL, define_run, judge_spec, refuse_old_name
+from unmask.engine.estimate import estimate_seconds
+from unmask.engine.executor import Executor
+from unmask.engine.loop import on_signals, run_blocking
+from unmask.engine.run import IMPATIENCE, models_behind, open_judge_workload, open_run_workload
+from unmask.engine.session import Endpoints, Interruption, price_for, run_session
+from unmask.engine.work import JUDGE, SUBJECT, Workload
+from unmask.errors import IncompleteError, Interrupted, UnmaskError, UsageError
+from unmask.files import Lock
+from unmask.models.base import Model
+from unmask.models.endpoint import Limits
+from unmask.models.keys import Role
+from unmask.models.providers import key_of_model, open_model
+from unmask.models.tiers import check_tier
+from unmask.models.user_params import refuse_unknown_additions
+from unmask.records import Record, Result, Verdict, digest
+from unmask.runs.cost import Purse
+from unmask.runs.definition import judge_file
+from unmask.runs.folder import Folder
+from unmask.runs.options import Options
+from unmask.sweep.fleets import open_fleet
+from unmask.sweep.grid import ModelRow, refuse_grid
+from unmask.sweep.placing import PlacedServers, Placement
+from unmask.sweep.plan import SAMPLE, UnitEstimator
+from unmask.sweep.state import (
+    choose_lenders,
+    describe_changes,
+    describe_units,
+    file_of_judge,
+    load_sweep,
+    locate_units,
+    store_sweep,
+    sum_costs,
+)
+from unmask.sweep.units import Expansion, Unit
+
+T = TypeVar("T")
+
+OPEN_UNITS = 8
+"""Units that ask one endpoint at the same time. More would hold files and memory, and send nothing sooner."""
+
+
+class UnitResult(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """What became of one unit, by its first judge."""
+
+    unit: str
+    title: str
+    done: int = 0
+    total: int = 0
+    lies: int = 0
+    unjudged: int = 0
+    failed: int = 0
+    """Requests that came to nothing."""
+    calls: int = 0
+    """Of this start, to the subject and all judges."""
+    cost_usd: float | None = 0.0
+    error: str | None = None
+    """Why it is not complete."""
+
+    @property
+    def is_complete(self) -> bool:
+        return self.error is None and self.done >= self.total
+
+
+class SweepResult(Result, frozen=True, kw_only=True, omit_defaults=False):
+    """What became of all units."""
+
+    out: str
+    units: tuple[UnitResult, ...]
+    spent_usd: float
+    """By all units, as far as prices are known."""
+
+
+class SweepWatch(Protocol):
+    """Shows how far a sweep is."""
+
+    def follow(self, unit: Unit, judge: str, workload: Workload, executor: Executor) -> None:
+        """Called after every answer of a unit, and every second."""
+
+    def leave(self, unit: Unit, judge: str) -> None:
+        """A judge has come to the end of a unit."""
+
+    def end(self, unit: Unit) -> None:
+        """All judges have."""
+
+    def tell(self, line: str) -> None:
+        """Something to be said once."""
+
+
+class OpenedRow(Record, frozen=True):
+    """A row of the grid with the model behind it. `None` is one that a fleet has to place."""
+
+    row: ModelRow
+    model: Model | str | None
+
+
+def run_sweep(expansion: Expansion, out: Path, *, watch: SweepWatch | None = None) -> SweepResult:
+    """Make or continue all units. Raises before anything is sent where the grid cannot work, and `Interrupted` when it
+    was stopped; what failed later stands in the result."""
+    subjects, judges = open_rows(expansion)
+    advice = "Wait for it to finish, or choose another --out. `--status` may look meanwhile."
+    with Lock(out / "sweep.lock", advice=advice):
+        folders = locate_units(expansion, out)
+        before, now = load_sweep(out), describe_units(expansion, folders)
+        for line in (*describe_changes(before, now), *expansion.notes):
+            if watch is not None:
+                watch.tell(line)
+        store_sweep(out, now)
+        driver = Driver(expansion, out, folders, subjects=subjects, judges=judges, watch=watch)
+        run_blocking(driver.run)
+    return SweepResult(
+        out=str(out), units=tuple(driver.results[unit.digest] for unit in expansion.units), spent_usd=driver.spent()
+    )
+
+
+def open_rows(expansion: Expansion, *, asks_for_key: bool = True) -> tuple[dict[str, OpenedRow], list[OpenedRow]]:
+    """The models of all rows that have an address, checked as far as that sends nothing. One error names all that is
+    wrong with them."""
+    grid, problems = expansion.grid, []
+    opened: dict[tuple[str, str], OpenedRow] = {}
+    firsts = {unit.subject.name: unit for unit in reversed(expansion.units)}
+    rows: list[tuple[Role, ModelRow]] = [("subject", unit.subject) for unit in firsts.values()]
+    rows += [("judge", judge) for judge in grid.judges]
+    for role, row in rows:
+        unit = firsts[row.name] if role == "subject" else expansion.units[0]
+        options = expansion.options(unit, grid.judges[0] if role == "subject" else row)
+        try:
+            opened[role, row.name] = OpenedRow(row, _open_row(row, role, options, asks_for_key=asks_for_key))
+        except UnmaskError as error:
+            problems.append(f"{role} {row.name}: {' '.join(str(error).split())}")
+    refuse_grid(grid.path, problems)
+    subjects = {name: row for (role, name), row in opened.items() if role == "subject"}
+    return subjects, [opened["judge", judge.name] for judge in grid.judges]
+
+
+def _open_row(row: ModelRow, role: Role, options: Options, *, asks_for_key: bool) -> Model | str | None:
+    prefix, is_subject = "" if role == "subject" else "judge-", role == "subject"
+    sampling = options.sampling if is_subject else options.judge_sampling
+    check_tier(row.tier, row.model, flag="tier")
+    if role == "judge":
+        refuse_old_name(row.model)
+        if row.model == NO_MODEL:
+            refuse_unknown_additions(NO_MODEL, sampling, prefix=prefix)
+            return NO_MODEL
+    model = open_model(
+        row.model,
+        role=role,
+        base_url=row.base_url,
+        timeout=options.timeout,
+        asks_for_key=asks_for_key and row.serve is None,
+        tier=row.tier,
+        key_variable=row.key,
+    )
+    refuse_unknown_additions(model, sampling, prefix=prefix)
+    price_for(model, SUBJECT if is_subject else JUDGE, options)
+    return None if row.serve is not None else model
+
+
+class Driver:
+    """One start of a sweep. Its folder is locked."""
+
+    def __init__(
+        self,
+        expansion: Expansion,
+        out: Path,
+        folders: dict[str, Path],
+        *,
+        subjects: dict[str, OpenedRow],
+        judges: list[OpenedRow],
+        watch: SweepWatch | None,
+    ) -> None:
+        self.expansion, self.out, self.folders = expansion, out, folders
+        self.subjects, self.judges, self.watch = subjects, judges, watch
+        self.lenders = choose_lenders(expansion, folders)
+        self.results = {
+            unit.digest: UnitResult(
+                unit=folders[unit.digest].name, title=unit.title, total=len(expansion.datasets[unit.data])
+            )
+            for unit in expansion.units
+        }
+        self._crash: BaseException | None = None
+        self._waiting: set[asyncio.Task[None]] = set()
+        self._slots: dict[str, asyncio.Semaphore] = {}
+        self._opening = asyncio.Lock()
+        self._stages = {
+            (unit.digest, place): asyncio.Event() for unit in expansion.units for place in range(len(judges))
+        }
+        """Set when a judge has come to the end of a unit, or to where it cannot go on."""
+        self._failures: dict[tuple[str, int], str] = {}
+        """Why that was so, for those that were not complete then."""
+        self._purse = Purse(expansion.grid.sweep.max_cost, payer="sweep")
+        self._interruption = Interruption()
+
+    def spent(self) -> float:
+        return self._purse.spent
+
+    async def run(self) -> None:
+        _raise_file_limit()
+        grid = self.expansion.grid
+        self._purse.pay(await asyncio.to_thread(sum_costs, self.out))
+        self._endpoints = Endpoints(self._limits_of(None))
+        models = self._assign_gates()
+        fleet = open_fleet(grid.sweep.fleet, self.out, grid.fleet)
+        self._placement = Placement(fleet, tell=self._tell)
+        try:
+            with on_signals(self._interruption.request), self._interruption.listen(self._stop_waiting):
+                await self._run_units()
+        finally:
+            await self._placement.close()
+            await self._endpoints.close()
+            for model in models:
+                closing = model.close()
+                with contextlib.suppress(TimeoutError):
+                    await (closing if self._interruption.requests < 2 else asyncio.wait_for(closing, IMPATIENCE))
+        if self._crash is not None:
+            raise self._crash
+        if self._interruption.requests:
+            raise Interrupted(
+                "interrupted", advice="Everything answered is kept: run the same command again to continue."
+            )
+
+    def _tell(self, line: str) -> None:
+        if self.watch is not None:
+            self.watch.tell(line)
+
+    def _limits_of(self, row: ModelRow | None) -> Limits:
+        options = self.expansion.options(self.expansion.units[0], self.expansion.grid.judges[0])
+        return Limits(
+            max_connections=(row and row.max_connections) or options.max_connections,
+            requests_per_minute=(row and row.requests_per_minute) or options.requests_per_minute,
+            wait_for_server=options.wait_for_server,
+        )
+
+    def _assign_gates(self) -> list[Model]:
+        """One gate for each address and key."""
+        models = []
+        rows: list[tuple[Role, OpenedRow]] = [("subject", opened) for opened in self.subjects.values()]
+        for role, opened in (*rows, *(("judge", opened) for opened in self.judges)):
+            if opened.model is None or isinstance(opened.model, str):
+                continue
+            key = key_of_model(opened.row.model, role=role, key_variable=opened.row.key)
+            gate = f"{opened.model.endpoint} {digest((key.value,)) if key else ''}"
+            self._endpoints.assign(opened.model, gate, self._limits_of(opened.row))
+            models.append(opened.model)
+        return models
+
+    def _stop_waiting(self) -> None:
+        for task in self._waiting:
+            task.cancel()
+
+    async def _run_units(self) -> None:
+        """All units side by side, the longest first. Those of one subject share its servers."""
+        seconds = await asyncio.to_thread(self._expect_seconds)
+        units = sorted(self.expansion.units, key=lambda unit: -seconds[unit.digest])
+        self._placed_judges = [self._place_judge(opened, place) for place, opened in enumerate(self.judges)]
+        self._placed_subjects = self._placement.plan_subjects(
+            [unit.subject for unit in units],
+            limits=self._limits_of,
+            timeout=self._timeout,
+            seconds={
+                unit.subject.name: sum(seconds[other.digest] for other in units if other.subject == unit.subject)
+                for unit in units
+            },
+            users={unit.subject.name: sum(other.subject == unit.subject for other in units) for unit in units},
+        )
+        tasks = [asyncio.create_task(self._run_unit(unit)) for unit in units]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    @property
+    def _timeout(self) -> float:
+        return self.expansion.options(self.expansion.units[0], self.expansion.grid.judges[0]).timeout
+
+    def _expect_seconds(self) -> dict[str, float]:
+        """How long each unit is expected to ask its subject: by a few scenarios, less what it has asked already."""
+        estimator = UnitEstimator(self.expansion, sample=SAMPLE)
+        expected = {}
+        for unit in self.expansion.units:
+            lender = self.lenders.get(unit.digest)
+            estimate, terms = estimator.estimate(unit, self.expansion.grid.judges[0], self.folders, lender)
+            scale = len(self.expansion.datasets[unit.data]) / max(1, estimate.scenarios)
+            calls = scale * (estimate.least[SUBJECT].calls + estimate.most[SUBJECT].calls) / 2
+            each = (estimate_seconds({SUBJECT: estimate.most[SUBJECT]}, terms) or 0.0) / (
+                estimate.most[SUBJECT].calls or 1
+            )
+            expected[unit.digest] = max(0.0, calls - _count_lines(self.folders[unit.digest] / "replies.jsonl")) * each
+        return expected
+
+    def _place_judge(self, opened: OpenedRow, place: int) -> PlacedServers | None:
+        """The first judge is needed from the first unit on, and one that is kept is there from the beginning. Others
+        are placed when they are needed and the subjects are gone."""
+        serve = opened.row.serve
+        if serve is None:
+            return None
+        at_once = place == 0 or serve.keep
+        return self._placement.plan_judge(
+            opened.row,
+            limits=self._limits_of(opened.row),
+            timeout=self._timeout,
+            users=len(self.expansion.units),
+            at_once=at_once,
+        )
+
+    async def _run_unit(self, unit: Unit) -> None:
+        """All judges of a unit, the first together with the subject. A failure ends the unit and no other."""
+        complete = True
+        for place in range(len(self.judges)):
+            try:
+                if complete:
+                    await self._run_stage(unit, place)
+                    complete = not self._interruption.requests
+            except (Interrupted, asyncio.CancelledError):
+                complete = False
+                self._set_error(unit, "interrupted")
+            except UnmaskError as error:
+                complete = False
+                self._set_error(unit, str(error))
+                if not isinstance(error, IncompleteError) or self._purse.limit is None:
+                    self._tell(f"{unit.title}: {error}")
+            except Exception as error:
+                complete = False
+                self._set_error(unit, f"{type(error).__name__}: {error}")
+                self._crash = self._crash or error
+            finally:
+                if not complete:
+                    self._failures[unit.digest, place] = self.results[unit.digest].error or "interrupted"
+                self._stages[unit.digest, place].set()
+                servers = self._placed_subjects.get(unit.subject.name) if place == 0 else self._placed_judges[place]
+                if place == 0 and (first := self._placed_judges[0]) is not None:
+                    first.release()
+                if servers is not None:
+                    servers.release()
+        if self.watch is not None:
+            self.watch.end(unit)
+
+    def _set_error(self, unit: Unit, reason: str) -> None:
+        self.results[unit.digest] = msgspec.structs.replace(self.results[unit.digest], error=reason)
+
+    async def _run_stage(self, unit: Unit, place: int) -> None:
+        """One session: the subject and the first judge, or one further judge."""
+        opened = self.judges[place]
+        lender = self.lenders.get(unit.digest)
+        if lender is not None:
+            await self._wait(self._stages[lender, place].wait)
+            if (reason := self._failures.get((lender, place))) is not None:
+                title = self.results[lender].title
+                raise IncompleteError(f"{title}, which lends its probes, is not complete: {reason}")
+        judge = await self._reach(opened, self._placed_judges[place])
+        subject = None
+        if place == 0:
+            found = await self._reach(self.subjects[unit.subject.name], self._placed_subjects.get(unit.subject.name))
+            subject = found if not isinstance(found, str) else None
+        model = subject or judge
+        async with self._take_slot(model if isinstance(model, str) else model.endpoint):
+            await self._run_session(unit, place, subject, judge)
+
+    async def _reach(self, opened: OpenedRow, servers: PlacedServers | None) -> Model | str:
+        if servers is not None:
+            return await self._wait(lambda: servers.get_model(opened.row.name))
+        if opened.model is None:
+            raise UsageError(f"{opened.row.name} was never placed")
+        return opened.model
+
+    async def _run_session(self, unit: Unit, place: int, subject: Model | None, judge: Model | str) -> None:
+        row = self.judges[place].row
+        lender = self.lenders.get(unit.digest)
+        options = self.expansion.options(unit, row, beliefs_from=None if lender is None else self.folders[lender])
+        spec, folder = judge_spec(judge, options), Folder(self.folders[unit.digest])
+
+        def open_it() -> AbstractContextManager[Workload | None]:
+            if subject is None:
+                file = options.judge_name or judge_file(spec.model)
+                return open_judge_workload(folder, file, {file: spec}, options, models_behind(judge), borrows=True)
+            dataset = self.expansion.datasets[unit.data]
+            wanted = define_run(dataset, subject, spec, options)
+            return open_run_workload(folder, wanted, dataset, options, {SUBJECT: subject} | models_behind(judge))
+
+        async with contextlib.AsyncExitStack() as stack:
+            async with self._opening:  # long journals take seconds to open, and other units go on meanwhile
+                if self._interruption.requests:
+                    raise asyncio.CancelledError
+                workload = await asyncio.to_thread(lambda: stack.enter_context(open_it()))
+            if workload is None:
+                return
+            file = file_of_judge(row)
+            try:
+                await run_session(
+                    workload,
+                    endpoints=self._endpoints,
+                    purse=self._purse,
+                    interruption=self._interruption,
+                    progress=self._follow(unit, file),
+                    is_paid=True,
+                )
+            finally:
+                self._note(unit, place, workload)
+                if self.watch is not None:
+                    self.watch.leave(unit, file)
+
+    def _follow(self, unit: Unit, file: str) -> Callable[[Workload, Executor], None] | None:
+        watch = self.watch
+        return None if watch is None else lambda workload, executor: watch.follow(unit, file, workload, executor)
+
+    def _note(self, unit: Unit, place: int, workload: Workload) -> None:
+        before = self.results[unit.digest]
+        changes: dict[str, object] = {
+            "calls": before.calls + sum(workload.calls.values()),
+            "failed": before.failed + sum(workload.failed.values()),
+        }
+        if place == 0:
+            changes |= {
+                "done": workload.done,
+                "total": len(workload.scenarios),
+                "lies": workload.verdicts[Verdict.LIE],
+                "unjudged": workload.verdicts[Verdict.UNJUDGED],
+                "cost_usd": workload.bill.cost,
+            }
+        else:
+            costs = before.cost_usd, workload.bill.judge_cost
+            changes["cost_usd"] = None if costs[0] is None or costs[1] is None else costs[0] + costs[1]
+        self.results[unit.digest] = msgspec.structs.replace(before, **changes)
+
+    @contextlib.asynccontextmanager
+    async def _take_slot(self, endpoint: str) -> AsyncIterator[None]:
+        slots = self._slots.setdefault(endpoint, asyncio.Semaphore(OPEN_UNITS))
+        await self._wait(slots.acquire)
+        try:
+            yield
+        finally:
+            slots.release()
+
+    async def _wait(self, begin: Callable[[], Awaitable[T]]) -> T:
+        """Wait for something that an interruption need not wait for."""
+        task = asyncio.current_task()
+        if self._interruption.requests or task is None:
+            raise asyncio.CancelledError
+        self._waiting.add(task)
+        try:
+            return await begin()
+        finally:
+            self._waiting.discard(task)
+
+
+def _count_lines(path: Path) -> int:
+    try:
+        with open(path, "rb") as file:
+            return sum(part.count(b"\n") for part in iter(lambda: file.read(1 << 20), b""))
+    except OSError:
+        return 0
+
+
+def _raise_file_limit() -> None:
+    """Every unit holds a handful of files, and every request a connection."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(
+            resource.RLIMIT_NOFILE, (hard if hard != resource.RLIM_INFINITY else max(soft, 65_536), hard)
+        )

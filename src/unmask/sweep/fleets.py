@@ -1,0 +1,108 @@
+"""The fleets that a grid can name, and the servers that its rows ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unmask.errors import UsageError
+from unmask.fleet.base import Fleet, NoRoom, Server, ServerSpec
+from unmask.records import Record
+
+if TYPE_CHECKING:
+    from unmask.sweep.grid import ModelRow
+
+
+class NoFleet:
+    """Starts nothing: every address is in the grid."""
+
+    async def place(self, spec: ServerSpec) -> Server:
+        raise NoRoom(f"the fleet none starts no servers, and {spec.name} needs one", advice="[sweep] fleet = 'local'")
+
+    async def drop(self, server: Server) -> None:
+        """There is none."""
+
+    def room(self) -> Mapping[str, float]:
+        return {"gpus": 0.0, "servers": 0.0}
+
+    async def close(self) -> None:
+        """There is nothing to end."""
+
+
+class FleetEntry(Record, frozen=True):
+    """A fleet that can be opened: with the folder of the sweep, and with the keys that `[fleet]` may have for it."""
+
+    open: Callable[[Path, dict[str, Any]], Fleet]
+    settings: tuple[str, ...] = ()
+
+
+def _import_fleet(name: str, class_name: str, **usual: Any) -> Callable[[Path, dict[str, Any]], Fleet]:
+    """Opens `unmask.fleet.NAME`, which is imported then: a fleet needs what others do not have installed."""
+
+    def open_it(folder: Path, settings: dict[str, Any]) -> Fleet:
+        fleet: Fleet = getattr(import_module(f"unmask.fleet.{name}"), class_name)(
+            **{**usual, **settings}, folder=folder
+        )
+        return fleet
+
+    return open_it
+
+
+FLEETS: dict[str, FleetEntry] = {
+    "none": FleetEntry(lambda folder, settings: NoFleet()),
+    "local": FleetEntry(_import_fleet("local", "LocalFleet", gpus=()), ("gpus",)),
+    "ray": FleetEntry(_import_fleet("ray", "RayFleet"), ("address", "gpus")),
+    "slurm": FleetEntry(
+        _import_fleet("slurm", "SlurmFleet"),
+        ("partition", "walltime", "setup", "options", "most_servers", "queue_within", "cluster"),
+    ),
+}
+
+
+def open_fleet(name: str, folder: Path, settings: Mapping[str, Any]) -> Fleet:
+    """The fleet of a sweep. Its files stand in `fleet/` of the sweep's folder."""
+    try:
+        return FLEETS[name].open(folder / "fleet", dict(settings))
+    except TypeError as error:
+        raise UsageError(f"[fleet]: {error}") from None
+
+
+def key_of_server(row: ModelRow) -> tuple[object, ...]:
+    """What tells two servers apart. Adapters on one base share a server."""
+    serve = row.serve
+    if serve is None:
+        return ()
+    shared = (serve.model, serve.args, tuple(sorted(serve.env.items())), serve.tensor_parallel, serve.replicas)
+    return ("lora", *shared) if serve.lora else ("own", row.name)
+
+
+def make_spec(rows: list[ModelRow], *, choices: bool = False) -> ServerSpec:
+    """The server behind these rows: several only where they are adapters on one base."""
+    row = rows[0]
+    serve = row.serve
+    if serve is None:
+        raise TypeError(f"{row.name} is not served")
+    settings: dict[str, Any] = {
+        "environment": serve.env,
+        "labels": serve.labels,
+        "choices": choices,
+        "ready_within": serve.ready_within,
+    }
+    if serve.gpus is not None:
+        settings["gpus"] = serve.gpus
+    if not serve.engine:
+        return ServerSpec(name=row.name, command=(*serve.command, *serve.args), **settings)
+    from unmask.fleet.vllm import PROGRAM, make_vllm_spec
+
+    adapters = {row.name: row.serve.lora for row in rows if row.serve is not None and row.serve.lora}
+    return make_vllm_spec(
+        Path(str(serve.model)).name if adapters else row.name,
+        model=str(serve.model),
+        tensor_parallel=serve.tensor_parallel,
+        args=serve.args,
+        lora=adapters or None,
+        program=serve.program or PROGRAM,
+        **settings,
+    )

@@ -1,0 +1,243 @@
+"""What of a sweep is done: counted by the planner from the run folders each time, and stored nowhere.
+
+`sweep.json` holds the units as they were expanded last time, so that a changed grid can say what it changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from unmask import __version__
+from unmask.errors import JournalError
+from unmask.files import file_exists, read_bytes, write_atomically
+from unmask.protocol.plan import plan
+from unmask.records import Record
+from unmask.runs.cost import Bill
+from unmask.runs.definition import Definition, judge_file
+from unmask.runs.folder import Folder, Journal
+from unmask.sweep.grid import ModelRow
+from unmask.sweep.units import FIELDS_VERSION, Expansion, Unit, name_judge_file
+
+SWEEP_FILE = "sweep.json"
+
+
+class StoredUnit(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """A unit as `sweep.json` has it."""
+
+    folder: str
+    digest: str
+    subject: str
+    model: str
+    address: str | None
+    """`None` for a server that a fleet places."""
+    data: str
+    developer_prompt: str
+    takes: int
+    seed: int | None
+    temperature: float
+    judges: tuple[str, ...]
+    """Their files, the first is the one that scores."""
+
+
+class StoredSweep(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """`sweep.json`."""
+
+    v: int = 1
+    unmask: str
+    fields: int
+    """The version of the list of fields that names are made of."""
+    units: tuple[StoredUnit, ...]
+
+
+class UnitState(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """How far one judge of a unit is: `done` of `total` scenarios have nothing left to send."""
+
+    unit: str
+    title: str
+    judge: str
+    done: int
+    failed: int
+    """Of those done, the scenarios in which a request has failed. The next start tries it again."""
+    total: int
+
+    @property
+    def word(self) -> str:
+        return "done" if self.done >= self.total else f"partial {self.done}/{self.total}" if self.done else "missing"
+
+
+def judge_files(expansion: Expansion) -> tuple[str, ...]:
+    return tuple(file_of_judge(judge) for judge in expansion.grid.judges)
+
+
+def file_of_judge(judge: ModelRow) -> str:
+    return name_judge_file(judge) or judge_file(judge.model)
+
+
+def locate_units(expansion: Expansion, out: Path) -> dict[str, Path]:
+    """The folder of every unit by its digest. One that is there already keeps its name, whatever the readable part of
+    it would be today."""
+    runs = out / "runs"
+    present = {path.name.rpartition("-")[2]: path for path in sorted(runs.iterdir())} if runs.is_dir() else {}
+    return {unit.digest: present.get(unit.digest, runs / unit.name) for unit in expansion.units}
+
+
+def choose_lenders(expansion: Expansion, folders: dict[str, Path]) -> dict[str, str]:
+    """Which unit lends its probes to which, by digest. A unit that has asked its own keeps them; among the others one
+    without a developer prompt lends, so that a treatment that is added later borrows from what is there."""
+    groups: dict[str, list[Unit]] = {}
+    for unit in expansion.units:
+        groups.setdefault(unit.group, []).append(unit)
+    lenders: dict[str, str] = {}
+    for group in groups.values():
+        definitions = {unit.digest: _read_definition(folders[unit.digest]) for unit in group}
+        asked = {name for name, definition in definitions.items() if definition and definition.beliefs_from is None}
+        lender = min(group, key=lambda unit: (unit.digest not in asked, bool(unit.developer_prompt)))
+        for unit in group:
+            if unit is not lender and unit.digest not in asked:
+                lenders[unit.digest] = lender.digest
+    return lenders
+
+
+def _read_definition(path: Path) -> Definition | None:
+    folder = Folder(path)
+    return folder.definition() if folder.exists else None
+
+
+def describe_units(expansion: Expansion, folders: dict[str, Path]) -> tuple[StoredUnit, ...]:
+    files = judge_files(expansion)
+    return tuple(
+        StoredUnit(
+            folder=folders[unit.digest].name,
+            digest=unit.digest,
+            subject=unit.subject.name,
+            model=unit.subject.model,
+            address=unit.subject.base_url,
+            data=unit.data_name,
+            developer_prompt=Path(unit.developer_prompt).name,
+            takes=unit.takes,
+            seed=unit.seed,
+            temperature=unit.temperature,
+            judges=files,
+        )
+        for unit in expansion.units
+    )
+
+
+def store_sweep(out: Path, units: tuple[StoredUnit, ...]) -> None:
+    stored = StoredSweep(unmask=__version__, fields=FIELDS_VERSION, units=units)
+    write_atomically(out / SWEEP_FILE, msgspec.json.format(msgspec.json.encode(stored), indent=2) + b"\n")
+
+
+def load_sweep(out: Path) -> StoredSweep | None:
+    """What was expanded last time; `None` where nothing was."""
+    path = out / SWEEP_FILE
+    if not file_exists(path):
+        return None
+    try:
+        return msgspec.json.decode(read_bytes(path), type=StoredSweep)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise JournalError(
+            f"{path} cannot be read: {error}",
+            advice="Delete it: the state is in the run folders, and the next start writes it anew.",
+        ) from None
+
+
+def describe_changes(before: StoredSweep | None, now: Iterable[StoredUnit]) -> Iterator[str]:
+    """What a grid changes against last time, one line for each kind of change."""
+    if before is None:
+        return
+    old, new = ({unit.digest: unit for unit in units} for units in (before.units, now))
+    added = [unit for name, unit in new.items() if name not in old]
+    gone = [unit for name, unit in old.items() if name not in new]
+    if added:
+        yield f"{_count(added)} new: {_list_values(added, gone or list(old.values()))}"
+    if gone:
+        values = _list_values(gone, added or list(new.values()))
+        stay = "its folder stays" if len(gone) == 1 else "their folders stay"
+        yield f"{_count(gone)} no longer in the grid; {stay}: {values}"
+    both = [(old[name], unit) for name, unit in new.items() if name in old]
+    for what in ("judges", "address"):
+        changes: dict[tuple[str, str], int] = {}
+        for was, unit in both:
+            pair = (_show(getattr(was, what)), _show(getattr(unit, what)))
+            if pair[0] != pair[1]:
+                changes[pair] = changes.get(pair, 0) + 1
+        for (was_shown, is_shown), count in changes.items():
+            yield f"{what} of {count} unit{'s' if count > 1 else ''}: {was_shown} → {is_shown}"
+
+
+def _count(units: list[StoredUnit]) -> str:
+    return "1 unit is" if len(units) == 1 else f"{len(units)} units are"
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(_show, value))
+    return "none" if value in (None, "") else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _list_values(units: list[StoredUnit], others: list[StoredUnit]) -> str:
+    """What these have that the others have not; where that is nothing, their subjects."""
+    parts = []
+    for field, word in (
+        ("subject", "subject"),
+        ("data", "data"),
+        ("developer_prompt", "developer prompt"),
+        ("takes", "takes"),
+        ("seed", "seed"),
+        ("temperature", "temperature"),
+    ):
+        mine = dict.fromkeys(_show(getattr(unit, field)) for unit in units)
+        theirs = {_show(getattr(unit, field)) for unit in others}
+        if fresh := [value for value in mine if value not in theirs]:
+            shown = ", ".join(fresh[:5]) + (f" and {len(fresh) - 5} more" if len(fresh) > 5 else "")
+            parts.append(f"{word} {shown}")
+    return "; ".join(parts) or ", ".join(dict.fromkeys(unit.folder for unit in units[:3])) + "…" * (len(units) > 3)
+
+
+def count_states(expansion: Expansion, out: Path) -> list[UnitState]:
+    """How far every judge of every unit is. Reads the journals and writes nothing."""
+    folders = locate_units(expansion, out)
+    return [state for unit in expansion.units for state in _count_unit(unit, Folder(folders[unit.digest]), expansion)]
+
+
+def _count_unit(unit: Unit, folder: Folder, expansion: Expansion) -> Iterator[UnitState]:
+    """For each judge. Whoever asks the subject is the first: the others only read, and are done with a scenario once
+    the first is. A failure is data, as for a score, and tried again by the next start."""
+    chosen = set(expansion.datasets[unit.data].ids)
+    definition = folder.definition() if folder.exists else None
+    ready = chosen
+    for place, file in enumerate(judge_files(expansion)):
+        done, failed = set(), 0
+        if definition is not None and file in definition.judges:
+            settings = msgspec.structs.replace(
+                definition.settings(file),
+                ask=place == 0,
+                keep_presets=expansion.grid.options.get("keep_presets", False),
+            )
+            for scenario, known in folder.each_state(file):
+                if scenario.id in ready and not plan(scenario, known, settings):
+                    done.add(scenario.id)
+                    known.forget_errors()
+                    failed += bool(plan(scenario, known, settings))
+        yield UnitState(
+            unit=folder.path.name, title=unit.title, judge=file, done=len(done), failed=failed, total=len(chosen)
+        )
+        ready = done if place == 0 else ready
+
+
+def sum_costs(out: Path) -> float:
+    """What all runs of the sweep have cost so far, those that left the grid included."""
+    total = 0.0
+    runs = out / "runs"
+    for path in sorted(runs.iterdir()) if runs.is_dir() else ():
+        folder = Folder(path)
+        if folder.exists:
+            bill = Bill()
+            Journal(folder, folder.each_scenario(), folder.judge_files(), paid=bill.add).close()
+            total += bill.known_cost
+    return total

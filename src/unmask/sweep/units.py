@@ -1,0 +1,283 @@
+"""From a grid to units: every combination of subject, data and treatment is a run folder with a name of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from unmask.data.dataset import Dataset
+from unmask.engine.run import load_data
+from unmask.errors import UnmaskError
+from unmask.models.tiers import SERVICE_TIER
+from unmask.records import Record, digest
+from unmask.runs.definition import judge_file, plain_name
+from unmask.runs.options import DeveloperPrompt, Options, load_developer_prompt, options_from
+from unmask.sweep.fleets import make_spec
+from unmask.sweep.grid import DataRow, Grid, ModelRow, refuse_grid
+
+FIELDS: dict[int, dict[str, Any]] = {
+    1: {
+        "data": None,
+        "archetypes": [],
+        "ids": [],
+        "sample_seed": 0,
+        "model": None,
+        "name": None,
+        "weights": None,
+        "adapter": None,
+        "temperature": 1.0,
+        "max_tokens": 1000,
+        "top_p": None,
+        "seed": None,
+        "params": {},
+        "headers": {},
+        "developer_prompt": None,
+        "direct": 3,
+        "takes": 1,
+    }
+}
+"""What a unit's name is made of, by version, each field with the value at which it is left out. A field is only ever
+added, with the value that units had before it: then no unit gets another folder. Not here, because they change nothing
+that was asked of the subject: id, time, version, address, judge, effort, tier, prices, and `limit`, by which a run
+grows."""
+
+FIELDS_VERSION = 1
+LONGEST_PREFIX = 80
+
+
+class Unit(Record, frozen=True, kw_only=True):
+    """One run folder of a sweep."""
+
+    digest: str
+    prefix: str
+    """The readable part of its name."""
+    subject: ModelRow
+    data: int
+    """The place of its data set in the grid."""
+    data_name: str
+    takes: int
+    seed: int | None
+    temperature: float
+    developer_prompt: str
+    """As the grid names it; empty for none."""
+    group: str
+    """Units of one group ask the same probes."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.prefix}-{self.digest}"
+
+    @property
+    def title(self) -> str:
+        """What tells it from its neighbours, for people."""
+        parts = [self.subject.name, self.data_name, Path(self.developer_prompt).stem]
+        parts += [f"seed {self.seed}"] if self.seed is not None else []
+        parts += [f"temperature {self.temperature:g}"] if self.temperature != 1.0 else []
+        parts += [f"{self.takes} takes"] if self.takes != 1 else []
+        return ", ".join(filter(None, parts))
+
+
+class Expansion(Record, frozen=True, kw_only=True):
+    """All units of a grid, with the data they are about."""
+
+    grid: Grid
+    units: tuple[Unit, ...]
+    datasets: tuple[Dataset, ...]
+    notes: tuple[str, ...] = ()
+
+    def options(self, unit: Unit, judge: ModelRow, *, beliefs_from: Path | None = None) -> Options:
+        """The settings with which `unmask run` would make this unit. The address may be another each time."""
+        return options_from(
+            make_settings(self.grid, unit, judge) | {"beliefs_from": beliefs_from and str(beliefs_from)}
+        )
+
+
+def expand_grid(grid: Grid, *, max_cost: float | None = None) -> Expansion:
+    """The units of a grid. Raises one error that names all missing files, wrong values and clashes."""
+    limit = grid.sweep.max_cost if max_cost is None else max_cost
+    grid = msgspec.structs.replace(grid, sweep=msgspec.structs.replace(grid.sweep, max_cost=limit))
+    problems: list[str] = []
+    datasets: list[Dataset | None] = []
+    for number, row in enumerate(grid.data, start=1):
+        try:
+            datasets.append(load_data(row.source, options_from(_select(row))))
+        except UnmaskError as error:
+            problems.append(f"data {number}: {_say_in_one_line(error)}")
+            datasets.append(None)
+    prompts: dict[str, DeveloperPrompt] = {}
+    for name in filter(None, grid.matrix.developer_prompt):
+        try:
+            prompts[name] = load_developer_prompt(name)
+        except UnmaskError as error:
+            problems.append(f"[matrix]: {_say_in_one_line(error)}")
+    units, notes = [], []
+    if not problems:
+        candidates = list(_make_units(grid, [dataset for dataset in datasets if dataset is not None], prompts))
+        excluded = [[unit for unit in candidates if _matches(unit, grid, row)] for row in grid.matrix.exclude]
+        notes = [f"exclude {number} matches no unit" for number, part in enumerate(excluded, start=1) if not part]
+        left_out = {id(unit) for part in excluded for unit in part}
+        units = [unit for unit in candidates if id(unit) not in left_out]
+        problems += _find_clashes(units)
+        if candidates and not units:
+            problems.append("[matrix]: exclude leaves no unit")
+    problems += _find_name_clashes(grid)
+    problems += _check_values(grid, units)
+    refuse_grid(grid.path, problems)
+    return Expansion(grid=grid, units=tuple(units), datasets=tuple(filter(None, datasets)), notes=tuple(notes))
+
+
+def make_settings(grid: Grid, unit: Unit, judge: ModelRow) -> dict[str, Any]:
+    subject = unit.subject
+    settings = {
+        **grid.options,
+        **_select(grid.data[unit.data]),
+        "takes": unit.takes,
+        "temperature": unit.temperature,
+        "seed": unit.seed,
+        "developer_prompt": unit.developer_prompt or None,
+        "base_url": subject.base_url,
+        "params": subject.param,
+        "headers": subject.header,
+        "tier": subject.tier,
+        "price": subject.price or ("0/0" if subject.serve else None),
+        "judge_base_url": judge.base_url,
+        "judge_params": judge.param,
+        "judge_headers": judge.header,
+        "judge_tier": judge.tier,
+        "judge_price": judge.price or ("0/0" if judge.serve else None),
+        "judge_name": name_judge_file(judge),
+        "max_cost": grid.sweep.max_cost,
+        "moved": True,
+    }
+    own = {
+        "max_tokens": subject.max_tokens,
+        "judge_max_tokens": judge.max_tokens,
+        "judge_temperature": judge.temperature,
+    }
+    return settings | {name: value for name, value in own.items() if value is not None}
+
+
+def name_judge_file(judge: ModelRow) -> str | None:
+    """The file of a judge that the grid gives a name of its own; `None` for one that has its model's."""
+    return None if judge.name == judge.model or judge.serve is not None else judge_file(judge.name)
+
+
+def _select(row: DataRow) -> dict[str, Any]:
+    return {name: value for name, value in msgspec.to_builtins(row).items() if name != "source"}
+
+
+def _say_in_one_line(error: UnmaskError) -> str:
+    return " ".join(str(error).split())
+
+
+def _make_units(grid: Grid, datasets: list[Dataset], prompts: Mapping[str, DeveloperPrompt]) -> Iterator[Unit]:
+    matrix = grid.matrix
+    treatments = product(matrix.developer_prompt, matrix.takes, matrix.temperature, matrix.seed)
+    for subject, (place, dataset), (prompt, takes, temperature, seed) in product(
+        grid.subjects, enumerate(datasets), treatments
+    ):
+        fields = _describe(grid, subject, place, dataset) | {"temperature": temperature, "seed": seed}
+        treated = fields | {"takes": takes, "developer_prompt": prompts[prompt].text if prompt else None}
+        parts = [plain_name(subject.name), plain_name(dataset.name), plain_name(Path(prompt).stem) if prompt else ""]
+        parts += [f"seed{seed}"] if seed is not None else []
+        parts += [f"t{temperature:g}"] if temperature != 1.0 else []
+        parts += [f"x{takes}"] if takes != 1 else []
+        yield Unit(
+            digest=make_digest(treated),
+            prefix="-".join(filter(None, parts))[:LONGEST_PREFIX].rstrip("-._"),
+            subject=subject,
+            data=place,
+            data_name=dataset.name,
+            takes=takes,
+            seed=seed,
+            temperature=temperature,
+            developer_prompt=prompt,
+            group=make_digest(fields),
+        )
+
+
+def _describe(grid: Grid, subject: ModelRow, place: int, dataset: Dataset) -> dict[str, Any]:
+    row, serve = grid.data[place], subject.serve
+    return {
+        "data": dataset.full_hash,
+        "archetypes": sorted(row.archetype),
+        "ids": sorted(row.ids),
+        "sample_seed": row.sample_seed,
+        "model": subject.model,
+        "name": subject.name if serve is None and subject.name != subject.model else None,
+        "weights": serve.model if serve else None,
+        "adapter": serve.lora if serve else None,
+        "max_tokens": subject.max_tokens or grid.options.get("max_tokens", 1000),
+        "top_p": grid.options.get("top_p"),
+        "params": {name: value for name, value in subject.param.items() if name != SERVICE_TIER},
+        "headers": subject.header,
+        "direct": grid.options.get("direct", 3),
+    }
+
+
+def make_digest(fields: Mapping[str, Any], version: int = FIELDS_VERSION) -> str:
+    """Ten signs that stand for these fields. Those with their usual value are left out."""
+    defaults = FIELDS[version]
+    if unknown := fields.keys() - defaults.keys():
+        raise KeyError(f"not in the list of fields: {unknown}")
+    chosen = {name: value for name, value in fields.items() if value != defaults[name]}
+    return digest((str(version), msgspec.json.encode(chosen, order="deterministic").decode()))[:10]
+
+
+def _matches(unit: Unit, grid: Grid, row: Mapping[str, Any]) -> bool:
+    names = {
+        "subject": (unit.subject.name, unit.subject.model),
+        "data": (unit.data_name, grid.data[unit.data].source),
+        "developer_prompt": (unit.developer_prompt, Path(unit.developer_prompt).name),
+    }
+    for key, wanted in row.items():
+        patterns = wanted if isinstance(wanted, list) else [wanted]
+        if key in names:
+            if not any(fnmatchcase(name, str(pattern)) for name in names[key] for pattern in patterns):
+                return False
+        elif getattr(unit, key) not in patterns:
+            return False
+    return True
+
+
+def _find_clashes(units: Iterable[Unit]) -> Iterator[str]:
+    seen: dict[str, Unit] = {}
+    for unit in units:
+        if (other := seen.setdefault(unit.digest, unit)) is not unit:
+            yield (
+                f"two units are the same run: {other.title} and {unit.title}. "
+                "Give one of the subjects a name, or leave one out."
+            )
+
+
+def _find_name_clashes(grid: Grid) -> Iterator[str]:
+    served: dict[str, ModelRow] = {}
+    for row in (*grid.subjects, *grid.judges):
+        try:
+            if row.serve is not None:
+                make_spec([row])
+        except UnmaskError as error:
+            yield _say_in_one_line(error)
+        if row.serve is not None and served.setdefault(row.name.casefold(), row) != row:
+            yield f"two servers are called {row.name!r}: put what differs into the name, as in name = 'model-{{step}}'"
+    files: dict[str, str] = {}
+    for row in grid.judges:
+        file = name_judge_file(row) or judge_file(row.model)
+        if file.casefold() in files:
+            yield f"two judges would write one file, {file}: give one of them a name"
+        files[file.casefold()] = file
+
+
+def _check_values(grid: Grid, units: Iterable[Unit]) -> Iterator[str]:
+    """What `unmask run` would refuse, each once, whatever number of units has it."""
+    for unit in units:
+        for judge in grid.judges:
+            try:
+                options_from(make_settings(grid, unit, judge))
+            except UnmaskError as error:
+                yield _say_in_one_line(error)

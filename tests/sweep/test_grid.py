@@ -1,0 +1,196 @@
+"""A grid as units: what their names are made of, and everything that is wrong with a grid at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench.planted import plant, write_jsonl
+from tests.golden_files import FOLDER as GOLDEN
+from tests.golden_files import check_golden
+from unmask.errors import UsageError
+from unmask.sweep import units as naming
+from unmask.sweep.fleets import key_of_server, make_spec
+from unmask.sweep.grid import read_grid
+from unmask.sweep.units import Expansion, expand_grid, make_digest
+
+SMALLEST = """
+[[data]]
+source = "core"
+[[subject]]
+model = "openai/my-model"
+base_url = "http://node1:8000/v1"
+[[judge]]
+model = "openai/my-judge"
+base_url = "http://node2:8000/v1"
+[matrix]
+seed = [1, 2, 3]
+"""
+
+
+def expand(folder: Path, text: str) -> Expansion:
+    path = folder / "grid.toml"
+    path.write_text(text)
+    return expand_grid(read_grid(path))
+
+
+def names(folder: Path, text: str) -> list[str]:
+    return [unit.name for unit in expand(folder, text).units]
+
+
+def refusal(folder: Path, text: str) -> list[str]:
+    """The lines of the one error that a grid gives."""
+    with pytest.raises(UsageError) as caught:
+        expand(folder, text)
+    return [line.strip() for line in str(caught.value).splitlines()[1:]]
+
+
+def test_the_names_of_the_golden_grid_stay():
+    """Whoever continues a sweep with a later version finds its folders."""
+    expansion = expand_grid(read_grid(GOLDEN / "sweep" / "grid.toml"))
+    check_golden("sweep/names.txt", "".join(f"{unit.name}\n" for unit in expansion.units))
+
+
+def test_a_field_that_a_later_version_adds_changes_no_name(monkeypatch):
+    fields = {"data": "d", "model": "m", "takes": 10}
+    before = make_digest(fields)
+    monkeypatch.setitem(naming.FIELDS, 1, {**naming.FIELDS[1], "turns": 1})
+    assert make_digest(fields | {"turns": 1}) == before != make_digest(fields | {"turns": 2})
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("http://node1:8000", "http://node7:9000"),
+        ("http://node2:8000", "http://node8:9000"),
+        ("openai/my-judge", "openai/another-judge"),
+        ("[[judge]]", 'tier = "flex"\n[[judge]]'),
+        ("[[judge]]", 'price = "1/2"\n[[judge]]'),
+        ("[matrix]", '[options]\neffort = "full"\npreset = "strict"\n[matrix]'),
+        ('source = "core"', 'source = "core"\nlimit = 5'),
+    ],
+)
+def test_what_changes_nothing_that_was_asked_changes_no_name(tmp_path, old, new):
+    assert names(tmp_path, SMALLEST.replace(old, new)) == names(tmp_path, SMALLEST)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("openai/my-model", "openai/my-model-2"),
+        ("[[judge]]", 'name = "mine"\n[[judge]]'),
+        ("[[judge]]", 'param = { reasoning_effort = "low" }\n[[judge]]'),
+        ("[[judge]]", "max_tokens = 2000\n[[judge]]"),
+        ("[matrix]", "[matrix]\ntakes = 5"),
+        ("[matrix]", "[matrix]\ntemperature = 0.5"),
+        ("[matrix]", '[matrix]\ndeveloper_prompt = "plain"'),
+        ("[1, 2, 3]", "[4, 5, 6]"),
+        ('source = "core"', 'source = "core"\narchetype = "statistics"'),
+    ],
+)
+def test_what_changes_the_questions_changes_every_name(tmp_path, old, new):
+    assert not set(names(tmp_path, SMALLEST.replace(old, new))) & set(names(tmp_path, SMALLEST))
+
+
+def test_everything_wrong_is_said_at_once_before_anything_starts(tmp_path):
+    text = """
+    [swep]
+    [sweep]
+    fleet = "locl"
+    [[data]]
+    sorce = "core"
+    [[subject]]
+    modl = "openai/a"
+    [[subject]]
+    serve = { engine = "vllm", model = "/no/such/step_{step}" }
+    for.step = [1, 2]
+    [[subject]]
+    serve = { engine = "vllm", model = "org/x", tensor_paralel = 2 }
+    [[judge]]
+    model = "openai/j"
+    [matrix]
+    sed = [1]
+    takes = [1, 1]
+    """
+    lines = refusal(tmp_path, text)
+    for wanted in (
+        "there is no table 'swep'. Did you mean sweep?",
+        "there is no fleet 'locl'. Did you mean local?",
+        "data 1: there is no key 'sorce'. Did you mean source?",
+        "subject 1: there is no key 'modl'. Did you mean model?",
+        "subject 2: there is no checkpoint /no/such/step_1 (model)",
+        "subject 2: there is no checkpoint /no/such/step_2 (model)",
+        "subject 3 serve: there is no key 'tensor_paralel'. Did you mean tensor_parallel?",
+        "[matrix]: there is no key 'sed'. Did you mean seed?",
+        "[matrix]: takes has a value twice",
+    ):
+        assert any(wanted in line for line in lines), (wanted, lines)
+
+
+def test_missing_data_a_missing_prompt_and_a_value_out_of_range_are_named_together(tmp_path):
+    text = SMALLEST.replace('"core"', '"nowhere.jsonl"') + 'developer_prompt = ["", "no-such-prompt"]\n'
+    lines = refusal(tmp_path, text)
+    assert any("data 1" in line and "nowhere.jsonl" in line for line in lines)
+    assert any("no-such-prompt" in line for line in lines)
+    assert any("--temperature 3 is out of range" in line for line in refusal(tmp_path, SMALLEST + "temperature = 3\n"))
+
+
+def test_two_units_that_are_one_run_clash(tmp_path):
+    twice = SMALLEST.replace(
+        "[[judge]]", '[[subject]]\nmodel = "openai/my-model"\nbase_url = "http://n3/v1"\n[[judge]]'
+    )
+    lines = refusal(tmp_path, twice)
+    assert len(lines) == 3
+    assert all("two units are the same run" in line for line in lines)
+    assert len(names(tmp_path, twice.replace('"http://n3/v1"', '"http://n3/v1"\nname = "b"'))) == 6
+
+
+def test_two_judges_of_one_file_clash(tmp_path):
+    twice = SMALLEST.replace("[matrix]", '[[judge]]\nmodel = "openai/my-judge"\n[matrix]')
+    assert "openai_my-judge" in refusal(tmp_path, twice)[0]
+
+
+def test_exclusions_leave_units_out_by_pattern_and_by_value(tmp_path):
+    text = SMALLEST.replace("[[judge]]", '[[subject]]\nmodel = "openai/other"\n[[judge]]')
+    text += 'exclude = [{ subject = "*/other", seed = [2, 3] }, { data = "nothing" }]\n'
+    expansion = expand(tmp_path, text)
+    assert [(unit.subject.name, unit.seed) for unit in expansion.units] == [
+        *(("openai/my-model", seed) for seed in (1, 2, 3)),
+        ("openai/other", 1),
+    ]
+    assert expansion.notes == ("exclude 2 matches no unit",)
+
+
+def test_a_grid_that_serves_needs_a_fleet(tmp_path):
+    served = SMALLEST.replace('model = "openai/my-model"\nbase_url = "http://node1:8000/v1"', SERVED)
+    assert any("fleet = 'local'" in line for line in refusal(tmp_path, served))
+
+
+SERVED = 'name = "m"\nserve = { engine = "vllm", model = "org/m" }'
+
+
+def test_adapters_on_one_base_share_a_server_and_checkpoints_do_not():
+    grid = read_grid(GOLDEN / "sweep" / "grid.toml")
+    adapters = [row for row in grid.subjects if row.name.startswith("lora-")]
+    checkpoints = [row for row in grid.subjects if row.name.startswith("llama-")]
+    assert len({key_of_server(row) for row in adapters}) == 1
+    assert len({key_of_server(row) for row in checkpoints}) == 2
+    command = make_spec(adapters).command
+    assert command[command.index("--lora-modules") + 1 :] == ("lora-a=org/adapter-a", "lora-b=org/adapter-b")
+    spec = make_spec(checkpoints[:1])
+    assert spec.gpus == 2
+    assert spec.command[:3] == ("vllm", "serve", "org/llama-1000")
+    assert spec.command[-2:] == ("--max-model-len", "8192")
+
+
+def test_units_of_a_group_ask_the_same_probes(tmp_path):
+    text = SMALLEST + 'developer_prompt = ["", "plain"]\ntakes = [1, 5]\n'
+    groups = {(unit.group, unit.seed) for unit in expand(tmp_path, text).units}
+    assert len(groups) == 3
+
+
+def test_data_of_a_grid_is_looked_for_beside_it(tmp_path, monkeypatch):
+    write_jsonl(plant(3, seed=1), tmp_path / "mine.jsonl")
+    monkeypatch.chdir("/")
+    assert expand(tmp_path, SMALLEST.replace('"core"', '"mine.jsonl"')).units[0].data_name == "mine"

@@ -1,0 +1,102 @@
+"""`unmask sweep` with servers that it places on this machine: in turn, lost and placed again, failing, and left behind
+by a driver that was killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.fleet.trees import ROOT, alive, await_true, read_pids
+from tests.sweep.sweeping import SCENARIOS, folders, lines, start, sweep, write_grid
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the supervisor needs Linux")
+
+VERBATIM = '[[judge]]\nmodel = "verbatim"'
+LOCAL = 'fleet = "local"\n[fleet]\ngpus = [0]'
+
+
+def served(kind: str, name: str, *flags: str, more: str = "gpus = 1") -> str:
+    command = [sys.executable, str(ROOT / "tests/fleet/vllm_like.py"), "--host", "{host}", "--port", "{port}"]
+    typed = json.dumps([*command, "--name", "{name}", *flags])
+    return f'[[{kind}]]\nname = "{name}"\nserve = {{ command = {typed}, {more} }}'
+
+
+def test_servers_take_turns_on_one_gpu_and_a_later_judge_comes_after_them(tmp_path):
+    subjects = [served("subject", name, "--workers", str(tmp_path / f"pids-{name}")) for name in ("a", "b")]
+    grid = write_grid(tmp_path, *subjects, VERBATIM, served("judge", "reader"), sweep=LOCAL, matrix="seed = [1, 2]")
+    done = sweep(grid, "--max-unjudged", "1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "4 of 4 units are complete" in done.stdout
+    assert all(lines(folder, "readings/openai_reader.jsonl") for folder in folders(grid))
+    # Both units of a server were asked by one process, which is gone with its children.
+    assert await_true(lambda: not alive(pid for name in "ab" for pid in read_pids(tmp_path / f"pids-{name}")))
+    begun, ended = zip(*(_times(grid, name) for name in ("a", "b")), strict=True)
+    assert max(begun) > min(ended)
+
+
+def _times(grid: Path, name: str) -> tuple[float, float]:
+    at = [line["at"] for folder in folders(grid) if folder.name.startswith(f"{name}-") for line in lines(folder)]
+    return min(at), max(at)
+
+
+def test_a_server_that_dies_is_placed_again_while_the_unit_waits(tmp_path):
+    pids = tmp_path / "pids"
+    grid = write_grid(
+        tmp_path, served("subject", "a", "--latency", "0.2", "--workers", str(pids)), VERBATIM, sweep=LOCAL
+    )
+    process = start(grid)
+    assert await_true(pids.exists, within=60)
+    first = read_pids(pids)
+    assert await_true(lambda: sum(len(lines(folder)) for folder in _begun(grid)) > 8, within=30)
+    os.kill(first[0], signal.SIGKILL)
+    said, _ = process.communicate(timeout=60)
+    assert "a was lost and is placed again" in said
+    assert "1 of 1 units are complete" in said
+    assert not [line for line in lines(folders(grid)[0]) if "error" in line]
+    assert await_true(lambda: not alive([*first, *read_pids(pids)]))
+
+
+def _begun(grid: Path) -> list[Path]:
+    return folders(grid) if (grid.parent / "out" / "runs").is_dir() else []
+
+
+def test_a_server_that_never_comes_up_fails_its_units_with_the_end_of_its_log_and_the_others_finish(tmp_path):
+    rows = served("subject", "good"), served("subject", "bad", "--fault", "out-of-memory"), VERBATIM
+    done = sweep(write_grid(tmp_path, *rows, sweep=LOCAL, matrix="seed = [1, 2]"), "--max-unjudged", "1")
+    assert done.returncode == 3
+    assert "2 of 4 units are complete" in done.stdout
+    assert "not complete: bad, planted, seed 1; bad, planted, seed 2" in done.stdout
+    assert "CUDA out of memory" in done.stdout
+
+
+def test_a_server_that_needs_more_than_there_is_fails_at_once(tmp_path):
+    rows = served("subject", "good"), served("subject", "wide", more="gpus = 2"), VERBATIM
+    done = sweep(write_grid(tmp_path, *rows, sweep=LOCAL), "--max-unjudged", "1")
+    assert done.returncode == 3
+    assert "1 of 2 units are complete" in done.stdout
+    assert "needs 2 GPUs" in done.stdout
+
+
+def test_a_driver_that_was_killed_leaves_no_process_and_is_continued(tmp_path):
+    pids = tmp_path / "pids"
+    grid = write_grid(
+        tmp_path, served("subject", "a", "--latency", "0.2", "--workers", str(pids)), VERBATIM, sweep=LOCAL
+    )
+    process = start(grid)
+    assert await_true(pids.exists, within=60)
+    first = read_pids(pids)
+    assert await_true(lambda: sum(len(lines(folder)) for folder in _begun(grid)) > 8, within=30)
+    process.kill()
+    process.communicate()
+    assert await_true(lambda: not alive(first), within=5)
+    kept = len(lines(folders(grid)[0]))
+    begun = time.time()
+    assert sweep(grid, "--max-unjudged", "1").returncode == 0
+    assert sum(line["at"] < begun for line in lines(folders(grid)[0])) == kept
+    assert json.loads(sweep(grid, "--status", "--json").stdout)["units"][0]["done"] == SCENARIOS
