@@ -343,10 +343,10 @@ def _head(status: int, kind: str, lines: tuple[str, ...]) -> bytes:
     return f"HTTP/1.1 {status} .\r\nContent-Type: {kind}\r\n{extra}\r\n".encode()
 
 
-async def serve(endpoint: Endpoint, *, host: str, port: int) -> None:
+async def serve(endpoint: Endpoint, *, host: str, port: int, connection: type[Connection] = Connection) -> None:
     """Listens until cancelled. The line with the URL is printed once connections are accepted."""
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Connection(endpoint), host, port, backlog=1024)
+    server = await loop.create_server(lambda: connection(endpoint), host, port, backlog=1024)
     chosen = server.sockets[0].getsockname()[1]
     print(
         json.dumps({"url": f"http://{host}:{chosen}/v1", "root": f"http://{host}:{chosen}", "pid": os.getpid()}),

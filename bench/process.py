@@ -31,17 +31,21 @@ class Served(NamedTuple):
         """Forgets all counters; the next request of every scenario is its first take again."""
         self._call("POST", "/reset")
 
-    def _call(self, method: str, path: str) -> dict[str, Any]:
-        with DIRECT.open(Request(self.root + path, method=method), timeout=30) as response:
+    def configure(self, **settings: object) -> None:
+        """Of `bench.batch_endpoint`: begin anew with these."""
+        self._call("POST", "/configure", json.dumps(settings).encode())
+
+    def _call(self, method: str, path: str, body: bytes | None = None) -> dict[str, Any]:
+        with DIRECT.open(Request(self.root + path, data=body, method=method), timeout=30) as response:
             found: dict[str, Any] = json.load(response)
         return found
 
 
 @contextmanager
-def serving(**options: object) -> Iterator[Served]:
+def serving(*, module: str = "bench.endpoint", **options: object) -> Iterator[Served]:
     """Runs `python -m bench.endpoint` with these options: `serving(scenarios=50, latency=0.1, takes=10)`."""
-    flags = [part for name, value in options.items() for part in (f"--{name}", str(value))]
-    command = [sys.executable, "-m", "bench.endpoint", *flags]
+    flags = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", str(value))]
+    command = [sys.executable, "-m", module, *flags]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

@@ -42,6 +42,7 @@ from unmask.records import (
     Usage,
     Verdict,
 )
+from unmask.runs.batches import BatchedRequest, BatchLine
 from unmask.runs.definition import BaselineRef, DataSpec, Definition, JudgeSpec, SubjectSpec
 from unmask.runs.options import DeveloperPrompt
 from unmask.runs.status import EndpointStatus, FinishedScenario, RunStatus
@@ -252,6 +253,8 @@ ON_DISK = {
     "readings": Judged,
     "`choices`": Choice,
     "`usage`": Usage,
+    "batches": BatchLine,
+    "`requests`": BatchedRequest,
     "labels": Label,
     "`shard`": ShardSpec,
     "`labels/sample.json`": Sample,

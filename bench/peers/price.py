@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
-from bench.peers.cells import Found, Peer
+from bench.peers.cells import FLAGS, Found, Peer
 from bench.peers.goals import Goal
 from bench.peers.page import MET, table
+from bench.planted import plant, write_jsonl
+from bench.process import serving
+from unmask.engine.run import run
+from unmask.models.batch_services import BATCH
 from unmask.models.prices import Price, find_price
 from unmask.records import Usage
 
@@ -24,26 +30,54 @@ cells the dearest counts.
 - *Fewer calls* is what unmask does besides by default: lazy effort, tagged answers read by rule, takes in one request,
   texts read once, and at ten takes `--stop-at-first-lie`.
 - *Flex* is the provider's saving and not ours: subject and judge at `--tier flex`, all answers at half price. Whoever
-  sends `service_tier` has it, inspect_evals too."""
+  sends `service_tier` has it, inspect_evals too.
+- *Batches* are the provider's saving as well, at the same half price: of the judge's tokens with `--batch judge`, of
+  all with `--batch all`. They stand beside flex and not after it. Which tokens are the judge's was counted in a run of
+  the same scenarios. `--stop-at-first-lie` does not go with `--batch all`: that row of ten takes asks all of them."""
+
+JudgeShare = Callable[[int, Peer], tuple[float, float]]
+"""The judge's part of the tokens in and out, by takes and who."""
 
 
-def price_page(found: Sequence[Found], *, model: str) -> str:
+def count_judge_share(takes: int, peer: Peer, *, scenarios: int = 1000) -> tuple[float, float]:
+    """From one run against the planted endpoint."""
+    with tempfile.TemporaryDirectory() as folder, serving(scenarios=scenarios, takes=takes) as served:
+        data = write_jsonl(plant(scenarios, seed=1, takes=takes, direct=3), Path(folder) / "planted.jsonl")
+        done = run(
+            data=data,
+            model="openai/mock",
+            judge="openai/judge",
+            out=Path(folder) / "run",
+            base_url=served.url,
+            judge_base_url=served.url,
+            takes=takes,
+            stop_at_first_lie="--stop-at-first-lie" in FLAGS[peer],
+        )
+        tokens = done.score().spent.tokens
+    counts = {
+        name: tokens.get(name) or 0 for name in ("subject_input", "subject_output", "judge_input", "judge_output")
+    }
+    sent, written = (counts[f"subject_{kind}"] + counts[f"judge_{kind}"] for kind in ("input", "output"))
+    return counts["judge_input"] / sent, counts["judge_output"] / written
+
+
+def price_page(found: Sequence[Found], *, model: str, judge_share: JudgeShare = count_judge_share) -> str:
     """The section of bench/RESULTS.md."""
     price = find_price(model)
     if price is None or price.flex is None:
         raise SystemExit(f"the table has no price for {model}, or its provider no flex")
-    rows = [row for takes, peer, _ in COMPARED for row in _rows(found, takes, peer, price)]
+    rows = [row for takes, peer, _ in COMPARED for row in _rows(found, takes, peer, price, judge_share)]
     columns = ("takes", "who", "calls", "tokens in", "tokens out", "dollars", "of inspect_evals", "the step saves")
     goals = [[goal.what, goal.limit, goal.found, MET[goal.met]] for goal in _goals(found, price)]
     intro = INTRO.format(model=model, input=price.input, output=price.output)
     return "\n\n".join((intro, table(columns, rows), table(("goal", "limit", "found", ""), goals)))
 
 
-def _rows(found: Sequence[Found], takes: int, peer: Peer, price: Price) -> Iterator[list[str]]:
+def _rows(found: Sequence[Found], takes: int, peer: Peer, price: Price, judge_share: JudgeShare) -> Iterator[list[str]]:
     theirs = _dearest(found, takes, Peer.INSPECT, price)
     if theirs is None:
         return
-    whole = before = _dollars(theirs, price)
+    whole = before = live = _dollars(theirs, price)
     yield [str(takes), "inspect_evals", *_describe_cost(theirs, whole, whole), "–"]
     for who, one, flex in (
         ("unmask, nothing saved", _dearest(found, takes, Peer.FULL, price), False),
@@ -52,9 +86,22 @@ def _rows(found: Sequence[Found], takes: int, peer: Peer, price: Price) -> Itera
     ):
         if one is not None:
             cost = _dollars(one, price, flex=flex)
-            saved = f"{100 * (before - cost) / whole:.1f} points"
-            yield [str(takes), who, *_describe_cost(one, cost, whole), saved]
-            before = cost
+            yield [str(takes), who, *_describe_cost(one, cost, whole), _saved(before, cost, whole)]
+            live, before = before, cost
+    one = _dearest(found, takes, peer, price)
+    if one is not None:
+        sent, written = judge_share(takes, peer)
+        part = Usage(round(sent * one.tokens_in), round(written * one.tokens_out))
+        cost = _dollars(one, price) - (price.cost(part) or 0.0) + (price.cost(part, BATCH) or 0.0)
+        yield [str(takes), "unmask, judge in batches", *_describe_cost(one, cost, whole), _saved(live, cost, whole)]
+    one = _dearest(found, takes, Peer.UNMASK, price)
+    if one is not None:
+        cost = price.cost(Usage(one.tokens_in, one.tokens_out), BATCH) or 0.0
+        yield [str(takes), "unmask, all in batches", *_describe_cost(one, cost, whole), _saved(live, cost, whole)]
+
+
+def _saved(before: float, cost: float, whole: float) -> str:
+    return f"{100 * (before - cost) / whole:.1f} points"
 
 
 def _describe_cost(one: Found, cost: float, whole: float) -> list[str]:

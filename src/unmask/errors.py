@@ -9,6 +9,7 @@
     │   └── MixedRunError        2   the settings differ from those the run folder was made with
     ├── GateNotMet               1   a gate the user set was not met
     ├── IncompleteError          3   the run is incomplete or above the unjudged limit
+    ├── BatchesOpen              0   `--no-wait`: batches are under way; the same command collects them
     ├── Interrupted            130   stopped by Ctrl-C or SIGTERM; the same command continues
     ├── MissingError             4   key, data, model file or extra is not there
     ├── RunLockedError           4   another process works on the run folder
@@ -98,6 +99,12 @@ class GateNotMet(UnmaskError):
 
 class IncompleteError(UnmaskError):
     exit_code = 3
+
+
+class BatchesOpen(UnmaskError):
+    """Nothing is wrong: what could be handed over is, and whoever asked not to wait is told when to come back."""
+
+    exit_code = 0
 
 
 class Interrupted(UnmaskError):

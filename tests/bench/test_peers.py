@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -254,9 +255,12 @@ def test_the_price_page_says_which_step_saves_what():
     """A million tokens each way against half of them: 12.50 and 6.25 dollars, and half of that at flex."""
     half = {"tokens_in": 500_000, "tokens_out": 500_000}
     whole = {"tokens_in": 1_000_000, "tokens_out": 1_000_000}
-    text = price_page([found(Peer.INSPECT, **whole), found(Peer.UNMASK, **half)], model="openai/gpt-4o")
+    cells = [found(Peer.INSPECT, **whole), found(Peer.UNMASK, **half)]
+    text = price_page(cells, model="openai/gpt-4o", judge_share=lambda takes, peer: (0.5, 0.5))
     assert "| 12.50 | 100.0 % | – |" in text
     assert "| 6.25 | 50.0 % | 50.0 points |" in text
     assert "| 3.12 | 25.0 % | 25.0 points |" in text
+    assert "| 4.69 | 37.5 % | 12.5 points |" in text
+    assert re.search(r"all in batches .* 3\.12 \| 25\.0 % \| 25\.0 points", text)
     assert "one take | ≤ 36 % | 25.0 % | met |" in text
     assert "first lie | ≤ 25 % | not measured |" in text

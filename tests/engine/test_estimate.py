@@ -238,6 +238,28 @@ def test_live_and_flex_stand_beside_each_other_where_the_provider_has_flex():
     assert max(map(len, text.splitlines()[1:])) <= 80
 
 
+def test_batches_stand_beside_live_and_flex_with_their_rounds():
+    """Three rounds of the judge and six of both, where polarity is known; role play and self-report add theirs."""
+    planned = unmask.plan(data="core", model="openai/gpt-4o", judge="openai/gpt-4o")
+    assert {which: batches.rounds for which, batches in planned.batch.items()} == {"judge": 3, "all": 6}
+    assert planned.batch["all"].most.cost_usd == pytest.approx(planned.most.cost_usd / 2, abs=1e-5)
+    judged = planned.batch["judge"].most
+    assert judged.judge.cost_usd == pytest.approx(planned.most.judge.cost_usd / 2, abs=1e-5)
+    assert judged.subject.cost_usd == planned.most.subject.cost_usd
+    more = unmask.plan(data="core", model="openai/gpt-4o", judge="openai/gpt-4o", role_play=True, self_report=True)
+    assert more.batch["all"].rounds > 6
+    full = unmask.plan(data="core", model="openai/gpt-4o", judge="openai/gpt-4o", effort="full")
+    assert {which: batches.rounds for which, batches in full.batch.items()} == {"judge": 1, "all": 2}
+    text = str(planned)
+    assert "Batches: --batch all, up to 6 rounds, likely 0.7 to 6 h" in text
+    assert max(map(len, text.splitlines()[1:])) <= 80
+
+
+def test_models_without_a_batch_api_have_no_such_lines():
+    assert unmask.plan(data="tiny", model="openai/gpt-4o", judge="verbatim").batch == {}
+    assert unmask.plan(data="tiny", model="vllm/mine", judge="openai/gpt-4o").batch.keys() == {"judge"}
+
+
 def test_a_provider_without_flex_has_no_such_columns():
     planned = unmask.plan(data="tiny", model="anthropic/claude-sonnet-4-5", judge="scripted/judge")
     assert planned.flex is None

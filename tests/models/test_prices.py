@@ -12,7 +12,7 @@ from unmask.records import Usage
 
 def test_a_known_model_has_its_list_price():
     """OpenAI's published price of gpt-4o, dollars per million tokens."""
-    assert find_price("openai/gpt-4o") == Price(2.5, 10.0, cached=1.25, flex=0.5)
+    assert find_price("openai/gpt-4o") == Price(2.5, 10.0, cached=1.25, flex=0.5, batch=0.5)
 
 
 @pytest.mark.parametrize("name", ["openai/no-such-model-9", "vllm/gpt-4o", "ollama/x", "nobody/x", "gpt-4o"])

@@ -32,7 +32,7 @@ def workload(calls: int, done: int = 0) -> Any:
     return SimpleNamespace(
         **{"done": done, "calls": Counter(subject=calls), "failed": Counter(), "verdicts": Counter(), "bill": Bill()},
         **{"worked": max(0, done - 4), "worked_calls": calls if done > 4 else 0},
-        **{"scenarios": (), "models": {}, "one_call": True, "news": ""},
+        **{"scenarios": (), "models": {}, "one_call": True, "news": "", "waits": ""},
         settings=PlannerSettings(style=Style.LETTERS, preset=Preset.PAPER),
         numeric_settings=None,
     )

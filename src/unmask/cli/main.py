@@ -38,6 +38,7 @@ SECTIONS = {
         "plan": CommandEntry("unmask.cli.plan:plan", "Say what a run will cost, before anything is sent."),
         "run": CommandEntry("unmask.cli.run:run", "Ask, read and score. The same command again continues."),
         "judge": CommandEntry("unmask.cli.judge:judge", "Read a run's replies again with another judge."),
+        "batch": CommandEntry("unmask.cli.batch:batch", "List or cancel the batches of a run."),
         "sweep": CommandEntry("unmask.cli.sweep:sweep", "Run many models, data sets and treatments as one plan."),
         "merge": CommandEntry("unmask.cli.merge:merge", "Make one run of its shards."),
     },

@@ -26,8 +26,8 @@ RUN: Sections = {
     " role-play keep-presets",
     "The judge for figures": "numeric-judge-base-url numeric-judge-max-tokens numeric-judge-param"
     " numeric-judge-header numeric-judge-name",
-    "Speed and cost": "max-connections requests-per-minute timeout max-cost tier judge-tier numeric-judge-tier price"
-    " judge-price numeric-judge-price",
+    "Speed and cost": "max-connections requests-per-minute timeout max-cost tier judge-tier numeric-judge-tier batch"
+    " no-wait price judge-price numeric-judge-price",
     "When it ends": "stop-when max-unjudged moved yes",
 }
 """`run`, `plan` and `judge`."""

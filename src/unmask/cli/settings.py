@@ -221,6 +221,12 @@ limits = combine_options(
     ),
     option("--judge-tier", type=_TIERS, help="The same for the judge."),
     option("--numeric-judge-tier", type=_TIERS, help="The same for the judge for figures."),
+    option(
+        "--batch",
+        type=click.Choice(["judge", "all"]),
+        help="Ask the judge, or both, in batches at half price: rounds of minutes to hours. See docs/batches.md.",
+    ),
+    option("--no-wait", is_flag=True, help="Leave once batches are under way; the same command collects them."),
     option("--price", metavar="IN/OUT", help="Price of the subject, in dollars per million tokens."),
     option("--judge-price", metavar="IN/OUT", help="Price of the judge, in dollars per million tokens."),
     option("--numeric-judge-price", metavar="IN/OUT", help="Price of the judge for figures, likewise."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
@@ -50,6 +51,7 @@ from unmask.records import (
     Asked,
     Call,
     Choice,
+    Effort,
     Judged,
     Kind,
     Letter,
@@ -108,6 +110,8 @@ class Estimate(Record, frozen=True, kw_only=True, omit_defaults=False):
     most: dict[str, Amount]
     kept: tuple[dict[str, Amount], dict[str, Amount]]
     """The part of `least` and of `most` that keeping the other presets adds."""
+    rounds: dict[str, int] = msgspec.field(default_factory=dict)
+    """How many rounds the longest scenario takes where the `judge` or `all` is asked in batches."""
 
 
 class Terms(Record, frozen=True, kw_only=True):
@@ -172,6 +176,8 @@ class Imagination(NamedTuple):
     high: Assumption = USUAL
     numeric: PlannerSettings | None = None
     lent: bool = False
+    rounds: Counter[str] | None = None
+    """Gets how many rounds of batches the longest scenario takes, for `judge` and `all`."""
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -252,7 +258,11 @@ def _simulate(scenario: Scenario, state: ScenarioState, imagination: Imagination
     if scenario.kind is Kind.BINARY and side_of_yes(scenario, state) is Letter.B:  # who believes says what fits
         scenario = msgspec.structs.replace(scenario, yes_means=Letter.B)
     imagine = partial(_imagine_reply, scenario, believes=believes, statement=statement, length=assumed.length)
+    slots: set[tuple[Slot, bool]] = set()
+    steps: list[bool] = []  # for each step: whether the judge is asked in it
     for work in plan_rounds(scenario, state, settings, whole_calls=size > 1):
+        steps.append(any(isinstance(item, JudgeWork) for item in work))
+        slots |= {(item.slot, isinstance(item, JudgeWork)) for item in work}
         is_kept = is_kept or (settings.keep_presets and not plan(scenario, state, alone, whole_calls=size > 1))
         for item in work:
             request = build_request(scenario, item, settings, prompt)
@@ -275,6 +285,11 @@ def _simulate(scenario: Scenario, state: ScenarioState, imagination: Imagination
                 state.add_judged(_imagine_judged(scenario, item, judge, believes, lies=lies))
                 if not is_lent:
                     count(part_of(reader, item.slot, item.method, kept=is_kept), request, assumed.judge)
+    # Imagined direct replies have their tag and are read by rule; a real one may lack it, and is a step of the judge.
+    if settings.effort is Effort.LAZY and (DIRECT, False) in slots and (DIRECT, True) not in slots:
+        steps.append(True)
+    if (rounds := imagination.rounds) is not None:
+        rounds["judge"], rounds["all"] = max(rounds["judge"], sum(steps)), max(rounds["all"], len(steps))
     return total
 
 
@@ -427,13 +442,16 @@ def estimate_run(
         prices[NUMERIC_JUDGE] = _find_price(partner.reader, options.numeric_judge_price)
     if len(pilot) < FEWEST:
         imagination = imagination._replace(low=SHORT, high=LONG)
-    count, groups = _imagine_groups(_starting_states(wanted, states, home=dataset.home), imagination)
+    rounds: Counter[str] = Counter()
+    starting = _starting_states(wanted, states, home=dataset.home)
+    count, groups = _imagine_groups(starting, imagination._replace(rounds=rounds))
     measured = forecast(pilot, groups, prices)
     result = (
         _sum_groups(count, groups, imagination.roles)
         if measured is None
         else _as_estimate(count, measured.ends, imagination.roles)
     )
+    result = msgspec.structs.replace(result, rounds=dict(rounds))
     begun = old is not None
     terms = Terms(
         names={

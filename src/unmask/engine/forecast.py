@@ -8,6 +8,7 @@ from typing import Unpack
 import msgspec
 
 from unmask.data.dataset import Dataset
+from unmask.engine.batch_plan import plan_batches
 from unmask.engine.estimate import PilotMeasure, estimate_run, propose_more_room, to_json
 from unmask.models.own import AnyModel
 from unmask.models.reasoning import MoreRoom
@@ -48,6 +49,13 @@ class PlannedRange(Record, frozen=True, kw_only=True, omit_defaults=False):
     most: PlannedAmount
 
 
+class PlannedBatches(PlannedRange, frozen=True, kw_only=True, omit_defaults=False):
+    """A run in batches: how many rounds one after another, hours that these usually take, and the bill."""
+
+    rounds: int
+    hours: tuple[float, float]
+
+
 class RunPlan(Result, frozen=True, kw_only=True, omit_defaults=False):
     """What a run would still send."""
 
@@ -71,6 +79,8 @@ class RunPlan(Result, frozen=True, kw_only=True, omit_defaults=False):
     """The scenarios of the run folder that are done, where the range is made from what they took."""
     numeric_judge: str | msgspec.UnsetType = msgspec.UNSET
     """The judge that reads figures in the place of the other; absent where there is none."""
+    batch: dict[str, PlannedBatches] = msgspec.field(default_factory=dict)
+    """The same calls with `--batch judge` and `--batch all`, for those that the providers have."""
 
 
 def plan(
@@ -84,6 +94,9 @@ def plan(
 ) -> RunPlan:
     """What `run` with the same arguments would cost, in calls, tokens, money and time. Nothing is sent, and no key is
     needed. Of a run folder `out` that exists, only what is missing is counted."""
-    rows = to_json(*estimate_run(data=data, model=model, judge=judge, out=out, numeric_judge=numeric_judge, **settings))
+    estimate, terms = estimate_run(
+        data=data, model=model, judge=judge, out=out, numeric_judge=numeric_judge, **settings
+    )
+    rows = to_json(estimate, terms) | {"batch": plan_batches(estimate, terms)}
     proposals = propose_more_room(model=model, judge=judge, out=out, numeric_judge=numeric_judge, **settings)
     return msgspec.convert(rows | {"more_room": msgspec.to_builtins(proposals)}, RunPlan)

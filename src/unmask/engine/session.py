@@ -9,11 +9,12 @@ from __future__ import annotations
 import errno
 import signal
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 import msgspec
 
 from unmask.data.dataset import Dataset
+from unmask.engine.batches import BatchedWorkload, prepare_batches, run_rounds
 from unmask.engine.executor import Executor, Route
 from unmask.engine.loop import call_repeatedly
 from unmask.engine.polarity import PolarityStore
@@ -150,11 +151,15 @@ def open_workload(
         for kind in (Kind.BINARY, Kind.NUMERIC)
     )
     home = None if dataset is None else dataset.home
+    stack = ExitStack()
     try:
+        batches = prepare_batches(folder, options, models=models, judge_file=judge_file)
+        in_batches = stack.enter_context(batches)
         open_journals(
             [journal_file for role, journal_file in ({SUBJECT: folder.replies} | readings).items() if role in models]
         )
-        yield Workload(
+        make_workload: Callable[..., Workload] = BatchedWorkload if in_batches else Workload
+        yield make_workload(
             scenarios=tuple(scenarios[number] for number in order),
             load_state=load_state,
             settings=settings,
@@ -168,8 +173,10 @@ def open_workload(
             one_call=options.one_call,
             polarity=PolarityStore(home, definition.judges[judge_file], run=definition.id),
             watch=RuleWatch(parse_rule(options.stop_when or "")) if watched else None,
+            **in_batches,
         )
     finally:
+        stack.close()
         folder.replies.close()
         for journal_file in readings.values():
             journal_file.close()
@@ -213,26 +220,49 @@ async def run_session(
     workload.purse = purse
     if not is_paid:
         purse.pay(workload.bill.known_cost)
-    routes = {role: Route(model, endpoints.endpoint_of(model)) for role, model in workload.models.items()}
+    live = {role: model for role, model in workload.models.items() if role not in workload.batched}
+    routes = {role: Route(model, endpoints.endpoint_of(model)) for role, model in live.items()}
     for role, route in routes.items():
         if workload.bill.calls[role]:
             route.endpoint.vouch(route.model)
+    executor = _open_executor(workload, routes, endpoints, progress)
+
+    async def send_live() -> None:
+        """What is not asked in batches, until the planner wants no more of it."""
+        nonlocal executor
+        executor = _open_executor(workload, routes, endpoints, progress)
+
+        def stop() -> None:
+            if executor.interrupted:
+                executor.abandon()
+            executor.stop(
+                Interrupted(
+                    "interrupted", advice="Everything answered is kept: run the same command again to continue."
+                )
+            )
+            executor.tick()
+
+        with endpoints.listen(executor.wake), interruption.listen(stop):
+            async with draw_status(workload, executor), call_repeatedly(executor.tick, every=PROGRESS_INTERVAL):
+                free = all(price is not None and price.free for price in workload.prices.values())
+                await executor.run(grace=FREE_GRACE if free else GRACE)
+
+    def tick() -> None:
+        executor.tick()  # of the last one
+
+    if isinstance(workload, BatchedWorkload):
+        await run_rounds(workload, send_live, listen=interruption.listen, tick=tick)
+    else:
+        await send_live()
+    executor.tick()
+
+
+def _open_executor(
+    workload: Workload, routes: dict[str, Route], endpoints: Endpoints, progress: Progress | None
+) -> Executor:
     in_order = workload.watch is not None
     executor = Executor(workload, routes, scenarios=len(workload.scenarios), in_order=in_order)
     executor.on_room = lambda: endpoints.wake_listeners(but=executor.wake)
     if progress is not None:
         executor.tick = lambda: progress(workload, executor)
-
-    def stop() -> None:
-        if executor.interrupted:
-            executor.abandon()
-        executor.stop(
-            Interrupted("interrupted", advice="Everything answered is kept: run the same command again to continue.")
-        )
-        executor.tick()
-
-    with endpoints.listen(executor.wake), interruption.listen(stop):
-        async with draw_status(workload, executor), call_repeatedly(executor.tick, every=PROGRESS_INTERVAL):
-            free = all(price is not None and price.free for price in workload.prices.values())
-            await executor.run(grace=FREE_GRACE if free else GRACE)
-    executor.tick()
+    return executor

@@ -92,6 +92,10 @@ class Workload:
     developer_prompt: DeveloperPrompt | None = None
     one_call: bool = True
     """Whether several takes may go out as one request."""
+    batched: frozenset[str] = frozenset()
+    """Roles that are asked in batches: see `engine.batches`."""
+    waits: str = ""
+    """The batches that are being waited for, for whoever shows progress."""
     polarity: PolarityStore | None = None
     """What the judge has said in earlier runs about which side *yes* means."""
     watch: RuleWatch | None = None
@@ -164,7 +168,7 @@ class Workload:
         price = self.prices.get(job.role)
         if self.purse.limit is None or price is None:
             return True
-        most = price.bound(sent=count_most_tokens(request), answered=request.n * _most_output(request))
+        most = price.bound(sent=count_most_tokens(request), answered=request.n * most_output(request))
         return self.purse.set_aside((id(self), job.scenario, job.keys), most)
 
     def settle(self, job: Job) -> None:
@@ -300,7 +304,7 @@ def count_most_tokens(request: Request) -> int:
     return sum(len(message.content.encode("utf-8", "replace")) + FRAME_TOKENS for message in request.messages)
 
 
-def _most_output(request: Request) -> int:
+def most_output(request: Request) -> int:
     limit = request.sampling.max_tokens
     return UNLIMITED_TOKENS if limit is None else limit
 

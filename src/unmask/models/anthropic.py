@@ -41,38 +41,62 @@ class Anthropic:
     def __init__(self, target: Target, *, model: str, timeout: float = 1800.0) -> None:
         self.name = target.name
         self.endpoint = target.endpoint
-        self._target = target
-        self._model = model
+        self.target = target
+        self.served_name = model
         self._channel = Channel(target, timeout=timeout)
         self._adjustments = Adjustments()
         self._answered = False
 
     def __repr__(self) -> str:
-        return f"Anthropic({self._target!r})"
+        return f"Anthropic({self.target!r})"
 
     async def complete(self, request: Request) -> Completion:
-        wanted, fixed = _payload(request, model=self._model)
         while True:
-            payload, notes = self._adjustments.apply(wanted)
+            payload, notes = self.prepare(request)
             answer = await self._channel.post(payload, headers=request.sampling.headers)
-            if 200 <= answer.status < 300:
-                self._answered = True
-                return self._parse_answer(answer, notes=fixed + notes)
-            problem = parse_problem(answer.status, answer.body, answer.headers)
-            refusable = refusable_parameters(payload) & {"temperature", "top_p"}
-            refuse_additions(problem, refusable, self._target, request, answered=self._answered)
-            name = refused_parameter(problem, refusable)
-            if name is None:
-                return give_up(problem, self._target, request, answer=answer, notes=fixed + notes)
-            self._adjustments.learn(name)
+            completion = self.interpret(answer, request, sent=refusable_parameters(payload), notes=notes)
+            if completion is not None:
+                return completion
+
+    def prepare(self, request: Request) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """The payload of a request without what the endpoint refuses, and what was changed about it."""
+        wanted, fixed = _payload(request, model=self.served_name)
+        payload, notes = self._adjustments.apply(wanted)
+        return payload, fixed + notes
+
+    def interpret(
+        self, answer: HttpAnswer, request: Request, *, sent: frozenset[str], notes: tuple[str, ...]
+    ) -> Completion | None:
+        """What an answer says; `None` where the request is to be prepared again, without what was refused. `sent` are
+        the parameters that the endpoint may refuse."""
+        if 200 <= answer.status < 300:
+            self._answered = True
+            return self._parse_answer(answer, notes=notes)
+        problem = parse_problem(answer.status, answer.body, answer.headers)
+        sent &= {"temperature", "top_p"}
+        refuse_additions(problem, sent, self.target, request, answered=self._answered)
+        name = refused_parameter(problem, sent)
+        if name is None:
+            return give_up(problem, self.target, request, answer=answer, notes=notes)
+        self.drop_parameter(name)
+        return None
+
+    def drop_parameter(self, name: str) -> None:
+        """The endpoint refuses this parameter: never send it again."""
+        self._adjustments.learn(name)
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """What is not sent because the endpoint has refused it."""
+        return self._adjustments.refused
 
     async def close(self) -> None:
         await self._channel.close()
 
     def _parse_answer(self, answer: HttpAnswer, *, notes: tuple[str, ...]) -> Completion:
-        body = decode_answer(answer, _DECODER, self._target)
+        body = decode_answer(answer, _DECODER, self.target)
         if body.content is None:
-            raise TransientModelError(f"{self.name} at {self._target.shown}: the answer holds no content")
+            raise TransientModelError(f"{self.name} at {self.target.shown}: the answer holds no content")
         text, thinking = split_content(body.content)
         return Completion(
             choices=(Choice(text=text, reasoning=thinking or None, stop=stop_of(body.stop_reason)),),

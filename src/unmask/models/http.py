@@ -62,13 +62,19 @@ class Channel:
     async def get(self) -> HttpAnswer:
         return await self._send("GET", None, headers=None)
 
-    async def _send(self, method: str, body: bytes | None, *, headers: Mapping[str, str] | None) -> HttpAnswer:
+    async def send(self, method: str, body: bytes | None, *, most: int) -> HttpAnswer:
+        """A call that is no chat; its answer may have `most` bytes. It is never sent twice: it may make something."""
+        return await self._send(method, body, headers=None, most=most)
+
+    async def _send(
+        self, method: str, body: bytes | None, *, headers: Mapping[str, str] | None, most: int | None = None
+    ) -> HttpAnswer:
         shared = self._shared
         if shared is None or shared.loop is not asyncio.get_running_loop():
             shared = await self._open()
         begin = time.perf_counter()
         try:
-            return await self._exchange(shared, method, body, begin=begin, headers=headers)
+            return await self._exchange(shared, method, body, begin=begin, headers=headers, most=most)
         except _expected_errors() as error:
             trouble = self._explain(error, waited=time.perf_counter() - begin)
         raise trouble  # out here: the exception behind it would be its context, and knows what was sent
@@ -81,6 +87,7 @@ class Channel:
         *,
         begin: float,
         headers: Mapping[str, str] | None,
+        most: int | None,
     ) -> HttpAnswer:
         """Send and read. A request is sent a second time in one case only: it went out on a connection that was kept
         from an earlier one, and the server closed that connection before any byte of an answer."""
@@ -96,9 +103,9 @@ class Channel:
             try:
                 sent = shared.client.request(method, data=body, trace_request_ctx=reused, **settings)
                 async with sent as response:
-                    content = await read_body(response)
+                    content = await read_body(response, most)
             except ServerDisconnectedError as error:
-                if last or not reused or not isinstance(error.message, str):
+                if last or most is not None or not reused or not isinstance(error.message, str):
                     raise
             else:
                 return HttpAnswer(response.status, content, response.headers, time.perf_counter() - begin)

@@ -79,8 +79,8 @@ class OpenAI:
         self.name = target.name
         self.endpoint = target.endpoint
         self.capabilities = Capabilities(max_n=max_n, params=None, headers=True)
-        self._target = target
-        self._model = model
+        self.target = target
+        self.served_name = model
         self._channel = Channel(target, timeout=timeout)
         self.tiers = TierChoice()
         self._adjustments = Adjustments()
@@ -92,7 +92,7 @@ class OpenAI:
             self._adjustments = Adjustments(dropped=refused, limit_name=MAX_COMPLETION_TOKENS)
 
     def __repr__(self) -> str:
-        return f"OpenAI({self._target!r})"
+        return f"OpenAI({self.target!r})"
 
     async def complete(self, request: Request) -> Completion:
         wanted = await self._make_payload(request)
@@ -100,30 +100,60 @@ class OpenAI:
             payload, notes = self._adjustments.apply(wanted | self.tiers.parameters)
             notes, started = notes + self.tiers.notes, time.monotonic()
             answer = await self._channel.post(payload, headers=request.sampling.headers)
-            if 200 <= answer.status < 300:
-                completion = self._parse_answer(answer, request, notes=notes)
-                self.tiers.count_answer()
-                self._answered = True
-                return completion
-            problem = parse_problem(answer.status, answer.body, answer.headers)
-            self._refuse_problem(problem, request)
             # Each round takes one parameter away for good, so there are only as many rounds as parameters.
-            refusable = refusable_parameters(payload)
-            refuse_additions(problem, refusable, self._target, request, answered=self._answered)
-            name = refused_parameter(problem, refusable)
-            if name is None:
-                if self.tiers.falls_back(problem, self._target, started=started):
-                    continue
-                return give_up(problem, self._target, request, answer=answer, notes=notes)
-            self._adjustments.learn(name)
-            if name == "n":
-                self._ask_one_at_a_time()
+            sent = refusable_parameters(payload)
+            completion = self.interpret(answer, request, sent=sent, notes=notes, started=started)
+            if completion is not None:
+                return completion
+
+    def prepare(self, request: Request) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """The payload of a request without what the endpoint refuses, and what was changed about it."""
+        wanted = _payload(request, model=self.served_name, n=min(request.n, self.capabilities.max_n)) | self._unasked
+        return self._adjustments.apply(wanted)
+
+    def interpret(
+        self,
+        answer: HttpAnswer,
+        request: Request,
+        *,
+        sent: frozenset[str],
+        notes: tuple[str, ...],
+        started: float | None = None,
+    ) -> Completion | None:
+        """What an answer says; `None` where the request is to be prepared again, without what was refused. `sent` are
+        the parameters that the endpoint may refuse."""
+        if 200 <= answer.status < 300:
+            completion = self._parse_answer(answer, request, notes=notes)
+            self.tiers.count_answer()
+            self._answered = True
+            return completion
+        problem = parse_problem(answer.status, answer.body, answer.headers)
+        self._refuse_problem(problem, request)
+        refuse_additions(problem, sent, self.target, request, answered=self._answered)
+        name = refused_parameter(problem, sent)
+        if name is None:
+            if started is not None and self.tiers.falls_back(problem, self.target, started=started):
+                return None
+            return give_up(problem, self.target, request, answer=answer, notes=notes)
+        self.drop_parameter(name)
+        return None
+
+    def drop_parameter(self, name: str) -> None:
+        """The endpoint refuses this parameter: never send it again."""
+        self._adjustments.learn(name)
+        if name == "n":
+            self._ask_one_at_a_time()
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """What is not sent because the endpoint has refused it."""
+        return self._adjustments.refused
 
     async def close(self) -> None:
         await self._channel.close()
 
     async def _make_payload(self, request: Request) -> dict[str, Any]:
-        return _payload(request, model=self._model, n=min(request.n, self.capabilities.max_n)) | self._unasked
+        return _payload(request, model=self.served_name, n=min(request.n, self.capabilities.max_n)) | self._unasked
 
     def _read_choice(self, option: ChatChoice, request: Request) -> Choice:
         return _parse_choice(option)
@@ -136,7 +166,7 @@ class OpenAI:
         self.capabilities = msgspec.structs.replace(self.capabilities, max_n=1)
 
     def _parse_answer(self, answer: HttpAnswer, request: Request, *, notes: tuple[str, ...]) -> Completion:
-        body = decode_answer(answer, _DECODER, self._target)
+        body = decode_answer(answer, _DECODER, self.target)
         options = body.choices
         if not options:
             return self._parse_error(body.error, request, answer=answer, notes=notes)
@@ -157,14 +187,14 @@ class OpenAI:
     def _parse_error(self, error: Any, request: Request, *, answer: HttpAnswer, notes: tuple[str, ...]) -> Completion:
         """A 200 without an answer: OpenRouter reports upstream failures this way, with the status as `code`."""
         if error is None:
-            raise TransientModelError(f"{self.name} at {self._target.shown}: the answer holds no choices")
+            raise TransientModelError(f"{self.name} at {self.target.shown}: the answer holds no choices")
         message, code, param = error_fields({"error": error})
         status = error.get("code") if isinstance(error, dict) else None
         if not isinstance(status, int) or not 400 <= status < 600:
             status = 500
         problem = ProviderProblem(status, message, code, param)
-        refuse_additions(problem, frozenset(), self._target, request, answered=self._answered)
-        return give_up(problem, self._target, request, answer=answer, notes=notes)
+        refuse_additions(problem, frozenset(), self.target, request, answered=self._answered)
+        return give_up(problem, self.target, request, answer=answer, notes=notes)
 
 
 def refuse_additions(

@@ -75,12 +75,15 @@ class Adjustments:
         self.dropped = dropped
         self.limit_name = limit_name
         self._limit_names_refused: set[str] = set()
+        self.refused: tuple[str, ...] = ()
+        """What `learn` was called with, in that order."""
         self._notes: dict[str, str] = {name: f"{name}: not sent" for name in dropped}
         if limit_name != MAX_TOKENS:
             self._notes[MAX_TOKENS] = f"{MAX_TOKENS}: sent as {limit_name}"
 
     def learn(self, name: str) -> None:
         """Never send `name` again; the token limit changes its name first and is dropped only if both are refused."""
+        self.refused = (*self.refused, name)
         if name in (MAX_TOKENS, MAX_COMPLETION_TOKENS):
             self._limit_names_refused.add(name)
             alternative = MAX_COMPLETION_TOKENS if name == MAX_TOKENS else MAX_TOKENS
@@ -125,10 +128,16 @@ def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     return (Message(Role.USER, system), *turns)
 
 
+_OPTIONAL = frozenset(
+    {"temperature", "top_p", "seed", "n", RESPONSE_FORMAT, MAX_TOKENS, MAX_COMPLETION_TOKENS, PROMPT_CACHE}
+)
+REFUSABLE = _OPTIONAL | {SYSTEM}
+"""Everything that an endpoint may refuse without refusing a request."""
+
+
 def refusable_parameters(payload: dict[str, Any]) -> frozenset[str]:
     """The names in a payload that an endpoint may refuse without refusing the request."""
-    names = payload.keys() & {"temperature", "top_p", "seed", "n", RESPONSE_FORMAT, MAX_TOKENS, MAX_COMPLETION_TOKENS}
-    names |= payload.keys() & {PROMPT_CACHE}
+    names = set(payload.keys() & _OPTIONAL)
     if any(message.role == SYSTEM for message in payload["messages"]):
         names.add(SYSTEM)
     return frozenset(names)

@@ -10,7 +10,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from unmask.errors import UsageError
-from unmask.models.providers import PROVIDERS, provider_of
+from unmask.models.batch_services import BATCH
+from unmask.models.providers import PROVIDERS, Provider, provider_of
 from unmask.records import Record, Usage
 
 _FREE = ("scripted", "embedded", "gguf", "hf")
@@ -27,6 +28,8 @@ class Price(Record, frozen=True):
     reasoning: float | None = None
     flex: float | None = None
     """The part of all these that the tier `flex` costs; `None` where nobody knows."""
+    batch: float | None = None
+    """The same for answers of a batch."""
 
     @property
     def free(self) -> bool:
@@ -41,7 +44,7 @@ class Price(Record, frozen=True):
             return 0.0
         if usage.input is None or usage.output is None or (usage.written and self.written is None):
             return None
-        factor = 1.0 if tier is None else self.flex if tier == "flex" else None
+        factor = 1.0 if tier is None else {"flex": self.flex, BATCH: self.batch}.get(tier)
         if factor is None:
             return None
         written = min(usage.written or 0, usage.input)
@@ -94,7 +97,7 @@ def find_price(name: str, *, endpoint: str | None = None) -> Price | None:
     if row is None or row.priced_as is None or (endpoint is not None and not row.is_home(endpoint)):
         return None
     price = _look_up_price(row.priced_as, name.partition("/")[2])
-    return None if price is None else replace(price, flex=row.flex)
+    return None if price is None else _with_tiers(price, row)
 
 
 def price_of(name: str, *, endpoint: str | None, text: str | None) -> Price | None:
@@ -102,7 +105,11 @@ def price_of(name: str, *, endpoint: str | None, text: str | None) -> Price | No
     if not text:
         return find_price(name, endpoint=endpoint)
     row = PROVIDERS.get(provider_of(name) or "")
-    return replace(Price.parse(text), flex=None if row is None else row.flex)
+    return Price.parse(text) if row is None else _with_tiers(Price.parse(text), row)
+
+
+def _with_tiers(price: Price, row: Provider) -> Price:
+    return replace(price, flex=row.flex, batch=None if row.batch is None else row.batch.part)
 
 
 def bills_cache_writes(name: str) -> bool:

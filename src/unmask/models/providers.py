@@ -13,6 +13,14 @@ import msgspec
 
 from unmask.errors import MissingError, UsageError
 from unmask.models.base import Model
+from unmask.models.batch_services import (
+    ANTHROPIC_BATCHES,
+    GROQ_BATCHES,
+    OPENAI_BATCHES,
+    OPENROUTER_BATCHES,
+    TOGETHER_BATCHES,
+    BatchService,
+)
 from unmask.models.keys import (
     KEY_VARIABLE,
     URL_VARIABLE,
@@ -95,6 +103,8 @@ class Provider(Record, frozen=True):
     flex: float | None = None
     """The part of the standard price that the tier `flex` costs, by the provider's documentation; `None` where there is
     no such tier."""
+    batch: BatchService | None = None
+    """Its batch API, where unmask knows it."""
 
     def is_home(self, url: str) -> bool:
         return origin(url) == origin(self.url)
@@ -125,6 +135,7 @@ PROVIDERS: dict[str, Provider] = {
         max_n=MANY,
         priced_as="openai",
         flex=0.5,
+        batch=OPENAI_BATCHES,
     ),
     "anthropic": Provider(
         "https://api.anthropic.com",
@@ -132,19 +143,28 @@ PROVIDERS: dict[str, Provider] = {
         ("ANTHROPIC_BASE_URL",),
         api=ANTHROPIC_API,
         priced_as="anthropic",
+        batch=ANTHROPIC_BATCHES,
     ),
     "google": Provider(
         _GOOGLE, ("GEMINI_API_KEY", "GOOGLE_API_KEY"), ("GEMINI_BASE_URL",), priced_as="google", flex=0.5
     ),
     "openrouter": Provider(
-        "https://openrouter.ai/api/v1", ("OPENROUTER_API_KEY",), ("OPENROUTER_BASE_URL",), priced_as="openrouter"
+        "https://openrouter.ai/api/v1",
+        ("OPENROUTER_API_KEY",),
+        ("OPENROUTER_BASE_URL",),
+        priced_as="openrouter",
+        batch=OPENROUTER_BATCHES,
     ),
     "vllm": Provider(
         "http://localhost:8000/v1", ("VLLM_API_KEY",), ("VLLM_BASE_URL",), max_n=MANY, needs_key=False, api=VLLM_API
     ),
     "ollama": Provider("http://localhost:11434/v1", ("OLLAMA_API_KEY",), ("OLLAMA_BASE_URL",), needs_key=False),
-    "together": Provider("https://api.together.xyz/v1", ("TOGETHER_API_KEY",), priced_as="together"),
-    "groq": Provider("https://api.groq.com/openai/v1", ("GROQ_API_KEY",), priced_as="groq", flex=1.0),
+    "together": Provider(
+        "https://api.together.xyz/v1", ("TOGETHER_API_KEY",), priced_as="together", batch=TOGETHER_BATCHES
+    ),
+    "groq": Provider(
+        "https://api.groq.com/openai/v1", ("GROQ_API_KEY",), priced_as="groq", flex=1.0, batch=GROQ_BATCHES
+    ),
     "deepseek": Provider("https://api.deepseek.com/v1", ("DEEPSEEK_API_KEY",), priced_as="deepseek"),
     "mistral": Provider("https://api.mistral.ai/v1", ("MISTRAL_API_KEY",), priced_as="mistral"),
     "xai": Provider("https://api.x.ai/v1", ("XAI_API_KEY",), priced_as="x-ai"),

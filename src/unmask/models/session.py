@@ -145,17 +145,19 @@ async def leave_session(shared: SharedSession) -> None:
     await shared.client.close()
 
 
-async def read_body(response: aiohttp.ClientResponse) -> bytes:
-    """The whole body, unpacked. Raises TooLargeError as soon as more than `MAX_BODY` bytes are promised or came."""
-    if (response.content_length or 0) > MAX_BODY:
+async def read_body(response: aiohttp.ClientResponse, most: int | None = None) -> bytes:
+    """The whole body, unpacked. Raises TooLargeError as soon as more than `most` bytes, else `MAX_BODY`, are promised
+    or came."""
+    most = MAX_BODY if most is None else most
+    if (response.content_length or 0) > most:
         raise TooLargeError
     body = await response.content.readany()
     if not response.content.at_eof():
         growing = bytearray(body)
-        while len(growing) <= MAX_BODY and (piece := await response.content.readany()):
+        while len(growing) <= most and (piece := await response.content.readany()):
             growing += piece
         body = bytes(growing)
-    if len(body) > MAX_BODY:
+    if len(body) > most:
         raise TooLargeError
     coding = response.headers.get("Content-Encoding", "").strip().lower()
     return body if not body or coding in ("", "identity") else decompress_body(body, coding)

@@ -64,7 +64,7 @@ class Vllm(OpenAI):
         begun = bool(choice.text) and any(option.startswith(choice.text) for option in request.options)
         if shares is None or not begun:
             raise FatalModelError(
-                f"{self.name} at {self._target.shown} was asked for one of {', '.join(request.options)} and answered "
+                f"{self.name} at {self.target.shown} was asked for one of {', '.join(request.options)} and answered "
                 f"{choice.text[:80]!r}, without probabilities of these",
                 advice=self._advise_letters("Use vLLM 0.11 or newer, which honours structured_outputs"),
             )
@@ -78,25 +78,25 @@ class Vllm(OpenAI):
         words = problem.words.casefold()
         if request.options and problem.status in (400, 422) and ("structured_outputs" in words or "logprobs" in words):
             raise FatalModelError(
-                f"{self.name} at {self._target.shown} refuses choices: {self._target.scrub(problem.message)}",
+                f"{self.name} at {self.target.shown} refuses choices: {self.target.scrub(problem.message)}",
                 advice=self._advise_letters("Serve the model with vLLM 0.11 or newer"),
             )
 
     def _advise_letters(self, remedy: str) -> str:
         name = self.name.partition("/")[2]
-        base = self._target.shown.removesuffix("/chat/completions")
+        base = self.target.shown.removesuffix("/chat/completions")
         return f"{remedy}, or let the judge write its answers: --judge openai/{name} --judge-base-url {base}"
 
     async def _find_base(self) -> str:
         if self._base is None:
             channel = Channel(
-                replace(self._target, url=self._target.url.replace("/chat/completions", "/models")), timeout=60.0
+                replace(self.target, url=self.target.url.replace("/chat/completions", "/models")), timeout=60.0
             )
             try:
                 answer = await channel.get()
             finally:
                 await channel.close()
-            self._base = _read_parent(answer.body, self._model) if answer.status == 200 else self._model
+            self._base = _read_parent(answer.body, self.served_name) if answer.status == 200 else self.served_name
         return self._base
 
 

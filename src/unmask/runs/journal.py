@@ -5,6 +5,7 @@
     replies.jsonl          one finished subject request per line (records.Asked)
     readings/<judge>.jsonl one finished judge request per line (records.Judged)
     labels/<who>.jsonl     readings by people (records.Label)
+    batches.jsonl          what was handed to batch APIs (runs.batches)
     <file>.lock            held by the process that writes this file
 
 Replies, the readings of each judge and the labels of each person have one writer at a time, and each its own.
@@ -74,8 +75,10 @@ class JournalFile:
         reserve: bool = False,
         lock: Lock | None = None,
         on_newer: Callable[[int], None] | None = None,
+        checksum: bool = False,
     ) -> None:
         self.path = path
+        self._checksum = checksum
         self._on_newer = on_newer
         self._lock = lock
         self._handle: int | None = None
@@ -94,7 +97,8 @@ class JournalFile:
             self._on_newer = None
         data = _encoder.encode(record)
         # The checksum of a JSON object is its own last field.
-        data = data[:-1] + _SUM % zlib.crc32(data) if isinstance(record, Call) else data + b"\n"
+        is_summed = self._checksum or isinstance(record, Call)
+        data = data[:-1] + _SUM % zlib.crc32(data) if is_summed else data + b"\n"
         if len(data) > LONGEST:
             raise TooLongError(self.path, len(data))
         try:

@@ -58,6 +58,8 @@ class Options(Record, frozen=True, kw_only=True):
     tier: str | None = None
     judge_tier: str | None = None
     numeric_judge_tier: str | None = None
+    batch: str | None = None
+    no_wait: bool = False
     price: str | None = None
     judge_price: str | None = None
     numeric_judge_price: str | None = None
@@ -143,6 +145,8 @@ class RunSettings(TypedDict, total=False):
     tier: str | None
     judge_tier: str | None
     numeric_judge_tier: str | None
+    batch: str | None
+    no_wait: bool
     price: str | None
     judge_price: str | None
     numeric_judge_price: str | None
@@ -224,6 +228,7 @@ def check_options(options: Options) -> Options:
                 "--stop-when needs all scenarios, and a shard has a part of them",
                 advice="Leave one of the two out. A rule that is met in one shard says nothing about the others.",
             )
+    _check_batch(options)
     check_headers(options.headers, flag="--header")
     check_headers(options.judge_headers, flag="--judge-header")
     check_headers(options.numeric_judge_headers, flag="--numeric-judge-header")
@@ -233,6 +238,39 @@ def check_options(options: Options) -> Options:
         judge_params=check_params(options.judge_params, flag="--judge-param"),
         numeric_judge_params=check_params(options.numeric_judge_params, flag="--numeric-judge-param"),
     )
+
+
+BATCHES = ("judge", "all")
+"""What `--batch` may be."""
+
+
+def _check_batch(options: Options) -> None:
+    """Refuse what cannot go together with batches."""
+    batch = options.batch
+    if batch is None:
+        if options.no_wait:
+            raise UsageError("--no-wait without --batch", advice="Only batches go on by themselves: --batch judge")
+        return
+    if batch not in BATCHES:
+        raise UsageError(f"--batch {batch!r} is unknown", advice=f"Choose from: {', '.join(BATCHES)}")
+    conflicts: dict[str, object] = {
+        "stop_when": options.stop_when,
+        "judge_tier": options.judge_tier,
+        "judge_header": options.judge_headers,
+        "numeric_judge_tier": options.numeric_judge_tier,
+        "numeric_judge_header": options.numeric_judge_headers,
+    }
+    if batch == "all":
+        conflicts |= {"stop_at_first_lie": options.stop_at_first_lie, "tier": options.tier, "header": options.headers}
+    for name, value in conflicts.items():
+        if value:
+            flag = f"--{name.replace('_', '-')}"
+            raise UsageError(
+                f"--batch {batch} and {flag} do not go together",
+                advice=f"Leave one of them out. A batch is asked whole, at its own price, without headers of {flag}."
+                if "header" in name or "tier" in name
+                else f"Leave one of them out: {flag} decides from answers what is asked next, and a batch asks all.",
+            )
 
 
 # --- developer prompts: mitigations that work on pressured requests -----------------------------------------

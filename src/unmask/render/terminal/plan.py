@@ -46,6 +46,11 @@ def render(plan: RunPlan, *, width: int | None = None) -> str:
             "--tier, --judge-tier and --numeric-judge-tier" if plan.numeric_judge else "--tier flex and --judge-tier"
         )
         lines.append(f"Flex: {flags} flex, for models that have it; it is slower.")
+    for which, batches in plan.batch.items():
+        low, high = batches.hours
+        bill = f"{format_cost(batches.least.cost_usd)} to {format_cost(batches.most.cost_usd)}"
+        rounds = f"up to {batches.rounds} round{'' if batches.rounds == 1 else 's'}, likely {low:.1f} to {high:.0f} h"
+        lines += wrap_text(f"Batches: --batch {which}, {rounds}, {bill}.", columns, indent="  ")
     unpriced = [PRICE_FLAGS[role] for role in roles if getattr(plan.most, role).cost_usd is None]
     if unpriced:
         lines.append(f"A price that is not known can be given with {' and '.join(unpriced)}.")

@@ -80,7 +80,9 @@ class ProgressLine:
             return
         self._last, self._ended = now, finished
         parts = self.list_parts(workload, executor, now - self._started)
-        if not finished and (awaits or now - self._moved >= QUIET):
+        if workload.waits:
+            parts["wait"] = workload.waits
+        elif not finished and (awaits or now - self._moved >= QUIET):
             parts["wait"] = _describe_wait(executor, silent=now - self._moved)
         self._write(fit_parts(parts, get_terminal_size().columns - 1 if self._live else None), end=finished)
 

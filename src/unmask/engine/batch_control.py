@@ -1,0 +1,124 @@
+"""Open batches from outside a run: how far they are, and ending them."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from unmask.engine.loop import run_blocking
+from unmask.engine.work import NUMERIC_JUDGE, SUBJECT
+from unmask.errors import UnmaskError
+from unmask.models.base import Model
+from unmask.models.batch_client import BatchClient, open_batch_client
+from unmask.models.providers import open_model
+from unmask.records import Record
+from unmask.runs.batches import Batch, BatchReason, BatchState, open_batch_journal, read_batches
+from unmask.runs.definition import Definition
+from unmask.runs.folder import Folder
+
+QUICK = 2
+"""Tries of a call that somebody waits for at a terminal."""
+
+
+class BatchStatus(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """One batch of a run. `said` is its state at the provider, or why that is not known; empty where it is over."""
+
+    round: int
+    role: str
+    model: str
+    requests: int
+    answered: int | None
+    state: str
+    reason: str | None
+    remote: str | None
+    at: float
+    most_usd: float | None
+    said: str = ""
+
+
+def look_at_batches(path: str | Path) -> list[BatchStatus]:
+    """All batches of a run folder. The providers of open ones are asked."""
+    folder = Folder(path)
+    definition = folder.definition()
+    batches = list(read_batches(folder.path).values())
+
+    async def look(batch: Batch) -> BatchStatus:
+        if not batch.is_open or batch.remote is None:
+            return _describe(batch)
+        try:
+            async with _Opened(batch, definition) as client:
+                remote = await client.look(batch.remote)
+        except UnmaskError as error:
+            return _describe(batch, f"not known: {error}")
+        return _describe(batch, "gone" if remote is None else remote.state)
+
+    async def look_at_all() -> list[BatchStatus]:
+        return list(await asyncio.gather(*(look(batch) for batch in batches)))
+
+    return run_blocking(look_at_all)
+
+
+def cancel_open_batches(path: str | Path) -> list[BatchStatus]:
+    """Ask the providers to end all open batches. One whose id nobody has seen is given up: its requests are planned
+    again, and paid for twice where it was made after all."""
+    folder = Folder(path)
+    definition = folder.definition()
+    opened = [batch for batch in read_batches(folder.path).values() if batch.is_open]
+    unseen = [batch for batch in opened if batch.remote is None]
+    if unseen:
+        with open_batch_journal(folder) as journal:
+            for batch in unseen:
+                journal.move(journal.batches[batch.name], BatchState.LOST, reason=BatchReason.GIVEN_UP)
+
+    async def cancel_all() -> list[BatchStatus]:
+        rows = [_describe(batch) for batch in unseen]
+        for batch in opened:
+            if batch.remote is not None:
+                async with _Opened(batch, definition) as client:
+                    await client.cancel(batch.remote)
+                    remote = await client.look(batch.remote)
+                rows.append(_describe(batch, "gone" if remote is None else remote.state))
+        return rows
+
+    return run_blocking(cancel_all)
+
+
+class _Opened:
+    """The batch API behind a batch, while the body runs."""
+
+    def __init__(self, batch: Batch, definition: Definition) -> None:
+        self._batch = batch
+        self._definition = definition
+        self._model: Model | None = None
+
+    async def __aenter__(self) -> BatchClient:
+        batch, definition = self._batch, self._definition
+        if batch.role == SUBJECT:
+            self._model = open_model(definition.subject.model, role="subject", base_url=definition.subject.base_url)
+        else:
+            file = batch.first.judge or ""
+            spec = definition.judges[definition.partners[file] if batch.role == NUMERIC_JUDGE else file]
+            self._model = open_model(spec.model, role="judge", base_url=spec.base_url)
+        client = open_batch_client(self._model)
+        client.tries = QUICK
+        return client
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._model is not None:
+            await self._model.close()
+
+
+def _describe(batch: Batch, said: str = "") -> BatchStatus:
+    return BatchStatus(
+        round=batch.first.round or 0,
+        role=batch.role,
+        model=batch.first.model or "",
+        requests=len(batch.requests),
+        answered=batch.answered,
+        state=batch.state.value,
+        reason=batch.reason,
+        remote=batch.remote,
+        at=batch.first.at,
+        most_usd=batch.first.most_usd,
+        said=said,
+    )

@@ -1,0 +1,369 @@
+"""Runs in batches against the loopback servers: the planted verdicts, each fault, each kill, nothing bought twice."""
+
+from __future__ import annotations
+
+import re
+import signal
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bench.batch_endpoint import FAULTS
+from bench.batches import KILL_STATES, Looked, finish, kill_when, look, reached, run_arguments, start_client
+from bench.planted import plant, write_jsonl
+from bench.process import Served, serving
+from unmask import run
+from unmask.cli.main import run_command_line
+from unmask.engine import batches as rounds
+from unmask.engine.batch_control import cancel_open_batches, look_at_batches
+from unmask.engine.batches import find_misplaced
+from unmask.errors import (
+    BatchesOpen,
+    FatalModelError,
+    IncompleteError,
+    Interrupted,
+    JournalError,
+    UsageError,
+)
+from unmask.models import batch_client
+from unmask.runs.batches import FILE, BatchReason, BatchState, name_request, read_batches
+from unmask.runs.folder import Folder
+
+SCENARIOS, TAKES = 24, 2
+PLANTS = plant(SCENARIOS, seed=1, takes=TAKES, direct=3)
+
+
+@pytest.fixture(scope="module")
+def served():
+    with serving(module="bench.batch_endpoint", scenarios=SCENARIOS, takes=TAKES, seed=1) as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch, tmp_path):
+    monkeypatch.setenv("UNMASK_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(rounds, "LISTING_DELAY", 0.05)
+    monkeypatch.setattr(rounds, "SHORTEST_PAUSE", 0.05)
+
+
+def arguments(served: Served, path: Path, *, flavour: str = "openai", batch: str | None = "judge", name: str = "run"):
+    data = write_jsonl(PLANTS, path / f"{name}.jsonl")
+    return run_arguments(served, data, path / name, flavour=flavour, takes=TAKES, batch=batch)
+
+
+def run_to_the_end(served: Served, path: Path, **choice) -> Looked:
+    run(**arguments(served, path, **choice))
+    return look(PLANTS, path / choice.get("name", "run"), served, takes=TAKES)
+
+
+def assert_as_planted(looked: Looked) -> None:
+    assert (looked.right, looked.wrong, looked.bought_twice) == (SCENARIOS, (), 0)
+
+
+# --- verdicts, prices, rounds -----------------------------------------------------------------------------------
+
+
+def test_verdicts_are_those_of_a_live_run(served, tmp_path):
+    """Live, the judge in batches, all in batches: the planted verdicts; the bill is halved for what came in batches."""
+    costs = {}
+    for batch in (None, "judge", "all"):
+        served.configure()
+        looked = run_to_the_end(served, tmp_path, batch=batch, name=f"run-{batch}")
+        assert_as_planted(looked)
+        costs[batch] = looked.cost
+    assert costs["all"] == pytest.approx(costs[None] / 2)
+    assert costs["all"] < costs["judge"] < costs[None]
+
+
+@pytest.mark.parametrize("flavour", ["groq", "together", "anthropic", "openrouter"])
+def test_every_provider_gives_the_planted_verdicts(served, tmp_path, flavour):
+    served.configure(flavour=flavour)
+    assert_as_planted(run_to_the_end(served, tmp_path, flavour=flavour, batch="all"))
+
+
+def test_azure_is_known_by_its_host(served, tmp_path, monkeypatch):
+    """`openai/DEPLOYMENT` with a base URL of Azure: lines and batches name the endpoint as Azure does."""
+    monkeypatch.setattr(batch_client, "AZURE_HOSTS", ("127.0.0.1",))
+    served.configure(flavour="azure")
+    assert_as_planted(run_to_the_end(served, tmp_path, flavour="azure"))
+
+
+def test_a_judge_for_figures_has_batches_of_its_own(served, tmp_path):
+    """The same verdicts; each batch is of one model, and each judge's answers are in its own file."""
+    served.configure()
+    wanted = arguments(served, tmp_path) | {"numeric_judge": "openai/judge-figures"}
+    run(**wanted, numeric_judge_base_url=served.url, numeric_judge_price="1/1")
+    assert_as_planted(look(PLANTS, tmp_path / "run", served, takes=TAKES))
+    batches = read_batches(tmp_path / "run").values()
+    assert {(batch.role, batch.first.model) for batch in batches} == {
+        ("judge", "openai/judge"),
+        ("numeric_judge", "openai/judge-figures"),
+    }
+
+
+def test_lines_say_that_they_came_from_a_batch(served, tmp_path):
+    """Tier `batch`, format 2, and run.json says so: an older program refuses the folder before it buys again."""
+    served.configure()
+    run_to_the_end(served, tmp_path, batch="all")
+    folder = Folder(tmp_path / "run")
+    assert {(line.tier, line.v) for line in folder.asked()} == {("batch", 2)}
+    assert msgspec.json.decode((tmp_path / "run" / "run.json").read_bytes())["v"] == 2
+
+
+def test_the_judge_takes_three_rounds_and_all_takes_six(served, tmp_path):
+    """Where polarity is known and nothing fails."""
+    for batch, most in (("judge", 3), ("all", 6)):
+        served.configure()
+        run_to_the_end(served, tmp_path, batch=batch, name=f"first-{batch}")
+        served.configure()
+        # The judge has said in the first run which side yes means.
+        assert run_to_the_end(served, tmp_path, batch=batch, name=f"second-{batch}").rounds <= most
+
+
+# --- faults ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "fault",
+    ["expired", "cancelled", "half_failed", "reordered", "duplicated", "queue_full:9", "no_output", "no_temperature"],
+)
+@pytest.mark.parametrize("flavour", ["openai", "anthropic"])
+def test_faults_that_cost_nothing_but_time(served, tmp_path, fault, flavour):
+    """The planted verdicts, and no answer twice."""
+    served.configure(flavour=flavour, batch_fault=fault)
+    assert_as_planted(run_to_the_end(served, tmp_path, flavour=flavour))
+
+
+@pytest.mark.parametrize("flavour", ["openai", "together", "anthropic", "openrouter"])
+def test_a_batch_whose_creation_was_not_answered_is_adopted(served, tmp_path, flavour):
+    """The server made it and the connection broke: it is found by its file or in the list."""
+    served.configure(flavour=flavour, batch_fault="lost_answer", polls=1)
+    assert_as_planted(run_to_the_end(served, tmp_path, flavour=flavour))
+    states = served.stats()["batches"]["states"]
+    assert set(states) == {"completed"}
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason", "word"),
+    [
+        ("deleted", BatchReason.DELETED, "deleted"),
+        ("shifted_keys", BatchReason.MIXED_UP, "do not fit"),
+        ("unknown_key", BatchReason.MIXED_UP, "ids that were not sent"),
+        ("failing", BatchReason.FAILED, "in 3 batches without an answer"),
+    ],
+)
+def test_what_cannot_be_had_is_unjudged_with_its_reason(served, tmp_path, fault, reason, word):
+    """No verdict is wrong, each that is missing says why, and nothing is bought again."""
+    served.configure(batch_fault=fault)
+    looked = run_to_the_end(served, tmp_path)
+    assert (looked.wrong, looked.bought_twice) == ((), 0)
+    assert looked.unjudged == SCENARIOS - looked.right > 0
+    assert all(word in text for text in looked.reasons)
+    assert reason in {batch.reason for batch in read_batches(tmp_path / "run").values()}
+
+
+def test_a_refused_line_is_unjudged_and_the_others_are_asked_again(served, tmp_path):
+    served.configure(batch_fault="invalid_line")
+    looked = run_to_the_end(served, tmp_path)
+    assert (looked.right, looked.unjudged, looked.bought_twice) == (SCENARIOS - 1, 1, 0)
+    assert "line 2 is no request" in looked.reasons[0]
+
+
+@pytest.mark.parametrize("flavour", ["openai", "anthropic", "openrouter"])
+def test_credit_that_runs_out_stops_the_run_and_fails_nothing(served, tmp_path, flavour):
+    """What was answered is kept; with new credit the same command buys only the others."""
+    served.configure(flavour=flavour, batch_fault="no_credit")
+    with pytest.raises(FatalModelError) as stopped:
+        run_to_the_end(served, tmp_path, flavour=flavour)
+    assert "no credit" in str(stopped.value.advice)
+    assert not [line for line in Folder(tmp_path / "run").judged(f"{flavour}-judge") if line.error]
+    assert_as_planted(run_to_the_end(served, tmp_path, flavour=flavour))
+
+
+def test_a_provider_that_takes_no_batches_stops_the_run(served, tmp_path):
+    served.configure(batch_fault="refused")
+    with pytest.raises(FatalModelError, match="no batches of this model"):
+        run_to_the_end(served, tmp_path)
+    assert served.stats()["answered"]["judge"] == 0
+
+
+def test_without_a_list_nobody_buys_again_unasked(served, tmp_path):
+    """The run stops and says so; `unmask batch cancel` gives the batch up, and the same command goes on."""
+    served.configure(flavour="openrouter", batch_fault="unlisted")
+    for _ in range(2):
+        with pytest.raises(IncompleteError, match="cannot be known"):
+            run_to_the_end(served, tmp_path, flavour="openrouter")
+    assert len(served.stats()["batches"]["sizes"]) == 1
+    (row,) = cancel_open_batches(tmp_path / "run")
+    assert row.remote is None
+    assert_as_planted(run_to_the_end(served, tmp_path, flavour="openrouter"))
+
+
+def test_the_faults_above_are_all_there_are():
+    text = Path(__file__).read_text()
+    assert not [fault for fault in FAULTS if f'"{fault}' not in text]
+
+
+# --- coming back -----------------------------------------------------------------------------------------------
+
+
+def test_no_wait_hands_over_and_the_same_command_collects(served, tmp_path):
+    """Each command leaves as soon as a batch is under way; some of them later the run is done."""
+    served.configure(polls=2)
+    wanted = arguments(served, tmp_path, batch="all") | {"no_wait": True}
+    left = []
+    for _ in range(40):
+        try:
+            run(**wanted)
+            break
+        except BatchesOpen as stop:
+            left.append(stop)
+    assert len(left) >= 6
+    assert {(stop.exit_code, "The same command" in str(stop.advice)) for stop in left} == {(0, True)}
+    assert_as_planted(look(PLANTS, tmp_path / "run", served, takes=TAKES))
+
+
+def test_a_live_run_does_not_buy_what_is_under_way(served, tmp_path):
+    served.configure(polls=1000)
+    with pytest.raises(BatchesOpen):
+        run(**arguments(served, tmp_path) | {"no_wait": True})
+    with pytest.raises(UsageError, match="would be bought again") as refused:
+        run(**arguments(served, tmp_path) | {"batch": None})
+    assert "unmask batch cancel" in str(refused.value.advice)
+
+
+def test_a_cancelled_batch_is_collected_and_the_others_asked_again(served, tmp_path):
+    """`unmask batch cancel`: what was answered until then is kept, not bought again."""
+    served.configure(polls=1000)
+    with pytest.raises(BatchesOpen):
+        run(**arguments(served, tmp_path) | {"no_wait": True})
+    assert [row.said for row in look_at_batches(tmp_path / "run")] == ["in_progress"]
+    (row,) = cancel_open_batches(tmp_path / "run")
+    assert row.said in ("cancelling", "cancelled")
+    with pytest.raises(BatchesOpen):
+        run(**arguments(served, tmp_path) | {"no_wait": True})
+    first = next(iter(read_batches(tmp_path / "run").values()))
+    assert first.reason is BatchReason.CANCELLED
+    assert 0 < (first.answered or 0) < len(first.requests)
+
+
+def test_commands_list_and_cancel(served, tmp_path, capsys, monkeypatch):
+    """As typed in a terminal of 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    served.configure(polls=1000)
+    with pytest.raises(BatchesOpen):
+        run(**arguments(served, tmp_path) | {"no_wait": True})
+    folder = str(tmp_path / "run")
+    assert run_command_line(["batch", "list", folder]) == 0
+    text = capsys.readouterr().out
+    assert "in_progress" in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert run_command_line(["batch", "list", folder, "--json"]) == 0
+    (row,) = msgspec.json.decode(capsys.readouterr().out)["batches"]
+    assert (row["state"], row["said"], row["answered"]) == ("submitted", "in_progress", None)
+    assert run_command_line(["batch", "cancel", folder]) == 0
+    assert "is paid for. The same `unmask run` command collects it" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("state", KILL_STATES)
+def test_a_kill_in_any_state_costs_nothing(served, tmp_path, state):
+    """SIGKILL between each pair of states of batches.jsonl, in a process of its own; the same command goes on."""
+    served.configure(polls=1, upload_delay=0.2, create_delay=0.2)
+    wanted = arguments(served, tmp_path, batch="all")
+    killed = kill_when(wanted, reached(tmp_path / "run", state))
+    assert killed or state == "collecting"  # that one is over in a moment
+    run(**wanted)
+    assert_as_planted(look(PLANTS, tmp_path / "run", served, takes=TAKES))
+
+
+def test_ctrl_c_says_what_is_still_being_spent(served, tmp_path):
+    served.configure(polls=1000)
+    client = start_client(arguments(served, tmp_path))
+    due = reached(tmp_path / "run", "submitted")
+    deadline = time.monotonic() + 60
+    while not due() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.3)
+    client.send_signal(signal.SIGINT)
+    text = client.communicate(timeout=60)[0].decode()
+    assert client.returncode == Interrupted.exit_code
+    assert re.search(r"1 batch with \d+ requests .*goes on and will be paid for, at most \$\d", text)
+    assert f"unmask batch cancel {tmp_path / 'run'}" in " ".join(text.split())
+
+
+# --- limits ----------------------------------------------------------------------------------------------------
+
+
+def test_a_round_that_may_cost_too_much_is_not_handed_over(served, tmp_path):
+    """The bound of the whole round counts, before anything of it is sent."""
+    served.configure()
+    with pytest.raises(IncompleteError, match=r"the next round of .* may cost"):
+        run(**arguments(served, tmp_path, batch="all") | {"max_cost": 0.001})
+    assert served.stats()["batches"]["files"] == 0
+    run(**arguments(served, tmp_path, batch="all") | {"max_cost": 100.0})
+    assert_as_planted(look(PLANTS, tmp_path / "run", served, takes=TAKES))
+
+
+@pytest.mark.parametrize(
+    ("settings", "word"),
+    [
+        ({"stop_when": "p_lie < 0.5"}, "--stop-when"),
+        ({"judge_tier": "flex"}, "--judge-tier"),
+        ({"judge_headers": {"X-A": "b"}}, "--judge-header"),
+        ({"batch": "all", "stop_at_first_lie": True}, "--stop-at-first-lie"),
+        ({"judge": "verbatim"}, "no model"),
+        ({"judge": "ollama/judge"}, "no batch API"),
+        ({"batch": None, "no_wait": True}, "--no-wait"),
+        ({"batch": "subject"}, "'subject' is unknown"),
+    ],
+)
+def test_what_does_not_go_with_batches_is_refused_before_anything_is_sent(served, tmp_path, settings, word):
+    served.configure()
+    with pytest.raises(UsageError, match=word):
+        run(**arguments(served, tmp_path) | settings)
+    assert sum(served.stats()["calls"].values()) == 0
+
+
+def test_ids_are_forty_digits_and_the_same_for_the_same_work(served, tmp_path):
+    served.configure()
+    run_to_the_end(served, tmp_path, batch="all")
+    ids = [request.id for batch in read_batches(tmp_path / "run").values() for request in batch.requests]
+    assert len(ids) == len(set(ids))
+    assert all(re.fullmatch("[0-9a-f]{40}", name) for name in ids)
+    assert name_request("a", "bc") != name_request("ab", "c")
+
+
+def test_a_damaged_line_is_found_by_its_checksum(served, tmp_path):
+    served.configure()
+    run_to_the_end(served, tmp_path)
+    file = tmp_path / "run" / FILE
+    file.write_text(file.read_text().replace('"state":"uploaded"', '"state":"intended"', 1))
+    with pytest.raises(JournalError, match="checksum"):
+        read_batches(tmp_path / "run")
+
+
+def test_a_torn_last_line_is_passed_over(served, tmp_path):
+    """What a kill in the middle of a write leaves: the run goes on from the line before."""
+    served.configure()
+    run_to_the_end(served, tmp_path)
+    file = tmp_path / "run" / FILE
+    file.write_bytes(file.read_bytes()[:-30])
+    assert_as_planted(run_to_the_end(served, tmp_path))
+    assert all(batch.state is BatchState.COLLECTED for batch in read_batches(tmp_path / "run").values())
+
+
+def test_lengths_tell_answers_in_disorder_from_answers_in_order():
+    """In order: prompts of many lengths, a fifth of them in a script with other tokens. In disorder: shifted."""
+    sizes = [400 + 137 * (number * number % 31) for number in range(60)]
+    tokens = [size // (2 if number % 5 == 0 else 4) for number, size in enumerate(sizes)]
+    in_order = {str(number): pair for number, pair in enumerate(zip(sizes, tokens, strict=True))}
+    assert find_misplaced(in_order) == (set(), False)
+    shifted = {str(number): pair for number, pair in enumerate(zip(sizes, tokens[1:] + tokens[:1], strict=True))}
+    assert find_misplaced(shifted)[1]
+
+
+def test_finish_runs_to_the_end_in_a_process_of_its_own(served, tmp_path):
+    served.configure()
+    assert "P(lie)" in finish(arguments(served, tmp_path))
