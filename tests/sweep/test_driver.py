@@ -7,7 +7,10 @@ import signal
 import socket
 import time
 
+import pytest
+
 from bench.planted import expected, plant
+from bench.process import serving
 from tests.e2e.running import unmask
 from tests.sweep.sweeping import (
     SCENARIOS,
@@ -228,3 +231,32 @@ def test_a_sweep_stands_for_its_runs(tmp_path, endpoint):
     for verb, *flags in (("board", "--json"), ("compare", "--json"), ("report", "--out", "-")):
         done = unmask(verb, str(tmp_path / "out"), *flags)
         assert all(folder.name in done.stdout for folder in folders(grid)), verb
+
+
+@pytest.mark.parametrize(("lines_of_subject", "tiers"), [((), {None}), (("batch = true",), {"batch"})])
+def test_a_grid_takes_batches(tmp_path, lines_of_subject, tiers):
+    """For its judges, or for subjects too: the same verdicts, and each unit has batches of its own."""
+    with serving(module="bench.batch_endpoint", scenarios=SCENARIOS, profile="steady", seed=1) as served:
+        prices = 'price = "1/1"'
+        grid = write_grid(
+            tmp_path,
+            row("subject", "a", served, prices, *lines_of_subject),
+            row("judge", "judge", served, prices, "batch = true"),
+            matrix="seed = [1, 2]",
+        )
+        done = sweep(grid)
+    assert done.returncode == 0, done.stderr
+    assert [verdicts(folder) for folder in folders(grid)] == [PLANTED, PLANTED]
+    for folder in folders(grid):
+        assert {line.get("tier") for line in lines(folder)} == tiers
+        readings = [
+            line for path in (folder / "readings").glob("*.jsonl") for line in lines(folder, f"readings/{path.name}")
+        ]
+        assert {line["tier"] for line in readings} == {"batch"}
+
+
+def test_a_subject_in_batches_needs_its_judge_in_batches(tmp_path, endpoint):
+    grid = write_grid(tmp_path, row("subject", "a", endpoint, "batch = true"), row("judge", "judge", endpoint))
+    done = sweep(grid)
+    assert done.returncode == 2
+    assert "subject openai/a has batch = true and judge openai/judge has not" in done.stderr

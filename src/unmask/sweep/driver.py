@@ -372,6 +372,9 @@ class Driver:
             found = await self._reach(self.subjects[unit.subject.name], self._placed_subjects.get(unit.subject.name))
             subject = found if not isinstance(found, str) else None
         model = subject or judge
+        if self.judges[place].row.batch:  # it mostly waits, and the others wait beside it
+            await self._run_session(unit, place, subject, judge)
+            return
         async with self._take_slot(model if isinstance(model, str) else model.endpoint):
             await self._run_session(unit, place, subject, judge)
 

@@ -81,6 +81,8 @@ class ModelRow(Record, frozen=True, kw_only=True):
     param: dict[str, Any] = msgspec.field(default_factory=dict)
     header: dict[str, str] = msgspec.field(default_factory=dict)
     tier: str | None = None
+    batch: bool = False
+    """Whether it is asked in batches, at half price. A subject only with its judges."""
     price: str | None = None
     max_tokens: int | None = None
     temperature: float | None = None
@@ -215,7 +217,7 @@ class _Reader:
                 return
             yield msgspec.structs.replace(row, name=row.name or row.model)
             return
-        for name in ("model", "base_url", "key", "tier"):
+        for name in ("model", "base_url", "key", "tier", "batch"):
             if getattr(row, name):
                 self.problems.append(f"{where}: {name} belongs to a model with an address, and this one is served")
         if serve.engine is not None and serve.engine not in ENGINES:

@@ -152,6 +152,7 @@ def make_settings(grid: Grid, unit: Unit, judge: ModelRow) -> dict[str, Any]:
         "judge_price": judge.price or ("0/0" if judge.serve else None),
         "judge_name": name_judge_file(judge),
         "max_cost": grid.sweep.max_cost,
+        "batch": "all" if subject.batch else "judge" if judge.batch else None,
         "moved": True,
     }
     own = {
@@ -275,6 +276,9 @@ def _find_name_clashes(grid: Grid) -> Iterator[str]:
 
 def _check_values(grid: Grid, units: Iterable[Unit]) -> Iterator[str]:
     """What `unmask run` would refuse, each once, whatever number of units has it."""
+    live = [judge.name for judge in grid.judges if not judge.batch]
+    for name in dict.fromkeys(unit.subject.name for unit in units if unit.subject.batch and live):
+        yield f"subject {name} has batch = true and judge {live[0]} has not: batches of a subject go with its judges'"
     for unit in units:
         for judge in grid.judges:
             try:
