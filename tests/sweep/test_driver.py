@@ -18,6 +18,7 @@ from tests.sweep.sweeping import (
     row,
     start,
     sweep,
+    write_data,
     write_grid,
 )
 from unmask.files import Lock
@@ -228,3 +229,23 @@ def test_a_sweep_stands_for_its_runs(tmp_path, endpoint):
     for verb, *flags in (("board", "--json"), ("compare", "--json"), ("report", "--out", "-")):
         done = unmask(verb, str(tmp_path / "out"), *flags)
         assert all(folder.name in done.stdout for folder in folders(grid)), verb
+
+
+def test_units_side_by_side_ask_the_judge_once_which_side_yes_means(tmp_path, endpoint):
+    data = write_data(tmp_path)
+    told = [json.loads(line) for line in data.read_text().splitlines()]
+    untold = [{name: value for name, value in scenario.items() if name != "yes_means"} for scenario in told]
+    data.write_text("".join(json.dumps(scenario) + "\n" for scenario in untold))
+    rows = row("subject", "a", endpoint), row("judge", "judge", endpoint)
+    result(write_grid(tmp_path, *rows, matrix="seed = [1]"))
+    once = endpoint.stats()["slots"]["judge polarity"]
+    endpoint.reset()
+    (tmp_path / "planted.jsonl.polarity.jsonl").unlink()
+    grid = write_grid(tmp_path, *rows, matrix="seed = [2, 3, 4]")
+    planned = json.loads(sweep(grid, "--plan", "--json").stdout)
+    made = result(grid)
+    assert endpoint.stats()["slots"]["judge polarity"] == once > 0
+    assert [verdicts(folder) for folder in folders(grid)] == [PLANTED] * 4
+    calls = sum(unit["calls"] for unit in made["units"])
+    bounds = [planned[end]["subject_calls"] + planned[end]["judge_calls"] for end in ("least", "most")]
+    assert bounds[0] <= calls <= bounds[1]
