@@ -2,8 +2,9 @@
 
     python tests/sweep/relay.py --host 127.0.0.1 --port 8001 --to 127.0.0.1:9000 --pids FILE [--most 20]
 
-The standard library only. FILE gets a line with its process id. SIGUSR1 makes it hang: it stays healthy and passes no
-question on. SIGUSR2 makes it run out of memory: it says so and exits. `--most` does that after so many questions.
+The standard library only. FILE gets a line with its process id, and a file beside it, `.asked`, one for each question.
+SIGUSR1 makes it hang: it stays healthy and passes no question on. SIGUSR2 makes it run out of memory: it says so and
+exits. `--most` does that after so many questions.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ class Relay:
         self.settings = settings
         self.hangs = False
         self.asked = 0
+        self.journal = settings.pids.with_suffix(".asked").open("a", buffering=1)
 
     def end_out_of_memory(self) -> None:
         print("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB.", flush=True)
@@ -36,6 +38,7 @@ class Relay:
             while data := await reader.read(1 << 16):
                 if data.startswith(b"POST") and b"unmask-fleet-check" not in data:
                     self.asked += 1
+                    self.journal.write(f"{os.getpid()}\n")
                     if self.asked > self.settings.most:
                         self.end_out_of_memory()
                 if self.hangs and data.startswith(b"POST"):

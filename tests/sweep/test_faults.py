@@ -94,6 +94,21 @@ def test_a_judge_server_that_is_lost_comes_back_and_nothing_is_judged_differentl
     assert count_excess(grid, endpoint) <= IN_FLIGHT
 
 
+def test_a_unit_behind_two_servers_asks_both_and_goes_on_when_one_is_lost(tmp_path, endpoint):
+    rows = relayed("subject", "a", endpoint, tmp_path, more="gpus = 1, replicas = 2"), row("judge", "judge", endpoint)
+    grid = write_grid(tmp_path, *rows, sweep=LOCAL, matrix="seed = [1, 2]")
+    asked = tmp_path / "a.asked"
+
+    def kill_one_of_two() -> None:
+        assert await_true(lambda: len(set(asked.read_text().split())) == 2, within=30)
+        os.kill(lives(tmp_path, "a")[0], signal.SIGKILL)
+
+    said = disturb(grid, endpoint, kill_one_of_two, after=10)
+    assert "2 of 2 units are complete" in said, said
+    assert [verdicts(folder) for folder in folders(grid)] == [PLANTED, PLANTED]
+    assert count_excess(grid, endpoint) <= IN_FLIGHT
+
+
 def test_a_server_that_is_lost_again_and_again_fails_its_unit_with_its_log_and_the_other_finishes(tmp_path, endpoint):
     """What it answered is kept: the same command with a sound server buys only what is missing."""
     rows = relayed("subject", "good", endpoint, tmp_path), row("judge", "judge", endpoint)
