@@ -276,4 +276,4 @@ def test_scaling_relates_the_units_of_a_sweep_to_compute(tmp_path, endpoint):
     done = unmask("scaling", str(tmp_path / "out"), "--compute", str(tmp_path / "compute.csv"), "--json")
     shown = json.loads(done.stdout)
     assert shown["compute"] == {f"openai/{name}": float(f"1e{20 + number}") for number, name in enumerate("abcd")}
-    assert shown["measures"]["honesty_at_1"]["correlation"]["n"] == 4
+    assert shown["measures"]["honesty_at_1"]["n"] == 4
