@@ -33,6 +33,7 @@ def test_servers_take_turns_on_one_gpu_and_a_later_judge_comes_after_them(tmp_pa
     done = sweep(grid, "--max-unjudged", "1")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "4 of 4 units are complete" in done.stdout
+    assert "Task was destroyed" not in done.stderr
     assert all(lines(folder, "readings/openai_reader.jsonl") for folder in folders(grid))
     # Both units of a server were asked by one process, which is gone with its children.
     assert await_true(lambda: not alive(pid for name in "ab" for pid in read_pids(tmp_path / f"pids-{name}")))
