@@ -19,7 +19,7 @@ pytestmark = pytest.mark.fleet
 
 @pytest.fixture
 def slow_endpoint() -> Iterator[Served]:
-    """Slow enough that something can be taken away in the middle."""
+    """Slower still: a Ray node takes its time to be gone."""
     with serving(scenarios=SCENARIOS, latency=0.3, profile="steady") as served:
         yield served
 

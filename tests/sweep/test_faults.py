@@ -66,36 +66,39 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_subject_that_is_lost_once_comes_back_and_nothing_is_judged_differently(tmp_path, endpoint, fault):
+def test_a_subject_that_is_lost_once_comes_back_and_nothing_is_judged_differently(tmp_path, slow_endpoint, fault):
     number, reason = FAULTS[fault]
     grid = write_grid(
         tmp_path,
-        relayed("subject", "a", endpoint, tmp_path, more="gpus = 1, answers_within = 1"),
-        row("judge", "judge", endpoint),
+        relayed("subject", "a", slow_endpoint, tmp_path, more="gpus = 1, answers_within = 1"),
+        row("judge", "judge", slow_endpoint),
         sweep=LOCAL,
         matrix="seed = [1, 2]",
     )
-    said = disturb(grid, endpoint, lambda: os.kill(lives(tmp_path, "a")[0], number))
+    said = disturb(grid, slow_endpoint, lambda: os.kill(lives(tmp_path, "a")[0], number))
     assert "2 of 2 units are complete" in said, said
     assert "a was lost and is placed again" in said
     assert reason in said
     assert len(lives(tmp_path, "a")) == 2
     assert [verdicts(folder) for folder in folders(grid)] == [PLANTED, PLANTED]
-    assert count_excess(grid, endpoint) <= IN_FLIGHT
+    assert count_excess(grid, slow_endpoint) <= IN_FLIGHT
 
 
-def test_a_judge_server_that_is_lost_comes_back_and_nothing_is_judged_differently(tmp_path, endpoint):
-    rows = row("subject", "a", endpoint), relayed("judge", "judge", endpoint, tmp_path)
+def test_a_judge_server_that_is_lost_comes_back_and_nothing_is_judged_differently(tmp_path, slow_endpoint):
+    rows = row("subject", "a", slow_endpoint), relayed("judge", "judge", slow_endpoint, tmp_path)
     grid = write_grid(tmp_path, *rows, sweep=LOCAL, matrix="seed = [1, 2]")
-    said = disturb(grid, endpoint, lambda: os.kill(lives(tmp_path, "judge")[0], signal.SIGKILL))
+    said = disturb(grid, slow_endpoint, lambda: os.kill(lives(tmp_path, "judge")[0], signal.SIGKILL))
     assert "2 of 2 units are complete" in said, said
     assert "judge was lost and is placed again" in said
     assert [verdicts(folder) for folder in folders(grid)] == [PLANTED, PLANTED]
-    assert count_excess(grid, endpoint) <= IN_FLIGHT
+    assert count_excess(grid, slow_endpoint) <= IN_FLIGHT
 
 
-def test_a_unit_behind_two_servers_asks_both_and_goes_on_when_one_is_lost(tmp_path, endpoint):
-    rows = relayed("subject", "a", endpoint, tmp_path, more="gpus = 1, replicas = 2"), row("judge", "judge", endpoint)
+def test_a_unit_behind_two_servers_asks_both_and_goes_on_when_one_is_lost(tmp_path, slow_endpoint):
+    rows = (
+        relayed("subject", "a", slow_endpoint, tmp_path, more="gpus = 1, replicas = 2"),
+        row("judge", "judge", slow_endpoint),
+    )
     grid = write_grid(tmp_path, *rows, sweep=LOCAL, matrix="seed = [1, 2]")
     asked = tmp_path / "a.asked"
 
@@ -103,10 +106,10 @@ def test_a_unit_behind_two_servers_asks_both_and_goes_on_when_one_is_lost(tmp_pa
         assert await_true(lambda: len(set(asked.read_text().split())) == 2, within=30)
         os.kill(lives(tmp_path, "a")[0], signal.SIGKILL)
 
-    said = disturb(grid, endpoint, kill_one_of_two, after=10)
+    said = disturb(grid, slow_endpoint, kill_one_of_two, after=10)
     assert "2 of 2 units are complete" in said, said
     assert [verdicts(folder) for folder in folders(grid)] == [PLANTED, PLANTED]
-    assert count_excess(grid, endpoint) <= IN_FLIGHT
+    assert count_excess(grid, slow_endpoint) <= IN_FLIGHT
 
 
 def test_a_server_that_is_lost_again_and_again_fails_its_unit_with_its_log_and_the_other_finishes(tmp_path, endpoint):
