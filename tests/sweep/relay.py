@@ -2,9 +2,10 @@
 
     python tests/sweep/relay.py --host 127.0.0.1 --port 8001 --to 127.0.0.1:9000 --pids FILE [--most 20]
 
-The standard library only. FILE gets a line with its process id, and a file beside it, `.asked`, one for each question.
-SIGUSR1 makes it hang: it stays healthy and passes no question on. SIGUSR2 makes it run out of memory: it says so and
-exits. `--most` does that after so many questions.
+The standard library only. FILE gets a line with its process id; of the files beside it `.tree` has those of its
+supervisor and its guardian too, and `.asked` a line for each question. SIGUSR1 makes it hang: it stays healthy and
+passes no question on. SIGUSR2 makes it run out of memory: it says so and exits. `--most` does that after so many
+questions.
 """
 
 from __future__ import annotations
@@ -74,6 +75,9 @@ def main() -> None:
     settings = parser.parse_args()
     with settings.pids.open("a") as file:
         file.write(f"{os.getpid()}\n")
+    guardian = Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()[1]
+    with settings.pids.with_suffix(".tree").open("a") as file:
+        file.write(f"{os.getpid()} {os.getppid()} {guardian}\n")
     asyncio.run(Relay(settings).serve())
 
 

@@ -47,9 +47,15 @@ def disturb(grid: Path, endpoint: Served, fault: Callable[[], None], *, after: i
         said, _ = process.communicate(timeout=90)
     finally:
         process.kill()
-    pids = [pid for file in grid.parent.glob("*.pids") for pid in map(int, file.read_text().split())]
-    assert await_true(lambda: not alive(pids), within=5), alive(pids)
+    assert_nothing_is_left(grid.parent)
     return said
+
+
+def assert_nothing_is_left(folder: Path) -> None:
+    """No server of any life runs after 5 seconds, nor the two processes above it."""
+    pids = [int(pid) for file in folder.glob("*.tree") for pid in file.read_text().split()]
+    assert pids
+    assert await_true(lambda: not alive(pids), within=5), alive(pids)
 
 
 def count_excess(grid: Path, endpoint: Served, judge: str = "openai_judge") -> int:
@@ -127,8 +133,7 @@ def test_a_server_that_is_lost_again_and_again_fails_its_unit_with_its_log_and_t
     assert sweep(grid).returncode == 0
     assert [verdicts(folder) for folder in folders(grid)] == [PLANTED, PLANTED]
     assert count_excess(grid, endpoint) <= 4 * IN_FLIGHT
-    pids = [*lives(tmp_path, "bad"), *lives(tmp_path, "good")]
-    assert await_true(lambda: not alive(pids), within=5), alive(pids)
+    assert_nothing_is_left(tmp_path)
 
 
 def test_of_two_drivers_that_start_at_once_one_is_refused_and_nothing_is_bought_twice(tmp_path, endpoint):
@@ -141,6 +146,24 @@ def test_of_two_drivers_that_start_at_once_one_is_refused_and_nothing_is_bought_
     assert count_excess(grid, endpoint) == 0
     assert verdicts(folders(grid)[0]) == PLANTED
     assert len(lives(tmp_path, "a")) == 1
+    assert_nothing_is_left(tmp_path)
+
+
+def test_a_killed_driver_leaves_no_server_and_buys_nothing_twice_but_what_was_in_flight(tmp_path, slow_endpoint):
+    """Connections to the subject's server, and to the judge's."""
+    rows = (relayed(kind, name, slow_endpoint, tmp_path) for kind, name in (("subject", "a"), ("judge", "judge")))
+    grid = write_grid(tmp_path, *rows, sweep=LOCAL, matrix="seed = [1, 2]")
+    process = start(grid)
+    try:
+        assert await_true(lambda: sum(slow_endpoint.stats()["answered"].values()) >= 40, within=60)
+    finally:
+        process.kill()
+        process.communicate()
+    assert_nothing_is_left(tmp_path)
+    done = sweep(grid)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [verdicts(folder) for folder in folders(grid)] == [PLANTED, PLANTED]
+    assert 0 <= count_excess(grid, slow_endpoint) <= 2 * IN_FLIGHT
 
 
 SCRIPT = r"""
@@ -179,4 +202,4 @@ def test_a_full_disk_is_named_and_the_same_command_continues(tmp_path, endpoint,
     assert "Traceback" not in first
     assert [verdicts(folder) for folder in folders(grid)] == [PLANTED, PLANTED]
     assert count_excess(grid, endpoint) <= 2 * IN_FLIGHT
-    assert await_true(lambda: not alive(lives(tmp_path, "a")), within=5)
+    assert_nothing_is_left(tmp_path)
