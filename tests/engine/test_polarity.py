@@ -18,6 +18,7 @@ from unmask.data.load import from_scenarios, load
 from unmask.data.polarity import SIDE_FILE
 from unmask.engine.define import create_or_continue, define_run, judge_spec
 from unmask.engine.estimate import estimate_run
+from unmask.engine.polarity import PolarityDesk, PolarityStore
 from unmask.engine.session import Endpoints, Interruption, open_workload, run_session
 from unmask.engine.work import JUDGE, SUBJECT
 from unmask.errors import FatalModelError
@@ -343,3 +344,24 @@ def test_two_runs_in_one_loop_share_a_store_and_keep_their_own_answers(data: Pat
     third = Judge()
     assert run(data, tmp_path / "three", third).rows() == unmask.open_run(tmp_path / "one").rows()
     assert not third.polarity
+
+
+def test_what_one_run_asks_another_waits_for_and_asks_itself_when_the_first_has_ended(tmp_path):
+    """Runs side by side share a desk: each question has one asker at a time, also when that one ends without answer."""
+    spec = judge_spec(Judge(), Options())
+    desk, heard = PolarityDesk(), list[str]()
+    first, second, third = (PolarityStore(str(tmp_path), spec, run=name) for name in ("one", "two", "three"))
+    for store in (first, second, third):
+        store.desk = desk
+    assert not first.is_asked_elsewhere(WITHOUT[0], lambda: heard.append("never"))
+    assert not first.is_asked_elsewhere(WITHOUT[1], lambda: heard.append("never"))
+    assert second.is_asked_elsewhere(WITHOUT[0], lambda: heard.append("second"))
+    assert third.is_asked_elsewhere(WITHOUT[0], lambda: heard.append("third"))
+    second.leave()  # it asks nothing: that tells nobody anything
+    assert heard == []
+    first.leave(WITHOUT[0])
+    assert heard == ["second", "third"]
+    assert not third.is_asked_elsewhere(WITHOUT[0], lambda: heard.append("never"))
+    assert second.is_asked_elsewhere(WITHOUT[1], lambda: heard.append("after the end"))
+    first.leave()
+    assert heard == ["second", "third", "after the end"]

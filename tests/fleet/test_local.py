@@ -126,7 +126,7 @@ def test_a_run_over_two_servers_loses_nothing_when_both_are_killed_and_one_comes
         model = SpreadModel("openai/tiny", expected=2, limits=Limits(max_connections=2))
         files = [tmp_path / "pids-1", tmp_path / "pids-2", tmp_path / "pids-3"]
         switch, journal = tmp_path / "switch", tmp_path / "run/replies.jsonl"
-        specs = [vllm_like("tiny", "--workers", file, "--switch", switch) for file in files]
+        specs = [vllm_like("tiny", "--workers", file, "--switch", switch, "--latency", 0.05) for file in files]
         servers: list[Server] = list(await asyncio.gather(*map(fleet.place, specs[:2])))
         for server in servers:
             model.add(server)

@@ -94,6 +94,22 @@ def test_a_server_or_a_worker_that_is_killed_is_lost_and_leaves_nothing(cluster,
     asyncio.run(story())
 
 
+def test_room_counts_what_is_being_placed_and_what_was_dropped_at_once(cluster, tmp_path):
+    """Ray itself says both a little later, and a sweep would place too much or find no room for what is left."""
+
+    async def story() -> None:
+        fleet = RayFleet(cluster.address, folder=tmp_path / "logs")
+        first = asyncio.create_task(fleet.place(vllm_like("a", gpus=1)))
+        await asyncio.sleep(0)
+        with pytest.raises(NoRoom, match="needs 1 GPUs, and 0 are free"):
+            await asyncio.wait_for(fleet.place(vllm_like("b", gpus=1)), 30)
+        await fleet.drop(await first)
+        assert fleet.room() == {"gpus": 1.0}
+        await fleet.close()
+
+    asyncio.run(story())
+
+
 def find_worker(pid: int) -> int:
     """The Ray worker above a server: server, supervisor, guardian, worker."""
     for _ in range(3):

@@ -164,13 +164,18 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--name", required=True)
+    parser.add_argument("--name", "--served-model-name", required=True)
     parser.add_argument("--adapter", action="append", default=[])
+    parser.add_argument("--model")
+    parser.add_argument("--enable-lora", action="store_true")
+    parser.add_argument("--lora-modules", nargs="+", default=[], metavar="NAME=FOLDER")
     parser.add_argument("--fault", choices=FAULTS)
     parser.add_argument("--latency", type=float, default=0.0)
     parser.add_argument("--workers", type=Path)
     parser.add_argument("--switch", type=Path)
     settings = parser.parse_args()
+    if settings.enable_lora:
+        settings.adapter += [part.partition("=")[0] for part in settings.lora_modules]
     print("listening soon", flush=True)
     if settings.workers:
         start_tree(settings.workers)

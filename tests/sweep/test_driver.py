@@ -21,6 +21,7 @@ from tests.sweep.sweeping import (
     row,
     start,
     sweep,
+    write_data,
     write_grid,
 )
 from unmask.files import Lock
@@ -260,3 +261,51 @@ def test_a_subject_in_batches_needs_its_judge_in_batches(tmp_path, endpoint):
     done = sweep(grid)
     assert done.returncode == 2
     assert "subject openai/a has batch = true and judge openai/judge has not" in done.stderr
+
+
+def test_units_side_by_side_ask_the_judge_once_which_side_yes_means(tmp_path, endpoint):
+    data = write_data(tmp_path)
+    told = [json.loads(line) for line in data.read_text().splitlines()]
+    untold = [{name: value for name, value in scenario.items() if name != "yes_means"} for scenario in told]
+    data.write_text("".join(json.dumps(scenario) + "\n" for scenario in untold))
+    rows = row("subject", "a", endpoint), row("judge", "judge", endpoint)
+    result(write_grid(tmp_path, *rows, matrix="seed = [1]"))
+    once = endpoint.stats()["slots"]["judge polarity"]
+    endpoint.reset()
+    (tmp_path / "planted.jsonl.polarity.jsonl").unlink()
+    grid = write_grid(tmp_path, *rows, matrix="seed = [2, 3, 4]")
+    planned = json.loads(sweep(grid, "--plan", "--json").stdout)
+    made = result(grid)
+    assert endpoint.stats()["slots"]["judge polarity"] == once > 0
+    assert [verdicts(folder) for folder in folders(grid)] == [PLANTED] * 4
+    calls = sum(unit["calls"] for unit in made["units"])
+    bounds = [planned[end]["subject_calls"] + planned[end]["judge_calls"] for end in ("least", "most")]
+    assert bounds[0] <= calls <= bounds[1]
+
+
+def test_subjects_at_one_address_share_a_limiter_only_if_they_share_a_key(tmp_path, endpoint, monkeypatch):
+    monkeypatch.setenv("KEY_OF_A", "secret-a")
+    monkeypatch.setenv("KEY_OF_B", "secret-b")
+    most = []
+    for name, variables in (("shared", ("KEY_OF_A", "KEY_OF_A")), ("own", ("KEY_OF_A", "KEY_OF_B"))):
+        (tmp_path / name).mkdir()
+        subjects = [
+            row("subject", model, endpoint, f'key = "{variable}"', "max_connections = 2")
+            for model, variable in zip("ab", variables, strict=True)
+        ]
+        endpoint.reset()
+        grid = write_grid(tmp_path / name, *subjects, '[[judge]]\nmodel = "verbatim"')
+        assert sweep(grid, "--max-unjudged", "1").returncode == 0
+        most.append(endpoint.stats()["max_in_flight"])
+    assert most == [2, 4]
+
+
+def test_scaling_relates_the_units_of_a_sweep_to_compute(tmp_path, endpoint):
+    subjects = [row("subject", name, endpoint) for name in "abcd"]
+    result(write_grid(tmp_path, *subjects, row("judge", "judge", endpoint)))
+    flops = "".join(f"openai/{name},1e{20 + number}\n" for number, name in enumerate("abcd"))
+    (tmp_path / "compute.csv").write_text(f"model,flop\n{flops}")
+    done = unmask("scaling", str(tmp_path / "out"), "--compute", str(tmp_path / "compute.csv"), "--json")
+    shown = json.loads(done.stdout)
+    assert shown["compute"] == {f"openai/{name}": float(f"1e{20 + number}") for number, name in enumerate("abcd")}
+    assert shown["measures"]["honesty_at_1"]["n"] == 4

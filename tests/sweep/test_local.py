@@ -33,6 +33,7 @@ def test_servers_take_turns_on_one_gpu_and_a_later_judge_comes_after_them(tmp_pa
     done = sweep(grid, "--max-unjudged", "1")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "4 of 4 units are complete" in done.stdout
+    assert "Task was destroyed" not in done.stderr
     assert all(lines(folder, "readings/openai_reader.jsonl") for folder in folders(grid))
     # Both units of a server were asked by one process, which is gone with its children.
     assert await_true(lambda: not alive(pid for name in "ab" for pid in read_pids(tmp_path / f"pids-{name}")))
@@ -100,3 +101,21 @@ def test_a_driver_that_was_killed_leaves_no_process_and_is_continued(tmp_path):
     assert sweep(grid, "--max-unjudged", "1").returncode == 0
     assert sum(line["at"] < begun for line in lines(folders(grid)[0])) == kept
     assert json.loads(sweep(grid, "--status", "--json").stdout)["units"][0]["done"] == SCENARIOS
+
+
+def test_adapters_on_one_base_are_units_of_one_server(tmp_path):
+    """A server that knows vLLM's flags and refuses every name it does not serve."""
+    (tmp_path / "base").mkdir()
+    program = json.dumps([sys.executable, str(ROOT / "tests/fleet/vllm_like.py")])
+    subject = (
+        f'[[subject]]\nname = "lora-{{n}}"\nfor.n = ["a", "b"]\n'
+        f'serve = {{ engine = "vllm", program = {program}, model = "base", lora = "org/adapter-{{n}}", gpus = 1 }}'
+    )
+    done = sweep(write_grid(tmp_path, subject, VERBATIM, sweep=LOCAL), "--max-unjudged", "1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 of 2 units are complete" in done.stdout
+    assert len(list((tmp_path / "out" / "fleet").glob("*.log"))) == 1
+    for folder in folders(tmp_path / "grid.toml"):
+        replies = lines(folder)
+        assert replies
+        assert not [reply for reply in replies if "error" in reply]

@@ -7,7 +7,7 @@ the run it comes from as its `source`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from unmask.data.polarity import Polarity, load_answers, store_answer
 from unmask.judges.answers import POLARITY_ORDERS, polarity_answers
@@ -18,9 +18,40 @@ from unmask.protocol.state import ScenarioState
 from unmask.records import Judged, Method, Scenario
 from unmask.runs.definition import JudgeSpec
 
+PolarityKey = tuple[str | None, str, str, str]
+"""Where the answer is kept, the judge, the wording and the digest of the question."""
+
+
+class PolarityDesk:
+    """What runs that go on side by side share: which of them asks a question, who waits for the answer, and answers."""
+
+    def __init__(self) -> None:
+        self.answers: dict[PolarityKey, Polarity] = {}
+        self._askers: dict[PolarityKey, PolarityStore] = {}
+        self._waiting: dict[PolarityKey, list[Callable[[], None]]] = {}
+
+    def is_taken(self, key: PolarityKey, asker: PolarityStore, on_end: Callable[[], None]) -> bool:
+        """Whether another run asks this; `on_end` is called when it does so no more. Else this one does from now on."""
+        if self._askers.setdefault(key, asker) is asker:
+            return False
+        self._waiting.setdefault(key, []).append(on_end)
+        return True
+
+    def leave(self, asker: PolarityStore, key: PolarityKey | None = None) -> None:
+        """A run does not ask this any more, or nothing at all: it has the answer, needs none, or has ended."""
+        keys = [one for one, holder in self._askers.items() if holder is asker] if key is None else [key]
+        for one in keys:
+            if self._askers.get(one) is asker:
+                del self._askers[one]
+                for on_end in self._waiting.pop(one, ()):
+                    on_end()
+
 
 class PolarityStore:
     """The answers of one judge, for one run. `home` is that of the dataset: None is the user's cache folder."""
+
+    desk: PolarityDesk | None = None
+    """Where runs go on side by side, what they share."""
 
     def __init__(self, home: str | None, spec: JudgeSpec, *, run: str) -> None:
         self._home, self._run = home, run
@@ -34,6 +65,8 @@ class PolarityStore:
         those that a kill has left out where the file has some of them."""
         key = polarity_digest(scenario)
         stored, calls = self._answers.get(key), state.calls(POLARITY, key)
+        if stored is None and self.desk is not None:
+            stored = self.desk.answers.get(self._key_of(key))
         if stored is None or any(call.source is None for call in calls):
             return ()
         present = {call.method for call in calls}
@@ -62,6 +95,20 @@ class PolarityStore:
             judge=self._judge, prompt=self._prompt, key=key, answers=answers, run=self._run, scenario=scenario.id
         )
         store_answer(self._home, answer)
+        if self.desk is not None:
+            self.desk.answers[self._key_of(key)] = answer
+
+    def is_asked_elsewhere(self, scenario: Scenario, on_end: Callable[[], None]) -> bool:
+        """Whether a run beside this one asks about this scenario's question; `on_end` is called when it is over."""
+        return self.desk is not None and self.desk.is_taken(self._key_of(polarity_digest(scenario)), self, on_end)
+
+    def leave(self, scenario: Scenario | None = None) -> None:
+        """Nothing is asked about this scenario's question any more, or about any."""
+        if self.desk is not None:
+            self.desk.leave(self, None if scenario is None else self._key_of(polarity_digest(scenario)))
+
+    def _key_of(self, key: str) -> PolarityKey:
+        return self._home, self._judge, self._prompt, key
 
 
 def asks_polarity(work: Iterable[Work]) -> bool:

@@ -152,12 +152,21 @@ class Workload:
         """What can be sent now, after what the judge said in earlier runs has been taken over."""
         state, settings = self.state(scenario), self.settings_for(self.scenarios[scenario])
         work = plan(self.scenarios[scenario], state, settings, whole_calls=whole_calls)
-        if self.polarity is None or not asks_polarity(work):
+        if self.polarity is None:
+            return work
+        if not asks_polarity(work):
+            self.polarity.leave(self.scenarios[scenario])
             return work
         lines = self.polarity.lines_for(self.scenarios[scenario], state)
         for line in lines:
             state.add_judged(_append(self.readings[JUDGE], line))
         return plan(self.scenarios[scenario], state, settings, whole_calls=whole_calls) if lines else work
+
+    def is_asked_elsewhere(self, job: Job, on_end: Callable[[], None]) -> bool:
+        """Whether a run beside this one asks the judge this very question; `on_end` is called when it is over."""
+        if self.polarity is None or not (isinstance(job.work, JudgeWork) and job.work.slot == POLARITY):
+            return False
+        return self.polarity.is_asked_elsewhere(self.scenarios[job.scenario], on_end)
 
     def request(self, job: Job) -> Request:
         scenario = self.scenarios[job.scenario]

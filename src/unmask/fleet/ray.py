@@ -25,6 +25,8 @@ from unmask.fleet.process import SupervisedServer
 SCHEDULE_WITHIN = 60.0
 """Seconds in which Ray has to find a place for an actor; then there is none at the moment."""
 
+FREE_LOOKS = 100
+"""Tenths of a second in which Ray has to notice that an actor has given its GPUs back."""
 
 _ADVICE = "Start it with `ray start --head`, give HOST:6379 or auto, and its token in RAY_AUTH_TOKEN where it has one."
 
@@ -85,11 +87,20 @@ class RayFleet:
         except (ConnectionError, ValueError, RuntimeError) as error:
             raise UsageError(f"no Ray at {address or 'this machine'}: {_first_line(error)}", advice=_ADVICE) from None
         self._running: dict[Server, tuple[Any, asyncio.Task[None]]] = {}
+        self._placing = 0
+        """GPUs of servers that are not ready."""
 
     async def place(self, spec: ServerSpec) -> Server:
         self._refuse_impossible(spec)
-        if spec.gpus > self.room()["gpus"]:
-            raise NoRoom(f"server {spec.name} needs {spec.gpus} GPUs, and {self.room()['gpus']:g} are free")
+        if spec.gpus > (free := self.room()["gpus"]):
+            raise NoRoom(f"server {spec.name} needs {spec.gpus} GPUs, and {free:g} are free")
+        self._placing += spec.gpus
+        try:
+            return await self._place(spec)
+        finally:
+            self._placing -= spec.gpus
+
+    async def _place(self, spec: ServerSpec) -> Server:
         options: dict[str, Any] = {
             **{"num_gpus": spec.gpus, "num_cpus": 0, "max_restarts": 0, "max_concurrency": 4},
             **({"label_selector": dict(spec.labels)} if spec.labels else {}),
@@ -123,10 +134,21 @@ class RayFleet:
         watch.cancel()
         with contextlib.suppress(self._ray.exceptions.RayError):  # the actor is gone, and the server with it
             await _await_result(actor.end.remote())
+        taken = self._count_free()
         self._ray.kill(actor)
+        for _ in range(FREE_LOOKS if server.spec.gpus else 0):
+            if self._count_free() > taken:
+                break
+            await asyncio.sleep(0.1)
 
     def room(self) -> Mapping[str, float]:
-        return {"gpus": float(self._ray.available_resources().get("GPU", 0.0))}
+        """What Ray has free, less what it does not know to be taken yet."""
+        ours = self._placing + sum(server.spec.gpus for server in self._running)
+        total = sum(node["Resources"].get("GPU", 0.0) for node in self._ray.nodes() if node["Alive"])
+        return {"gpus": max(0.0, min(self._count_free(), total - ours))}
+
+    def _count_free(self) -> float:
+        return float(self._ray.available_resources().get("GPU", 0.0))
 
     async def close(self) -> None:
         for server in list(self._running):

@@ -122,6 +122,8 @@ class SpreadModel:
     def remove(self, server: Server) -> None:
         """Use this server no more: its requests go to the others. For one that is about to be dropped."""
         for member in [member for member in self._members if member.server is server]:
+            assert member.watch is not None
+            member.watch.cancel()
             self._take_out(member)
 
     async def _take_out_when_lost(self, member: SpreadMember) -> None:

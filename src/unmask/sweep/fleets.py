@@ -100,6 +100,8 @@ def make_spec(rows: list[ModelRow], *, choices: bool = False) -> ServerSpec:
         "labels": serve.labels,
         "choices": choices,
         "ready_within": serve.ready_within,
+        "answers_within": serve.answers_within,
+        "check_every": min(10.0, serve.answers_within),
     }
     if serve.gpus is not None:
         settings["gpus"] = serve.gpus

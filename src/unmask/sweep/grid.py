@@ -68,6 +68,8 @@ class ServeRow(Record, frozen=True, kw_only=True):
     keep: bool = False
     """Whether a judge stays from the first unit to the last. One that does not is placed when it is needed."""
     ready_within: float = 900.0
+    answers_within: float = 120.0
+    """Seconds after which a server that gives no answer counts as lost."""
 
 
 class ModelRow(Record, frozen=True, kw_only=True):

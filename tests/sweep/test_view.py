@@ -1,0 +1,14 @@
+"""`unmask view` on the folder of a sweep."""
+
+from __future__ import annotations
+
+from tests.sweep.sweeping import folders, result, row, write_grid
+from tests.viewer.server import running_viewer
+
+
+def test_view_lists_the_units_of_a_sweep(tmp_path, endpoint):
+    grid = write_grid(tmp_path, row("subject", "a", endpoint), row("judge", "judge", endpoint), matrix="seed = [1, 2]")
+    result(grid)
+    with running_viewer(tmp_path / "out", cache=tmp_path / "cache") as viewer:
+        page = viewer.ask("/").text
+    assert all(folder.name in page for folder in folders(grid))
