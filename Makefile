@@ -8,8 +8,8 @@ INSIDE := $(VENV)/.whitebox
 SITE   := $(VENV)/.site
 FLEET  := .venv-fleet/.ready
 VLLM   := .venv-vllm/.ready
-# One more than there are cores: some tests wait for a clock.
-JOBS   ?= 3
+# Two more than there are cores: some tests wait for a clock.
+JOBS   ?= 4
 # PIP_CONSTRAINT also reaches the environment in which pip builds the package.
 PIP    := PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
@@ -22,7 +22,7 @@ help:
 	@echo "make test-bare      run make demo and make test in minimal Debian systems (SYSTEMS=13 for one of them; root)"
 	@echo "make test-fleet     servers on a Ray cluster of two nodes and as Slurm jobs, in .venv-fleet of its own"
 	@echo "make test-vllm      real vLLM on this CPU (3.4 GB to install, minutes); run by hand"
-	@echo "make test-large     tests with the 1.5B model (1 GB to fetch, minutes); run by hand"
+	@echo "make test-large     tests with the 1.5B model and of real weights in torch (1 GB to fetch, minutes); run by hand"
 	@echo "make check-planted  18 whole runs against planted verdicts; run by hand"
 	@echo "make check-view     speed and memory of unmask view against its goals (VIEW=--tenth for a tenth of the size)"
 	@echo "make lint    ruff check and format  make type    mypy --strict"
@@ -64,7 +64,7 @@ test-thorough: $(STAMP)
 # The import comes first: with the extra missing, every one of these tests would be skipped.
 test-whitebox: $(INSIDE)
 	$(BIN)/python -c 'import gguf, peft, safetensors, torch, transformers'
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) \
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile \
 	  $$(grep -rl --include='test_*.py' 'needs the extra whitebox' tests) $(PYTEST)
 
 # Needs root and debootstrap, and says so. What the systems take over from this machine stands in the file.

@@ -22,7 +22,7 @@ from tests.thorough import draw_part
 from unmask.data.dataset import Dataset, content_hash, in_order
 from unmask.models.scripted import Scripted
 from unmask.records import Verdict
-from unmask.render.terminal import organism, probe
+from unmask.render.terminal import organism
 from unmask.render.terminal.tables import make_table, render_parts, wrap_text
 from unmask.stats.rate import rate
 
@@ -129,29 +129,6 @@ def test_a_list_longer_than_the_terminal_goes_through_the_pager(folder, line, pa
     screen = type_command(line, cwd=folder, env=terminal_env(folder, pager="sed s/^/paged:/"))
     assert screen.code == 0
     assert all(shown.startswith("paged:") == paged for shown in screen.lines)
-
-
-def test_the_table_of_a_probe_fits():
-    """With all that its columns can hold."""
-    area = SimpleNamespace(value=0.512, low=0.401, high=0.623, positives=1000, negatives=1000)
-    detectors = [
-        SimpleNamespace(name=name, auroc=area, asked=True) for name in ("probe on activations", "length of the reply")
-    ]
-    result = SimpleNamespace(
-        model=MODELS["llama-3.1-70b-instruct"],
-        lies=1000,
-        honest=1000,
-        scenarios=2000,
-        judge="scripted/judge",
-        preset="paper",
-        probe=detectors[0],
-        baselines=detectors[1:],
-        advantages=[SimpleNamespace(over="length of the reply", value=0.1, low=-0.1, high=0.3)],
-        layers=[8, 12, 16],
-        depth=32,
-        widened=1.2,
-    )
-    assert_fits(probe.render(result, width=80), 80)
 
 
 def test_the_table_of_an_organism_fits():

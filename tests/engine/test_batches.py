@@ -14,6 +14,7 @@ from bench.batch_endpoint import FAULTS
 from bench.batches import KILL_STATES, Looked, finish, kill_when, look, reached, run_arguments, start_client
 from bench.planted import plant, write_jsonl
 from bench.process import Served, serving
+from tests.thorough import draw_part
 from unmask import run
 from unmask.cli.main import run_command_line
 from unmask.engine import batches as rounds
@@ -267,7 +268,7 @@ def test_commands_list_and_cancel(served, tmp_path, capsys, monkeypatch):
     assert "is paid for. The same `unmask run` command collects it" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("state", KILL_STATES)
+@pytest.mark.parametrize("state", draw_part(KILL_STATES, 2))
 def test_a_kill_in_any_state_costs_nothing(served, tmp_path, state):
     """SIGKILL between each pair of states of batches.jsonl, in a process of its own; the same command goes on."""
     served.configure(polls=1, upload_delay=0.2, create_delay=0.2)

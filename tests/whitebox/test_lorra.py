@@ -355,6 +355,7 @@ def test_a_model_without_chat_template_is_refused(tmp_path):
 # --- real weights -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.large
 def test_real_weights_move_towards_honesty_in_a_few_steps(tmp_path):
     """SmolLM2 135M, on facts that were not trained on."""
     from unmask.models.local.pull import pull

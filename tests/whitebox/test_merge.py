@@ -118,6 +118,7 @@ def test_an_adapter_whose_weights_are_no_tensors_is_named(folder, tmp_path):
         merge(checked, chat, out=tmp_path / "whole")
 
 
+@pytest.mark.large
 def test_a_gguf_file_becomes_a_folder_of_unpacked_weights(tmp_path):
     """The real 135M model: transformers calls what it has unpacked packed, and would not write it."""
     file = pull("smollm2-135m")

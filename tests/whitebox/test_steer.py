@@ -452,6 +452,7 @@ def real():
         yield opened, read_steering(opened.model, opened.chat, found, plan=DirectionPlan(), name="smollm2")
 
 
+@pytest.mark.large
 def test_the_direction_of_a_real_model_tells_held_out_pairs_apart(real):
     """Ten pairs with facts and instructions it was not read from."""
     _, made = real
@@ -468,6 +469,7 @@ def test_a_positive_coefficient_makes_a_real_model_prefer_the_truth(real):
     assert sign.away < sign.still < sign.towards
 
 
+@pytest.mark.large
 def test_a_real_model_is_left_as_it_was(real):
     (model, chat, _), made = real
     ids = torch.tensor([chat.encode(chat.render_prompt([Message("user", "What is the capital of France?")]))])

@@ -568,6 +568,7 @@ def test_the_trained_judge_takes_no_other_adapter(qwen, tmp_path, monkeypatch):
         open_hf(f"hf:judge-1.5b+adapter={peft}")
 
 
+@pytest.mark.large
 def test_the_same_adapter_means_the_same_to_transformers_and_to_llama_cpp(tmp_path, opened):
     """The real 135M file with an adapter that pushes hard; the probabilities of options are near one another."""
     pytest.importorskip("xllamacpp", reason="needs the extra embedded")
