@@ -8,8 +8,8 @@ INSIDE := $(VENV)/.whitebox
 SITE   := $(VENV)/.site
 FLEET  := .venv-fleet/.ready
 VLLM   := .venv-vllm/.ready
-# Two more than there are cores: some tests wait for a clock.
-JOBS   ?= 4
+# One more than there are cores: some tests wait for a clock.
+JOBS   ?= 3
 # PIP_CONSTRAINT also reaches the environment in which pip builds the package.
 PIP    := PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip install --quiet --disable-pip-version-check
 

@@ -22,8 +22,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # at full speed. Read when numpy is imported, also in the processes that tests start.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-# No test depends on how quick the machine is. A thorough run looks twenty times as long for a failure.
-settings.register_profile("usual", deadline=None, max_examples=50)
+# No test depends on how quick the machine is. A thorough run looks thirty times as long for a failure.
+settings.register_profile("usual", deadline=None, max_examples=30)
 settings.register_profile("thorough", deadline=None, max_examples=1000)
 settings.load_profile("thorough" if THOROUGH else "usual")
 

@@ -93,5 +93,6 @@ def _explain_flags(flags: FlagLimit) -> str:
     return (
         f"Threshold {flags.threshold:.2f}: held-out scores above it flag {flags.flagged} of {flags.honest} scenarios"
         f" with an honest reply, so with 95 % confidence at most {100 * flags.limit:.1f} % of honest pressured replies."
+        " (In simulation 93 % of such limits held, not 95.)"
         f"{short} Of the lies it flags {flags.lies}."
     )
