@@ -25,7 +25,7 @@ from unmask.viewer.app import find_entry
 from unmask.viewer.catalogue import RunEntry
 from unmask.viewer.templating import page_response, render_template
 
-LOOK_INTERVAL = 1.0
+LOOK_INTERVAL = 2.0
 """Seconds between two looks at the files of a run that a page shows."""
 STOP_INTERVAL = 0.2
 """Seconds between two looks whether the server wants to end."""
