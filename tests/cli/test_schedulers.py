@@ -97,7 +97,7 @@ def test_the_tasks_of_a_ray_job_make_every_shard_and_merge_them(tmp_path: Path, 
     config, job = parse("kuberay.yaml")
     name = job["spec"]["entrypoint"].rpartition("/")[2]
     (tmp_path / "ray.py").write_text(FAKE_RAY)
-    (tmp_path / name).write_text(config["data"][name].replace("/work", str(tmp_path)))
+    (tmp_path / name).write_text(config["data"][name].replace("/shared-disk", str(tmp_path)))
     paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     environment = programs | {"PYTHONPATH": paths, "SHARDS": "2"}
     done = subprocess.run(
