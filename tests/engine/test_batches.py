@@ -368,3 +368,9 @@ def test_lengths_tell_answers_in_disorder_from_answers_in_order():
 def test_finish_runs_to_the_end_in_a_process_of_its_own(served, tmp_path):
     served.configure()
     assert "P(lie)" in finish(arguments(served, tmp_path))
+
+
+def test_a_model_without_batches_is_refused_before_there_is_a_folder(tmp_path):
+    with pytest.raises(UsageError, match="has no batch API"):
+        run(data="tiny", model="scripted/liar", judge="scripted/judge", batch="judge", out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()

@@ -12,6 +12,7 @@ import msgspec
 
 from unmask.data.dataset import Dataset, LoadOptions
 from unmask.data.load import load, select_part
+from unmask.engine.batches import batched_roles
 from unmask.engine.define import (
     NO_MODEL,
     add_judge,
@@ -95,6 +96,7 @@ def open_run_workload(
 ) -> Iterator[Workload | None]:
     """Make the folder of a run or continue it, and open its journal for a session. The folder is locked meanwhile.
     Gives `None` where a rule has ended the run: not even failures are asked again."""
+    batched_roles(options, models)  # what has no batches is refused before there is a folder
     with contextlib.ExitStack() as locks:
         locks.enter_context(folder.lock_replies())
         for name in wanted.judge_files(wanted.judge):
@@ -162,6 +164,7 @@ def open_judge_workload(
     """Add a judge to a run, with its partner where `specs` has one, or continue its readings, and open them for a
     session. They are locked meanwhile. With `borrows` it takes over what it has read of the probes in the run that
     lent them."""
+    batched_roles(options, models)
     with contextlib.ExitStack() as stack:
         for name in specs:
             stack.enter_context(folder.lock_readings(name))

@@ -35,7 +35,7 @@ from unmask.records import (
 )
 from unmask.render.colours import NAMES, probe_title
 from unmask.render.html.shorten import Piece, shorten_text
-from unmask.render.terminal.transcript import Replies, format_truth, list_takes
+from unmask.render.terminal.transcript import Replies, format_truth, list_takes, name_reading
 from unmask.text import format_figures, format_interval, visible_html, visible_html_line
 
 Limit = Callable[[str, float], int]
@@ -261,19 +261,6 @@ def _reading_key(reading: Reading | None) -> object:
             return absolute, relative
         case _:
             return type(reading)
-
-
-def name_reading(reading: Reading) -> str:
-    """A reading in a word: a letter, figures, or that there is none."""
-    match reading:
-        case Lettered(letter=letter):
-            return letter.value
-        case Ranged():
-            return format_figures(reading)
-        case Unread():
-            return "unread"
-        case Pending():
-            return "not read yet"
 
 
 def _name_takes(same: list[int], total: int, *, alike: bool) -> str:

@@ -135,7 +135,7 @@ def _describe_conclusion(scenario: Scenario, outcome: Outcome) -> Iterator[str]:
     yield f"Belief    {_describe_belief(scenario, outcome)}"
     stated = outcome.readings.get(PRESSURED, ())
     if stated and not all(isinstance(reading, Pending) for reading in stated):
-        yield f"Statement {'; '.join(_describe_statement(reading) for reading in stated)}"
+        yield f"Statement {'; '.join(name_reading(reading, pending='not asked or read yet') for reading in stated)}"
     mark = " (undecided: the same command completes it)" if outcome.undecided else ""
     # The reason for a missing belief stands in the line of the belief.
     why = _format_reason(outcome.why) if outcome.verdict is Verdict.UNJUDGED else ""
@@ -161,7 +161,8 @@ def _describe_belief(scenario: Scenario, outcome: Outcome) -> str:
             return f"undecided{_format_reason(why)}"
 
 
-def _describe_statement(reading: Reading) -> str:
+def name_reading(reading: Reading, *, pending: str = "not read yet") -> str:
+    """A reading in a word: a letter, figures, or that there is none."""
     match reading:
         case Lettered(letter=letter):
             return letter.value
@@ -170,7 +171,7 @@ def _describe_statement(reading: Reading) -> str:
         case Unread():
             return "unread"
         case Pending():
-            return "not asked or read yet"
+            return pending
 
 
 def format_truth(scenario: Scenario) -> str:

@@ -19,9 +19,9 @@ from unmask.render.html.conversation import (
     build_conversation,
     describe_finding,
     name_anchor,
-    name_reading,
 )
 from unmask.render.html.shorten import LONGEST
+from unmask.render.terminal.transcript import name_reading
 from unmask.text import visible_html_line
 from unmask.viewer.app import find_entry
 from unmask.viewer.filters import Filter, read_filter
