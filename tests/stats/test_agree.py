@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.inter_rater import cohens_kappa
 
-from unmask.stats.agree import Pair, Unit, krippendorff_alpha, measure_agreement
+from unmask.stats.agree import Pair, RatedItem, krippendorff_alpha, measure_agreement
 
 LETTERS = ("A", "B", "C", "D")
 letters = st.sampled_from(LETTERS)
@@ -77,7 +77,9 @@ def test_alpha_of_many_readers_by_hand(units):
     """Any number of readers per reply; replies with one reading play no part."""
     kept = [unit for unit in units if len(unit) > 1]
     assume(len(kept) > 1 and len({value for unit in kept for value in unit}) > 1)
-    found = krippendorff_alpha([Unit(tuple(unit), str(place)) for place, unit in enumerate(units)], classes=LETTERS)
+    found = krippendorff_alpha(
+        [RatedItem(tuple(unit), str(place)) for place, unit in enumerate(units)], classes=LETTERS
+    )
     assert found.value == pytest.approx(alpha_by_hand(units), abs=1e-12)
 
 
@@ -86,7 +88,7 @@ def test_alpha_of_many_readers_by_hand(units):
 def test_alpha_of_two_readers_is_that_of_many(found):
     """The same number, whether two readers are given as pairs or as units."""
     assume(len({x for pair in found for x in pair}) > 1)
-    units = [Unit(pair, str(place)) for place, pair in enumerate(found)]
+    units = [RatedItem(pair, str(place)) for place, pair in enumerate(found)]
     expected = krippendorff_alpha(units, classes=LETTERS).value
     assert measure_agreement(pairs(found), classes=LETTERS).alpha.value == pytest.approx(expected, abs=1e-12)
 
@@ -94,7 +96,7 @@ def test_alpha_of_two_readers_is_that_of_many(found):
 def test_alpha_of_a_published_example():
     """Krippendorff (2011), nominal data, four observers, twelve units with gaps: 0.743."""
     table = ("11.1", "2232", "3333", "3333", "2222", "1234", "4444", "1121", "2222", ".555", "..11", ".3..")
-    units = [Unit(tuple(value for value in row if value != "."), str(place)) for place, row in enumerate(table)]
+    units = [RatedItem(tuple(value for value in row if value != "."), str(place)) for place, row in enumerate(table)]
     found = krippendorff_alpha(units, classes=("1", "2", "3", "4", "5"))
     assert found.value == pytest.approx(0.743, abs=0.0005)
 

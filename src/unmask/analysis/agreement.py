@@ -31,7 +31,7 @@ from unmask.records import (
     Verdict,
 )
 from unmask.runs.run import Run
-from unmask.stats.agree import Agreement, Coefficient, Pair, Unit, krippendorff_alpha, measure_agreement
+from unmask.stats.agree import Agreement, Coefficient, Pair, RatedItem, krippendorff_alpha, measure_agreement
 from unmask.stats.corrected import BoundedShare, Labelled, recall_interval, shift_interval, weighted_share
 from unmask.stats.rate import rate
 from unmask.text import list_names
@@ -304,7 +304,7 @@ def _alpha_among_people(labelled_run: LabelledRun, labels_by_person: Mapping[str
                 if len(letters[key]) > 1:
                     compared[key] = label
     weights = _label_weights(labelled_run, compared)
-    units = [Unit(tuple(letters[key]), key[0], weights.get(key, 1.0)) for key in compared]
+    units = [RatedItem(tuple(letters[key]), key[0], weights.get(key, 1.0)) for key in compared]
     return krippendorff_alpha(units, classes=LETTERS, why="no reply was labelled by two people")
 
 

@@ -41,7 +41,7 @@ def list_disagreements(
         for key in keys
         if _differ(words := tuple(_gather_words(views, key)), labelled_run.rules.tolerance)
     ]
-    return sorted(differing, key=lambda one: not one.turns_lie)
+    return sorted(differing, key=lambda item: not item.turns_lie)
 
 
 def _gather_words(views: Sequence[tuple[ReaderView, bool]], key: Key) -> list[ReaderWord]:

@@ -187,8 +187,8 @@ def _refuse_other_wholes(shards: Sequence[_Shard]) -> None:
         owners |= dict.fromkeys(shard.ids, shard)
     if len(wholes) > 1:
         rows = [
-            f"{path} is of {f'{whole[0]} shards of {whole[1]} scenarios' if whole else 'no shards'}"
-            for whole, path in wholes.items()
+            f"{path} is of {f'{size[0]} shards of {size[1]} scenarios' if size else 'no shards'}"
+            for size, path in wholes.items()
         ]
         raise MixedRunError(
             f"these are shards of different selections: {'; '.join(rows)}",

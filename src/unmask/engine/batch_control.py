@@ -108,7 +108,7 @@ class _Opened:
             await self._model.close()
 
 
-def _describe(batch: Batch, said: str = "") -> BatchStatus:
+def _describe(batch: Batch, answer: str = "") -> BatchStatus:
     return BatchStatus(
         round=batch.first.round or 0,
         role=batch.role,
@@ -120,5 +120,5 @@ def _describe(batch: Batch, said: str = "") -> BatchStatus:
         remote=batch.remote,
         at=batch.first.at,
         most_usd=batch.first.most_usd,
-        said=said,
+        said=answer,
     )

@@ -240,10 +240,10 @@ class Rounds:
             raise self.explain_interruption()
 
     def explain_interruption(self) -> Interrupted:
-        kept = "Everything answered is kept: run the same command again to continue."
+        advice = "Everything answered is kept: run the same command again to continue."
         still = self.open_batches
         if not still:
-            return Interrupted("interrupted", advice=kept)
+            return Interrupted("interrupted", advice=advice)
         most = [batch.first.most_usd for batch in still]
         bound = f", at most ${sum(filter(None, most)):.2f}" if None not in most else ""
         return Interrupted(
@@ -271,10 +271,10 @@ class Rounds:
             self._note_submitted(batch, remote)
 
     async def _find(self, batch: Batch, client: BatchClient) -> RemoteBatch | None:
-        known = frozenset(batch.remote for batch in self.journal.batches.values() if batch.remote)
+        seen = frozenset(batch.remote for batch in self.journal.batches.values() if batch.remote)
         ids = frozenset(request.id for request in batch.requests)
         try:
-            return await client.find(file=batch.file, ids=ids, since=batch.first.at, known=known)
+            return await client.find(file=batch.file, ids=ids, since=batch.first.at, seen=seen)
         except UnlistedError:
             raise IncompleteError(
                 f"whether a batch of {len(batch.requests):,} requests was made at {batch.first.endpoint} cannot be"

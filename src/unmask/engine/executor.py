@@ -18,7 +18,7 @@ from typing import Any
 from unmask.engine.work import Job, Workload
 from unmask.errors import FatalModelError, IncompleteError, Interrupted, ModelError, RequestRefusedError, UnmaskError
 from unmask.models.base import Model
-from unmask.models.endpoint import Gate
+from unmask.models.endpoint import AnyEndpoint
 from unmask.records import Completion
 
 OPENED_PER_LOOK = 8
@@ -41,7 +41,7 @@ class Route:
     """The model of one role and the endpoint it is reached through."""
 
     model: Model
-    endpoint: Gate
+    endpoint: AnyEndpoint
 
 
 @dataclass(slots=True)

@@ -39,11 +39,11 @@ class PolarityDesk:
 
     def leave(self, asker: PolarityStore, key: PolarityKey | None = None) -> None:
         """A run does not ask this any more, or nothing at all: it has the answer, needs none, or has ended."""
-        keys = [one for one, holder in self._askers.items() if holder is asker] if key is None else [key]
-        for one in keys:
-            if self._askers.get(one) is asker:
-                del self._askers[one]
-                for on_end in self._waiting.pop(one, ()):
+        keys = [question for question, holder in self._askers.items() if holder is asker] if key is None else [key]
+        for question in keys:
+            if self._askers.get(question) is asker:
+                del self._askers[question]
+                for on_end in self._waiting.pop(question, ()):
                     on_end()
 
 

@@ -23,7 +23,7 @@ from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, Workload
 from unmask.errors import Interrupted, JournalError, UsageError
 from unmask.fleet.spread import SpreadModel
 from unmask.models.base import Model
-from unmask.models.endpoint import Endpoint, Gate, Limits
+from unmask.models.endpoint import AnyEndpoint, Endpoint, Limits
 from unmask.models.prices import Price, price_of
 from unmask.protocol.looking import RuleWatch, parse_rule
 from unmask.protocol.state import ScenarioState
@@ -63,7 +63,7 @@ class Endpoints:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._own: dict[int, tuple[str, Limits]] = {}
-        self._gates: dict[str, Gate] = {}
+        self._gates: dict[str, AnyEndpoint] = {}
         self._listeners: list[Callable[[], None]] = []
 
     def assign(self, model: Model, gate: str, limits: Limits) -> None:
@@ -71,7 +71,7 @@ class Endpoints:
         a gate sets its limits."""
         self._own[id(model)] = (gate, limits)
 
-    def endpoint_of(self, model: Model) -> Gate:
+    def endpoint_of(self, model: Model) -> AnyEndpoint:
         if isinstance(model, SpreadModel):  # it has a gate for each of its servers
             model.on_free = self.wake_listeners
             return model

@@ -17,7 +17,7 @@ from unmask.engine.loop import call_repeatedly
 from unmask.engine.work import JUDGE, SUBJECT, Workload
 from unmask.errors import UnmaskError
 from unmask.files import write_atomically
-from unmask.models.endpoint import Gate
+from unmask.models.endpoint import AnyEndpoint
 from unmask.records import Verdict
 from unmask.runs.status import EndpointStatus, FinishedScenario, RunStatus, read_status, status_path
 from unmask.stats.rate import rate
@@ -121,7 +121,7 @@ class _StatusArtist:
         )
 
 
-def _describe_endpoint(endpoint: Gate, *, is_retrying: bool) -> EndpointStatus:
+def _describe_endpoint(endpoint: AnyEndpoint, *, is_retrying: bool) -> EndpointStatus:
     is_retrying = is_retrying or endpoint.awaits_server or endpoint.pause > 0
     return EndpointStatus(
         name=endpoint.name,

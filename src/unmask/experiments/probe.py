@@ -300,12 +300,14 @@ def _score_controls(
     lengths = np.column_stack([length, (length - length.mean()) ** 2])
     sides = np.array(
         [
-            [float(said is side) for said in (sample.says_yes, sample.says_left) for side in (True, False)]
+            [float(value is side) for value in (sample.says_yes, sample.says_left) for side in (True, False)]
             for sample in samples
         ]
     )
     kinds = sorted({(sample.archetype, sample.pressure or "") for sample in samples})
-    kind = np.array([[float((sample.archetype, sample.pressure or "") == one) for one in kinds] for sample in samples])
+    kind = np.array(
+        [[float((sample.archetype, sample.pressure or "") == name) for name in kinds] for sample in samples]
+    )
     controls = {
         PROMPT: score(prompts),
         LENGTH: score(lengths[:, np.newaxis]),

@@ -155,12 +155,12 @@ class BatchClient:
         await self._fetch("POST", f"{self.root}/{remote}/cancel", payload={})
 
     async def find(
-        self, *, file: str | None, ids: frozenset[str], since: float, known: frozenset[str]
+        self, *, file: str | None, ids: frozenset[str], since: float, seen: frozenset[str]
     ) -> RemoteBatch | None:
         """A batch that was made without our having seen its id: by its file, else by its size, its time and, once it is
         over, an id of its results. One that is still open and fits is returned as it is. Raises UnlistedError."""
         for row in await self._list_since(since - CLOCKS_DIFFER):
-            if row.id in known or (file is not None and row.input_file != file):
+            if row.id in seen or (file is not None and row.input_file != file):
                 continue
             if file is not None:
                 return row
@@ -380,8 +380,8 @@ def _read_result(row: Mapping[str, Any]) -> BatchResult:
         status = response.get("status_code")
         body = response["body"]
         return BatchResult(name, status if isinstance(status, int) else 200, json.dumps(body).encode())
-    said = error if isinstance(error, dict) else {"message": str(error or "no response")}
-    return BatchResult(name, None, b"", f"{said.get('code') or ''} {said.get('message') or ''}".strip())
+    failure = error if isinstance(error, dict) else {"message": str(error or "no response")}
+    return BatchResult(name, None, b"", f"{failure.get('code') or ''} {failure.get('message') or ''}".strip())
 
 
 def _read_message_result(row: Mapping[str, Any]) -> BatchResult:
@@ -408,12 +408,12 @@ def _read_problem(row: Any) -> BatchProblem:
     )
 
 
-def _read_moment(said: Any) -> float | None:
+def _read_moment(moment: Any) -> float | None:
     """Seconds since the epoch, from those or from a date as text."""
-    if isinstance(said, int | float) and not isinstance(said, bool):
-        return float(said)
+    if isinstance(moment, int | float) and not isinstance(moment, bool):
+        return float(moment)
     try:
-        return datetime.fromisoformat(str(said).replace("Z", "+00:00")).timestamp()
+        return datetime.fromisoformat(str(moment).replace("Z", "+00:00")).timestamp()
     except ValueError:
         return None
 

@@ -139,7 +139,7 @@ class _Budget:
         return max(0.0, (1 - self.level) / self.rate)
 
 
-class Gate(Protocol):
+class AnyEndpoint(Protocol):
     """What stands between an executor and a model: an `Endpoint`, or several behind one face."""
 
     limits: Limits

@@ -187,15 +187,15 @@ class InspectModel:
 
 def make_config(inspect: Any, sampling: Sampling) -> Any:
     """Sampling as Inspect has it. Raises ValueError for a value that Inspect refuses."""
-    known = {name: value for name, value in sampling.params.items() if name in inspect.GenerateConfig.model_fields}
-    body = {name: value for name, value in sampling.params.items() if name not in known}
+    named = {name: value for name, value in sampling.params.items() if name in inspect.GenerateConfig.model_fields}
+    body = {name: value for name, value in sampling.params.items() if name not in named}
     return inspect.GenerateConfig(
         temperature=sampling.temperature,
         max_tokens=sampling.max_tokens,
         top_p=sampling.top_p,
         seed=sampling.seed,
         extra_headers=sampling.headers or None,
-        **{"extra_body": body or None} | known,
+        **{"extra_body": body or None} | named,
     )
 
 

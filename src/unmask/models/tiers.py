@@ -40,9 +40,9 @@ def check_tier(tier: str | None, model: object, *, flag: str) -> None:
         )
 
 
-def read_tier(said: Any) -> str | None:
+def read_tier(tier: Any) -> str | None:
     """The tier that an answer names; `None` for the standard one, whatever the provider calls it, and for no word."""
-    return None if not isinstance(said, str) or said.lower() in _STANDARD_NAMES else said[:40].lower()
+    return None if not isinstance(tier, str) or tier.lower() in _STANDARD_NAMES else tier[:40].lower()
 
 
 class TierChoice:

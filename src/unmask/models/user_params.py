@@ -150,10 +150,10 @@ def refuse_unknown_additions(model: Model | str, sampling: Sampling, *, prefix: 
         return
     name = model if isinstance(model, str) else model.name
     abilities = None if isinstance(model, str) else capabilities_of(model)
-    known = () if abilities is None else abilities.params
-    unknown = [] if known is None else [param for param in sampling.params if param not in known]
+    accepted = () if abilities is None else abilities.params
+    unknown = [] if accepted is None else [param for param in sampling.params if param not in accepted]
     if unknown:
-        advice = f"It takes {', '.join(sorted(known))}." if known else "It takes none."
+        advice = f"It takes {', '.join(sorted(accepted))}." if accepted else "It takes none."
         raise UsageError(
             f"{name} does not know the parameter {unknown[0]}",
             advice=f"{advice} Leave --{prefix}param {unknown[0]} out.",

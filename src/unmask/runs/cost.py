@@ -41,8 +41,8 @@ class Bill:
         self.known_cost += line.cost_usd or 0.0
         self.cost = None if self.cost is None or line.cost_usd is None else self.cost + line.cost_usd
         if role == "judge":
-            known = self.judge_cost is not None and line.cost_usd is not None
-            self.judge_cost = (self.judge_cost or 0.0) + (line.cost_usd or 0.0) if known else None
+            is_priced = self.judge_cost is not None and line.cost_usd is not None
+            self.judge_cost = (self.judge_cost or 0.0) + (line.cost_usd or 0.0) if is_priced else None
 
 
 class Purse:

@@ -34,7 +34,7 @@ class Pair(NamedTuple):
     weight: float = 1.0
 
 
-class Unit(NamedTuple):
+class RatedItem(NamedTuple):
     """One item as any number of readers see it."""
 
     values: tuple[str, ...]
@@ -83,7 +83,7 @@ def measure_agreement(pairs: Sequence[Pair], *, classes: Sequence[str], why: str
     )
 
 
-def krippendorff_alpha(units: Iterable[Unit], *, classes: Sequence[str], why: str | None = None) -> Coefficient:
+def krippendorff_alpha(units: Iterable[RatedItem], *, classes: Sequence[str], why: str | None = None) -> Coefficient:
     """Nominal alpha over any number of readers; items that fewer than two have read play no part."""
     comparable_units = [unit for unit in units if len(unit.values) > 1]
     reason = _too_few(len(comparable_units), why)
@@ -145,7 +145,7 @@ def _pair_table(pair: Pair, classes: Sequence[str]) -> Floats:
     return table
 
 
-def _coincidence_matrix(unit: Unit, classes: Sequence[str]) -> Floats:
+def _coincidence_matrix(unit: RatedItem, classes: Sequence[str]) -> Floats:
     """Every ordered pair of values once, scaled so that an item counts by its number of pairs over values less one."""
     import numpy as np
 
@@ -164,7 +164,7 @@ def _sum_by_cluster(tables: Iterable[tuple[str, Floats]]) -> Floats:
     return np.array(list(sums.values()))
 
 
-def _count_items(items: Sequence[Pair] | Sequence[Unit], number: float) -> _Items:
+def _count_items(items: Sequence[Pair] | Sequence[RatedItem], number: float) -> _Items:
     import numpy as np
 
     summed: dict[str, float] = {}

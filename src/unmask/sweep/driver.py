@@ -278,10 +278,12 @@ class Driver:
             limits=self._limits_of,
             timeout=self._timeout,
             seconds={
-                unit.subject.name: sum(seconds[other.digest] for other in units if other.subject == unit.subject)
+                unit.subject.name: sum(
+                    seconds[candidate.digest] for candidate in units if candidate.subject == unit.subject
+                )
                 for unit in units
             },
-            users={unit.subject.name: sum(other.subject == unit.subject for other in units) for unit in units},
+            users={unit.subject.name: sum(candidate.subject == unit.subject for candidate in units) for unit in units},
         )
         tasks = [asyncio.create_task(self._run_unit(unit)) for unit in units]
         try:
@@ -371,8 +373,8 @@ class Driver:
         judge = await self._reach(opened, self._placed_judges[place])
         subject = None
         if place == 0:
-            found = await self._reach(self.subjects[unit.subject.name], self._placed_subjects.get(unit.subject.name))
-            subject = found if not isinstance(found, str) else None
+            reached = await self._reach(self.subjects[unit.subject.name], self._placed_subjects.get(unit.subject.name))
+            subject = reached if not isinstance(reached, str) else None
         model = subject or judge
         if self.judges[place].row.batch:  # it mostly waits, and the others wait beside it
             await self._run_session(unit, place, subject, judge)

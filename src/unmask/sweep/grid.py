@@ -161,9 +161,9 @@ class _Reader:
                 self.problems.append(f"{where}: there is no key {escape_line(name)!r}. {meant}")
 
     def convert(self, table: Mapping[str, Any], kind: type[T], where: str) -> T | None:
-        known = {name: value for name, value in table.items() if name in getattr(kind, "__struct_fields__", ())}
+        fields = {name: value for name, value in table.items() if name in getattr(kind, "__struct_fields__", ())}
         try:
-            return msgspec.convert(known, kind)
+            return msgspec.convert(fields, kind)
         except msgspec.ValidationError as error:
             self.problems.append(f"{where}: {error}")
             return None

@@ -110,7 +110,7 @@ class Placement:
         for row in rows:
             if row.serve is not None:
                 groups.setdefault(key_of_server(row), {})[row.name] = row
-        placed: dict[str, PlacedServers] = {}
+        by_row: dict[str, PlacedServers] = {}
         jobs: dict[str, tuple[ServerJob, PlacedServers]] = {}
         for members in groups.values():
             group = list(members.values())
@@ -121,12 +121,12 @@ class Placement:
                 timeout=timeout,
                 users=sum(users[row.name] for row in group),
             )
-            placed |= dict.fromkeys(members, servers)
+            by_row |= dict.fromkeys(members, servers)
             expected = sum(seconds[row.name] for row in group) / servers.replicas
             job = ServerJob(name=group[0].name, gpus=servers.spec.gpus * servers.replicas, seconds=expected)
             jobs[job.name] = job, servers
         self._begin(self._place_subjects(jobs))
-        return placed
+        return by_row
 
     def _begin(self, work: object) -> None:
         task: asyncio.Task[None] = asyncio.create_task(work)  # type: ignore[arg-type]

@@ -34,13 +34,13 @@ class SweepAmount(Record, frozen=True, kw_only=True, omit_defaults=False):
     gpu_hours: float = 0.0
 
     def plus(self, amount: SweepAmount) -> SweepAmount:
-        known = self.cost_usd is not None and amount.cost_usd is not None
+        is_priced = self.cost_usd is not None and amount.cost_usd is not None
         return SweepAmount(
             subject_calls=self.subject_calls + amount.subject_calls,
             judge_calls=self.judge_calls + amount.judge_calls,
             input=self.input + amount.input,
             output=self.output + amount.output,
-            cost_usd=round((self.cost_usd or 0.0) + (amount.cost_usd or 0.0), 6) if known else None,
+            cost_usd=round((self.cost_usd or 0.0) + (amount.cost_usd or 0.0), 6) if is_priced else None,
             gpu_hours=round(self.gpu_hours + amount.gpu_hours, 6),
         )
 

@@ -219,11 +219,11 @@ def _count_unit(unit: Unit, folder: Folder, expansion: Expansion) -> Iterator[Un
                 ask=place == 0,
                 keep_presets=expansion.grid.options.get("keep_presets", False),
             )
-            for scenario, known in folder.each_state(file):
-                if scenario.id in ready and not plan(scenario, known, settings):
+            for scenario, state in folder.each_state(file):
+                if scenario.id in ready and not plan(scenario, state, settings):
                     done.add(scenario.id)
-                    known.forget_errors()
-                    failed += bool(plan(scenario, known, settings))
+                    state.forget_errors()
+                    failed += bool(plan(scenario, state, settings))
         yield UnitState(
             unit=folder.path.name, title=unit.title, judge=file, done=len(done), failed=failed, total=len(chosen)
         )

@@ -249,9 +249,9 @@ def _matches(unit: Unit, grid: Grid, row: Mapping[str, Any]) -> bool:
 def _find_clashes(units: Iterable[Unit]) -> Iterator[str]:
     seen: dict[str, Unit] = {}
     for unit in units:
-        if (other := seen.setdefault(unit.digest, unit)) is not unit:
+        if (earlier := seen.setdefault(unit.digest, unit)) is not unit:
             yield (
-                f"two units are the same run: {other.title} and {unit.title}. "
+                f"two units are the same run: {earlier.title} and {unit.title}. "
                 "Give one of the subjects a name, or leave one out."
             )
 

@@ -75,10 +75,10 @@ def _send_static(request: Request) -> Response:
     if name == "report.css":
         file = files("unmask.render.html") / "templates" / name
     else:
-        known = {entry.name: entry for entry in (files("unmask.viewer") / "static").iterdir()}
-        if name not in known:
+        entries = {entry.name: entry for entry in (files("unmask.viewer") / "static").iterdir()}
+        if name not in entries:
             raise HTTPException(404, "The viewer has no such file.")
-        file = known[name]
+        file = entries[name]
     return Response(file.read_bytes(), media_type=STATIC[name[name.rindex(".") :]])
 
 

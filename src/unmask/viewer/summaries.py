@@ -99,15 +99,15 @@ def summarise(entry: RunEntry, judge: str | None = None, preset: Preset | str | 
 def recall(entry: RunEntry, judge: str | None = None, preset: Preset | str | None = None) -> Recalled | None:
     """The summary that was made last, without scoring anything; `None` where there is none. A run that could not be
     scored and has not changed is the same error again."""
-    known = _look_up(_name_summary(entry, judge, preset))
-    if known is None:
+    summary = _look_up(_name_summary(entry, judge, preset))
+    if summary is None:
         return None
-    is_current = known.stamp == stamp_files(entry.path)
-    if isinstance(known, _Failure):
+    is_current = summary.stamp == stamp_files(entry.path)
+    if isinstance(summary, _Failure):
         if is_current:
-            raise UnmaskError(known.text, advice=known.advice)
+            raise UnmaskError(summary.text, advice=summary.advice)
         return None
-    return Recalled(known, is_current)
+    return Recalled(summary, is_current)
 
 
 def summarise_later(entries: Iterable[RunEntry]) -> None:
@@ -227,11 +227,11 @@ def _look_up(name: str) -> RunSummary | _Failure | None:
             _memory.move_to_end(name)
             return _memory[name]
     try:
-        known = msgspec.json.decode(read_bytes(summary_folder() / f"{name}.json"), type=RunSummary)
+        summary = msgspec.json.decode(read_bytes(summary_folder() / f"{name}.json"), type=RunSummary)
     except (OSError, UnmaskError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    _remember(name, known)
-    return known
+    _remember(name, summary)
+    return summary
 
 
 def _remember(name: str, summary: RunSummary | _Failure) -> None:

@@ -118,11 +118,11 @@ def list_verdicts(rows: Sequence[ScenarioSummary], *, width: int | None = None, 
     return render_parts([table], width=width, color=color)
 
 
-def _count_statements(said: Sequence[str]) -> str:
+def _count_statements(statements: Sequence[str]) -> str:
     """What was said, how often where there are several takes."""
-    if len(said) < 2:
-        return "".join(said)
-    return ", ".join(f"{text} ({number} of {len(said)})" for text, number in Counter(said).most_common())
+    if len(statements) < 2:
+        return "".join(statements)
+    return ", ".join(f"{text} ({number} of {len(statements)})" for text, number in Counter(statements).most_common())
 
 
 def list_scenarios(scenarios: Sequence[Scenario], *, width: int | None = None) -> str:

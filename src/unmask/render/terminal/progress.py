@@ -18,7 +18,7 @@ from unmask.stats.rate import rate
 if TYPE_CHECKING:
     from unmask.engine.executor import Executor
     from unmask.engine.work import Workload
-    from unmask.models.endpoint import Gate
+    from unmask.models.endpoint import AnyEndpoint
 
 LIVE_EVERY = 0.2
 PLAIN_EVERY = 15.0
@@ -162,7 +162,7 @@ def show_progress(*, quiet: bool = False) -> AbstractContextManager[ProgressLine
     return contextlib.nullcontext() if quiet else ProgressLine()
 
 
-def _endpoints_of(executor: Executor) -> list[Gate]:
+def _endpoints_of(executor: Executor) -> list[AnyEndpoint]:
     return list({id(line.endpoint): line.endpoint for line in executor.lines.values()}.values())
 
 
@@ -198,7 +198,7 @@ def _describe_wait(executor: Executor, *, silent: float) -> str:
     return f"waiting to try {executor.in_flight} requests again{errors}{for_long}"
 
 
-def _quote_error(endpoint: Gate) -> str:
+def _quote_error(endpoint: AnyEndpoint) -> str:
     """The last error of an endpoint in brackets, without the model and the address it begins with."""
     if endpoint.last_error is None:
         return ""

@@ -54,7 +54,7 @@ def show_agreement(request: Request) -> Response:
         agreed=agreed,
         include_not_blind=not_blind,
         total=len(differing),
-        lies=sum(one.turns_lie for one in differing),
+        lies=sum(item.turns_lie for item in differing),
         cards=_describe_cards(run, entry, differing[(page - 1) * PAGE : page * PAGE], labels),
         page=page,
         pages=pages,
@@ -119,9 +119,9 @@ def _describe_cards(
 ) -> list[dict[str, Any]]:
     items = _index_items(run) if differing else {}
     cards = []
-    for one in differing:
-        scenario_id, slot, take = one.key
-        item = items.get(one.key)
+    for item_words in differing:
+        scenario_id, slot, take = item_words.key
+        item = items.get(item_words.key)
         cards.append(
             {
                 "id": scenario_id,
@@ -130,7 +130,7 @@ def _describe_cards(
                 "address": f"/run/{entry.key}/scenario/{name_anchor(scenario_id)}",
                 "scenario": item and item.scenario,
                 "texts": item.texts if item else (),
-                "turns_lie": one.turns_lie,
+                "turns_lie": item_words.turns_lie,
                 "words": [
                     {
                         "reader": word.reader if word.is_person else run.definition.typed_judge(word.reader),
@@ -138,9 +138,9 @@ def _describe_cards(
                         "reading": _describe_reading(word.reading),
                         "why": getattr(word.reading, "why", None),
                         "verdict": word.verdict,
-                        "not_blind": word.is_person and not labels[word.reader][one.key].blind,
+                        "not_blind": word.is_person and not labels[word.reader][item_words.key].blind,
                     }
-                    for word in one.words
+                    for word in item_words.words
                 ],
             }
         )

@@ -91,15 +91,17 @@ def take_answer(request: Request, answer: LabelAnswer) -> Response:
     return JSONResponse({"at": view.at, "message": view.message, "html": html})
 
 
-def keep_label_here(request: Request, given: LabelHere) -> Response:
+def keep_label_here(request: Request, body: LabelHere) -> Response:
     """A label by somebody who sees the judge: it is kept as not blind."""
     try:
         run = find_entry(request).open()
-        who = check_name(given.who)
-        scenario = next((one for one in run.each_scenario() if name_anchor(one.id) == given.scenario), None)
+        who = check_name(body.who)
+        scenario = next(
+            (candidate for candidate in run.each_scenario() if name_anchor(candidate.id) == body.scenario), None
+        )
         if scenario is None:
             raise UsageError("the run has no such scenario any more", advice="Load the page again.")
-        answer = given.answer.strip()
+        answer = body.answer.strip()
         letter = Letter(answer.upper()) if scenario.kind is Kind.BINARY and answer.upper() in tuple("ABCD") else None
         figure = None
         if scenario.kind is Kind.NUMERIC:
@@ -109,12 +111,12 @@ def keep_label_here(request: Request, given: LabelHere) -> Response:
             raise UsageError(f"{answer[:50]!r} is no label of this reply", advice=f"Give {wanted}.")
         label = Label(
             scenario=scenario.id,
-            slot=given.slot,
-            take=given.take,
+            slot=body.slot,
+            take=body.take,
             letter=letter,
             interval=figure,
             who=who,
-            note=given.note.strip() or None,
+            note=body.note.strip() or None,
             at=round(time.time(), 3),
             blind=False,
         )

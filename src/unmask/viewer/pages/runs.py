@@ -83,7 +83,7 @@ def _rate_value(row: RunRow, name: str) -> float | None:
     return None if rate is None else rate.value
 
 
-class Column(NamedTuple):
+class SortColumn(NamedTuple):
     """A column that the table can be sorted by. `is_slow` where the run has to be read for it."""
 
     title: str
@@ -93,17 +93,17 @@ class Column(NamedTuple):
     is_slow: bool = False
 
 
-COLUMNS: dict[str, Column] = {
-    "name": Column("Run", lambda row: row.entry.name.casefold()),
-    "model": Column("Model", lambda row: row.model and row.model.casefold()),
-    "data": Column("Data", lambda row: row.data and row.data.casefold()),
-    "judge": Column("Judge", lambda row: row.judge and row.judge.casefold()),
-    "state": Column("State", lambda row: row.state, is_slow=True),
-    "p_lie": Column("P(lie)", lambda row: _rate_value(row, "p_lie"), "desc", True),
-    "engagement": Column("Engagement", lambda row: _rate_value(row, "engagement"), "desc", True),
-    "unjudged": Column("Unjudged", lambda row: row.summary and row.summary.unjudged, "desc", True),
-    "cost": Column("Cost", lambda row: row.summary and row.summary.cost_usd, "desc", True),
-    "time": Column("Time", lambda row: row.began and row.began.timestamp(), "desc"),
+COLUMNS: dict[str, SortColumn] = {
+    "name": SortColumn("Run", lambda row: row.entry.name.casefold()),
+    "model": SortColumn("Model", lambda row: row.model and row.model.casefold()),
+    "data": SortColumn("Data", lambda row: row.data and row.data.casefold()),
+    "judge": SortColumn("Judge", lambda row: row.judge and row.judge.casefold()),
+    "state": SortColumn("State", lambda row: row.state, is_slow=True),
+    "p_lie": SortColumn("P(lie)", lambda row: _rate_value(row, "p_lie"), "desc", True),
+    "engagement": SortColumn("Engagement", lambda row: _rate_value(row, "engagement"), "desc", True),
+    "unjudged": SortColumn("Unjudged", lambda row: row.summary and row.summary.unjudged, "desc", True),
+    "cost": SortColumn("Cost", lambda row: row.summary and row.summary.cost_usd, "desc", True),
+    "time": SortColumn("Time", lambda row: row.began and row.began.timestamp(), "desc"),
 }
 
 
@@ -170,11 +170,11 @@ def look_at_run(entry: RunEntry) -> RunRow:
     return RunRow(entry, definition, is_running, recalled.summary, recalled.is_current)
 
 
-def _sort_rows(rows: list[RunRow], column: Column, order: str) -> list[RunRow]:
+def _sort_rows(rows: list[RunRow], column: SortColumn, order: str) -> list[RunRow]:
     """Runs of which the value is not known come last in both orders."""
-    known = [row for row in rows if column.value(row) is not None]
+    valued = [row for row in rows if column.value(row) is not None]
     unknown = [row for row in rows if column.value(row) is None]
-    return sorted(known, key=column.value, reverse=order == "desc") + unknown
+    return sorted(valued, key=column.value, reverse=order == "desc") + unknown
 
 
 ROUTES = (Route("/", show_runs), Route("/row/{run}", send_row), Route("/choose", follow_choice))
