@@ -204,7 +204,7 @@ def _share(count: int, total: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--half", choices=("tuning", "test", "fresh", "all"), default="fresh")
+    parser.add_argument("--half", choices=("tuning", "test", "fresh", "second_fresh", "all"), default="fresh")
     parser.add_argument("--judge", action="append", help="a judge that chooses; embedded/judge-1.5b if none is named")
     parser.add_argument("--no-question", action="store_true", help="the grammar alone, without a model")
     parser.add_argument("--replies", type=Path, default=REPLIES)
