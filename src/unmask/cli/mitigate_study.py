@@ -79,8 +79,13 @@ def study(
 
 
 def _print_result(study_folder: StudyFolder, *, as_json: bool) -> None:
-    from unmask.experiments.study_analysis import analyse_study
-    from unmask.render.terminal.study import render
+    from importlib.util import find_spec
+
+    if find_spec("unmask.experiments.study_analysis") is None:
+        click.echo("unmask: this version runs studies and cannot analyse them yet", err=True)
+        return
+    from unmask.experiments.study_analysis import analyse_study  # type: ignore[import-not-found, unused-ignore]
+    from unmask.render.terminal.study import render  # type: ignore[import-not-found, unused-ignore]
 
     result = analyse_study(study_folder)
     if as_json:

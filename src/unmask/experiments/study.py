@@ -10,15 +10,14 @@ import contextlib
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 from unmask.engine.loop import run_blocking
 from unmask.engine.run import run
 from unmask.engine.session import Progress
-from unmask.errors import IncompleteError, MissingError, UsageError
+from unmask.errors import IncompleteError, MissingError
 from unmask.experiments.mitigation import FLUENCY_FILE, measure_fluency, read_fluency
-from unmask.experiments.study_design import Arm, ArmPart, StudyDesign, list_arms, read_design
+from unmask.experiments.study_design import Arm, ArmPart, read_design, select_arms
 from unmask.experiments.study_folder import ArmCost, ArmWork, StudyFolder, begin_study, is_begun, refuse_other_design
 from unmask.experiments.study_prepare import model_name, prepare_arm, prepared_path, untreated_name
 from unmask.files import read_bytes, write_atomically
@@ -67,15 +66,6 @@ def run_study(
             if arm.name in wanted:
                 _run_arm(study, arm, subject=subject, progress=progress, report=report)
     return study
-
-
-def select_arms(design: StudyDesign, folder: Path, only: Sequence[str]) -> frozenset[str]:
-    """The names of the arms that match a pattern; all without one."""
-    names = [arm.name for arm in list_arms(design, folder)]
-    unmatched = [pattern for pattern in only if not any(fnmatchcase(name, pattern) for name in names)]
-    if unmatched:
-        raise UsageError(f"--only {unmatched[0]} matches no arm", advice=f"The arms are: {', '.join(names)}")
-    return frozenset(name for name in names if not only or any(fnmatchcase(name, pattern) for pattern in only))
 
 
 def _run_arm(

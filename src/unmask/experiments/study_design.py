@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
+from collections.abc import Sequence
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import msgspec
@@ -175,6 +177,15 @@ def list_arms(design: StudyDesign, folder: Path) -> tuple[Arm, ...]:
     if design.lorra is not None:
         arms += _list_lorra_arms(design.lorra, seed=design.seed)
     return tuple(arm for arm in arms if arm.name not in design.left_out)
+
+
+def select_arms(design: StudyDesign, folder: Path, only: Sequence[str]) -> frozenset[str]:
+    """The names of the arms that match a pattern; all without one."""
+    names = [arm.name for arm in list_arms(design, folder)]
+    unmatched = [pattern for pattern in only if not any(fnmatchcase(name, pattern) for name in names)]
+    if unmatched:
+        raise UsageError(f"--only {unmatched[0]} matches no arm", advice=f"The arms are: {', '.join(names)}")
+    return frozenset(name for name in names if not only or any(fnmatchcase(name, pattern) for pattern in only))
 
 
 def _list_prompt_arms(prompts: PromptArms, folder: Path, *, seed: int) -> list[Arm]:

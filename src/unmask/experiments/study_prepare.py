@@ -41,13 +41,19 @@ def model_name(study: StudyFolder, arm: Arm) -> str:
 
 def prepared_path(study: StudyFolder, arm: Arm) -> Path | None:
     """The file or folder that an arm's model is treated by."""
+    name = prepared_name(arm)
+    return None if name is None else study.prepared / name
+
+
+def prepared_name(arm: Arm) -> str | None:
+    """The name of that file or folder. Arms of one direction share it."""
     match arm.family:
         case Family.STEERING if arm.random_direction is not None:
-            return study.prepared / f"random-{arm.random_direction}-{arm.depth:g}.safetensors"
+            return f"random-{arm.random_direction}-{arm.depth:g}.safetensors"
         case Family.STEERING:
-            return study.prepared / f"steer-{arm.depth:g}.safetensors"
+            return f"steer-{arm.depth:g}.safetensors"
         case Family.LORRA:
-            return study.prepared / arm.name
+            return arm.name
         case Family.NOTHING | Family.PROMPT:
             return None
 
