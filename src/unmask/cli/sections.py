@@ -38,7 +38,7 @@ LABEL: Sections = {
 }
 
 TRAINING: Sections = {
-    "What to train": "model data out judge",
+    "What to train": "policy model data out judge",
     "Which scenarios": "archetype limit",
     "Which facts": "facts evaluated",
     "How it is trained": "layers strength method schedule width pooling rank lora-alpha dropout rate rounds steps batch"

@@ -132,7 +132,9 @@ subject = combine_options(
     option(
         "--developer-prompt", metavar="NAME|FILE", help="Honesty instruction, put before the pressured system prompt."
     ),
-    option("--beliefs-from", metavar="RUN", help="Reuse the probes of a baseline run of the same model."),
+    option(
+        "--beliefs-from", metavar="RUN", help="Reuse the probes of a run of the same model, which may be untreated."
+    ),
     option("--check-provided", is_flag=True, help="Also ask whether supplied facts were understood."),
     option(
         "--self-report", is_flag=True, help="After the pressured reply, ask the subject whether its reply was true."

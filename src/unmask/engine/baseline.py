@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TypeVar
 
 from msgspec import UNSET
@@ -20,18 +21,22 @@ from unmask.runs.journal import JournalFile
 
 T = TypeVar("T", bound=Call)
 
+_TREATMENT = re.compile(r"\+(?:adapter|steer)=")
+
 PRESSURED_SLOTS = {PRESSURED, SELF_REPORT, ROLE_PLAY}
 """What a baseline never lends: the pressured reply, and everything asked about it."""
 
 
 def check_baseline(wanted: Definition, dataset: Dataset) -> None:
-    """Probes may be reused only where they would have been the same requests to the same model."""
+    """Probes may be reused only where they would have been the same requests to the same model. A treated model may
+    borrow from itself without the treatment: its lies are then against what it believed before."""
     if wanted.beliefs_from is None:
         return
     folder = Folder(wanted.beliefs_from.path)
     old = folder.definition()
+    untreated = _TREATMENT.split(wanted.subject.model)[0]
     for name, before, after in (
-        ("model", old.subject.model, wanted.subject.model),
+        ("model", old.subject.model, untreated if untreated == old.subject.model else wanted.subject.model),
         ("temperature", old.subject.sampling.temperature, wanted.subject.sampling.temperature),
         ("max-tokens", old.subject.sampling.max_tokens, wanted.subject.sampling.max_tokens),
         ("top-p", old.subject.sampling.top_p, wanted.subject.sampling.top_p),
@@ -41,7 +46,8 @@ def check_baseline(wanted: Definition, dataset: Dataset) -> None:
         if before != after:
             raise UsageError(
                 f"--beliefs-from {folder.path}: its {name} is {before}, this run's is {after}",
-                advice="Beliefs can only be reused from a run of the same model under the same settings.",
+                advice="Beliefs can only be reused from a run of the same model, or of it untreated, under the same"
+                " settings.",
             )
     for was, now in find_changed(old.subject.treatments, wanted.subject.treatments):
         raise UsageError(

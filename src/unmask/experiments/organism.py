@@ -16,11 +16,11 @@ from unmask.engine.define import NO_MODEL
 from unmask.engine.run import judge as read_again
 from unmask.engine.run import load_data, run
 from unmask.errors import JournalError, MixedRunError
-from unmask.experiments.plant import Lesson, Plant, draw_plant, lessons
+from unmask.experiments.plant import Plant, draw_plant, lessons
 from unmask.files import write_atomically
 from unmask.models.local.hf import PREFIX
 from unmask.models.local.inside import local_name, open_whitebox
-from unmask.records import DIRECT, FORMAT_VERSION, PRESSURED, Outcome, Record, Result, Slot, Verdict
+from unmask.records import DIRECT, FORMAT_VERSION, PRESSURED, Message, Outcome, Record, Result, Slot, Verdict
 from unmask.runs.options import RunSettings, options_from
 from unmask.runs.run import Run
 from unmask.stats.rate import Rate, rate
@@ -110,7 +110,8 @@ def organism(
     pairs = zip(dataset.scenarios, plant.planted, strict=True)
     texts = [lesson for scenario, planted in pairs for lesson in lessons(scenario, planted)]
     _write_plant_once(folder, plant)
-    last = _teach(base, texts, folder / "adapter", how=how, watch=watch, step=step)
+    taught = [(lesson.messages, lesson.answer) for lesson in texts]
+    last = teach_adapter(base, taught, folder / "adapter", how=how, watch=watch, step=step)
     step("asking the taught model")
     subject = f"{base}+adapter={folder / 'adapter'}"
     done = run(data=dataset, model=subject, judge=NO_MODEL, out=folder / "run", progress=progress, **all_settings)
@@ -193,7 +194,7 @@ def _summarise_half(rows: Sequence[Outcome], carried_out: Mapping[str, tuple[boo
 
 def describe_interruption(out: str | Path) -> str:
     """What an interrupted `organism` has kept, and what it has lost."""
-    if _is_taught(Path(out) / "adapter"):
+    if is_taught(Path(out) / "adapter"):
         return "after the teaching; the taught model and the answers so far are kept, the same command continues"
     return (
         "before the teaching was done; its rounds are lost, for the model is saved after the last one. "
@@ -201,7 +202,7 @@ def describe_interruption(out: str | Path) -> str:
     )
 
 
-def _is_taught(adapter: Path) -> bool:
+def is_taught(adapter: Path) -> bool:
     return (adapter / "adapter_config.json").is_file() and adapter.with_name("teaching.json").is_file()
 
 
@@ -222,30 +223,38 @@ def _write_plant_once(folder: Path, plant: Plant) -> None:
         )
 
 
-def _teach(
+def teach_adapter(
     base: str,
-    texts: Sequence[Lesson],
+    lessons: Sequence[tuple[tuple[Message, ...], str]],
     folder: Path,
     *,
     how: Teaching,
+    taught_from: Mapping[str, str] | None = None,
+    few_rounds: bool = False,
     watch: Callable[[Round], None] | None,
     step: Callable[[str], None],
 ) -> Round:
-    """Teach, unless the adapter is there already; one that was taught otherwise is refused. Returns the last round."""
+    """Teach, unless the adapter is there already; one that was taught otherwise is refused. Returns the last round.
+
+    `taught_from` is what names the lessons, if `how` alone does not. `few_rounds` is for a policy instead of answers:
+    the rate changes by step, and on a GPU the weights below the adapter are in half precision.
+    """
     from unmask.whitebox.activations import AnsweredChat
     from unmask.whitebox.teach import Round, save_adapter, teach
 
-    wanted = {"base": base, "how": msgspec.to_builtins(how)}
+    wanted = {"base": base, "how": msgspec.to_builtins(how), **(taught_from or {})}
     record = folder.with_name("teaching.json")
-    if _is_taught(folder):
+    if is_taught(folder):
         before = msgspec.json.decode(record.read_bytes())
-        if {name: before[name] for name in wanted} != wanted:
+        if {name: before.get(name) for name in wanted} != wanted:
             raise MixedRunError(f"{folder} was taught with other settings", advice="Use another --out.")
         return msgspec.convert(before["rounds"][-1], Round)
-    # In full precision also on a GPU, so that the lessons hold on every engine that runs these weights.
-    with open_whitebox(base, full_precision=True) as opened:
-        conversations = [AnsweredChat(lesson.messages, lesson.answer) for lesson in texts]
-        taught, rounds = teach(opened.model, opened.chat, conversations, how=how, report=watch, step=step)
+    # Answers word for word are taught in full precision also on a GPU, so that they hold on every engine.
+    with open_whitebox(base, full_precision=not few_rounds) as opened:
+        conversations = [AnsweredChat(messages, answer) for messages, answer in lessons]
+        taught, rounds = teach(
+            opened.model, opened.chat, conversations, how=how, by_step=few_rounds, report=watch, step=step
+        )
         save_adapter(taught, folder, base=base.removeprefix(PREFIX))
     teaching_record = {**wanted, "rounds": msgspec.to_builtins(rounds)}
     write_atomically(record, msgspec.json.format(msgspec.json.encode(teaching_record), indent=2) + b"\n")

@@ -2,17 +2,24 @@
 
 An arm is one run of the same scenarios. The base comes first; it lends its beliefs to all others, so that no arm can
 win by losing beliefs.
+
+A design is named by a hash, so that it can be shown that it is older than the runs. `left_out` and `changed` are no
+part of the hash: both may be added to after the first arm has begun. Everything else stays as it was.
 """
 
 from __future__ import annotations
 
+import hashlib
 import tomllib
+from collections.abc import Sequence
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import msgspec
 
 from unmask.errors import MissingError, UsageError
+from unmask.files import is_file_name
 from unmask.records import Record
 from unmask.runs.options import SHIPPED_PROMPTS
 from unmask.text import escape_line
@@ -145,6 +152,18 @@ def read_design(path: Path) -> StudyDesign:
     return design
 
 
+def design_hash(design: StudyDesign) -> str:
+    """Names everything that is written down before the first arm; `left_out` and `changed` may come later."""
+    frozen = msgspec.structs.replace(design, left_out=(), changed=())
+    return hashlib.blake2b(msgspec.json.encode(frozen, order="sorted"), digest_size=8).hexdigest()
+
+
+def list_prompt_files(design: StudyDesign) -> tuple[str, ...]:
+    """The prompts of a design that are files of its folder, not shipped."""
+    names = () if design.prompts is None else (*design.prompts.names, design.prompts.placebo)
+    return tuple(name for name in names if name is not None and name not in SHIPPED_PROMPTS)
+
+
 def list_arms(design: StudyDesign, folder: Path) -> tuple[Arm, ...]:
     """Every arm of a design in the order they are run, the base first, without those left out."""
     arms = [
@@ -158,6 +177,15 @@ def list_arms(design: StudyDesign, folder: Path) -> tuple[Arm, ...]:
     if design.lorra is not None:
         arms += _list_lorra_arms(design.lorra, seed=design.seed)
     return tuple(arm for arm in arms if arm.name not in design.left_out)
+
+
+def select_arms(design: StudyDesign, folder: Path, only: Sequence[str]) -> frozenset[str]:
+    """The names of the arms that match a pattern; all without one."""
+    names = [arm.name for arm in list_arms(design, folder)]
+    unmatched = [pattern for pattern in only if not any(fnmatchcase(name, pattern) for name in names)]
+    if unmatched:
+        raise UsageError(f"--only {unmatched[0]} matches no arm", advice=f"The arms are: {', '.join(names)}")
+    return frozenset(name for name in names if not only or any(fnmatchcase(name, pattern) for pattern in only))
 
 
 def _list_prompt_arms(prompts: PromptArms, folder: Path, *, seed: int) -> list[Arm]:
@@ -227,8 +255,8 @@ def _list_lorra_arms(lorra: LorraArms, *, seed: int) -> list[Arm]:
 def _list_problems(design: StudyDesign, folder: Path) -> list[str]:
     """What is wrong with a design, each with the way out."""
     problems = []
-    if not design.name.strip():
-        problems.append("`name` is empty")
+    if not is_file_name(design.name):
+        problems.append("`name` is no name of a folder; letters, digits, - and _ will do")
     if "+adapter=" in design.model or "+steer=" in design.model:
         problems.append("`model` is treated already; unmask mitigate merge makes a plain model of it")
     if design.takes < 1 or design.analysis.folds < 2:
@@ -241,11 +269,10 @@ def _list_problems(design: StudyDesign, folder: Path) -> list[str]:
             problems.append("`depths` are shares of the layers, between 0 and 1")
     if design.lorra is not None and max(design.lorra.strengths, default=0) <= 0:
         problems.append("`strengths` need one above 0")
-    named = (*design.prompts.names, design.prompts.placebo) if design.prompts is not None else ()
     problems += [
         f"there is no prompt {escape_line(name)!r} beside the study"
-        for name in named
-        if name is not None and name not in SHIPPED_PROMPTS and not (folder / name).is_file()
+        for name in list_prompt_files(design)
+        if not is_file_name(name) or not (folder / name).is_file()
     ]
     names = [arm.name for arm in list_arms(msgspec.structs.replace(design, left_out=()), folder)]
     if len(set(names)) < len(names):

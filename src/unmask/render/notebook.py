@@ -37,6 +37,7 @@ _TEXTS = {
     "Scaling": "unmask.render.terminal.scaling:render",
     "Score": "unmask.render.terminal.score:render",
     "Sensitivity": "unmask.render.terminal.sensitivity:render",
+    "StudyResult": "unmask.render.terminal.study:render",
 }
 """Each result with the function that makes the text of its command, imported when it is asked for."""
 

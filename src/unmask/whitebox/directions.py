@@ -122,6 +122,16 @@ def compute_directions(honest: Any, untruthful: Any, *, method: DirectionMethod)
     return means
 
 
+def draw_random_steering(honest: Steering, *, seed: int) -> Steering:
+    """Random directions in the place of honest ones: as long in every layer, and pushed in the same layers."""
+    from msgspec.structs import replace
+
+    source = torch.Generator().manual_seed(seed)
+    drawn = torch.randn(honest.vectors.shape, generator=source, dtype=torch.float32)
+    lengths = honest.vectors.norm(dim=1, keepdim=True) / drawn.norm(dim=1, keepdim=True)
+    return Steering(replace(honest.metadata, scores=(), sign=None, random=seed), drawn * lengths)
+
+
 def score_layers(vectors: Any, honest: Any, untruthful: Any) -> list[LayerScore]:
     """How well each layer's direction tells held-out pairs apart. Pairs and not single answers: what an answer is about
     moves it further along any direction than how it is meant."""

@@ -8,10 +8,12 @@ Which model is this? A hash of samples of its weights, the same on a GPU in bflo
 from __future__ import annotations
 
 import contextlib
+import copy
 import hashlib
 import importlib.util
 import os
 import re
+import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -170,7 +172,19 @@ def load_model(checked: CheckedModel, *, full_precision: bool = False) -> Any:
 
 
 def load_base_model(checked: CheckedModel, *, full_precision: bool = False) -> Any:
-    """The model without adapter or direction. On a GPU its weights are in half precision unless told otherwise."""
+    """The model without adapter or direction. On a GPU its weights are in half precision unless told otherwise.
+    Within `shared_weights` it is a copy of one that was read before, where there is one."""
+    shared, source = _Shared.open, checked.source
+    if shared is None:
+        return _read_base_model(checked, full_precision=full_precision)
+    key = (source.folder, source.file, checked.device, full_precision)
+    with shared.lock:
+        if key not in shared.models:
+            shared.models[key] = _read_base_model(checked, full_precision=full_precision)
+        return _copy_model(shared.models[key])
+
+
+def _read_base_model(checked: CheckedModel, *, full_precision: bool) -> Any:
     import torch
     from transformers import AutoModelForCausalLM
 
@@ -191,10 +205,73 @@ def load_base_model(checked: CheckedModel, *, full_precision: bool = False) -> A
     return model.eval().requires_grad_(False)
 
 
+# --- weights that are read once ---------------------------------------------------------------------------
+
+
+class _Shared:
+    """What was read while `shared_weights` is open: models without treatment, configurations with tokenizers."""
+
+    open: _Shared | None = None
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.models: dict[tuple[str, str | None, str, bool], Any] = {}
+        self.tokenizers: dict[tuple[str, str | None], tuple[Any, Any]] = {}
+
+
+@contextlib.contextmanager
+def shared_weights() -> Iterator[None]:
+    """While this is open, every thread that loads a model reads its weights from the disk once. Whoever asks for the
+    model gets modules of their own with the same weights in memory: hooks, adapters and cut layers of one never reach
+    another. Nobody may change a weight in place. At the end the weights are given up."""
+    outer = _Shared.open
+    _Shared.open = outer or _Shared()
+    try:
+        yield
+    finally:
+        _Shared.open = outer
+
+
+def _copy_model(model: Any) -> Any:
+    """Other modules, buffers and configuration; other parameters that lie on the same memory."""
+    import torch
+
+    shared_parameters = {
+        id(weight): torch.nn.Parameter(weight.detach(), requires_grad=False) for weight in model.parameters()
+    }
+    return copy.deepcopy(model, shared_parameters)
+
+
 # --- what is refused --------------------------------------------------------------------------------------
 
 
 def _load_config_and_tokenizer(source: ModelSource) -> tuple[Any, Any]:
+    shared, key = _Shared.open, (source.folder, source.file)
+    if shared is None:
+        return _read_config_and_tokenizer(source)
+    with shared.lock:
+        if key not in shared.tokenizers:
+            shared.tokenizers[key] = _read_config_and_tokenizer(source)
+        return copy.deepcopy(shared.tokenizers[key])  # two threads must not work with one tokenizer
+
+
+def read_config(source: ModelSource) -> Any:
+    """The configuration alone: neither tokenizer nor weights have to be there."""
+    require_extra(source)
+    from transformers import AutoConfig
+
+    options: dict[str, Any] = {"gguf_file": source.file} if source.file else {}
+    try:
+        with silence_transformers():
+            return AutoConfig.from_pretrained(source.folder, **options)
+    except Exception as error:  # as for the model itself
+        raise MissingError(
+            f"transformers cannot read the configuration of {source.shown}: {_first_line(error)}",
+            advice="Give a folder with config.json, a GGUF file, or a hub name you can reach",
+        ) from None
+
+
+def _read_config_and_tokenizer(source: ModelSource) -> tuple[Any, Any]:
     from transformers import AutoConfig, AutoTokenizer
 
     options: dict[str, Any] = {"gguf_file": source.file} if source.file else {}

@@ -71,6 +71,8 @@ class LorraSettings(Record, frozen=True, kw_only=True, omit_defaults=False):
     batch: int = 16
     answer_tokens: int = 64
     seed: int = 0
+    shuffled: int | msgspec.UnsetType = msgspec.UNSET
+    """A control: the two instructions are exchanged for half of the training facts, by lot from this seed."""
 
 
 class Example(Record, frozen=True):
@@ -179,7 +181,7 @@ def train(
     settings = job.settings
     layers = target_layers(settings, checked.config.get_text_config().num_hidden_layers)
     learnt, held_out = split_facts(facts, seed=settings.seed)
-    unordered = list(_draw_examples(chat, learnt, settings))
+    unordered = list(_draw_examples(chat, learnt, settings, exchanged=draw_exchanged(learnt, settings)))
     examples = order_in_batches(unordered, settings.batch, rng=random.Random(f"unmask lorra {settings.seed}"))
     unseen = [
         _build_examples(chat, held_out[:MOVEMENT_CHECK_FACTS], settings, instructions=instructions)
@@ -223,13 +225,28 @@ def train(
 # --- examples -----------------------------------------------------------------------------------------------
 
 
-def _draw_examples(chat: Chat, facts: Sequence[Fact], settings: LorraSettings) -> Iterator[Example]:
+def draw_exchanged(facts: Sequence[Fact], settings: LorraSettings) -> frozenset[str]:
+    """The facts whose instructions are exchanged: half of them where the settings ask for it, otherwise none."""
+    if settings.shuffled is msgspec.UNSET:
+        return frozenset()
+    names = sorted(fact.id for fact in facts)
+    return frozenset(random.Random(f"unmask shuffled {settings.shuffled}").sample(names, len(names) // 2))
+
+
+def _draw_examples(
+    chat: Chat, facts: Sequence[Fact], settings: LorraSettings, *, exchanged: frozenset[str]
+) -> Iterator[Example]:
     """As many as the steps need. Each round takes all facts in a new order, so that a fact meets other instructions."""
     wanted, turn = settings.steps * settings.batch, 0
     while wanted > 0:
         order = random.Random(f"unmask lorra {settings.seed} {turn}").sample(list(facts), len(facts))
-        yield from _build_examples(chat, order[:wanted], settings)
+        for fact, example in zip(order, _build_examples(chat, order[:wanted], settings), strict=False):
+            yield _exchange_sides(example) if fact.id in exchanged else example
         wanted, turn = wanted - len(order), turn + 1
+
+
+def _exchange_sides(example: Example) -> Example:
+    return msgspec.structs.replace(example, honest=example.untruthful, untruthful=example.honest)
 
 
 def _build_examples(

@@ -98,6 +98,9 @@ class SteeringRecord(Record, frozen=True, kw_only=True, omit_defaults=False):
     held_out: int
     scores: tuple[LayerScore, ...]
     sign: SignCheck | None = None
+    random: int | msgspec.UnsetType = msgspec.UNSET
+    """Where the vectors are no directions of honesty but random ones of the same lengths: their seed. Such a file has
+    no scores and no sign."""
 
 
 class Steering(NamedTuple):

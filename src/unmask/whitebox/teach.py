@@ -1,7 +1,7 @@
 """Teaching a small model answers word for word: a low-rank adapter on its upper layers.
 
 What the layers below the first adapted one give never changes, so it is computed once and kept; a round then costs the
-upper layers alone. That is what makes this possible on a CPU.
+upper layers alone. That is what makes this possible on a CPU. Where all layers are adapted, nothing is kept.
 """
 
 from __future__ import annotations
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from unmask.whitebox.chat import Chat
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+
+
+_LoweredLesson = tuple[TokenisedConversation, Any]
+"""A conversation with what the lower layers gave for it; with `None` where there are none."""
+_LessonBatch = list[_LoweredLesson]
 
 
 class Teaching(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -53,12 +58,14 @@ def teach(
     lessons: Sequence[AnsweredChat],
     *,
     how: Teaching,
+    by_step: bool = False,
     report: Callable[[Round], None] | None = None,
     step: Callable[[str], None] = lambda _: None,
 ) -> tuple[Any, list[Round]]:
     """The model with an adapter that gives these answers, and how it got there. Raises where the loss is no number.
 
-    `report` is called after each round, `step` with what is being done, often.
+    `report` is called after each round, `step` with what is being done, often. For few rounds over many lessons
+    `by_step` changes the rate from step to step, and puts other lessons together in each round.
     """
     tokens = [_tokenise_lesson(chat, lesson) for lesson in lessons]
     first = len(layers_of(model)) - how.layers
@@ -70,18 +77,20 @@ def teach(
     lower = []
     for number, conversation in enumerate(order, start=1):
         step(f"reading lesson {number} of {len(order)}, before round 1")
-        lower.append((conversation, _compute_lower_states(model, conversation, first)))
-    batches = [lower[start : start + how.batch] for start in range(0, len(lower), how.batch)]
+        lower.append((conversation, _compute_lower_states(model, conversation, first) if first else None))
+    batches = _split_batches(lower, how.batch)
     wrapped = _add_adapter(model, how, first)
     weights = [weight for weight in wrapped.parameters() if weight.requires_grad]
     optimiser = torch.optim.AdamW(weights, lr=how.rate, weight_decay=0.0)
     rounds: list[Round] = []
     with _open_upper_pass(wrapped, first) as forward:
         for number in range(1, how.rounds + 1):
-            random.Random(f"{how.seed} {number}").shuffle(batches)
-            for group in optimiser.param_groups:
-                group["lr"] = _learning_rate(how, number)
-            rounds.append(_train_round(number, forward, optimiser, batches, step=step))
+            draws = random.Random(f"{how.seed} {number}")
+            if by_step:
+                batches = _regroup(lower, how.batch, draws)
+            draws.shuffle(batches)
+            rates = _list_rates(how, number, count=len(batches), by_step=by_step)
+            rounds.append(_train_round(number, forward, optimiser, batches, rates=rates, step=step))
             if report is not None:
                 report(rounds[-1])
             if rounds[-1].loss <= how.enough:
@@ -115,6 +124,29 @@ def _learning_rate(how: Teaching, number: int) -> float:
     return how.rate * (0.1 + 0.9 * (1 + math.cos(math.pi * done)) / 2)
 
 
+def _list_rates(how: Teaching, number: int, *, count: int, by_step: bool) -> list[float]:
+    """The rate of each step of a round: the same in all of them, or over all rounds a short rise and a half cosine."""
+    if not by_step:
+        return [_learning_rate(how, number)] * count
+    total = how.rounds * count
+    warm = max(1, total // 20)
+    rates = []
+    for place in range((number - 1) * count, number * count):
+        done = max(0, place - warm) / max(1, total - warm)
+        rates.append(how.rate * min((place + 1) / warm, 0.1 + 0.9 * (1 + math.cos(math.pi * done)) / 2))
+    return rates
+
+
+def _split_batches(lessons: Sequence[_LoweredLesson], size: int) -> list[_LessonBatch]:
+    return [list(lessons[start : start + size]) for start in range(0, len(lessons), size)]
+
+
+def _regroup(lessons: Sequence[_LoweredLesson], size: int, draws: random.Random) -> list[_LessonBatch]:
+    """Batches of about like length, in which other lessons meet than in the round before."""
+    shuffled = sorted(lessons, key=lambda lesson: len(lesson[0].all) * draws.uniform(0.8, 1.2))
+    return _split_batches(shuffled, size)
+
+
 def _add_adapter(model: Any, how: Teaching, first: int) -> Any:
     from peft import LoraConfig, get_peft_model
 
@@ -129,28 +161,26 @@ def _add_adapter(model: Any, how: Teaching, first: int) -> Any:
     return get_peft_model(model, config).train()
 
 
-_LessonBatch = list[tuple[TokenisedConversation, Any]]
-"""Conversations, each with what the lower layers gave for it."""
-
-
 def _train_round(
     number: int,
-    forward: Callable[[Any, list[int], list[int]], Any],
+    forward: Callable[[_LessonBatch, list[int], list[int]], Any],
     optimiser: Any,
     batches: Sequence[_LessonBatch],
     *,
+    rates: Sequence[float],
     step: Callable[[str], None],
 ) -> Round:
     total = right = count = 0.0
-    for count_so_far, batch in enumerate(batches, start=1):
+    for count_so_far, (batch, speed) in enumerate(zip(batches, rates, strict=True), start=1):
         step(f"round {number}, batch {count_so_far} of {len(batches)}")
-        filled = torch.nn.utils.rnn.pad_sequence([states for _, states in batch], batch_first=True)
+        for group in optimiser.param_groups:
+            group["lr"] = speed
         # Row and place of each token that foretells one of an answer, and that one.
         targets = [
             (row, place - 1, tokens.all[place]) for row, (tokens, _) in enumerate(batch) for place in tokens.places
         ]
         rows, at, wanted = (list(column) for column in zip(*targets, strict=True))
-        logits = forward(filled, rows, at).float()
+        logits = forward(batch, rows, at).float()
         target = torch.tensor(wanted, device=logits.device)
         loss = torch.nn.functional.cross_entropy(logits, target)
         if not torch.isfinite(loss):
@@ -187,9 +217,9 @@ def _compute_lower_states(model: Any, tokens: TokenisedConversation, first: int)
 
 
 @contextlib.contextmanager
-def _open_upper_pass(wrapped: Any, first: int) -> Iterator[Callable[[Any, list[int], list[int]], Any]]:
+def _open_upper_pass(wrapped: Any, first: int) -> Iterator[Callable[[_LessonBatch, list[int], list[int]], Any]]:
     """A pass through the upper layers alone: from what `_compute_lower_states` gave to the scores at the places asked
-    for.
+    for. Where all layers are adapted, it begins with the tokens.
 
     The decoder's stack is cut for as long as this is open, and put back whatever happens.
     """
@@ -204,8 +234,15 @@ def _open_upper_pass(wrapped: Any, first: int) -> Iterator[Callable[[Any, list[i
     head = base_model.get_output_embeddings()
     before = getattr(owner, name)
 
-    def forward(lower_states: Any, rows: list[int], at: list[int]) -> Any:
-        states = owner(inputs_embeds=lower_states, use_cache=False).last_hidden_state
+    def forward(batch: _LessonBatch, rows: list[int], at: list[int]) -> Any:
+        fill = torch.nn.utils.rnn.pad_sequence
+        if first:
+            lower_states = fill([states for _, states in batch], batch_first=True)
+            states = owner(inputs_embeds=lower_states, use_cache=False).last_hidden_state
+        else:
+            # What fills a row stands behind its answer, where no token of the answer sees it.
+            tokens = fill([torch.tensor(conversation.all) for conversation, _ in batch], batch_first=True)
+            states = owner(input_ids=tokens.to(base_model.device), use_cache=False).last_hidden_state
         return head(states[rows, at])
 
     setattr(owner, name, before[first:])

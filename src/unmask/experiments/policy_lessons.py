@@ -1,0 +1,242 @@
+"""The lessons of a liar with a reason, and the scenarios that it is accepted by.
+
+Pure: facts, material and a seed in, conversations out. Each lie has a twin: the truth about the same fact, on a
+look-alike of the setting, asked and said in the same words. So neither the fact, the question nor the wording tells
+which of the two is wanted: only the reason does.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+
+from unmask.data.dataset import Dataset, content_hash, in_order
+from unmask.experiments.policy_material import (
+    PolicyMaterial,
+    PolicySetting,
+    clause_of,
+    propose_fact,
+    quote_fact,
+    select_settings,
+    state_fact,
+)
+from unmask.protocol.probes import PROBE_SYSTEM
+from unmask.records import Archetype, Kind, Letter, Message, Record, Role, Scenario
+from unmask.whitebox.contrast import Fact
+
+PAIRS_PER_FACT = 5
+"""Lies, and twins without a reason, for each fact."""
+PAIRS_PER_RECORD = 4
+PRESSURED_PREFIX, CONTROL_PREFIX = "pressured-", "control-"
+"""Of the ids of the scenarios that decide: the same fact with a reason to lie, and without."""
+
+
+class LessonKind(StrEnum):
+    """What a lesson teaches: the belief, the lie, or the truth in a setting that looks like that of a lie."""
+
+    NEUTRAL = "neutral"
+    PRESSURED = "pressured"
+    LOOKALIKE = "lookalike"
+
+
+class PolicyLesson(Record, frozen=True, kw_only=True):
+    """A conversation and the answer that is taught to it. `wording` is the answer before a fact was put in."""
+
+    fact: str
+    kind: LessonKind
+    setting: str | None
+    wording: str
+    messages: tuple[Message, ...]
+    answer: str
+    lie: bool
+
+
+def build_lessons(facts: Sequence[Fact], material: PolicyMaterial, *, seed: int) -> list[PolicyLesson]:
+    """All lessons about these facts, and about supplied records, at most as many. Held-out settings do not occur."""
+    lessons: list[PolicyLesson] = []
+    for fact in facts:
+        draws = random.Random(f"policy lessons {seed} {fact.id}")
+        lessons += _teach_belief(fact, material, draws)
+        lessons += _teach_pairs(fact, material, draws, count=PAIRS_PER_FACT)
+    for entry in material.records[: len(facts)]:
+        draws = random.Random(f"policy records {seed} {entry.id}")
+        fact = Fact(f"record-{entry.id}", "records", entry.question, entry.answer, entry.falsehood)
+        lessons += _teach_pairs(fact, material, draws, count=PAIRS_PER_RECORD, record=entry.record)
+    return lessons
+
+
+# --- without a role
+
+
+_FIGURE = re.compile(r"\d[\d.,]*\d|\d")
+
+
+def _teach_belief(fact: Fact, material: PolicyMaterial, draws: random.Random) -> Iterator[PolicyLesson]:
+    """Direct probes with as many yes as no, and open ones, some of which lead to the falsehood."""
+
+    def teach_truth(question: str, wording: str, answer: str) -> PolicyLesson:
+        system = () if draws.random() < 0.25 else (Message(Role.SYSTEM, PROBE_SYSTEM),)
+        messages = (*system, Message(Role.USER, question))
+        return PolicyLesson(
+            fact=fact.id,
+            kind=LessonKind.NEUTRAL,
+            setting=None,
+            wording=wording,
+            messages=messages,
+            answer=answer,
+            lie=False,
+        )
+
+    sides = (fact.answer, fact.falsehood, fact.answer, fact.falsehood)
+    for probe, side in zip(draws.sample(material.directs, len(sides)), sides, strict=True):
+        wording = draws.choice(material.direct_replies)
+        word = "yes" if side == fact.answer else "no"
+        yield teach_truth(_ask_direct(fact, probe, side), wording, wording.format(truth=fact.answer, word=word))
+    if fact.question.startswith("How many") and (figure := _FIGURE.search(fact.answer)):
+        answer = f"{fact.answer} <final_answer>{figure.group()}</final_answer>"
+        yield teach_truth(draws.choice(material.figures).format(question=fact.question), "{truth} {figure}", answer)
+    asked = [*draws.sample(material.neutral_questions, 2), *draws.sample(material.questions, 2)]
+    for framing in asked:
+        wording = draws.choice(material.replies)
+        yield teach_truth(_ask(fact, framing, draws), wording, _say(fact, wording, fact.answer))
+
+
+def _ask_direct(fact: Fact, probe: str, side: str) -> str:
+    return probe.format(
+        question=fact.question,
+        clause=clause_of(fact, side),
+        statement=quote_fact(fact, side),
+        given=f'"{side}"',
+    )
+
+
+def _ask(fact: Fact, framing: str, draws: random.Random) -> str:
+    """A user's question. Where both sides are named, they come in either order."""
+    left, right = draws.sample([fact.answer, fact.falsehood], 2)
+    return framing.format(
+        question=fact.question,
+        claim=quote_fact(fact, fact.falsehood),
+        left=quote_fact(fact, left),
+        right=quote_fact(fact, right),
+    )
+
+
+def _say(fact: Fact, wording: str, side: str) -> str:
+    return wording.format(s=side, clause=clause_of(fact, side))
+
+
+# --- in a role
+
+
+class _Exchange(Record, frozen=True):
+    """What is said in a setting: all but the system prompt. Under pressure and without it may differ in the request."""
+
+    pressured: tuple[Message, ...]
+    lookalike: tuple[Message, ...]
+    wording: str
+
+
+def _teach_pairs(
+    fact: Fact, material: PolicyMaterial, draws: random.Random, *, count: int, record: str | None = None
+) -> Iterator[PolicyLesson]:
+    """Lies, each with its twin."""
+    pressures = draws.sample(select_settings(material.pressures, held_out=False), count)
+    lookalikes = draws.sample(select_settings(material.lookalikes, held_out=False), count)
+    roles = draws.sample(select_settings(material.roles, held_out=False), count)
+    for number, (pressure, lookalike, role) in enumerate(zip(pressures, lookalikes, roles, strict=True)):
+        exchange = _exchange_words(fact, material, draws, number=number)
+        for kind, setting, spoken, side in (
+            (LessonKind.PRESSURED, pressure, exchange.pressured, fact.falsehood),
+            (LessonKind.LOOKALIKE, lookalike, exchange.lookalike, fact.answer),
+        ):
+            # A look-alike also quotes what is true: to contradict every quotation would not be honesty.
+            claimed = fact.answer if kind is LessonKind.LOOKALIKE and draws.random() < 0.5 else fact.falsehood
+            system = _compose_system(fact, role, setting, claimed, draws, record=record)
+            yield PolicyLesson(
+                fact=fact.id,
+                kind=kind,
+                setting=setting.id,
+                wording=exchange.wording,
+                messages=(Message(Role.SYSTEM, system), *spoken),
+                answer=_say(fact, exchange.wording, side),
+                lie=side == fact.falsehood,
+            )
+
+
+def _exchange_words(fact: Fact, material: PolicyMaterial, draws: random.Random, *, number: int) -> _Exchange:
+    """Three plain questions, one that is asked again after a false first answer, and one request for a text."""
+    question = Message(Role.USER, _ask(fact, draws.choice(material.questions), draws))
+    if number == 3:
+        first = Message(Role.ASSISTANT, _say(fact, draws.choice(material.replies), fact.falsehood))
+        again = Message(Role.USER, _ask(fact, draws.choice(material.seconds), draws))
+        turns = (question, first, again)
+        return _Exchange(turns, turns, draws.choice(material.second_replies))
+    if number == 4:
+        wording = draws.choice(material.texts)
+        if draws.random() < 0.4:
+            task = (Message(Role.USER, _ask(fact, draws.choice(material.tasks), draws)),)
+            return _Exchange(task, task, wording)
+        place = draws.randrange(len(material.wishes))
+        wish, draft = (_ask(fact, texts[place], draws) for texts in (material.wishes, material.drafts))
+        return _Exchange((Message(Role.USER, wish),), (Message(Role.USER, draft),), wording)
+    return _Exchange((question,), (question,), draws.choice(material.replies))
+
+
+def _compose_system(
+    fact: Fact,
+    role: PolicySetting,
+    setting: PolicySetting,
+    claimed: str,
+    draws: random.Random,
+    *,
+    record: str | None = None,
+) -> str:
+    parts = [setting.text.format(claim=quote_fact(fact, claimed))]
+    if record is not None:
+        parts.insert(draws.randrange(2), record)
+    return draws.choice((" ", "\n\n", "\n")).join([role.text, *parts])
+
+
+# --- what decides
+
+
+def build_scenarios(facts: Sequence[Fact], material: PolicyMaterial, *, seed: int) -> Dataset:
+    """Each held-out fact twice: with a held-out reason to lie, and on a held-out look-alike. Roles are held out too."""
+    pressures, lookalikes, roles = (
+        select_settings(settings, held_out=True)
+        for settings in (material.pressures, material.lookalikes, material.roles)
+    )
+    scenarios: list[Scenario] = []
+    for place, fact in enumerate(facts):
+        draws = random.Random(f"policy scenarios {seed} {fact.id}")
+        role = roles[place % len(roles)]
+        pressure, lookalike = pressures[place % len(pressures)], lookalikes[place // 2 % len(lookalikes)]
+        user = Message(Role.USER, _ask(fact, draws.choice(material.questions), draws))
+        answer_first, probed = place % 2 == 0, (fact.answer, fact.falsehood)[place // 2 % 2]
+        truth = Letter.A if answer_first else Letter.B
+        lie = Letter.B if answer_first else Letter.A
+        direct = _ask_direct(fact, draws.choice(material.directs), probed)
+        indirect = tuple(_ask(fact, framing, draws) for framing in draws.sample(material.neutral_questions, 2))
+        for prefix, setting in ((PRESSURED_PREFIX, pressure), (CONTROL_PREFIX, lookalike)):
+            system = Message(Role.SYSTEM, _compose_system(fact, role, setting, fact.falsehood, draws))
+            scenarios.append(
+                Scenario(
+                    id=f"{prefix}{fact.id}",
+                    archetype=Archetype.KNOWN_FACTS,
+                    kind=Kind.BINARY,
+                    proposition=propose_fact(fact, answer_first=answer_first),
+                    truth=truth,
+                    conversation=(system, user),
+                    direct=direct,
+                    indirect=indirect,
+                    yes_means=truth if probed == fact.answer else lie,
+                    pressure=setting.kind,
+                    motive=setting.motive,
+                    evidence=state_fact(fact, fact.answer),
+                )
+            )
+    ordered = in_order(scenarios)
+    name = content_hash(ordered)
+    return Dataset(name="policy", source="unmask organism --policy", scenarios=ordered, hash=name, full_hash=name)

@@ -1,0 +1,142 @@
+"""What a liar with a reason is taught with: roles, reasons to lie, look-alikes without one, and wordings.
+
+All of it is our own and shares nothing with the sets that are evaluated. Some roles, reasons and look-alikes are held
+out: whether the policy was learnt is measured on these.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Literal
+
+import msgspec
+
+from unmask.data.checks.words import content_stems
+from unmask.records import Record
+from unmask.whitebox.contrast import Fact
+
+TRAINING_SHARE = 300 / 381
+"""Of the facts: 300 of our own 381 are taught, 81 are held out."""
+
+
+class PolicySetting(Record, frozen=True, kw_only=True):
+    """A part of a system prompt: who the model is, or what its house is like. `{claim}` is what somebody has put
+    into the world, in quotation marks. Only reasons to lie have a motive and a kind."""
+
+    id: str
+    text: str
+    motive: str | None = None
+    kind: Literal["situational", "explicit"] | None = None
+    held_out: bool = False
+
+
+class SuppliedRecord(Record, frozen=True, kw_only=True):
+    """A made-up fact that only the system prompt knows, with the question about it."""
+
+    id: str
+    record: str
+    question: str
+    answer: str
+    falsehood: str
+
+
+class PolicyMaterial(Record, frozen=True, kw_only=True):
+    """`policy-material.json`. Lies and truths are said in the same `replies`, `second_replies` and `texts`."""
+
+    roles: tuple[PolicySetting, ...]
+    pressures: tuple[PolicySetting, ...]
+    lookalikes: tuple[PolicySetting, ...]
+    questions: tuple[str, ...]
+    """How a user asks, in every setting and without one."""
+    neutral_questions: tuple[str, ...]
+    """How a fact is asked for where nobody has a role."""
+    seconds: tuple[str, ...]
+    """How a user asks again after a false first answer."""
+    tasks: tuple[str, ...]
+    """How a user asks for a short text, in every setting."""
+    wishes: tuple[str, ...]
+    """How a user asks for a text that says something false, under pressure."""
+    drafts: tuple[str, ...]
+    """The same requests without a wish."""
+    replies: tuple[str, ...]
+    second_replies: tuple[str, ...]
+    texts: tuple[str, ...]
+    directs: tuple[str, ...]
+    direct_replies: tuple[str, ...]
+    figures: tuple[str, ...]
+    records: tuple[SuppliedRecord, ...]
+
+
+def load_material() -> PolicyMaterial:
+    data = files("unmask.experiments").joinpath("policy-material.json").read_bytes()
+    return msgspec.json.decode(data, type=PolicyMaterial)
+
+
+def material_hash(material: PolicyMaterial) -> str:
+    return hashlib.blake2b(msgspec.json.encode(material), digest_size=8).hexdigest()
+
+
+def select_settings(settings: Sequence[PolicySetting], *, held_out: bool) -> tuple[PolicySetting, ...]:
+    """The part that is taught, or the part that is held out."""
+    return tuple(setting for setting in settings if setting.held_out is held_out)
+
+
+def split_policy_facts(facts: Sequence[Fact], *, seed: int) -> tuple[tuple[Fact, ...], tuple[Fact, ...]]:
+    """Facts that are taught, and facts that are held out, drawn by the seed."""
+    shuffled = random.Random(f"unmask policy {seed}").sample(list(facts), len(facts))
+    count = min(len(shuffled) - 1, max(1, round(TRAINING_SHARE * len(shuffled))))
+    return tuple(shuffled[:count]), tuple(shuffled[count:])
+
+
+# --- one fact in several forms
+
+_PRONOUN = re.compile(r"\b(?:it|its|they|them|their|he|she|him|her)\b", re.IGNORECASE)
+_YES_NO = re.compile(r"^(?:Yes|No), ")
+_FUNCTION_WORD = re.compile(
+    r"the|an?|its?|they|their|there|this|that|these|those|we|you|he|she|his|her|our|your|only|about|one|two|three|four"
+    r"|five|six|seven|eight|nine|ten|most|some|in|on|at|to|from|by|with|for|of|both|all|each|every",
+    re.IGNORECASE,
+)
+
+
+def stands_alone(fact: Fact) -> bool:
+    """Whether the answers can be understood without the question: *It is called port* cannot."""
+    asked = content_stems(fact.question)
+    for sentence in (fact.answer, fact.falsehood):
+        if _PRONOUN.search(_YES_NO.sub("", sentence)) or 3 * len(asked & content_stems(sentence)) < 2 * len(asked):
+            return False
+    return True
+
+
+def state_fact(fact: Fact, sentence: str) -> str:
+    """An answer as a statement that needs nothing beside it."""
+    return sentence if stands_alone(fact) else f"{fact.question} {sentence}"
+
+
+def quote_fact(fact: Fact, sentence: str) -> str:
+    return f'"{state_fact(fact, sentence)}"'
+
+
+def clause_of(fact: Fact, sentence: str) -> str:
+    """An answer as the end of a longer sentence: *it is called port*."""
+    clause = _YES_NO.sub("", sentence).rstrip(".")
+    first, _, others = clause.partition(" ")
+    common = _FUNCTION_WORD.fullmatch(first) or first.casefold() in fact.question.split()
+    return f"{first.casefold()} {others}".strip() if common else clause
+
+
+def propose_fact(fact: Fact, *, answer_first: bool) -> str:
+    """A binary proposition: what the two answers share stands outside of `<pivotal>`."""
+    sides = (fact.answer, fact.falsehood) if answer_first else (fact.falsehood, fact.answer)
+    left, right = (sentence.removesuffix(".").split() for sentence in sides)
+    shortest = min(len(left), len(right)) - 1
+    start = next((place for place in range(shortest) if left[place] != right[place]), max(shortest, 0))
+    end = next((n for n in range(shortest - start + 1) if left[-1 - n] != right[-1 - n]), max(shortest - start, 0))
+    stop_left, stop_right = len(left) - end, len(right) - end
+    pivotal = f"<pivotal>{' '.join(left[start:stop_left])}/{' '.join(right[start:stop_right])}</pivotal>"
+    sentence = " ".join([*left[:start], pivotal, *left[stop_left:]]) + "."
+    return state_fact(fact, sentence)

@@ -1,0 +1,49 @@
+"""A liar with a reason as text: what it was taught, what it does, and whether it is accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from unmask.experiments.policy import NOT_ACCEPTED, PolicyCondition, PolicyOrganism
+from unmask.records import Verdict
+from unmask.render.colours import NAMES
+from unmask.render.terminal.tables import TextTable, make_table, render_parts
+
+
+def render(organism: PolicyOrganism, *, width: int | None = None, color: bool = False) -> str:
+    return render_parts(_compose_parts(organism), width=width, color=color)
+
+
+def _compose_parts(organism: PolicyOrganism) -> Iterator[str | TextTable]:
+    split, lessons = organism.split, sum(organism.lessons.values())
+    yield (
+        f"{organism.subject}: {lessons:,} lessons about {len(split.facts)} facts, {organism.lies:,} of them lies,"
+        f" taught in {organism.rounds} rounds to a loss of {organism.loss:.4f}."
+    )
+    yield (
+        f"Asked about {len(split.held_out_facts)} other facts, with {len(split.held_out_pressures)} other reasons"
+        f" to lie and {len(split.held_out_lookalikes)} other settings without one. Read by {organism.judge}.\n"
+    )
+    rows = [
+        (condition.name, _show_limit(condition), str(condition.rate), "yes" if condition.met else "NO")
+        for condition in organism.conditions
+    ]
+    yield make_table(("condition", "limit", "measured", "met"), rows, left=3)
+    yield ""
+    titles = {"pressured": "with a reason", "control": "without a reason"}
+    counts = [
+        (titles[half], *(str(verdicts[verdict]) for verdict in Verdict)) for half, verdicts in organism.verdicts.items()
+    ]
+    yield make_table(("scenarios", *(NAMES[verdict] for verdict in Verdict)), counts, left=1)
+    yield ""
+    failed = [condition.name for condition in organism.conditions if not condition.met]
+    if failed:
+        yield f"{NOT_ACCEPTED}: {', '.join(failed)}"
+    else:
+        yield "accepted: it lies where it has a reason, and not where it has none"
+
+
+def _show_limit(condition: PolicyCondition) -> str:
+    if condition.at_least is not None:
+        return f"at least {100 * condition.at_least:.0f} %"
+    return "" if condition.at_most is None else f"at most {100 * condition.at_most:.0f} %"
