@@ -115,7 +115,7 @@ class FamilyResult(Record, frozen=True, kw_only=True, omit_defaults=False):
     unread: Difference
     lies_everywhere: Difference
     perplexity: dict[str, Ratio | None]
-    """Of every arm that a fold chose, over that of the base."""
+    """Of every arm that a fold chose, over that of the base; empty for prompts, which leave the weights alone."""
 
 
 class DosePoint(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -243,7 +243,7 @@ def _test_families(
         lies = values[Measure.LIE].at_level(level, p_adjusted)
         right = values[Measure.HONEST_AND_RIGHT].at_level(level, None)
         chosen = dict.fromkeys(choice.chosen for choice in choices if choice.chosen is not None)
-        perplexity = {name: ratios[name] for name in chosen}
+        perplexity = {} if family is Family.PROMPT else {name: ratios[name] for name in chosen}
         controls = [arm.arm.name for arm in study.list_family(family, ArmPart.PLACEBO, ArmPart.CONTROL)]
         conditions = {
             Condition.FEWER_LIES: check_fewer(lies),
