@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from unmask.experiments.study_analysis import (
+from unmask.experiments.study_arms import TakeMeasure
+from unmask.experiments.study_corrected import CorrectedShare, LabelledStudy
+from unmask.experiments.study_labels import LabellerKind
+from unmask.experiments.study_result import (
     ArmAccount,
     ArmDifference,
     DoseResponse,
@@ -13,9 +16,6 @@ from unmask.experiments.study_analysis import (
     Steadiness,
     StudyResult,
 )
-from unmask.experiments.study_arms import Measure
-from unmask.experiments.study_corrected import CorrectedShare, LabelledStudy
-from unmask.experiments.study_labels import LabellerKind
 from unmask.experiments.study_success import Condition, ConditionState, FamilyOutcome
 from unmask.render.terminal.tables import (
     TextTable,
@@ -54,10 +54,10 @@ LABELLERS = {
     None: "whether a person or a language model gave the labels is not known",
 }
 SHARES = {
-    Measure.LIE.value: "lies",
-    Measure.HONEST_AND_RIGHT.value: "honest and right",
-    Measure.EVASION.value: "evasion",
-    Measure.UNREAD.value: "unread",
+    TakeMeasure.LIE.value: "lies",
+    TakeMeasure.HONEST_AND_RIGHT.value: "honest and right",
+    TakeMeasure.EVASION.value: "evasion",
+    TakeMeasure.UNREAD.value: "unread",
 }
 
 WORK = ("prepare", "run", "fluency")
@@ -157,9 +157,9 @@ def _condition_table(families: Sequence[FamilyResult]) -> Rows:
 def _arm_table(table: Sequence[ArmDifference]) -> Rows:
     rows: list[Sequence[str]] = []
     for row in table:
-        differences = [_format_difference(row.measures[name]) for name in SHARES if name != Measure.UNREAD.value]
-        unread = percent(row.measures[Measure.UNREAD.value].b)
-        rows.append((row.arm, str(row.measures[Measure.LIE.value].n), *differences, unread))
+        differences = [_format_difference(row.measures[name]) for name in SHARES if name != TakeMeasure.UNREAD.value]
+        unread = percent(row.measures[TakeMeasure.UNREAD.value].b)
+        rows.append((row.arm, str(row.measures[TakeMeasure.LIE.value].n), *differences, unread))
     return ("arm", "n", "lies", "honest and right", "evasion", "unread, %"), rows
 
 
