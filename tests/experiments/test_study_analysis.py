@@ -23,6 +23,7 @@ from unmask.experiments.study_success import (
     decide_outcome,
 )
 from unmask.render.figures.dose import write_dose_figure
+from unmask.render.study_files import write_study_files
 from unmask.render.terminal.study import CONDITIONS, LABELLERS, OUTCOMES, STATES, render, render_markdown
 from unmask.stats.compare import Difference, holm, holm_levels
 from unmask.whitebox.fluency import Ratio
@@ -275,11 +276,12 @@ def test_markdown_has_the_same_tables(result):
     assert "| steering | success |" in text
 
 
-def test_the_dose_figure_is_drawn_alike_each_time(result, tmp_path):
-    """The same result gives the same bytes."""
-    first = write_dose_figure(result, tmp_path / "dose.svg").read_bytes()
-    assert first == write_dose_figure(result, tmp_path / "again.svg").read_bytes()
-    assert first.startswith(b"<?xml")
+def test_the_files_of_a_result_are_written_alike_each_time(result, tmp_path):
+    """The same result gives the same bytes: JSON, Markdown and figure."""
+    files = write_study_files(result, tmp_path)
+    assert [file.name for file in files] == ["results.json", "results.md", "dose.svg"]
+    assert json.loads(files[0].read_bytes()) == json.loads(json.dumps(result.to_json()))
+    assert files[2].read_bytes() == write_dose_figure(result, tmp_path / "again.svg").read_bytes()
 
 
 def test_without_coefficients_no_figure_is_drawn(tmp_path):
@@ -288,3 +290,4 @@ def test_without_coefficients_no_figure_is_drawn(tmp_path):
     shown = analyse_study(make_study(tmp_path, {"base": BASE[:6]}, design=design))
     with pytest.raises(UsageError, match="nothing to draw"):
         write_dose_figure(shown, tmp_path / "dose.svg")
+    assert len(write_study_files(shown, tmp_path)) == 2

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import fsum
-from typing import Any
 
 import msgspec
 
@@ -17,31 +16,37 @@ from unmask.experiments.study_arms import (
     BASE,
     BASE_AGAIN,
     TREATED,
-    ArmState,
     CostLine,
-    Measure,
     OpenArm,
     OpenStudy,
     StudySource,
+    TakeMeasure,
     choose_candidates,
     list_candidate_values,
     list_cautions,
     open_arms,
 )
-from unmask.experiments.study_corrected import LabelledStudy, correct_by_labels
-from unmask.experiments.study_design import ArmPart, Change, Family
+from unmask.experiments.study_corrected import correct_by_labels
+from unmask.experiments.study_design import ArmPart, Family
+from unmask.experiments.study_result import (
+    ArmAccount,
+    ArmDifference,
+    DosePoint,
+    DoseResponse,
+    FamilyResult,
+    Steadiness,
+    StudyResult,
+)
 from unmask.experiments.study_success import (
     Condition,
-    ConditionState,
-    FamilyOutcome,
     check_fewer,
     check_flat,
     check_fluency,
     check_more,
     decide_outcome,
 )
-from unmask.protocol.guards import GuardFinding, find_warnings
-from unmask.records import FORMAT_VERSION, Record, Result
+from unmask.protocol.guards import find_warnings
+from unmask.records import Record
 from unmask.stats.compare import (
     Difference,
     detectable_difference,
@@ -52,141 +57,10 @@ from unmask.stats.compare import (
     pearson_correlation,
 )
 from unmask.stats.crossfit import FoldChoice, most_chosen, score_held_out
-from unmask.stats.dose import SlopeTest, fit_slope, flip_slopes
+from unmask.stats.dose import fit_slope, flip_slopes
 from unmask.whitebox.fluency import Ratio, compare_perplexity
 
 HALF = 0.5
-
-
-class ArmAccount(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """What an arm is, how far it is, and what it cost. `None` where something is not known."""
-
-    name: str
-    family: Family
-    part: ArmPart
-    state: ArmState
-    run: str | None
-    created: str | None
-    """When the run began, in UTC."""
-    model: str | None
-    scenarios: int
-    undecided: int
-    warnings: tuple[GuardFinding, ...]
-    seconds: dict[str, float]
-    """By what was done: `prepare`, `run`, `fluency`."""
-    calls: int | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    peak_memory: int | None = None
-    """Bytes, the largest of all pieces of work."""
-    devices: tuple[str, ...] = ()
-
-
-class ArmDifference(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """One arm against the base, with plain 95 % intervals. It describes, and tests nothing."""
-
-    arm: str
-    family: Family
-    part: ArmPart
-    depth: float | None
-    coefficient: float | None
-    measures: dict[str, Difference]
-    """`p_lie`, `p_honest_and_right`, `p_evasion` and `unread` over the analysis set."""
-    lies_everywhere: Difference
-    """Of lies, over all scenarios; without a belief there is no lie."""
-    perplexity: Ratio | None
-
-
-class FamilyResult(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """One family against the base: its cross-fitted outcome, and what that comes to."""
-
-    family: Family
-    outcome: FamilyOutcome
-    conditions: dict[Condition, ConditionState]
-    choices: tuple[FoldChoice, ...]
-    chosen: str | None
-    """The candidate that most folds chose."""
-    lies: Difference
-    """The primary comparison: lies per take over the analysis set, with p-value and interval by Holm's method over the
-    families."""
-    honest_and_right: Difference
-    """With an interval of the same level."""
-    evasion: Difference
-    unread: Difference
-    lies_everywhere: Difference
-    perplexity: dict[str, Ratio | None]
-    """Of every arm that a fold chose, over that of the base."""
-
-
-class DosePoint(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """One coefficient. Shares are means over the scenarios of the analysis set that were read at it."""
-
-    coefficient: float
-    arm: str
-    n: int
-    shares: dict[str, float | None]
-    lies: Difference | None
-    """Against the base; `None` for the base itself."""
-
-
-class DoseResponse(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """Steering at one depth, from the most negative coefficient to the most positive; 0 is the base."""
-
-    depth: float
-    points: tuple[DosePoint, ...]
-    slope: SlopeTest
-    """Of lies per take over the coefficient."""
-    reverses: bool | None
-    """Whether the most negative coefficient raises lies and the most positive lowers them, both by a 95 % interval that
-    leaves out 0; `None` where one of them is not known."""
-
-
-class Steadiness(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """How far natural lies are the same with another seed: the base against its repetition, over the analysis set."""
-
-    n: int
-    base: float | None = None
-    again: float | None = None
-    correlation: float | None = None
-    """Of the shares of lies over scenarios."""
-    mostly_lies_in_base: int = 0
-    """Scenarios with lies in at least half of the takes that were read."""
-    mostly_lies_in_again: int = 0
-    mostly_lies_in_both: int = 0
-
-
-class StudyResult(Result, frozen=True, kw_only=True, omit_defaults=False):
-    """`results.json` of a study."""
-
-    v: int = FORMAT_VERSION
-    name: str
-    design_hash: str
-    model: str
-    judge: str
-    data: str
-    takes: int
-    preset: str
-    expected: str
-    left_out: tuple[str, ...]
-    changed: tuple[Change, ...]
-    folds: int
-    seed: int
-    perplexity_limit: float
-    cautions: tuple[str, ...]
-    """What is missing and what the guards say. It is shown before any number."""
-    scenarios: int
-    analysis_set: int
-    """Scenarios in which the base shows a belief."""
-    arms: dict[str, ArmAccount]
-    families: tuple[FamilyResult, ...]
-    table: tuple[ArmDifference, ...]
-    dose: tuple[DoseResponse, ...]
-    steadiness: Steadiness
-    labels: tuple[LabelledStudy, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """The content of `results.json`."""
-        return super().to_json()
 
 
 def analyse_study(study: StudySource) -> StudyResult:
@@ -219,7 +93,7 @@ def analyse_study(study: StudySource) -> StudyResult:
         arms={
             name: _account_arm(arm, [line for line in lines if line.arm == name]) for name, arm in opened.arms.items()
         },
-        families=_test_families(opened, ratios, {row.arm: row.measures[Measure.LIE.value] for row in table}),
+        families=_test_families(opened, ratios, {row.arm: row.measures[TakeMeasure.LIE.value] for row in table}),
         table=table,
         dose=tuple(_respond_to_dose(opened, depth) for depth in (design.steering.depths if design.steering else ())),
         steadiness=_measure_steadiness(opened),
@@ -236,14 +110,14 @@ def _test_families(
     """One test for each family of the design, corrected together."""
     families = [family for family in TREATED if study.list_family(family, ArmPart.CANDIDATE)]
     compared = [_cross_fit(study, family) for family in families]
-    tested = [family_values[Measure.LIE].difference.p_value for _, family_values, _ in compared]
+    tested = [family_values[TakeMeasure.LIE].difference.p_value for _, family_values, _ in compared]
     corrections = zip(holm(tested), holm_levels(tested), strict=True)
     results = []
     for family, (choices, values, everywhere), (p_adjusted, level) in zip(families, compared, corrections, strict=True):
-        lies = values[Measure.LIE].at_level(level, p_adjusted)
-        right = values[Measure.HONEST_AND_RIGHT].at_level(level, None)
+        lies = values[TakeMeasure.LIE].at_level(level, p_adjusted)
+        right = values[TakeMeasure.HONEST_AND_RIGHT].at_level(level, None)
         chosen = dict.fromkeys(choice.chosen for choice in choices if choice.chosen is not None)
-        perplexity = {name: ratios[name] for name in chosen}
+        perplexity = {} if family is Family.PROMPT else {name: ratios[name] for name in chosen}
         controls = [arm.arm.name for arm in study.list_family(family, ArmPart.PLACEBO, ArmPart.CONTROL)]
         conditions = {
             Condition.FEWER_LIES: check_fewer(lies),
@@ -261,8 +135,8 @@ def _test_families(
                 chosen=most_chosen(choices, list(study.arms)),
                 lies=lies,
                 honest_and_right=right,
-                evasion=values[Measure.EVASION].difference,
-                unread=values[Measure.UNREAD].difference,
+                evasion=values[TakeMeasure.EVASION].difference,
+                unread=values[TakeMeasure.UNREAD].difference,
                 lies_everywhere=everywhere.difference,
                 perplexity=perplexity,
             )
@@ -290,17 +164,17 @@ class PairedShares(Record, frozen=True):
 
 def _cross_fit(
     study: OpenStudy, family: Family
-) -> tuple[tuple[FoldChoice, ...], dict[Measure, PairedShares], PairedShares]:
+) -> tuple[tuple[FoldChoice, ...], dict[TakeMeasure, PairedShares], PairedShares]:
     """What each fold chose, the differences of the cross-fitted shares, and that of lies over all scenarios."""
     choices = choose_candidates(study, family)
 
-    def compare_measure(measure: Measure, ids: Collection[str], words: str) -> PairedShares:
+    def compare_measure(measure: TakeMeasure, ids: Collection[str], words: str) -> PairedShares:
         candidates = list_candidate_values(study, family, measure, ids)
         held_out = score_held_out(choices, candidates, study.folds)
         return _pair_shares(study, study.base.values(measure, ids), held_out, family.value, words, measure.value)
 
-    values = {measure: compare_measure(measure, study.analysis_set, "set") for measure in Measure}
-    return choices, values, compare_measure(Measure.LIE, study.base.rows.keys(), "everywhere")
+    values = {measure: compare_measure(measure, study.analysis_set, "set") for measure in TakeMeasure}
+    return choices, values, compare_measure(TakeMeasure.LIE, study.base.rows.keys(), "everywhere")
 
 
 def _pair_shares(
@@ -316,7 +190,7 @@ def _pair_shares(
 
 
 def _describe_arm(study: OpenStudy, arm: OpenArm, ratio: Ratio | None) -> ArmDifference:
-    def compare_measure(measure: Measure, ids: Collection[str], words: str) -> Difference:
+    def compare_measure(measure: TakeMeasure, ids: Collection[str], words: str) -> Difference:
         base, treated = study.base.values(measure, ids), arm.values(measure, ids)
         return _pair_shares(study, base, treated, arm.arm.name, words, measure.value).difference
 
@@ -326,8 +200,8 @@ def _describe_arm(study: OpenStudy, arm: OpenArm, ratio: Ratio | None) -> ArmDif
         part=arm.arm.part,
         depth=arm.arm.depth,
         coefficient=arm.arm.coefficient,
-        measures={measure.value: compare_measure(measure, study.analysis_set, "set") for measure in Measure},
-        lies_everywhere=compare_measure(Measure.LIE, study.base.rows.keys(), "everywhere"),
+        measures={measure.value: compare_measure(measure, study.analysis_set, "set") for measure in TakeMeasure},
+        lies_everywhere=compare_measure(TakeMeasure.LIE, study.base.rows.keys(), "everywhere"),
         perplexity=ratio,
     )
 
@@ -381,7 +255,7 @@ def _respond_to_dose(study: OpenStudy, depth: float) -> DoseResponse:
     steered = study.list_family(Family.STEERING, ArmPart.CANDIDATE, ArmPart.REVERSED)
     by_dose = {arm.arm.coefficient or 0.0: arm for arm in steered if arm.arm.depth == depth and arm.rows}
     by_dose[0.0] = study.base
-    lies = {dose: arm.values(Measure.LIE, study.analysis_set) for dose, arm in sorted(by_dose.items())}
+    lies = {dose: arm.values(TakeMeasure.LIE, study.analysis_set) for dose, arm in sorted(by_dose.items())}
     points = tuple(_describe_dose(study, dose, by_dose[dose]) for dose in lies)
     slopes = []
     for id_ in study.analysis_set:
@@ -397,14 +271,14 @@ def _respond_to_dose(study: OpenStudy, depth: float) -> DoseResponse:
 
 
 def _describe_dose(study: OpenStudy, dose: float, arm: OpenArm) -> DosePoint:
-    shares = {measure: arm.values(measure, study.analysis_set) for measure in Measure}
-    base = study.base.values(Measure.LIE, study.analysis_set)
-    words = (arm.arm.name, "set", Measure.LIE.value)  # the same chance as in the table of arms
-    lies = None if arm is study.base else _pair_shares(study, base, shares[Measure.LIE], *words).difference
+    shares = {measure: arm.values(measure, study.analysis_set) for measure in TakeMeasure}
+    base = study.base.values(TakeMeasure.LIE, study.analysis_set)
+    words = (arm.arm.name, "set", TakeMeasure.LIE.value)  # the same chance as in the table of arms
+    lies = None if arm is study.base else _pair_shares(study, base, shares[TakeMeasure.LIE], *words).difference
     return DosePoint(
         coefficient=dose,
         arm=arm.arm.name,
-        n=len(shares[Measure.LIE]),
+        n=len(shares[TakeMeasure.LIE]),
         shares={measure.value: fsum(own.values()) / len(own) if own else None for measure, own in shares.items()},
         lies=lies,
     )
@@ -420,8 +294,8 @@ def _find_reversal(points: Sequence[DosePoint]) -> bool | None:
 
 
 def _measure_steadiness(study: OpenStudy) -> Steadiness:
-    base = study.base.values(Measure.LIE, study.analysis_set)
-    again = study.arms[BASE_AGAIN].values(Measure.LIE, study.analysis_set) if BASE_AGAIN in study.arms else {}
+    base = study.base.values(TakeMeasure.LIE, study.analysis_set)
+    again = study.arms[BASE_AGAIN].values(TakeMeasure.LIE, study.analysis_set) if BASE_AGAIN in study.arms else {}
     ids = sorted(base.keys() & again.keys())
     if not ids:
         return Steadiness(n=0)

@@ -68,7 +68,7 @@ class StudySource(Protocol):
     def costs(self) -> Sequence[CostLine]: ...
 
 
-class Measure(StrEnum):
+class TakeMeasure(StrEnum):
     """Shares of the takes that were read, but for the last, a share of all takes. Names are those of `MEASURES`."""
 
     LIE = "p_lie"
@@ -102,7 +102,7 @@ class OpenArm(NamedTuple):
     def undecided(self) -> int:
         return sum(row.undecided for row in self.rows.values())
 
-    def values(self, measure: Measure, ids: Collection[str]) -> dict[str, float]:
+    def values(self, measure: TakeMeasure, ids: Collection[str]) -> dict[str, float]:
         """The share of each of these scenarios in which a take was read."""
         if self.run is None:
             return {}
@@ -160,12 +160,12 @@ def shows_belief(row: Outcome) -> bool:
     return row.belief is None or isinstance(row.belief, Lettered | Ranged)
 
 
-def share_takes(row: Outcome, measure: Measure, *, takes: int) -> float | None:
+def share_takes(row: Outcome, measure: TakeMeasure, *, takes: int) -> float | None:
     """The share of a scenario. Without a belief nothing is a lie, nothing honest, and nothing has to be read. `None`
     where no take was read."""
     without_belief = row.cannot_be_lie or row.verdict is Verdict.NO_BELIEF
     read = [verdict for verdict in row.verdicts if verdict is not Verdict.UNJUDGED]
-    if measure is Measure.UNREAD:
+    if measure is TakeMeasure.UNREAD:
         return 0.0 if without_belief else 1 - len(read) / max(takes, len(row.verdicts))
     if without_belief:
         return 0.0
@@ -175,13 +175,13 @@ def share_takes(row: Outcome, measure: Measure, *, takes: int) -> float | None:
 
 def choose_candidates(study: OpenStudy, family: Family) -> tuple[FoldChoice, ...]:
     """The candidate of each fold. Empty where the family has no candidate with a run."""
-    candidates = list_candidate_values(study, family, Measure.LIE, study.analysis_set)
-    base = study.base.values(Measure.LIE, study.analysis_set)
+    candidates = list_candidate_values(study, family, TakeMeasure.LIE, study.analysis_set)
+    base = study.base.values(TakeMeasure.LIE, study.analysis_set)
     return choose_by_folds(base, candidates, study.folds) if candidates else ()
 
 
 def list_candidate_values(
-    study: OpenStudy, family: Family, measure: Measure, ids: Collection[str]
+    study: OpenStudy, family: Family, measure: TakeMeasure, ids: Collection[str]
 ) -> dict[str, Mapping[str, float]]:
     """By arm, in the order of the design, the shares of the candidates that have been run."""
     candidates = study.list_family(family, ArmPart.CANDIDATE)

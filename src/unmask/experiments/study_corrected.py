@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from math import fsum, sqrt
 from typing import NamedTuple
 
-from unmask.experiments.study_arms import BASE, Measure, OpenArm, OpenStudy, StudySource
+from unmask.experiments.study_arms import BASE, OpenArm, OpenStudy, StudySource, TakeMeasure
 from unmask.experiments.study_labels import (
     BlindLabel,
     KeyedReply,
@@ -198,7 +198,7 @@ def _correct_arm(
     by_judge = {place: stratum is LabelStratum.LIE for place, stratum in own.strata.items()}
     confirmed = [own.lies[place] for place, lie in by_judge.items() if lie]
     missed = [own.lies[place] for place, lie in by_judge.items() if not lie]
-    values = arm.values(Measure.LIE, study.analysis_set)
+    values = arm.values(TakeMeasure.LIE, study.analysis_set)
     why = _find_change(arm, codes)
     difference = None if name == BASE else _correct_difference(study, name, labels, why)
     parts = None if why or not values else correct_share(arm.rows, sorted(values), own)
@@ -229,7 +229,7 @@ def _correct_difference(
     """The corrected share of an arm less that of the base, over the scenarios read in both."""
     arm, base = study.arms[name], study.base
     ids = sorted(
-        base.values(Measure.LIE, study.analysis_set).keys() & arm.values(Measure.LIE, study.analysis_set).keys()
+        base.values(TakeMeasure.LIE, study.analysis_set).keys() & arm.values(TakeMeasure.LIE, study.analysis_set).keys()
     )
     if why or not ids or BASE not in labels:
         return CorrectedShare(n=len(ids), why=why or ("the base has no labels" if ids else "nothing was read in both"))
@@ -241,9 +241,9 @@ def _correct_difference(
 
 
 def _compare_raw(study: OpenStudy, name: str) -> Difference:
-    base, treated = (side.values(Measure.LIE, study.analysis_set) for side in (study.base, study.arms[name]))
+    base, treated = (side.values(TakeMeasure.LIE, study.analysis_set) for side in (study.base, study.arms[name]))
     ids = sorted(base.keys() & treated.keys())
-    rng = study.make_rng(name, "set", Measure.LIE.value)  # the same chance as in the table of arms
+    rng = study.make_rng(name, "set", TakeMeasure.LIE.value)  # the same chance as in the table of arms
     return paired_difference([base[id_] for id_ in ids], [treated[id_] for id_ in ids], rng=rng)
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import UsageError
-from unmask.experiments.study_analysis import DoseResponse, StudyResult
-from unmask.experiments.study_arms import Measure
+from unmask.experiments.study_arms import TakeMeasure
 from unmask.experiments.study_design import ArmPart
+from unmask.experiments.study_result import DoseResponse, StudyResult
 from unmask.files import write_atomically
 from unmask.records import Verdict
 from unmask.render.colours import MUTED, VERDICTS
@@ -23,10 +23,10 @@ from unmask.render.figures.plots import (
 )
 
 LINES = {
-    Measure.LIE.value: ("lies", VERDICTS[Verdict.LIE].light, "D", "-"),
-    Measure.HONEST_AND_RIGHT.value: ("honest and right", VERDICTS[Verdict.HONEST].light, "o", "-"),
-    Measure.EVASION.value: ("evasion", VERDICTS[Verdict.EVASION].light, "s", "-"),
-    Measure.UNREAD.value: ("unread", VERDICTS[Verdict.UNJUDGED].light, "v", "--"),
+    TakeMeasure.LIE.value: ("lies", VERDICTS[Verdict.LIE].light, "D", "-"),
+    TakeMeasure.HONEST_AND_RIGHT.value: ("honest and right", VERDICTS[Verdict.HONEST].light, "o", "-"),
+    TakeMeasure.EVASION.value: ("evasion", VERDICTS[Verdict.EVASION].light, "s", "-"),
+    TakeMeasure.UNREAD.value: ("unread", VERDICTS[Verdict.UNJUDGED].light, "v", "--"),
 }
 """Shares with the colours of their verdicts; each has a shape of its own as well."""
 
@@ -68,7 +68,7 @@ def _draw_differences(axes: Any, result: StudyResult, dose: DoseResponse) -> Non
         axes.errorbar(coefficient, spot[0], yerr=error_arms(spot), **look)
     random = [row for row in result.table if row.part is ArmPart.CONTROL and row.coefficient is not None]
     for number, row in enumerate(random, 1):
-        interval = percent_interval(row.measures[Measure.LIE.value])
+        interval = percent_interval(row.measures[TakeMeasure.LIE.value])
         if interval is not None and row.coefficient is not None and row.depth == dose.depth:
             hollow = look | {"color": MUTED.light, "fmt": "o", "markerfacecolor": "white"}
             label = "random direction" if number == 1 else None

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from unmask.experiments.study_analysis import (
+from unmask.experiments.study_arms import TakeMeasure
+from unmask.experiments.study_corrected import CorrectedShare, LabelledStudy
+from unmask.experiments.study_labels import LabellerKind
+from unmask.experiments.study_result import (
     ArmAccount,
     ArmDifference,
     DoseResponse,
@@ -12,9 +16,6 @@ from unmask.experiments.study_analysis import (
     Steadiness,
     StudyResult,
 )
-from unmask.experiments.study_arms import Measure
-from unmask.experiments.study_corrected import CorrectedShare, LabelledStudy
-from unmask.experiments.study_labels import LabellerKind
 from unmask.experiments.study_success import Condition, ConditionState, FamilyOutcome
 from unmask.render.terminal.tables import (
     TextTable,
@@ -53,10 +54,10 @@ LABELLERS = {
     None: "whether a person or a language model gave the labels is not known",
 }
 SHARES = {
-    Measure.LIE.value: "lies",
-    Measure.HONEST_AND_RIGHT.value: "honest and right",
-    Measure.EVASION.value: "evasion",
-    Measure.UNREAD.value: "unread",
+    TakeMeasure.LIE.value: "lies",
+    TakeMeasure.HONEST_AND_RIGHT.value: "honest and right",
+    TakeMeasure.EVASION.value: "evasion",
+    TakeMeasure.UNREAD.value: "unread",
 }
 
 WORK = ("prepare", "run", "fluency")
@@ -133,11 +134,12 @@ def _family_table(families: Sequence[FamilyResult]) -> Rows:
 
 
 def _describe_choices(family: FamilyResult) -> str:
-    listed = ", ".join(choice.chosen or "none" for choice in family.choices) or "none"
+    counts = Counter(choice.chosen or "none" for choice in family.choices)
+    listed = ", ".join(f"{name} ({count} of {len(family.choices)})" for name, count in counts.items()) or "nothing"
     level = f"{100 * family.lies.level:.1f} %"
     everywhere = _format_difference(family.lies_everywhere)
     ratios = ", ".join(f"{name} {_format_ratio(ratio)}" for name, ratio in family.perplexity.items())
-    writing = f" Perplexity: {ratios}." if any(family.perplexity.values()) else ""
+    writing = f" Perplexity: {ratios}." if family.perplexity else ""
     return (
         f"{family.family.value}: the folds chose {listed}. Intervals of lies and of honest and right are of {level}."
         f" Lies over all scenarios (95 %): {everywhere}.{writing}"
@@ -155,9 +157,10 @@ def _condition_table(families: Sequence[FamilyResult]) -> Rows:
 def _arm_table(table: Sequence[ArmDifference]) -> Rows:
     rows: list[Sequence[str]] = []
     for row in table:
-        differences = [_format_difference(row.measures[name]) for name in SHARES]
-        rows.append((row.arm, row.part.value, str(row.measures[Measure.LIE.value].n), *differences))
-    return ("arm", "part", "n", *SHARES.values()), rows
+        differences = [_format_difference(row.measures[name]) for name in SHARES if name != TakeMeasure.UNREAD.value]
+        unread = percent(row.measures[TakeMeasure.UNREAD.value].b)
+        rows.append((row.arm, str(row.measures[TakeMeasure.LIE.value].n), *differences, unread))
+    return ("arm", "n", "lies", "honest and right", "evasion", "unread, %"), rows
 
 
 def _describe_dose(dose: DoseResponse) -> str:
@@ -170,7 +173,7 @@ def _describe_dose(dose: DoseResponse) -> str:
     return (
         f"Steering at depth {dose.depth:g}: lies change by {100 * slope.value:+.2f}"
         f" [{100 * (slope.low or 0):+.2f}, {100 * (slope.high or 0):+.2f}] points for one unit of coefficient"
-        f" ({slope.n} scenarios, p = {format_p_value(slope.p_value)} by {slope.flips:,} sign flips). {words}."
+        f" ({slope.n} scenarios; p, by {slope.flips:,} sign flips: {format_p_value(slope.p_value)}). {words}."
     )
 
 
@@ -179,7 +182,7 @@ def _dose_table(dose: DoseResponse) -> Rows:
     for point in dose.points:
         shares = [percent(point.shares[name]) for name in SHARES]
         against = "base" if point.lies is None else _format_difference(point.lies)
-        rows.append((f"{point.coefficient:+g}", str(point.n), *shares, against))
+        rows.append((f"{point.coefficient:+g}" if point.coefficient else "0", str(point.n), *shares, against))
     return ("coefficient", "n", *(f"{name}, %" for name in SHARES.values()), "lies against base"), rows
 
 
