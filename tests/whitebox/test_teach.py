@@ -58,18 +58,28 @@ def test_answers_are_learnt_word_for_word(chat):
     assert len(rounds) < HOW.rounds
 
 
-def test_upper_layers_on_what_was_kept_are_the_whole_model(chat):
-    """The same scores as a plain pass, to rounding."""
+def test_a_whole_model_in_half_precision_learns_by_step(chat):
+    """All layers adapted, bfloat16 below a float32 adapter, and the rate changed from step to step."""
+    model = tiny_llama.model(num_hidden_layers=2).to(torch.bfloat16)
+    how = Teaching(layers=2, rate=1e-2, rounds=20, batch=1, enough=0.0)
+    taught, rounds = teach(model, chat, LESSONS, how=how, by_step=True)
+    assert {weight.dtype for weight in taught.parameters() if weight.requires_grad} == {torch.float32}
+    assert rounds[-1].loss < 0.5 * rounds[0].loss
+
+
+@pytest.mark.parametrize("first", [0, 2])
+def test_upper_layers_on_what_was_kept_are_the_whole_model(chat, first):
+    """The same scores as a plain pass, to rounding; also where nothing was kept, as all layers are adapted."""
     model = tiny_llama.model(num_hidden_layers=4)
     tokens = _tokenise_lesson(chat, LESSONS[0])
-    held = _compute_lower_states(model, tokens, 2)
-    wrapped = _add_adapter(model, Teaching(layers=2), 2)
+    held = _compute_lower_states(model, tokens, first) if first else None
+    wrapped = _add_adapter(model, Teaching(layers=4 - first), first)
     torch.nn.init.normal_(next(w for name, w in wrapped.named_parameters() if "lora_B" in name), std=0.5)
     wrapped.eval()
     with torch.inference_mode():
         whole = wrapped(input_ids=torch.tensor([tokens.all])).logits[0]
-        with _open_upper_pass(wrapped, 2) as forward:
-            short = forward(held[None], [0] * len(tokens.all), list(range(len(tokens.all))))
+        with _open_upper_pass(wrapped, first) as forward:
+            short = forward([(tokens, held)], [0] * len(tokens.all), list(range(len(tokens.all))))
         after = wrapped(input_ids=torch.tensor([tokens.all])).logits[0]
     assert torch.allclose(whole, short, atol=1e-4)
     assert torch.equal(whole, after)
