@@ -71,8 +71,8 @@ def page(found: Sequence[Found], *, help_ms: float | None, machine: str) -> str:
 def _list_machines(machines: Sequence[str]) -> str:
     lines = [f"{number}. {machine}" for number, machine in enumerate(machines, start=1)]
     intro = (
-        "Not all cells were measured on one machine and with the code of one day. The last column says which of these it"
-        " was:"
+        "Not all cells were measured on one machine and with the code of one day. The last column says which of these"
+        " it was:"
     )
     return "\n".join([intro, "", *lines])
 
