@@ -129,8 +129,8 @@ class Terms(Record, frozen=True, kw_only=True):
 
 
 class PilotMeasure(Record, frozen=True, omit_defaults=False):
-    """The done scenarios that an estimate is made from, and how many of the bills that they let expect, as a part of
-    all, lie in its range."""
+    """The number of done scenarios that an estimate is made from, and the share of the simulated bills that lie in its
+    range."""
 
     scenarios: int
     share: float
@@ -294,9 +294,9 @@ def _simulate(scenario: Scenario, state: ScenarioState, imagination: Imagination
 
 
 def _imagine_reply(scenario: Scenario, slot: Slot, take: int, *, believes: bool, statement: bool, length: float) -> str:
-    """A reply of that part of the usual length, different for every take so that nothing is read once only, in words
-    that no rule reads. With `statement` it is the statement, the same in every take: for a judge that reads nothing
-    else."""
+    """A reply whose length is `length` times the usual one. No rule reads its words, and it differs from take to
+    take: the judge would read equal replies only once. With `statement` it is the statement itself, the same in every
+    take, for a judge that reads nothing else."""
     yes = scenario.yes_means is Letter.A or scenario.yes_means is None
     side = yes if believes or take % 2 == 0 else not yes
     tagged = slot == DIRECT and scenario.kind is not Kind.NUMERIC
