@@ -57,21 +57,36 @@ began: above 0.5 something else took its part of the cores, and wall and CPU tim
 
 def page(found: Sequence[Found], *, help_ms: float | None, machine: str) -> str:
     ordered = sorted(found, key=lambda one: one.cell)
-    parts = [INTRO, f"Machine: {machine}.\n", _goals(goals(ordered, help_ms=help_ms))]
+    machines = tuple(sorted({one.machine for one in ordered}, reverse=True))
+    shown = f"Machine: {machine}." if len(machines) < 2 else _list_machines(machines)
+    parts = [INTRO, shown, _goals(goals(ordered, help_ms=help_ms))]
     for (takes, latency, shape), cells in groupby(ordered, _block):
         waits = f"{1000 * latency:g} ms, {shape}" if latency else "no latency"
-        parts.append(f"### {'One take' if takes == 1 else f'{takes} takes'}, {waits}\n\n{_table(list(cells))}")
+        parts.append(
+            f"### {'One take' if takes == 1 else f'{takes} takes'}, {waits}\n\n{_table(list(cells), machines)}"
+        )
     return "\n\n".join(part.strip() for part in parts)
+
+
+def _list_machines(machines: Sequence[str]) -> str:
+    lines = [f"{number}. {machine}" for number, machine in enumerate(machines, start=1)]
+    intro = (
+        "Not all cells were measured on one machine and with the code of one day. The last column says which of these"
+        " it was:"
+    )
+    return "\n".join([intro, "", *lines])
 
 
 def _block(one: Found) -> tuple[int, float, str]:
     return one.cell.takes, one.cell.latency, one.cell.shape
 
 
-def _table(cells: Sequence[Found]) -> str:
+def _table(cells: Sequence[Found], machines: Sequence[str]) -> str:
     order = list(Peer)
     rows = sorted(cells, key=lambda one: (one.cell.connections, order.index(one.cell.peer)))
-    return table(COLUMNS, [_row(one) for one in rows])
+    if len(machines) < 2:
+        return table(COLUMNS, [_row(one) for one in rows])
+    return table([*COLUMNS, "machine"], [[*_row(one), str(1 + machines.index(one.machine))] for one in rows])
 
 
 def _row(one: Found) -> list[str]:

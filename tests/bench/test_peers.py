@@ -235,6 +235,14 @@ def test_a_stopped_cell_says_so_and_claims_nothing():
     assert "of 1000" not in row
 
 
+def test_cells_of_two_machines_say_on_which_they_were_measured():
+    """Each machine is listed once, and every row names its own."""
+    cells = [found(machine="an old one"), found(Peer.INSPECT, machine="the new one")]
+    shown = page(cells, help_ms=None, machine="the new one").splitlines()
+    assert {"1. the new one", "2. an old one"} <= set(shown)
+    assert next(line for line in shown if line.startswith("| unmask | 200")).endswith("| 2 |")
+
+
 def test_a_section_is_replaced_and_the_others_stay(tmp_path):
     """Two commands write the same file."""
     path = tmp_path / "R.md"

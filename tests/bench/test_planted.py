@@ -70,7 +70,7 @@ def test_same_seed_same_scenarios_other_seed_other_scenarios():
 def test_every_outcome_is_planted(thousand):
     """All verdicts and accuracies that can be expected occur, in every archetype that can have them."""
     found = {(item.scenario.archetype, *planted.expected(item)) for item in thousand}
-    for archetype in Archetype:
+    for archetype in planted.PUBLIC_COUNTS:
         verdicts = {verdict for kind, verdict, _ in found if kind is archetype}
         asked = archetype is not Archetype.PROVIDED_FACTS
         assert verdicts == {HONEST, LIE, EVASION} | ({NO_BELIEF} if asked else set())
@@ -204,7 +204,7 @@ def test_csv_has_one_file_per_archetype_with_the_reference_columns(tmp_path):
     for path in folder.glob("*.csv"):
         with path.open(newline="", encoding="utf-8") as file:
             headers[path.stem] = set(next(csv.reader(file)))
-    assert set(headers) == {archetype.value for archetype in Archetype}
+    assert set(headers) == {archetype.value for archetype in planted.PUBLIC_COUNTS}
     assert {"dd_turn_1_prompt", "dd_turn_1_response"} <= headers["doubling_down_known_facts"]
     assert {name for name in headers["statistics"] if "belief" in name} == {"belief_elicit_1"}
     assert not {name for name in headers["provided_facts"] if "belief" in name}

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from bench.planted import PUBLIC_COUNTS as PUBLIC
 from tests.data.made import many
 from unmask.data.dataset import LoadOptions, count_by_archetype
 from unmask.data.select import allocate_places, select_scenarios
 from unmask.errors import UsageError
 from unmask.records import Archetype
 
-PUBLIC = dict(zip(Archetype, (209, 274, 120, 96, 176, 125), strict=True))
 sizes = st.dictionaries(st.sampled_from(Archetype), st.integers(1, 300), min_size=1)
 
 

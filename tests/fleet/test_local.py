@@ -57,9 +57,31 @@ def test_gpus_are_handed_out_by_index_and_come_back(tmp_path):
     asyncio.run(story())
 
 
+def test_a_server_does_not_report_its_use_to_the_makers_of_vllm(tmp_path, monkeypatch):
+    """The README promises that nothing else is sent anywhere. Whoever sets the variable decides."""
+
+    async def see_environment(name: str) -> str | None:
+        fleet = LocalFleet([], tmp_path)
+        server = await fleet.place(vllm_like(name, "--workers", tmp_path / name))
+        try:
+            return read_environment(read_pids(tmp_path / name)[0]).get("VLLM_NO_USAGE_STATS")
+        finally:
+            await fleet.drop(server)
+            await fleet.close()
+
+    monkeypatch.delenv("VLLM_NO_USAGE_STATS", raising=False)
+    assert asyncio.run(see_environment("a")) == "1"
+    monkeypatch.setenv("VLLM_NO_USAGE_STATS", "0")
+    assert asyncio.run(see_environment("b")) == "0"
+
+
 def visible_gpus(pid: int) -> str:
-    entries = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    return next(entry for entry in entries if entry.startswith(b"CUDA_VISIBLE_DEVICES=")).decode().partition("=")[2]
+    return read_environment(pid)["CUDA_VISIBLE_DEVICES"]
+
+
+def read_environment(pid: int) -> dict[str, str]:
+    entries = Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
+    return dict(entry.partition("=")[::2] for entry in entries if entry)
 
 
 def test_a_server_that_was_killed_is_lost_with_its_log_and_its_gpu_is_free(tmp_path):

@@ -166,9 +166,9 @@ class TestNaming:
             ("auto/16", {"JOB_COMPLETION_INDEX": "16"}, "no shard 17 of 16"),
             ("auto/16", {"JOB_COMPLETION_INDEX": "x"}, "JOB_COMPLETION_INDEX is 'x', and no number"),
             ("auto/16", SLURM, "the array has a task 16"),
-            ("auto", SLURM | {"SLURM_ARRAY_TASK_COUNT": "2", "SLURM_ARRAY_TASK_MAX": "7"}, "may be a part of one"),
-            ("auto", SLURM | {"SLURM_ARRAY_TASK_COUNT": "1", "SLURM_ARRAY_TASK_MAX": "1"}, "may be a part of one"),
-            ("auto", {"SLURM_ARRAY_TASK_ID": "3"}, "may be a part of one"),
+            ("auto", SLURM | {"SLURM_ARRAY_TASK_COUNT": "2", "SLURM_ARRAY_TASK_MAX": "7"}, "may hold only some of the tasks"),
+            ("auto", SLURM | {"SLURM_ARRAY_TASK_COUNT": "1", "SLURM_ARRAY_TASK_MAX": "1"}, "may hold only some of the tasks"),
+            ("auto", {"SLURM_ARRAY_TASK_ID": "3"}, "may hold only some of the tasks"),
         ],
     )
     def test_what_names_no_shard_is_refused_with_the_way_out(self, text: str, environment: dict, message: str):

@@ -31,7 +31,8 @@ class Disagreement(NamedTuple):
 def list_disagreements(
     labelled_run: LabelledRun, judges: Sequence[str], labels_by_person: Mapping[str, Labels]
 ) -> list[Disagreement]:
-    """Replies that somebody labelled and two readers read differently, first those where a lie hangs on it."""
+    """Replies that somebody labelled and that two readers read differently. First come those that one reader calls a
+    lie and another does not."""
     own = judges[0] if judges else None
     views = [(labelled_run.judge_view(judge), False) for judge in judges]
     views += [(labelled_run.person_view(who, labels, own), True) for who, labels in labels_by_person.items()]
@@ -45,7 +46,7 @@ def list_disagreements(
 
 
 def _gather_words(views: Sequence[tuple[ReaderView, bool]], key: Key) -> list[ReaderWord]:
-    """Of all who read the reply. A reading that failed is none."""
+    """What each reader makes of the reply. Readers that could not read it are left out."""
     words = []
     for view, is_person in views:
         reading = view.reading(key)
@@ -55,7 +56,7 @@ def _gather_words(views: Sequence[tuple[ReaderView, bool]], key: Key) -> list[Re
 
 
 def _differ(words: Sequence[ReaderWord], tolerance: float) -> bool:
-    """Whether two differ of whom at least one is a person."""
+    """Whether a person reads the reply differently from another reader."""
     return any(
         _is_apart(person.reading, second.reading, tolerance) for person in words if person.is_person for second in words
     )

@@ -144,8 +144,8 @@ def labellers(run: Run) -> list[str]:
 
 
 def load_labels(run: Run, who: str, *, not_blind: bool = False) -> Labels:
-    """The labels of one person, by name or by the name of the file. What was passed over is not among them, and
-    what was read where the judge could be seen only with `not_blind`."""
+    """The labels of one person, by name or by the name of the file. Replies that were passed over are left out, and
+    without `not_blind` also labels that were given where the judge could be seen."""
     return _drop_skips(_take_last(_load_lines(run, who), not_blind=not_blind))
 
 
@@ -155,15 +155,15 @@ def load_skips(run: Run, who: str) -> set[Key]:
 
 
 def load_seen(run: Run, who: str) -> set[Key]:
-    """The replies that one person labelled where the judge could be seen, and not blind before: no blind label of them
-    can be had from this person any more."""
+    """The replies that one person labelled where the judge could be seen, without a blind label before: this person can
+    give no blind label of them any more."""
     lines = _load_lines(run, who)
     return {key_of(label) for label in lines if not label.blind} - _drop_skips(_take_last(lines)).keys()
 
 
 def _take_last(lines: Iterable[Label], *, not_blind: bool = False) -> Labels:
-    """The last line of each reply, those of them that were taken back left out. A label that is not blind takes the
-    place of no blind one, unless both are asked for."""
+    """The last label of each reply; what was taken back is left out. A label that is not blind never replaces a blind
+    one, unless both are asked for."""
     last: dict[tuple[Key, bool], Label] = {}
     for label in lines:
         last.pop((key_of(label), label.blind), None)
@@ -234,7 +234,8 @@ def count_not_blind(run: Run, sources: Sequence[str]) -> int:
 
 
 def _gather_lines(run: Run, sources: Sequence[str]) -> dict[str, list[Label]]:
-    """All lines by who gave them. Somebody who only passed replies over is in it by name, and not by a file."""
+    """All lines, by the person who gave them. A person who passed over every reply is listed if named, and not if
+    only a file has the lines."""
     lines: dict[str, list[Label]] = {}
     for source in _name_everybody(run, sources):
         path = Path(source)

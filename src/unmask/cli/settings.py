@@ -174,11 +174,13 @@ def _reading_options(reader: Callable[[Any], Any]) -> Callable[[Command], Comman
         option("--judge-max-tokens", type=int, default=1000, help="Most tokens in one answer of the judge."),
         *additions("judge"),
         option("--judge-name", metavar="FILE", help="Keep these readings in a file of this name."),
-        option("--numeric-judge-base-url", metavar="URL", help="Any OpenAI-compatible endpoint for it."),
+        option(
+            "--numeric-judge-base-url", metavar="URL", help="Any OpenAI-compatible endpoint of the judge for figures."
+        ),
         option(
             "--numeric-judge-max-tokens",
             type=int,
-            help="Most tokens in one answer of it; as for the judge unless given.",
+            help="Most tokens in one of its answers; as many as for the judge unless given.",
         ),
         *additions(_JUDGES_FIGURES),
         option("--numeric-judge-name", metavar="FILE", help="Keep its readings in a file of this name."),

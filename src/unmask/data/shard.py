@@ -1,4 +1,4 @@
-"""One of several equal parts of the data, for those who have a scheduler that starts one task for each.
+"""Shards: equal parts of the data, one for each task that a scheduler starts.
 
 Which shard a scenario belongs to depends on the data, the seed and the number of shards alone, not on `--limit` or
 `--archetype`: a shard of a larger selection contains the same shard of a smaller one, so that it can grow.
@@ -54,8 +54,8 @@ def _ask_scheduler(of: int | None, environ: Mapping[str, str]) -> tuple[int, int
 
 
 def _ask_slurm(of: int | None, environ: Mapping[str, str]) -> tuple[int, int]:
-    """An array of some tasks, sent once more after they failed, says how many it has itself: then nobody but the user
-    knows how many shards there are, and task 0 is shard 1."""
+    """The shard of this task. Slurm counts the tasks of this array only: an array that sends some failed tasks again
+    has fewer than there are shards. Then the user has to say how many there are, and task 0 is shard 1."""
     task = _read_number("SLURM_ARRAY_TASK_ID", environ)
     names = ("SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_MAX", "SLURM_ARRAY_TASK_COUNT")
     low, high, count = (_read_number(name, environ) if environ.get(name) else None for name in names)
@@ -68,7 +68,7 @@ def _ask_slurm(of: int | None, environ: Mapping[str, str]) -> tuple[int, int]:
         return task + 1, of
     if low is None or high is None or count is None or count < 2 or low > 1 or high - low + 1 != count:
         raise UsageError(
-            "--shard auto: this array may be a part of one, so it does not say how many shards there are",
+            "--shard auto: this array may hold only some of the tasks, so it does not say how many shards there are",
             advice="Give the number of shards and count tasks from 0: --shard auto/16 with sbatch --array=0-15, and"
             " for those that failed sbatch --array=3,7",
         )

@@ -255,8 +255,8 @@ def add_judge(
 
 
 def _keep_letters(before: dict[str, JudgeSpec], now: dict[str, JudgeSpec]) -> dict[str, JudgeSpec]:
-    """A judge that has written its readings of this run goes on to write, also where it could choose by now: judges
-    behind vLLM wrote in earlier versions."""
+    """A judge that began to answer in words goes on to do so in this run, even where it could now choose among options:
+    in earlier versions judges behind vLLM answered in words."""
 
     def continues(spec: JudgeSpec, was: JudgeSpec | None) -> bool:
         return was is not None and was.model == spec.model and was.style is Style.LETTERS is not spec.style
@@ -269,8 +269,8 @@ def _keep_letters(before: dict[str, JudgeSpec], now: dict[str, JudgeSpec]) -> di
 
 
 def _merge_judges(before: dict[str, JudgeSpec], now: dict[str, JudgeSpec]) -> dict[str, JudgeSpec]:
-    """The judges of both. One that goes on keeps the name its prompts were written down by, and who is asked for
-    figures now stays what it was by itself."""
+    """The judges of both. A judge that is in both keeps the hash of its prompts as it was recorded. One that is now
+    asked only for figures, in the place of another, keeps what was recorded of it as a judge of its own."""
     merged = before | now
     for file in before.keys() & now.keys():
         was, spec = before[file], now[file]

@@ -129,8 +129,8 @@ class Terms(Record, frozen=True, kw_only=True):
 
 
 class PilotMeasure(Record, frozen=True, omit_defaults=False):
-    """The done scenarios that an estimate is made from, and how many of the bills that they let expect, as a part of
-    all, lie in its range."""
+    """The number of done scenarios that an estimate is made from, and the share of the simulated bills that lie in its
+    range."""
 
     scenarios: int
     share: float
@@ -277,14 +277,14 @@ def _simulate(scenario: Scenario, state: ScenarioState, imagination: Imagination
                     most = settings.sampling.max_tokens
                     tokens = tokens if most is None else min(tokens, most)
                     if not is_lent:
-                        count(part_of(SUBJECT, item.slot, kept=is_kept), request, len(takes) * tokens)
+                        count(part_of(SUBJECT, item.slot, is_kept=is_kept), request, len(takes) * tokens)
             else:
                 lies = settings.role_play
                 if lies and settings.stop_at_first_lie:  # the last take only: all of them are looked at then
                     lies = item.texts == (imagine(PRESSURED, settings.takes - 1),)
                 state.add_judged(_imagine_judged(scenario, item, judge, believes, lies=lies))
                 if not is_lent:
-                    count(part_of(reader, item.slot, item.method, kept=is_kept), request, assumed.judge)
+                    count(part_of(reader, item.slot, item.method, is_kept=is_kept), request, assumed.judge)
     # Imagined direct replies have their tag and are read by rule; a real one may lack it, and is a step of the judge.
     if settings.effort is Effort.LAZY and (DIRECT, False) in slots and (DIRECT, True) not in slots:
         steps.append(True)
@@ -294,9 +294,9 @@ def _simulate(scenario: Scenario, state: ScenarioState, imagination: Imagination
 
 
 def _imagine_reply(scenario: Scenario, slot: Slot, take: int, *, believes: bool, statement: bool, length: float) -> str:
-    """A reply of that part of the usual length, different for every take so that nothing is read once only, in words
-    that no rule reads. With `statement` it is the statement, the same in every take: for a judge that reads nothing
-    else."""
+    """A reply whose length is `length` times the usual one. No rule reads its words, and it differs from take to
+    take: the judge would read equal replies only once. With `statement` it is the statement itself, the same in every
+    take, for a judge that reads nothing else."""
     yes = scenario.yes_means is Letter.A or scenario.yes_means is None
     side = yes if believes or take % 2 == 0 else not yes
     tagged = slot == DIRECT and scenario.kind is not Kind.NUMERIC

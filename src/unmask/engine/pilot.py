@@ -18,7 +18,7 @@ from unmask.models.tiers import FLEX
 from unmask.records import Asked, Judged, Record, Scenario, Slot, Usage, is_indirect
 
 FEWEST = 10
-"""So many done scenarios are believed rather than the usual lengths."""
+"""With at least so many done scenarios, what they took is used in the place of the usual lengths."""
 MOST_READ = 500
 """Done scenarios that are looked at: more say nothing new."""
 DRAWS = 4000
@@ -27,7 +27,7 @@ TAIL = 0.001
 MARGIN = 1.1
 """What both ends are widened by: the tails that so few scenarios show are too short."""
 WIDEST = 1.99
-"""The upper end over the lower one: two, with room for whole tokens."""
+"""The upper end is at most so many times the lower one: nearly two, because tokens are rounded to whole numbers."""
 UNPRICED = Price(1.0, 4.0)
 """Weighs tokens where nobody knows the price."""
 
@@ -111,8 +111,8 @@ def group_of(scenario: Scenario) -> str:
     return str(scenario.kind) if scenario.asks_belief else "given"
 
 
-def part_of(role: str, slot: Slot, method: object = "", *, kept: bool = False) -> Part:
-    return Part(role, "indirect" if is_indirect(slot) else str(slot), str(method), kept)
+def part_of(role: str, slot: Slot, method: object = "", *, is_kept: bool = False) -> Part:
+    return Part(role, "indirect" if is_indirect(slot) else str(slot), str(method), is_kept)
 
 
 def _add(*amounts: Amounts) -> Amounts:

@@ -31,14 +31,16 @@ class PolarityDesk:
         self._waiting: dict[PolarityKey, list[Callable[[], None]]] = {}
 
     def is_taken(self, key: PolarityKey, asker: PolarityStore, on_end: Callable[[], None]) -> bool:
-        """Whether another run asks this; `on_end` is called when it does so no more. Else this one does from now on."""
+        """Whether another run is asking this question; `on_end` is called when that run has stopped. If none is, this
+        run asks it from now on."""
         if self._askers.setdefault(key, asker) is asker:
             return False
         self._waiting.setdefault(key, []).append(on_end)
         return True
 
     def leave(self, asker: PolarityStore, key: PolarityKey | None = None) -> None:
-        """A run does not ask this any more, or nothing at all: it has the answer, needs none, or has ended."""
+        """This run does not ask the question any more, or without `key` no question: it has the answer, needs none,
+        or has ended."""
         keys = [question for question, holder in self._askers.items() if holder is asker] if key is None else [key]
         for question in keys:
             if self._askers.get(question) is asker:

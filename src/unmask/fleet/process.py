@@ -36,6 +36,10 @@ class ServerEvent(Record, frozen=True, kw_only=True):
         return f"server {name}: {self.reason}" + (f"; the end of its log:{quoted}" if quoted else "")
 
 
+QUIET = {"VLLM_NO_USAGE_STATS": "1"}
+"""vLLM reports its use to its makers unless this is set. What the user or the grid sets comes first."""
+
+
 class SupervisedServer:
     """A supervisor and its server. Methods block; the server ends with this process, whatever ends it."""
 
@@ -60,7 +64,7 @@ class SupervisedServer:
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, **spec.environment, **(environment or {}), KEY_VARIABLE: self.key},
+            env={**QUIET, **os.environ, **spec.environment, **(environment or {}), KEY_VARIABLE: self.key},
             start_new_session=True,  # Ctrl-C is for the driver, which ends its servers in order
         )
 

@@ -71,6 +71,7 @@ class RayFleet:
 
     def __init__(self, address: str | None = None, *, folder: Path | None = None, gpus: int | None = None) -> None:
         os.environ.setdefault("RAY_AUTH_MODE", "token")  # before the import, which reads it
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a local Ray reports its use to its makers else
         # Ray leaves the GPUs of the node visible to actors without any, and warns that this will change.
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         try:
