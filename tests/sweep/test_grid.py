@@ -251,8 +251,8 @@ def test_adapters_whose_servers_differ_do_not_share_one():
     grid = read_grid(GOLDEN / "sweep" / "grid.toml")
     first, second = (row for row in grid.subjects if row.name.startswith("lora-"))
     assert first.serve is not None
-    other = msgspec.structs.replace(first, serve=msgspec.structs.replace(first.serve, labels={"pool": "large"}))
-    assert key_of_server(other) != key_of_server(second) == key_of_server(first)
+    labelled = msgspec.structs.replace(first, serve=msgspec.structs.replace(first.serve, labels={"pool": "large"}))
+    assert key_of_server(labelled) != key_of_server(second) == key_of_server(first)
 
 
 def test_units_of_a_group_ask_the_same_probes(tmp_path):

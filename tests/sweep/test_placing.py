@@ -94,14 +94,14 @@ def test_a_first_server_that_fails_takes_its_replicas_back():
 
 def test_a_judge_without_room_says_so_once_and_comes_when_there_is_some():
     async def story() -> None:
-        fleet, said = CountingFleet(1), []
-        placement = Placement(fleet, tell=said.append)
+        fleet, lines = CountingFleet(1), []
+        placement = Placement(fleet, tell=lines.append)
         first, second = (
             placement.plan_judge(make_row(name), limits=Limits(), timeout=1.0, users=1, at_once=True) for name in "ab"
         )
         await first.get_model("a")
         await asyncio.sleep(0.05)
-        assert said == ["b waits for room: server b needs 1 GPUs, and 0 are free"]
+        assert lines == ["b waits for room: server b needs 1 GPUs, and 0 are free"]
         first.release()
         await asyncio.wait_for(second.get_model("b"), 10)
         await placement.close()
