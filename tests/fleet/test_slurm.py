@@ -6,6 +6,8 @@ import asyncio
 import json
 import os
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import textwrap
@@ -101,18 +103,20 @@ def test_a_server_that_fails_is_refused_with_its_log(tmp_path):
     asyncio.run(story())
 
 
-def test_a_job_ends_its_server_when_the_driver_was_killed(tmp_path):
+def start_driver(folder: Path, pids: Path, *, settings: str = "", before: str = "") -> subprocess.Popen[str]:
+    """A process that has placed a server and waits."""
     pytest.importorskip("submitit", reason="needs the extra slurm: make test-fleet")
-    pids = tmp_path / "pids"
     spec = vllm_like("a", "--workers", pids)
     program = f"""
         import asyncio
         from pathlib import Path
+        from unmask.fleet import slurm
         from unmask.fleet.base import ServerSpec
-        from unmask.fleet.slurm import SlurmFleet, parse_walltime
+
+        {before}
 
         async def main():
-            fleet = SlurmFleet(Path({str(tmp_path)!r}), cluster="local", walltime=10, away=1.5)
+            fleet = slurm.SlurmFleet(Path({str(folder)!r}), cluster="local", walltime=10, {settings})
             await fleet.place(ServerSpec(name="a", command={spec.command!r}))
             print("placed", flush=True)
             await asyncio.sleep(600)
@@ -125,12 +129,57 @@ def test_a_job_ends_its_server_when_the_driver_was_killed(tmp_path):
     )
     assert driver.stdout is not None
     assert driver.stdout.readline() == "placed\n"
-    tree = read_pids(pids)
-    assert not await_true(lambda: not alive(tree), within=2.5)  # as long as the driver lives, so does the server
+    return driver
+
+
+def kill_driver(driver: subprocess.Popen[str]) -> None:
     driver.kill()
     driver.wait()
+    assert driver.stdout is not None
     driver.stdout.close()
+
+
+def test_nothing_of_a_job_is_left_five_seconds_after_the_driver_was_killed(tmp_path):
+    """The connection between them ends; the number of the driver would stand still for two minutes."""
+    pids = tmp_path / "pids"
+    driver = start_driver(tmp_path, pids)
+    tree = read_pids(pids)
+    kill_driver(driver)
+    assert await_true(lambda: not alive(tree), within=5.0), alive(tree)
+
+
+def test_a_job_that_its_driver_cannot_connect_to_ends_its_server_when_the_number_stands_still(tmp_path):
+    pids = tmp_path / "pids"
+    driver = start_driver(tmp_path, pids, settings="away=1.5", before="slurm.connect_line = lambda written: None")
+    tree = read_pids(pids)
+    assert not await_true(lambda: not alive(tree), within=2.5)  # as long as the driver lives, so does the server
+    kill_driver(driver)
     assert await_true(lambda: not alive(tree), within=8.0), alive(tree)
+
+
+def test_a_stranger_or_a_broken_connection_ends_no_server(tmp_path):
+    """Only the end of a connection that has said the key counts."""
+
+    async def story() -> None:
+        fleet = open_fleet(tmp_path)
+        pids = tmp_path / "pids"
+        server = await fleet.place(vllm_like("a", "--workers", pids))
+        (file,) = tmp_path.glob("server-*.json")
+        host, port = json.loads(file.read_text())["line"]
+        (line,) = fleet._lines.values()
+        assert line is not None
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset, and no end
+        line.close()
+        with socket.create_connection((host, port)) as stranger:
+            stranger.sendall(b"not the key\n")
+        await asyncio.sleep(1.5)
+        assert alive(read_pids(pids)) == read_pids(pids)
+        assert not server.lost.is_set()
+        await fleet.drop(server)
+        await fleet.close()
+        assert await_true(lambda: not alive(read_pids(pids)))
+
+    asyncio.run(story())
 
 
 @pytest.mark.parametrize(("walltime", "minutes"), [(30, 30), ("00:30:00", 30), ("1-02:00:30", 1561)])

@@ -29,6 +29,7 @@ def cluster(monkeypatch) -> Iterator[object]:
     """A head with one GPU that is only a number, and tokens on."""
     monkeypatch.setenv("RAY_AUTH_MODE", "token")  # Ray reads it when it is imported
     monkeypatch.setenv("RAY_AUTH_TOKEN", "0123456789abcdef" * 4)
+    monkeypatch.setenv("RAY_raylet_start_wait_time_s", "240")  # a busy machine takes more than Ray's 30
     ray = pytest.importorskip("ray", reason="needs the extra ray: make test-fleet")
     from ray.cluster_utils import Cluster
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from bench.planted import plant, write_jsonl
@@ -128,6 +129,68 @@ def test_everything_wrong_is_said_at_once_before_anything_starts(tmp_path):
         assert any(wanted in line for line in lines), (wanted, lines)
 
 
+def test_a_checkpoint_that_is_missing_beside_the_grid_is_named_and_a_name_on_the_hub_is_none(tmp_path):
+    """A path that is relative to the grid looks like a name on the hub where it has one slash."""
+    (tmp_path / "ckpt" / "step_1").mkdir(parents=True)
+    lines = refusal(tmp_path, served_steps("ckpt/step_{step}") + served_steps("run7/old/step_{step}", name="b"))
+    assert [line.partition("checkpoint ")[2] for line in lines] == [
+        f"{tmp_path / path} (model)" for path in ("ckpt/step_2", "run7/old/step_1", "run7/old/step_2")
+    ]
+    assert len(names(tmp_path, served_steps("org/model-{step}"))) == 2
+
+
+def test_a_unit_has_one_name_and_its_server_one_path_wherever_the_grid_is_started_from(tmp_path, monkeypatch):
+    for step in (1, 2):
+        (tmp_path / "ckpt" / f"step_{step}").mkdir(parents=True)
+    (tmp_path / "grid.toml").write_text(served_steps("ckpt/step_{step}"))
+    seen = set()
+    for folder, path in (
+        (tmp_path, "grid.toml"),
+        (tmp_path.parent, f"{tmp_path.name}/grid.toml"),
+        ("/", tmp_path / "grid.toml"),
+    ):
+        monkeypatch.chdir(folder)
+        expansion = expand_grid(read_grid(Path(path)))
+        commands = (make_spec([subject]).command for subject in expansion.grid.subjects)
+        seen.add((*(unit.name for unit in expansion.units), *commands))
+    ((_, _, first, _),) = seen
+    assert first[2] == str(tmp_path / "ckpt" / "step_1")
+
+
+def served_steps(model: str, name: str = "a") -> str:
+    """A subject on two checkpoints; the first one brings the other tables."""
+    head = '[sweep]\nfleet = "local"\n[[data]]\nsource = "tiny"\n[[judge]]\nmodel = "verbatim"\n' if name == "a" else ""
+    return (
+        f'{head}[[subject]]\nname = "{name}-{{step}}"\nfor.step = [1, 2]\n'
+        f'serve = {{ engine = "vllm", model = "{model}" }}\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("fleet", "setting", "words"),
+    [
+        ("local", "gpus = 2", "[fleet]: Expected `array`, got `int` - at `$.gpus`"),
+        ("local", "gpus = [-1]", "[fleet]: gpus has -1"),
+        ("ray", "gpus = [0]", "[fleet]: Expected `int | null`, got `array` - at `$.gpus`"),
+        ("slurm", 'walltime = "soon"', "[fleet]: walltime 'soon' is no time"),
+        ("slurm", "most_servers = 0", "[fleet]: most_servers is 0"),
+        ("slurm", "gpus = 2", "[fleet]: there is no key 'gpus'"),
+    ],
+)
+def test_a_wrong_value_for_a_fleet_is_said_with_the_grid(tmp_path, fleet, setting, words):
+    text = served_steps("org/model-{step}").replace('"local"', f'"{fleet}"\n[fleet]\n{setting}')
+    (line,) = refusal(tmp_path, text)
+    assert line.startswith(words)
+
+
+def test_a_server_with_less_than_no_gpus_or_no_time_is_refused(tmp_path):
+    text = served_steps("org/model").replace('"org/model"', '"org/model", gpus = -1, ready_within = 0')
+    assert refusal(tmp_path, text) == [
+        "subject 1: gpus is -1; it is at least 0",
+        "subject 1: ready_within and answers_within are seconds, and more than 0",
+    ]
+
+
 def test_missing_data_a_missing_prompt_and_a_value_out_of_range_are_named_together(tmp_path):
     text = SMALLEST.replace('"core"', '"nowhere.jsonl"') + 'developer_prompt = ["", "no-such-prompt"]\n'
     lines = refusal(tmp_path, text)
@@ -182,6 +245,14 @@ def test_adapters_on_one_base_share_a_server_and_checkpoints_do_not():
     assert spec.gpus == 2
     assert spec.command[:3] == ("vllm", "serve", "org/llama-1000")
     assert spec.command[-2:] == ("--max-model-len", "8192")
+
+
+def test_adapters_whose_servers_differ_do_not_share_one():
+    grid = read_grid(GOLDEN / "sweep" / "grid.toml")
+    first, second = (row for row in grid.subjects if row.name.startswith("lora-"))
+    assert first.serve is not None
+    labelled = msgspec.structs.replace(first, serve=msgspec.structs.replace(first.serve, labels={"pool": "large"}))
+    assert key_of_server(labelled) != key_of_server(second) == key_of_server(first)
 
 
 def test_units_of_a_group_ask_the_same_probes(tmp_path):

@@ -1,8 +1,10 @@
 """Servers as jobs of Slurm, one for each, by way of submitit.
 
 A job runs the same supervisor and writes `ID.json` into a folder that all machines share: host, port, key and the end
-of its time. It reads there that the driver is alive: the driver counts up a number in the file `driver`, and a job ends
-its server when the number has stood still for long. A clock is never compared with that of another machine.
+of its time. Two things tell it that the driver is alive. The driver holds a connection to the job, which its system
+closes when the driver is gone, however it died; the job ends its server then. And the driver counts up a number in the
+file `driver`: where the connection could not be made or has broken, a job ends its server when the number has stood
+still for long. A clock is never compared with that of another machine.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import socket
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,15 +35,19 @@ BEAT = 5.0
 """Seconds between two signs of life of the driver."""
 LOOK = 1.0
 """Seconds between two looks at the files of jobs."""
+LINE_WITHIN = 5.0
+"""Seconds in which driver and job have to be connected."""
 UNFINISHED = frozenset({"PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "REQUEUED", "SUSPENDED", "UNKNOWN"})
 """States of a job that is not over. Slurm does not know a job at once."""
 
 
 class JobFile(Record, frozen=True, kw_only=True):
-    """`ID.json`. `state` is `ready`, `failed` or `lost`."""
+    """`ID.json`. `state` is `starting`, `ready`, `failed` or `lost`."""
 
     state: str
     host: str
+    line: tuple[str, int] | None = None
+    """Where the driver connects, so that the job learns of its end."""
     port: int = 0
     address: str = ""
     key: str = ""
@@ -54,20 +61,25 @@ def serve_job(spec: Mapping[str, Any], folder: str, identity: str, *, minutes: i
     fleet, host = Path(folder), socket.gethostname()
     end = os.environ.get("SLURM_JOB_END_TIME")
     deadline = float(end) if end else time.time() + 60.0 * minutes
-    process = SupervisedServer(msgspec.convert(spec, ServerSpec), folder=fleet / "logs", host=find_own_address())
+    address = find_own_address()
+    listener = socket.create_server((address, 0))
+    process = SupervisedServer(msgspec.convert(spec, ServerSpec), folder=fleet / "logs", host=address)
     threading.Thread(target=_end_when_unneeded, args=(process, fleet, identity, away), daemon=True).start()
+    threading.Thread(target=_end_with_driver, args=(process, listener), daemon=True).start()
 
     def write(state: str, **fields: Any) -> None:
-        content = JobFile(state=state, host=host, deadline=deadline, **fields)
+        line = (address, int(listener.getsockname()[1]))
+        content = JobFile(state=state, host=host, line=line, deadline=deadline, key=process.key, **fields)
         # Only the user may read the key.
         write_atomically(fleet / f"{identity}.json", msgspec.json.encode(content), mode=0o600)
 
+    write("starting")
     try:
         event = process.await_ready()
     except ServerFailed as error:
         write("failed", reason=str(error))
         return
-    write("ready", port=event.port, address=event.address, key=process.key)
+    write("ready", port=event.port, address=event.address)
     write("lost", reason=process.next_event().describe(process.spec.name))
     process.end()
 
@@ -81,6 +93,34 @@ def _end_when_unneeded(process: SupervisedServer, fleet: Path, identity: str, aw
         if now != beat:
             beat, since = now, time.monotonic()
     process.ask_to_end()
+
+
+def _end_with_driver(process: SupervisedServer, listener: socket.socket) -> None:
+    """Whoever knows the key is the driver, and the end of its connection is its own. A connection that breaks says
+    nothing: a network can do that."""
+    while True:
+        connection, _ = listener.accept()
+        with connection, contextlib.suppress(OSError):
+            connection.settimeout(LINE_WITHIN)
+            if not secrets.compare_digest(connection.makefile("rb").readline(200).strip(), process.key.encode()):
+                continue
+            connection.settimeout(None)
+            while connection.recv(64):
+                pass
+            process.ask_to_end()
+            return
+
+
+def connect_line(written: JobFile) -> socket.socket | None:
+    """The driver's end of it; `None` where the job cannot be reached that way."""
+    if written.line is None:
+        return None
+    try:
+        line = socket.create_connection(written.line, timeout=LINE_WITHIN)
+        line.sendall(f"{written.key}\n".encode())
+    except OSError:
+        return None
+    return line
 
 
 def _read_text(path: Path) -> str:
@@ -155,6 +195,8 @@ class SlurmFleet:
         self._most, self._queue_within, self._away = most_servers, queue_within, away
         self._running: dict[Server, tuple[Any, str, asyncio.Task[None]]] = {}
         self._placing = 0
+        self._lines: dict[str, socket.socket | None] = {}
+        """The connections to jobs, by identity."""
         self._closed = threading.Event()
         self._beat: threading.Thread | None = None
 
@@ -175,6 +217,7 @@ class SlurmFleet:
                 raise
         except BaseException:
             self._ask_to_end(identity)  # also for a job that was not submitted yet when its caller left
+            self._close_line(identity)
             raise
         finally:
             self._placing -= 1
@@ -216,9 +259,14 @@ class SlurmFleet:
     async def _await_file(self, spec: ServerSpec, job: Any, identity: str) -> JobFile:
         """What the job has written when its server is ready; it bounds the start itself, once it runs."""
         begin = time.monotonic()
-        while (written := self._read_file(identity)) is None:
+        while True:
+            written = self._read_file(identity)
+            if written is not None and identity not in self._lines:
+                self._lines[identity] = await run_in_daemon(partial(connect_line, written))
+            if written is not None and written.state != "starting":
+                break
             state = await run_in_daemon(lambda: str(job.state))
-            if state not in UNFINISHED and self._read_file(identity) is None:
+            if state not in UNFINISHED and self._read_file(identity) == written:
                 raise ServerFailed(f"server {spec.name}: its job {job.job_id} ended as {state}: {_read_errors(job)}")
             if state == "PENDING" and time.monotonic() - begin > self._queue_within:
                 raise NoRoom(f"server {spec.name}: its job {job.job_id} did not start in {self._queue_within:g} s")
@@ -240,7 +288,12 @@ class SlurmFleet:
         if self._running.pop(server, None) is not None:
             server.reason = reason
             server.lost.set()
+        self._close_line(identity)
         await run_in_daemon(lambda: job.cancel(check=False))
+
+    def _close_line(self, identity: str) -> None:
+        if (line := self._lines.pop(identity, None)) is not None:
+            line.close()
 
     def _read_file(self, identity: str) -> JobFile | None:
         try:

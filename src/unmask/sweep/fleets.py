@@ -8,6 +8,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from unmask.errors import MissingError, UsageError
 from unmask.fleet.base import Fleet, NoRoom, Server, ServerSpec
 from unmask.records import Record
@@ -32,22 +34,63 @@ class NoFleet:
         """There is nothing to end."""
 
 
+class FleetSettings(Record, frozen=True, kw_only=True):
+    """`[fleet]` of the fleet none, which has no keys."""
+
+    def check(self) -> None:
+        """Raise what is wrong with the values."""
+
+
+class LocalSettings(FleetSettings, frozen=True, kw_only=True):
+    """`[fleet]` of the fleet local."""
+
+    gpus: tuple[int, ...] = ()
+
+    def check(self) -> None:
+        if self.gpus and min(self.gpus) < 0:
+            raise UsageError(f"gpus has {min(self.gpus)}: an index as nvidia-smi shows it is at least 0")
+
+
+class RaySettings(FleetSettings, frozen=True, kw_only=True):
+    """`[fleet]` of the fleet ray."""
+
+    address: str | None = None
+    gpus: int | None = None
+
+
+class SlurmSettings(FleetSettings, frozen=True, kw_only=True):
+    """`[fleet]` of the fleet slurm."""
+
+    partition: str | None = None
+    walltime: int | str = 240
+    setup: tuple[str, ...] = ()
+    options: dict[str, Any] = msgspec.field(default_factory=dict)
+    most_servers: int = 64
+    queue_within: float = 3600.0
+    cluster: str | None = None
+
+    def check(self) -> None:
+        from unmask.fleet.slurm import parse_walltime
+
+        parse_walltime(self.walltime)
+        if self.most_servers < 1:
+            raise UsageError(f"most_servers is {self.most_servers}; it is at least 1")
+
+
 class FleetEntry(Record, frozen=True):
-    """A fleet that can be opened: with the folder of the sweep, and with the keys that `[fleet]` may have for it."""
+    """A fleet that can be opened: with the folder of the sweep, and with what `[fleet]` says for it."""
 
     open: Callable[[Path, dict[str, Any]], Fleet]
-    settings: tuple[str, ...] = ()
+    settings: type[FleetSettings] = FleetSettings
     package: str | None = None
     """What has to be installed for it."""
 
 
-def _import_fleet(name: str, class_name: str, **usual: Any) -> Callable[[Path, dict[str, Any]], Fleet]:
+def _import_fleet(name: str, class_name: str) -> Callable[[Path, dict[str, Any]], Fleet]:
     """Opens `unmask.fleet.NAME`, which is imported then: a fleet needs what others do not have installed."""
 
     def open_it(folder: Path, settings: dict[str, Any]) -> Fleet:
-        fleet: Fleet = getattr(import_module(f"unmask.fleet.{name}"), class_name)(
-            **{**usual, **settings}, folder=folder
-        )
+        fleet: Fleet = getattr(import_module(f"unmask.fleet.{name}"), class_name)(**settings, folder=folder)
         return fleet
 
     return open_it
@@ -55,13 +98,9 @@ def _import_fleet(name: str, class_name: str, **usual: Any) -> Callable[[Path, d
 
 FLEETS: dict[str, FleetEntry] = {
     "none": FleetEntry(lambda folder, settings: NoFleet()),
-    "local": FleetEntry(_import_fleet("local", "LocalFleet", gpus=()), ("gpus",)),
-    "ray": FleetEntry(_import_fleet("ray", "RayFleet"), ("address", "gpus"), "ray"),
-    "slurm": FleetEntry(
-        _import_fleet("slurm", "SlurmFleet"),
-        ("partition", "walltime", "setup", "options", "most_servers", "queue_within", "cluster"),
-        "submitit",
-    ),
+    "local": FleetEntry(_import_fleet("local", "LocalFleet"), LocalSettings),
+    "ray": FleetEntry(_import_fleet("ray", "RayFleet"), RaySettings, "ray"),
+    "slurm": FleetEntry(_import_fleet("slurm", "SlurmFleet"), SlurmSettings, "submitit"),
 }
 
 
@@ -72,12 +111,9 @@ def need_fleet(name: str) -> None:
         raise MissingError(f"the fleet {name} needs {package}", advice=f"pip install 'unmask[{name}]'")
 
 
-def open_fleet(name: str, folder: Path, settings: Mapping[str, Any]) -> Fleet:
+def open_fleet(name: str, folder: Path, settings: FleetSettings) -> Fleet:
     """The fleet of a sweep. Its files stand in `fleet/` of the sweep's folder."""
-    try:
-        return FLEETS[name].open(folder / "fleet", dict(settings))
-    except TypeError as error:
-        raise UsageError(f"[fleet]: {error}") from None
+    return FLEETS[name].open(folder / "fleet", msgspec.structs.asdict(settings))
 
 
 def key_of_server(row: ModelRow) -> tuple[object, ...]:
@@ -85,8 +121,10 @@ def key_of_server(row: ModelRow) -> tuple[object, ...]:
     serve = row.serve
     if serve is None:
         return ()
-    shared = (serve.model, serve.args, tuple(sorted(serve.env.items())), serve.tensor_parallel, serve.replicas)
-    return ("lora", *shared) if serve.lora else ("own", row.name)
+    if not serve.lora:
+        return ("own", row.name)
+    base = msgspec.structs.replace(serve, lora=None)
+    return ("lora", msgspec.json.encode(base, order="deterministic"), row.max_connections, row.requests_per_minute)
 
 
 def make_spec(rows: list[ModelRow], *, choices: bool = False) -> ServerSpec:

@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from unmask.data.bundled import bundled_sets
-from unmask.errors import MissingError, UsageError
+from unmask.errors import MissingError, UnmaskError, UsageError
 from unmask.records import Record
 from unmask.runs.options import SHIPPED_PROMPTS
-from unmask.sweep.fleets import FLEETS
+from unmask.sweep.fleets import FLEETS, FleetSettings
 from unmask.text import escape_line, suggest_names
 
 T = TypeVar("T")
@@ -94,6 +94,10 @@ class ModelRow(Record, frozen=True, kw_only=True):
     serve: ServeRow | None = None
     steps: dict[str, Any] = msgspec.field(default_factory=dict)
     """The values of `for` that this row was made with."""
+    weights: str | None = None
+    """`serve.model` as the grid has it: a unit's name must not depend on where the grid is started from."""
+    adapter: str | None = None
+    """`serve.lora` as the grid has it."""
 
 
 class Matrix(Record, frozen=True, kw_only=True):
@@ -111,7 +115,7 @@ class Grid(Record, frozen=True, kw_only=True):
 
     path: str
     sweep: SweepSettings
-    fleet: dict[str, Any]
+    fleet: FleetSettings
     options: dict[str, Any]
     data: tuple[DataRow, ...]
     subjects: tuple[ModelRow, ...]
@@ -122,10 +126,13 @@ class Grid(Record, frozen=True, kw_only=True):
 CONDITIONS = ("subject", "data", "takes", "seed", "temperature", "developer_prompt")
 """What an exclusion may name."""
 
+_FILLED_IN = ("steps", "weights", "adapter")
+"""Fields of a row that no grid names: they are made from the others."""
+
 _KEYS = {
     "data": DataRow.__struct_fields__,
-    "subject": (*(name for name in ModelRow.__struct_fields__ if name not in ("steps", "temperature")), "for"),
-    "judge": tuple(name for name in ModelRow.__struct_fields__ if name != "steps"),
+    "subject": (*(name for name in ModelRow.__struct_fields__ if name not in (*_FILLED_IN, "temperature")), "for"),
+    "judge": tuple(name for name in ModelRow.__struct_fields__ if name not in _FILLED_IN),
     "serve": ServeRow.__struct_fields__,
     "sweep": SweepSettings.__struct_fields__,
     "matrix": Matrix.__struct_fields__,
@@ -161,7 +168,11 @@ class _Reader:
                 self.problems.append(f"{where}: there is no key {escape_line(name)!r}. {meant}")
 
     def convert(self, table: Mapping[str, Any], kind: type[T], where: str) -> T | None:
-        fields = {name: value for name, value in table.items() if name in getattr(kind, "__struct_fields__", ())}
+        fields = {
+            name: value
+            for name, value in table.items()
+            if name in getattr(kind, "__struct_fields__", ()) and name not in _FILLED_IN
+        }
         try:
             return msgspec.convert(fields, kind)
         except msgspec.ValidationError as error:
@@ -186,8 +197,27 @@ class _Reader:
 
     def find_path(self, text: str) -> str:
         """A path as it is from here. Those of a grid are relative to its folder; what is no path there stays."""
+        text = os.path.expanduser(text)
         beside = self.folder / text
         return str(beside) if text and not os.path.isabs(text) and beside.exists() else text
+
+    def find_program(self, command: tuple[str, ...]) -> tuple[str, ...]:
+        """A command whose program is a path, not a name that the system looks for, with that path in full."""
+        path = os.path.abspath(self.folder / os.path.expanduser(command[0])) if command else ""
+        return (path, *command[1:]) if "/" in "".join(command[:1]) and os.path.exists(path) else command
+
+    def find_checkpoint(self, text: str) -> str:
+        """A path in full, because a server may be started in another folder; a name on the hub stays."""
+        path = self.folder / Path(text).expanduser()
+        return os.path.abspath(path) if path.exists() or not self.may_be_on_hub(text) else text
+
+    def may_be_on_hub(self, text: str) -> bool:
+        """Whether a text that is no path here may be `name` or `owner/name` of a hub. It is not where a folder of the
+        owner's name stands beside the grid: then a checkpoint is missing there."""
+        owner, _, name = text.rpartition("/")
+        if text.startswith(("/", ".", "~")) or "/" in owner:
+            return False
+        return bool(name) and not (owner and (self.folder / owner).is_dir())
 
     def read_data(self, table: dict[str, Any], where: str) -> DataRow | None:
         self.check_keys(table, "data", where)
@@ -219,6 +249,28 @@ class _Reader:
                 return
             yield msgspec.structs.replace(row, name=row.name or row.model)
             return
+        self.check_server(row, serve, where)
+        paths = {name: self.find_checkpoint(value) for name in ("model", "lora") if (value := getattr(serve, name))}
+        for name, path in paths.items():
+            if os.path.isabs(path) and not os.path.exists(path):
+                self.problems.append(f"{where}: there is no checkpoint {path} ({name})")
+        name = row.name or Path(serve.lora or serve.model or "").name
+        if not name:
+            self.problems.append(f"{where}: a server that is started by a command needs a name")
+            return
+        provider = "openai" if serve.command else "vllm"
+        yield msgspec.structs.replace(
+            row,
+            name=name,
+            model=f"{provider}/{name}",
+            serve=msgspec.structs.replace(
+                serve, **paths, command=self.find_program(serve.command), program=self.find_program(serve.program)
+            ),
+            weights=_normalise_path(serve.model),
+            adapter=_normalise_path(serve.lora),
+        )
+
+    def check_server(self, row: ModelRow, serve: ServeRow, where: str) -> None:
         for name in ("model", "base_url", "key", "tier", "batch"):
             if getattr(row, name):
                 self.problems.append(f"{where}: {name} belongs to a model with an address, and this one is served")
@@ -230,17 +282,22 @@ class _Reader:
             self.problems.append(f"{where}: serve lacks model, the weights that {serve.engine} loads")
         if min(serve.tensor_parallel, serve.replicas) < 1:
             self.problems.append(f"{where}: tensor_parallel and replicas are at least 1")
-        paths = {name: self.find_path(value) for name in ("model", "lora") if (value := getattr(serve, name))}
-        for name, path in paths.items():
-            if path.startswith(("/", "./", "../", "~")) and not Path(path).expanduser().exists():
-                self.problems.append(f"{where}: there is no checkpoint {path} ({name})")
-        name = row.name or Path(serve.lora or serve.model or "").name
-        if not name:
-            self.problems.append(f"{where}: a server that is started by a command needs a name")
-            return
-        provider = "openai" if serve.command else "vllm"
-        served = msgspec.structs.replace(serve, **paths)
-        yield msgspec.structs.replace(row, name=name, model=f"{provider}/{name}", serve=served)
+        if serve.gpus is not None and serve.gpus < 0:
+            self.problems.append(f"{where}: gpus is {serve.gpus}; it is at least 0")
+        if min(serve.ready_within, serve.answers_within) <= 0:
+            self.problems.append(f"{where}: ready_within and answers_within are seconds, and more than 0")
+
+    def read_fleet(self, table: dict[str, Any], fleet: str) -> FleetSettings:
+        if fleet not in FLEETS:
+            return FleetSettings()
+        kind = FLEETS[fleet].settings
+        self.check_keys(table, "", "[fleet]", kind.__struct_fields__)
+        settings = self.convert(table, kind, "[fleet]")
+        try:
+            (settings or FleetSettings()).check()
+        except UnmaskError as error:
+            self.problems.append(" ".join(filter(None, ("[fleet]:", str(error), error.advice))))
+        return settings or FleetSettings()
 
     def read_matrix(self, table: dict[str, Any]) -> Matrix | None:
         self.check_keys(table, "matrix", "[matrix]")
@@ -260,6 +317,11 @@ class _Reader:
             name if name in ("", *SHIPPED_PROMPTS) else self.find_path(name) for name in matrix.developer_prompt
         )
         return msgspec.structs.replace(matrix, developer_prompt=prompts)
+
+
+def _normalise_path(text: str | None) -> str | None:
+    """`./step_1` and `step_1` are one checkpoint."""
+    return text if text is None or os.path.isabs(text) else str(Path(text))
 
 
 def _wrap_lists(table: Mapping[str, Any], *names: str) -> dict[str, Any]:
@@ -298,8 +360,7 @@ def read_grid(path: Path) -> Grid:
     if sweep.fleet not in FLEETS:
         meant = suggest_names(sweep.fleet, FLEETS) or f"Choose from: {', '.join(FLEETS)}."
         reader.problems.append(f"[sweep]: there is no fleet {escape_line(sweep.fleet)!r}. {meant}")
-    else:
-        reader.check_keys(tables["fleet"], "", "[fleet]", FLEETS[sweep.fleet].settings)
+    fleet = reader.read_fleet(tables["fleet"], sweep.fleet)
     data = [
         reader.read_data(table, f"data {number}")
         for number, table in enumerate(reader.tables_of(tree, "data"), start=1)
@@ -319,7 +380,7 @@ def read_grid(path: Path) -> Grid:
     return Grid(
         path=str(path),
         sweep=sweep,
-        fleet=tables["fleet"],
+        fleet=fleet,
         options=tables["options"],
         data=tuple(filter(None, data)),
         subjects=tuple(models["subject"]),

@@ -37,6 +37,8 @@ class PlacedServers:
         }
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.unused = asyncio.Event()
+        self.refusal: NoRoom | None = None
+        """Why the fleet had no room for them, the last time it was asked."""
         self._users = users
 
     async def get_model(self, name: str) -> Model:
@@ -69,6 +71,8 @@ class Placement:
         self._subjects_gone = asyncio.Event()
         self._freed = asyncio.Event()
         """Set whenever a server was dropped."""
+        self._waiting: set[str] = set()
+        """Servers of which was said that they wait for room."""
 
     async def close(self) -> None:
         """End all that is under way, and all servers."""
@@ -91,6 +95,7 @@ class Placement:
             if not at_once:
                 await self._subjects_gone.wait()
             while await self._serve(servers) is False:
+                self._tell_waiting(servers.spec, servers.refusal)
                 await self._await_room()
 
         self._begin(serve())
@@ -138,7 +143,7 @@ class Placement:
         end, the next one loads."""
         running: dict[asyncio.Task[bool], tuple[ServerJob, PlacedServers]] = {}
         refused: set[str] = set()
-        await asyncio.sleep(0)  # judges that are placed at once have taken their GPUs then
+        await _let_servers_take_room()  # judges that are placed at once
         try:
             while waiting or running:
                 candidates = [job for name, (job, _) in waiting.items() if name not in refused]
@@ -146,13 +151,14 @@ class Placement:
                 if job is not None:
                     entry = waiting.pop(job.name)
                     running[asyncio.create_task(self._serve(entry[1]))] = entry
-                    await asyncio.sleep(0)  # it takes its GPUs then
+                    await _let_servers_take_room()
                     continue
                 if not running:
                     for refused_job, servers in waiting.values():
                         servers.fail(
                             NoRoom(
-                                f"server {servers.spec.name} needs {refused_job.gpus} GPUs, and no more become free",
+                                f"server {servers.spec.name} needs {refused_job.gpus} GPUs, and no more become free"
+                                + (f": {servers.refusal}" if servers.refusal is not None else ""),
                                 advice="Give the fleet more GPUs, or let fewer judges be kept.",
                             )
                         )
@@ -171,18 +177,22 @@ class Placement:
             self._subjects_gone.set()
 
     async def _serve(self, servers: PlacedServers) -> bool:
-        """Keep servers up until nobody uses them. False where there was no room for the first one."""
+        """Keep servers up until nobody uses them. False where there was no room for the first one. All replicas are
+        placed at once: they load side by side, and nobody else gets the GPUs that were counted for them."""
+        placing = [asyncio.create_task(self._fleet.place(servers.spec)) for _ in range(servers.replicas - 1)]
         try:
             first = await self._fleet.place(servers.spec)
-        except NoRoom:
-            return False
-        except UnmaskError as error:
-            servers.fail(error)
-            return True
-        keepers = [
-            asyncio.create_task(self._keep_up(servers, first if number == 0 else None))
-            for number in range(servers.replicas)
-        ]
+        except BaseException as error:
+            await self._take_back(placing)
+            if isinstance(error, NoRoom):
+                servers.refusal = error
+                return False
+            if isinstance(error, UnmaskError):
+                servers.fail(error)
+                return True
+            raise
+        keepers = [asyncio.create_task(self._keep_up(servers, first))]
+        keepers += [asyncio.create_task(self._keep_up(servers, None, placing=task)) for task in placing]
         try:
             await servers.unused.wait()
         finally:
@@ -194,14 +204,24 @@ class Placement:
             self._freed.set()
         return True
 
-    async def _keep_up(self, servers: PlacedServers, server: Server | None) -> None:
+    async def _take_back(self, placing: list[asyncio.Task[Server]]) -> None:
+        for task in placing:
+            task.cancel()
+        for server in await asyncio.gather(*placing, return_exceptions=True):
+            if isinstance(server, Server):
+                await self._fleet.drop(server)
+
+    async def _keep_up(
+        self, servers: PlacedServers, server: Server | None, *, placing: asyncio.Task[Server] | None = None
+    ) -> None:
         """One server, placed again when it is lost. Each loss but one by the end of its walltime counts."""
         losses = 0
         try:
             while True:
                 if server is None:
                     try:
-                        server = await self._place_with_patience(servers.spec)
+                        begun, placing = placing, None
+                        server = await self._place_with_patience(servers.spec, begun)
                     except UnmaskError as error:
                         losses += 1
                         if losses > MOST_REPLACEMENTS or not isinstance(error, ServerFailed):
@@ -230,14 +250,30 @@ class Placement:
                 with contextlib.suppress(UnmaskError):
                     await self._fleet.drop(server)
 
-    async def _place_with_patience(self, spec: ServerSpec) -> Server:
+    async def _place_with_patience(self, spec: ServerSpec, placing: asyncio.Task[Server] | None) -> Server:
+        """A server once there is room for it. `placing` is one that is under way already."""
         while True:
             try:
-                return await self._fleet.place(spec)
-            except NoRoom:
+                return await (placing or self._fleet.place(spec))
+            except NoRoom as error:
+                placing = None
+                self._tell_waiting(spec, error)
                 await self._await_room()
+
+    def _tell_waiting(self, spec: ServerSpec, reason: NoRoom | None) -> None:
+        """Once for each server: nobody should wonder for hours why nothing happens."""
+        if spec.name not in self._waiting:
+            self._waiting.add(spec.name)
+            self._tell(f"{spec.name} waits for room: {reason}")
 
     async def _await_room(self) -> None:
         self._freed.clear()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._freed.wait(), ROOM_INTERVAL)
+
+
+async def _let_servers_take_room() -> None:
+    """What was begun just now takes its GPUs: the first server in the next turn of the loop, its replicas in the one
+    after that."""
+    for _ in range(2):
+        await asyncio.sleep(0)

@@ -24,7 +24,7 @@ SAMPLE = 12
 
 
 class SweepAmount(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """One end of an estimate. Money is `None` where a price is not known, and hours where nothing is placed."""
+    """One end of an estimate. Money is `None` where a price is not known; hours are those of placed servers."""
 
     subject_calls: int = 0
     judge_calls: int = 0

@@ -45,7 +45,8 @@ def render_plan(plan: SweepPlan, *, width: int | None = None, color: bool = Fals
     if lent := sum(unit.lender is not None for unit in plan.units):
         parts.append(f"{lent} of them borrow{'s' * (lent == 1)} the probes of another unit.")
     if plan.servers:
-        parts.append(f"{plan.servers} servers are placed. GPU hours leave out the time to load weights.")
+        servers = "1 server is" if plan.servers == 1 else f"{plan.servers} servers are"
+        parts.append(f"{servers} placed. GPU hours leave out the time to load weights.")
     if plan.max_cost is not None:
         parts.append(f"The sweep stops at {format_money(plan.max_cost)}.")
     return render_parts(parts, width=width, color=color)
