@@ -54,6 +54,7 @@ from unmask.runs.batches import (
     name_request,
     open_batch_journal,
     read_batches,
+    write_batch_command,
 )
 from unmask.runs.folder import Folder
 from unmask.runs.options import Options
@@ -134,7 +135,8 @@ def prepare_batches(
             raise UsageError(
                 f"{describe_open(waiting)} {'is' if len(waiting) == 1 else 'are'} under way for this run, and would be"
                 " bought again",
-                advice=f"Go on with --batch, which collects them, or end them first: unmask batch cancel {folder.path}",
+                advice="Go on with --batch, which collects them, or end them first: "
+                + write_batch_command("cancel", folder),
             )
         yield {}
         return
@@ -222,8 +224,8 @@ class Rounds:
         if self.workload.no_wait:
             raise BatchesOpen(
                 f"{describe_open(still)}: under way",
-                advice="Most are over within an hour, all within a day. The same command then collects them and goes"
-                f" on; `unmask batch list {self.journal.path}` says how far they are.",
+                advice="Most are over within an hour, nearly all within a day. The same command then collects them and"
+                f" goes on; `{write_batch_command('list', self.journal.folder)}` says how far they are.",
             )
         self.workload.waits = f"waiting for {describe_open(still)}"
         age = time.time() - max(batch.at for batch in still)
@@ -248,7 +250,8 @@ class Rounds:
         bound = f", at most ${sum(filter(None, most)):.2f}" if None not in most else ""
         return Interrupted(
             f"interrupted; {describe_open(still)} {'goes' if len(still) == 1 else 'go'} on and will be paid for{bound}",
-            advice=f"The same command collects what they answer. To end them: unmask batch cancel {self.journal.path}",
+            advice="The same command collects what they answer. To end them: "
+            + write_batch_command("cancel", self.journal.folder),
         )
 
     # --- a batch that nobody has seen the id of ---------------------------------------------------------------
@@ -280,7 +283,7 @@ class Rounds:
                 f"whether a batch of {len(batch.requests):,} requests was made at {batch.first.endpoint} cannot be"
                 " known: its answer was not seen, and the provider lists no batches",
                 advice="Look there for one of that size. If there is none, or to pay for its requests once more:"
-                f" unmask batch cancel {self.journal.path}, then the same command.",
+                f" {write_batch_command('cancel', self.journal.folder)}, then the same command.",
             ) from None
 
     # --- collecting -------------------------------------------------------------------------------------------
@@ -358,7 +361,9 @@ class Rounds:
         for name, answer in answers.items():
             self._keep(batch, requests[name], answer)
         refused = tuple(model.dropped[before:])
-        reason = self._reason_of(remote, fatal, mixed_up, complete=len(answers) == len(requests))
+        unanswered = [result.message for result in results if result.id not in answers]
+        ending = None if len(answers) == len(requests) else _name_ending(remote.state, unanswered)
+        reason = BatchReason.MIXED_UP if mixed_up else BatchReason.NO_CREDIT if fatal is not None else ending
         if reason is not None and fatal is None and not refused:
             self._give_up_unanswered(batch, reason, answers)
         answered = sum(isinstance(answer, Completion) for answer in answers.values())
@@ -396,18 +401,6 @@ class Rounds:
                 " prompt cannot have"
             )
         return mixed_up
-
-    def _reason_of(
-        self, remote: RemoteBatch, fatal: FatalModelError | None, mixed_up: bool, *, complete: bool
-    ) -> BatchReason | None:
-        if mixed_up:
-            return BatchReason.MIXED_UP
-        if fatal is not None:
-            return BatchReason.NO_CREDIT
-        if complete:
-            return None
-        states = {"expired": BatchReason.EXPIRED, "cancelled": BatchReason.CANCELLED, "canceled": BatchReason.CANCELLED}
-        return states.get(remote.state, BatchReason.FAILED)
 
     def _give_up_unanswered(
         self, batch: Batch, reason: BatchReason, answers: dict[str, Completion | ModelError]
@@ -461,14 +454,17 @@ class Rounds:
         """All that is wanted, as batches. Nothing is handed over where the round might cost more than is left."""
         number = self.journal.rounds + 1
         parts = {role: self._prepare(role) for role in sorted(self.workload.batched)}
-        self._check_cost([prepared for part in parts.values() for prepared in part])
-        for role, prepared in parts.items():
-            cap = self._cap(role)
-            for chunk in self._split(role, prepared, cap):
-                await self._hand_over(role, chunk, number)
-                self._leave_if_stopped()
-                if cap is not None:  # a queue that was full takes one batch at a time
-                    break
+        self._reserve_cost([prepared for part in parts.values() for prepared in part])
+        try:
+            for role, prepared in parts.items():
+                cap = self._cap(role)
+                for chunk in self._split(role, prepared, cap):
+                    await self._hand_over(role, chunk, number)
+                    self._leave_if_stopped()
+                    if cap is not None:  # a queue that was full takes one batch at a time
+                        break
+        finally:
+            self.workload.purse.give_back(self)
         opened = self.open_batches
         if opened:
             self.workload.news = f"round {number}: {describe_open(opened)}"
@@ -512,27 +508,30 @@ class Rounds:
             adjusted=notes,
         )
 
-    def _check_cost(self, prepared: Sequence[_Prepared]) -> None:
-        """A batch cannot be stopped by its cost, so the round as a whole has to fit."""
+    def _reserve_cost(self, prepared: Sequence[_Prepared]) -> None:
+        """A batch cannot be stopped by its cost, so the round as a whole has to fit, beside all that is under way. Its
+        cost is set aside until its batches begin: a sweep hands over rounds of several runs at a time."""
         purse, most = self.workload.purse, sum(item.most_usd or 0.0 for item in prepared)
-        if purse.limit is None or purse.spent + most <= purse.limit:
+        if purse.limit is None or purse.set_aside(self, most):
             return
+        under_way = f", ${purse.under_way:.4f} may be added by what is under way" if purse.under_way else ""
         raise IncompleteError(
-            f"the next round of {len(prepared):,} requests may cost ${most:.4f}; the run has cost ${purse.spent:.4f},"
-            f" and --max-cost is ${purse.limit:g}",
+            f"the next round of {len(prepared):,} requests may cost ${most:.4f}; the {purse.payer} has cost"
+            f" ${purse.spent:.4f}{under_way}, and --max-cost is ${purse.limit:g}",
             advice="Nothing of the round was sent. Raise the limit, or lower --max-tokens and --judge-max-tokens: the"
             " bound counts all of them. The same command then continues.",
         )
 
     def _cap(self, role: str) -> int | None:
-        """Half of the smallest batch for which the queue was full within a day; `None` where it was not."""
+        """Half of the smallest batch for which the queue was full within a day; `None` where it was not. A queue that
+        had no room for one request was filled by others: what it refused until then says nothing about later."""
         since = time.time() - QUEUE_MEMORY
-        refused = [
-            len(batch.requests)
-            for batch in self.journal.batches.values()
-            if batch.role == role and batch.reason is BatchReason.QUEUE_FULL and batch.at > since
-        ]
-        return max(1, min(refused) // 2) if refused else None
+        refused: list[int] = []
+        for batch in self.journal.batches.values():
+            if batch.role == role and batch.reason is BatchReason.QUEUE_FULL and batch.at > since:
+                size = len(batch.requests)
+                refused = [] if size == 1 else [*refused, size]
+        return min(refused) // 2 if refused else None
 
     def _split(self, role: str, prepared: Sequence[_Prepared], cap: int | None) -> Iterator[list[_Prepared]]:
         service = self._client(role).service
@@ -561,7 +560,7 @@ class Rounds:
             most_usd=None if None in costs else round(math.fsum(filter(None, costs)), 6),
         )
         if batch.first.most_usd is not None:
-            self.workload.purse.set_aside(batch.name, batch.first.most_usd)
+            self.workload.purse.split_off(self, batch.name, batch.first.most_usd)
         lines = [item.line for item in chunk]
         file = None
         if client.needs_file:
@@ -607,6 +606,15 @@ class Rounds:
                     for name in batch.refused:
                         client.model.drop_parameter(name)
         return self._clients[role]
+
+
+def _name_ending(state: str, unanswered: Sequence[str]) -> BatchReason:
+    """Why requests have no answer: by the state of their batch, or by what stands in their place, where a provider
+    calls every batch that is over `ended`."""
+    words = state if state != "ended" else " ".join(unanswered)
+    if "expired" in words:
+        return BatchReason.EXPIRED
+    return BatchReason.CANCELLED if "cancel" in words else BatchReason.FAILED
 
 
 def find_misplaced(lengths: dict[str, tuple[int, int]]) -> tuple[set[str], bool]:
