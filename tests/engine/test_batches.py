@@ -182,7 +182,7 @@ def test_credit_that_runs_out_stops_the_run_and_fails_nothing(served, tmp_path, 
     with pytest.raises(FatalModelError) as stopped:
         run_to_the_end(served, tmp_path, flavour=flavour)
     assert "no credit" in str(stopped.value.advice)
-    assert not [line for line in Folder(tmp_path / "run").judged(f"{flavour}-judge") if line.error]
+    assert not [line for line in Folder(tmp_path / "run").judged(f"{flavour}_judge") if line.error]
     assert_as_planted(run_to_the_end(served, tmp_path, flavour=flavour))
 
 
@@ -222,6 +222,20 @@ def test_a_batch_is_no_larger_than_its_provider_takes(served, tmp_path, monkeypa
         sizes = served.stats()["batches"]["sizes"]
         assert max(sizes) < SCENARIOS
         assert name != "most_requests" or max(sizes) == limit
+
+
+@pytest.mark.parametrize("flavour", ["openai", "anthropic"])
+@pytest.mark.parametrize("fault", ["no_top_k", "bad_top_k"])
+def test_a_refused_parameter_of_the_user_stops_the_run_and_fails_nothing(served, tmp_path, fault, flavour):
+    """Named by the endpoint or not, as live: it is never left out, however often the command is typed."""
+    served.configure(flavour=flavour, batch_fault=fault)
+    wanted = arguments(served, tmp_path, flavour=flavour)
+    for _ in range(4):
+        with pytest.raises(FatalModelError) as stopped:
+            run(**wanted | {"judge_params": {"top_k": 5}})
+        assert "top_k=5" in str(stopped.value.advice)
+    assert not list(Folder(tmp_path / "run").judged(f"{flavour}_judge"))
+    assert {batch.reason for batch in read_batches(tmp_path / "run").values()} == {BatchReason.REFUSED}
 
 
 def test_a_provider_that_takes_no_batches_stops_the_run(served, tmp_path):

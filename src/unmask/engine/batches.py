@@ -42,8 +42,9 @@ from unmask.models.batch_client import (
 from unmask.models.batch_services import BATCH
 from unmask.models.http import HttpAnswer
 from unmask.models.parameters import REFUSABLE
+from unmask.models.user_params import suspect_additions
 from unmask.protocol.plan import JudgeWork, SubjectWork
-from unmask.records import Completion, Method, Request
+from unmask.records import Completion, Method, Request, Sampling
 from unmask.runs.batches import (
     Batch,
     BatchedRequest,
@@ -72,6 +73,8 @@ ENOUGH_TO_COMPARE = 20
 LEAST_CORRELATION = 0.5
 WRONG_LENGTH = 4.0
 """The factor by which the tokens of a prompt differ from what its length says, where an answer has the wrong id."""
+STOPPED = frozenset({BatchReason.NO_CREDIT, BatchReason.REFUSED})
+"""Reasons that end a run: they say nothing about the requests of a batch."""
 RESUBMISSIONS = 3
 """Of a batch whose creation broke and that is not to be found."""
 
@@ -337,33 +340,18 @@ class Rounds:
         before = len(model.dropped)
         requests = {request.id: request for request in batch.requests}
         answers: dict[str, Completion | ModelError] = {}
-        fatal: FatalModelError | None = None
         rows = {result.id for result in results}
         if rows - requests.keys():  # answers under ids that nobody sent: whose they are, nobody can say
             for name in requests.keys() - rows:
                 answers[name] = RequestRefusedError(f"batch {batch.remote} has answers under ids that were not sent")
-        for result in results:
-            request = requests.get(result.id)
-            if request is None or result.id in answers or result.status is None:
-                continue
-            try:
-                completion = self._read_answer(batch.role, request, result)
-            except FatalModelError as error:  # credit, key or model: nothing is wrong with the request
-                fatal = error
-            except RequestRefusedError as error:
-                answers[result.id] = error
-            except TransientModelError:
-                continue
-            else:
-                if completion is not None:
-                    answers[result.id] = completion
+        fatal, stopped_by = self._read_answers(batch, requests, results, answers)
         mixed_up = self._refuse_misplaced(batch, requests, answers) or bool(rows - requests.keys())
         for name, answer in answers.items():
             self._keep(batch, requests[name], answer)
         refused = tuple(model.dropped[before:])
         unanswered = [result.message for result in results if result.id not in answers]
         ending = None if len(answers) == len(requests) else _name_ending(remote.state, unanswered)
-        reason = BatchReason.MIXED_UP if mixed_up else BatchReason.NO_CREDIT if fatal is not None else ending
+        reason = BatchReason.MIXED_UP if mixed_up else stopped_by or ending
         if reason is not None and fatal is None and not refused:
             self._give_up_unanswered(batch, reason, answers)
         answered = sum(isinstance(answer, Completion) for answer in answers.values())
@@ -372,13 +360,60 @@ class Rounds:
         if fatal is not None:
             raise fatal
 
-    def _read_answer(self, role: str, request: BatchedRequest, result: BatchResult) -> Completion | None:
-        """`None` where a parameter was refused: the request goes into the next round without it."""
+    def _read_answers(
+        self,
+        batch: Batch,
+        requests: dict[str, BatchedRequest],
+        results: Sequence[BatchResult],
+        answers: dict[str, Completion | ModelError],
+    ) -> tuple[FatalModelError | None, BatchReason | None]:
+        """Add what each result says to `answers`. Gives the error that ends the run, and why: nothing is wrong with the
+        requests then, and those without an answer are planned again."""
+        fatal: FatalModelError | None = None
+        stopped_by: BatchReason | None = None
+        for result in results:
+            request = requests.get(result.id)
+            if request is None or result.id in answers or result.status is None:
+                continue
+            try:
+                completion = self._read_answer(batch.role, request, result)
+            except FatalModelError as error:  # credit, key or model, or a parameter of the user
+                fatal = error
+                stopped_by = BatchReason.REFUSED if result.status in (400, 422) else BatchReason.NO_CREDIT
+            except RequestRefusedError as error:
+                answers[result.id] = error
+            except TransientModelError:
+                continue
+            else:
+                if completion is not None:
+                    answers[result.id] = completion
+        suspicion = None if fatal is not None else self._suspect_additions(batch, answers)
+        return (suspicion, BatchReason.REFUSED) if suspicion is not None else (fatal, stopped_by)
+
+    def _suspect_additions(self, batch: Batch, answers: dict[str, Completion | ModelError]) -> FatalModelError | None:
+        """As live: where a model has never answered and refuses without a reason, parameters of the user may be that.
+        Takes these refusals out of `answers`."""
+        earlier = (old.answered for old in self.journal.batches.values() if old.role == batch.role)
+        if any(earlier) or any(isinstance(answer, Completion) for answer in answers.values()):
+            return None
+        model = self._client(batch.role).model
+        for answer in answers.values():
+            if isinstance(answer, RequestRefusedError):
+                suspicion = suspect_additions(self._sampling(batch.role), answer, model=model.name)
+                if suspicion is not None:
+                    answers.clear()
+                    return suspicion
+        return None
+
+    def _sampling(self, role: str) -> Sampling:
         settings, numeric = self.workload.settings, self.workload.numeric_settings
         if role == NUMERIC_JUDGE and numeric is not None:
             settings = numeric
-        sampling = settings.sampling if role == SUBJECT else settings.judge_sampling
-        asked = Request((), sampling, n=max(1, len(request.takes)))
+        return settings.sampling if role == SUBJECT else settings.judge_sampling
+
+    def _read_answer(self, role: str, request: BatchedRequest, result: BatchResult) -> Completion | None:
+        """`None` where a parameter was refused: the request goes into the next round without it."""
+        asked = Request((), self._sampling(role), n=max(1, len(request.takes)))
         answer = HttpAnswer(result.status or 0, result.body, {}, 0.0)
         model = self._client(role).model
         completion = model.interpret(answer, asked, sent=REFUSABLE, notes=request.adjusted)
@@ -408,7 +443,7 @@ class Rounds:
         """Requests that were in enough batches fail; the others are planned again."""
         tries: Counter[str] = Counter()
         for earlier in self.journal.batches.values():
-            counts = earlier.state is BatchState.COLLECTED and earlier.reason is not BatchReason.NO_CREDIT
+            counts = earlier.state is BatchState.COLLECTED and earlier.reason not in STOPPED
             if (counts and not earlier.refused) or earlier is batch:
                 tries.update(request.id for request in earlier.requests)
         for request in batch.requests:
