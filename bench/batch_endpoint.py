@@ -73,6 +73,8 @@ FAULTS = {
     "lost_answer": "the first create makes a batch, and the connection breaks before its answer",
     "no_output": "the first batch is completed, and all of it stands in the error file",
     "no_temperature": "every line that has a temperature is refused",
+    "no_top_k": "every line that has a top_k is refused",
+    "bad_top_k": "the same, and no message says why",
     "unlisted": "no list of batches is to be had, and the first create breaks",
 }
 
@@ -209,6 +211,9 @@ class BatchEndpoint(Endpoint):
                 yield Outcome(name, None, 429, "insufficient_quota", "You exceeded your current quota.")
             elif self.fault == "no_temperature" and b'"temperature"' in body:
                 yield Outcome(name, None, 400, "unsupported_parameter", "Unsupported parameter: 'temperature'")
+            elif self.fault in ("no_top_k", "bad_top_k") and b'"top_k"' in body:
+                words = "Unsupported parameter: 'top_k'" if self.fault == "no_top_k" else "Bad Request"
+                yield Outcome(name, None, 400, "invalid_request_error", words)
             else:
                 asked, fault = self.take(b"", body)
                 if asked is None or fault is not None:

@@ -129,8 +129,9 @@ def reached(out: Path, state: str, *, before: int = 0) -> Callable[[], bool]:
         if state != "collecting":
             return text.count(f'"state":"{state}"') > before
         submitted, collected = (text.count(f'"state":"{name}"') for name in ("submitted", "collected"))
-        readings = [file.read_bytes().count(b'"tier":"batch"') for file in (out / "readings").glob("*.jsonl")]
-        return submitted > collected == before and sum(readings) > 0
+        journals = [out / "replies.jsonl", *(out / "readings").glob("*.jsonl")]
+        answers = [file.read_bytes().count(b'"tier":"batch"') for file in journals if file.exists()]
+        return submitted > collected == before and sum(answers) > 0
 
     return is_due
 

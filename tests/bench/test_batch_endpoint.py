@@ -114,5 +114,13 @@ def test_a_full_queue_fails_the_batch_without_counts():
         assert served.stats()["answered"]["subject"] == 0
 
 
+@pytest.mark.parametrize("name", ["a" * 65, "a b", ""])
+def test_an_id_that_providers_refuse_fails_the_batch(name):
+    """At most 64 letters, digits, dashes and underscores."""
+    with serving(module="bench.batch_endpoint", scenarios=SCENARIOS) as served:
+        made = create_by_file(served.root, "openai", {name: next(iter(bodies().values()))})
+        assert (made["status"], made["errors"]["data"][0]["code"]) == ("failed", "invalid_file")
+
+
 def test_every_fault_has_a_sentence():
     assert all(FAULTS.values())

@@ -29,7 +29,10 @@ from unmask.errors import (
     UsageError,
 )
 from unmask.models import batch_client
-from unmask.runs.batches import FILE, BatchReason, BatchState, name_request, read_batches
+from unmask.models.batch_services import OPENAI_BATCHES
+from unmask.runs import batches as run_batches
+from unmask.runs.batches import FILE, BatchReason, BatchState, name_request, read_batches, write_batch_command
+from unmask.runs.cost import Purse
 from unmask.runs.folder import Folder
 
 SCENARIOS, TAKES = 24, 2
@@ -179,8 +182,60 @@ def test_credit_that_runs_out_stops_the_run_and_fails_nothing(served, tmp_path, 
     with pytest.raises(FatalModelError) as stopped:
         run_to_the_end(served, tmp_path, flavour=flavour)
     assert "no credit" in str(stopped.value.advice)
-    assert not [line for line in Folder(tmp_path / "run").judged(f"{flavour}-judge") if line.error]
+    assert not [line for line in Folder(tmp_path / "run").judged(f"{flavour}_judge") if line.error]
     assert_as_planted(run_to_the_end(served, tmp_path, flavour=flavour))
+
+
+@pytest.mark.parametrize(("fault", "reason"), [("expired", BatchReason.EXPIRED), ("cancelled", BatchReason.CANCELLED)])
+def test_a_provider_whose_batches_only_end_still_says_why(served, tmp_path, fault, reason):
+    """Anthropic calls every batch that is over `ended`: the results say what became of the others."""
+    served.configure(flavour="anthropic", batch_fault=fault)
+    run_to_the_end(served, tmp_path, flavour="anthropic")
+    assert reason in {batch.reason for batch in read_batches(tmp_path / "run").values()}
+
+
+def test_a_batch_that_is_refused_after_it_was_taken_is_seen_before_the_command_leaves(served, tmp_path):
+    """A provider may answer `create` before it looks at a line: with --no-wait the state is asked for once."""
+    served.configure(flavour="openrouter", batch_fault="refused")
+    with pytest.raises(FatalModelError, match="no batches of this model"):
+        run(**arguments(served, tmp_path, flavour="openrouter") | {"no_wait": True})
+
+
+def test_a_queue_that_others_had_filled_does_not_make_batches_small_for_a_day(served, tmp_path):
+    """Not one request found room; when there is room again, the round is handed over as one batch."""
+    served.configure(batch_fault="queue_full:0")
+    with pytest.raises(IncompleteError, match="not one request more"):
+        run_to_the_end(served, tmp_path)
+    served.configure()
+    looked = run_to_the_end(served, tmp_path)
+    assert_as_planted(looked)
+    assert len(served.stats()["batches"]["sizes"]) <= 4
+
+
+def test_a_batch_is_no_larger_than_its_provider_takes(served, tmp_path, monkeypatch):
+    """By requests and by bytes."""
+    for name, limit in (("most_requests", 7), ("most_bytes", 20_000)):
+        small = msgspec.structs.replace(OPENAI_BATCHES, **{name: limit})
+        monkeypatch.setattr(batch_client, "find_service", lambda *_, small=small: small)
+        served.configure()
+        assert_as_planted(run_to_the_end(served, tmp_path, name=name))
+        sizes = served.stats()["batches"]["sizes"]
+        assert max(sizes) < SCENARIOS
+        assert name != "most_requests" or max(sizes) == limit
+
+
+@pytest.mark.parametrize("flavour", ["openai", "anthropic"])
+@pytest.mark.parametrize("fault", ["no_top_k", "bad_top_k"])
+def test_a_refused_parameter_of_the_user_stops_the_run_and_fails_nothing(served, tmp_path, fault, flavour):
+    """Named by the endpoint or not, as live: it is never left out, however often the command is typed."""
+    served.configure(flavour=flavour, batch_fault=fault)
+    wanted = arguments(served, tmp_path, flavour=flavour)
+    for _ in range(4):
+        with pytest.raises(FatalModelError) as stopped:
+            run(**wanted | {"judge_params": {"top_k": 5}})
+        assert "top_k=5" in str(stopped.value.advice)
+    assert not list(Folder(tmp_path / "run").judged(f"{flavour}_judge"))
+    assert {batch.reason for batch in read_batches(tmp_path / "run").values()} == {BatchReason.REFUSED}
 
 
 def test_a_provider_that_takes_no_batches_stops_the_run(served, tmp_path):
@@ -268,6 +323,31 @@ def test_commands_list_and_cancel(served, tmp_path, capsys, monkeypatch):
     assert "is paid for. The same `unmask run` command collects it" in capsys.readouterr().out
 
 
+def test_no_key_is_sent_to_an_address_that_only_a_folder_names(served, tmp_path, monkeypatch, capsys):
+    """A folder of a stranger may name any address: `batch list` and `batch cancel` want it typed again."""
+    served.configure(polls=1000)
+    with pytest.raises(BatchesOpen):
+        run(**arguments(served, tmp_path) | {"no_wait": True})
+    asked = served.stats()["batches"]["listed"], sum(served.stats()["calls"].values())
+    monkeypatch.setattr(run_batches, "is_this_machine", lambda _: False)
+    folder = str(tmp_path / "run")
+    for verb in ("list", "cancel"):
+        assert run_command_line(["batch", verb, folder]) == UsageError.exit_code
+        assert f"--judge-base-url {served.url}" in " ".join(capsys.readouterr().err.split())
+    assert (served.stats()["batches"]["listed"], sum(served.stats()["calls"].values())) == asked
+    assert served.stats()["batches"]["states"] == ["in_progress"]
+    assert write_batch_command("cancel", Folder(folder)).endswith(f"{folder} --judge-base-url {served.url}")
+    assert run_command_line(["batch", "cancel", folder, "--judge-base-url", served.url]) == 0
+    assert served.stats()["batches"]["states"] == ["cancelled"]
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1.example:1/v1", "http://localhost.example/v1", "https://10.0.0.1"])
+def test_an_address_that_only_looks_like_this_machine_is_none(url):
+    assert not run_batches.is_known_address("openai/judge", url)
+    assert run_batches.is_known_address("openai/judge", "http://127.0.0.1:1/v1")
+    assert run_batches.is_known_address("openai/judge", "https://api.openai.com/v1")
+
+
 @pytest.mark.parametrize("state", draw_part(KILL_STATES, 2))
 def test_a_kill_in_any_state_costs_nothing(served, tmp_path, state):
     """SIGKILL between each pair of states of batches.jsonl, in a process of its own; the same command goes on."""
@@ -305,6 +385,17 @@ def test_a_round_that_may_cost_too_much_is_not_handed_over(served, tmp_path):
     assert served.stats()["batches"]["files"] == 0
     run(**arguments(served, tmp_path, batch="all") | {"max_cost": 100.0})
     assert_as_planted(look(PLANTS, tmp_path / "run", served, takes=TAKES))
+
+
+def test_a_round_has_to_fit_beside_what_is_under_way():
+    """Runs of a sweep pay from one purse: what another one has handed over counts before it is paid for."""
+    purse = Purse(10.0)
+    assert purse.set_aside("round of a", 6.0)
+    purse.split_off("round of a", "first batch of a", 4.0)
+    assert purse.under_way == 6.0
+    assert not purse.set_aside("round of b", 5.0)
+    purse.give_back("round of a")
+    assert purse.set_aside("round of b", 5.0)
 
 
 @pytest.mark.parametrize(

@@ -153,6 +153,7 @@ def test_a_long_prompt_is_no_refusal_of_the_parameter():
 
 
 def test_a_run_stops_at_the_first_refusal(tmp_path):
+    """One connection, as below: on a busy machine others would be under way when the answer comes."""
     with loopback_in_thread(provider_taking([])) as server, pytest.raises(FatalModelError, match="top_k"):
         unmask.run(
             data="tiny",
@@ -161,6 +162,7 @@ def test_a_run_stops_at_the_first_refusal(tmp_path):
             out=tmp_path / "run",
             base_url=server.url,
             params={"top_k": 5},
+            max_connections=1,
         )
     assert len(server.sent) == 1
 

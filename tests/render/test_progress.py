@@ -131,6 +131,13 @@ def test_what_an_earlier_session_finished_says_nothing_about_the_time_left(clock
     assert parts.get("time", "") == said
 
 
+def test_while_batches_are_waited_for_nobody_knows_the_time_left(clock):
+    """The pace of the answers that were collected says nothing about the next batch."""
+    waiting = workload(7, done=5)
+    waiting.waits = "waiting for 1 batch with 4 requests at http://there"
+    assert "time" not in progress.ProgressLine(StringIO()).list_parts(waiting, executor(), 10.0)
+
+
 def test_the_time_left_does_not_grow_while_a_slow_model_answers_nothing(clock):
     """It is as of the last answer; how long nothing has come is said beside it."""
     stream = StringIO()

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
+from collections.abc import Mapping
 from pathlib import Path
 
 from unmask.engine.loop import run_blocking
-from unmask.engine.work import NUMERIC_JUDGE, SUBJECT
-from unmask.errors import UnmaskError
+from unmask.errors import UnmaskError, UsageError
 from unmask.models.base import Model
 from unmask.models.batch_client import BatchClient, open_batch_client
+from unmask.models.keys import FLAG_PREFIX, Role
 from unmask.models.providers import open_model
 from unmask.records import Record
-from unmask.runs.batches import Batch, BatchReason, BatchState, open_batch_journal, read_batches
+from unmask.runs.batches import (
+    Batch,
+    BatchReason,
+    BatchState,
+    is_known_address,
+    model_of_batch,
+    open_batch_journal,
+    read_batches,
+)
 from unmask.runs.definition import Definition
 from unmask.runs.folder import Folder
 
@@ -36,8 +46,8 @@ class BatchStatus(Record, frozen=True, kw_only=True, omit_defaults=False):
     said: str = ""
 
 
-def look_at_batches(path: str | Path) -> list[BatchStatus]:
-    """All batches of a run folder. The providers of open ones are asked."""
+def look_at_batches(path: str | Path, base_urls: Mapping[Role, str | None] | None = None) -> list[BatchStatus]:
+    """All batches of a run folder. The providers of open ones are asked, at the addresses that the command names."""
     folder = Folder(path)
     definition = folder.definition()
     batches = list(read_batches(folder.path).values())
@@ -46,8 +56,10 @@ def look_at_batches(path: str | Path) -> list[BatchStatus]:
         if not batch.is_open or batch.remote is None:
             return _describe(batch)
         try:
-            async with _Opened(batch, definition) as client:
+            async with _Opened(batch, definition, base_urls or {}) as client:
                 remote = await client.look(batch.remote)
+        except UsageError:
+            raise
         except UnmaskError as error:
             return _describe(batch, f"not known: {error}")
         return _describe(batch, "gone" if remote is None else remote.state)
@@ -58,9 +70,9 @@ def look_at_batches(path: str | Path) -> list[BatchStatus]:
     return run_blocking(look_at_all)
 
 
-def cancel_open_batches(path: str | Path) -> list[BatchStatus]:
-    """Ask the providers to end all open batches. One whose id nobody has seen is given up: its requests are planned
-    again, and paid for twice where it was made after all."""
+def cancel_open_batches(path: str | Path, base_urls: Mapping[Role, str | None] | None = None) -> list[BatchStatus]:
+    """Ask the providers to end all open batches, at the addresses that the command names. One whose id nobody has seen
+    is given up: its requests are planned again, and paid for twice where it was made after all."""
     folder = Folder(path)
     definition = folder.definition()
     opened = [batch for batch in read_batches(folder.path).values() if batch.is_open]
@@ -74,7 +86,7 @@ def cancel_open_batches(path: str | Path) -> list[BatchStatus]:
         rows = [_describe(batch) for batch in unseen]
         for batch in opened:
             if batch.remote is not None:
-                async with _Opened(batch, definition) as client:
+                async with _Opened(batch, definition, base_urls or {}) as client:
                     await client.cancel(batch.remote)
                     remote = await client.look(batch.remote)
                 rows.append(_describe(batch, "gone" if remote is None else remote.state))
@@ -84,22 +96,28 @@ def cancel_open_batches(path: str | Path) -> list[BatchStatus]:
 
 
 class _Opened:
-    """The batch API behind a batch, while the body runs."""
+    """The batch API behind a batch, while the body runs. No key is sent to an address that only the folder names, which
+    may be a stranger's: it has to be typed, or be that of the provider, of a variable or of this machine."""
 
-    def __init__(self, batch: Batch, definition: Definition) -> None:
-        self._batch = batch
-        self._definition = definition
+    def __init__(self, batch: Batch, definition: Definition, base_urls: Mapping[Role, str | None]) -> None:
+        self._role, self._spec = model_of_batch(batch, definition)
+        self._typed = base_urls.get(self._role)
         self._model: Model | None = None
 
     async def __aenter__(self) -> BatchClient:
-        batch, definition = self._batch, self._definition
-        if batch.role == SUBJECT:
-            self._model = open_model(definition.subject.model, role="subject", base_url=definition.subject.base_url)
-        else:
-            file = batch.first.judge or ""
-            spec = definition.judges[definition.partners[file] if batch.role == NUMERIC_JUDGE else file]
-            self._model = open_model(spec.model, role="judge", base_url=spec.base_url)
+        role, spec = self._role, self._spec
+        recorded = spec.base_url if spec.base_url and is_known_address(spec.model, spec.base_url) else None
+        wants_key = is_known_address(spec.model, spec.endpoint or "")
+        self._model = open_model(spec.model, role=role, base_url=self._typed or recorded, asks_for_key=wants_key)
         client = open_batch_client(self._model)
+        used = client.model.target
+        if used.endpoint != spec.endpoint or not used.shown.startswith(spec.base_url or ""):
+            await self._model.close()
+            address = spec.base_url or spec.endpoint or ""
+            raise UsageError(
+                f"the batches of {spec.model} are at {address}, an address that only the run folder names",
+                advice=f"If you know it, say it again: --{FLAG_PREFIX[role]}base-url {shlex.quote(address)}",
+            )
         client.tries = QUICK
         return client
 

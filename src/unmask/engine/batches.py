@@ -42,8 +42,9 @@ from unmask.models.batch_client import (
 from unmask.models.batch_services import BATCH
 from unmask.models.http import HttpAnswer
 from unmask.models.parameters import REFUSABLE
+from unmask.models.user_params import suspect_additions
 from unmask.protocol.plan import JudgeWork, SubjectWork
-from unmask.records import Completion, Method, Request
+from unmask.records import Completion, Method, Request, Sampling
 from unmask.runs.batches import (
     Batch,
     BatchedRequest,
@@ -54,6 +55,7 @@ from unmask.runs.batches import (
     name_request,
     open_batch_journal,
     read_batches,
+    write_batch_command,
 )
 from unmask.runs.folder import Folder
 from unmask.runs.options import Options
@@ -71,6 +73,8 @@ ENOUGH_TO_COMPARE = 20
 LEAST_CORRELATION = 0.5
 WRONG_LENGTH = 4.0
 """The factor by which the tokens of a prompt differ from what its length says, where an answer has the wrong id."""
+STOPPED = frozenset({BatchReason.NO_CREDIT, BatchReason.REFUSED})
+"""Reasons that end a run: they say nothing about the requests of a batch."""
 RESUBMISSIONS = 3
 """Of a batch whose creation broke and that is not to be found."""
 
@@ -134,7 +138,8 @@ def prepare_batches(
             raise UsageError(
                 f"{describe_open(waiting)} {'is' if len(waiting) == 1 else 'are'} under way for this run, and would be"
                 " bought again",
-                advice=f"Go on with --batch, which collects them, or end them first: unmask batch cancel {folder.path}",
+                advice="Go on with --batch, which collects them, or end them first: "
+                + write_batch_command("cancel", folder),
             )
         yield {}
         return
@@ -222,8 +227,8 @@ class Rounds:
         if self.workload.no_wait:
             raise BatchesOpen(
                 f"{describe_open(still)}: under way",
-                advice="Most are over within an hour, all within a day. The same command then collects them and goes"
-                f" on; `unmask batch list {self.journal.path}` says how far they are.",
+                advice="Most are over within an hour, nearly all within a day. The same command then collects them and"
+                f" goes on; `{write_batch_command('list', self.journal.folder)}` says how far they are.",
             )
         self.workload.waits = f"waiting for {describe_open(still)}"
         age = time.time() - max(batch.at for batch in still)
@@ -248,7 +253,8 @@ class Rounds:
         bound = f", at most ${sum(filter(None, most)):.2f}" if None not in most else ""
         return Interrupted(
             f"interrupted; {describe_open(still)} {'goes' if len(still) == 1 else 'go'} on and will be paid for{bound}",
-            advice=f"The same command collects what they answer. To end them: unmask batch cancel {self.journal.path}",
+            advice="The same command collects what they answer. To end them: "
+            + write_batch_command("cancel", self.journal.folder),
         )
 
     # --- a batch that nobody has seen the id of ---------------------------------------------------------------
@@ -280,7 +286,7 @@ class Rounds:
                 f"whether a batch of {len(batch.requests):,} requests was made at {batch.first.endpoint} cannot be"
                 " known: its answer was not seen, and the provider lists no batches",
                 advice="Look there for one of that size. If there is none, or to pay for its requests once more:"
-                f" unmask batch cancel {self.journal.path}, then the same command.",
+                f" {write_batch_command('cancel', self.journal.folder)}, then the same command.",
             ) from None
 
     # --- collecting -------------------------------------------------------------------------------------------
@@ -334,31 +340,18 @@ class Rounds:
         before = len(model.dropped)
         requests = {request.id: request for request in batch.requests}
         answers: dict[str, Completion | ModelError] = {}
-        fatal: FatalModelError | None = None
         rows = {result.id for result in results}
         if rows - requests.keys():  # answers under ids that nobody sent: whose they are, nobody can say
             for name in requests.keys() - rows:
                 answers[name] = RequestRefusedError(f"batch {batch.remote} has answers under ids that were not sent")
-        for result in results:
-            request = requests.get(result.id)
-            if request is None or result.id in answers or result.status is None:
-                continue
-            try:
-                completion = self._read_answer(batch.role, request, result)
-            except FatalModelError as error:  # credit, key or model: nothing is wrong with the request
-                fatal = error
-            except RequestRefusedError as error:
-                answers[result.id] = error
-            except TransientModelError:
-                continue
-            else:
-                if completion is not None:
-                    answers[result.id] = completion
+        fatal, stopped_by = self._read_answers(batch, requests, results, answers)
         mixed_up = self._refuse_misplaced(batch, requests, answers) or bool(rows - requests.keys())
         for name, answer in answers.items():
             self._keep(batch, requests[name], answer)
         refused = tuple(model.dropped[before:])
-        reason = self._reason_of(remote, fatal, mixed_up, complete=len(answers) == len(requests))
+        unanswered = [result.message for result in results if result.id not in answers]
+        ending = None if len(answers) == len(requests) else _name_ending(remote.state, unanswered)
+        reason = BatchReason.MIXED_UP if mixed_up else stopped_by or ending
         if reason is not None and fatal is None and not refused:
             self._give_up_unanswered(batch, reason, answers)
         answered = sum(isinstance(answer, Completion) for answer in answers.values())
@@ -367,13 +360,60 @@ class Rounds:
         if fatal is not None:
             raise fatal
 
-    def _read_answer(self, role: str, request: BatchedRequest, result: BatchResult) -> Completion | None:
-        """`None` where a parameter was refused: the request goes into the next round without it."""
+    def _read_answers(
+        self,
+        batch: Batch,
+        requests: dict[str, BatchedRequest],
+        results: Sequence[BatchResult],
+        answers: dict[str, Completion | ModelError],
+    ) -> tuple[FatalModelError | None, BatchReason | None]:
+        """Add what each result says to `answers`. Gives the error that ends the run, and why: nothing is wrong with the
+        requests then, and those without an answer are planned again."""
+        fatal: FatalModelError | None = None
+        stopped_by: BatchReason | None = None
+        for result in results:
+            request = requests.get(result.id)
+            if request is None or result.id in answers or result.status is None:
+                continue
+            try:
+                completion = self._read_answer(batch.role, request, result)
+            except FatalModelError as error:  # credit, key or model, or a parameter of the user
+                fatal = error
+                stopped_by = BatchReason.REFUSED if result.status in (400, 422) else BatchReason.NO_CREDIT
+            except RequestRefusedError as error:
+                answers[result.id] = error
+            except TransientModelError:
+                continue
+            else:
+                if completion is not None:
+                    answers[result.id] = completion
+        suspicion = None if fatal is not None else self._suspect_additions(batch, answers)
+        return (suspicion, BatchReason.REFUSED) if suspicion is not None else (fatal, stopped_by)
+
+    def _suspect_additions(self, batch: Batch, answers: dict[str, Completion | ModelError]) -> FatalModelError | None:
+        """As live: where a model has never answered and refuses without a reason, parameters of the user may be that.
+        Takes these refusals out of `answers`."""
+        earlier = (old.answered for old in self.journal.batches.values() if old.role == batch.role)
+        if any(earlier) or any(isinstance(answer, Completion) for answer in answers.values()):
+            return None
+        model = self._client(batch.role).model
+        for answer in answers.values():
+            if isinstance(answer, RequestRefusedError):
+                suspicion = suspect_additions(self._sampling(batch.role), answer, model=model.name)
+                if suspicion is not None:
+                    answers.clear()
+                    return suspicion
+        return None
+
+    def _sampling(self, role: str) -> Sampling:
         settings, numeric = self.workload.settings, self.workload.numeric_settings
         if role == NUMERIC_JUDGE and numeric is not None:
             settings = numeric
-        sampling = settings.sampling if role == SUBJECT else settings.judge_sampling
-        asked = Request((), sampling, n=max(1, len(request.takes)))
+        return settings.sampling if role == SUBJECT else settings.judge_sampling
+
+    def _read_answer(self, role: str, request: BatchedRequest, result: BatchResult) -> Completion | None:
+        """`None` where a parameter was refused: the request goes into the next round without it."""
+        asked = Request((), self._sampling(role), n=max(1, len(request.takes)))
         answer = HttpAnswer(result.status or 0, result.body, {}, 0.0)
         model = self._client(role).model
         completion = model.interpret(answer, asked, sent=REFUSABLE, notes=request.adjusted)
@@ -397,25 +437,13 @@ class Rounds:
             )
         return mixed_up
 
-    def _reason_of(
-        self, remote: RemoteBatch, fatal: FatalModelError | None, mixed_up: bool, *, complete: bool
-    ) -> BatchReason | None:
-        if mixed_up:
-            return BatchReason.MIXED_UP
-        if fatal is not None:
-            return BatchReason.NO_CREDIT
-        if complete:
-            return None
-        states = {"expired": BatchReason.EXPIRED, "cancelled": BatchReason.CANCELLED, "canceled": BatchReason.CANCELLED}
-        return states.get(remote.state, BatchReason.FAILED)
-
     def _give_up_unanswered(
         self, batch: Batch, reason: BatchReason, answers: dict[str, Completion | ModelError]
     ) -> None:
         """Requests that were in enough batches fail; the others are planned again."""
         tries: Counter[str] = Counter()
         for earlier in self.journal.batches.values():
-            counts = earlier.state is BatchState.COLLECTED and earlier.reason is not BatchReason.NO_CREDIT
+            counts = earlier.state is BatchState.COLLECTED and earlier.reason not in STOPPED
             if (counts and not earlier.refused) or earlier is batch:
                 tries.update(request.id for request in earlier.requests)
         for request in batch.requests:
@@ -461,14 +489,17 @@ class Rounds:
         """All that is wanted, as batches. Nothing is handed over where the round might cost more than is left."""
         number = self.journal.rounds + 1
         parts = {role: self._prepare(role) for role in sorted(self.workload.batched)}
-        self._check_cost([prepared for part in parts.values() for prepared in part])
-        for role, prepared in parts.items():
-            cap = self._cap(role)
-            for chunk in self._split(role, prepared, cap):
-                await self._hand_over(role, chunk, number)
-                self._leave_if_stopped()
-                if cap is not None:  # a queue that was full takes one batch at a time
-                    break
+        self._reserve_cost([prepared for part in parts.values() for prepared in part])
+        try:
+            for role, prepared in parts.items():
+                cap = self._cap(role)
+                for chunk in self._split(role, prepared, cap):
+                    await self._hand_over(role, chunk, number)
+                    self._leave_if_stopped()
+                    if cap is not None:  # a queue that was full takes one batch at a time
+                        break
+        finally:
+            self.workload.purse.give_back(self)
         opened = self.open_batches
         if opened:
             self.workload.news = f"round {number}: {describe_open(opened)}"
@@ -512,27 +543,30 @@ class Rounds:
             adjusted=notes,
         )
 
-    def _check_cost(self, prepared: Sequence[_Prepared]) -> None:
-        """A batch cannot be stopped by its cost, so the round as a whole has to fit."""
+    def _reserve_cost(self, prepared: Sequence[_Prepared]) -> None:
+        """A batch cannot be stopped by its cost, so the round as a whole has to fit, beside all that is under way. Its
+        cost is set aside until its batches begin: a sweep hands over rounds of several runs at a time."""
         purse, most = self.workload.purse, sum(item.most_usd or 0.0 for item in prepared)
-        if purse.limit is None or purse.spent + most <= purse.limit:
+        if purse.limit is None or purse.set_aside(self, most):
             return
+        under_way = f", ${purse.under_way:.4f} may be added by what is under way" if purse.under_way else ""
         raise IncompleteError(
-            f"the next round of {len(prepared):,} requests may cost ${most:.4f}; the run has cost ${purse.spent:.4f},"
-            f" and --max-cost is ${purse.limit:g}",
+            f"the next round of {len(prepared):,} requests may cost ${most:.4f}; the {purse.payer} has cost"
+            f" ${purse.spent:.4f}{under_way}, and --max-cost is ${purse.limit:g}",
             advice="Nothing of the round was sent. Raise the limit, or lower --max-tokens and --judge-max-tokens: the"
             " bound counts all of them. The same command then continues.",
         )
 
     def _cap(self, role: str) -> int | None:
-        """Half of the smallest batch for which the queue was full within a day; `None` where it was not."""
+        """Half of the smallest batch for which the queue was full within a day; `None` where it was not. A queue that
+        had no room for one request was filled by others: what it refused until then says nothing about later."""
         since = time.time() - QUEUE_MEMORY
-        refused = [
-            len(batch.requests)
-            for batch in self.journal.batches.values()
-            if batch.role == role and batch.reason is BatchReason.QUEUE_FULL and batch.at > since
-        ]
-        return max(1, min(refused) // 2) if refused else None
+        refused: list[int] = []
+        for batch in self.journal.batches.values():
+            if batch.role == role and batch.reason is BatchReason.QUEUE_FULL and batch.at > since:
+                size = len(batch.requests)
+                refused = [] if size == 1 else [*refused, size]
+        return min(refused) // 2 if refused else None
 
     def _split(self, role: str, prepared: Sequence[_Prepared], cap: int | None) -> Iterator[list[_Prepared]]:
         service = self._client(role).service
@@ -561,7 +595,7 @@ class Rounds:
             most_usd=None if None in costs else round(math.fsum(filter(None, costs)), 6),
         )
         if batch.first.most_usd is not None:
-            self.workload.purse.set_aside(batch.name, batch.first.most_usd)
+            self.workload.purse.split_off(self, batch.name, batch.first.most_usd)
         lines = [item.line for item in chunk]
         file = None
         if client.needs_file:
@@ -607,6 +641,15 @@ class Rounds:
                     for name in batch.refused:
                         client.model.drop_parameter(name)
         return self._clients[role]
+
+
+def _name_ending(state: str, unanswered: Sequence[str]) -> BatchReason:
+    """Why requests have no answer: by the state of their batch, or by what stands in their place, where a provider
+    calls every batch that is over `ended`."""
+    words = state if state != "ended" else " ".join(unanswered)
+    if "expired" in words:
+        return BatchReason.EXPIRED
+    return BatchReason.CANCELLED if "cancel" in words else BatchReason.FAILED
 
 
 def find_misplaced(lengths: dict[str, tuple[int, int]]) -> tuple[set[str], bool]:

@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Literal
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit, urlunsplit
@@ -117,6 +118,15 @@ def find_key(variables: tuple[str, ...], *, environ: Mapping[str, str]) -> Key |
 def find_url(variables: tuple[str, ...], *, environ: Mapping[str, str]) -> str | None:
     """The first of `variables` that is set and not blank."""
     return next((url for variable in variables if (url := environ.get(variable, "").strip())), None)
+
+
+def is_this_machine(url: str) -> bool:
+    """Whether an address is one of this machine, by its number or as `localhost`."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import shlex
 import time
 from collections.abc import Iterable
 from contextlib import contextmanager
@@ -18,12 +19,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from unmask.files import Lock, lock_path
+from unmask.models.keys import FLAG_PREFIX, Role, is_this_machine
+from unmask.models.providers import PROVIDERS, provider_of
 from unmask.records import FORMAT_VERSION, NEWEST_VERSION, Method, Record, Slot
 from unmask.runs.journal import JournalFile, mend_file, read_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from unmask.runs.definition import Definition, JudgeSpec, SubjectSpec
     from unmask.runs.folder import Folder
 
 FILE = "batches.jsonl"
@@ -157,18 +161,17 @@ class BatchJournal:
     """The batches of a run folder, and the file that more lines go into. One process at a time."""
 
     def __init__(self, folder: Folder) -> None:
-        self._folder = folder
+        self.folder = folder
         self._file = JournalFile(folder.path / FILE, checksum=True)
         mend_file(folder.path / FILE, BatchLine)
         self.batches = read_batches(folder.path)
-        self.path = folder.path
         self.run = folder.definition().id
 
     def begin(self, **fields: object) -> Batch:
         """Write down a batch that is about to be made. An older program, which knows no batches, would buy its requests
         again: from now on it refuses the folder."""
         if not self.batches:
-            self._folder.raise_line_format(NEWEST_VERSION)
+            self.folder.raise_line_format(NEWEST_VERSION)
         name = secrets.token_hex(8)
         line = msgspec.convert(
             {"batch": name, "at": round(time.time(), 3), "state": BatchState.INTENDED, **fields}, BatchLine
@@ -218,3 +221,33 @@ def describe_open(batches: Iterable[Batch]) -> str:
     where = ", ".join(dict.fromkeys(batch.first.endpoint or "" for batch in still))
     noun = "batch" if len(still) == 1 else "batches"
     return f"{len(still)} {noun} with {count:,} request{'' if count == 1 else 's'} at {where}"
+
+
+def model_of_batch(batch: Batch, definition: Definition) -> tuple[Role, SubjectSpec | JudgeSpec]:
+    """Who was asked in a batch, as the run has recorded it."""
+    if batch.role == "subject":
+        return "subject", definition.subject
+    file = batch.first.judge or ""
+    if batch.role == "numeric_judge":
+        return "numeric_judge", definition.judges[definition.partners[file]]
+    return "judge", definition.judges[file]
+
+
+def write_batch_command(verb: str, folder: Folder) -> str:
+    """`unmask batch VERB RUN` with the flags for addresses that have to be typed again: a key is sent to no address
+    that only a folder names."""
+    definition = folder.definition()
+    words = ["unmask", "batch", verb, shlex.quote(str(folder.path))]
+    for batch in read_batches(folder.path).values():
+        if batch.is_open:
+            role, spec = model_of_batch(batch, definition)
+            flag = f"--{FLAG_PREFIX[role]}base-url"
+            if flag not in words and spec.base_url is not None and not is_known_address(spec.model, spec.base_url):
+                words += [flag, shlex.quote(spec.base_url)]
+    return " ".join(words)
+
+
+def is_known_address(model: str, url: str) -> bool:
+    """Whether a key may be sent there though nobody has typed the address: the provider's own, or this machine."""
+    row = PROVIDERS.get(provider_of(model) or "")
+    return is_this_machine(url) or (row is not None and row.is_home(url))

@@ -65,13 +65,23 @@ class Purse:
 
     def set_aside(self, request: object, most: float) -> bool:
         """Take what a request may cost; False where that is more than is left."""
-        if self.limit is not None and self.spent + sum(self._set_aside.values()) + most > self.limit:
+        if self.limit is not None and self.spent + self.under_way + most > self.limit:
             return False
         self._set_aside[request] = most
         return True
 
+    def split_off(self, whole: object, part: object, most: float) -> None:
+        """Name a part of what was set aside, which was allowed with the whole."""
+        self._set_aside[whole] = max(0.0, self._set_aside.get(whole, 0.0) - most)
+        self._set_aside[part] = most
+
     def give_back(self, request: object) -> None:
         self._set_aside.pop(request, None)
+
+    @property
+    def under_way(self) -> float:
+        """Dollars that requests under way may cost at most."""
+        return sum(self._set_aside.values())
 
     @property
     def is_waited_for(self) -> bool:

@@ -267,7 +267,7 @@ def _check_batch(options: Options) -> None:
             flag = f"--{name.replace('_', '-')}"
             raise UsageError(
                 f"--batch {batch} and {flag} do not go together",
-                advice=f"Leave one of them out. A batch is asked whole, at its own price, without headers of {flag}."
+                advice=f"Leave {flag} out: a batch has a price of its own, and its requests carry no headers."
                 if "header" in name or "tier" in name
                 else f"Leave one of them out: {flag} decides from answers what is asked next, and a batch asks all.",
             )

@@ -104,7 +104,7 @@ class ProgressLine:
         }
         if workload.done >= executor.total:
             parts["time"] = f"{format_duration(elapsed)} in all"
-        elif executor.stopping is None and calls and (each := self._calls_each(workload)):
+        elif executor.stopping is None and not workload.waits and calls and (each := self._calls_each(workload)):
             # As of the last answer: a slow model does not take longer because nothing has come since.
             until_news = min(elapsed, max(self._moved - self._started, 0.0) or elapsed)
             open_scenarios = executor.total - workload.done
