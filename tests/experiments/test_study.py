@@ -177,6 +177,7 @@ def test_adapters_of_both_signs_and_with_shuffled_labels_differ(continued, here)
     assert "shuffled" not in records["lorra+5"]["defined"]["settings"]
     weights = {(Path("out/prepared") / name / "adapter_model.safetensors").read_bytes() for name in records}
     assert len(weights) == 3
+    assert records["lorra+5"]["moved"]["along"] > 0 > records["lorra-5"]["moved"]["along"]
 
 
 def test_half_of_the_facts_have_their_instructions_exchanged_by_lot():
