@@ -13,7 +13,7 @@ JOBS   ?= 3
 # PIP_CONSTRAINT also reaches the environment in which pip builds the package.
 PIP    := PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help venv whitebox test test-thorough test-whitebox test-bare test-fleet test-vllm test-large check-planted check-view lint type docs site demo bench clean
+.PHONY: help venv whitebox test test-thorough test-whitebox test-bare test-fleet test-vllm test-large study check-planted check-view lint type docs site demo bench clean
 
 help:
 	@echo "make test    run the tests          (PYTEST='-k name' narrows them, JOBS=4 uses more cores)"
@@ -23,6 +23,7 @@ help:
 	@echo "make test-fleet     servers on a Ray cluster of two nodes and as Slurm jobs, in .venv-fleet of its own"
 	@echo "make test-vllm      real vLLM on this CPU (3.4 GB to install, minutes); run by hand"
 	@echo "make test-large     tests with the 1.5B model and of real weights in torch (1 GB to fetch, minutes); run by hand"
+	@echo "make study   a study of mitigations from end to end, with SmolLM2 on a CPU (minutes); run by hand"
 	@echo "make check-planted  18 whole runs against planted verdicts; run by hand"
 	@echo "make check-view     speed and memory of unmask view against its goals (VIEW=--tenth for a tenth of the size)"
 	@echo "make lint    ruff check and format  make type    mypy --strict"
@@ -98,6 +99,11 @@ test-large: $(INSIDE)
 	$(BIN)/unmask pull qwen2.5-coder-1.5b
 	$(BIN)/python -m pytest -m large $(PYTEST)
 	$(BIN)/python -m bench.judges.compare hf:judge-1.5b embedded/judge-1.5b --limit 50
+
+# Not part of CI, which runs the smallest study with a random model. The same command again continues it.
+study: $(INSIDE)
+	$(BIN)/unmask pull smollm2-135m
+	$(BIN)/unmask mitigate study studies/smollm2.toml --out build/study
 
 check-planted: $(STAMP)
 	$(BIN)/python -m bench.planted --check

@@ -127,7 +127,7 @@ class StudyDesign(Record, frozen=True, kw_only=True, forbid_unknown_fields=True)
     max_tokens: int = 300
     seed: int = 0
     left_out: tuple[str, ...] = ()
-    """Arms that are not run, by name, for want of time."""
+    """Arms that are not run, by name, for want of time. No part of the hash."""
     prompts: PromptArms | None = None
     steering: SteeringArms | None = None
     lorra: LorraArms | None = None
