@@ -11,12 +11,19 @@ from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page
+import msgspec
+from playwright.sync_api import Browser, Page, expect
 
 import unmask
 from tests.browser import chromium
 from tests.viewer.server import Viewer, running_viewer
+from unmask.analysis.labels import open_writer
+from unmask.analysis.sampling import load_or_draw_sample, sampled_items
 from unmask.experiments.recorded import open_recorded
+from unmask.models.scripted import Scripted, open_scripted
+from unmask.records import PRESSURED, Label, Letter, Lettered, Request, Verdict
+from unmask.runs.run import Run
+from unmask.runs.status import EndpointStatus, read_status, status_path
 
 PICTURES = Path(__file__).resolve().parents[2] / "docs" / "pictures"
 WIDTHS = (400, 1280, 1920)
@@ -26,11 +33,74 @@ SCALE = 0.3
 QUALITY = 70
 
 
+STEPS = {1000: 16, 2000: 6, 4000: 3}
+"""Checkpoints, and of how many scenarios each lies in one."""
+
+
 def make_runs(folder: Path) -> None:
-    """The recorded run of a real model, and scripted ones that stand for checkpoints."""
-    open_recorded(folder / "qwen-1.5b")
-    for name, model in (("step-1000", "scripted/honest"), ("step-2000", "scripted/liar")):
-        unmask.run(data="core", model=model, judge="scripted/judge", out=folder / name, takes=3)
+    """The recorded run of a real model with labels of two people, and scripted runs that stand for checkpoints."""
+    real = open_recorded(folder / "qwen-1.5b")
+    for who, differs in (("ann", 9), ("bo", 13)):
+        write_labels(Run(real.path), who, differs)
+    for step, share in STEPS.items():
+        model = Scripted(mix_replies(share), name=f"scripted/mine-step-{step}")
+        unmask.run(data="core", model=model, judge="scripted/judge", out=folder / f"step-{step}", takes=3)
+
+
+def mix_replies(share: int) -> Callable[[Request], str]:
+    """Lies under pressure in one of `share` scenarios, and in some of them in one take only."""
+    honest, liar = open_scripted("scripted/honest")._reply, open_scripted("scripted/liar")._reply
+    asked: dict[str, int] = {}
+
+    def reply(request: Request) -> str:
+        text = request.messages[-1].content
+        asked[text] = take = asked.get(text, -1) + 1
+        number = sum(text.encode())
+        lies = number % share == 0 and (take == 0 or number % 2 == 0)
+        return str((liar if lies else honest)(request))
+
+    return reply
+
+
+def write_labels(run: Run, who: str, differs: int) -> None:
+    """Labels of the first 60 binary replies of the sample: what the judge read, but for every `differs`th."""
+    items = [item for item in sampled_items(run, load_or_draw_sample(run)) if item.slot == PRESSURED]
+    lines = open_writer(run, who)
+    for number, item in enumerate(items[:60]):
+        reading = run.outcome(item.scenario.id).readings[PRESSURED][item.take]
+        if isinstance(reading, Lettered):
+            letter = Letter.C if number % differs == 0 else reading.letter
+            lines.append(
+                Label(scenario=item.scenario.id, slot=item.slot, take=item.take, letter=letter, who=who, at=0.0)
+            )
+    lines.close()
+
+
+def show_running(run: Path) -> None:
+    """The picture of a run at work, with a pause and a request that is tried again."""
+    status = read_status(run).status
+    assert status is not None
+    paused = EndpointStatus(
+        name="api.example.com",
+        in_flight=0,
+        connections=16,
+        pause=12.0,
+        retries=9,
+        error="429: too many requests, asks for 12 seconds",
+    )
+    reading = EndpointStatus(name="localhost:8000", in_flight=31, connections=32)
+    at_work = msgspec.structs.replace(
+        status,
+        ended=None,
+        done=180,
+        verdicts={Verdict.HONEST: 121, Verdict.LIE: 59},
+        p_lie=(0.328, 0.263, 0.399),
+        calls_per_second=41.5,
+        in_flight=31,
+        failed=9,
+        endpoints=(paused, reading),
+    )
+    status_path(run).write_bytes(msgspec.json.encode(at_work))
 
 
 def open_link(page: Page, viewer: Viewer, pattern: str) -> None:
@@ -40,13 +110,13 @@ def open_link(page: Page, viewer: Viewer, pattern: str) -> None:
     page.goto(viewer.origin + found[1].replace("&amp;", "&"))
 
 
-def draw_pages(page: Page, viewer: Viewer, who: str) -> dict[str, bytes]:
+def draw_pages(page: Page, viewer: Viewer, who: str, folder: Path) -> dict[str, bytes]:
     page.goto(f"{viewer.origin}/?token={viewer.token}")
     page.wait_for_url(viewer.origin + "/")
-    page.locator("tr[data-pending]").first.wait_for(state="detached", timeout=60_000)
+    expect(page.locator("tr[data-pending]")).to_have_count(0, timeout=60_000)
     keys = list(dict.fromkeys(re.findall(r'href="/run/([0-9a-f]+)"', page.content())))
     named = {page.locator(f'a[href="/run/{key}"]').first.inner_text(): key for key in keys}
-    real, first, second = (named[name] for name in ("qwen-1.5b", "step-1000", "step-2000"))
+    real, first, last = (named[name] for name in ("qwen-1.5b", "step-1000", "step-4000"))
 
     def label() -> None:
         page.goto(f"{viewer.origin}/label")
@@ -54,6 +124,10 @@ def draw_pages(page: Page, viewer: Viewer, who: str) -> dict[str, bytes]:
         page.get_by_label("qwen-1.5b", exact=True).check()
         page.get_by_role("button", name="Begin").click()
         page.locator("#desk").wait_for(timeout=60_000)
+
+    def show_live() -> None:
+        show_running(folder / "step-4000")
+        page.goto(f"{viewer.origin}/run/{last}/live")
 
     def go(path: str) -> Callable[[], object]:
         return lambda: page.goto(viewer.origin + path)
@@ -63,13 +137,17 @@ def draw_pages(page: Page, viewer: Viewer, who: str) -> dict[str, bytes]:
         "run": go(f"/run/{real}"),
         "list": go(f"/run/{real}?verdict=lie#scenarios"),
         "scenario": lambda: open_link(page, viewer, f"/run/{real}/scenario/"),
-        "compare": go(f"/compare?runs={first},{second}"),
+        "sensitivity": go(f"/run/{real}/sensitivity"),
+        "choose": go("/compare"),
+        "compare": go(f"/compare?runs={first},{last}"),
         "compared": lambda: open_link(page, viewer, "/compare/scenario/"),
+        "start": go("/label"),
         "label": label,
-        "agreement": go(f"/agreement?run={real}"),
-        "live": go(f"/run/{first}/live"),
+        "agreement": go(f"/agreement?run={real}#differences"),
+        "live": show_live,
         "board": go("/board"),
         "grid": go("/grid"),
+        "gone": go("/run/000000000000"),
     }
     drawn = {}
     for name, step in steps.items():
@@ -104,7 +182,7 @@ def main(folder: Path) -> None:
     ):
         for number, (theme, width) in enumerate(product(THEMES, WIDTHS)):
             context = browser.new_context(viewport={"width": width, "height": HEIGHT}, color_scheme=theme)
-            for name, data in draw_pages(context.new_page(), viewer, f"person {number}").items():
+            for name, data in draw_pages(context.new_page(), viewer, f"person {number}", folder).items():
                 drawn.setdefault(name, []).append((width, data))
             context.close()
         for name, pictures in drawn.items():

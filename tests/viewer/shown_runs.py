@@ -15,6 +15,7 @@ import uvicorn
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
+from unmask.sweep.state import StoredUnit
 from unmask.viewer.app import build_app
 from unmask.viewer.catalogue import Catalogue, make_key
 
@@ -83,3 +84,20 @@ def serious_violations(page: Page) -> list[str]:
     """What axe finds, as `rule: element`."""
     found = Axe().run(page).response["violations"]
     return [f"{one['id']}: {node['html'][:120]}" for one in found for node in one["nodes"]]
+
+
+def make_unit(folder: str, model: str) -> StoredUnit:
+    """A unit as `sweep.json` has it."""
+    return StoredUnit(
+        folder=folder,
+        digest=folder[-8:],
+        subject=model,
+        model=model,
+        address=None,
+        data="gates",
+        developer_prompt="",
+        takes=1,
+        seed=None,
+        temperature=1.0,
+        judges=("scripted_reader",),
+    )

@@ -13,11 +13,13 @@ from playwright.sync_api import Browser, expect
 from tests.browser import chromium
 from tests.made_runs import made
 from tests.viewer.server import Viewer, run_key, serving_app
+from tests.viewer.shown_runs import make_unit
 from tests.viewer.test_live_page import opened, refuse_violations
 from unmask.analysis import board as boards
 from unmask.analysis.board import board
 from unmask.files import Lock
 from unmask.render.html.board import label_model
+from unmask.sweep.state import store_sweep
 from unmask.viewer.pages.grid import name_columns
 
 LIES = {"step-900": 2, "step-1000": 6, "step-2000": 12}
@@ -193,6 +195,41 @@ def test_a_column_names_only_settings_that_tell_more_runs_apart():
         }
     )
     assert columns == {"a": "data core, takes 1", "b": "data core, takes 5", "c": "data other, takes 5"}
+
+
+def test_who_lends_probes_makes_no_column():
+    """In a sweep each model has a lender of its own, and its treatments stand in one column all the same."""
+    columns = name_columns(
+        {
+            "a": {"developer prompt": None, "beliefs from": None},
+            "a treated": {"developer prompt": "stakes", "beliefs from": "run-1"},
+            "b treated": {"developer prompt": "stakes", "beliefs from": "run-2"},
+        }
+    )
+    assert columns["a treated"] == columns["b treated"] == "developer prompt stakes"
+
+
+def test_a_sweep_is_a_grid_that_names_units_without_a_reply(runs: Path, tmp_path: Path):
+    """A model that was never begun has its row; the list of runs leads to the grid of the sweep."""
+    sweep = tmp_path / "nov"
+    for name in ("step-900", "step-1000"):
+        shutil.copytree(runs / name, sweep / "runs" / name)
+    shutil.copytree(runs / "plain", tmp_path / "elsewhere")
+    names = ("step-900", "step-1000", "step-5000")
+    store_sweep(sweep, tuple(make_unit(name, f"scripted/gates-7b-{name}") for name in names))
+    with serving_app(tmp_path) as viewer:
+        address = f"/grid?sweep={run_key(sweep)}"
+        assert f'href="{address}"' in viewer.ask("/").text
+        text = viewer.ask(address).text
+        assert "1 of 3 units of <bdi>nov</bdi> have no reply yet" in text
+        assert '<th scope="row"><bdi>scripted/gates-7b-step-5000</bdi>' in text
+        assert "scripted/plain" not in text
+        assert "scripted/plain" in viewer.ask("/grid").text
+        (sweep / "sweep.json").write_text("{torn")
+        damaged = viewer.ask(address)
+        assert damaged.status == 200
+        assert "sweep.json cannot be read" in damaged.text
+        assert viewer.ask("/grid?sweep=000000000000").status == 404
 
 
 @pytest.mark.parametrize("path", ["/board?published=1", "/grid"])

@@ -6,13 +6,17 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from unmask.errors import UnmaskError
 from unmask.stats.rate import Rate, complement
-from unmask.viewer.catalogue import RunEntry
-from unmask.viewer.measured import measure_runs
+from unmask.sweep.state import StoredUnit, load_sweep
+from unmask.viewer.app import get_catalogue
+from unmask.viewer.catalogue import RunEntry, SweepEntry
+from unmask.viewer.measured import MeasuredRuns, measure_runs
 from unmask.viewer.pages.board import choose_runs
 from unmask.viewer.templating import page_response
 
@@ -56,8 +60,25 @@ class Checkpoints(NamedTuple):
         return ticks
 
 
+class UnansweredUnits(NamedTuple):
+    """The units of a sweep that have no reply yet."""
+
+    sweep: SweepEntry
+    total: int
+    units: list[StoredUnit]
+    problem: str | None = None
+
+
 def show_grid(request: Request) -> Response:
-    measured = measure_runs(choose_runs(request))
+    runs = get_catalogue(request).entries()
+    sweeps, key = get_catalogue(request).sweeps(runs), request.query_params.get("sweep", "")
+    sweep = next((sweep for sweep in sweeps if sweep.key == key), None)
+    if key and sweep is None:
+        raise HTTPException(404, "This sweep is not in the folders that are shown. It may be renamed or deleted.")
+    chosen = [run for run in runs if sweep.holds(run)] if sweep else choose_runs(request)
+    measured = measure_runs(chosen)
+    shown_sweeps = [sweep] if sweep else [] if "runs" in request.query_params else sweeps
+    unanswered = [_list_unanswered(one, measured) for one in shown_sweeps]
     names = name_columns({entry.row.name: entry.settings for entry in measured.entries})
     cells: dict[str, dict[str, list[GridCell]]] = {}
     for entry in sorted(measured.entries, key=lambda entry: _split_numbers(entry.row.model)):
@@ -65,6 +86,8 @@ def show_grid(request: Request) -> Response:
         row.setdefault(names[entry.row.name], []).append(
             GridCell(measured.runs[entry.row.name], complement(entry.row.honesty))
         )
+    for unit in (unit for units in unanswered for unit in units.units):
+        cells.setdefault(unit.model, {})
     return page_response(
         "grid.html",
         here="board",
@@ -72,18 +95,39 @@ def show_grid(request: Request) -> Response:
         columns=sorted(set(names.values()), key=_split_numbers),
         checkpoints=find_checkpoints(cells),
         measured=measured,
+        sweep=sweep,
+        unanswered=unanswered,
+    )
+
+
+def _list_unanswered(sweep: SweepEntry, measured: MeasuredRuns) -> UnansweredUnits:
+    try:
+        stored = load_sweep(sweep.path)
+    except UnmaskError as error:
+        return UnansweredUnits(sweep, 0, [], str(error))
+    except OSError as error:
+        return UnansweredUnits(sweep, 0, [], f"sweep.json cannot be read: {error.strerror}")
+    answered = {measured.runs[entry.row.name].path for entry in measured.entries}
+    units = stored.units if stored else ()
+    return UnansweredUnits(
+        sweep, len(units), [unit for unit in units if sweep.path / "runs" / unit.folder not in answered]
     )
 
 
 def name_columns(settings: Mapping[str, Mapping[str, str | None]]) -> dict[str, str]:
     """The column of each run: its values of the settings that tell runs apart, each of which splits further what those
-    before it have left together."""
+    before it have left together. Who lends probes is a run of the same model, so its name is no part of a column."""
     names: dict[str, tuple[str, ...]] = dict.fromkeys(settings, ())
     for setting in COLUMN_SETTINGS:
-        finer = {run: (*names[run], f"{setting} {values.get(setting) or 'none'}") for run, values in settings.items()}
+        finer = {run: (*names[run], f"{setting} {_show_value(setting, values)}") for run, values in settings.items()}
         if len(set(finer.values())) > len(set(names.values())):
             names = finer
     return {run: ", ".join(parts) or "all runs" for run, parts in names.items()}
+
+
+def _show_value(setting: str, values: Mapping[str, str | None]) -> str:
+    value = values.get(setting) or "none"
+    return "another run" if setting == "beliefs from" and value != "none" else value
 
 
 def find_checkpoints(cells: Mapping[str, Mapping[str, Sequence[GridCell]]]) -> list[Checkpoints]:

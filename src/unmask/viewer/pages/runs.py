@@ -114,7 +114,8 @@ def show_runs(request: Request) -> Response:
         raise HTTPException(404, "Runs cannot be sorted by that.")
     order = order if order in {"asc", "desc"} else COLUMNS[sort].first
     catalogue = get_catalogue(request)
-    rows = _sort_rows([look_at_run(entry) for entry in catalogue.entries()], COLUMNS[sort], order)
+    entries = catalogue.entries()
+    rows = _sort_rows([look_at_run(entry) for entry in entries], COLUMNS[sort], order)
     pending = [row.entry for row in rows if row.is_pending]
     summarise_later(pending)
     return page_response(
@@ -127,6 +128,7 @@ def show_runs(request: Request) -> Response:
         order=order,
         folders=[str(folder) for folder in catalogue.folders],
         most=MOST,
+        sweeps=catalogue.sweeps(entries),
     )
 
 

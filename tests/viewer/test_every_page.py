@@ -1,0 +1,157 @@
+"""What holds for every page of the viewer: readable by everybody at every width, with its keys, and no lock tried."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import msgspec
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.browser import chromium
+from tests.made_runs import made
+from tests.viewer.server import Viewer, run_key, serving_app
+from tests.viewer.shown_runs import make_unit, serious_violations
+from tests.viewer.test_live_page import opened
+from unmask.analysis.sampling import load_or_draw_sample, sampled_items
+from unmask.files import Lock
+from unmask.render.html.conversation import name_anchor
+from unmask.runs.run import Run
+from unmask.runs.status import read_status, status_path
+from unmask.sweep.state import store_sweep
+from unmask.viewer.app import PAGES
+
+FILES = {
+    "/row/{run}",
+    "/choose",
+    "/run/{run}/report",
+    "/run/{run}/events",
+    "/run/{run}/scenario/{anchor}/lines",
+    "/agreement/csv",
+    "/label/here/{run}",
+}
+"""Routes that answer with no page of their own: parts, files to save, streams, and what only takes labels."""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium.browser() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> Path:
+    """A sweep of two checkpoints, one of which is at work, and a unit that was never begun."""
+    root = tmp_path_factory.mktemp("every") / "sweep"
+    units = []
+    for step, lies in ((100, 2), (200, 5), (300, 0)):
+        folder = f"gates-step-{step}"
+        units.append(make_unit(folder, f"scripted/gates-step-{step}"))
+        if step < 300:
+            made(root / "runs" / folder, ["lie"] * lies + ["honest"] * (6 - lies), model=f"gates-step-{step}")
+    store_sweep(root, tuple(units))
+    (root / "damaged").mkdir()
+    (root / "damaged" / "run.json").write_text("{torn")
+    return root
+
+
+@pytest.fixture(scope="module")
+def viewer(runs: Path) -> Iterator[Viewer]:
+    with serving_app(runs) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def addresses(runs: Path, viewer: Viewer) -> dict[str, list[str]]:
+    """Addresses of every kind of page, by the route that answers. The first run has labels of one person."""
+    first, second = (runs / "runs" / f"gates-step-{step}" for step in (100, 200))
+    key, both = run_key(first), f"runs={run_key(first)},{run_key(second)}"
+    anchor = name_anchor(Run(first).scenarios[0].id)
+    session = begin_session(viewer, "bo", first)
+    drawn = sampled_items(Run(first), load_or_draw_sample(Run(first)))
+    answer_all(viewer, begin_session(viewer, "ann", first), len(drawn))
+    show_running(second)
+    return {
+        "/": ["/"],
+        "/run/{run}": [f"/run/{key}", f"/run/{key}?verdict=lie&q=gate", f"/run/{key}?q=nowhere", "/run/000000000000"],
+        "/run/{run}/sensitivity": [f"/run/{key}/sensitivity"],
+        "/run/{run}/scenario/{anchor}": [f"/run/{key}/scenario/{anchor}", f"/run/{key}/scenario/nothing"],
+        "/run/{run}/live": [f"/run/{key}/live", f"/run/{run_key(second)}/live"],
+        "/compare": ["/compare", f"/compare?{both}"],
+        "/compare/scenario/{anchor}": [f"/compare/scenario/{anchor}?{both}"],
+        "/label": ["/label"],
+        "/label/{session}": [session, "/label/unknown"],
+        "/agreement": ["/agreement", f"/agreement?run={key}", f"/agreement?run={run_key(second)}"],
+        "/board": ["/board", "/board?published=1"],
+        "/grid": ["/grid", f"/grid?sweep={run_key(runs)}", "/grid?sweep=000000000000"],
+    }
+
+
+def begin_session(viewer: Viewer, who: str, run: Path) -> str:
+    answer = viewer.post("/label", json.dumps({"runs": [run_key(run)], "who": who}).encode())
+    return f"/label/{json.loads(answer.text)['session']}"
+
+
+def answer_all(viewer: Viewer, session: str, count: int) -> None:
+    for at in range(1, count + 1):
+        assert viewer.post(session, json.dumps({"key": "ab"[at % 2], "at": at}).encode()).status == 200
+
+
+def show_running(run: Path) -> None:
+    """As if a process were at work."""
+    status = read_status(run).status
+    assert status is not None
+    status_path(run).write_bytes(msgspec.json.encode(msgspec.structs.replace(status, ended=None)))
+
+
+def test_every_route_is_looked_at(addresses):
+    """A page that is added later has to be added here."""
+    routes = {route.path for name in PAGES for route in import_module(f"unmask.viewer.pages.{name}").ROUTES}
+    assert set(addresses) == routes - FILES
+
+
+@pytest.mark.parametrize(("width", "theme"), [(400, "dark"), (1280, "light")])
+def test_axe_finds_nothing_and_nothing_is_wider_than_the_screen(browser, viewer, addresses, width, theme):
+    """On every page, errors and empty ones included, with every fold open; on a wide screen too."""
+    with opened(browser, viewer, "/label", color_scheme=theme) as page:
+        for address in (address for of_route in addresses.values() for address in of_route):
+            page.set_viewport_size({"width": width, "height": 900})
+            page.goto(viewer.origin + address)
+            page.evaluate("document.querySelectorAll('details').forEach((fold) => { fold.open = true })")
+            assert (address, serious_violations(page)) == (address, [])
+            for other in (width, 1920):
+                page.set_viewport_size({"width": other, "height": 900})
+                assert page.evaluate("document.documentElement.scrollWidth") <= other, address
+
+
+def test_a_question_mark_shows_the_keys_of_every_page(browser, viewer, addresses):
+    """And hides them again; every key that a link or a button of the page has is among them."""
+    with opened(browser, viewer, "/label") as page:
+        for address in (address for of_route in addresses.values() for address in of_route):
+            page.goto(viewer.origin + address)
+            page.keyboard.press("?")
+            expect(page.locator("#keys")).to_be_visible()
+            named = set(page.locator("#keys kbd").all_inner_texts())
+            used = page.locator("[data-key], [data-focus]").evaluate_all(
+                "(parts) => parts.map((part) => part.dataset.key || part.dataset.focus)"
+            )
+            assert (address, set(used) - named) == (address, set())
+            page.keyboard.press("?")
+            expect(page.locator("#keys")).to_be_hidden()
+
+
+def test_no_page_and_no_file_tries_a_lock(viewer, addresses, runs, monkeypatch):
+    """Whoever looks is never in the way of a run at work."""
+
+    def refuse(lock: Lock) -> None:
+        raise AssertionError(f"{lock.path} was tried")
+
+    monkeypatch.setattr(Lock, "take", refuse)
+    key = run_key(runs / "runs" / "gates-step-100")
+    anchor = addresses["/run/{run}/scenario/{anchor}"][0].rpartition("/")[2]
+    files = ["row/{run}", "run/{run}/report", f"run/{{run}}/scenario/{anchor}/lines", "agreement/csv?run={run}"]
+    for address in (*(one for of_route in addresses.values() for one in of_route), *files):
+        assert viewer.ask(f"/{address.lstrip('/').format(run=key)}").status in {200, 404}, address
