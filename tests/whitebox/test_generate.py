@@ -387,3 +387,23 @@ def test_a_graph_in_bfloat16_differs_by_rounding_alone():
     finish(writer)
     assert writer._stepper.refusal is None
     assert writer._stepper.difference < 0.05
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_two_models_of_one_process_record_and_load_at_the_same_time():
+    """A subject and a judge: neither thread breaks the recording of the other."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from unmask.whitebox.forward import CudaRecorder
+
+    def write_answers(_number: int) -> tuple[bool, list[list[int]]]:
+        writer = Writer(tiny_llama.model().cuda(), stops=(), room=WIDE, recorder=CudaRecorder())
+        rows = [AnswerRow(prompt, Manner(20, temperature=0)) for prompt in prompts()]
+        writer.add(rows)
+        finish(writer)
+        return writer.recording, [row.written for row in rows]
+
+    with ThreadPoolExecutor(4) as threads:
+        answers = list(threads.map(write_answers, range(8)))
+    assert all(recording for recording, _ in answers)
+    assert len({str(written) for _, written in answers}) == 1

@@ -160,7 +160,8 @@ def fuse_norms(model: Any) -> None:
         eps = getattr(module, "variance_epsilon", None)
         if eps is None or not type(module).__name__.endswith("RMSNorm"):
             continue
-        sample = torch.randn(4, len(module.weight), device=module.weight.device, dtype=module.weight.dtype)
+        # Drawn on the CPU: while another thread records a step, a GPU's own source of random numbers is closed.
+        sample = torch.randn(4, len(module.weight), generator=torch.Generator().manual_seed(0)).to(module.weight)
         expected = module(sample).float()
 
         def forward(x: Any, weight: Any = module.weight, eps: float = eps) -> Any:

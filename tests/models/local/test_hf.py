@@ -18,7 +18,13 @@ pytest.importorskip("transformers", reason="needs the extra whitebox")
 
 from tests.models.local import tiny_llama  # noqa: E402
 from unmask.engine.define import style_of  # noqa: E402
-from unmask.errors import FatalModelError, MissingError, RequestRefusedError, UsageError  # noqa: E402
+from unmask.errors import (  # noqa: E402
+    FatalModelError,
+    MissingError,
+    RequestRefusedError,
+    TransientModelError,
+    UsageError,
+)
 from unmask.judges.base import Style  # noqa: E402
 from unmask.models.base import Model  # noqa: E402
 from unmask.models.local import hf  # noqa: E402
@@ -277,6 +283,19 @@ def test_requests_on_their_way_hear_of_the_closing(tmp_path):
             await task
 
     asyncio.run(run())
+
+
+def test_a_failure_before_the_first_token_reaches_whoever_asks(tmp_path, opened, monkeypatch):
+    """The thread lives on, and nobody waits for an answer that cannot come."""
+
+    def refuse(_model):
+        raise RuntimeError("no room could be chosen")
+
+    monkeypatch.setattr(hf, "_choose_room", refuse)
+    subject = opened(tiny_llama.saved(tmp_path))
+    for _ in range(2):
+        with pytest.raises(TransientModelError, match="no room could be chosen"):
+            one(subject, Request(ask("Hi")))
 
 
 # --- templates --------------------------------------------------------------------------------------------

@@ -168,12 +168,13 @@ class _Engine:
                 if self._failed is not None or loaded is None:
                     raise self._failed or FatalModelError(f"{self.name} was closed")
                 job.rows = self._build_rows(job, loaded.chat)
-            except ModelError as error:
-                job.done(error)
+                writer = loaded.writer_for(job.request)
+            except Exception as error:  # a thread that dies would leave everybody waiting
+                job.done(_as_model_error(error, self.name))
                 continue
             job.left = len(job.rows)
             owners.update({id(row): job for row in job.rows})
-            loaded.writer_for(job.request).add(job.rows)
+            writer.add(job.rows)
         for job in owners.values():
             if job.dropped:
                 for row in job.rows:
