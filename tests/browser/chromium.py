@@ -9,9 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Page, Playwright, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwright
 
 from tests.needs import give_up
+from tests.patience import MILLISECONDS
+
+expect.set_options(timeout=MILLISECONDS)
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = (
@@ -79,7 +82,7 @@ class Opened:
 def opened(found: Browser, path: Path, **settings: Any) -> Iterator[Opened]:
     """The file in a fresh context; `settings` are those of a browser context."""
     context = found.new_context(**({"viewport": {"width": 1280, "height": 900}} | settings))
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(MILLISECONDS)
     try:
         one = Opened(context.new_page())
         one.page.goto(path.as_uri())

@@ -13,6 +13,7 @@ from typing import Any
 from bench.endpoint import Connection, Endpoint
 from bench.fault import Faults
 from bench.planted import Plant, expected, plant, write_jsonl
+from tests.patience import PATIENCE
 from unmask.engine.run import run
 from unmask.records import Verdict
 from unmask.runs.run import Run
@@ -69,13 +70,13 @@ def serving(
                 connection.transport.abort()
         await server.wait_closed()
 
-    server = asyncio.run_coroutine_threadsafe(listen(), loop).result(10)
+    server = asyncio.run_coroutine_threadsafe(listen(), loop).result(PATIENCE)
     try:
         yield Served(plants, endpoint, server.sockets[0].getsockname()[1])
     finally:
-        asyncio.run_coroutine_threadsafe(hang_up(), loop).result(10)
+        asyncio.run_coroutine_threadsafe(hang_up(), loop).result(PATIENCE)
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
+        thread.join(PATIENCE)
         loop.close()
 
 

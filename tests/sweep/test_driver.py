@@ -12,6 +12,7 @@ import pytest
 from bench.planted import expected, plant
 from bench.process import serving
 from tests.e2e.running import unmask
+from tests.patience import PATIENCE
 from tests.sweep.sweeping import (
     SCENARIOS,
     bought,
@@ -118,7 +119,7 @@ def test_a_driver_that_was_killed_is_continued_and_buys_nothing_twice_but_what_w
     grid = write_grid(tmp_path, row("subject", "a", endpoint), row("judge", "judge", endpoint), matrix="seed = [1, 2]")
     process = start(grid)
     try:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE
         while endpoint.stats()["answered"]["judge"] < 30 and time.monotonic() < deadline:
             time.sleep(0.01)
     finally:
@@ -138,11 +139,11 @@ def test_a_driver_that_was_killed_is_continued_and_buys_nothing_twice_but_what_w
 def test_ctrl_c_keeps_what_was_answered_and_the_same_command_continues(tmp_path, endpoint):
     grid = write_grid(tmp_path, row("subject", "a", endpoint), row("judge", "judge", endpoint), matrix="seed = [1, 2]")
     process = start(grid)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE
     while endpoint.stats()["answered"]["judge"] < 20 and time.monotonic() < deadline:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    said, _ = process.communicate(timeout=30)
+    said, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, said
     assert "run the same command again" in said
     assert result(grid)["units"][0]["done"] == SCENARIOS

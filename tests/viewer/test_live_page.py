@@ -22,12 +22,10 @@ from bench.planted import plant, write_jsonl
 from bench.process import ROOT, serving
 from tests.browser import chromium
 from tests.made_runs import made
+from tests.patience import MILLISECONDS, PATIENCE
 from tests.viewer.server import Viewer, run_key, running_viewer, serving_app
 from unmask.runs.status import FRESH, read_status, status_path
 from unmask.viewer.pages import live
-
-PATIENCE = 60.0
-WAIT = 1000 * PATIENCE
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +38,7 @@ def browser() -> Iterator[Browser]:
 def opened(browser: Browser, viewer: Viewer, path: str, **settings) -> Iterator[Page]:
     """A page of the viewer in a fresh profile. Nothing may be said on the console."""
     context = browser.new_context(**settings)
+    context.set_default_timeout(MILLISECONDS)
     page, complaints = context.new_page(), []
     page.on("console", lambda message: complaints.append(message.text) if "404" not in message.text else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -100,11 +99,11 @@ def test_a_real_run_is_followed_to_its_end(tmp_path: Path, browser: Browser):
             expect(state).to_contain_text("Running")
             expect(page.locator("[data-part=trouble]")).to_contain_text("connections")
             refuse_violations(page)
-            expect(page.locator(".newest tbody a").nth(2)).to_be_visible(timeout=WAIT)
+            expect(page.locator(".newest tbody a").nth(2)).to_be_visible()
             assert (
                 page.locator(".newest a").first.get_attribute("href").startswith(f"/run/{run_key(folder)}/scenario/s-")
             )
-            expect(state).to_contain_text("Ended", timeout=WAIT)
+            expect(state).to_contain_text("Ended")
             assert process.wait(PATIENCE) == 0
             expect(page.locator("[data-part=done]")).to_contain_text("24 of 24 scenarios")
             assert state.get_by_role("link", name="Open the run").get_attribute("href") == f"/run/{run_key(folder)}"
@@ -125,7 +124,7 @@ def test_a_killed_run_is_stopped_and_the_page_names_what_continues_it(tmp_path: 
         process.kill()
         process.wait()
         os.utime(status_path(folder), (time.time(), time.time() - FRESH))
-        expect(page.locator("[data-part=state]")).to_contain_text("Stopped", timeout=WAIT)
+        expect(page.locator("[data-part=state]")).to_contain_text("Stopped")
         typed = page.locator("pre.command").inner_text()
         assert typed.startswith("unmask run --data")
         assert typed.count(str(folder)) == 1
@@ -153,7 +152,7 @@ def test_a_folder_that_is_deleted_while_it_is_followed(tmp_path: Path, browser: 
     with serving_app(tmp_path) as viewer, opened(browser, viewer, f"/run/{run_key(folder)}/live") as page:
         expect(page.locator("[data-part=state]")).to_contain_text("Running")
         shutil.rmtree(folder)
-        expect(page.locator("[data-part=state]")).to_contain_text("Gone", timeout=WAIT)
+        expect(page.locator("[data-part=state]")).to_contain_text("Gone")
         page.reload()
         expect(page.get_by_role("heading", level=1)).to_have_text("This page cannot be shown")
 
@@ -173,7 +172,7 @@ def test_pauses_and_errors_are_text_whatever_they_hold(tmp_path: Path, browser: 
         expect(trouble).to_contain_text("paused for 30 s")
         expect(trouble).to_contain_text(f"being tried again: {hostile}")
         put_picture(folder, at=status.at + 1, ended=hostile)  # and what comes by event
-        expect(page.locator("[data-part=state]")).to_contain_text(hostile, timeout=WAIT)
+        expect(page.locator("[data-part=state]")).to_contain_text(hostile)
         assert page.evaluate("window.pwned") is None
         assert page.locator("img").count() == 0
 
@@ -192,14 +191,14 @@ def test_a_list_that_has_the_focus_is_not_taken_away(tmp_path: Path, browser: Br
         expect(page.locator("#fed")).to_have_text("This page follows the run.")
         page.locator(".newest a").first.focus()
         put_picture(folder, ended=None, at=status.at + 1, calls=4711, newest=())
-        expect(page.locator("[data-part=tiles]")).to_contain_text("4,711", timeout=WAIT)
+        expect(page.locator("[data-part=tiles]")).to_contain_text("4,711")
         assert page.evaluate("document.activeElement.closest('.newest') !== null")
         page.evaluate(hide, True)
         put_picture(folder, ended=None, at=status.at + 2, calls=4712)
         time.sleep(2 * live.LOOK_INTERVAL)
         expect(page.locator("[data-part=tiles]")).to_contain_text("4,711")
         page.evaluate(hide, False)
-        expect(page.locator("[data-part=tiles]")).to_contain_text("4,712", timeout=WAIT)
+        expect(page.locator("[data-part=tiles]")).to_contain_text("4,712")
 
 
 def test_without_script_a_link_refreshes_the_page(tmp_path: Path, browser: Browser):
