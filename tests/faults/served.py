@@ -27,7 +27,8 @@ class Served:
     def __init__(self, plants: tuple[Plant, ...], endpoint: Endpoint, port: int) -> None:
         self.plants = plants
         self.endpoint = endpoint
-        self.url = f"http://127.0.0.1:{port}/v1"
+        self.root = f"http://127.0.0.1:{port}"
+        self.url = f"{self.root}/v1"
 
     def stats(self) -> dict[str, Any]:
         return self.endpoint.stats()

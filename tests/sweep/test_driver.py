@@ -115,7 +115,8 @@ def test_a_treatment_that_came_first_lends_to_a_baseline_that_comes_later(tmp_pa
     assert {line["slot"] for line in lines(later) if "source" not in line} == {"pressured"}
 
 
-def test_a_driver_that_was_killed_is_continued_and_buys_nothing_twice_but_what_was_in_flight(tmp_path, endpoint):
+def test_a_driver_that_was_killed_is_continued_and_buys_nothing_twice_but_what_was_in_flight(tmp_path, slow_endpoint):
+    endpoint = slow_endpoint
     grid = write_grid(tmp_path, row("subject", "a", endpoint), row("judge", "judge", endpoint), matrix="seed = [1, 2]")
     process = start(grid)
     try:
@@ -136,7 +137,8 @@ def test_a_driver_that_was_killed_is_continued_and_buys_nothing_twice_but_what_w
     assert sum(endpoint.stats()["answered"].values()) - kept <= 8
 
 
-def test_ctrl_c_keeps_what_was_answered_and_the_same_command_continues(tmp_path, endpoint):
+def test_ctrl_c_keeps_what_was_answered_and_the_same_command_continues(tmp_path, slow_endpoint):
+    endpoint = slow_endpoint
     grid = write_grid(tmp_path, row("subject", "a", endpoint), row("judge", "judge", endpoint), matrix="seed = [1, 2]")
     process = start(grid)
     deadline = time.monotonic() + PATIENCE

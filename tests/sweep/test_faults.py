@@ -66,18 +66,18 @@ def count_excess(grid: Path, endpoint: Served, judge: str = "openai_judge") -> i
 
 
 FAULTS = {
-    "hung": (signal.SIGUSR1, "it says that it is well, and"),
-    "out of memory": (signal.SIGUSR2, "CUDA out of memory"),
-    "killed": (signal.SIGKILL, "ended by SIGKILL"),
+    "hung": (signal.SIGUSR1, "it says that it is well, and", ", answers_within = 2"),
+    "out of memory": (signal.SIGUSR2, "CUDA out of memory", ""),
+    "killed": (signal.SIGKILL, "ended by SIGKILL", ""),
 }
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_subject_that_is_lost_once_comes_back_and_nothing_is_judged_differently(tmp_path, slow_endpoint, fault):
-    number, reason = FAULTS[fault]
+    number, reason, more = FAULTS[fault]
     grid = write_grid(
         tmp_path,
-        relayed("subject", "a", slow_endpoint, tmp_path, more="gpus = 1, answers_within = 1"),
+        relayed("subject", "a", slow_endpoint, tmp_path, more=f"gpus = 1{more}"),
         row("judge", "judge", slow_endpoint),
         sweep=LOCAL,
         matrix="seed = [1, 2]",

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,10 +18,10 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from bench.overhead import command
-from bench.planted import plant, write_jsonl
-from bench.process import ROOT, serving
+from bench.planted import write_jsonl
+from bench.process import ROOT
 from tests.browser import chromium
+from tests.faults.served import Served, flags, serving
 from tests.made_runs import made
 from tests.patience import MILLISECONDS, PATIENCE
 from tests.viewer.server import Viewer, run_key, running_viewer, serving_app
@@ -32,6 +33,11 @@ from unmask.viewer.pages import live
 def browser() -> Iterator[Browser]:
     with chromium.browser() as started:
         yield started
+
+
+@pytest.fixture(autouse=True)
+def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "LOOK_INTERVAL", 0.2)
 
 
 @contextmanager
@@ -63,35 +69,36 @@ def refuse_violations(page: Page) -> None:
 
 
 @contextmanager
-def planted_run(folder: Path, scenarios: int) -> Iterator[subprocess.Popen[bytes]]:
-    """A real run that takes some seconds. Killed at the end if it is still there."""
-    with serving(scenarios=scenarios, latency=0.25) as endpoint:
-        data = write_jsonl(plant(scenarios), folder.parent / "planted.jsonl")
-        flags = ["--max-connections", "10"]
+def planted_run(folder: Path, scenarios: int) -> Iterator[tuple[subprocess.Popen[bytes], Served]]:
+    """A real run that takes half a minute, if the endpoint is not made quicker. Killed at the end."""
+    with serving(scenarios, latency=1.0) as served:
+        data = write_jsonl(served.plants, folder.parent / "planted.jsonl")
+        command = [sys.executable, "-m", "unmask.cli.start", "run", *flags(served, data, folder)]
         process = subprocess.Popen(
-            command(data, folder, endpoint, flags), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [*command, "--max-connections", "10"], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         try:
             until = time.monotonic() + PATIENCE
             while not (read_status(folder).status and (folder / "run.json").exists()) and time.monotonic() < until:
                 time.sleep(0.05)
-            yield process
+            yield process, served
         finally:
             process.kill()
             process.wait()
 
 
 def put_picture(folder: Path, **changes: object) -> None:
-    """Change the picture of a finished run, as a run at work would."""
+    """Change the picture of a finished run, as a run at work would. It stays fresh for as long as the test needs."""
     status = read_status(folder).status
     assert status is not None
     status_path(folder).write_bytes(msgspec.json.encode(msgspec.structs.replace(status, **changes)))
+    os.utime(status_path(folder), (time.time(), time.time() + 3600))
 
 
 def test_a_real_run_is_followed_to_its_end(tmp_path: Path, browser: Browser):
     """Without a reload: done grows, newest scenarios are links, and at the end it says so and leads to the run."""
     folder = tmp_path / "run"
-    with planted_run(folder, 24) as process, serving_app(tmp_path) as viewer:
+    with planted_run(folder, 24) as (process, served), serving_app(tmp_path) as viewer:
         path = f"/run/{run_key(folder)}/live"
         with opened(browser, viewer, path) as page:
             page.evaluate("window.same = true")
@@ -99,6 +106,7 @@ def test_a_real_run_is_followed_to_its_end(tmp_path: Path, browser: Browser):
             expect(state).to_contain_text("Running")
             expect(page.locator("[data-part=trouble]")).to_contain_text("connections")
             refuse_violations(page)
+            served.endpoint.latency = 0.1
             expect(page.locator(".newest tbody a").nth(2)).to_be_visible()
             assert (
                 page.locator(".newest a").first.get_attribute("href").startswith(f"/run/{run_key(folder)}/scenario/s-")
@@ -116,7 +124,7 @@ def test_a_killed_run_is_stopped_and_the_page_names_what_continues_it(tmp_path: 
     folder = tmp_path / "run"
     path = f"/run/{run_key(folder)}/live"
     with (
-        planted_run(folder, 40) as process,
+        planted_run(folder, 40) as (process, _),
         serving_app(tmp_path) as viewer,
         opened(browser, viewer, path) as page,
     ):
@@ -195,7 +203,7 @@ def test_a_list_that_has_the_focus_is_not_taken_away(tmp_path: Path, browser: Br
         assert page.evaluate("document.activeElement.closest('.newest') !== null")
         page.evaluate(hide, True)
         put_picture(folder, ended=None, at=status.at + 2, calls=4712)
-        time.sleep(2 * live.LOOK_INTERVAL)
+        time.sleep(5 * live.LOOK_INTERVAL)
         expect(page.locator("[data-part=tiles]")).to_contain_text("4,711")
         page.evaluate(hide, False)
         expect(page.locator("[data-part=tiles]")).to_contain_text("4,712")
