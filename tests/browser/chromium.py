@@ -16,6 +16,21 @@ from tests.patience import MILLISECONDS
 
 expect.set_options(timeout=MILLISECONDS)
 
+WITHOUT = (
+    "WebUIOmniboxPopup",  # for its address bar, which nobody sees, each window would start a second process
+    "WebUIOmniboxAimPopup",
+    # Chromium takes the last such list that it is given. These are on Playwright's own.
+    *("AimEnabled", "AvoidCorsURLLoaderRestartOnRedirect", "AvoidUnnecessaryBeforeUnloadCheckSync"),
+    *(
+        "DestroyProfileOnBrowserClose",
+        "HttpsFirstBalancedModeAutoEnable",
+        "HttpsUpgrades",
+        "LensOverlay",
+        "MediaRouter",
+    ),
+    *("NetworkTimeServiceQuerying", "OptimizationHints", "PaintHolding", "PreconnectToSearch"),
+    *("TcpPortRandomizationWin", "ThirdPartyStoragePartitioning"),
+)
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = (
     "--no-sandbox",  # tests may run as root, where Chromium refuses its sandbox
@@ -24,6 +39,7 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    f"--disable-features={','.join(WITHOUT)}",
 )
 GET_CHROMIUM = f"Type `apt-get install chromium`, or name one with UNMASK_CHROMIUM=/path; looked for {', '.join(NAMES)}"
 GET_DRIVER = "Playwright's driver does not start. On a minimal Debian, type `apt-get install libatomic1`"
