@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.endpoint import Connection, Endpoint
-from bench.fault import Faults
+from bench.fault import Fault, Faults
+from bench.faulty import to
 from bench.planted import Plant, expected, plant, write_jsonl
 from tests.patience import PATIENCE
 from unmask.engine.run import run
@@ -36,6 +37,17 @@ class Served:
     @property
     def answered(self) -> int:
         return self.endpoint.answered.total()
+
+    @contextmanager
+    def slowed(self, *, role: str | None = None, seconds: float = 2.0) -> Iterator[None]:
+        """Answer what is asked meanwhile only after so many seconds: who asks is still at it when something is done to
+        it, however long this machine takes for that."""
+        usual = self.endpoint.faults
+        self.endpoint.faults = to(lambda _: Fault(answer=True, delay=seconds), role=role)
+        try:
+            yield
+        finally:
+            self.endpoint.faults = usual
 
 
 @contextmanager
