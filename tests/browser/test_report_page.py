@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser import chromium
 from tests.browser.chromium import opened
+from tests.patience import PATIENCE
 from tests.render.made_runs import hostile_run, small_run, subject
 from tests.thorough import THOROUGH
 from unmask.models.scripted import Scripted
@@ -143,7 +144,7 @@ def test_injected_markup_would_be_stopped_by_the_policy(browser, pages):
         assert one.page.evaluate("window.pwned") is None
         assert one.page.evaluate("getComputedStyle(document.getElementById('painted')).color") != "rgb(1, 2, 3)"
         assert heard == []
-        with urlopen(f"{address}/really", timeout=5):  # the server does hear what is sent
+        with urlopen(f"{address}/really", timeout=PATIENCE):  # the server does hear what is sent
             assert heard == ["/really"]
 
 

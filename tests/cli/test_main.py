@@ -374,6 +374,34 @@ def test_a_signal_outside_a_run_ends_a_command_in_one_line(tmp_path, number):
     assert (process.returncode, errors_shown) == (130, "unmask: interrupted\n")
 
 
+DROPPED = """
+import time, weakref
+from unmask.cli import main, start
+
+class Released: pass
+
+def interrupt(_):
+    raise KeyboardInterrupt
+
+def work():
+    released = Released()
+    reference = weakref.ref(released, interrupt)
+    del released
+    any(time.sleep(0.1) for _ in range(300))
+
+main.main = work
+start.main()
+"""
+
+
+def test_an_interrupt_that_python_drops_in_a_callback_ends_the_command_all_the_same(tmp_path):
+    """As one does that comes while the lock of an import is released: in one line, without Python's own message."""
+    done = subprocess.run(
+        [sys.executable, "-c", DROPPED], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (130, "unmask: interrupted\n")
+
+
 COMPUTING = """
 import asyncio, sys, time
 from unmask.cli import main, start

@@ -15,9 +15,9 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.patience import PATIENCE
+
 COLUMNS = 80
-PATIENCE = 30.0
-"""Seconds for which a command may show nothing."""
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07|\x1b[()][A-Z0-9]")
 
 

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import pytest
 
+from tests.patience import PATIENCE
 from unmask.engine.executor import LOOKS_PER_TURN, MOST_FAILURES_IN_A_ROW, Executor, Job, Route
 from unmask.errors import (
     FatalModelError,
@@ -93,7 +94,7 @@ def drive(course: Chains, model: Answers, *, connections: int = 4) -> None:
         executor = Executor(course, {"subject": Route(model, endpoint)}, scenarios=len(course.left))
         endpoint.on_free = executor.wake
         try:
-            await asyncio.wait_for(executor.run(grace=1), 20)
+            await asyncio.wait_for(executor.run(grace=1), PATIENCE)
         finally:
             await endpoint.close()
 
@@ -138,7 +139,7 @@ async def turns_of(executor: Executor, course: Chains) -> list[int]:
             await asyncio.sleep(0)
 
     counting = asyncio.get_running_loop().create_task(count())
-    await asyncio.wait_for(executor.run(grace=1), 20)
+    await asyncio.wait_for(executor.run(grace=1), PATIENCE)
     counting.cancel()
     return turns
 
@@ -188,7 +189,7 @@ def test_a_long_run_that_is_continued_can_be_stopped_before_anything_is_sent():
         endpoint.on_free = executor.wake
         asyncio.get_running_loop().call_soon(executor.stop, Interrupted("interrupted"))
         with pytest.raises(Interrupted):
-            await asyncio.wait_for(executor.run(grace=1), 20)
+            await asyncio.wait_for(executor.run(grace=1), PATIENCE)
         await endpoint.close()
 
     asyncio.run(go())
@@ -261,7 +262,7 @@ def test_scenarios_that_wait_for_another_try_take_nobodys_place():
         ended = len(course.ended)
         for future in held:
             future.set_result(None)
-        await asyncio.wait_for(working, 20)
+        await asyncio.wait_for(working, PATIENCE)
         await endpoint.close()
         assert len(held) == 8
         return ended
@@ -288,7 +289,7 @@ def test_what_waits_for_another_try_is_not_sent_after_the_stop(crash: bool):
             executor.stop(Interrupted("enough"))
             assert executor.in_flight == 0
         with pytest.raises(ZeroDivisionError if crash else Interrupted):
-            await asyncio.wait_for(working, 20)
+            await asyncio.wait_for(working, PATIENCE)
         await endpoint.close()
         return model, course
 
@@ -367,14 +368,14 @@ async def stopped_by_itself(course: Chains, model: Slow, scene: Callable[[Execut
     executor = Executor(course, {"subject": Route(model, endpoint)}, scenarios=len(course.left))
     endpoint.on_free = executor.wake
     working = asyncio.create_task(executor.run(grace=0.0))
-    await asyncio.wait_for(model.others.wait(), 20)
+    await asyncio.wait_for(model.others.wait(), PATIENCE)
     for _ in range(20):
         await asyncio.sleep(0.001)
     assert executor.stopping is not None
     assert (executor.in_flight, len(course.ended), working.done()) == (3, 2, False)
     await scene(executor)
     with pytest.raises(IncompleteError, match="budget"):
-        await asyncio.wait_for(working, 20)
+        await asyncio.wait_for(working, PATIENCE)
     await endpoint.close()
 
 

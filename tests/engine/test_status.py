@@ -18,6 +18,7 @@ import unmask
 from bench.overhead import command
 from bench.planted import plant, write_jsonl
 from bench.process import ROOT, serving
+from tests.patience import PATIENCE
 from unmask.engine import status as drawing
 from unmask.errors import JournalError, TransientModelError
 from unmask.files import write_atomically
@@ -25,8 +26,6 @@ from unmask.models.scripted import open_scripted
 from unmask.records import Completion, Request
 from unmask.runs.folder import Folder
 from unmask.runs.status import FRESH, Glimpse, RunStatus, read_status, status_path
-
-PATIENCE = 60.0
 
 
 class Slow:

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from bench.endpoint import Connection, Endpoint
-from bench.fault import Faults
+from bench.fault import Fault, Faults
+from bench.faulty import to
 from bench.planted import Plant, expected, plant, write_jsonl
+from tests.patience import PATIENCE
 from unmask.engine.run import run
 from unmask.records import Verdict
 from unmask.runs.run import Run
@@ -26,7 +28,8 @@ class Served:
     def __init__(self, plants: tuple[Plant, ...], endpoint: Endpoint, port: int) -> None:
         self.plants = plants
         self.endpoint = endpoint
-        self.url = f"http://127.0.0.1:{port}/v1"
+        self.root = f"http://127.0.0.1:{port}"
+        self.url = f"{self.root}/v1"
 
     def stats(self) -> dict[str, Any]:
         return self.endpoint.stats()
@@ -34,6 +37,17 @@ class Served:
     @property
     def answered(self) -> int:
         return self.endpoint.answered.total()
+
+    @contextmanager
+    def slowed(self, *, role: str | None = None, seconds: float = 2.0) -> Iterator[None]:
+        """Answer what is asked meanwhile only after so many seconds: who asks is still at it when something is done to
+        it, however long this machine takes for that."""
+        usual = self.endpoint.faults
+        self.endpoint.faults = to(lambda _: Fault(answer=True, delay=seconds), role=role)
+        try:
+            yield
+        finally:
+            self.endpoint.faults = usual
 
 
 @contextmanager
@@ -69,13 +83,13 @@ def serving(
                 connection.transport.abort()
         await server.wait_closed()
 
-    server = asyncio.run_coroutine_threadsafe(listen(), loop).result(10)
+    server = asyncio.run_coroutine_threadsafe(listen(), loop).result(PATIENCE)
     try:
         yield Served(plants, endpoint, server.sockets[0].getsockname()[1])
     finally:
-        asyncio.run_coroutine_threadsafe(hang_up(), loop).result(10)
+        asyncio.run_coroutine_threadsafe(hang_up(), loop).result(PATIENCE)
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
+        thread.join(PATIENCE)
         loop.close()
 
 

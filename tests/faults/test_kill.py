@@ -79,7 +79,7 @@ def test_killed_again_and_again_a_run_ends_with_the_same_score_and_no_call_twice
 def test_a_signal_ends_cleanly_says_how_to_continue_and_exits_130(tmp_path: Path, number: signal.Signals):
     """No traceback; what was in flight is waited for and kept; the same command continues."""
     path = write_jsonl(planted(SCENARIOS, 1), tmp_path / "p.jsonl")
-    with serving(scenarios=SCENARIOS, seed=1, latency=0.05) as served:
+    with serving(scenarios=SCENARIOS, seed=1, latency=0.2) as served:
         flags = run_flags(served, path, tmp_path / "out")
         process = subprocess.Popen(
             command("run", *flags), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -99,7 +99,7 @@ def test_a_signal_ends_cleanly_says_how_to_continue_and_exits_130(tmp_path: Path
 def test_a_second_process_on_one_run_is_refused(tmp_path: Path):
     """The lock names the process that holds the folder; the first run is not disturbed."""
     path = write_jsonl(planted(SCENARIOS, 1), tmp_path / "p.jsonl")
-    with serving(scenarios=SCENARIOS, seed=1, latency=0.1) as served:
+    with serving(scenarios=SCENARIOS, seed=1, latency=0.3) as served:
         flags = run_flags(served, path, tmp_path / "out")
         process = subprocess.Popen(
             command("run", *flags), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

@@ -30,8 +30,9 @@ def test_stopped_at_random_points_a_run_loses_nothing_and_buys_nothing_twice(tmp
             point = served.answered + rng.randrange(1, 80)
             with watched("run", *command) as child:
                 child.when(lambda point=point: served.answered >= point)
-                child.send(number)
-                assert child.end() == 130
+                with served.slowed(seconds=1.0):
+                    child.send(number)
+                    assert child.end() == 130
         assert finished("run", *command).process.returncode == 0
         # What is in flight is waited for, so that not even that is lost.
         settled(served, tmp_path / "run")
@@ -81,9 +82,11 @@ def test_requests_that_wait_for_their_next_try_are_not_sent_after_a_signal(tmp_p
         command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), tmp_path / "run")
         with watched("run", *command) as child:
             child.when(lambda: served.stats()["faulted"] >= 100 and served.endpoint.in_flight == 0)
+            child.send(signal.SIGSTOP)  # until the signal is there, so that no moment comes before it
             served.endpoint.faults = None
             before = served.answered
             child.send(number)
+            child.send(signal.SIGCONT)
             assert child.end() == 130
         assert served.answered - before < 20  # of those whose moment came before the signal
         assert not [line for lines in journal(tmp_path / "run") for line in lines if "error" in line]
@@ -116,7 +119,9 @@ def test_an_interrupted_notebook_sends_nothing_more_and_the_cell_can_be_run_agai
         data = write_jsonl(served.plants, tmp_path / "p.jsonl")
         child = Watched([sys.executable, "-c", NOTEBOOK, str(data), served.url, str(tmp_path / "run")], {})
         child.when(lambda: served.answered >= 60)
-        child.send(signal.SIGINT)
+        with served.slowed(seconds=1.0):
+            child.send(signal.SIGINT)
+            child.until("interrupted")
         assert (child.end(), child.printed) == (0, "interrupted\ndone\n")
         assert served.stats()["abandoned"] == 0
         settled(served, tmp_path / "run")
@@ -127,6 +132,8 @@ def test_two_processes_started_at_once_on_one_run_do_not_mix(tmp_path: Path):
     with serving(SCENARIOS, latency=0.1) as served:
         command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), tmp_path / "run")
         with watched("run", *command) as one, watched("run", *command) as two:
+            with served.slowed(seconds=5.0):
+                one.when(lambda: two.process.poll() is not None)
             codes = sorted((one.end(), two.end()))
         assert codes == [0, 4]
         winner, loser = sorted((one, two), key=lambda child: child.process.returncode)

@@ -63,7 +63,8 @@ def test_two_judges_read_one_run_at_the_same_time(tmp_path: Path):
             watched("judge", *commands[1], "--max-connections", "2") as second,
         ):
             both = ["one.jsonl.lock", "two.jsonl.lock"]
-            first.when(lambda: locks(out) == both)
+            with served.slowed():
+                first.when(lambda: locks(out) == both)
             assert locks(out) == both
             assert (first.end(), second.end()) == (0, 0)
         assert locks(out) == []
@@ -77,8 +78,9 @@ def test_one_judge_twice_on_one_run_is_refused_with_who_and_what_to_do(tmp_path:
         out = ran(served, tmp_path / "run").path
         command = judge_flags(served, out, "one")
         with watched("judge", *command, "--max-connections", "2") as first:
-            first.when(lambda: "one.jsonl.lock" in locks(out))
-            second = finished("judge", *command)
+            with served.slowed():
+                first.when(lambda: "one.jsonl.lock" in locks(out))
+                second = finished("judge", *command)
             assert second.process.returncode == 4
             assert f"one.jsonl is in use by process {first.process.pid} on " in second.errors
             assert "--judge-name NAME" in second.errors
@@ -94,7 +96,8 @@ def test_a_judge_reads_what_is_there_while_the_run_goes_on(tmp_path: Path):
         command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), out, "--max-connections", "2")
         with watched("run", *command) as run:
             run.when(lambda: served.answered >= 60)
-            early = finished("judge", *judge_flags(served, out, "second"))
+            with served.slowed(role="subject"):
+                early = finished("judge", *judge_flags(served, out, "second"))
             assert run.process.poll() is None
             assert early.process.returncode == 3  # incomplete
             assert (out / "readings" / "second.jsonl").stat().st_size
@@ -235,10 +238,11 @@ def test_an_earlier_version_is_refused_while_a_judge_reads(tmp_path: Path):
     with serving(SCENARIOS, latency=0.05) as served:
         out = ran(served, tmp_path / "run").path
         with watched("judge", *judge_flags(served, out, "one"), "--max-connections", "2") as judge:
-            judge.when(lambda: "one.jsonl.lock" in locks(out))
-            with (out / "lock").open("r+") as earlier, pytest.raises(BlockingIOError):
-                fcntl.flock(earlier, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            assert (out / "lock").read_text() == str(judge.process.pid)
+            with served.slowed():
+                judge.when(lambda: "one.jsonl.lock" in locks(out))
+                with (out / "lock").open("r+") as earlier, pytest.raises(BlockingIOError):
+                    fcntl.flock(earlier, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                assert (out / "lock").read_text() == str(judge.process.pid)
             assert judge.end() == 0
 
 
@@ -251,7 +255,8 @@ def test_without_flock_a_run_works_survives_a_kill_and_is_alone(tmp_path: Path, 
         command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), out, "--max-connections", "2")
         with watched("run", *command, strange=strange) as killed:
             killed.when(lambda: served.answered >= 60)
-            second = finished("run", *command, strange=strange)
+            with served.slowed():
+                second = finished("run", *command, strange=strange)
             assert second.process.returncode == 4
             assert f"replies.jsonl is in use by process {killed.process.pid} on " in second.errors
             assert "rm " in second.errors

@@ -40,7 +40,7 @@ def waited_and_stopped(folder: Path, faults: Faults, said: str) -> None:
         settled(served, folder / "run")
 
 
-def test_a_run_that_waits_says_so_within_30_seconds_and_can_be_stopped(tmp_path: Path):
+def test_a_run_that_waits_says_so_and_can_be_stopped(tmp_path: Path):
     """A line says what it waits for; Ctrl-C ends it, twice where answers are on their way; the same command continues
     and buys nothing twice."""
     with ThreadPoolExecutor(len(SILENCES)) as pool:  # all at the same time: what they do is wait

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.fleet.trees import alive, read_pids, vllm_like
+from tests.patience import PATIENCE
 from unmask.data.load import load
 from unmask.engine.define import create_or_continue, define_run, judge_spec
 from unmask.engine.session import Endpoints, Interruption, open_workload, run_session
@@ -90,7 +91,7 @@ def test_a_server_that_was_killed_is_lost_with_its_log_and_its_gpu_is_free(tmp_p
         pids = tmp_path / "pids"
         server = await fleet.place(vllm_like("a", "--workers", pids, gpus=1))
         os.kill(read_pids(pids)[0], signal.SIGKILL)
-        await asyncio.wait_for(server.lost.wait(), 5)
+        await asyncio.wait_for(server.lost.wait(), PATIENCE)
         assert "server a: the server was ended by SIGKILL" in (server.reason or "")
         assert "| listening soon" in (server.reason or "")
         await fleet.drop(server)
@@ -158,14 +159,14 @@ def test_a_run_over_two_servers_loses_nothing_when_both_are_killed_and_one_comes
         switch.write_text("hang")  # whatever is under way when the servers die is not answered
         for number in (0, 1):
             os.kill(read_pids(files[number])[0], signal.SIGKILL)
-            await asyncio.wait_for(servers[number].lost.wait(), 10)
+            await asyncio.wait_for(servers[number].lost.wait(), PATIENCE)
         await asyncio.sleep(0.05)
         switch.unlink()
         assert model.awaits_server
         assert not working.done()
         model.give_up("one is not started again")
         model.add(await fleet.place(specs[2]))
-        await asyncio.wait_for(working, 30)
+        await asyncio.wait_for(working, PATIENCE)
         await model.close()
         await fleet.close()
         assert alive([pid for file in files for pid in read_pids(file)]) == []

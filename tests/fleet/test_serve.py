@@ -15,6 +15,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from tests.fleet.trees import alive, await_true, children_of, read_pids, vllm_like
+from tests.patience import PATIENCE
 from unmask.errors import UsageError
 from unmask.fleet.base import ServerFailed, ServerSpec
 from unmask.fleet.process import SupervisedServer
@@ -168,13 +169,14 @@ def test_no_process_is_left_when_the_parent_is_killed(tmp_path, forks):
 @pytest.mark.parametrize("trouble", ["hang", "stop"])
 def test_a_server_that_is_healthy_and_does_not_answer_is_lost_and_ended(start, tmp_path, trouble):
     pids, switch = tmp_path / "pids", tmp_path / "switch"
-    server = start(vllm_like("tiny", "--workers", pids, "--switch", switch, check_every=0.1, answers_within=0.5))
+    patience = 2.0 if trouble == "hang" else PATIENCE
+    server = start(vllm_like("tiny", "--workers", pids, "--switch", switch, check_every=0.1, answers_within=patience))
     server.await_ready()
     tree = tree_of(server, pids)
     switch.write_text(trouble)
     event = server.next_event()
     assert event.event == "lost"
-    assert ("did not answer within 0.5 s" if trouble == "hang" else "HTTP 500") in event.reason
+    assert ("did not answer within 2 s" if trouble == "hang" else "HTTP 500") in event.reason
     assert await_true(lambda: not alive(tree)), alive(tree)
 
 

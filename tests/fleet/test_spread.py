@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
+from tests.patience import PATIENCE
 from unmask.errors import FatalModelError, TransientModelError
 from unmask.fleet.base import Server, ServerSpec
 from unmask.fleet.spread import SpreadModel
@@ -91,7 +92,7 @@ async def ask(model: SpreadModel, times: int) -> list[str]:
 
 
 async def until(claim: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while not claim():  # noqa: ASYNC110  what is waited for happens in a server
             await asyncio.sleep(0.01)
 

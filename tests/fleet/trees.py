@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from tests.patience import PATIENCE
 from unmask.fleet.base import ServerSpec
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,7 +21,7 @@ def vllm_like(name: str = "tiny", *arguments: object, **settings: object) -> Ser
     return ServerSpec(name=name, command=(*command, "--name", "{name}", *map(str, arguments)), **settings)  # type: ignore[arg-type]
 
 
-def await_true(claim: Callable[[], bool], *, within: float = 5.0) -> bool:
+def await_true(claim: Callable[[], bool], *, within: float = PATIENCE) -> bool:
     """Whether the claim became true in time."""
     deadline = time.monotonic() + within
     while not claim():

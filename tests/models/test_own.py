@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import unmask
+from tests.patience import PATIENCE
 from unmask.errors import FatalModelError, TransientModelError, UsageError
 from unmask.models.own import as_model
 from unmask.models.scripted import Character, _Actor, answer_as_judge
@@ -182,7 +183,7 @@ def test_a_function_is_called_one_at_a_time_and_an_async_one_several():
         return "Yes."
 
     async def ask(model: unmask.Model) -> None:
-        await asyncio.wait_for(asyncio.gather(*(model.complete(ASKED) for _ in range(4))), 30)
+        await asyncio.wait_for(asyncio.gather(*(model.complete(ASKED) for _ in range(4))), PATIENCE)
 
     asyncio.run(ask(as_model(slow)))
     asyncio.run(ask(as_model(patient)))

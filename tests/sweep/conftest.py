@@ -5,13 +5,14 @@ from collections.abc import Iterator
 import pytest
 
 from bench.process import Served, serving
+from tests.faults import served
 from tests.sweep.sweeping import SCENARIOS
 
 
 @pytest.fixture(scope="session")
 def _endpoint() -> Iterator[Served]:
-    with serving(scenarios=SCENARIOS, latency=0.01, profile="steady") as served:
-        yield served
+    with serving(scenarios=SCENARIOS, latency=0.01, profile="steady") as endpoint:
+        yield endpoint
 
 
 @pytest.fixture
@@ -21,14 +22,9 @@ def endpoint(_endpoint: Served) -> Served:
     return _endpoint
 
 
-@pytest.fixture(scope="session")
-def _slow_endpoint() -> Iterator[Served]:
-    with serving(scenarios=SCENARIOS, latency=0.05, profile="steady") as served:
-        yield served
-
-
 @pytest.fixture
-def slow_endpoint(_slow_endpoint: Served) -> Served:
-    """The same, so slow that something can be taken away in the middle."""
-    _slow_endpoint.reset()
-    return _slow_endpoint
+def slow_endpoint() -> Iterator[served.Served]:
+    """So slow that something can be taken away in the middle. It is in the process of the test: where that has to wait
+    for a busy machine, the sweep waits too, and does not end before the test takes something away."""
+    with served.serving(SCENARIOS, latency=0.05, profile="steady") as endpoint:
+        yield endpoint

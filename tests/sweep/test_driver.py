@@ -12,6 +12,7 @@ import pytest
 from bench.planted import expected, plant
 from bench.process import serving
 from tests.e2e.running import unmask
+from tests.patience import PATIENCE
 from tests.sweep.sweeping import (
     SCENARIOS,
     bought,
@@ -114,11 +115,12 @@ def test_a_treatment_that_came_first_lends_to_a_baseline_that_comes_later(tmp_pa
     assert {line["slot"] for line in lines(later) if "source" not in line} == {"pressured"}
 
 
-def test_a_driver_that_was_killed_is_continued_and_buys_nothing_twice_but_what_was_in_flight(tmp_path, endpoint):
+def test_a_driver_that_was_killed_is_continued_and_buys_nothing_twice_but_what_was_in_flight(tmp_path, slow_endpoint):
+    endpoint = slow_endpoint
     grid = write_grid(tmp_path, row("subject", "a", endpoint), row("judge", "judge", endpoint), matrix="seed = [1, 2]")
     process = start(grid)
     try:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE
         while endpoint.stats()["answered"]["judge"] < 30 and time.monotonic() < deadline:
             time.sleep(0.01)
     finally:
@@ -135,14 +137,15 @@ def test_a_driver_that_was_killed_is_continued_and_buys_nothing_twice_but_what_w
     assert sum(endpoint.stats()["answered"].values()) - kept <= 8
 
 
-def test_ctrl_c_keeps_what_was_answered_and_the_same_command_continues(tmp_path, endpoint):
+def test_ctrl_c_keeps_what_was_answered_and_the_same_command_continues(tmp_path, slow_endpoint):
+    endpoint = slow_endpoint
     grid = write_grid(tmp_path, row("subject", "a", endpoint), row("judge", "judge", endpoint), matrix="seed = [1, 2]")
     process = start(grid)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE
     while endpoint.stats()["answered"]["judge"] < 20 and time.monotonic() < deadline:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    said, _ = process.communicate(timeout=30)
+    said, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, said
     assert "run the same command again" in said
     assert result(grid)["units"][0]["done"] == SCENARIOS

@@ -16,6 +16,7 @@ import pytest
 from bench.process import Served
 from tests.faults.test_disk import ALONE, filled, mounting  # noqa: F401  a fixture
 from tests.fleet.trees import ROOT, alive, await_true
+from tests.patience import PATIENCE
 from tests.sweep.sweeping import bought, folders, row, start, sweep, write_grid
 from tests.sweep.test_driver import PLANTED, verdicts
 
@@ -42,9 +43,9 @@ def disturb(grid: Path, endpoint: Served, fault: Callable[[], None], *, after: i
     """Run the sweep, do this once so many answers have left, and see that nothing runs when it is over."""
     process = start(grid)
     try:
-        assert await_true(lambda: sum(endpoint.stats()["answered"].values()) >= after, within=60)
+        assert await_true(lambda: sum(endpoint.stats()["answered"].values()) >= after)
         fault()
-        said, _ = process.communicate(timeout=90)
+        said, _ = process.communicate(timeout=2 * PATIENCE)
     finally:
         process.kill()
     assert_nothing_is_left(grid.parent)
@@ -52,10 +53,10 @@ def disturb(grid: Path, endpoint: Served, fault: Callable[[], None], *, after: i
 
 
 def assert_nothing_is_left(folder: Path) -> None:
-    """No server of any life runs after 5 seconds, nor the two processes above it."""
+    """No server of any life goes on running, nor the two processes above it."""
     pids = [int(pid) for file in folder.glob("*.tree") for pid in file.read_text().split()]
     assert pids
-    assert await_true(lambda: not alive(pids), within=5), alive(pids)
+    assert await_true(lambda: not alive(pids)), alive(pids)
 
 
 def count_excess(grid: Path, endpoint: Served, judge: str = "openai_judge") -> int:
@@ -65,18 +66,18 @@ def count_excess(grid: Path, endpoint: Served, judge: str = "openai_judge") -> i
 
 
 FAULTS = {
-    "hung": (signal.SIGUSR1, "it says that it is well, and"),
-    "out of memory": (signal.SIGUSR2, "CUDA out of memory"),
-    "killed": (signal.SIGKILL, "ended by SIGKILL"),
+    "hung": (signal.SIGUSR1, "it says that it is well, and", ", answers_within = 2"),
+    "out of memory": (signal.SIGUSR2, "CUDA out of memory", ""),
+    "killed": (signal.SIGKILL, "ended by SIGKILL", ""),
 }
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_subject_that_is_lost_once_comes_back_and_nothing_is_judged_differently(tmp_path, slow_endpoint, fault):
-    number, reason = FAULTS[fault]
+    number, reason, more = FAULTS[fault]
     grid = write_grid(
         tmp_path,
-        relayed("subject", "a", slow_endpoint, tmp_path, more="gpus = 1, answers_within = 1"),
+        relayed("subject", "a", slow_endpoint, tmp_path, more=f"gpus = 1{more}"),
         row("judge", "judge", slow_endpoint),
         sweep=LOCAL,
         matrix="seed = [1, 2]",
@@ -109,7 +110,7 @@ def test_a_unit_behind_two_servers_asks_both_and_goes_on_when_one_is_lost(tmp_pa
     asked = tmp_path / "a.asked"
 
     def kill_one_of_two() -> None:
-        assert await_true(lambda: len(set(asked.read_text().split())) == 2, within=30)
+        assert await_true(lambda: len(set(asked.read_text().split())) == 2)
         os.kill(lives(tmp_path, "a")[0], signal.SIGKILL)
 
     said = disturb(grid, slow_endpoint, kill_one_of_two, after=10)
@@ -140,7 +141,7 @@ def test_of_two_drivers_that_start_at_once_one_is_refused_and_nothing_is_bought_
     rows = relayed("subject", "a", endpoint, tmp_path), row("judge", "judge", endpoint)
     grid = write_grid(tmp_path, *rows, sweep=LOCAL)
     processes = [start(grid), start(grid)]
-    said = [process.communicate(timeout=90)[0] for process in processes]
+    said = [process.communicate(timeout=2 * PATIENCE)[0] for process in processes]
     assert sorted(process.returncode for process in processes) == [0, 4], said
     assert "is in use by process" in said[processes[0].returncode == 0]
     assert count_excess(grid, endpoint) == 0
@@ -155,7 +156,7 @@ def test_a_killed_driver_leaves_no_server_and_buys_nothing_twice_but_what_was_in
     grid = write_grid(tmp_path, *rows, sweep=LOCAL, matrix="seed = [1, 2]")
     process = start(grid)
     try:
-        assert await_true(lambda: sum(slow_endpoint.stats()["answered"].values()) >= 40, within=60)
+        assert await_true(lambda: sum(slow_endpoint.stats()["answered"].values()) >= 40)
     finally:
         process.kill()
         process.communicate()

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.fleet.trees import ROOT, alive, await_true, read_pids
+from tests.patience import PATIENCE
 from tests.sweep.sweeping import SCENARIOS, folders, lines, start, sweep, write_grid
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the supervisor needs Linux")
@@ -52,11 +53,11 @@ def test_a_server_that_dies_is_placed_again_while_the_unit_waits(tmp_path):
         tmp_path, served("subject", "a", "--latency", "0.2", "--workers", str(pids)), VERBATIM, sweep=LOCAL
     )
     process = start(grid)
-    assert await_true(pids.exists, within=60)
+    assert await_true(pids.exists)
     first = read_pids(pids)
-    assert await_true(lambda: sum(len(lines(folder)) for folder in _begun(grid)) > 8, within=30)
+    assert await_true(lambda: sum(len(lines(folder)) for folder in _begun(grid)) > 8)
     os.kill(first[0], signal.SIGKILL)
-    said, _ = process.communicate(timeout=60)
+    said, _ = process.communicate(timeout=PATIENCE)
     assert "a was lost and is placed again" in said
     assert "1 of 1 units are complete" in said
     assert not [line for line in lines(folders(grid)[0]) if "error" in line]
@@ -90,12 +91,12 @@ def test_a_driver_that_was_killed_leaves_no_process_and_is_continued(tmp_path):
         tmp_path, served("subject", "a", "--latency", "0.2", "--workers", str(pids)), VERBATIM, sweep=LOCAL
     )
     process = start(grid)
-    assert await_true(pids.exists, within=60)
+    assert await_true(pids.exists)
     first = read_pids(pids)
-    assert await_true(lambda: sum(len(lines(folder)) for folder in _begun(grid)) > 8, within=30)
+    assert await_true(lambda: sum(len(lines(folder)) for folder in _begun(grid)) > 8)
     process.kill()
     process.communicate()
-    assert await_true(lambda: not alive(first), within=5)
+    assert await_true(lambda: not alive(first))
     kept = len(lines(folders(grid)[0]))
     begun = time.time()
     assert sweep(grid, "--max-unjudged", "1").returncode == 0

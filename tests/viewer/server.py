@@ -18,12 +18,12 @@ from urllib.parse import urlsplit
 
 import uvicorn
 
+from tests.patience import PATIENCE
 from unmask.viewer.access import LOOPBACK
 from unmask.viewer.app import build_app
 from unmask.viewer.catalogue import Catalogue, make_key
 
 TOKEN = "t" * 43
-PATIENCE = 30.0
 
 
 class Answer(NamedTuple):

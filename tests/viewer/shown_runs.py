@@ -15,6 +15,7 @@ import uvicorn
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
+from tests.patience import MILLISECONDS
 from unmask.sweep.state import StoredUnit
 from unmask.viewer.app import build_app
 from unmask.viewer.catalogue import Catalogue, make_key
@@ -50,7 +51,7 @@ class Viewer:
     def page(self, browser: Browser, path: str, **settings: object) -> Iterator[Page]:
         """A page, with everything it said to the console, and asked for elsewhere, in `page.complaints`."""
         context = browser.new_context(**({"viewport": {"width": 1280, "height": 900}} | settings))
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(MILLISECONDS)
         context.add_cookies([{"name": COOKIE, "value": TOKEN, "url": self.address}])
         page = context.new_page()
         complaints: list[str] = []

@@ -16,6 +16,7 @@ from playwright.sync_api import Browser
 import unmask
 from tests.browser import chromium
 from tests.browser.chromium import Opened
+from tests.patience import MILLISECONDS, PATIENCE
 from tests.render.made_runs import HOSTILE, IDS, binary, hostile_run, small_run, write
 from tests.viewer.server import Viewer, run_key, serving_app
 from unmask.models.scripted import Scripted
@@ -188,7 +189,7 @@ def test_a_post_is_json(viewer, kind):
 @pytest.mark.parametrize("length", [str(LARGEST_POST + 1), "9" * 5000, "-1", "1e3", "٣"])
 def test_a_long_body_is_refused_unread(viewer, length):
     """Also where its length is no number at all. The answer comes although not one byte was sent."""
-    with socket.create_connection(("127.0.0.1", viewer.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", viewer.port), timeout=PATIENCE) as connection:
         head = (
             f"POST /label HTTP/1.1\r\nHost: 127.0.0.1:{viewer.port}\r\nCookie: {viewer.cookie}\r\n"
             f"Origin: {viewer.origin}\r\nSec-Fetch-Site: same-origin\r\nContent-Type: application/json\r\n"
@@ -231,10 +232,10 @@ def test_a_websocket_is_no_way_in(viewer):
 
 def test_a_request_that_never_ends_keeps_nobody_out(viewer):
     """Fifty clients that stop in the middle of a header, and one that sends headers without end."""
-    waiting = [socket.create_connection(("127.0.0.1", viewer.port), timeout=10) for _ in range(50)]
+    waiting = [socket.create_connection(("127.0.0.1", viewer.port), timeout=PATIENCE) for _ in range(50)]
     for connection in waiting:
         connection.sendall(b"GET / HTTP/1.1\r\nHost: 127")
-    with socket.create_connection(("127.0.0.1", viewer.port), timeout=10) as endless:
+    with socket.create_connection(("127.0.0.1", viewer.port), timeout=PATIENCE) as endless:
         endless.sendall(b"GET / HTTP/1.1\r\nX: " + b"x" * 100_000)
         assert endless.recv(4096).startswith(b"HTTP/1.1 400 ")
     assert viewer.ask("/").status == 200
@@ -417,7 +418,7 @@ def test_a_rebound_name_gets_nothing(browser, viewer):
 def opened(browser: Browser, viewer: Viewer) -> Iterator[Opened]:
     """The viewer's list in a fresh profile, by its printed address."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(MILLISECONDS)
     try:
         one = Opened(context.new_page())
         one.page.goto(viewer.address)

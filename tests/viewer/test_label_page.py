@@ -18,6 +18,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.analysis.labelled import dataset, reader, subject
 from tests.browser import chromium
+from tests.patience import MILLISECONDS
 from tests.viewer.server import Answer, Viewer, run_key, running_viewer, serving_app
 from unmask.analysis.agreement import agree
 from unmask.analysis.corrected import corrected_p_lie
@@ -449,7 +450,7 @@ def browser() -> Iterator[Browser]:
 
 def open_page(browser: Browser, viewer: Viewer, path: str, **settings) -> Page:
     context = browser.new_context(**({"viewport": {"width": 1280, "height": 900}} | settings))
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(MILLISECONDS)
     page = context.new_page()
     page.goto(viewer.address)
     page.wait_for_url(f"{viewer.origin}/")

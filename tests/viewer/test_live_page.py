@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,17 +18,15 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from bench.overhead import command
-from bench.planted import plant, write_jsonl
-from bench.process import ROOT, serving
+from bench.planted import write_jsonl
+from bench.process import ROOT
 from tests.browser import chromium
+from tests.faults.served import Served, flags, serving
 from tests.made_runs import made
+from tests.patience import MILLISECONDS, PATIENCE
 from tests.viewer.server import Viewer, run_key, running_viewer, serving_app
 from unmask.runs.status import FRESH, read_status, status_path
 from unmask.viewer.pages import live
-
-PATIENCE = 60.0
-WAIT = 1000 * PATIENCE
 
 
 @pytest.fixture(scope="module")
@@ -36,10 +35,16 @@ def browser() -> Iterator[Browser]:
         yield started
 
 
+@pytest.fixture(autouse=True)
+def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "LOOK_INTERVAL", 0.2)
+
+
 @contextmanager
 def opened(browser: Browser, viewer: Viewer, path: str, **settings) -> Iterator[Page]:
     """A page of the viewer in a fresh profile. Nothing may be said on the console."""
     context = browser.new_context(**settings)
+    context.set_default_timeout(MILLISECONDS)
     page, complaints = context.new_page(), []
     page.on("console", lambda message: complaints.append(message.text) if "404" not in message.text else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -64,35 +69,36 @@ def refuse_violations(page: Page) -> None:
 
 
 @contextmanager
-def planted_run(folder: Path, scenarios: int) -> Iterator[subprocess.Popen[bytes]]:
-    """A real run that takes some seconds. Killed at the end if it is still there."""
-    with serving(scenarios=scenarios, latency=0.25) as endpoint:
-        data = write_jsonl(plant(scenarios), folder.parent / "planted.jsonl")
-        flags = ["--max-connections", "10"]
+def planted_run(folder: Path, scenarios: int) -> Iterator[tuple[subprocess.Popen[bytes], Served]]:
+    """A real run that takes half a minute, if the endpoint is not made quicker. Killed at the end."""
+    with serving(scenarios, latency=1.0) as served:
+        data = write_jsonl(served.plants, folder.parent / "planted.jsonl")
+        command = [sys.executable, "-m", "unmask.cli.start", "run", *flags(served, data, folder)]
         process = subprocess.Popen(
-            command(data, folder, endpoint, flags), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [*command, "--max-connections", "10"], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         try:
             until = time.monotonic() + PATIENCE
             while not (read_status(folder).status and (folder / "run.json").exists()) and time.monotonic() < until:
                 time.sleep(0.05)
-            yield process
+            yield process, served
         finally:
             process.kill()
             process.wait()
 
 
 def put_picture(folder: Path, **changes: object) -> None:
-    """Change the picture of a finished run, as a run at work would."""
+    """Change the picture of a finished run, as a run at work would. It stays fresh for as long as the test needs."""
     status = read_status(folder).status
     assert status is not None
     status_path(folder).write_bytes(msgspec.json.encode(msgspec.structs.replace(status, **changes)))
+    os.utime(status_path(folder), (time.time(), time.time() + 3600))
 
 
 def test_a_real_run_is_followed_to_its_end(tmp_path: Path, browser: Browser):
     """Without a reload: done grows, newest scenarios are links, and at the end it says so and leads to the run."""
     folder = tmp_path / "run"
-    with planted_run(folder, 24) as process, serving_app(tmp_path) as viewer:
+    with planted_run(folder, 24) as (process, served), serving_app(tmp_path) as viewer:
         path = f"/run/{run_key(folder)}/live"
         with opened(browser, viewer, path) as page:
             page.evaluate("window.same = true")
@@ -100,11 +106,12 @@ def test_a_real_run_is_followed_to_its_end(tmp_path: Path, browser: Browser):
             expect(state).to_contain_text("Running")
             expect(page.locator("[data-part=trouble]")).to_contain_text("connections")
             refuse_violations(page)
-            expect(page.locator(".newest tbody a").nth(2)).to_be_visible(timeout=WAIT)
+            served.endpoint.latency = 0.1
+            expect(page.locator(".newest tbody a").nth(2)).to_be_visible()
             assert (
                 page.locator(".newest a").first.get_attribute("href").startswith(f"/run/{run_key(folder)}/scenario/s-")
             )
-            expect(state).to_contain_text("Ended", timeout=WAIT)
+            expect(state).to_contain_text("Ended")
             assert process.wait(PATIENCE) == 0
             expect(page.locator("[data-part=done]")).to_contain_text("24 of 24 scenarios")
             assert state.get_by_role("link", name="Open the run").get_attribute("href") == f"/run/{run_key(folder)}"
@@ -117,7 +124,7 @@ def test_a_killed_run_is_stopped_and_the_page_names_what_continues_it(tmp_path: 
     folder = tmp_path / "run"
     path = f"/run/{run_key(folder)}/live"
     with (
-        planted_run(folder, 40) as process,
+        planted_run(folder, 40) as (process, _),
         serving_app(tmp_path) as viewer,
         opened(browser, viewer, path) as page,
     ):
@@ -125,7 +132,7 @@ def test_a_killed_run_is_stopped_and_the_page_names_what_continues_it(tmp_path: 
         process.kill()
         process.wait()
         os.utime(status_path(folder), (time.time(), time.time() - FRESH))
-        expect(page.locator("[data-part=state]")).to_contain_text("Stopped", timeout=WAIT)
+        expect(page.locator("[data-part=state]")).to_contain_text("Stopped")
         typed = page.locator("pre.command").inner_text()
         assert typed.startswith("unmask run --data")
         assert typed.count(str(folder)) == 1
@@ -153,7 +160,7 @@ def test_a_folder_that_is_deleted_while_it_is_followed(tmp_path: Path, browser: 
     with serving_app(tmp_path) as viewer, opened(browser, viewer, f"/run/{run_key(folder)}/live") as page:
         expect(page.locator("[data-part=state]")).to_contain_text("Running")
         shutil.rmtree(folder)
-        expect(page.locator("[data-part=state]")).to_contain_text("Gone", timeout=WAIT)
+        expect(page.locator("[data-part=state]")).to_contain_text("Gone")
         page.reload()
         expect(page.get_by_role("heading", level=1)).to_have_text("This page cannot be shown")
 
@@ -173,7 +180,7 @@ def test_pauses_and_errors_are_text_whatever_they_hold(tmp_path: Path, browser: 
         expect(trouble).to_contain_text("paused for 30 s")
         expect(trouble).to_contain_text(f"being tried again: {hostile}")
         put_picture(folder, at=status.at + 1, ended=hostile)  # and what comes by event
-        expect(page.locator("[data-part=state]")).to_contain_text(hostile, timeout=WAIT)
+        expect(page.locator("[data-part=state]")).to_contain_text(hostile)
         assert page.evaluate("window.pwned") is None
         assert page.locator("img").count() == 0
 
@@ -192,14 +199,14 @@ def test_a_list_that_has_the_focus_is_not_taken_away(tmp_path: Path, browser: Br
         expect(page.locator("#fed")).to_have_text("This page follows the run.")
         page.locator(".newest a").first.focus()
         put_picture(folder, ended=None, at=status.at + 1, calls=4711, newest=())
-        expect(page.locator("[data-part=tiles]")).to_contain_text("4,711", timeout=WAIT)
+        expect(page.locator("[data-part=tiles]")).to_contain_text("4,711")
         assert page.evaluate("document.activeElement.closest('.newest') !== null")
         page.evaluate(hide, True)
         put_picture(folder, ended=None, at=status.at + 2, calls=4712)
-        time.sleep(2 * live.LOOK_INTERVAL)
+        time.sleep(5 * live.LOOK_INTERVAL)
         expect(page.locator("[data-part=tiles]")).to_contain_text("4,711")
         page.evaluate(hide, False)
-        expect(page.locator("[data-part=tiles]")).to_contain_text("4,712", timeout=WAIT)
+        expect(page.locator("[data-part=tiles]")).to_contain_text("4,712")
 
 
 def test_without_script_a_link_refreshes_the_page(tmp_path: Path, browser: Browser):

@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser import chromium
 from tests.made_runs import made
+from tests.patience import MILLISECONDS
 from tests.viewer.server import Viewer, run_key, serving_app
 from unmask.runs.status import RunStatus
 from unmask.viewer import summaries
@@ -59,7 +60,7 @@ def viewer(runs, tmp_path, monkeypatch) -> Iterator[Viewer]:
 @contextmanager
 def opened(browser: Browser, viewer: Viewer, path: str = "/", **settings) -> Iterator[Page]:
     context = browser.new_context(**({"viewport": {"width": 1280, "height": 900}} | settings))
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(MILLISECONDS)
     try:
         page = context.new_page()
         page.goto(f"{viewer.origin}{path}{'&' if '?' in path else '?'}token={viewer.token}")

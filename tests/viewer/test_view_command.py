@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.made_runs import made
+from tests.patience import PATIENCE
 from tests.viewer.server import running_viewer
 from unmask.cli.main import _watch_silence
 from unmask.errors import UsageError
@@ -36,7 +37,7 @@ def view(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 def interrupt(process: subprocess.Popen[str]) -> tuple[int, str]:
     """Ctrl-C, and how it ended. A server that waits for its pages would never end, and fail here."""
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=30)
+    _, said = process.communicate(timeout=PATIENCE)
     return process.returncode, said
 
 
@@ -128,7 +129,7 @@ def test_an_end_from_outside_is_an_end(runs, tmp_path):
     """As by Ctrl-C: a service manager or a batch system sends SIGTERM."""
     with running_viewer(runs, cache=tmp_path) as viewer:
         os.kill(viewer.process.pid, signal.SIGTERM)
-        viewer.process.communicate(timeout=30)
+        viewer.process.communicate(timeout=PATIENCE)
         assert viewer.process.returncode == 0
 
 

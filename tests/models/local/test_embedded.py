@@ -15,6 +15,7 @@ import pytest
 
 from tests.faults.watched import watched
 from tests.models.local.made_adapter import adapter
+from tests.patience import PATIENCE
 from tests.thorough import draw_part
 from unmask.engine.define import style_of
 from unmask.errors import FatalModelError, RequestRefusedError
@@ -246,7 +247,7 @@ def test_the_engine_answers_nobody_else(model):
 
     address = model._load().listening_address
     with pytest.raises(HTTPError, match="401"):
-        urlopen(f"{address}/props", timeout=5)
+        urlopen(f"{address}/props", timeout=PATIENCE)
 
 
 def test_it_can_be_used_from_one_loop_after_another(model):
