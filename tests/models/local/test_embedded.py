@@ -28,6 +28,7 @@ from unmask.models.local.llamacpp import body_of
 from unmask.models.local.pull import pull
 from unmask.records import Completion, Message, Request, Sampling, Stop
 from unmask.runs.run import Run
+from unmask.runs.status import read_status
 
 SMALL = Setup(threads=2, slots=3, context=512)
 
@@ -359,7 +360,7 @@ def test_ctrl_c_ends_a_run_before_its_replies_are_written(weights, tmp_path, sig
     """A reply may have 3,000 tokens here. The process ends as an interrupted one, and the folder can be continued."""
     flags = ("--limit", "12", "--max-tokens", "3000", "--judge", "verbatim", "--out", str(tmp_path / "run"))
     with watched("run", "embedded/smollm2-135m", *flags) as child:
-        child.until("waiting for")
+        child.when(lambda: (seen := read_status(tmp_path / "run").status) is not None and seen.calls > 0 < seen.in_flight)
         child.send(signal.SIGINT)
         if signals == 2:
             child.until("Ctrl-C again")
