@@ -201,11 +201,13 @@ def test_what_is_missing_is_said_first(tmp_path):
     """Arms without a run by name, before any number; their families are open."""
     arms = {name: PLANS[name] for name in ("base", "prompt-plain", "prompt-stakes")}
     shown = analyse_study(make_study(tmp_path, arms))
-    assert {caution.partition(":")[0] for caution in shown.cautions} >= {"base-again", "lorra+5"}
+    missing, _, names = shown.cautions[0].partition(": ")
+    assert missing == "not run"
+    assert {"base-again", "lorra+5"} <= set(names.split(", "))
     assert shown.arms["lorra+5"].state is ArmState.NOT_RUN
     assert family_of(shown, Family.LORRA).outcome is FamilyOutcome.OPEN
     assert family_of(shown, Family.LORRA).lies.p_value is None
-    assert render(shown, width=80).startswith("CAUTION: base-again: not run.")
+    assert render(shown, width=80).startswith("CAUTION: not run: base-again, ")
 
 
 def test_a_silent_arm_is_warned_about(tmp_path):
@@ -228,15 +230,15 @@ def test_an_arm_of_other_scenarios_is_refused(tmp_path):
 
 
 def test_costs_are_added_up_by_arm(study):
-    """Unknown tokens stay unknown; memory is the largest."""
+    """Calls and tokens are those of asking; unknown ones stay unknown; memory is the largest."""
     costs = [
-        PlantedCost(arm="lorra+5", what="prepare", seconds=60, calls=None, peak_memory=5),
-        PlantedCost(arm="lorra+5", what="run", seconds=30, peak_memory=9),
+        PlantedCost(arm="lorra+5", what="prepare", seconds=60, calls=0, input_tokens=None, peak_memory=5),
+        PlantedCost(arm="lorra+5", what="run", seconds=30, calls=None, peak_memory=9),
         PlantedCost(arm="base", what="run", seconds=10),
     ]
     arms = analyse_study(PlantedStudy(study.path, study.design, costs)).arms
     assert arms["lorra+5"].seconds == {"prepare": 60, "run": 30}
-    assert (arms["lorra+5"].calls, arms["lorra+5"].input_tokens, arms["lorra+5"].peak_memory) == (None, 200, 9)
+    assert (arms["lorra+5"].calls, arms["lorra+5"].input_tokens, arms["lorra+5"].peak_memory) == (None, 100, 9)
     assert (arms["base"].calls, arms["base"].devices, arms["lorra-5"].calls) == (10, ("cpu",), None)
 
 

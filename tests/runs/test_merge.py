@@ -166,8 +166,16 @@ class TestNaming:
             ("auto/16", {"JOB_COMPLETION_INDEX": "16"}, "no shard 17 of 16"),
             ("auto/16", {"JOB_COMPLETION_INDEX": "x"}, "JOB_COMPLETION_INDEX is 'x', and no number"),
             ("auto/16", SLURM, "the array has a task 16"),
-            ("auto", SLURM | {"SLURM_ARRAY_TASK_COUNT": "2", "SLURM_ARRAY_TASK_MAX": "7"}, "may hold only some of the tasks"),
-            ("auto", SLURM | {"SLURM_ARRAY_TASK_COUNT": "1", "SLURM_ARRAY_TASK_MAX": "1"}, "may hold only some of the tasks"),
+            (
+                "auto",
+                SLURM | {"SLURM_ARRAY_TASK_COUNT": "2", "SLURM_ARRAY_TASK_MAX": "7"},
+                "may hold only some of the tasks",
+            ),
+            (
+                "auto",
+                SLURM | {"SLURM_ARRAY_TASK_COUNT": "1", "SLURM_ARRAY_TASK_MAX": "1"},
+                "may hold only some of the tasks",
+            ),
             ("auto", {"SLURM_ARRAY_TASK_ID": "3"}, "may hold only some of the tasks"),
         ],
     )

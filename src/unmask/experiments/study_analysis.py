@@ -70,7 +70,9 @@ def analyse_study(study: StudySource) -> StudyResult:
     assert base_run is not None  # `open_arms` refuses a study without a base
     ratios = {name: _compare_writing(opened, arm) for name, arm in opened.arms.items()}
     table = tuple(
-        _describe_arm(opened, arm, ratios[name]) for name, arm in opened.arms.items() if name != BASE and arm.rows
+        _describe_arm(opened, arm, ratios[name])
+        for name, arm in opened.arms.items()
+        if name != BASE and arm.is_measured
     )
     lines = study.costs()
     return StudyResult(
@@ -219,6 +221,7 @@ def _compare_writing(study: OpenStudy, arm: OpenArm) -> Ratio | None:
 def _account_arm(arm: OpenArm, lines: Sequence[CostLine]) -> ArmAccount:
     definition = arm.run.definition if arm.run is not None else None
     memory = [line.peak_memory for line in lines if line.peak_memory is not None]
+    asked = [line for line in lines if line.what == "run"]
     return ArmAccount(
         name=arm.arm.name,
         family=arm.arm.family,
@@ -234,9 +237,9 @@ def _account_arm(arm: OpenArm, lines: Sequence[CostLine]) -> ArmAccount:
             str(work): fsum(line.seconds for line in lines if line.what == work)
             for work in dict.fromkeys(line.what for line in lines)
         },
-        calls=_add_counts(line.calls for line in lines),
-        input_tokens=_add_counts(line.input_tokens for line in lines),
-        output_tokens=_add_counts(line.output_tokens for line in lines),
+        calls=_add_counts(line.calls for line in asked),
+        input_tokens=_add_counts(line.input_tokens for line in asked),
+        output_tokens=_add_counts(line.output_tokens for line in asked),
         peak_memory=max(memory, default=None),
         devices=tuple(dict.fromkeys(line.device for line in lines if line.device)),
     )
@@ -253,7 +256,7 @@ def _add_counts(counts: Iterable[int | None]) -> int | None:
 
 def _respond_to_dose(study: OpenStudy, depth: float) -> DoseResponse:
     steered = study.list_family(Family.STEERING, ArmPart.CANDIDATE, ArmPart.REVERSED)
-    by_dose = {arm.arm.coefficient or 0.0: arm for arm in steered if arm.arm.depth == depth and arm.rows}
+    by_dose = {arm.arm.coefficient or 0.0: arm for arm in steered if arm.arm.depth == depth and arm.is_measured}
     by_dose[0.0] = study.base
     lies = {dose: arm.values(TakeMeasure.LIE, study.analysis_set) for dose, arm in sorted(by_dose.items())}
     points = tuple(_describe_dose(study, dose, by_dose[dose]) for dose in lies)

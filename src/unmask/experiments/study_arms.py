@@ -32,6 +32,10 @@ TREATED = (Family.PROMPT, Family.STEERING, Family.LORRA)
 """One test for each of these."""
 
 
+OF_PROBES = frozenset({"belief", "capped_probes"})
+"""Guards that look at probes, which all arms have from the base."""
+
+
 class CostLine(Protocol):
     """One finished piece of work of an arm: a line of `arms.jsonl`."""
 
@@ -99,12 +103,17 @@ class OpenArm(NamedTuple):
         return ArmState.INCOMPLETE if self.undecided else ArmState.COMPLETE
 
     @property
+    def is_measured(self) -> bool:
+        """Whether it counts. What an unfinished run has decided is no sample of its scenarios."""
+        return self.state is ArmState.COMPLETE
+
+    @property
     def undecided(self) -> int:
         return sum(row.undecided for row in self.rows.values())
 
     def values(self, measure: TakeMeasure, ids: Collection[str]) -> dict[str, float]:
-        """The share of each of these scenarios in which a take was read."""
-        if self.run is None:
+        """The share of each of these scenarios in which a take was read; none of an arm that is not finished."""
+        if self.run is None or not self.is_measured:
             return {}
         takes = self.run.definition.takes
         shares = ((id_, share_takes(self.rows[id_], measure, takes=takes)) for id_ in ids if id_ in self.rows)
@@ -185,7 +194,7 @@ def list_candidate_values(
 ) -> dict[str, Mapping[str, float]]:
     """By arm, in the order of the design, the shares of the candidates that have been run."""
     candidates = study.list_family(family, ArmPart.CANDIDATE)
-    return {arm.arm.name: arm.values(measure, ids) for arm in candidates if arm.rows}
+    return {arm.arm.name: arm.values(measure, ids) for arm in candidates if arm.is_measured}
 
 
 def find_chosen(study: OpenStudy, family: Family) -> str | None:
@@ -195,14 +204,18 @@ def find_chosen(study: OpenStudy, family: Family) -> str | None:
 
 def list_cautions(study: OpenStudy) -> Iterator[str]:
     """What has to be said before any number of the study, as sentences without their full stop."""
-    for arm in study.arms.values():
-        if arm.state is ArmState.NOT_RUN:
-            yield f"{arm.arm.name}: not run"
+    missing = [arm.arm.name for arm in study.arms.values() if arm.state is ArmState.NOT_RUN]
+    if missing:
+        yield f"not run: {', '.join(missing)}"
     for arm in study.arms.values():
         if arm.state is ArmState.INCOMPLETE:
-            yield f"{arm.arm.name}: {arm.undecided} of {len(arm.rows)} scenarios are not decided yet"
+            undecided = f"{arm.undecided} of {len(arm.rows)} scenarios are not decided yet"
+            yield f"{arm.arm.name}: {undecided}, so it counts for nothing"
     for arm in study.arms.values():
-        yield from (f"{arm.arm.name}: {finding.text}" for finding in find_warnings(list(arm.rows.values())))
+        findings = find_warnings(list(arm.rows.values())) if arm.is_measured else ()
+        for finding in findings:
+            if arm is study.base or finding.guard not in OF_PROBES:  # the probes of all others are the base's
+                yield f"{arm.arm.name}: {finding.text}"
     ready = [arm for arm in study.arms.values() if arm.run is not None]
     reading = [setting.name for setting in _compare_settings(ready) if setting.reading]
     if reading:
