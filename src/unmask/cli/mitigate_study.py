@@ -85,9 +85,11 @@ def _print_result(study_folder: StudyFolder, *, as_json: bool) -> None:
         click.echo("unmask: this version runs studies and cannot analyse them yet", err=True)
         return
     from unmask.experiments.study_analysis import analyse_study  # type: ignore[import-not-found, unused-ignore]
+    from unmask.render.study_files import write_study_files  # type: ignore[import-not-found, unused-ignore]
     from unmask.render.terminal.study import render  # type: ignore[import-not-found, unused-ignore]
 
     result = analyse_study(study_folder)
+    write_study_files(result, study_folder.path)
     if as_json:
         print_json(result.to_json())
     else:
