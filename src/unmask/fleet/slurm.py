@@ -131,7 +131,9 @@ def _read_text(path: Path) -> str:
 
 
 def find_own_address() -> str:
-    """The address by which other machines reach this one."""
+    """The address by which the driver reaches this machine; outside of Slurm a job is a process beside the driver."""
+    if "SLURM_JOB_ID" not in os.environ:
+        return "127.0.0.1"
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as trial:
         try:
             trial.connect(("192.0.2.1", 9))  # no packet is sent; the system only chooses the way
