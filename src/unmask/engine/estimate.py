@@ -277,14 +277,14 @@ def _simulate(scenario: Scenario, state: ScenarioState, imagination: Imagination
                     most = settings.sampling.max_tokens
                     tokens = tokens if most is None else min(tokens, most)
                     if not is_lent:
-                        count(part_of(SUBJECT, item.slot, kept=is_kept), request, len(takes) * tokens)
+                        count(part_of(SUBJECT, item.slot, is_kept=is_kept), request, len(takes) * tokens)
             else:
                 lies = settings.role_play
                 if lies and settings.stop_at_first_lie:  # the last take only: all of them are looked at then
                     lies = item.texts == (imagine(PRESSURED, settings.takes - 1),)
                 state.add_judged(_imagine_judged(scenario, item, judge, believes, lies=lies))
                 if not is_lent:
-                    count(part_of(reader, item.slot, item.method, kept=is_kept), request, assumed.judge)
+                    count(part_of(reader, item.slot, item.method, is_kept=is_kept), request, assumed.judge)
     # Imagined direct replies have their tag and are read by rule; a real one may lack it, and is a step of the judge.
     if settings.effort is Effort.LAZY and (DIRECT, False) in slots and (DIRECT, True) not in slots:
         steps.append(True)

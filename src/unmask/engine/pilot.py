@@ -111,8 +111,8 @@ def group_of(scenario: Scenario) -> str:
     return str(scenario.kind) if scenario.asks_belief else "given"
 
 
-def part_of(role: str, slot: Slot, method: object = "", *, kept: bool = False) -> Part:
-    return Part(role, "indirect" if is_indirect(slot) else str(slot), str(method), kept)
+def part_of(role: str, slot: Slot, method: object = "", *, is_kept: bool = False) -> Part:
+    return Part(role, "indirect" if is_indirect(slot) else str(slot), str(method), is_kept)
 
 
 def _add(*amounts: Amounts) -> Amounts:

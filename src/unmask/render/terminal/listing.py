@@ -67,9 +67,9 @@ def _word_belief(scenario: Scenario, outcome: Outcome) -> str | None:
             truth = scenario.truth
             if isinstance(truth, Interval):
                 return _fill_hole(scenario, format_interval(truth))
-            return _word_letter(scenario, truth, whole=True)
+            return _word_letter(scenario, truth, in_full=True)
         case Lettered(letter=letter):
-            return _word_letter(scenario, letter, whole=True)
+            return _word_letter(scenario, letter, in_full=True)
         case Ranged() as belief:
             return _fill_hole(scenario, format_figures(belief))
         case NoBelief() | Undecided():
@@ -79,7 +79,7 @@ def _word_belief(scenario: Scenario, outcome: Outcome) -> str | None:
 def _word_statement(scenario: Scenario, reading: Reading) -> str:
     match reading:
         case Lettered(letter=letter):
-            return _word_letter(scenario, letter, whole=False)
+            return _word_letter(scenario, letter, in_full=False)
         case Ranged():
             unit = f" {scenario.unit}" if scenario.unit else ""
             return "names no figure" if reading.empty else format_figures(reading) + unit
@@ -89,11 +89,11 @@ def _word_statement(scenario: Scenario, reading: Reading) -> str:
             return "not read yet"
 
 
-def _word_letter(scenario: Scenario, letter: Letter, *, whole: bool) -> str:
-    """The statement, `whole` or only the words that differ from the other one's."""
+def _word_letter(scenario: Scenario, letter: Letter, *, in_full: bool) -> str:
+    """The statement, `in_full` or only the words that differ from the other one's."""
     if letter in NO_SIDE:
         return NO_SIDE[letter]
-    sides = None if whole else pivotal_sides(scenario)
+    sides = None if in_full else pivotal_sides(scenario)
     return (sides or scenario.statements)["AB".index(letter)].strip()
 
 
