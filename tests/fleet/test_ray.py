@@ -36,13 +36,7 @@ def cluster(monkeypatch) -> Iterator[object]:
 
     cluster = Cluster(
         initialize_head=True,
-        head_node_args={
-            "num_cpus": 1,
-            "num_gpus": 1,
-            "labels": {"pool": "small"},
-            "include_dashboard": False,
-            "node_ip_address": "127.0.0.1",
-        },
+        head_node_args={"num_cpus": 1, "num_gpus": 1, "labels": {"pool": "small"}, "include_dashboard": False},
     )
     yield cluster
     ray.shutdown()
@@ -51,7 +45,7 @@ def cluster(monkeypatch) -> Iterator[object]:
 
 def test_servers_have_a_node_each_and_a_lost_node_is_a_lost_server(cluster, tmp_path):
     async def story() -> None:
-        node = cluster.add_node(num_cpus=1, num_gpus=2, labels={"pool": "large"}, node_ip_address="127.0.0.1")
+        node = cluster.add_node(num_cpus=1, num_gpus=2, labels={"pool": "large"})
         fleet = RayFleet(cluster.address, folder=tmp_path / "logs")
         assert fleet.room() == {"gpus": 3.0}
         pids = [tmp_path / "pids-a", tmp_path / "pids-b"]

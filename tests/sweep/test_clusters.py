@@ -33,7 +33,7 @@ def cluster(monkeypatch) -> Iterator[object]:
     ray = pytest.importorskip("ray", reason="needs the extra ray: make test-fleet")
     from ray.cluster_utils import Cluster
 
-    head = {"num_cpus": 1, "num_gpus": 1, "include_dashboard": False, "node_ip_address": "127.0.0.1"}
+    head = {"num_cpus": 1, "num_gpus": 1, "include_dashboard": False}
     cluster = Cluster(initialize_head=True, head_node_args=head)
     yield cluster
     ray.shutdown()
@@ -46,7 +46,7 @@ def over_ray(cluster) -> str:
 
 def test_a_sweep_over_two_ray_nodes_survives_the_removal_of_one(tmp_path, slow_endpoint, cluster):
     """Both subjects have a node. One is removed; its subject waits for the other's GPU, and both are complete."""
-    node = cluster.add_node(num_cpus=1, num_gpus=1, node_ip_address="127.0.0.1")
+    node = cluster.add_node(num_cpus=1, num_gpus=1)
     rows = [relayed("subject", name, slow_endpoint, tmp_path) for name in "ab"]
     grid = write_grid(tmp_path, *rows, row("judge", "judge", slow_endpoint), sweep=over_ray(cluster))
 
