@@ -360,7 +360,9 @@ def test_ctrl_c_ends_a_run_before_its_replies_are_written(weights, tmp_path, sig
     """A reply may have 3,000 tokens here. The process ends as an interrupted one, and the folder can be continued."""
     flags = ("--limit", "12", "--max-tokens", "3000", "--judge", "verbatim", "--out", str(tmp_path / "run"))
     with watched("run", "embedded/smollm2-135m", *flags) as child:
-        child.when(lambda: (seen := read_status(tmp_path / "run").status) is not None and seen.calls > 0 < seen.in_flight)
+        child.when(
+            lambda: (seen := read_status(tmp_path / "run").status) is not None and seen.calls > 0 < seen.in_flight
+        )
         child.send(signal.SIGINT)
         if signals == 2:
             child.until("Ctrl-C again")
