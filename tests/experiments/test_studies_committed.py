@@ -33,6 +33,11 @@ def test_every_committed_result_is_younger_than_its_design():
     assert problems == {file.parent.name: [] for file in RESULTS}
 
 
+def test_the_figure_of_the_documentation_is_that_of_the_result():
+    """docs/mitigations.md shows a copy, since pages are built from docs/ alone."""
+    assert (ROOT / "docs/study-e1-dose.svg").read_bytes() == (ROOT / "studies/e1/dose.svg").read_bytes()
+
+
 def git(folder, *words, at=COMMITTED):
     who = ["-c", "user.name=nobody", "-c", "user.email=nobody@localhost", "-c", "commit.gpgsign=false"]
     environment = {"GIT_AUTHOR_DATE": at, "GIT_COMMITTER_DATE": at, "PATH": "/usr/bin:/bin:/usr/local/bin"}
