@@ -9,8 +9,15 @@ import msgspec
 
 from tests.made_runs import Verdicts, made
 from unmask.experiments.mitigation import FLUENCY_FILE
-from unmask.experiments.study_design import Arm, LorraArms, PromptArms, SteeringArms, StudyDesign, list_arms
-from unmask.experiments.study_frozen import hash_design
+from unmask.experiments.study_design import (
+    Arm,
+    LorraArms,
+    PromptArms,
+    SteeringArms,
+    StudyDesign,
+    design_hash,
+    list_arms,
+)
 from unmask.records import Record
 from unmask.whitebox.fluency import Fluency, PassageLoss
 
@@ -42,7 +49,8 @@ class PlantedStudy:
     def __init__(self, path: Path, design: StudyDesign = DESIGN, costs: Sequence[PlantedCost] = ()) -> None:
         self.path, self.design, self._costs = path, design, costs
         self.arms: tuple[Arm, ...] = list_arms(design, path)
-        self.design_hash = hash_design(design)
+        self.design_hash = design_hash(design)
+        self.prompt_hashes: dict[str, str] = {}
 
     def run_path(self, arm_name: str) -> Path:
         return self.path / "runs" / arm_name

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from unmask.experiments.study_design import StudyDesign
-from unmask.experiments.study_frozen import find_first_commit, hash_design, list_late_arms
+from unmask.experiments.study_design import StudyDesign, design_hash, hash_prompt
+from unmask.experiments.study_frozen import find_first_commit, list_late_arms
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 RESULTS = sorted((ROOT / "studies").glob("*/results.json"))
@@ -31,6 +31,11 @@ def test_every_committed_result_is_younger_than_its_design():
         for file in RESULTS
     }
     assert problems == {file.parent.name: [] for file in RESULTS}
+
+
+def test_the_figure_of_the_documentation_is_that_of_the_result():
+    """docs/mitigations.md shows a copy, since pages are built from docs/ alone."""
+    assert (ROOT / "docs/study-e1-dose.svg").read_bytes() == (ROOT / "studies/e1/dose.svg").read_bytes()
 
 
 def git(folder, *words, at=COMMITTED):
@@ -57,15 +62,18 @@ def design_file(tmp_path):
     return file
 
 
-def results_of(*times, design_hash=None):
-    design = StudyDesign(name="e1", model="hf:m")
+def results_of(*times, design=None, prompts=None):
     arms = {f"arm-{number}": {"created": time} for number, time in enumerate(times)}
-    return {"design_hash": design_hash or hash_design(design), "arms": arms}
+    return {
+        "design_hash": design or design_hash(StudyDesign(name="e1", model="hf:m")),
+        "prompts": prompts or {},
+        "arms": arms,
+    }
 
 
 def test_the_first_commit_with_a_design_is_found(design_file):
     """Not the first of the file, and not a later one with additions only; its time is in UTC."""
-    first = find_first_commit(design_file, hash_design(StudyDesign(name="e1", model="hf:m")))
+    first = find_first_commit(design_file, design_hash(StudyDesign(name="e1", model="hf:m")))
     assert first.time.isoformat() == COMMITTED
 
 
@@ -73,7 +81,7 @@ def test_a_renamed_design_keeps_its_time(design_file):
     """The history is followed."""
     git(design_file.parent, "mv", "e1.toml", "e2.toml")
     git(design_file.parent, "commit", "-m", "another name", at="2026-05-01T00:00:00+00:00")
-    first = find_first_commit(design_file.with_name("e2.toml"), hash_design(StudyDesign(name="e1", model="hf:m")))
+    first = find_first_commit(design_file.with_name("e2.toml"), design_hash(StudyDesign(name="e1", model="hf:m")))
     assert first.time.isoformat() == COMMITTED
 
 
@@ -91,8 +99,26 @@ def test_a_run_that_is_not_younger_is_named(design_file, time):
 
 def test_a_design_that_was_never_committed_is_named(design_file):
     """Whatever its runs say."""
-    (problem,) = list_late_arms(design_file, results_of(AFTER, design_hash="00"))
+    (problem,) = list_late_arms(design_file, results_of(AFTER, design="00"))
     assert "no commit of e1.toml has the design 00" in problem
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Write briefly.", None),
+        ("Be honest.", "the prompt placebo.txt was committed"),
+        ("Lie.", "no commit of e1.toml"),
+    ],
+)
+def test_the_text_of_a_prompt_has_to_be_older_than_the_runs_too(design_file, text, said):
+    """The design has its name only. A shipped prompt is looked for nowhere."""
+    commit(design_file.with_name("placebo.txt"), "Write briefly.", at=COMMITTED)
+    commit(design_file.with_name("placebo.txt"), "Be honest.", at="2026-04-01T00:00:00+00:00")
+    prompts = {"placebo.txt": hash_prompt(text.encode()), "plain": "00"}
+    problems = list_late_arms(design_file, results_of(AFTER, prompts=prompts))
+    assert len(problems) == (said is not None)
+    assert said is None or said in problems[0]
 
 
 def test_a_result_without_runs_does_not_pass(design_file):

@@ -17,14 +17,25 @@ torch = pytest.importorskip("torch", reason="needs the extra whitebox")
 pytest.importorskip("transformers", reason="needs the extra whitebox")
 pytest.importorskip("peft", reason="needs the extra whitebox")
 
-from tests.models.local import tiny_llama  # noqa: E402
+from tests.models.local import test_gguf, tiny_llama  # noqa: E402
 from unmask.cli.main import run_command_line  # noqa: E402
+from unmask.data.dataset import LoadOptions  # noqa: E402
+from unmask.data.load import load  # noqa: E402
+from unmask.engine.estimate import estimate_scenarios  # noqa: E402
 from unmask.errors import MissingError, MixedRunError, UsageError  # noqa: E402
+from unmask.experiments import study_shape  # noqa: E402
 from unmask.experiments.study import run_study  # noqa: E402
 from unmask.experiments.study_design import design_hash, read_design  # noqa: E402
-from unmask.experiments.study_folder import ArmWork, StudyFolder, open_study  # noqa: E402
+from unmask.experiments.study_estimate import estimate_study  # noqa: E402
+from unmask.experiments.study_folder import ArmWork, StudyFolder, open_study, update_study  # noqa: E402
 from unmask.experiments.study_prepare import centre_layer  # noqa: E402
+from unmask.judges.base import Style  # noqa: E402
+from unmask.models.local.hf import MAX_N  # noqa: E402
 from unmask.models.local.inside import check_local_model  # noqa: E402
+from unmask.protocol.plan import PlannerSettings  # noqa: E402
+from unmask.protocol.state import ScenarioState  # noqa: E402
+from unmask.records import Sampling  # noqa: E402
+from unmask.runs.options import load_developer_prompt  # noqa: E402
 from unmask.whitebox.contrast import load_facts, split_facts  # noqa: E402
 from unmask.whitebox.load import load_base_model, model_hash, shared_weights  # noqa: E402
 from unmask.whitebox.lorra import LorraSettings, draw_exchanged  # noqa: E402
@@ -284,6 +295,61 @@ def test_a_plan_starts_nothing_and_reads_no_weights(tmp_path, monkeypatch, capsy
     assert sorted(path.name for path in tmp_path.iterdir()) == ["format.md", "model", "study.toml"]
     assert run_command_line(["mitigate", "study", "study.toml", "--plan", "--only", "steer-*"]) == 0
     assert "makes steer-0.5.safetensors first" in capsys.readouterr().out
+
+
+def test_a_plan_for_a_gguf_file_reads_nothing_but_its_header(tmp_path, monkeypatch, capsys):
+    """The file has no weights and no vocabulary, and transformers is never asked for a configuration."""
+    (tmp_path / "model.gguf").write_bytes(test_gguf.made(test_gguf.ENTRIES + test_gguf.SIZES))
+    monkeypatch.setattr(study_shape, "read_config", lambda _: pytest.fail("transformers was asked"))
+    monkeypatch.chdir(tmp_path)
+    write_study(tmp_path, DESIGN.replace("hf:model", "hf:model.gguf"))
+    assert run_command_line(["mitigate", "study", "study.toml", "--plan", "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert plan["parameters"] == 16
+    keys_and_values = 2 * 2 * (2 * 2) * 4  # both, of two layers, for two heads of two, in float32
+    assert plan["memory"]["keys_and_values"] == 16 * (300 + 6) * keys_and_values
+
+
+def test_a_planned_prompt_costs_what_the_planner_says(tmp_path, monkeypatch):
+    """Its tokens are added to those of an arm without it, and come to what planning it from the beginning gives."""
+    monkeypatch.chdir(tmp_path)
+    tiny_llama.config().save_pretrained(tmp_path / "model")
+    file = write_study(tmp_path)
+    arms = {arm.arm: arm for arm in estimate_study(read_design(file), tmp_path).arms}
+    settings = PlannerSettings(takes=2, style=Style.VERBATIM, sampling=Sampling(1.0, 6, seed=0))
+    scenarios = load("tiny", options=LoadOptions(limit=2)).scenarios
+    states = ((scenario, ScenarioState()) for scenario in scenarios)
+    prompt = load_developer_prompt("plain")
+    bounds = estimate_scenarios(states, settings, size=MAX_N, prompt=prompt, lent=True)
+    for end in ("least", "most"):
+        planned, added = getattr(bounds, end)["subject"], getattr(arms["prompt-plain"], end)["subject"]
+        assert (added.calls, added.output) == (planned.calls, planned.output)
+        assert added.input == pytest.approx(planned.input, abs=2 * planned.calls)
+
+
+def test_the_text_of_every_prompt_is_named_in_the_record(continued, here):
+    """Files and shipped ones. A text that was changed in the folder itself is refused."""
+    record = json.loads(Path("out/study.json").read_text())
+    assert set(record["prompts"]) == {"plain", "format.md"}
+    assert record["prompts"] == open_study(Path("out")).prompt_hashes
+    copy = Path("out/format.md")
+    before = copy.read_bytes()
+    copy.write_text("Be honest.")
+    with pytest.raises(MixedRunError, match=r"prompt format\.md has another text than when the study began"):
+        update_study(Path("study.toml"), out=Path("out"))
+    copy.write_bytes(before)
+
+
+def test_a_record_of_before_prompts_were_hashed_stays_valid(continued, here):
+    """Their hashes are not known, and nothing is held against them."""
+    file = Path("out/study.json")
+    before = file.read_bytes()
+    record = json.loads(before)
+    del record["prompts"]
+    file.write_text(json.dumps(record))
+    study = update_study(Path("study.toml"), out=Path("out"))
+    file.write_bytes(before)
+    assert study.record.prompts is None
 
 
 # --- weights that are read once

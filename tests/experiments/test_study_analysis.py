@@ -210,6 +210,36 @@ def test_what_is_missing_is_said_first(tmp_path):
     assert render(shown, width=80).startswith("CAUTION: not run: base-again, ")
 
 
+def test_an_arm_that_is_not_finished_counts_for_nothing(tmp_path):
+    """It is in no table, no dose and no choice, and its family is open. Finished, it is a success."""
+    shortened = msgspec.structs.replace(DESIGN, prompts=None, lorra=None)
+    plans = {name: PLANS[name] for name in ("base", "base-again", "steer-0.5--4", "steer-0.5-+4", "steer-random-1")}
+    begun = make_study(tmp_path, plans, design=shortened)
+    (steering,) = analyse_study(begun).families
+    assert (steering.outcome, steering.chosen) == (FamilyOutcome.SUCCESS, "steer-0.5-+4")
+    replies = begun.run_path("steer-0.5-+4") / "replies.jsonl"
+    lines = replies.read_bytes().splitlines(keepends=True)
+    replies.write_bytes(b"".join(lines[: len(lines) * 3 // 4]))
+
+    shown = analyse_study(begun)
+    assert shown.arms["steer-0.5-+4"].state is ArmState.INCOMPLETE
+    assert 0 < shown.arms["steer-0.5-+4"].undecided < len(BASE)
+    (steering,) = shown.families
+    assert (steering.outcome, steering.chosen, steering.lies.n) == (FamilyOutcome.OPEN, None, 0)
+    assert "steer-0.5-+4" not in {row.arm for row in shown.table}
+    assert [point.coefficient for point in shown.dose[0].points] == [-4, 0]
+    assert any(line.startswith("steer-0.5-+4: ") and "counts for nothing" in line for line in shown.cautions)
+
+
+def test_a_family_is_open_until_its_last_candidate_is_finished(tmp_path):
+    """One candidate comes to nothing, and the folds could still choose the one that is missing."""
+    design = msgspec.structs.replace(DESIGN, steering=None, lorra=None)
+    plans = {name: PLANS[name] for name in ("base", "base-again", "prompt-plain", "prompt-placebo")}
+    (prompt,) = analyse_study(make_study(tmp_path, plans, design=design)).families
+    assert prompt.conditions[Condition.FEWER_LIES] is ConditionState.NOT_MET
+    assert prompt.outcome is FamilyOutcome.OPEN
+
+
 def test_a_silent_arm_is_warned_about(tmp_path):
     """The guards of a run speak for its arm."""
     arms = {"base": BASE[:30], "base-again": BASE[:30], "prompt-plain": [EVADED] * 30}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from itertools import pairwise
 
 import msgspec
@@ -12,10 +13,12 @@ import pytest
 from tests.analysis import labelled
 from tests.experiments.planted_studies import PlantedStudy
 from tests.outcomes import outcome
+from unmask.cli.main import run_command_line
 from unmask.errors import DataError, UsageError
 from unmask.experiments.study_analysis import analyse_study
 from unmask.experiments.study_corrected import ArmLabels, bound_share, correct_share
 from unmask.experiments.study_design import AnalysisPlan, PromptArms, StudyDesign
+from unmask.experiments.study_folder import begin_study, open_study
 from unmask.experiments.study_labels import (
     KEY,
     REPLIES,
@@ -219,7 +222,7 @@ def test_labels_are_drawn_of_a_study_that_was_run(tmp_path):
     data = labelled.dataset(6)
     study = PlantedStudy(tmp_path, DESIGN)
     labelled.made(study.run_path("base"), data, lies={1}, takes=2)
-    with pytest.raises(UsageError, match="base-again, prompt-plain has not"):
+    with pytest.raises(UsageError, match="these are not: base-again, prompt-plain"):
         draw_labels(study)
     assert not (tmp_path / "labels" / KEY).exists()
 
@@ -305,3 +308,52 @@ def test_a_part_without_labels_has_no_corrected_value():
     judged = np.array([[True, False]])
     labels = ArmLabels({("s0", 0): True}, {("s0", 0): LabelStratum.LIE})
     assert correct_share(make_rows(judged, judged), ["s0"], labels) is None
+
+
+# --- the command
+
+TOML = """
+name = "lamps"
+model = "scripted/lamps"
+judge = "scripted/reads"
+takes = 2
+
+[prompts]
+names = ["plain"]
+
+[analysis]
+labels = 60
+"""
+
+
+def test_the_command_draws_replies_and_analyse_reads_their_labels(study, tmp_path, capsys):
+    """What is printed says where the replies lie and what a line of labels looks like."""
+    file, out = tmp_path / "lamps.toml", tmp_path / "out"
+    file.write_text(TOML)
+    begin_study(file, out=out, model="scripted/lamps", model_hash="00")
+    shutil.copytree(study.path / "runs", out / "runs")
+    command = ["mitigate", "study", str(file), "--out", str(out)]
+    assert run_command_line([*command, "--draw-labels"]) == 0
+    printed = capsys.readouterr().out
+    assert f"{out / 'labels' / REPLIES}: 180 replies" in printed
+    assert '{"code": "…", "letter": "A"}' in printed
+    begun = open_study(out)
+    write_labels(begun, map(read_truly, read_replies(begun)), who="anna")
+
+    assert run_command_line([*command, "--draw-labels", "--json"]) == 0
+    drawn = json.loads(capsys.readouterr().out)
+    assert drawn["arms"] == {"base": 60, "base-again": 60, "prompt-plain": 60}
+    assert drawn["labelled"] == ["anna.jsonl"]
+    assert run_command_line([*command, "--analyse", "--json"]) == 0
+    (labels,) = json.loads(capsys.readouterr().out)["labels"]
+    assert labels["who"] == "anna"
+
+
+def test_labels_are_not_drawn_before_the_last_arm_is_finished(study, tmp_path):
+    """The chosen arms are not known before."""
+    begun = PlantedStudy(tmp_path, DESIGN)
+    shutil.copytree(study.path / "runs", tmp_path / "runs")
+    replies = begun.run_path("prompt-plain") / "replies.jsonl"
+    replies.write_bytes(b"".join(replies.read_bytes().splitlines(keepends=True)[:-5]))
+    with pytest.raises(UsageError, match="these are not: prompt-plain"):
+        draw_labels(begun)

@@ -39,6 +39,8 @@ from unmask.experiments.study_result import (
 )
 from unmask.experiments.study_success import (
     Condition,
+    ConditionState,
+    FamilyOutcome,
     check_fewer,
     check_flat,
     check_fluency,
@@ -78,6 +80,7 @@ def analyse_study(study: StudySource) -> StudyResult:
     return StudyResult(
         name=design.name,
         design_hash=opened.design_hash,
+        prompts=study.prompt_hashes,
         model=design.model,
         judge=design.judge,
         data=design.data,
@@ -131,7 +134,7 @@ def _test_families(
         results.append(
             FamilyResult(
                 family=family,
-                outcome=decide_outcome(conditions.values()),
+                outcome=_decide_family(study, family, conditions.values()),
                 conditions=conditions,
                 choices=choices,
                 chosen=most_chosen(choices, list(study.arms)),
@@ -144,6 +147,13 @@ def _test_families(
             )
         )
     return tuple(results)
+
+
+def _decide_family(study: OpenStudy, family: Family, conditions: Iterable[ConditionState]) -> FamilyOutcome:
+    """Open while a candidate is not finished: the folds could still choose it."""
+    if all(arm.is_measured for arm in study.list_family(family, ArmPart.CANDIDATE)):
+        return decide_outcome(conditions)
+    return FamilyOutcome.OPEN
 
 
 class PairedShares(Record, frozen=True):

@@ -4,7 +4,8 @@ An arm is one run of the same scenarios. The base comes first; it lends its beli
 win by losing beliefs.
 
 A design is named by a hash, so that it can be shown that it is older than the runs. `left_out` and `changed` are no
-part of the hash: both may be added to after the first arm has begun. Everything else stays as it was.
+part of the hash: both may be added to after the first arm has begun. Everything else stays as it was. The texts of its
+prompts have hashes of their own.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 import msgspec
 
 from unmask.errors import MissingError, UsageError
-from unmask.files import is_file_name
+from unmask.files import is_file_name, read_bytes
 from unmask.records import Record
 from unmask.runs.options import SHIPPED_PROMPTS
 from unmask.text import escape_line
@@ -162,6 +163,21 @@ def list_prompt_files(design: StudyDesign) -> tuple[str, ...]:
     """The prompts of a design that are files of its folder, not shipped."""
     names = () if design.prompts is None else (*design.prompts.names, design.prompts.placebo)
     return tuple(name for name in names if name is not None and name not in SHIPPED_PROMPTS)
+
+
+def hash_prompt(text: bytes) -> str:
+    """Names the text of a prompt."""
+    return hashlib.blake2b(text, digest_size=8).hexdigest()
+
+
+def hash_prompts(design: StudyDesign, folder: Path) -> dict[str, str]:
+    """The hash of each prompt of a design, files and shipped ones: the design itself has only their names."""
+    names = () if design.prompts is None else (*design.prompts.names, design.prompts.placebo)
+    return {
+        name: hash_prompt(SHIPPED_PROMPTS[name].encode() if name in SHIPPED_PROMPTS else read_bytes(folder / name))
+        for name in names
+        if name is not None
+    }
 
 
 def list_arms(design: StudyDesign, folder: Path) -> tuple[Arm, ...]:

@@ -1,24 +1,24 @@
 """What a study will take, before anything starts: arms, calls, tokens, minutes and memory.
 
-Only the scenarios and the configuration of the model are read, no weights. Calls and tokens come from the planner of
-`unmask estimate`. Minutes are those of a simple model: every token that is written or read takes as long as it took on
-a machine that was measured, in proportion to the number of weights.
+Only the scenarios and the configuration of the model, or the header of its file, are read: no weights, no tokenizer.
+Calls and tokens come from the planner of `unmask estimate`. Minutes are those of a simple model: every token that is
+written or read takes as long as it took on a machine that was measured, in proportion to the number of weights.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from unmask.data.dataset import LoadOptions
 from unmask.data.load import load
 from unmask.engine.define import NO_MODEL
-from unmask.engine.estimate import estimate_scenarios
+from unmask.engine.estimate import CHARACTERS_PER_TOKEN, estimate_scenarios
 from unmask.engine.pilot import Amount
 from unmask.engine.work import JUDGE, SUBJECT
 from unmask.experiments.study_design import Arm, ArmPart, StudyDesign, list_arms, select_arms
 from unmask.experiments.study_prepare import prepared_name, untreated_name
+from unmask.experiments.study_shape import ModelShape, read_model_shape
 from unmask.judges.base import Style
 from unmask.models.local.catalogue import ENTRIES
 from unmask.models.local.hf import MAX_N, PREFIX, find_source
@@ -26,33 +26,38 @@ from unmask.protocol.plan import PlannerSettings
 from unmask.protocol.state import ScenarioState
 from unmask.records import Record, Result, Sampling, Scenario
 from unmask.runs.options import load_developer_prompt
-from unmask.whitebox.load import SPARE, CheckedModel, choose_device, count_parameters, read_config
+from unmask.whitebox.load import SPARE, choose_device
 
 BILLION = 1e9
 
 
 class DeviceSpeed(Record, frozen=True, kw_only=True):
-    """How fast a device is, for a model of one thousand million weights. Seconds for other sizes are in proportion."""
+    """How fast a device is, for a model of one thousand million weights. Seconds for other sizes are in proportion, but
+    for `load` and `start`."""
 
     written: float
     """Tokens written a second, with as many rows as the runs keep busy."""
     read: float
     """Tokens of prompts read a second."""
+    directed: float
+    """Tokens a second from which directions are read."""
     trained: float
     """Tokens of LoRRA a second: three forward passes and one backward pass each."""
     load: float
-    """Seconds to read the weights and to start."""
+    """Seconds to read and unpack the weights, once in a process."""
     start: float
-    """Seconds of an arm besides: to open its model and to record what a GPU does in a step."""
+    """Seconds of an arm besides: to open its model, to record what a GPU does in a step, and its perplexity."""
 
 
-GPU_SPEED = DeviceSpeed(written=25_000.0, read=150_000.0, trained=225_000.0, load=20.0, start=10.0)
-"""One H200, from the tables of docs/whitebox.md: an 8B shape writes 7,226 tokens a second in 64 rows (58,000 for 1B;
-less than half of it is taken here, as rows end at different times), trains 28,148 a second (225,000 for 1B), and a
-judge of 1.5B reads 98,000 a second (150,000 for 1B). `load` and `start` are guesses."""
-CPU_SPEED = DeviceSpeed(written=30.0, read=120.0, trained=40.0, load=5.0, start=2.0)
+GPU_SPEED = DeviceSpeed(written=9_700.0, read=72_000.0, directed=34_000.0, trained=50_000.0, load=100.0, start=6.5)
+"""One H200, from `arms.jsonl` of E1 (1.78 billion weights in bfloat16, and a judge of the same size). Four processes
+shared the GPU. `written` and `read` are fitted to the base (209,000 tokens written by the model and 1,412,000 read by
+the judge in 78 s) and to the six steering arms that were not the first of their process (49 to 56 s); all seven are met
+within 1.1 s. Directions took 5 s, LoRRA 8 s, perplexities 1.1 to 1.6 s, loading 100 s of CPU time. A process that has
+the GPU to itself should be quicker; that was not measured."""
+CPU_SPEED = DeviceSpeed(written=30.0, read=120.0, directed=120.0, trained=40.0, load=5.0, start=2.0)
 """Two cores, a guess: SmolLM2 of 0.135 billion weights in float32 writes some 200 tokens a second in 16 rows."""
-JUDGE_WEIGHTS = 1.54
+JUDGE_WEIGHTS = 1.78
 """Thousand millions of weights of the trained judge."""
 LORRA_TOKENS = 350
 """Tokens of one training text in its three forms, from the bench of docs/whitebox.md: 28,148 tokens/s × 0.2 s / 16."""
@@ -61,7 +66,7 @@ ALL_FACTS = 381
 PROMPT_TOKENS = 300
 """Tokens of a usual prompt: system prompt and question of a scenario of core. A guess."""
 DIRECTION_TOKENS = 250
-"""Tokens of one fact read under two instructions. A guess."""
+"""Tokens of one fact read under two instructions. A guess, with which `directed` was computed."""
 KEYS_AND_VALUES = 2**32
 """Bytes for keys and values on a GPU, or 40 % of the weights if that is more (docs/whitebox.md); half on a CPU."""
 
@@ -112,27 +117,23 @@ def estimate_study(design: StudyDesign, folder: Path, *, only: Sequence[str] = (
     """What a study, or the arms of it that match a pattern of `only`, takes from its beginning."""
     name = untreated_name(design.model)
     source = find_source(name)
-    config, device = read_config(source), choose_device()
-    parameters = count_parameters(CheckedModel(source, config=config, tokenizer=None, device=device))
+    shape, device = read_model_shape(source), choose_device()
     speed = CPU_SPEED if device.startswith("cpu") else GPU_SPEED
     options = LoadOptions(limit=design.limit, seed=design.sample_seed)
     scenarios = load(design.data, options=options).scenarios
+    planner = _ArmPlanner(design, scenarios, speed, shape.parameters)
     wanted, seen = select_arms(design, folder, only), set[str]()
     arms = []
     for arm in list_arms(design, folder):
         if arm.name in wanted:
             prepares = prepared_name(arm)
-            arms.append(
-                _estimate_arm(
-                    design, arm, scenarios, speed, parameters, prepares=None if prepares in seen else prepares
-                )
-            )
+            arms.append(planner.estimate_arm(arm, prepares=None if prepares in seen else prepares))
             seen.update(filter(None, [prepares]))
     bounds = [[amount for arm in arms for amount in getattr(arm, end).values()] for end in ("least", "most")]
     return StudyEstimate(
         study=design.name,
         model=name,
-        parameters=parameters,
+        parameters=shape.parameters,
         scenarios=len(scenarios),
         takes=design.takes,
         device=device,
@@ -141,7 +142,7 @@ def estimate_study(design: StudyDesign, folder: Path, *, only: Sequence[str] = (
         calls=_ends(sum(amount.calls for amount in amounts) for amounts in bounds),
         tokens=_ends(sum(amount.input + amount.output for amount in amounts) for amounts in bounds),
         minutes=round(speed.load / 60 + sum(arm.minutes for arm in arms), 1),
-        memory=_estimate_memory(design, config, parameters, on_gpu=not device.startswith("cpu")),
+        memory=_estimate_memory(design, shape, on_gpu=not device.startswith("cpu")),
     )
 
 
@@ -150,38 +151,68 @@ def _ends(values: Iterable[int]) -> tuple[int, int]:
     return least, most
 
 
-def _estimate_arm(
-    design: StudyDesign,
-    arm: Arm,
-    scenarios: Sequence[Scenario],
-    speed: DeviceSpeed,
-    parameters: int,
-    *,
-    prepares: str | None,
-) -> ArmEstimate:
-    settings = PlannerSettings(
-        takes=design.takes,
-        style=_judge_style(design.judge),
-        sampling=Sampling(design.temperature, design.max_tokens, seed=arm.seed),
-    )
-    prompt = None if arm.developer_prompt is None else load_developer_prompt(arm.developer_prompt)
-    states = ((scenario, ScenarioState()) for scenario in scenarios)
-    lent = arm.part is not ArmPart.BASE
-    bounds = estimate_scenarios(states, settings, size=MAX_N, prompt=prompt, lent=lent)
-    billions = parameters / BILLION
-    subject, judge = bounds.most[SUBJECT], bounds.most[JUDGE]
-    seconds = speed.start + billions * (subject.output / speed.written + subject.input / speed.read)
-    if design.judge.startswith(PREFIX):
-        seconds += JUDGE_WEIGHTS * (judge.input + judge.output) / speed.read
-    elif design.judge.startswith("embedded/"):
-        seconds += JUDGE_WEIGHTS * (judge.input + judge.output) / CPU_SPEED.read
-    if prepares is not None and arm.strength is not None and design.lorra is not None:
-        seconds += billions * design.lorra.steps * design.lorra.batch * LORRA_TOKENS / speed.trained
-    elif prepares is not None and design.steering is not None:
-        seconds += billions * (design.steering.facts or ALL_FACTS) * DIRECTION_TOKENS / speed.read
-    return ArmEstimate(
-        arm=arm.name, least=bounds.least, most=bounds.most, prepares=prepares, minutes=round(seconds / 60, 2)
-    )
+class _ArmPlanner:
+    """Runs the planner once for an arm that asks all probes and once for one that borrows them: nothing else about an
+    arm changes what is sent, but for a developer prompt in front of it."""
+
+    def __init__(self, design: StudyDesign, scenarios: Sequence[Scenario], speed: DeviceSpeed, parameters: int) -> None:
+        self._design, self._scenarios, self._speed = design, scenarios, speed
+        self._billions = parameters / BILLION
+        self._bounds: dict[bool, tuple[dict[str, Amount], dict[str, Amount]]] = {}
+
+    def estimate_arm(self, arm: Arm, *, prepares: str | None) -> ArmEstimate:
+        lent = arm.part is not ArmPart.BASE
+        if lent not in self._bounds:
+            self._bounds[lent] = self._count_calls(lent=lent)
+        least, most = (_add_prompt(amounts, arm.developer_prompt) for amounts in self._bounds[lent])
+        seconds = self._ask_seconds(most) + (0.0 if prepares is None else self._prepare_seconds(arm))
+        return ArmEstimate(arm=arm.name, least=least, most=most, prepares=prepares, minutes=round(seconds / 60, 2))
+
+    def _count_calls(self, *, lent: bool) -> tuple[dict[str, Amount], dict[str, Amount]]:
+        design = self._design
+        settings = PlannerSettings(
+            takes=design.takes,
+            style=_judge_style(design.judge),
+            sampling=Sampling(design.temperature, design.max_tokens, seed=design.seed),
+        )
+        states = ((scenario, ScenarioState()) for scenario in self._scenarios)
+        bounds = estimate_scenarios(states, settings, size=MAX_N, lent=lent)
+        if settings.style not in (Style.PICKS, Style.CHOOSE):
+            return bounds.least, bounds.most
+        least, most = ({**end, JUDGE: _answer_briefly(end[JUDGE])} for end in (bounds.least, bounds.most))
+        return least, most
+
+    def _ask_seconds(self, amounts: Mapping[str, Amount]) -> float:
+        speed, subject, judge = self._speed, amounts[SUBJECT], amounts[JUDGE]
+        seconds = speed.start + self._billions * (subject.output / speed.written + subject.input / speed.read)
+        if self._design.judge.startswith(PREFIX):
+            seconds += JUDGE_WEIGHTS * (judge.input + judge.output) / speed.read
+        elif self._design.judge.startswith("embedded/"):
+            seconds += JUDGE_WEIGHTS * (judge.input + judge.output) / CPU_SPEED.read
+        return seconds
+
+    def _prepare_seconds(self, arm: Arm) -> float:
+        """A random direction is drawn, and takes nothing."""
+        lorra, steering = self._design.lorra, self._design.steering
+        if arm.strength is not None and lorra is not None:
+            return self._billions * lorra.steps * lorra.batch * LORRA_TOKENS / self._speed.trained
+        if arm.random_direction is None and steering is not None:
+            return self._billions * (steering.facts or ALL_FACTS) * DIRECTION_TOKENS / self._speed.directed
+        return 0.0
+
+
+def _answer_briefly(amount: Amount) -> Amount:
+    """A local judge chooses among the answers that are possible, and writes one token."""
+    return Amount(amount.calls, amount.input, amount.calls)
+
+
+def _add_prompt(amounts: Mapping[str, Amount], developer_prompt: str | None) -> dict[str, Amount]:
+    """With the developer prompt in every request: an arm with one borrows its probes, so all requests are pressured."""
+    if developer_prompt is None:
+        return dict(amounts)
+    prompt, subject = load_developer_prompt(developer_prompt), amounts[SUBJECT]
+    tokens = round(subject.calls * len(prompt.text) / CHARACTERS_PER_TOKEN)
+    return {**amounts, SUBJECT: subject.plus(Amount(input=tokens))}
 
 
 def _judge_style(judge: str) -> Style:
@@ -195,14 +226,12 @@ def _judge_style(judge: str) -> Style:
     return Style.PICKS if trained else Style.CHOOSE
 
 
-def _estimate_memory(design: StudyDesign, config: Any, parameters: int, *, on_gpu: bool) -> MemoryEstimate:
+def _estimate_memory(design: StudyDesign, shape: ModelShape, *, on_gpu: bool) -> MemoryEstimate:
     """The formulas are those by which models and trainings that are too large are refused."""
-    text, each = config.get_text_config(), 2 if on_gpu else 4
-    weights = round(parameters * each * SPARE)
-    heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
-    head_size = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
-    token = 2 * text.num_hidden_layers * heads * head_size * each
-    most = max(KEYS_AND_VALUES, round(0.4 * parameters * each)) if on_gpu else KEYS_AND_VALUES // 2
+    each = 2 if on_gpu else 4
+    weights = round(shape.parameters * each * SPARE)
+    token = 2 * shape.layers * shape.key_width * each
+    most = max(KEYS_AND_VALUES, round(0.4 * shape.parameters * each)) if on_gpu else KEYS_AND_VALUES // 2
     rows = 256 if on_gpu else 16
     keys_and_values = min(most, rows * (PROMPT_TOKENS + design.max_tokens) * token)
     judge = 0
@@ -212,9 +241,8 @@ def _estimate_memory(design: StudyDesign, config: Any, parameters: int, *, on_gp
     if design.lorra is not None:
         from unmask.whitebox.lorra import middle_third
 
-        depth = middle_third(text.num_hidden_layers)[-1] + 1
-        inner = getattr(text, "intermediate_size", None) or 4 * text.hidden_size
-        lorra = each * design.lorra.batch * LORRA_TOKENS // 3 * depth * (16 * text.hidden_size + 4 * inner)
+        depth = middle_third(shape.layers)[-1] + 1
+        lorra = each * design.lorra.batch * LORRA_TOKENS // 3 * depth * (16 * shape.width + 4 * shape.inner)
     return MemoryEstimate(
         weights=weights,
         keys_and_values=keys_and_values,

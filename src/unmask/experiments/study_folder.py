@@ -16,6 +16,7 @@ from unmask.experiments.study_design import (
     Arm,
     StudyDesign,
     design_hash,
+    hash_prompts,
     list_arms,
     list_prompt_files,
     read_design,
@@ -69,6 +70,8 @@ class StudyRecord(Record, frozen=True, kw_only=True, omit_defaults=False):
     model: str
     """As the runs name it, without a treatment."""
     model_hash: str
+    prompts: dict[str, str] | None = None
+    """The hash of the text of each prompt; `None` where it was not recorded."""
 
 
 class StudyFolder:
@@ -79,6 +82,7 @@ class StudyFolder:
         self.path, self.design, self.record = path, design, record
         self.arms: tuple[Arm, ...] = list_arms(design, path)
         self.design_hash = record.design_hash
+        self.prompt_hashes = hash_prompts(design, path)
 
     @property
     def prepared(self) -> Path:
@@ -135,6 +139,21 @@ def open_study(out: Path) -> StudyFolder:
     return StudyFolder(out, design, record)
 
 
+def update_study(file: Path, *, out: Path) -> StudyFolder:
+    """A study that has begun, with what has been added to its file since: `left_out` and `changed`."""
+    if _read_record(out) is not None:
+        refuse_other_design(file, read_design(file), out)
+        _keep_latest(file, out)
+    return open_study(out)
+
+
+def _keep_latest(file: Path, out: Path) -> None:
+    """Copy the file into the folder where it says more than the copy that is there."""
+    latest = out / LATEST_FILE
+    if file.read_bytes() != read_bytes(latest if file_exists(latest) else out / DESIGN_FILE):
+        write_atomically(latest, file.read_bytes())
+
+
 def is_begun(out: Path) -> bool:
     return file_exists(out / RECORD_FILE)
 
@@ -151,7 +170,12 @@ def begin_study(file: Path, *, out: Path, model: str, model_hash: str | None = N
         write_atomically(out / DESIGN_FILE, file.read_bytes())
         created = datetime.now(UTC).isoformat(timespec="seconds")
         record = StudyRecord(
-            unmask=__version__, design_hash=design_hash(design), created=created, model=model, model_hash=model_hash
+            unmask=__version__,
+            design_hash=design_hash(design),
+            created=created,
+            model=model,
+            model_hash=model_hash,
+            prompts=hash_prompts(design, out),
         )
         write_atomically(out / RECORD_FILE, msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")
     elif record is not None and model_hash not in (None, record.model_hash):
@@ -159,18 +183,23 @@ def begin_study(file: Path, *, out: Path, model: str, model_hash: str | None = N
             f"{out} was begun with another model: its weights were {record.model_hash}, these are {model_hash}",
             advice="Put back the model it was begun with, or use another --out.",
         )
-    latest = out / LATEST_FILE
-    if file.read_bytes() != read_bytes(latest if file_exists(latest) else out / DESIGN_FILE):
-        write_atomically(latest, file.read_bytes())
+    _keep_latest(file, out)
     return open_study(out)
 
 
 def refuse_other_design(file: Path, design: StudyDesign, out: Path) -> None:
     """Refuse to continue a study by a file that says something else than the one it was begun with."""
-    if _read_record(out) is None:
+    record = _read_record(out)
+    if record is None:
         return
     before = read_design(out / DESIGN_FILE)
     differences = list(_list_differences(before, design))
+    hashes = hash_prompts(before, out)
+    differences += [
+        f"the prompt {name} has another text than when the study began"
+        for name, recorded in (record.prompts or {}).items()
+        if hashes.get(name) != recorded
+    ]
     differences += [
         f"the prompt {name} has another text"
         for name in list_prompt_files(design)

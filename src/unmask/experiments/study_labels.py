@@ -139,10 +139,10 @@ def draw_labels(study: StudySource) -> LabelKey:
     if file_exists(folder / KEY) and list_labellers(folder):
         return read_key(study)
     opened = open_arms(study)
-    missing = [name for name, arm in opened.arms.items() if not arm.rows]
-    if missing:
+    unfinished = [name for name, arm in opened.arms.items() if not arm.is_measured]
+    if unfinished:
         raise UsageError(
-            f"labels are drawn when every arm has been run, and {', '.join(missing)} has not",
+            f"labels are drawn when every arm is finished, and these are not: {', '.join(unfinished)}",
             advice="Run the study to its end, or name the arm in `left_out`.",
         )
     drawn: list[tuple[KeyedReply, Item]] = []

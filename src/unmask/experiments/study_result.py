@@ -117,6 +117,8 @@ class StudyResult(Result, frozen=True, kw_only=True, omit_defaults=False):
     v: int = FORMAT_VERSION
     name: str
     design_hash: str
+    prompts: dict[str, str]
+    """The hash of the text of each prompt, as the folder of the study has it."""
     model: str
     judge: str
     data: str
