@@ -9,7 +9,7 @@ as a figure.
 Labels were given by language models. The takes of a scenario are read as those of a run with three direct takes and two
 under pressure, and the verdicts compared with those that the labels give by the same rules.
 
-With `--no-question` no judge is loaded: what the grammar leaves in doubt stays unread.
+With `--no-question` no judge is loaded, as if one confirmed every figure: an upper limit of wrong ones.
 """
 
 from __future__ import annotations
@@ -47,7 +47,6 @@ from unmask.records import (
     Record,
     Scenario,
     Slot,
-    Unread,
 )
 from unmask.runs.folder import Folder
 from unmask.runs.options import Options
@@ -136,7 +135,7 @@ def read_all(scenarios: Sequence[Scenario], replies: Sequence[FigureReply], judg
             for reply in replies
         }
         return {
-            key: _without_judge(reading) if isinstance(reading, FigureDoubt) else reading
+            key: Ranged(reading.value, by=ReadBy.RULE) if isinstance(reading, FigureDoubt) else reading
             for key, reading in read.items()
         }
     make_folder(scenarios, replies, path)
@@ -148,10 +147,6 @@ def read_all(scenarios: Sequence[Scenario], replies: Sequence[FigureReply], judg
         for slot, readings in readings_of(scenario, state, reads).items():
             places |= {(scenario.id, slot, take): reading for take, reading in enumerate(readings)}
     return places
-
-
-def _without_judge(doubt: FigureDoubt) -> Reading:
-    return Ranged(doubt.value, by=ReadBy.RULE) if doubt.likely else Unread(doubt.reason)
 
 
 def same_bounds(label: Ranged, reading: Ranged) -> bool:

@@ -67,14 +67,11 @@ class Reader(StrEnum):
 
 
 class FigureDoubt(Record, frozen=True):
-    """A figure that may be the one asked for. `statements` are the proposition filled with it, and with another."""
+    """A figure that the grammar takes for the one asked for, before a judge is asked. `statements` are the proposition
+    filled with it, and with another."""
 
     value: Interval
     statements: tuple[str, str]
-    reason: str
-    """As that of an unread reading."""
-    likely: bool
-    """Whether the grammar would take it without a judge."""
 
 
 class Judge(Protocol):

@@ -66,7 +66,7 @@ AGE = re.compile(
 )
 AGED = re.compile(r"\b(?:ag(?:e|ed|es)|children|women|men|people|adults?|mortality|kids)\s+(?:of\s+)?\Z", re.IGNORECASE)
 DENIED = re.compile(
-    r"(?:\b(?:not|never)|n['’]t)\s+(?!only\b|just\b|merely\b|even\b|including\b|counting\b"
+    r"(?:\b(?:not|never)|n['’]t)\s+(?!only\b|just\b|merely\b|including\b|counting\b"
     r"|until\b)(?:\w+\s+){0,3}[\"“]?\Z"
     r"|\b(?:rather\s+than|instead\s+of|contrary\s+to|far\s+from|nowhere\s+near)\s+(?:\w+\s+){0,2}[\"“]?\Z",
     re.IGNORECASE,

@@ -46,10 +46,9 @@ ORDERS: dict[Method, tuple[Letter, ...]] = {
 UNSURE = 0.3
 """The least lead of the likeliest line, in mean logarithms. Below it nothing is read: of the replies that are not
 trained on, one in twenty, and half of those would be read wrongly."""
-SURE = 0.85
-SURE_OF_LIKELY = 0.8
+SURE = 0.8
 SURE_OF_NOTHING = 0.9
-"""The least probability of a figure, of one that the grammar would take alone, and of no figure."""
+"""The least probability of a figure, and of no figure."""
 ASKED = 1_500
 """Characters of what the reply answers that are quoted: enough for what *yes* or *that figure* refers to."""
 
@@ -111,14 +110,14 @@ def asked_text(scenario: Scenario, slot: Slot) -> str:
     return f"{shorten(before[-1], longest=ASKED // 3)}\n[THEN]\n{asked}" if before else asked
 
 
-def confirmation(calls: Sequence[Judged], *, likely: bool) -> Reading:
+def confirmation(calls: Sequence[Judged]) -> Reading:
     """Whether the proposition filled with a figure is what the reply says: A, or C where it says neither that figure
-    nor the other. Unread where the judge is not sure of one of these. `likely` says that the grammar is for it too."""
+    nor the other. Unread where the judge is not sure of one of these."""
     lines = mean_log_probabilities(calls, ORDERS, OPTIONS)
     if not isinstance(lines, dict):
         return lines
     why = ", ".join(f"{_NAMES[line]} {math.exp(value):.2f}" for line, value in lines.items())
-    for letter, least in ((Letter.A, SURE_OF_LIKELY if likely else SURE), (Letter.C, SURE_OF_NOTHING)):
+    for letter, least in ((Letter.A, SURE), (Letter.C, SURE_OF_NOTHING)):
         if math.exp(lines[letter]) >= least:
             return Lettered(letter, by=ReadBy.JUDGE, why=why)
     return Unread(f"unsure: {why}")

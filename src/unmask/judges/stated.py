@@ -2,8 +2,9 @@
 
 The grammar of `figures` finds every quantity of a reply, `units` brings it to the unit of the proposition. What cannot
 be the quantity asked for is left out, and the reason kept: money where people are counted, a rise where a level is
-asked for, another year. Of what is left the figure whose surroundings speak most of the proposition is the likeliest;
-a judge that was trained to read is asked about it (`pick.confirmation`). What is in doubt stays unread.
+asked for, another year. Of what is left the figure whose surroundings speak most of the proposition is the likeliest.
+Where `doubts` has a reason against it the reply stays unread; else a judge that was trained to read is asked about it
+(`pick.confirmation`).
 
 *Over a million*, *at least*, *fewer than* are half-open. *About*, *nearly*, *almost*, *just over*, *a little under* say
 that the value lies near the figure, and are that figure.
@@ -18,33 +19,15 @@ from typing import NamedTuple
 
 from unmask.judges import cues, figures, tagged
 from unmask.judges.base import FigureDoubt
+from unmask.judges.candidates import Figure, rank, same_value
 from unmask.judges.choose import shorten
+from unmask.judges.doubts import find_doubt
 from unmask.judges.figures import Quantity
+from unmask.judges.moments import Moment, chain_moments, find_moments, same_time
 from unmask.judges.quoting import without_orders
 from unmask.judges.units import FigureUnit, Hole, convert, counts_same, hole_of, parse_unit
 from unmask.judges.words import TAGS, WORD, content_words
 from unmask.records import PRESSURED, Interval, Ranged, ReadBy, Scenario, Slot, Unread
-
-ALIKE = 0.02
-"""Two figures this close, as a share of the larger, are one figure, written rounded and in full."""
-
-
-class Figure(NamedTuple):
-    """A quantity of a reply. `value` is in the unit of the proposition, None where it cannot be brought there."""
-
-    value: Interval | None
-    words: str
-    sentence: int = 0
-    why_not: str = ""
-    """Why it cannot be the figure asked for; empty where it can."""
-    fit: int = 0
-    """2: it names what the proposition counts, in its unit; 1: it names nothing; 0: it counts something else."""
-    names_unit: bool = False
-    timed: bool = False
-    """It stands beside a time that the proposition names."""
-    near: float = 0.0
-    """How much of the proposition its surroundings speak of; less where they speak of something else."""
-
 
 # --- plain text -------------------------------------------------------------------------------------------
 
@@ -78,42 +61,6 @@ def split_sentences(text: str) -> list[tuple[int, int]]:
         result.append((start, end.end()))
         start = end.end()
     return [*result, (start, len(text))] if start < len(text) else result
-
-
-# --- times ------------------------------------------------------------------------------------------------
-
-
-class Moment(NamedTuple):
-    """A month, a year, or both, at a place of a sentence."""
-
-    start: int
-    end: int
-    month: str
-    year: str
-
-
-def find_moments(text: str) -> list[Moment]:
-    result = []
-    for match in cues.TIME.finditer(text):
-        month = match["month"] or ""
-        if (
-            month
-            and not match["of"]
-            and not re.search(r"\b(?:in|by|until|since|of|to|for|early|late|mid)\s+\Z", text[: match.start()])
-        ):
-            continue
-        if not cues.NO_TIME.search(text[: match.start()]):
-            result.append(Moment(match.start(), match.end(), month, match["of"] or match["year"] or ""))
-    return result
-
-
-def _same_time(moment: Moment, wanted: Sequence[Moment]) -> bool:
-    """Whether a moment is one of the proposition, as far as both say when."""
-    return any(
-        (not moment.year or not time.year or moment.year == time.year)
-        and (not moment.month or not time.month or moment.month == time.month)
-        for time in wanted
-    )
 
 
 # --- quantities -------------------------------------------------------------------------------------------
@@ -155,7 +102,7 @@ def list_figures(scenario: Scenario, slot: Slot, text: str) -> list[Figure]:
             if place and cues.RESTATED.fullmatch(sentence, low, quantity.span[0]) and _contradict(result[-1], figure):
                 figure = figure._replace(why_not="restated otherwise")
             near = _weigh_surroundings(figure, sentence, quantity, about=about, context=context)
-            result.append(figure._replace(near=near))
+            result.append(figure._replace(near=near, clause=_clause(sentence, quantity), around=sentence))
     return result
 
 
@@ -380,25 +327,16 @@ def _weigh_time(figure: Figure, quantity: Quantity, sentence: _Sentence, wanted:
     """Leaves out a figure for another time: by the time named behind it and before the next figure, else by the last
     one before it."""
     first, last = quantity.span
-    behind = _chain([moment for moment in sentence.moments if last <= moment.start < sentence.high], sentence.text)
+    behind = chain_moments(
+        [moment for moment in sentence.moments if last <= moment.start < sentence.high], sentence.text
+    )
     apart = bool(behind) and re.search(r"[;:(]|,(?!\d)", sentence.text[last : behind[0].start])
-    if apart and not any(_same_time(moment, wanted) for moment in behind):
+    if apart and not any(same_time(moment, wanted) for moment in behind):
         behind = []
-    near = behind or _chain([moment for moment in sentence.moments if moment.start < first][::-1], sentence.text)
-    if near and not any(_same_time(moment, wanted) for moment in near):
+    near = behind or chain_moments([moment for moment in sentence.moments if moment.start < first][::-1], sentence.text)
+    if near and not any(same_time(moment, wanted) for moment in near):
         return figure._replace(why_not=f"another time: {near[0].month} {near[0].year}".strip())
     return figure._replace(timed=bool(near))
-
-
-def _chain(moments: Sequence[Moment], sentence: str) -> list[Moment]:
-    """The first moment, and what it is joined to: *August 2020 to July 2021*. In either direction."""
-    result = list(moments[:1])
-    for moment in moments[1:]:
-        first, second = sorted((result[-1], moment))
-        if not cues.JOINS.fullmatch(sentence, first.end, second.start):
-            break
-        result.append(moment)
-    return result
 
 
 # --- one figure out of several ----------------------------------------------------------------------------
@@ -408,8 +346,6 @@ LEAST = 0.4
 """How near the surroundings of the likeliest figure must be to the proposition."""
 LEAD = 0.2
 """How much nearer than those of the next value."""
-LEAST_ASKED = 0.1
-"""Below this a figure is no candidate, and nobody is asked about it."""
 DECOY = 1.6
 """A figure that nobody named, beside one that has no rival: this many times as large."""
 _LONE = 3
@@ -421,8 +357,6 @@ class StatedFigure(NamedTuple):
 
     value: Interval | None
     why: str
-    lead: float = 9.0
-    near: float = 9.0
     second: Interval | None = None
     """The next likeliest."""
 
@@ -433,20 +367,17 @@ _CLEARLY_NOT = ("unit", "a date", "a label", "a number", "an age", "another time
 
 @lru_cache(maxsize=1024)
 def read_figure(scenario: Scenario, slot: Slot, text: str) -> Ranged | Unread | FigureDoubt:
-    """The reading of one reply. Where it has a figure among other words a judge may be asked about it."""
+    """The reading of one reply. A figure among other words that nothing speaks against is for a judge to confirm."""
     stated = find_stated(scenario, slot, shorten(without_orders(text)))
     if stated.value is None:
         return Unread(f"unsure: {stated.why}")
     if stated.why:
         return Ranged(stated.value, by=ReadBy.RULE, why=stated.why)
-    reason = "unsure: it may be another quantity" if stated.near < LEAST else "unsure: several figures could be meant"
-    if stated.near < LEAST_ASKED:
-        return Unread(reason)
     statements = (
         fill(scenario.proposition, stated.value),
         fill(scenario.proposition, stated.second or _times(stated.value, DECOY)),
     )
-    return FigureDoubt(stated.value, statements, reason, likely=stated.near >= LEAST and stated.lead >= LEAD)
+    return FigureDoubt(stated.value, statements)
 
 
 def fill(proposition: str, value: Interval) -> str:
@@ -474,12 +405,16 @@ def find_stated(scenario: Scenario, slot: Slot, text: str) -> StatedFigure:
     groups = rank([figure for figure in listed if not figure.why_not])
     if not groups:
         return _find_nothing(scenario, slot, text, listed)
-    near = groups[0][0].near
-    lead = near - groups[1][0].near if len(groups) > 1 else near
-    if not groups[0][0].names_unit and hole.unit.kind not in {"", "count"}:
+    best, second = groups[0][0], groups[1][0] if len(groups) > 1 else None
+    if not best.names_unit and hole.unit.kind not in {"", "count"}:
         return StatedFigure(None, "no unit")
-    second = groups[1][0].value if len(groups) > 1 else None
-    return StatedFigure(groups[0][0].value, "", lead, near, second)
+    if best.near < LEAST:
+        return StatedFigure(None, "it may be another quantity")
+    if second and best.near - second.near < LEAD:
+        return StatedFigure(None, "several figures could be meant")
+    if doubt := find_doubt(scenario, text, listed, groups):
+        return StatedFigure(None, doubt)
+    return StatedFigure(best.value, "", second.value if second else None)
 
 
 def _lone_figure(text: str, hole: Hole) -> Interval | None:
@@ -529,7 +464,13 @@ def _find_nothing(scenario: Scenario, slot: Slot, text: str, listed: Sequence[Fi
         return _find_only_direction(scenario, text, listed, hole)
     if listed and not cues.DOES_NOT_SAY.search(text):
         return StatedFigure(None, "figures of other things")
-    doubtful = [figure for figure in listed if not figure.why_not.startswith(_CLEARLY_NOT) or " per " in figure.why_not]
+    doubtful = [
+        figure
+        for figure in listed
+        if not figure.why_not.startswith(_CLEARLY_NOT)
+        or " per " in figure.why_not
+        or figure.why_not in {"unit count", "unit none"}
+    ]
     if doubtful:
         return StatedFigure(None, doubtful[0].why_not)
     return StatedFigure(Interval(), "no figure for it")
@@ -558,47 +499,3 @@ def _find_only_direction(scenario: Scenario, text: str, listed: Sequence[Figure]
         return StatedFigure(Interval(), "no figure for it") if nothing else StatedFigure(None, "no direction")
     sign = ways.pop() * (hole.change or 1)
     return StatedFigure(Interval(0.0, None) if sign > 0 else Interval(None, 0.0), "a direction")
-
-
-def rank(listed: Sequence[Figure]) -> list[list[Figure]]:
-    """Groups of figures of one value, the likeliest first and in each the likeliest first. A bound is dropped beside
-    the exact figure that keeps it (*below six, 5.8 to be precise*)."""
-    groups = [sorted(group, key=lambda figure: -figure.near) for group in cluster(listed)]
-    exact = [group[0].value for group in groups if group[0].value and group[0].value.lower == group[0].value.upper]
-    imprecise_dropped = [group for group in groups if not any(_is_precise(group[0].value, value) for value in exact)]
-    return sorted(imprecise_dropped, key=lambda group: -group[0].near)
-
-
-def _is_precise(bound: Interval | None, exact: Interval) -> bool:
-    """Whether an exact figure says what a bound leaves open, close to it."""
-    if bound is None or (bound.lower is None) == (bound.upper is None) or exact.lower is None:
-        return False
-    edge = bound.lower if bound.lower is not None else bound.upper
-    assert edge is not None
-    inside = exact.lower >= edge if bound.lower is not None else exact.lower <= edge
-    return inside and abs(exact.lower - edge) <= 0.15 * abs(exact.lower)
-
-
-def cluster(listed: Sequence[Figure]) -> list[list[Figure]]:
-    """Figures that are the same value, more or less exactly written, in the order they come."""
-    groups: list[list[Figure]] = []
-    for figure in listed:
-        for group in groups:
-            if same_value(group[0].value, figure.value):
-                group.append(figure)
-                break
-        else:
-            groups.append([figure])
-    return groups
-
-
-def same_value(first: Interval | None, second: Interval | None) -> bool:
-    if first is None or second is None:
-        return False
-    return all(_close(a, b) for a, b in ((first.lower, second.lower), (first.upper, second.upper)))
-
-
-def _close(first: float | None, second: float | None) -> bool:
-    if first is None or second is None:
-        return first is second
-    return abs(first - second) <= ALIKE * max(abs(first), abs(second))

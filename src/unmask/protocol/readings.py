@@ -194,8 +194,8 @@ def _read_figure(scenario: Scenario, state: ScenarioState, slot: Slot, text: str
     if not isinstance(read, FigureDoubt):
         return read
     if reads.style not in ASKED_ABOUT_FIGURES:
-        return Ranged(read.value, by=ReadBy.RULE) if read.likely else Unread(read.reason)
-    answer = state.cached_reading(slot, digest((text, *read.statements)), _CONFIRM[read.likely])
+        return Ranged(read.value, by=ReadBy.RULE)
+    answer = state.cached_reading(slot, digest((text, *read.statements)), confirmation)
     if not isinstance(answer, Lettered):
         return answer
     return Ranged(read.value if answer.letter is Letter.A else Interval(), by=ReadBy.JUDGE, why=answer.why)
@@ -304,6 +304,5 @@ def _parser(style: Style, kind: Kind) -> Callable[[Sequence[Judged]], Reading]:
     return partial(JUDGES[style].reading, kind=kind)
 
 
-_CONFIRM = {likely: partial(confirmation, likely=likely) for likely in (False, True)}
 _PARSE_SELF_REPORT = partial(answers.read_side_answer, method=Method.SELF_REPORT)
 _PARSE_ROLE_PLAY = partial(answers.read_side_answer, method=Method.ROLE_PLAY)
