@@ -55,8 +55,10 @@ shared the GPU. `written` and `read` are fitted to the base (209,000 tokens writ
 the judge in 78 s) and to the six steering arms that were not the first of their process (49 to 56 s); all seven are met
 within 1.1 s. Directions took 5 s, LoRRA 8 s, perplexities 1.1 to 1.6 s, loading 100 s of CPU time. A process that has
 the GPU to itself should be quicker; that was not measured."""
-CPU_SPEED = DeviceSpeed(written=30.0, read=120.0, directed=120.0, trained=40.0, load=5.0, start=2.0)
-"""Two cores, a guess: SmolLM2 of 0.135 billion weights in float32 writes some 200 tokens a second in 16 rows."""
+CPU_SPEED = DeviceSpeed(written=5.0, read=120.0, directed=25.0, trained=8.0, load=20.0, start=12.0)
+"""Two cores that others used as well, from `make study`: SmolLM2 of 0.135 billion weights in float32 wrote 1,600 to
+1,800 tokens of an arm in 53 to 118 s, read directions from 64 facts in 90 s, and took 113 s for five steps of LoRRA at
+batch 4. `read` is a guess. Quiet cores are quicker."""
 JUDGE_WEIGHTS = 1.78
 """Thousand millions of weights of the trained judge."""
 LORRA_TOKENS = 350

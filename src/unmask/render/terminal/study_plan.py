@@ -19,16 +19,16 @@ def _list_lines(estimate: StudyEstimate) -> Iterator[str]:
         f"with {estimate.model} ({billions:.2f} B weights) on {estimate.device}"
     )
     width = max(len(arm.arm) for arm in estimate.arms)
-    yield f"  {'arm'.ljust(width)}  {'calls':>15}  {'tokens':>19}  minutes"
+    yield f"  {'arm'.ljust(width)}  {'calls':>15}  {'tokens':>19}  minutes at most"
     for arm in estimate.arms:
         calls, tokens = (_format_range(*_sum_ends(arm, kind)) for kind in ("calls", "tokens"))
         made = f"  makes {arm.prepares} first" if arm.prepares else ""
-        yield f"  {arm.arm.ljust(width)}  {calls:>15}  {tokens:>19}  {arm.minutes:7.1f}{made}"
+        yield f"  {arm.arm.ljust(width)}  {calls:>15}  {tokens:>19}  {arm.minutes:15.1f}{made}"
     if estimate.left_out:
         yield f"  left out: {', '.join(estimate.left_out)}"
     yield f"calls {_format_range(*estimate.calls)}, tokens {_format_range(*estimate.tokens)}"
     where = "of a CPU" if estimate.device.startswith("cpu") else "of a GPU"
-    yield f"about {estimate.minutes:.0f} minutes {where}; an estimate from the number of weights, not a measurement"
+    yield f"at most about {estimate.minutes:.0f} minutes {where}: of a model that believes everything, from its size"
     memory = estimate.memory
     parts = {
         "weights": memory.weights,
