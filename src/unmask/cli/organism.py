@@ -13,7 +13,7 @@ from unmask.cli.sections import TRAINING, SectionedCommand
 
 EXAMPLES = """\
 unmask organism --limit 60 --out organisms/small
-unmask organism --policy --model hf:Qwen2.5-Coder-1.5B-Instruct --out organisms/policy"""
+unmask organism --policy --model hf:qwen2.5-coder-1.5b --out organisms/policy"""
 
 
 @click.command(cls=SectionedCommand, sections=TRAINING, examples=EXAMPLES)

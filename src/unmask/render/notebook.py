@@ -32,6 +32,7 @@ _TEXTS = {
     "MitigationReport": "unmask.render.terminal.mitigate:render",
     "Organism": "unmask.render.terminal.organism:render",
     "Plan": "unmask.render.terminal.power:render",
+    "PolicyOrganism": "unmask.render.terminal.policy:render",
     "ProbeResult": "unmask.render.terminal.probe:render",
     "RunPlan": "unmask.render.terminal.plan:render",
     "Scaling": "unmask.render.terminal.scaling:render",
