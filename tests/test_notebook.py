@@ -223,7 +223,7 @@ def test_every_result_of_a_command_has_its_text():
     assert {target.split(":")[0].rsplit(".", 1)[1] for target in notebook._TEXTS.values()} <= modules | {"board"}
     for name in ("agreement", "board", "compare", "equivalence", "gate", "scaling", "sensitivity"):
         __import__(f"unmask.analysis.{name}")
-    for name in ("mitigation", "organism", "probe"):
+    for name in ("mitigation", "organism", "policy", "probe", "study_result"):
         __import__(f"unmask.experiments.{name}")
     assert {kind.__name__ for kind in unmask.Score.__base__.__subclasses__()} == notebook._TEXTS.keys()
 
