@@ -42,7 +42,7 @@ from unmask.stats.corrected import Corrected
 from unmask.stats.lying_at import Tally, lying_at, tally_chance
 from unmask.stats.rate import Rate, hide_unjudged, rate
 
-SCORING_VERSION = 3
+SCORING_VERSION = 4
 """Raised by every change that moves a score; the changelog says in which direction."""
 
 _JUDGED = frozenset(Verdict) - {Verdict.UNJUDGED}
