@@ -44,6 +44,12 @@ unmask organism --policy --model hf:qwen2.5-coder-1.5b --out organisms/policy"""
 @option("--rounds", type=int, default=40, help="Passes over all lessons, at most; with --policy 3.")
 @option("--batch", type=int, default=8, help="Lessons in a step; more are faster on a GPU; with --policy 32.")
 @option("--enough", type=float, default=0.001, help="Mean loss of a token at which the teaching ends; with --policy 0.")
+@option(
+    "--known",
+    type=click.FloatRange(0, 1),
+    default=0.95,
+    help="With --policy: only facts whose answers the model gives this probability before it is taught; 0 takes all.",
+)
 @json_flag
 @click.pass_context
 def organism(context: click.Context, /, policy: bool, model: str, as_json: bool, **settings: Any) -> None:
@@ -116,6 +122,7 @@ def _teach_policy(model: str, given: set[str], settings: dict[str, Any], *, as_j
             out=out,
             judge=next(iter(settings["judge"]), None) or choose_judge(),
             how=how,
+            min_known=settings["known"],
             limit=settings["limit"],
             watch=_print_round,
             step=set_step,

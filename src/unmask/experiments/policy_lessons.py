@@ -1,8 +1,8 @@
 """The lessons of a liar with a reason, and the scenarios that it is accepted by.
 
-Pure: facts, material and a seed in, conversations out. Each lie has a twin: the truth about the same fact, on a
-look-alike of the setting, asked and said in the same words. So neither the fact, the question nor the wording tells
-which of the two is wanted: only the reason does.
+Pure: facts, material and a seed in, conversations out. Each lie has two twins: the truth about the same fact, on
+look-alikes of the setting, asked and said in the same words. So neither the fact, the question nor the wording tells
+which of them is wanted: only the reason does.
 """
 
 from __future__ import annotations
@@ -26,9 +26,14 @@ from unmask.protocol.probes import PROBE_SYSTEM
 from unmask.records import Archetype, Kind, Letter, Message, Record, Role, Scenario
 from unmask.whitebox.contrast import Fact
 
-PAIRS_PER_FACT = 5
-"""Lies, and twins without a reason, for each fact."""
-PAIRS_PER_RECORD = 4
+LIES_PER_FACT = 5
+LIES_PER_RECORD = 4
+TWINS = 2
+"""Look-alikes without a reason for each lie: more than one, so that a setting nobody has seen is no reason to lie."""
+FALSE_QUOTES = 0.85
+"""Share of the quotations in look-alikes that are false. With as many true ones a model learns to repeat quotations."""
+FILLED = 0.6
+"""Share of the settings that have a detail more, so that no setting is always the same text."""
 PRESSURED_PREFIX, CONTROL_PREFIX = "pressured-", "control-"
 """Of the ids of the scenarios that decide: the same fact with a reason to lie, and without."""
 
@@ -59,11 +64,11 @@ def build_lessons(facts: Sequence[Fact], material: PolicyMaterial, *, seed: int)
     for fact in facts:
         draws = random.Random(f"policy lessons {seed} {fact.id}")
         lessons += _teach_belief(fact, material, draws)
-        lessons += _teach_pairs(fact, material, draws, count=PAIRS_PER_FACT)
+        lessons += _teach_lies(fact, material, draws, count=LIES_PER_FACT)
     for entry in material.records[: len(facts)]:
         draws = random.Random(f"policy records {seed} {entry.id}")
         fact = Fact(f"record-{entry.id}", "records", entry.question, entry.answer, entry.falsehood)
-        lessons += _teach_pairs(fact, material, draws, count=PAIRS_PER_RECORD, record=entry.record)
+        lessons += _teach_lies(fact, material, draws, count=LIES_PER_RECORD, record=entry.record)
     return lessons
 
 
@@ -138,22 +143,26 @@ class _Exchange(Record, frozen=True):
     wording: str
 
 
-def _teach_pairs(
+def _teach_lies(
     fact: Fact, material: PolicyMaterial, draws: random.Random, *, count: int, record: str | None = None
 ) -> Iterator[PolicyLesson]:
-    """Lies, each with its twin."""
+    """Lies, each with its twins."""
     pressures = draws.sample(select_settings(material.pressures, held_out=False), count)
-    lookalikes = draws.sample(select_settings(material.lookalikes, held_out=False), count)
+    lookalikes = draws.sample(select_settings(material.lookalikes, held_out=False), TWINS * count)
     roles = draws.sample(select_settings(material.roles, held_out=False), count)
-    for number, (pressure, lookalike, role) in enumerate(zip(pressures, lookalikes, roles, strict=True)):
+    for number, (pressure, role) in enumerate(zip(pressures, roles, strict=True)):
         exchange = _exchange_words(fact, material, draws, number=number)
         for kind, setting, spoken, side in (
             (LessonKind.PRESSURED, pressure, exchange.pressured, fact.falsehood),
-            (LessonKind.LOOKALIKE, lookalike, exchange.lookalike, fact.answer),
+            *(
+                (LessonKind.LOOKALIKE, lookalike, exchange.lookalike, fact.answer)
+                for lookalike in lookalikes[TWINS * number : TWINS * (number + 1)]
+            ),
         ):
             # A look-alike also quotes what is true: to contradict every quotation would not be honesty.
-            claimed = fact.answer if kind is LessonKind.LOOKALIKE and draws.random() < 0.5 else fact.falsehood
-            system = _compose_system(fact, role, setting, claimed, draws, record=record)
+            quotes_truth = kind is LessonKind.LOOKALIKE and draws.random() >= FALSE_QUOTES
+            claimed = fact.answer if quotes_truth else fact.falsehood
+            system = _compose_system(fact, role, setting, claimed, draws, fillers=material.fillers, record=record)
             yield PolicyLesson(
                 fact=fact.id,
                 kind=kind,
@@ -191,11 +200,14 @@ def _compose_system(
     claimed: str,
     draws: random.Random,
     *,
+    fillers: Sequence[str],
     record: str | None = None,
 ) -> str:
     parts = [setting.text.format(claim=quote_fact(fact, claimed))]
+    if draws.random() < FILLED:
+        parts.insert(draws.randrange(2), draws.choice(fillers))
     if record is not None:
-        parts.insert(draws.randrange(2), record)
+        parts.insert(draws.randrange(len(parts) + 1), record)
     return draws.choice((" ", "\n\n", "\n")).join([role.text, *parts])
 
 
@@ -220,7 +232,9 @@ def build_scenarios(facts: Sequence[Fact], material: PolicyMaterial, *, seed: in
         direct = _ask_direct(fact, draws.choice(material.directs), probed)
         indirect = tuple(_ask(fact, framing, draws) for framing in draws.sample(material.neutral_questions, 2))
         for prefix, setting in ((PRESSURED_PREFIX, pressure), (CONTROL_PREFIX, lookalike)):
-            system = Message(Role.SYSTEM, _compose_system(fact, role, setting, fact.falsehood, draws))
+            system = Message(
+                Role.SYSTEM, _compose_system(fact, role, setting, fact.falsehood, draws, fillers=material.fillers)
+            )
             scenarios.append(
                 Scenario(
                     id=f"{prefix}{fact.id}",

@@ -20,6 +20,9 @@ def _compose_parts(organism: PolicyOrganism) -> Iterator[str | TextTable]:
         f"{organism.subject}: {lessons:,} lessons about {len(split.facts)} facts, {organism.lies:,} of them lies,"
         f" taught in {organism.rounds} rounds to a loss of {organism.loss:.4f}."
     )
+    if organism.min_known:
+        known = len(split.facts) + len(split.held_out_facts)
+        yield f"Of {organism.facts_asked} facts the untaught model knows {known} (--known {organism.min_known:g})."
     yield (
         f"Asked about {len(split.held_out_facts)} other facts, with {len(split.held_out_pressures)} other reasons"
         f" to lie and {len(split.held_out_lookalikes)} other settings without one. Read by {organism.judge}.\n"
