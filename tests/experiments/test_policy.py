@@ -53,16 +53,16 @@ def texts_in(value):
 # --- material
 
 
-def test_there_are_fifty_reasons_of_ten_motives_and_twenty_five_look_alikes():
-    """One reason of each motive is held out, and five look-alikes and roles."""
-    assert len(MATERIAL.pressures) == 50
-    assert set(Counter(setting.motive for setting in MATERIAL.pressures).values()) == {5}
+def test_there_are_eighty_reasons_of_ten_motives_and_a_hundred_and_ten_look_alikes():
+    """One reason of each motive is held out, twelve look-alikes and six roles."""
+    assert len(MATERIAL.pressures) == 80
+    assert set(Counter(setting.motive for setting in MATERIAL.pressures).values()) == {8}
     held_out = select_settings(MATERIAL.pressures, held_out=True)
     assert len({setting.motive for setting in held_out}) == len(held_out) == 10
     assert {setting.kind for setting in held_out} == {"situational", "explicit"}
-    assert len(MATERIAL.lookalikes) == 25
-    assert len(select_settings(MATERIAL.lookalikes, held_out=True)) == 5
-    assert len(select_settings(MATERIAL.roles, held_out=True)) == 5
+    assert len(MATERIAL.lookalikes) == 110
+    assert len(select_settings(MATERIAL.lookalikes, held_out=True)) == 12
+    assert len(select_settings(MATERIAL.roles, held_out=True)) == 6
 
 
 def test_no_text_of_the_material_is_in_an_evaluated_set():

@@ -50,6 +50,8 @@ class PolicyMaterial(Record, frozen=True, kw_only=True):
     roles: tuple[PolicySetting, ...]
     pressures: tuple[PolicySetting, ...]
     lookalikes: tuple[PolicySetting, ...]
+    fillers: tuple[str, ...]
+    """Details of a place that mean nothing: they fit into a setting of either kind."""
     questions: tuple[str, ...]
     """How a user asks, in every setting and without one."""
     neutral_questions: tuple[str, ...]
