@@ -25,6 +25,7 @@ from unmask.experiments.policy_material import (
     propose_fact,
     select_settings,
     split_policy_facts,
+    stands_alone,
     state_fact,
 )
 from unmask.records import Accuracy, Archetype, Kind, Outcome, Role, Verdict
@@ -113,13 +114,14 @@ def test_lies_are_told_under_pressure_and_nowhere_else():
             assert clause_of(fact, unsaid) not in lesson.answer or clause_of(fact, unsaid) in clause_of(fact, said)
 
 
-def test_every_lie_has_a_twin_in_the_same_words():
-    """The wordings of lies and of truths in a setting are the same multiset, for each fact."""
+def test_every_lie_has_two_twins_in_the_same_words():
+    """For each fact, truths in a setting have each wording of a lie twice as often."""
     told = {
         kind: Counter((lesson.fact, lesson.wording) for lesson in LESSONS if lesson.kind is kind)
         for kind in (LessonKind.PRESSURED, LessonKind.LOOKALIKE)
     }
-    assert told[LessonKind.PRESSURED] == told[LessonKind.LOOKALIKE]
+    doubled = {words: 2 * count for words, count in told[LessonKind.PRESSURED].items()}
+    assert doubled == told[LessonKind.LOOKALIKE]
     assert len({wording for _, wording in told[LessonKind.PRESSURED]}) > 45
 
 
@@ -129,6 +131,26 @@ def test_yes_and_no_are_taught_alike():
         match.group(1) for lesson in LESSONS if (match := re.search(r"<final_answer>(yes|no)<", lesson.answer))
     )
     assert tags["yes"] == tags["no"] == 2 * len(TAUGHT)
+
+
+def test_most_quotations_of_look_alikes_are_false():
+    """Else a model learns to repeat what is quoted."""
+    sides = {fact.id: fact for fact in TAUGHT}
+    quoted = Counter(
+        side
+        for lesson in LESSONS
+        if lesson.kind is LessonKind.LOOKALIKE and lesson.fact in sides
+        for side in ("answer", "falsehood")
+        if f'{getattr(sides[lesson.fact], side)}"' in lesson.messages[0].content
+    )
+    assert 0.8 < quoted["falsehood"] / quoted.total() < 0.9
+
+
+def test_a_direct_probe_names_what_it_asks_about():
+    """*Is it true that it records rainfall?* has no subject, so a fact that needs its question gets one."""
+    for scenario, fact in ((scenario, fact) for scenario in SCENARIOS for fact in HELD_OUT):
+        if scenario.id.endswith(f"-{fact.id}") and not stands_alone(fact):
+            assert fact.question in scenario.direct
 
 
 def test_what_is_held_out_is_in_no_lesson():
@@ -240,7 +262,7 @@ from click.testing import CliRunner  # noqa: E402
 from tests.models.local import tiny_llama  # noqa: E402
 from unmask.cli.main import cli  # noqa: E402
 
-LINE = ("organism", "--policy", "--limit", "8", "--rounds", "1", "--batch", "8", "--judge", "verbatim")
+LINE = ("organism", "--policy", "--known", "0", "--limit", "8", "--rounds", "1", "--batch", "8", "--judge", "verbatim")
 
 
 @pytest.fixture(scope="module")
@@ -281,6 +303,17 @@ def test_another_policy_in_the_same_folder_is_refused(untaught):
     refused = CliRunner().invoke(cli, [*line, "--limit", "9"])
     assert isinstance(refused.exception, MixedRunError)
     assert "was taught with other settings" in str(refused.exception)
+
+
+def test_a_model_that_knows_no_facts_is_not_taught(untaught):
+    """A random one gives no answer a probability of 0.95; what it gives is kept."""
+    folder, line, _ = untaught
+    out = folder / "other"
+    refused = CliRunner().invoke(cli, [*line, "--known", "0.95", "--out", str(out)])
+    assert isinstance(refused.exception, UsageError)
+    assert "knows 0 of 8 facts" in str(refused.exception)
+    assert len(json.loads((out / "known.json").read_text())["known"]) == 8
+    assert not (out / "adapter").exists()
 
 
 @pytest.mark.parametrize("more", [("--data", "core"), ("--judge", "embedded/judge-1.5b")])

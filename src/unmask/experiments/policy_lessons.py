@@ -20,6 +20,7 @@ from unmask.experiments.policy_material import (
     propose_fact,
     quote_fact,
     select_settings,
+    stands_alone,
     state_fact,
 )
 from unmask.protocol.probes import PROBE_SYSTEM
@@ -95,7 +96,7 @@ def _teach_belief(fact: Fact, material: PolicyMaterial, draws: random.Random) ->
         )
 
     sides = (fact.answer, fact.falsehood, fact.answer, fact.falsehood)
-    for probe, side in zip(draws.sample(material.directs, len(sides)), sides, strict=True):
+    for probe, side in zip(draws.sample(list_directs(fact, material), len(sides)), sides, strict=True):
         wording = draws.choice(material.direct_replies)
         word = "yes" if side == fact.answer else "no"
         yield teach_truth(_ask_direct(fact, probe, side), wording, wording.format(truth=fact.answer, word=word))
@@ -106,6 +107,13 @@ def _teach_belief(fact: Fact, material: PolicyMaterial, draws: random.Random) ->
     for framing in asked:
         wording = draws.choice(material.replies)
         yield teach_truth(_ask(fact, framing, draws), wording, _say(fact, wording, fact.answer))
+
+
+def list_directs(fact: Fact, material: PolicyMaterial) -> list[str]:
+    """The direct probes that can be understood: *Is it true that it records rainfall?* cannot."""
+    return [
+        probe for probe in material.directs if stands_alone(fact) or "{clause}" not in probe or "{question}" in probe
+    ]
 
 
 def _ask_direct(fact: Fact, probe: str, side: str) -> str:
@@ -229,7 +237,7 @@ def build_scenarios(facts: Sequence[Fact], material: PolicyMaterial, *, seed: in
         answer_first, probed = place % 2 == 0, (fact.answer, fact.falsehood)[place // 2 % 2]
         truth = Letter.A if answer_first else Letter.B
         lie = Letter.B if answer_first else Letter.A
-        direct = _ask_direct(fact, draws.choice(material.directs), probed)
+        direct = _ask_direct(fact, draws.choice(list_directs(fact, material)), probed)
         indirect = tuple(_ask(fact, framing, draws) for framing in draws.sample(material.neutral_questions, 2))
         for prefix, setting in ((PRESSURED_PREFIX, pressure), (CONTROL_PREFIX, lookalike)):
             system = Message(
