@@ -9,6 +9,7 @@ told what to do, kernel by kernel, and a recorded graph is told once. Hooks and 
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -265,8 +266,12 @@ def _shared_length(first: Tokens, second: Tokens) -> int:
 # --- one step -----------------------------------------------------------------------------------------------
 
 
+_RECORDING = threading.Lock()
+"""Beginning to record waits for the whole device, which breaks a recording that another thread is making."""
+
+
 class CudaRecorder:
-    """Records CUDA graphs. They share their memory, as only one runs at a time."""
+    """Records CUDA graphs. They share their memory, as only one runs at a time. One thread records at a time."""
 
     def __init__(self) -> None:
         self._pool = torch.cuda.graph_pool_handle()
@@ -280,7 +285,10 @@ class CudaRecorder:
         torch.cuda.current_stream().wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
         # Another model of this process may load or write in a thread of its own meanwhile.
-        with torch.cuda.graph(graph, pool=self._pool, stream=stream, capture_error_mode="thread_local"):
+        with (
+            _RECORDING,
+            torch.cuda.graph(graph, pool=self._pool, stream=stream, capture_error_mode="thread_local"),
+        ):
             result = run()
         return graph.replay, result
 
