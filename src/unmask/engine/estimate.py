@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
@@ -23,6 +22,7 @@ from unmask.engine.pilot import (
     Ends,
     LeftGroup,
     Part,
+    PilotRange,
     forecast,
     group_of,
     part_of,
@@ -31,7 +31,7 @@ from unmask.engine.pilot import (
 from unmask.engine.polarity import PolarityStore
 from unmask.engine.readers import open_judge, open_partner
 from unmask.engine.run import load_data, open_subject
-from unmask.engine.simulation import LONG, SHORT, Imagination, imagine_groups
+from unmask.engine.simulation import LONG, SHORT, Imagination, LeftWork, copy_state
 from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, Workload
 from unmask.models.base import Model, capabilities_of
 from unmask.models.own import AnyModel, as_model
@@ -41,11 +41,11 @@ from unmask.protocol.panel import PANEL
 from unmask.protocol.plan import PlannerSettings, plan
 from unmask.protocol.score import Score
 from unmask.protocol.state import ScenarioState
-from unmask.records import Asked, Call, Judged, Kind, Preset, Record, Scenario
+from unmask.records import PRESSURED, SELF_REPORT, Asked, Call, Judged, Kind, Preset, Record, Scenario
 from unmask.runs.commands import run_command
 from unmask.runs.definition import Definition, check_same_run
 from unmask.runs.folder import Folder, Journal
-from unmask.runs.options import DeveloperPrompt, RunSettings, options_from
+from unmask.runs.options import DeveloperPrompt, Options, RunSettings, options_from
 from unmask.runs.run import Run
 
 TOKENS_PER_SECOND = 50.0
@@ -68,8 +68,17 @@ class Estimate(Record, frozen=True, kw_only=True, omit_defaults=False):
     most: dict[str, Amount]
     kept: tuple[dict[str, Amount], dict[str, Amount]]
     """The part of `least` and of `most` that keeping the other presets adds."""
-    rounds: dict[str, int] = msgspec.field(default_factory=dict)
-    """How many rounds the longest scenario takes where the `judge` or `all` is asked in batches."""
+    batches: dict[str, BatchEstimate] = msgspec.field(default_factory=dict)
+    """The same with the `judge` or with `all` in batches."""
+
+
+class BatchEstimate(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """A run in batches: the rounds of its longest scenario, and what is sent. With `all` that may be more than live:
+    self-reports are asked for before it is known which of them count."""
+
+    rounds: int
+    least: dict[str, Amount]
+    most: dict[str, Amount]
 
 
 class Terms(Record, frozen=True, kw_only=True):
@@ -120,14 +129,18 @@ def estimate_scenarios(
     many takes fit into one request, `prompt` what the pressured ones begin with, `numeric` how a second judge reads
     figures. With `lent` another run will lend all probes."""
     imagination = Imagination(settings, size, prompt, numeric=numeric, lent=lent)
-    return _sum_groups(*imagine_groups(scenarios, imagination), imagination.roles)
+    left, count = LeftWork(imagination), 0
+    for scenario, state in scenarios:
+        left.add(scenario, state)
+        count += 1
+    return _as_estimate(count, _sum_groups(left.groups), imagination.roles)
 
 
-def _sum_groups(count: int, groups: Mapping[str, LeftGroup], roles: Sequence[str]) -> Estimate:
+def _sum_groups(groups: Mapping[str, LeftGroup]) -> Ends:
     total = Ends({}, {})
     for group in groups.values():
         total = total.plus(group.ends)
-    return _as_estimate(count, total, roles)
+    return total
 
 
 def _as_estimate(count: int, ends: Ends, roles: Sequence[str]) -> Estimate:
@@ -235,22 +248,18 @@ def estimate_run(
     spec = judge_spec(reader, options)
     partner = open_partner(numeric_judge, options, folder=folder, judge=spec, asks_for_key=False)
     wanted = define_run(dataset, subject, spec, partner.options, partner=partner.spec)
-    states: Iterable[tuple[Scenario, ScenarioState]]
     old = None if folder is None else find_run(folder, wanted, moved=options.moved)
     planned = msgspec.structs.replace(wanted.settings(), keep_presets=options.keep_presets)
     size = capabilities_of(subject).max_n if options.one_call else 1
     by_partner = None if partner.spec is None else wanted.settings(kind=Kind.NUMERIC)
     imagination = Imagination(planned, size, wanted.developer_prompt, numeric=by_partner, lent=lent)
-    pilot: list[DoneScenario] = []
+    pilots: dict[str, list[DoneScenario]] = {}
     if folder is not None and old is not None:
-        again = partial(run_command, path=folder.path)
-        fitted, other_data = fit_data(folder, old.data, wanted.data, dataset)
-        check_same_run(old, wanted, moved=options.moved, again=again, other_data=other_data)
-        stored = {scenario.id for scenario in folder.each_scenario()}
-        added = () if fitted == old.data else [scenario for scenario in dataset.scenarios if scenario.id not in stored]
-        states = chain(folder.each_state(wanted.judge), ((scenario, ScenarioState()) for scenario in added))
-        pilot = list(islice(_read_pilot(folder, wanted.judge, imagination), MOST_READ))
-        takes = [len(line.takes) for done in pilot for _, line in done.lines if isinstance(line, Asked)]
+        states = _continued_states(folder, old, wanted, dataset, options)
+        modes = _modes_of(imagination) if imagination.reports_vary else {"judge": imagination}
+        for which, mode in modes.items():
+            pilots[which] = list(islice(_read_pilot(folder, wanted.judge, mode), MOST_READ))
+        takes = [len(line.takes) for done in pilots["judge"] for _, line in done.lines if isinstance(line, Asked)]
         imagination = imagination._replace(size=min(size, max(takes, default=size)))
     else:
         check_baseline(wanted, dataset)
@@ -258,18 +267,11 @@ def estimate_run(
     prices = {SUBJECT: _find_price(subject, options.price), JUDGE: _find_price(reader, options.judge_price)}
     if partner.reader is not None:
         prices[NUMERIC_JUDGE] = _find_price(partner.reader, options.numeric_judge_price)
+    pilot = pilots.get("judge", [])
     if len(pilot) < FEWEST:
         imagination = imagination._replace(low=SHORT, high=LONG)
-    rounds: Counter[str] = Counter()
     starting = _starting_states(wanted, states, home=dataset.home)
-    count, groups = imagine_groups(starting, imagination._replace(rounds=rounds))
-    measured = forecast(pilot, groups, prices)
-    result = (
-        _sum_groups(count, groups, imagination.roles)
-        if measured is None
-        else _as_estimate(count, measured.ends, imagination.roles)
-    )
-    result = msgspec.structs.replace(result, rounds=dict(rounds))
+    result, measured = _imagine_run(starting, imagination, pilots, prices, all_in_batches=options.batch == "all")
     begun = old is not None
     terms = Terms(
         names={
@@ -296,6 +298,56 @@ def estimate_run(
     return result, terms
 
 
+def _continued_states(
+    folder: Folder, old: Definition, wanted: Definition, dataset: Dataset, options: Options
+) -> Iterable[tuple[Scenario, ScenarioState]]:
+    """What a run folder holds, with the scenarios that the command adds. Raises where it would be refused."""
+    again = partial(run_command, path=folder.path)
+    fitted, other_data = fit_data(folder, old.data, wanted.data, dataset)
+    check_same_run(old, wanted, moved=options.moved, again=again, other_data=other_data)
+    stored = {scenario.id for scenario in folder.each_scenario()}
+    added = () if fitted == old.data else [scenario for scenario in dataset.scenarios if scenario.id not in stored]
+    return chain(folder.each_state(wanted.judge), ((scenario, ScenarioState()) for scenario in added))
+
+
+def _modes_of(imagination: Imagination) -> dict[str, Imagination]:
+    """The run as `--batch` makes it; live, as with `judge`. Both are not for a run that stops at the first lie."""
+    modes = {"judge": imagination}
+    return modes if imagination.settings.stop_at_first_lie else modes | {"all": imagination.put_all_in_batches()}
+
+
+def _imagine_run(
+    starting: Iterable[tuple[Scenario, ScenarioState]],
+    imagination: Imagination,
+    pilots: Mapping[str, Sequence[DoneScenario]],
+    prices: Mapping[str, Price | None],
+    *,
+    all_in_batches: bool,
+) -> tuple[Estimate, PilotRange | None]:
+    """The estimate with those of both kinds of batches, and the range that a pilot leaves."""
+    left = {which: LeftWork(mode) for which, mode in _modes_of(imagination).items()}
+    count = 0
+    for scenario, state in starting:
+        count += 1
+        for work in left.values():
+            work.add(scenario, state)
+    estimates: dict[str, Estimate] = {}
+    ranges: dict[str, PilotRange | None] = {}
+    for which, work in left.items():
+        if imagination.reports_vary or not estimates:
+            measured = ranges[which] = forecast(pilots.get(which, ()), work.groups, prices)
+            ends = _sum_groups(work.groups) if measured is None else measured.ends
+            estimates[which] = _as_estimate(count, ends, imagination.roles)
+        else:
+            ranges[which], estimates[which] = ranges["judge"], estimates["judge"]
+    batches = {
+        which: BatchEstimate(rounds=left[which].rounds, least=estimate.least, most=estimate.most)
+        for which, estimate in estimates.items()
+    }
+    which = "all" if all_in_batches else "judge"
+    return msgspec.structs.replace(estimates[which], batches=batches), ranges[which]
+
+
 def _read_pilot(folder: Folder, judge: str | None, imagination: Imagination) -> Iterator[DoneScenario]:
     """Scenarios of the folder that need nothing more, with the lines that were paid for and what the planner imagines
     from those that were not."""
@@ -318,7 +370,29 @@ def _read_pilot(folder: Folder, judge: str | None, imagination: Imagination) -> 
             lines += [(part_of(reader, line.slot, line.method), line) for line in judged]
             paid = tuple((part, line) for part, line in lines if line.source is None and line.error is None)
             if paid:
-                yield DoneScenario(group_of(scenario), imagination.ends_of(scenario, copied), paid)
+                ends, _ = imagination.imagine(scenario, copied)
+                done = DoneScenario(group_of(scenario), ends, paid)
+                yield _fit_report(done, _asks_report(scenario, state, settings)) if imagination.reports_vary else done
+
+
+def _asks_report(scenario: Scenario, state: ScenarioState, settings: PlannerSettings) -> bool:
+    """Whether a run with these settings would have asked for a self-report about what the state holds."""
+    before = copy_state(state)
+    before.replies.pop(SELF_REPORT, None)
+    if settings.early_self_report:  # the question goes out while the pressured reply is being read
+        before.judged = {place: lines for place, lines in before.judged.items() if place[0] != PRESSURED}
+    return any(item.slot == SELF_REPORT for item in plan(scenario, before, settings))
+
+
+def _fit_report(done: DoneScenario, is_wanted: bool) -> DoneScenario:
+    """The scenario as if it had been made with the batches that are estimated: without a report that it has too many,
+    with one that it lacks."""
+    part = part_of(SUBJECT, SELF_REPORT)
+    if not is_wanted:
+        return done._replace(lines=tuple(pair for pair in done.lines if pair[0].slot != SELF_REPORT))
+    if part in (each for each, _ in done.lines) or part not in done.ends.most:
+        return done
+    return done._replace(unasked={part: done.ends.most[part]})
 
 
 def price_missing(run: Run, score: Score, *, judge: str | None = None) -> Score:

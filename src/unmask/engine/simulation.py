@@ -3,8 +3,6 @@ nothing."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
 from functools import partial
 from typing import NamedTuple
 
@@ -70,8 +68,8 @@ class Imagination(NamedTuple):
     high: Assumption = USUAL
     numeric: PlannerSettings | None = None
     lent: bool = False
-    rounds: Counter[str] | None = None
-    """Gets how many rounds of batches the longest scenario takes, for `judge` and `all`."""
+    all_in_batches: bool = False
+    """Whether the subject is asked in batches too. Otherwise it answers before the judge is asked."""
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -83,23 +81,42 @@ class Imagination(NamedTuple):
             return JUDGE, self.settings
         return NUMERIC_JUDGE, msgspec.structs.replace(self.numeric, keep_presets=self.settings.keep_presets)
 
-    def ends_of(self, scenario: Scenario, state: ScenarioState) -> Ends:
-        return Ends(*(_simulate(scenario, copy_state(state), self, believes) for believes in (False, True)))
+    @property
+    def reports_vary(self) -> bool:
+        """Whether a run asks for more self-reports where the subject is asked in batches: see `early_self_report`."""
+        settings = self.settings
+        return settings.ask and settings.self_report is not None and settings.effort is Effort.LAZY
+
+    def put_all_in_batches(self) -> Imagination:
+        settings, numeric = (
+            each if each is None else msgspec.structs.replace(each, early_self_report=True)
+            for each in (self.settings, self.numeric)
+        )
+        assert settings is not None
+        return self._replace(settings=settings, numeric=numeric, all_in_batches=True)
+
+    def imagine(self, scenario: Scenario, state: ScenarioState) -> tuple[Ends, int]:
+        """What this scenario takes, and in how many rounds of batches at most."""
+        (least, few), (most, many) = (
+            _simulate(scenario, copy_state(state), self, believes) for believes in (False, True)
+        )
+        return Ends(least, most), max(few, many)
 
 
-def imagine_groups(
-    scenarios: Iterable[tuple[Scenario, ScenarioState]], imagination: Imagination
-) -> tuple[int, dict[str, LeftGroup]]:
-    """How many scenarios there are, and what those that are not done take, by group."""
-    groups: dict[str, LeftGroup] = {}
-    count = 0
-    for scenario, state in scenarios:
-        count += 1
-        ends = imagination.ends_of(scenario, state)
+class LeftWork:
+    """Adds up what scenarios that are not done take, by group, and the rounds of the longest."""
+
+    def __init__(self, imagination: Imagination) -> None:
+        self.imagination = imagination
+        self.groups: dict[str, LeftGroup] = {}
+        self.rounds = 0
+
+    def add(self, scenario: Scenario, state: ScenarioState) -> None:
+        ends, rounds = self.imagination.imagine(scenario, state)
+        self.rounds = max(self.rounds, rounds)
         if ends.least or ends.most:
-            before = groups.get(group_of(scenario), LeftGroup(0, Ends({}, {})))
-            groups[group_of(scenario)] = LeftGroup(before.scenarios + 1, before.ends.plus(ends))
-    return count, groups
+            before = self.groups.get(group_of(scenario), LeftGroup(0, Ends({}, {})))
+            self.groups[group_of(scenario)] = LeftGroup(before.scenarios + 1, before.ends.plus(ends))
 
 
 def copy_state(state: ScenarioState) -> ScenarioState:
@@ -109,7 +126,11 @@ def copy_state(state: ScenarioState) -> ScenarioState:
     return copy
 
 
-def _simulate(scenario: Scenario, state: ScenarioState, imagination: Imagination, believes: bool) -> Amounts:
+def _simulate(
+    scenario: Scenario, state: ScenarioState, imagination: Imagination, believes: bool
+) -> tuple[Amounts, int]:
+    """What is sent at one of the two ends, and the rounds of batches. A subject that is asked live is asked first: what
+    the judge is wanted for until then is one round."""
     size, prompt = imagination.size, imagination.prompt
     reader, settings = imagination.reader_of(scenario)
     assumed = imagination.high if believes else imagination.low
@@ -128,9 +149,10 @@ def _simulate(scenario: Scenario, state: ScenarioState, imagination: Imagination
         scenario = msgspec.structs.replace(scenario, yes_means=Letter.B)
     imagine = partial(_imagine_reply, scenario, believes=believes, statement=statement, length=assumed.length)
     slots: set[tuple[Slot, bool]] = set()
-    steps: list[bool] = []  # for each step: whether the judge is asked in it
-    for work in plan_rounds(scenario, state, settings, whole_calls=size > 1):
-        steps.append(any(isinstance(item, JudgeWork) for item in work))
+    rounds = 0
+    for wanted in plan_rounds(scenario, state, settings, whole_calls=size > 1):
+        live = () if imagination.all_in_batches else [item for item in wanted if isinstance(item, SubjectWork)]
+        work, rounds = live or wanted, rounds + (not live)
         slots |= {(item.slot, isinstance(item, JudgeWork)) for item in work}
         is_kept = is_kept or (settings.keep_presets and not plan(scenario, state, alone, whole_calls=size > 1))
         for item in work:
@@ -156,10 +178,8 @@ def _simulate(scenario: Scenario, state: ScenarioState, imagination: Imagination
                     count(part_of(reader, item.slot, item.method, is_kept=is_kept), request, assumed.judge)
     # Imagined direct replies have their tag and are read by rule; a real one may lack it, and is a step of the judge.
     if settings.effort is Effort.LAZY and (DIRECT, False) in slots and (DIRECT, True) not in slots:
-        steps.append(True)
-    if (rounds := imagination.rounds) is not None:
-        rounds["judge"], rounds["all"] = max(rounds["judge"], sum(steps)), max(rounds["all"], len(steps))
-    return total
+        rounds += 1
+    return total, rounds
 
 
 def _imagine_reply(scenario: Scenario, slot: Slot, take: int, *, believes: bool, statement: bool, length: float) -> str:
