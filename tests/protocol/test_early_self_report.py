@@ -9,7 +9,20 @@ import pytest
 
 from tests.protocol.test_plan import World, binary, key
 from unmask.protocol.plan import JudgeWork, PlannerSettings, SubjectWork, plan, plan_rounds
-from unmask.records import PRESSURED, SELF_REPORT, Archetype, Effort, Preset, Verdict
+from unmask.records import (
+    DIRECT,
+    PRESSURED,
+    SELF_REPORT,
+    Archetype,
+    Asked,
+    Choice,
+    Effort,
+    Judged,
+    Preset,
+    Stop,
+    Verdict,
+    indirect,
+)
 
 TAGGED = {"A": "<final_answer>yes</final_answer>", "B": "<final_answer>no</final_answer>", "C": "maybe C"}
 SIDES = {Verdict.HONEST, Verdict.LIE}
@@ -24,6 +37,7 @@ class RoundsOfWork(World):
         planned = PlannerSettings(self_report=QUESTION, **settings)  # type: ignore[arg-type]
         super().__init__(binary(**facts if told else {}), readings, planned)
         self.rounds: list[list[tuple[object, ...]]] = []
+        self.spoiled: tuple[str, type] | None = None
 
     def run_rounds(self) -> None:
         for work in plan_rounds(self.scenario, self.seen, self.settings):
@@ -33,7 +47,20 @@ class RoundsOfWork(World):
     def answer_all(self, work: Iterable[SubjectWork | JudgeWork]) -> None:
         for item in work:
             self.sent.append(item)
-            self._answer(item)
+            if item.attempt == 1 and (item.slot, type(item)) == self.spoiled:
+                self._spoil(item)
+            else:
+                self._answer(item)
+
+    def _spoil(self, item: SubjectWork | JudgeWork) -> None:
+        nothing = Choice("<think>", stop=Stop.LENGTH)
+        if isinstance(item, SubjectWork):
+            self.seen.add_asked(
+                Asked(scenario="s", slot=item.slot, takes=item.takes, choices=(nothing,) * len(item.takes))
+            )
+        else:
+            fields = {"slot": item.slot, "digest": item.digest, "method": item.method}
+            self.seen.add_judged(Judged(scenario="s", choices=(Choice("Hard to say."),), **fields))
 
     def requests(self, role: type) -> set[tuple[object, ...]]:
         return {part for item in self.sent if isinstance(item, role) for part in key(item)}
@@ -81,6 +108,19 @@ def test_an_early_report_takes_one_round_less(early, rounds, role_play):
     reading = next(number for number, work in enumerate(asked.rounds) if any(part[0] == PRESSURED for part in work)) + 1
     asking = next(number for number, work in enumerate(asked.rounds) if (SELF_REPORT, 0, 1) in work)
     assert asking == reading + (not early)
+
+
+STEPS = tuple(product((DIRECT, indirect(1), PRESSURED, SELF_REPORT), (SubjectWork, JudgeWork)))
+
+
+@pytest.mark.parametrize(("slot", "role"), STEPS)
+def test_a_second_try_adds_one_round_wherever_it_is_needed(slot, role):
+    """A reply that was cut off before its answer, or an answer of the judge that nobody can read."""
+    asked = RoundsOfWork(read_of(("A", "A", "A", "B", "B")), early_self_report=True)
+    asked.spoiled = slot, role
+    asked.run_rounds()
+    assert len(asked.rounds) == 8
+    assert [item.attempt for item in asked.sent if item.attempt > 1 and isinstance(item, role)]
 
 
 def test_where_nothing_can_be_a_lie_no_early_report_is_asked():
